@@ -1,0 +1,248 @@
+"""Focus, click, type, press: with the safety rules, and the one lock for the one mouse."""
+
+from __future__ import annotations
+
+import fcntl
+import math
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Callable, Dict, Iterator, List, Optional
+
+from .cancel import pause
+from .capture import photograph_window
+from .desktop import Desktop
+from .errors import ErrorCode, PeekabooError
+from .image_files import pixel_digest
+from .keys import read_chord
+from .matching import window_at, window_by_id
+from .model import Point, Screenshot, Window
+from .platforms import state_folder
+from .policy import check_may_act, write_audit_line
+from .records import find_record
+from .settings import settings
+
+_LOCK_S = 20.0
+_POLL_S = 0.02
+_FOCUS_S = 2.0
+_FOCUS_POLL_S = 0.05
+_SETTLE_S = 0.3
+_LONGEST_TEXT = 20_000
+BUTTONS = ("left", "right", "middle")
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What `verify` saw of an act. None for what was not looked at."""
+
+    has_changed: Optional[bool] = None
+    is_window_closed: bool = False
+
+    def as_data(self) -> Dict[str, Any]:
+        return {"changed": self.has_changed, **({"window_closed": True} if self.is_window_closed else {})}
+
+
+@contextmanager
+def _one_mouse() -> Iterator[None]:
+    """Hold the lock around whatever moves focus, mouse or keyboard: shell, server and agent are several processes.
+
+    Raises TIMEOUT when another process holds it for too long.
+    """
+    with open(state_folder() / "input.lock", "a") as f:
+        deadline = time.monotonic() + _LOCK_S
+        while True:
+            try:
+                fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise PeekabooError(
+                        ErrorCode.TIMEOUT, "another peekaboo is using mouse and keyboard", hint="try again in a moment"
+                    ) from None
+                pause(_POLL_S)
+        yield
+
+
+def focus_by_id(desktop: Desktop, window_id: int) -> Window:
+    """Bring a window to the front and give it the keyboard; return it as it is then. Raises FOCUS_FAILED."""
+    window = _permitted_window("focus", desktop.windows(), window_id)
+    with _one_mouse():
+        write_audit_line("focus", _where(window))
+        return window_by_id(window_id, _focused(desktop, desktop.windows(), window_id))
+
+
+def click_pixel(
+    desktop: Desktop,
+    window_id: int,
+    pixel: Point,
+    button: str = "left",
+    clicks: int = 1,
+    screenshot_id: Optional[str] = None,
+    verify: bool = False,
+) -> Dict[str, Any]:
+    """Click a pixel of a window's photograph; the answer says where that was and what is known of the effect.
+
+    Raises WINDOW_NOT_FOUND, STALE_SCREENSHOT, POLICY_DENIED, FOCUS_FAILED, WINDOW_COVERED; then nothing was clicked.
+    """
+    _check_click(pixel, button, clicks)
+    with _one_mouse():
+        windows = desktop.windows()
+        window = _permitted_window("click", windows, window_id)
+        record = find_record(window, screenshot_id)
+        inside = _clamped(pixel, record)
+        if not window.is_focused or _cover(windows, window, record.to_point(inside, window.bounds)):
+            windows = _focused(desktop, windows, window_id)
+            window = window_by_id(window_id, windows)
+            record = find_record(window, record.screenshot_id)
+        point = record.to_point(inside, window.bounds)
+        _check_reachable(desktop, windows, window, point)
+        where = {**_where(window), "point": point.as_data(), "button": button, "clicks": clicks}
+        pointer: List[Optional[Point]] = []
+
+        def act() -> None:
+            write_audit_line("click", where)
+            pointer.append(desktop.click(point, button, clicks))
+
+        effect = _with_effect(desktop, window, act, verify)
+    landed = pointer[0]
+    return {
+        "window_id": window_id,
+        "pixel": inside.as_data(),
+        "point": point.as_data(),
+        "clamped": inside != pixel,
+        "delivered": landed is None or math.hypot(landed.x - point.x, landed.y - point.y) < 2,
+        **effect.as_data(),
+    }
+
+
+def type_into_window(desktop: Desktop, window_id: int, text: str, verify: bool = False) -> Dict[str, Any]:
+    """Type text into a window, which is focused first. Raises as click_pixel does."""
+    if not text:
+        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, "the text is empty", hint="give the text to type")
+    if len(text) > _LONGEST_TEXT:
+        raise PeekabooError(
+            ErrorCode.INVALID_ARGUMENT, f"the text has {len(text)} characters", hint=f"type at most {_LONGEST_TEXT} at once"
+        )
+    bad = next((c for c in text if ord(c) < 32 and c not in "\n\r\t" or "\ud800" <= c <= "\udfff" or c == "\x7f"), None)
+    if bad is not None:
+        raise PeekabooError(
+            ErrorCode.INVALID_ARGUMENT, f"the text holds the control character {bad!r}", hint="press such a key instead"
+        )
+    effect = _by_keyboard(desktop, window_id, "type", {"characters": len(text)}, lambda: desktop.type_text(text), verify)
+    return {"window_id": window_id, "characters": len(text), "delivered": True, **effect.as_data()}
+
+
+def press_in_window(
+    desktop: Desktop, window_id: int, key: str, modifiers: List[str], verify: bool = False
+) -> Dict[str, Any]:
+    """Press a key or chord in a window, which is focused first. Raises as click_pixel does."""
+    chord = read_chord(key, modifiers)
+    effect = _by_keyboard(desktop, window_id, "press", {"key": str(chord)}, lambda: desktop.press_key(chord), verify)
+    return {"window_id": window_id, "key": str(chord), "delivered": True, **effect.as_data()}
+
+
+def _by_keyboard(
+    desktop: Desktop, window_id: int, action: str, what: Dict[str, Any], act: Callable[[], None], verify: bool
+) -> Effect:
+    with _one_mouse():
+        windows = desktop.windows()
+        window = _permitted_window(action, windows, window_id)
+        if not window.is_focused:
+            window = window_by_id(window_id, _focused(desktop, windows, window_id))
+        write_audit_line(action, {**_where(window), **what})
+        return _with_effect(desktop, window, act, verify)
+
+
+def _check_click(pixel: Point, button: str, clicks: int) -> None:
+    if not (math.isfinite(pixel.x) and math.isfinite(pixel.y)):
+        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, "x and y must be numbers", hint="give pixels of the screenshot")
+    if button not in BUTTONS:
+        raise PeekabooError(
+            ErrorCode.INVALID_ARGUMENT, f"there is no button {button[:40]!r}", hint="it is left, right or middle"
+        )
+    if clicks not in (1, 2):
+        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, f"clicks is {clicks}", hint="it is 1 or 2")
+
+
+def _permitted_window(action: str, windows: List[Window], window_id: int) -> Window:
+    window = window_by_id(window_id, windows)
+    check_may_act(action, window.app_name or "a window without an app", window.bundle_id)
+    return window
+
+
+def _focused(desktop: Desktop, windows: List[Window], window_id: int) -> List[Window]:
+    """Focus a window and look until it has the focus; return all windows as they are then."""
+    desktop.focus(window_by_id(window_id, windows), settings().may_focus_by_click)
+    deadline = time.monotonic() + _FOCUS_S
+    while True:
+        windows = desktop.windows()
+        window = window_by_id(window_id, windows)
+        if window.is_focused and window.is_on_screen:
+            return windows
+        if time.monotonic() > deadline:
+            raise PeekabooError(
+                ErrorCode.FOCUS_FAILED,
+                f"window {window_id} of {window.app_name} could not be brought to the front",
+                hint="close a dialog that may be in its way, or bring it forward by hand; nothing was done",
+            )
+        pause(_FOCUS_POLL_S)
+
+
+def _cover(windows: List[Window], window: Window, point: Point) -> Optional[Window]:
+    """The other window that a click at `point` would hit, or None."""
+    top = window_at(point, windows)
+    return top if top and top.window_id != window.window_id else None
+
+
+def _check_reachable(desktop: Desktop, windows: List[Window], window: Window, point: Point) -> None:
+    if not any(display.bounds.contains(point) for display in desktop.displays()):
+        # the pointer would be held at the screen's edge, and the click would go there
+        raise PeekabooError(
+            ErrorCode.CAPTURE_FAILED if not window.is_on_screen else ErrorCode.WINDOW_COVERED,
+            f"that part of window {window.window_id} is outside the screen; nothing was clicked",
+            hint="move the window onto the screen",
+        )
+    cover = _cover(windows, window, point)
+    if cover:
+        name = cover.app_name or "a menu or an overlay"
+        raise PeekabooError(
+            ErrorCode.WINDOW_COVERED,
+            f"window {window.window_id} is covered by {name} (window {cover.window_id}) there; nothing was clicked",
+            hint="close what covers it, or act on that window",
+        )
+
+
+def _clamped(pixel: Point, record: Screenshot) -> Point:
+    """The nearest pixel inside the picture: [0, width) x [0, height)."""
+    return Point(
+        min(max(pixel.x, 0), record.image_width - 1) if not 0 <= pixel.x < record.image_width else pixel.x,
+        min(max(pixel.y, 0), record.image_height - 1) if not 0 <= pixel.y < record.image_height else pixel.y,
+    )
+
+
+def _with_effect(desktop: Desktop, window: Window, act: Callable[[], None], verify: bool) -> Effect:
+    """Act; with `verify` photograph the window before and after, and compare. A vanished window is an outcome."""
+    before = _digest(desktop, window) if verify else None
+    act()
+    if not verify:
+        return Effect()
+    pause(_SETTLE_S)
+    try:
+        return Effect(has_changed=_digest(desktop, window_by_id(window.window_id, desktop.windows())) != before)
+    except PeekabooError as e:
+        if e.code in (ErrorCode.WINDOW_NOT_FOUND, ErrorCode.CAPTURE_FAILED):
+            return Effect(has_changed=True, is_window_closed=True)
+        raise
+
+
+def _digest(desktop: Desktop, window: Window) -> str:
+    # without a record: the pixels of the caller's last picture must stay the ones that a click means
+    shot = photograph_window(desktop, window, "png", keeps_record=False)
+    try:
+        return pixel_digest(shot.path)
+    finally:
+        shot.path.unlink(missing_ok=True)
+
+
+def _where(window: Window) -> Dict[str, Any]:
+    return {"window_id": window.window_id, "app": window.app_name, "bundle_id": window.bundle_id, "window_pid": window.pid}

@@ -1,0 +1,77 @@
+"""The one error that is expected, and its codes."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class ErrorCode(str, Enum):
+    """What went wrong, by name; `exit_code` is what the shell sees.
+
+    The first ten names are the Peekaboo specification's and never change.
+    """
+
+    PERMISSION_DENIED_SCREEN_RECORDING = "PERMISSION_DENIED_SCREEN_RECORDING"
+    PERMISSION_DENIED_ACCESSIBILITY = "PERMISSION_DENIED_ACCESSIBILITY"
+    APP_NOT_FOUND = "APP_NOT_FOUND"
+    AMBIGUOUS_APP_IDENTIFIER = "AMBIGUOUS_APP_IDENTIFIER"
+    WINDOW_NOT_FOUND = "WINDOW_NOT_FOUND"
+    CAPTURE_FAILED = "CAPTURE_FAILED"
+    FILE_IO_ERROR = "FILE_IO_ERROR"
+    INVALID_ARGUMENT = "INVALID_ARGUMENT"
+    SIPS_ERROR = "SIPS_ERROR"
+    INTERNAL_SWIFT_ERROR = "INTERNAL_SWIFT_ERROR"
+
+    PERMISSION_DENIED_AUTOMATION = "PERMISSION_DENIED_AUTOMATION"
+    STALE_SCREENSHOT = "STALE_SCREENSHOT"
+    POLICY_DENIED = "POLICY_DENIED"
+    FOCUS_FAILED = "FOCUS_FAILED"
+    WINDOW_COVERED = "WINDOW_COVERED"
+    TIMEOUT = "TIMEOUT"
+    CANCELLED = "CANCELLED"
+    MISSING_PROGRAM = "MISSING_PROGRAM"
+    PROGRAM_FAILED = "PROGRAM_FAILED"
+    UNSUPPORTED_PLATFORM = "UNSUPPORTED_PLATFORM"
+    NO_GUI_SESSION = "NO_GUI_SESSION"
+    SCREEN_LOCKED = "SCREEN_LOCKED"
+    AI_NOT_CONFIGURED = "AI_NOT_CONFIGURED"
+    AI_PROVIDER_ERROR = "AI_PROVIDER_ERROR"
+    INTERNAL_ERROR = "INTERNAL_ERROR"
+
+    @property
+    def exit_code(self) -> int:
+        return _EXIT_CODES.get(self, 1)
+
+
+_EXIT_CODES = {
+    ErrorCode.INVALID_ARGUMENT: 2,
+    ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING: 11,
+    ErrorCode.PERMISSION_DENIED_ACCESSIBILITY: 12,
+    ErrorCode.PERMISSION_DENIED_AUTOMATION: 13,
+    ErrorCode.CAPTURE_FAILED: 14,
+    ErrorCode.WINDOW_NOT_FOUND: 15,
+    ErrorCode.FILE_IO_ERROR: 17,
+    ErrorCode.APP_NOT_FOUND: 18,
+    ErrorCode.AMBIGUOUS_APP_IDENTIFIER: 19,
+    ErrorCode.STALE_SCREENSHOT: 20,
+    ErrorCode.POLICY_DENIED: 21,
+    ErrorCode.TIMEOUT: 22,
+}
+
+
+class PeekabooError(Exception):
+    """An expected failure: `message` says what is wrong, `hint` what to do next.
+
+    `details` holds what a program or a person may want to look at besides: candidates, a program's own words.
+    """
+
+    def __init__(self, code: ErrorCode, message: str, hint: str = "", details: str = "") -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.hint = hint
+        self.details = details
+
+    def sentence(self) -> str:
+        """What is wrong and what to do next, as one line of text."""
+        return f"{self.message}; {self.hint}" if self.hint else self.message

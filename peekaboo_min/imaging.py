@@ -1,0 +1,107 @@
+"""The job of `image`: bring to the front if asked, photograph, and say what was saved."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Tuple
+
+from .automation import focus_by_id
+from .capture import ImageRequest, Photograph, find_subjects, picture_for_model, take_image
+from .desktop import Desktop
+from .errors import ErrorCode, PeekabooError
+from .image_files import clean_text
+from .log import log_debug
+from .model import Picture, Result
+from .policy import check_may_act
+
+
+def image_result(
+    desktop: Desktop, request: ImageRequest, capture_focus: str = "background", returns_data: bool = False
+) -> Result:
+    """Photograph what `request` asks for: `{"saved_files": [...]}`, and the pictures where data is wanted.
+
+    capture_focus: foreground brings the window to the front first; background and auto photograph it where it is.
+    """
+    if capture_focus == "foreground":
+        _bring_to_front(desktop, request)
+    shots = take_image(desktop, request)
+    pictures: List[Picture] = []
+    files: List[Dict[str, Any]] = []
+    returned: List[Dict[str, Any]] = []
+    try:
+        for shot in shots:
+            files.append(_file_data(shot))
+            if returns_data:
+                picture, entry = _returned(desktop, shot)
+                pictures.append(picture)
+                returned.append(entry)
+    finally:
+        if request.is_temporary:
+            for shot in shots:
+                shot.path.unlink(missing_ok=True)
+    data: Dict[str, Any] = {"saved_files": [] if request.is_temporary else files}
+    if returns_data:
+        data["images"] = returned
+    messages = _kind_messages(request, shots)
+    return Result(_summary(shots, request.is_temporary), data, tuple(pictures), messages)
+
+
+def _bring_to_front(desktop: Desktop, request: ImageRequest) -> None:
+    """Activate the app and raise the window. A window that will not come is photographed all the same."""
+    check_may_act("foreground capture")
+    for subject in find_subjects(desktop, request)[:1]:
+        if subject.window is None:
+            return  # a screen has no front
+        try:
+            focus_by_id(desktop, subject.window.window_id)
+        except PeekabooError as e:
+            if e.code not in (ErrorCode.FOCUS_FAILED, ErrorCode.TIMEOUT):
+                raise
+            log_debug("Could not raise specific window; proceeding with frontmost of activated app.")
+
+
+def _file_data(shot: Photograph) -> Dict[str, Any]:
+    window = shot.subject.window
+    data: Dict[str, Any] = {
+        "path": str(shot.path),
+        "item_label": clean_text(shot.subject.label),
+        "mime_type": shot.info.mime_type,
+        "image_width": shot.info.width,
+        "image_height": shot.info.height,
+    }
+    if window:
+        data.update(window_title=clean_text(window.title or ""), window_id=window.window_id)
+        if shot.subject.index is not None:
+            data["window_index"] = shot.subject.index
+    if shot.screenshot:
+        data.update(scale=shot.screenshot.scale, screenshot_id=shot.screenshot.screenshot_id)
+    return data
+
+
+def _returned(desktop: Desktop, shot: Photograph) -> Tuple[Picture, Dict[str, Any]]:
+    """The picture as the model gets it, and what its own pixels mean."""
+    picture, record = picture_for_model(desktop, shot)
+    entry: Dict[str, Any] = {
+        "item_label": clean_text(shot.subject.label),
+        "mime_type": picture.info.mime_type,
+        "image_width": picture.info.width,
+        "image_height": picture.info.height,
+    }
+    if record:
+        entry.update(window_id=record.window_id, scale=record.scale, screenshot_id=record.screenshot_id)
+    return picture, entry
+
+
+def _summary(shots: List[Photograph], is_temporary: bool) -> str:
+    head = f"Captured {len(shots)} image(s)"
+    if is_temporary:
+        labels = "\n".join(f"{number}. {clean_text(shot.subject.label)}" for number, shot in enumerate(shots, 1))
+        return f"{head}:\n{labels}"
+    lines = [f"{number}. {shot.path} ({clean_text(shot.subject.label)})" for number, shot in enumerate(shots, 1)]
+    return "\n".join([f"{head}. Saved files:", *lines])
+
+
+def _kind_messages(request: ImageRequest, shots: List[Photograph]) -> Tuple[str, ...]:
+    wrong = next((shot for shot in shots if request.kind and shot.info.kind != request.kind), None)
+    return (f"saved as {wrong.info.kind}, as the path's name says",) if wrong else ()
+
+

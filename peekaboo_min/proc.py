@@ -1,0 +1,279 @@
+"""Run one program: the only door to subprocess."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import subprocess
+import tempfile
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Dict, Iterator, Mapping, Optional, Sequence, Set
+
+from .cancel import check_cancelled
+from .errors import ErrorCode, PeekabooError
+from .settings import child_environment, search_path, settings
+
+_OUTPUT_CAP = 64 * 1024 * 1024
+_STDERR_CAP = 64 * 1024
+_WAKE_S = 0.05
+
+# Mac programs by absolute path: an MCP host that the Finder started has a PATH without /usr/sbin.
+_SYSTEM_FOLDERS = ("/usr/bin", "/usr/sbin", "/bin", "/sbin")
+
+# What to install for a program that is missing (Debian's package names).
+PACKAGES = {
+    "xwininfo": "x11-utils",
+    "xprop": "x11-utils",
+    "xdpyinfo": "x11-utils",
+    "maim": "maim",
+    "xdotool": "xdotool",
+    "xclip": "xclip",
+    "convert": "imagemagick",
+    "tesseract": "tesseract-ocr",
+}
+
+
+@dataclass(frozen=True)
+class Completed:
+    """How a program ended. A negative code is the signal that killed it."""
+
+    code: int
+    stdout: bytes
+    stderr: str
+
+    @property
+    def text(self) -> str:
+        return self.stdout.decode("utf-8", "replace")
+
+
+_running: Set[subprocess.Popen] = set()
+
+
+def find_program(name: str) -> Optional[str]:
+    """The path of a program, or None. PEEKABOO_BIN_DIR, when set, is the only place that is searched."""
+    folders = [settings().bin_dir] if settings().bin_dir else [*search_path(), *_SYSTEM_FOLDERS]
+    if os.sep in name:
+        folders, name = [os.path.dirname(name)], os.path.basename(name)
+    for folder in folders:
+        path = os.path.join(folder, name)
+        if os.path.isfile(path) and os.access(path, os.X_OK):
+            return path
+    return None
+
+
+def _program_path(name: str) -> str:
+    path = find_program(name)
+    if path is None:
+        package = PACKAGES.get(os.path.basename(name))
+        hint = f"install it: sudo apt-get install {package}" if package else "install it, or put it on PATH"
+        raise PeekabooError(ErrorCode.MISSING_PROGRAM, f"the program {name} is not on this machine", hint=hint)
+    return path
+
+
+def run_program(
+    words: Sequence[str],
+    *,
+    timeout_s: float,
+    stdin: bytes = b"",
+    accept: Optional[Sequence[int]] = (0,),
+    environment: Optional[Mapping[str, str]] = None,
+    folder: Optional[str] = None,
+    leaves_daemon: bool = False,
+) -> Completed:
+    """Run a program to its end and return what it said.
+
+    words: argv; the first is a program's name or path. stdin: all it can read. accept: the exit codes that are fine,
+    None for any. environment: variables set besides the inherited ones. leaves_daemon: its output is not read and a
+    child that it leaves behind may live on (xclip serves the clipboard that way).
+    Raises MISSING_PROGRAM, TIMEOUT, CANCELLED, PROGRAM_FAILED; the program's whole process group is dead by then.
+    """
+    check_cancelled()
+    argv = [_program_path(words[0]), *words[1:]]
+    if any("\0" in word for word in argv):
+        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, "a NUL character cannot be passed on", hint="remove it")
+    output = subprocess.DEVNULL if leaves_daemon else subprocess.PIPE
+    try:
+        process = subprocess.Popen(
+            argv,
+            stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            cwd=folder,
+            env={**child_environment(), **(environment or {})},
+            start_new_session=True,
+        )
+    except OSError as e:
+        raise PeekabooError(
+            ErrorCode.MISSING_PROGRAM, f"{argv[0]} cannot be started: {e.strerror}", hint="see that it is a program"
+        ) from e
+    _running.add(process)
+    has_ended = False
+    try:
+        done = _converse(process, stdin, time.monotonic() + timeout_s, timeout_s)
+        has_ended = True
+    finally:
+        if not (has_ended and leaves_daemon):
+            _kill_group(process)
+        _running.discard(process)
+    if accept is not None and done.code not in accept:
+        raise PeekabooError(
+            ErrorCode.PROGRAM_FAILED,
+            f"{os.path.basename(argv[0])} failed with exit code {done.code}",
+            details=done.stderr.strip()[-2000:],
+        )
+    return done
+
+
+def _converse(process: subprocess.Popen, stdin: bytes, deadline: float, timeout_s: float) -> Completed:
+    """Feed and read a process until it has ended; a pipe that a grandchild keeps open does not hold us."""
+    name = os.path.basename(str(process.args[0]))  # type: ignore[index]
+    collected: Dict[int, bytearray] = {}
+    with selectors.DefaultSelector() as selector:
+        for stream in (process.stdout, process.stderr):
+            if stream:
+                os.set_blocking(stream.fileno(), False)
+                selector.register(stream, selectors.EVENT_READ)
+                collected[stream.fileno()] = bytearray()
+        if process.stdin:
+            os.set_blocking(process.stdin.fileno(), False)
+            selector.register(process.stdin, selectors.EVENT_WRITE)
+        left_to_write = memoryview(stdin)
+        out_fd = process.stdout.fileno() if process.stdout else -1
+        err_fd = process.stderr.fileno() if process.stderr else -1
+        is_last_look = False
+        while selector.get_map():
+            check_cancelled()
+            remaining = deadline - time.monotonic()
+            if remaining <= 0:
+                raise _timed_out(name, timeout_s)
+            ready = selector.select(0 if is_last_look else min(remaining, _WAKE_S))
+            if not ready:
+                if is_last_look:
+                    break
+                is_last_look = process.poll() is not None
+            for key, _ in ready:
+                if key.fileobj is process.stdin:
+                    left_to_write = _write_some(process, left_to_write)
+                    if not left_to_write:
+                        selector.unregister(process.stdin)
+                        process.stdin.close()
+                    continue
+                chunk = os.read(key.fd, 1 << 16)
+                if not chunk:
+                    selector.unregister(key.fileobj)
+                elif key.fd == err_fd:
+                    collected[key.fd] = (collected[key.fd] + chunk)[-_STDERR_CAP:]
+                else:
+                    collected[key.fd] += chunk
+                    if len(collected[key.fd]) > _OUTPUT_CAP:
+                        raise PeekabooError(ErrorCode.PROGRAM_FAILED, f"{name} wrote more than {_OUTPUT_CAP} bytes")
+    code = _wait_for_end(process, name, deadline, timeout_s)
+    for stream in (process.stdout, process.stderr):
+        if stream:
+            stream.close()
+    return Completed(
+        code, bytes(collected.get(out_fd, b"")), bytes(collected.get(err_fd, b"")).decode("utf-8", "replace")
+    )
+
+
+def _write_some(process: subprocess.Popen, data: memoryview) -> memoryview:
+    try:
+        return data[os.write(process.stdin.fileno(), data[: 1 << 16]) :]  # type: ignore[union-attr]
+    except BrokenPipeError:
+        return data[:0]  # it ended, or closed its stdin, without reading all: its exit code tells
+
+
+def _wait_for_end(process: subprocess.Popen, name: str, deadline: float, timeout_s: float) -> int:
+    while True:
+        try:
+            return process.wait(timeout=max(0.0, min(_WAKE_S, deadline - time.monotonic())))
+        except subprocess.TimeoutExpired:
+            check_cancelled()
+            if time.monotonic() >= deadline:
+                raise _timed_out(name, timeout_s) from None
+
+
+def _timed_out(name: str, timeout_s: float) -> PeekabooError:
+    return PeekabooError(
+        ErrorCode.TIMEOUT,
+        f"{name} did not end within {timeout_s:g} seconds and was killed",
+        hint="see whether a dialog is waiting on the screen, or the display hangs; then try again",
+    )
+
+
+def _kill_group(process: subprocess.Popen) -> None:
+    _signal_group(process)
+    for stream in (process.stdin, process.stdout, process.stderr):
+        if stream:
+            stream.close()
+    process.wait()
+
+
+class BackgroundProgram:
+    """A program that runs beside us; `said` is what it wrote to stderr so far."""
+
+    def __init__(self, process: subprocess.Popen) -> None:
+        self._process = process
+        self._said = b""
+
+    def said(self) -> str:
+        try:
+            self._said += os.read(self._process.stderr.fileno(), 1 << 16)  # type: ignore[union-attr]
+        except BlockingIOError:
+            pass
+        return self._said.decode("utf-8", "replace")
+
+
+@contextmanager
+def background_program(words: Sequence[str], stdin: bytes) -> Iterator[BackgroundProgram]:
+    """A program that runs while the `with` block does, and is killed at its end. It reads `stdin` first."""
+    check_cancelled()
+    with tempfile.TemporaryFile() as source:
+        source.write(stdin)
+        source.seek(0)
+        process = subprocess.Popen(
+            [_program_path(words[0]), *words[1:]],
+            stdin=source,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            env=child_environment(),
+            start_new_session=True,
+        )
+    _running.add(process)
+    os.set_blocking(process.stderr.fileno(), False)  # type: ignore[union-attr]
+    try:
+        yield BackgroundProgram(process)
+    finally:
+        _kill_group(process)
+        _running.discard(process)
+
+
+def kill_all_programs() -> None:
+    """Kill whatever still runs: this process is about to end. Takes no lock: a signal handler calls it."""
+    for process in list(_running):
+        _signal_group(process)
+
+
+def _signal_group(process: subprocess.Popen) -> None:
+    # SIGKILL at once: an osascript that waits for an Apple event ignores SIGTERM.
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        pass  # the group is gone; macOS says EPERM for a group of zombies
+
+
+def end_cleanly_on_signals() -> None:
+    """From now on SIGTERM, SIGINT and SIGHUP kill our children and end this process with 128 + the signal's number.
+
+    os._exit, because a thread that blocks on stdin or in a tool would keep an ordinary exit waiting.
+    """
+
+    def leave(number: int, _frame: object) -> None:
+        kill_all_programs()
+        os._exit(128 + number)
+
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, leave)
