@@ -1,0 +1,11 @@
+#!/bin/sh
+# The main job, as an MCP client does it: list the windows, photograph one, click, type, photograph again.
+# Without a screen (a bare Linux) on a headless one of its own; with a screen it looks and touches nothing.
+set -eu
+. "$(dirname "$0")/setup.sh"
+
+make_environment
+if [ "$(uname)" = Linux ] && [ -z "${DISPLAY:-}" ]; then
+    need_desktop
+fi
+exec "$venv/bin/python" "$root/scripts/demo.py" "$@"

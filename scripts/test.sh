@@ -1,0 +1,10 @@
+#!/bin/sh
+# The tests, with all that they need. With CI set a missing tool is a failure; else its tests are skipped with the reason.
+set -eu
+. "$(dirname "$0")/setup.sh"
+
+make_environment pytest
+if [ "$(uname)" = Linux ]; then
+    need_desktop node:nodejs || [ -z "${CI:-}" ]
+fi
+exec "$venv/bin/python" -m pytest "$@" "$root/tests"

@@ -1,0 +1,123 @@
+// The accessibility C API (ApplicationServices): elements, attributes, actions.
+// Without the Accessibility grant every call answers -25211 (facts D2).
+'use strict';
+const { defineClass, defineFunction, makeObject, wrap, toJs, isKind, dataOf, isPlainRef, pointee, number } = load('bridge');
+const { state, post, appWithPid, windowsInAxOrder, frontToBack } = load('world');
+
+const OK = 0; const ILLEGAL_ARGUMENT = -25201; const INVALID_ELEMENT = -25202; const CANNOT_COMPLETE = -25204;
+const NO_ATTRIBUTE = -25205; const NO_ACTION = -25206; const DISABLED = -25211; const NO_VALUE = -25212;
+
+defineClass('AXUIElement', { framework: 'ApplicationServices', shown: '__NSCFType' });
+// AXValue structs are unreachable through the bridge; their description can be parsed (facts B8).
+defineClass('AXValue', { framework: 'ApplicationServices', shown: '__NSCFType', zero: { description: (data) => wrap(data) } });
+const real = (value) => value.toFixed(6);
+const pointValue = (x, y) => makeObject('AXValue', `<AXValue 0x600003c0> {value = x:${real(x)} y:${real(y)} type = kAXValueCGPointType}`);
+const sizeValue = (width, height) => makeObject('AXValue', `<AXValue 0x600003c1> {value = w:${real(width)} h:${real(height)} type = kAXValueCGSizeType}`);
+
+const element = (data) => makeObject('AXUIElement', data); // {pid} or {pid, window} or {pid, window, widget}
+const ROLES = { button: 'AXButton', field: 'AXTextField', password: 'AXTextField', textview: 'AXTextArea', checkbox: 'AXCheckBox', label: 'AXStaticText' };
+
+// While the screen is locked accessibility shows only the menu bar (facts D6).
+const shownWindows = (world, pid) => (world.session.locked ? [] : windowsInAxOrder(world, pid).filter((window) => window.alpha > 0));
+const keyWindow = (world, pid) => frontToBack(world).find((window) => window.pid === pid && window.layer < 20 && window.layer >= 0 && window.alpha > 0 && window.bounds[2] >= 50);
+
+function appAttributes(world, app) {
+  const windows = shownWindows(world, app.pid);
+  const focused = keyWindow(world, app.pid);
+  const window = focused && !world.session.locked ? element({ pid: app.pid, window: focused.id }) : null;
+  return { AXRole: 'AXApplication', AXTitle: app.name, AXFrontmost: world.frontmost_pid === app.pid, AXHidden: Boolean(app.hidden),
+    AXWindows: windows.map((one) => element({ pid: app.pid, window: one.id })), AXFocusedWindow: window, AXMainWindow: window };
+}
+
+function windowAttributes(world, window) {
+  const [x, y, width, height] = window.bounds;
+  const focused = keyWindow(world, window.pid);
+  return { AXRole: 'AXWindow', AXSubrole: 'AXStandardWindow', AXTitle: window.title, AXPosition: pointValue(x, y), AXSize: sizeValue(width, height), AXMinimized: Boolean(window.minimised),
+    AXMain: focused === window, AXFocused: focused === window, AXChildren: window.widgets.map((widget) => element({ pid: window.pid, window: window.id, widget: widget.name })) };
+}
+
+function widgetAttributes(window, widget) {
+  const [x, y, width, height] = widget.rect;
+  const known = { AXRole: ROLES[widget.kind], AXPosition: pointValue(window.bounds[0] + x, window.bounds[1] + y), AXSize: sizeValue(width, height),
+    AXEnabled: widget.enabled !== false, AXFocused: window.focus === widget.name };
+  if (widget.kind !== 'field') known.AXTitle = widget.text || '';
+  if ('value' in widget || widget.kind === 'label') known.AXValue = 'value' in widget ? (widget.kind === 'checkbox' ? Number(widget.value) : widget.value) : widget.text;
+  return known;
+}
+
+// {attributes, settable, actions} of an element, or the number of an error.
+function describe(given) {
+  const world = state();
+  const target = pointee(given);
+  if (world.permissions.accessibility !== 'granted') return DISABLED;
+  if (!isKind(target, 'AXUIElement')) return ILLEGAL_ARGUMENT;
+  const { pid, window: windowId, widget: widgetName } = dataOf(target);
+  const app = appWithPid(world, pid);
+  if (!app) return CANNOT_COMPLETE;
+  if (windowId === undefined) return { attributes: appAttributes(world, app), settable: ['AXFrontmost', 'AXHidden'], actions: [] };
+  const window = world.windows.find((one) => one.id === windowId && !one.closing);
+  if (!window) return INVALID_ELEMENT;
+  if (widgetName === undefined) return { attributes: windowAttributes(world, window), settable: ['AXMain', 'AXMinimized', 'AXFocused'], actions: ['AXRaise'] };
+  const widget = window.widgets.find((one) => one.name === widgetName);
+  if (!widget) return INVALID_ELEMENT;
+  return { attributes: widgetAttributes(window, widget), settable: ['AXValue', 'AXFocused'], actions: ['button', 'checkbox'].includes(widget.kind) ? ['AXPress'] : [] };
+}
+
+const name = (value) => (typeof toJs(value) === 'string' ? toJs(value) : '');
+
+function copyAttribute([target, attribute, out], binding) {
+  const found = describe(target);
+  if (typeof found === 'number') return found;
+  if (!(name(attribute) in found.attributes)) return NO_ATTRIBUTE;
+  const value = found.attributes[name(attribute)];
+  if (value === null) return NO_VALUE;
+  // An untyped Ref() is reported to throw when the call succeeds (facts 6.3.7); bound with 'id*' it works (B7).
+  if (!isPlainRef(out) || !binding || !/^id ?\*$/.test(binding.types[2])) throw new Error('Ref has incompatible type');
+  out[0] = wrap(value);
+  return OK;
+}
+
+function setAttribute([target, attribute, value]) {
+  const found = describe(target);
+  if (typeof found === 'number') return found;
+  if (!found.settable.includes(name(attribute))) return name(attribute) in found.attributes ? ILLEGAL_ARGUMENT : NO_ATTRIBUTE;
+  post({ do: 'ax_set', ...dataOf(target), attribute: name(attribute), value: toJs(wrap(value)) });
+  return OK;
+}
+
+function performAction([target, action]) {
+  const found = describe(target);
+  if (typeof found === 'number') return found;
+  if (!found.actions.includes(name(action))) return NO_ACTION;
+  post({ do: name(action) === 'AXRaise' ? 'raise' : 'ax_press', ...dataOf(target) });
+  return OK;
+}
+
+const framework = 'ApplicationServices';
+const fn = (functionName, arity, returns, call, more) => defineFunction(functionName, { framework, arity, returns, call, ...more });
+const trusted = () => state().permissions.accessibility === 'granted';
+fn('AXIsProcessTrusted', 0, 'Boolean', trusted);
+fn('AXIsProcessTrustedWithOptions', 1, 'Boolean', ([options]) => {
+  const asked = toJs(options);
+  if (asked && asked.AXTrustedCheckOptionPrompt) post({ do: 'dialog', text: 'Terminal would like to control this computer using accessibility features.' });
+  return trusted();
+});
+fn('AXUIElementCreateApplication', 1, 'cf', ([pid]) => element({ pid: number('AXUIElementCreateApplication: pid', pid) }));
+fn('AXUIElementCopyAttributeValue', 3, 'number', copyAttribute);
+fn('AXUIElementSetAttributeValue', 3, 'number', setAttribute);
+fn('AXUIElementPerformAction', 2, 'number', performAction);
+fn('AXUIElementSetMessagingTimeout', 2, 'number', ([target, seconds]) => { number('messaging timeout', seconds); return isKind(target, 'AXUIElement') ? OK : ILLEGAL_ARGUMENT; });
+fn('AXUIElementCopyAttributeNames', 2, 'number', ([target, out]) => {
+  const found = describe(target);
+  if (typeof found === 'number') return found;
+  out[0] = wrap(Object.keys(found.attributes));
+  return OK;
+});
+// Private, the only public way from an AX window to its CGWindowID (facts B7).
+fn('_AXUIElementGetWindow', 2, 'number', ([target, out]) => {
+  const found = describe(target);
+  if (typeof found === 'number') return found;
+  if (dataOf(target).window === undefined) return ILLEGAL_ARGUMENT;
+  out[0] = dataOf(target).window;
+  return OK;
+}, { needsBinding: true });

@@ -1,0 +1,168 @@
+// CoreGraphics: the window list, displays, the session, permissions, and events.
+'use strict';
+const { constants, defineFunction, makeObject, isNull, isObject, dataOf, pointee, number, isPlainRef, isKind } = load('bridge');
+const { state, post, strict, ownerName, isOnScreen, frontToBack, activeDisplays } = load('world');
+
+constants.CoreGraphics = {
+  kCGWindowNumber: 'kCGWindowNumber', kCGWindowOwnerPID: 'kCGWindowOwnerPID', kCGWindowOwnerName: 'kCGWindowOwnerName', kCGWindowName: 'kCGWindowName',
+  kCGWindowBounds: 'kCGWindowBounds', kCGWindowLayer: 'kCGWindowLayer', kCGWindowAlpha: 'kCGWindowAlpha', kCGWindowIsOnscreen: 'kCGWindowIsOnscreen',
+};
+// Whether JXA has the enums is contradictory in public (facts B3, B5): they are undefined here unless the switch says otherwise, so pass numbers.
+const ENUMS = { kCGWindowListOptionAll: 0, kCGWindowListOptionOnScreenOnly: 1, kCGWindowListExcludeDesktopElements: 16, kCGNullWindowID: 0, kCGHIDEventTap: 0, kCGSessionEventTap: 1,
+  kCGEventLeftMouseDown: 1, kCGEventLeftMouseUp: 2, kCGEventRightMouseDown: 3, kCGEventRightMouseUp: 4, kCGEventMouseMoved: 5, kCGMouseButtonLeft: 0, kCGMouseButtonRight: 1,
+  kCGMouseEventClickState: 1, kCGEventFlagMaskCommand: 0x100000, kCGEventFlagMaskShift: 0x20000 };
+if (state().switches.bridged_enums) Object.assign(constants.CoreGraphics, ENUMS);
+
+const fn = (name, arity, returns, call, more) => defineFunction(name, { arity, returns, call, ...more });
+const bind = { needsBinding: true };
+
+// --- permissions and session: they answer for the responsible process (facts B6) ---
+
+const granted = (kind) => state().permissions[kind] === 'granted';
+fn('CGPreflightScreenCaptureAccess', 0, 'bool', () => granted('screen_recording'), bind);
+fn('CGPreflightPostEventAccess', 0, 'bool', () => granted('accessibility'), bind);
+// A prompt on the user's screen: the product must never raise one by itself (B6).
+const request = (kind) => () => { post({ do: 'dialog', text: `Terminal would like access: ${kind}` }); return granted(kind); };
+fn('CGRequestScreenCaptureAccess', 0, 'bool', request('screen_recording'), bind);
+fn('CGRequestPostEventAccess', 0, 'bool', request('accessibility'), bind);
+
+fn('CGSessionCopyCurrentDictionary', 0, 'cf', () => {
+  const { session } = state();
+  if (!session.gui) return null; // no GUI session (facts D6)
+  const known = { kCGSSessionUserNameKey: session.user, kCGSSessionOnConsoleKey: true, kCGSSessionUserIDKey: 501 };
+  if (session.locked) known.CGSSessionScreenIsLocked = true; // only while locked
+  return makeObject('NSDictionary', known);
+});
+
+// --- windows ---
+
+const ON_SCREEN_ONLY = 1; const ABOVE = 2; const BELOW = 4; const INCLUDING = 8; const NO_DESKTOP = 16;
+
+function listed(world, option, relativeTo) {
+  let windows;
+  if (option & (ON_SCREEN_ONLY | ABOVE | BELOW)) windows = frontToBack(world);
+  else windows = [...world.windows].sort((a, b) => a.id - b.id); // the order of option All is not documented (facts B3)
+  const place = windows.findIndex((window) => window.id === relativeTo);
+  if (option & (ABOVE | BELOW)) {
+    windows = windows.filter((window, index) => (option & ABOVE && place >= 0 && index < place) || (option & BELOW && place >= 0 && index > place) || (option & INCLUDING && index === place));
+  } else if (option & INCLUDING) {
+    windows = world.windows.filter((window) => window.id === relativeTo);
+  }
+  return option & NO_DESKTOP ? windows.filter((window) => !window.desktop) : windows;
+}
+
+function windowInfo(world, window) {
+  const [X, Y, Width, Height] = window.bounds;
+  const info = {
+    kCGWindowNumber: window.id, kCGWindowStoreType: 1, kCGWindowLayer: window.layer, kCGWindowBounds: { X, Y, Width, Height }, kCGWindowSharingState: window.sharing === 'none' ? 0 : 1,
+    kCGWindowAlpha: window.alpha, kCGWindowOwnerPID: window.pid, kCGWindowMemoryUsage: 2288, kCGWindowOwnerName: ownerName(world, window),
+  };
+  if (isOnScreen(world, window)) info.kCGWindowIsOnscreen = true; // absent when off screen (facts 6.3.9)
+  if (world.permissions.screen_recording === 'granted' && window.title) info.kCGWindowName = window.title; // titles need Screen Recording, the rest does not
+  return info;
+}
+
+fn('CGWindowListCopyWindowInfo', 2, 'cf', ([option, relativeTo]) => {
+  const world = state();
+  const bits = number('CGWindowListCopyWindowInfo: option', option);
+  const relative = number('CGWindowListCopyWindowInfo: window id', relativeTo);
+  if (!world.session.gui) return null; // NULL outside a GUI session (facts A8)
+  const infos = listed(world, bits, relative).map((window) => windowInfo(world, window));
+  if (world.switches.deep_unwrap_window_list !== 'works') infos.resistsDeepUnwrap = world.switches.deep_unwrap_window_list;
+  return makeObject('NSArray', infos);
+});
+
+// --- displays ---
+
+const rectangle = ([x, y, width, height]) => ({ origin: { x, y }, size: { width, height } });
+const displayWithId = (id) => state().displays.find((display) => display.id === number('display id', id));
+const ofDisplay = (read, otherwise) => ([id]) => { const display = displayWithId(id); return display ? read(display) : otherwise; };
+fn('CGMainDisplayID', 0, 'number', () => activeDisplays(state())[0].id);
+fn('CGDisplayBounds', 1, 'struct', ofDisplay((display) => rectangle(display.bounds), rectangle([0, 0, 0, 0])));
+fn('CGDisplayPixelsWide', 1, 'number', ofDisplay((display) => display.bounds[2], 0)); // points on Retina (facts B4)
+fn('CGDisplayPixelsHigh', 1, 'number', ofDisplay((display) => display.bounds[3], 0));
+fn('CGDisplayIsMain', 1, 'number', ofDisplay((display) => Number(Boolean(display.main)), 0));
+fn('CGDisplayCopyDisplayMode', 1, 'cf', ([id]) => { const display = displayWithId(id); return display ? { mode: display } : null; });
+const modeOf = (mode) => { const target = pointee(mode); if (!target || !target.mode) throw new Error('Ref has incompatible type'); return target.mode; };
+fn('CGDisplayModeGetPixelWidth', 1, 'number', ([mode]) => modeOf(mode).bounds[2] * modeOf(mode).scale);
+fn('CGDisplayModeGetPixelHeight', 1, 'number', ([mode]) => modeOf(mode).bounds[3] * modeOf(mode).scale);
+fn('CGDisplayModeGetWidth', 1, 'number', ([mode]) => modeOf(mode).bounds[2]);
+fn('CGDisplayModeGetHeight', 1, 'number', ([mode]) => modeOf(mode).bounds[3]);
+
+// The online list also holds what is asleep or mirrored (facts A6).
+const displayList = (choose) => ([limit, ids, count]) => {
+  const found = choose().slice(0, number('display list: limit', limit));
+  if (!isNull(ids)) found.forEach((display, index) => { ids[index] = display.id; });
+  if (!isPlainRef(count)) throw new Error('Ref has incompatible type');
+  count[0] = found.length;
+  return 0;
+};
+fn('CGGetActiveDisplayList', 3, 'number', displayList(() => activeDisplays(state())));
+fn('CGGetOnlineDisplayList', 3, 'number', displayList(() => [...activeDisplays(state()), ...state().displays.filter((display) => display.active === false)]));
+
+// --- geometry ---
+
+fn('CGPointMake', 2, 'struct', ([x, y]) => ({ x: number('CGPointMake: x', x), y: number('CGPointMake: y', y) }));
+fn('CGSizeMake', 2, 'struct', ([width, height]) => ({ width: number('width', width), height: number('height', height) }));
+fn('CGRectMake', 4, 'struct', (given) => rectangle(given.map((value) => number('CGRectMake', value))));
+
+// --- events ---
+
+const ANY_SOURCE = 0; // a NULL source is the combined session state
+const sourceOf = (source) => (isNull(source) ? ANY_SOURCE : pointee(source).source);
+function eventOf(what, event) {
+  const target = pointee(event);
+  if (!target || !target.event) throw strict(`${what}: that is not an event`);
+  return target.event;
+}
+function pointOf(what, point) {
+  if (point === null || typeof point !== 'object') throw strict(`${what}: that is not a point`);
+  return { x: number(`${what}: x`, point.x), y: number(`${what}: y`, point.y) };
+}
+const made = (source, values) => ({ event: { flags: null, source_state: sourceOf(source), ...values } });
+
+fn('CGEventSourceCreate', 1, 'cf', ([stateId]) => ({ source: number('CGEventSourceCreate', stateId) }));
+fn('CGEventSourceSetLocalEventsSuppressionInterval', 2, 'void', ([source, seconds]) => { sourceOf(source); number('suppression interval', seconds); });
+fn('CGEventCreate', 1, 'cf', ([source]) => made(source, { type: 0, ...state().pointer }));
+fn('CGEventGetLocation', 1, 'struct', ([event]) => { const { x, y } = eventOf('CGEventGetLocation', event); return { x, y }; });
+fn('CGEventCreateMouseEvent', 4, 'cf', ([source, type, point, button]) => made(source, {
+  type: number('CGEventCreateMouseEvent: type', type), ...pointOf('CGEventCreateMouseEvent: point', point), button: number('CGEventCreateMouseEvent: button', button), clickState: 0 }));
+fn('CGEventCreateKeyboardEvent', 3, 'cf', ([source, code, down]) => made(source, {
+  type: (typeof down === 'boolean' ? down : number('CGEventCreateKeyboardEvent: keyDown', down)) ? 10 : 11, keycode: number('CGEventCreateKeyboardEvent: key code', code), unicode: '' }));
+fn('CGEventCreateScrollWheelEvent2', 6, 'cf', ([source, unit, count, ...wheels]) => made(source, {
+  type: 22, unit: number('scroll: unit', unit), wheel: wheels.slice(0, number('scroll: wheel count', count)).map((wheel) => number('scroll: wheel', wheel)) }));
+// Variadic: the bridge cannot pass its wheels (facts 4.5).
+fn('CGEventCreateScrollWheelEvent', 4, 'cf', ([source, unit]) => made(source, { type: 22, unit, wheel: [0] }));
+
+const FIELDS = { 1: 'clickState', 3: 'button', 9: 'keycode' };
+fn('CGEventSetIntegerValueField', 3, 'void', ([event, field, value]) => { eventOf('CGEventSetIntegerValueField', event)[FIELDS[number('event field', field)] || `field_${field}`] = number('event field value', value); });
+fn('CGEventGetIntegerValueField', 2, 'number', ([event, field]) => eventOf('CGEventGetIntegerValueField', event)[FIELDS[number('event field', field)] || `field_${field}`] || 0);
+fn('CGEventSetFlags', 2, 'void', ([event, flags]) => { eventOf('CGEventSetFlags', event).flags = number('CGEventSetFlags: flags', flags); });
+fn('CGEventGetFlags', 1, 'number', ([event]) => { const { flags } = eventOf('CGEventGetFlags', event); return flags === null ? state().keyboard.session_flags : flags; });
+fn('CGEventSetType', 2, 'void', ([event, type]) => { eventOf('CGEventSetType', event).type = number('CGEventSetType', type); });
+fn('CGEventSetLocation', 2, 'void', ([event, point]) => { Object.assign(eventOf('CGEventSetLocation', event), pointOf('CGEventSetLocation', point)); });
+fn('CGEventGetType', 1, 'number', ([event]) => eventOf('CGEventGetType', event).type);
+
+// Called plainly, or with anything but the bytes of an NSData, it silently makes the event type an "a";
+// it works after bindFunction(..., ['void', ['void *', 'unsigned long', 'void *']]) (facts B5).
+fn('CGEventKeyboardSetUnicodeString', 3, 'void', ([event, length, text], binding) => {
+  const target = eventOf('CGEventKeyboardSetUnicodeString', event);
+  const units = number('CGEventKeyboardSetUnicodeString: length', length);
+  if (!isObject(text) && text instanceof Object && isPlainRef(text)) throw new Error('Ref has incompatible type');
+  const bytes = !isNull(text) && pointee(text) ? pointee(text).bytes : undefined;
+  const rebound = binding && binding.types.every((type, index) => index === 1 || type === 'void *');
+  if (!rebound || bytes === undefined) { target.unicode = 'a'; return; }
+  if (2 * units > bytes.length) throw strict(`CGEventKeyboardSetUnicodeString: ${units} units from ${bytes.length} bytes reads beyond them`);
+  target.unicode = host.decode(bytes.slice(0, 2 * units), 'utf16le');
+});
+
+fn('CGEventPost', 2, 'void', ([tap, event]) => { post({ ...eventOf('CGEventPost', event), tap: number('CGEventPost: tap', tap) }); });
+fn('CGEventPostToPid', 2, 'void', ([pid, event]) => { post({ ...eventOf('CGEventPostToPid', event), tap: 1, to_pid: number('CGEventPostToPid: pid', pid) }); });
+fn('CGWarpMouseCursorPosition', 1, 'number', ([point]) => { post({ do: 'warp', ...pointOf('CGWarpMouseCursorPosition', point) }); return 0; });
+fn('CGAssociateMouseAndMouseCursorPosition', 1, 'number', () => 0);
+
+// --- images, for Vision ---
+
+const inImageIO = { framework: 'ImageIO' };
+fn('CGImageSourceCreateWithURL', 2, 'cf', ([url]) => (isKind(url, 'NSURL') && host.isThere(dataOf(url).path) ? makeObject('CGImage', { path: dataOf(url).path }) : null), inImageIO);
+fn('CGImageSourceCreateImageAtIndex', 3, 'cf', ([source]) => pointee(source), inImageIO);

@@ -1,0 +1,235 @@
+// The fake /usr/bin/osascript: options, script, arguments -> the script's result on stdout, errors in osascript's own form.
+// The scripts run unmodified in a context of their own that holds what JXA has and nothing else (facts/fake-mac.md 6.3).
+'use strict';
+const crypto = require('crypto');
+const fs = require('fs');
+const path = require('path');
+const vm = require('vm');
+const { spawnSync } = require('child_process');
+
+const folder = process.env.FAKEMAC_FOLDER;
+const python = process.env.FAKEMAC_PYTHON;
+const USAGE = 'usage: osascript [-l language] [-e script] [-i] [-s {ehso}] [programfile] [argument ...]';
+const now = () => performance.timeOrigin + performance.now();
+
+// --- the world ---
+
+const file = (name) => path.join(folder, name);
+const append = (name, line) => fs.appendFileSync(file(name), JSON.stringify(line) + '\n');
+const readState = () => JSON.parse(fs.readFileSync(file('desktop.json'), 'utf8'));
+
+function runPython(...words) {
+  const done = spawnSync(python, ['-I', '-S', path.join(__dirname, 'run.py'), folder, ...words], { encoding: 'utf8' });
+  if (done.status !== 0) throw new Error(`fakemac: ${words[0]}: ${done.stderr}`);
+}
+
+// Settled: whoever reads the state first lets everything happen that was posted so far. Only world.py changes the state.
+function settledState() {
+  const state = readState();
+  const posted = fs.existsSync(file('events.jsonl')) ? fs.statSync(file('events.jsonl')).size : 0;
+  if (posted === state.settled_bytes && !state.pending.some((event) => event.due <= now())) return state;
+  runPython('settle');
+  return readState();
+}
+
+const post = (event) => append('events.jsonl', { ...event, t: now() });
+const sleep = (ms) => { if (ms > 0) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms); };
+
+// A blocked osascript ignores SIGTERM (facts B1): only SIGKILL ends this.
+function hang() {
+  process.on('SIGTERM', () => {});
+  sleep(1);
+  sleep(settledState().switches.hang_limit_s * 1000);
+  finish(98, '', 'fakemac: nobody killed this osascript in all that time\n');
+}
+
+let output = '';
+let errors = '';
+const flush = () => {
+  if (output) fs.writeSync(1, output);
+  if (errors) fs.writeSync(2, errors);
+  output = errors = '';
+};
+function finish(code, stdout = '', stderr = '') {
+  output += stdout;
+  errors += stderr;
+  flush();
+  process.exit(code);
+}
+
+// What the modules inside the context may do outside it. Bytes travel as latin1 strings.
+const host = {
+  stateText: () => JSON.stringify(settledState()),
+  postText: (text) => post(JSON.parse(text)),
+  sleep, hang, now, runPython,
+  print: (text) => { flush(); fs.writeSync(1, Buffer.from(text, 'latin1')); },
+  warn: (text) => { errors += text; },
+  exit: (code) => finish(code),
+  crash: () => { flush(); process.kill(process.pid, 'SIGSEGV'); sleep(5000); },
+  read: (name) => { try { return fs.readFileSync(name).toString('latin1'); } catch { return null; } },
+  write: (name, bytes) => { try { fs.writeFileSync(name, Buffer.from(bytes, 'latin1')); return true; } catch { return false; } },
+  readStdin: () => { try { return fs.readFileSync(0).toString('latin1'); } catch { return ''; } },
+  isThere: (name) => fs.existsSync(name),
+  isFolder: (name) => fs.existsSync(name) && fs.statSync(name).isDirectory(),
+  makeFolder: (name) => fs.mkdirSync(name),
+  remove: (name) => fs.rmSync(name, { recursive: true, force: true }),
+  encode: (text, encoding) => Buffer.from(text, encoding).toString('latin1'),
+  decode: (bytes, encoding) => Buffer.from(bytes, 'latin1').toString(encoding),
+  pid: process.pid,
+  cwd: process.cwd(),
+  environmentText: JSON.stringify(Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('FAKEMAC_')))),
+  dictionaryText: () => fs.readFileSync(path.join(__dirname, 'dictionary.json'), 'utf8'),
+  randomId: () => crypto.randomUUID().toUpperCase(),
+  sourceName: '',
+};
+
+// --- the context ---
+
+// Names of V8 that JavaScriptCore's scripting context does not give to a JXA script, or that nobody vouches for.
+const NOT_IN_JXA = ['WebAssembly', 'SharedArrayBuffer', 'Atomics', 'escapeHTML'];
+
+function makeContext() {
+  const context = vm.createContext({});
+  for (const name of NOT_IN_JXA) vm.runInContext(`delete globalThis.${name}`, context);
+  const loaded = {};
+  const load = (name) => {
+    if (!(name in loaded)) {
+      const module = { exports: {} };
+      loaded[name] = module;
+      const source = fs.readFileSync(path.join(__dirname, `${name}.js`), 'utf8');
+      const wrapped = vm.runInContext(`(function (host, load, module) {${source}\n})`, context, { filename: `${name}.js` });
+      wrapped(host, load, module);
+    }
+    return loaded[name].exports;
+  };
+  return { context, load };
+}
+
+// --- options ---
+
+function parseArguments(argv) {
+  const options = { language: 'AppleScript', snippets: [], file: null, args: [] };
+  const words = [...argv];
+  while (words.length && words[0].startsWith('-') && words[0] !== '-') {
+    const word = words.shift();
+    if (word === '--') break;
+    const letter = word[1];
+    if (!'lesi'.includes(letter)) finish(1, '', `osascript: illegal option -- ${letter}\n${USAGE}\n`);
+    if (letter === 'i') continue;
+    if (word.length === 2 && !words.length) finish(1, '', `osascript: option requires an argument -- ${letter}\n${USAGE}\n`);
+    const value = word.length > 2 ? word.slice(2) : words.shift();
+    if (letter === 'l') options.language = value;
+    if (letter === 'e') options.snippets.push(value);
+  }
+  if (!options.snippets.length && words.length) options.file = words.shift();
+  options.args = words;
+  return options;
+}
+
+function readSource(options) {
+  if (options.snippets.length) return { text: options.snippets.join('\n'), stdin: null };
+  if (options.file !== null && options.file !== '-') {
+    if (!fs.existsSync(options.file)) finish(1, '', `osascript: ${options.file}: No such file or directory\n`);
+    return { text: fs.readFileSync(options.file, 'utf8'), stdin: null };
+  }
+  const text = fs.readFileSync(0).toString('utf8');
+  return { text, stdin: crypto.createHash('sha256').update(text).digest('hex') };
+}
+
+function scriptedFault(state, argv, source) {
+  const fits = (fault) => fault.program === 'osascript' && fault.when.every((word) => argv.includes(word) || source.includes(word));
+  const fault = state.faults.find(fits);
+  if (!fault) return;
+  if (fault.times !== null) { post({ do: 'use_fault', key: fault.key }); settledState(); }
+  if (fault.hang) hang();
+  if (fault.exit < 0) process.kill(process.pid, -fault.exit);
+  finish(fault.exit, fault.stdout, fault.stderr && fault.stderr.replace(/\n*$/, '\n'));
+}
+
+// --- results and errors ---
+
+// Texts are localised on a Mac; only the number is not (facts B2).
+const LOCALISED = { de: 'Ein Fehler ist aufgetreten', ko: '오류가 발생했습니다', fr: 'Une erreur s’est produite' };
+
+function reportError(error, state, prefix) {
+  const number = error && typeof error === 'object' && Number.isInteger(error.errorNumber) ? error.errorNumber : -2700;
+  let text = typeof error === 'object' && error !== null && error.isAppleScript ? error.message : `Error: ${error}`;
+  const language = state.switches.language;
+  if (language !== 'en' && number !== -2700) text = `Error: ${LOCALISED[language] || LOCALISED.ko}`;
+  finish(1, '', `${prefix}execution error: ${text} (${number})\n`);
+}
+
+function runJavaScript(options, source, state) {
+  const { context, load } = makeContext();
+  const strict = (why) => post({ do: 'note', kind: 'strict', what: { why } });
+  let result;
+  try {
+    load('jxa').install(context);
+    let script;
+    try {
+      script = new vm.Script(source, { filename: options.file || 'script' });
+    } catch (error) {
+      // A syntax error is not an "execution error" line (facts B2).
+      finish(1, '', `${options.file || '<stdin>'}: syntax error: Error on line 1: ${error} (-2700)\n`);
+    }
+    result = script.runInContext(context);
+    const run = vm.runInContext('typeof run === "function" ? run : null', context);
+    if (run) result = vm.runInContext('(function (run, args) { return run(JSON.parse(args)) })', context)(run, JSON.stringify(options.args));
+  } catch (error) {
+    const prefix = state.switches.older_errors && options.file ? `${options.file}:0:${source.length}: ` : '';
+    end(load);
+    reportError(prefix && error && typeof error === 'object' ? withLine(error) : error, state, prefix);
+  }
+  end(load);
+  if (typeof result !== 'string') {
+    // How a Mac prints anything but a string is not verified (facts 6.3.6), so scripts return strings.
+    if (state.switches.strict) {
+      strict(`the script returned ${result === undefined ? 'undefined' : typeof result}, not a string`);
+      finish(1, '', 'fakemac strict: the script did not return a string\n');
+    }
+    result = result === undefined ? '' : String(result);
+  }
+  finish(0, `${result}\n`);
+}
+
+// Older systems: `path:start:end: execution error: Error on line N: Error: ... (-1728)` (facts 6.3.1).
+function withLine(error) {
+  const line = /:(\d+):\d+\)?$/m.exec(String(error.stack || ''));
+  return Object.assign(Object.create(null), { errorNumber: error.errorNumber, isAppleScript: true, message: `Error on line ${line ? line[1] : 1}: ${error}` });
+}
+
+function end(load) {
+  load('apple_events').endOfCall();
+}
+
+function runAppleScript(options, source, state) {
+  const { load } = makeContext();
+  const prefix = options.file && options.file !== '-' ? `${options.file}:` : '';
+  let result;
+  try {
+    const program = load('applescript').compile(source);
+    result = load('applescript').run(program, options.args);
+  } catch (error) {
+    if (error.isSyntaxError) finish(1, '', `${prefix}${error.place}: syntax error: ${error.message} (${error.errorNumber})\n`);
+    if (!error.isAppleScript) throw error;
+    end(load);
+    reportError(error, state, `${prefix}${error.place || '0:0'}: `);
+  }
+  end(load);
+  finish(0, result === '' ? '\n' : `${result}\n`);
+}
+
+function main(argv) {
+  const options = parseArguments(argv);
+  const { text, stdin } = readSource(options);
+  append('calls.jsonl', { program: 'osascript', argv, stdin, pid: process.pid, t: now() });
+  const state = settledState();
+  const span = state.latency_ms.osascript;
+  if (span) sleep(span[0] + Math.random() * (span[1] - span[0]));
+  scriptedFault(state, argv, text);
+  if (options.language === 'JavaScript') return runJavaScript(options, text, state);
+  if (options.language === 'AppleScript') return runAppleScript(options, text, state);
+  return finish(1, '', `osascript: no such component "${options.language}".\n`);
+}
+
+main(process.argv.slice(2));

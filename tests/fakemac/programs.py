@@ -1,0 +1,98 @@
+"""What all fake programs share: the log of calls, scripted faults, latency, hanging; and the table of programs."""
+from __future__ import annotations
+
+import hashlib
+import importlib
+import os
+import random
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Callable, List, Optional
+
+from .world import State, append_line, now_ms, post, settle
+
+# Programs that read their standard input; the others never touch it.
+READ_STDIN = ("pbcopy",)
+
+
+class Exit(Exception):
+    """The program ends here, with this code and words."""
+
+    def __init__(self, code: int, stderr: str = "", stdout: str = "") -> None:
+        super().__init__(code)
+        self.code, self.stderr, self.stdout = code, stderr, stdout
+
+
+def main(folder: Path, program: str, argv: List[str]) -> int:
+    if program == "settle":
+        settle(folder)
+        return 0
+    if program == "draw-slide":  # asked by the fake Keynote
+        return draw_slide(folder, argv)
+    stdin = sys.stdin.buffer.read() if program in READ_STDIN else None
+    log_call(folder, program, argv, stdin)
+    state = settle(folder)
+    delay(state, program)
+    try:
+        scripted_fault(folder, state, program, argv)
+        return room_of(program)(folder, state, argv, stdin) or 0
+    except Exit as end:
+        sys.stdout.write(end.stdout)
+        sys.stderr.write(end.stderr and end.stderr.rstrip("\n") + "\n")
+        return end.code
+
+
+Program = Callable[[Path, State, List[str], Optional[bytes]], Optional[int]]
+# Loaded one at a time: a fake program must start fast.
+ROOMS = {"screencapture": "screencapture", "sips": "sips", "xcode-select": "developer_tools", "xcrun": "developer_tools", "swiftc": "developer_tools"}
+
+
+def room_of(program: str) -> Program:
+    room = importlib.import_module("." + ROOMS.get(program, "small_programs"), __package__)
+    return room.PROGRAMS[program]
+
+
+def log_call(folder: Path, program: str, argv: List[str], stdin: Optional[bytes]) -> None:
+    append_line(folder / "calls.jsonl", {
+        "program": program, "argv": argv, "stdin": hashlib.sha256(stdin).hexdigest() if stdin is not None else None, "pid": os.getpid(), "t": now_ms()})
+
+
+def delay(state: State, program: str) -> None:
+    span = state["latency_ms"].get(program)
+    if span:
+        time.sleep(random.uniform(*span) / 1000)
+
+
+def scripted_fault(folder: Path, state: State, program: str, argv: List[str]) -> None:
+    """The first fault that fits: same program, and every word of `when` in argv."""
+    for fault in state["faults"]:
+        if fault["program"] != program or not all(word in argv for word in fault["when"]):
+            continue
+        if fault.get("times") is not None:
+            post(folder, {"do": "use_fault", "key": fault["key"]})
+            settle(folder)
+        if fault.get("hang"):
+            hang(state)
+        if fault.get("file") is not None:
+            Path(argv[-1]).write_bytes(bytes.fromhex(fault["file"]))
+        raise Exit(fault["exit"], fault["stderr"], fault["stdout"])
+
+
+def hang(state: State) -> None:
+    """Until killed (facts 6.3.5); the limit is only there so that a forgotten one does not stay for ever."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    time.sleep(state["switches"]["hang_limit_s"])
+    raise Exit(98, "fakemac: nobody killed this program in all that time")
+
+
+def draw_slide(folder: Path, argv: List[str]) -> int:
+    from .drawing import draw_slide_picture
+    from .pictures import jpeg_bytes, png_bytes
+
+    document_id, slide, kind, path = argv
+    deck = next(item for item in settle(folder)["keynote"]["documents"] if item["id"] == document_id)
+    picture = draw_slide_picture(deck, int(slide))
+    Path(path).write_bytes(png_bytes(picture) if kind == "PNG" else jpeg_bytes(picture))
+    return 0

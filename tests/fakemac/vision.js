@@ -1,0 +1,71 @@
+// Vision: text recognition on a picture file. It reads the labels that the fake screencapture wrote into the file (facts F).
+'use strict';
+const { defineClass, makeObject, nil, wrap, dataOf, isKind, toJs, isNull } = load('bridge');
+const { strict } = load('world');
+
+const word = (bytes, at, size) => [...bytes.slice(at, at + size)].reduce((sum, letter) => sum * 256 + letter.charCodeAt(0), 0);
+
+function pngLabels(bytes) {
+  const found = { width: word(bytes, 16, 4), height: word(bytes, 20, 4), labels: [] };
+  for (let at = 8; at + 8 <= bytes.length; at += 12 + word(bytes, at, 4)) {
+    const body = bytes.slice(at + 8, at + 8 + word(bytes, at, 4));
+    if (bytes.slice(at + 4, at + 8) === 'tEXt' && body.startsWith('Labels\0')) found.labels = JSON.parse(body.slice(7));
+  }
+  return found;
+}
+
+function jpegLabels(bytes) {
+  const found = { width: 0, height: 0, labels: [] };
+  for (let at = 2; at + 4 <= bytes.length && bytes[at] === '\xff' && bytes[at + 1] !== '\xda'; at += 2 + word(bytes, at + 2, 2)) {
+    const body = bytes.slice(at + 4, at + 2 + word(bytes, at + 2, 2));
+    if (bytes[at + 1] === '\xc0') { found.height = word(body, 1, 2); found.width = word(body, 3, 2); }
+    if (bytes[at + 1] === '\xfe') found.labels = JSON.parse(body);
+  }
+  return found;
+}
+
+function readable(bytes) {
+  if (bytes && bytes.startsWith('\x89PNG')) return pngLabels(bytes);
+  if (bytes && bytes.startsWith('\xff\xd8\xff')) return jpegLabels(bytes);
+  return null;
+}
+
+// Normalised, origin bottom left.
+function observations({ width, height, labels }) {
+  return labels.map(({ text, rect: [x, y, w, h] }) => makeObject('VNRecognizedTextObservation', {
+    text, confidence: /^[\x20-\x7e]*$/.test(text) ? 1 : 0.5,
+    box: { origin: { x: x / width, y: 1 - (y + h) / height }, size: { width: w / width, height: h / height } } }));
+}
+
+const framework = 'Vision';
+const set = Object.fromEntries(['recognitionLevel', 'usesLanguageCorrection', 'recognitionLanguages', 'minimumTextHeight', 'automaticallyDetectsLanguage', 'revision']
+  .map((key) => [key, (data, value) => { data[key] = toJs(value); }]));
+const zero = { results: (data) => (data.results ? wrap(data.results) : nil), recognitionLevel: (data) => data.recognitionLevel, usesLanguageCorrection: (data) => data.usesLanguageCorrection };
+defineClass('VNRecognizeTextRequest', { framework, init: () => makeObject('VNRecognizeTextRequest', { results: null, recognitionLevel: 0, usesLanguageCorrection: true }), zero, set });
+defineClass('VNRecognizedText', { framework, zero: { string: (data) => wrap(data.text), confidence: (data) => data.confidence } });
+defineClass('VNRecognizedTextObservation', {
+  framework, zero: { boundingBox: (data) => data.box, confidence: (data) => data.confidence },
+  args: { topCandidates: (data, count) => wrap(count > 0 ? [makeObject('VNRecognizedText', data)] : []) },
+});
+
+const handler = (bytes) => makeObject('VNImageRequestHandler', { bytes });
+const imageOf = (image) => { if (!isKind(image, 'CGImage')) throw strict('initWithCGImageOptions: that is no CGImage'); return dataOf(image).path; };
+defineClass('VNImageRequestHandler', {
+  framework,
+  initialisers: {
+    initWithURLOptions: (url) => handler(isNull(url) ? null : host.read(dataOf(url).path)),
+    initWithDataOptions: (data) => handler(isNull(data) ? null : dataOf(data)),
+    initWithCGImageOptions: (image) => handler(host.read(imageOf(image))),
+  },
+  args: {
+    performRequestsError: (data, requests, error) => {
+      const picture = readable(data.bytes);
+      if (!picture) {
+        if (error && typeof error === 'object' && !isNull(error)) error[0] = makeObject('NSError', { text: 'The image could not be read', code: 9 });
+        return false;
+      }
+      dataOf(wrap(requests)).forEach((request) => { dataOf(request).results = observations(picture); });
+      return true;
+    },
+  },
+});

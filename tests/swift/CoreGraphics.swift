@@ -1,0 +1,113 @@
+// A stand-in for Apple's CoreGraphics: the same names and labels, acting on the folder of a fake Mac.
+// Names, raw values and optionality: the SDK's CGEvent.h, CGEventSource.h, CGEventTypes.h, CGRemoteOperation.h.
+// Only what exists on every SDK from 13 to 26 is here, so a call that is obsolete on a newer one does not compile.
+import Foundation
+
+public typealias CGKeyCode = UInt16
+public typealias UniChar = UInt16
+public typealias CFTimeInterval = Double
+
+public enum CGMouseButton: UInt32 {
+    case left = 0, right, center
+}
+
+public enum CGEventType: UInt32 {
+    case null = 0, leftMouseDown, leftMouseUp, rightMouseDown, rightMouseUp, mouseMoved, leftMouseDragged, rightMouseDragged
+    case keyDown = 10, keyUp, flagsChanged
+    case scrollWheel = 22, tabletPointer, tabletProximity, otherMouseDown, otherMouseUp, otherMouseDragged
+    case tapDisabledByTimeout = 0xFFFF_FFFE, tapDisabledByUserInput = 0xFFFF_FFFF
+}
+
+public struct CGEventFlags: OptionSet {
+    public let rawValue: UInt64
+    public init(rawValue: UInt64) { self.rawValue = rawValue }
+    public static let maskNonCoalesced = CGEventFlags(rawValue: 0x100)
+    public static let maskAlphaShift = CGEventFlags(rawValue: 0x10000)
+    public static let maskShift = CGEventFlags(rawValue: 0x20000)
+    public static let maskControl = CGEventFlags(rawValue: 0x40000)
+    public static let maskAlternate = CGEventFlags(rawValue: 0x80000)
+    public static let maskCommand = CGEventFlags(rawValue: 0x100000)
+    public static let maskNumericPad = CGEventFlags(rawValue: 0x200000)
+    public static let maskHelp = CGEventFlags(rawValue: 0x400000)
+    public static let maskSecondaryFn = CGEventFlags(rawValue: 0x800000)
+}
+
+public enum CGEventField: UInt32 {
+    case mouseEventNumber = 0, mouseEventClickState, mouseEventPressure, mouseEventButtonNumber, mouseEventDeltaX, mouseEventDeltaY
+    case mouseEventInstantMouser, mouseEventSubtype, keyboardEventAutorepeat, keyboardEventKeycode, keyboardEventKeyboardType
+    case eventTargetProcessSerialNumber = 39, eventTargetUnixProcessID, eventSourceUnixProcessID, eventSourceUserData
+    case eventSourceUserID, eventSourceGroupID, eventSourceStateID
+}
+
+public enum CGEventTapLocation: UInt32 {
+    case cghidEventTap = 0, cgSessionEventTap, cgAnnotatedSessionEventTap
+}
+
+public enum CGEventSourceStateID: Int32 {
+    case privateState = -1, combinedSessionState = 0, hidSystemState = 1
+}
+
+public final class CGEventSource {
+    public let sourceStateID: CGEventSourceStateID
+    public var localEventsSuppressionInterval: CFTimeInterval = 0.25
+    public init?(stateID: CGEventSourceStateID) { sourceStateID = stateID }
+}
+
+public final class CGEvent {
+    public var type: CGEventType = .null
+    public var location: CGPoint
+    // An event that nobody gave flags carries some: a forgotten `flags = []` shows in the event line.
+    public var flags: CGEventFlags = .maskNonCoalesced
+    private let source: CGEventSource?
+    private var fields: [CGEventField: Int64] = [:]
+    private var unicode: [UniChar]?
+
+    public init?(source: CGEventSource?) {
+        self.source = source
+        location = FakeMac.pointer()
+    }
+
+    public convenience init?(mouseEventSource source: CGEventSource?, mouseType: CGEventType, mouseCursorPosition: CGPoint, mouseButton: CGMouseButton) {
+        self.init(source: source)
+        type = mouseType
+        location = mouseCursorPosition
+        fields[.mouseEventButtonNumber] = Int64(mouseButton.rawValue)
+    }
+
+    public convenience init?(keyboardEventSource source: CGEventSource?, virtualKey: CGKeyCode, keyDown: Bool) {
+        self.init(source: source)
+        type = keyDown ? .keyDown : .keyUp
+        fields[.keyboardEventKeycode] = Int64(virtualKey)
+    }
+
+    public func setIntegerValueField(_ field: CGEventField, value: Int64) { fields[field] = value }
+    public func getIntegerValueField(_ field: CGEventField) -> Int64 { fields[field] ?? 0 }
+
+    public func keyboardSetUnicodeString(stringLength: Int, unicodeString: UnsafePointer<UniChar>?) {
+        unicode = Array(UnsafeBufferPointer(start: unicodeString, count: stringLength))
+    }
+
+    public func post(tap: CGEventTapLocation) {
+        guard FakeMac.granted("accessibility") else { return }  // silently, as a Mac does
+        var line: [String: Any] = [
+            "type": Int(type.rawValue), "flags": Int(flags.rawValue), "tap": Int(tap.rawValue),
+            "source_state": Int((source?.sourceStateID ?? .combinedSessionState).rawValue),
+            "suppression_s": source?.localEventsSuppressionInterval ?? 0.25,
+            "t": Date().timeIntervalSince1970 * 1000,
+        ]
+        if type == .keyDown || type == .keyUp {
+            line["keycode"] = Int(getIntegerValueField(.keyboardEventKeycode))
+            line["unicode"] = unicode.map { String(decoding: $0, as: UTF16.self) } ?? ""
+        } else {
+            line["x"] = Double(location.x)
+            line["y"] = Double(location.y)
+            line["button"] = Int(getIntegerValueField(.mouseEventButtonNumber))
+            line["clickState"] = Int(getIntegerValueField(.mouseEventClickState))
+            FakeMac.movePointer(to: location)
+        }
+        FakeMac.append(line)
+    }
+}
+
+public func CGPreflightScreenCaptureAccess() -> Bool { FakeMac.granted("screen_recording") }
+public func CGPreflightPostEventAccess() -> Bool { FakeMac.granted("accessibility") }
