@@ -15,7 +15,7 @@ from .desktop import Desktop
 from .errors import ErrorCode, PeekabooError
 from .image_files import pixel_digest
 from .keys import read_chord
-from .matching import window_at, window_by_id
+from .matching import cover_at, window_by_id
 from .model import Point, Screenshot, Window
 from .platforms import state_folder
 from .policy import check_may_act, write_audit_line
@@ -90,7 +90,7 @@ def click_pixel(
         window = _permitted_window("click", windows, window_id)
         record = find_record(window, screenshot_id)
         inside = _clamped(pixel, record)
-        if not window.is_focused or _cover(windows, window, record.to_point(inside, window.bounds)):
+        if not window.is_focused or cover_at(record.to_point(inside, window.bounds), window, windows):
             windows = _focused(desktop, windows, window_id)
             window = window_by_id(window_id, windows)
             record = find_record(window, record.screenshot_id)
@@ -188,12 +188,6 @@ def _focused(desktop: Desktop, windows: List[Window], window_id: int) -> List[Wi
         pause(_FOCUS_POLL_S)
 
 
-def _cover(windows: List[Window], window: Window, point: Point) -> Optional[Window]:
-    """The other window that a click at `point` would hit, or None."""
-    top = window_at(point, windows)
-    return top if top and top.window_id != window.window_id else None
-
-
 def _check_reachable(desktop: Desktop, windows: List[Window], window: Window, point: Point) -> None:
     if not any(display.bounds.contains(point) for display in desktop.displays()):
         # the pointer would be held at the screen's edge, and the click would go there
@@ -202,7 +196,7 @@ def _check_reachable(desktop: Desktop, windows: List[Window], window: Window, po
             f"that part of window {window.window_id} is outside the screen; nothing was clicked",
             hint="move the window onto the screen",
         )
-    cover = _cover(windows, window, point)
+    cover = cover_at(point, window, windows)
     if cover:
         name = cover.app_name or "a menu or an overlay"
         raise PeekabooError(

@@ -166,9 +166,16 @@ def window_by_id(window_id: int, windows: Sequence[Window]) -> Window:
     raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, f"there is no window {window_id}", hint="list the windows again")
 
 
-def window_at(point: Point, windows: Sequence[Window]) -> Optional[Window]:
-    """What a click at `point` would hit: the frontmost visible window there, of any layer."""
+def cover_at(point: Point, target: Window, windows: Sequence[Window]) -> Optional[Window]:
+    """The window other than `target` that a click at `point` would hit; None when it hits the target.
+
+    A window of another layer that lies over the whole target is an overlay that lets clicks through (a Mac's Dock owns
+    one as large as the screen); a menu or a panel covers a part.
+    """
     for one in windows:
-        if one.is_on_screen and one.alpha > 0 and one.outer.contains(point):
+        if one.window_id == target.window_id:
+            return None
+        is_there = one.is_on_screen and one.alpha > 0 and one.outer.contains(point)
+        if is_there and not (one.layer != 0 and one.outer.encloses(target.bounds)):
             return one
     return None

@@ -14,7 +14,6 @@ from .settings import child_environment
 from .sources import own_command, own_environment
 
 
-
 @dataclass(frozen=True)
 class ToolAnswer:
     """What a tool answered: `data` is the JSON in its text (empty when there is none), images are bytes."""

@@ -29,6 +29,14 @@ class Rect:
     def contains(self, point: Point) -> bool:
         return self.x <= point.x < self.x + self.width and self.y <= point.y < self.y + self.height
 
+    def encloses(self, other: "Rect") -> bool:
+        return (
+            self.x <= other.x
+            and self.y <= other.y
+            and self.x + self.width >= other.x + other.width
+            and self.y + self.height >= other.y + other.height
+        )
+
     @property
     def centre(self) -> Point:
         return Point(self.x + self.width / 2, self.y + self.height / 2)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from functools import lru_cache
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 from .desktop import Desktop
 from .errors import ErrorCode, PeekabooError
 from .image_files import file_error
+from .macos import MacDesktop
 from .settings import settings
 from .x11 import X11Desktop
 
@@ -25,7 +25,7 @@ def platform_name() -> str:
 @lru_cache(maxsize=1)
 def this_desktop() -> Desktop:
     """The desktop in front of us."""
-    return X11Desktop()
+    return MacDesktop() if platform_name() == "macos" else X11Desktop()
 
 
 def state_folder() -> Path:
@@ -37,7 +37,3 @@ def state_folder() -> Path:
         raise file_error(folder, e) from e
     return folder
 
-
-def responsible_program() -> str:
-    """The python that runs us, for messages."""
-    return os.path.basename(sys.executable or "python3")

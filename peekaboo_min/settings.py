@@ -50,6 +50,9 @@ class Settings:
         "ANTHROPIC_BASE_URL", "https://api.anthropic.com", "any server that speaks Anthropic's messages"
     )
     ai_timeout_s: float = _variable("PEEKABOO_AI_TIMEOUT", 120.0, "seconds a model may take to answer, retries included")
+    ai_max_tokens: int = _variable(
+        "PEEKABOO_AI_MAX_TOKENS", 8192, "tokens that a model may write in one answer, its thinking included"
+    )
 
     tools: str = _variable(
         "PEEKABOO_TOOLS", "", "the MCP tools to offer, groups or names: `capture,desktop` or `image,list`; unset: all"
@@ -101,6 +104,7 @@ class Settings:
     gmail_folder: str = _variable(
         "PEEKABOO_GMAIL_FOLDER", "", "holds `credentials.json` and `token.json`; unset: `gmail` in the state folder"
     )
+    gmail_base_url: str = _variable("PEEKABOO_GMAIL_BASE_URL", "https://gmail.googleapis.com", "where Gmail listens; for tests")
 
     desktop: str = _variable("PEEKABOO_DESKTOP", "", "`macos` or `x11`; unset: what this machine is")
     bin_dir: str = _variable(

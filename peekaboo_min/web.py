@@ -108,11 +108,11 @@ def _check_request(url: str, headers: Mapping[str, str]) -> None:
 
     try:
         parts = urlsplit(url)
-        is_fine = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        is_fine = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0 and "@" not in parts.netloc
     except ValueError:  # a port that is no number
         is_fine = False
     if not is_fine or not url.isascii() or re.search(r"[\s\x00-\x20\x7f]", url):
-        raise WebError("invalid", "the address is not an http or https URL")
+        raise WebError("invalid", "the address is not a plain http or https URL")
     for name, value in headers.items():
         if not value.isascii() or not value.isprintable():
             raise WebError("invalid", f"the value for the header {name} holds characters that cannot be sent")

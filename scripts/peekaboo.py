@@ -43,7 +43,7 @@ import textwrap
 import threading
 import time
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar, copy_context
 from dataclasses import asdict, dataclass, field, fields, replace
 from enum import Enum
@@ -659,6 +659,41 @@ def _unknown_key(word: str, known: Sequence[str], kind: str = "key") -> Peekaboo
     if kind == "modifier":
         hint = "known are " + ", ".join(MODIFIERS)
     return PeekabooError(ErrorCode.INVALID_ARGUMENT, f"there is no {kind} called {word[:40]!r}", hint=hint)
+
+
+# ============================== mac_keys ============================================================================
+# Key codes and modifier flags of macOS (HIToolbox/Events.h, CGEventTypes.h); the codes are places on an ANSI keyboard.
+
+_KEY_CODES = {
+    "return": 36, "tab": 48, "space": 49, "backspace": 51, "delete": 117, "escape": 53, "up": 126, "down": 125,
+    "left": 123, "right": 124, "home": 115, "end": 119, "page_up": 116, "page_down": 121, "insert": 114,
+    "caps_lock": 57, "enter_keypad": 76, "plus": 24, "comma": 43, "minus": 27, "equal": 24, "period": 47, "slash": 44,
+    "backslash": 42, "semicolon": 41, "quote": 39, "backquote": 50, "left_bracket": 33, "right_bracket": 30,
+    "a": 0, "s": 1, "d": 2, "f": 3, "h": 4, "g": 5, "z": 6, "x": 7, "c": 8, "v": 9, "b": 11, "q": 12, "w": 13, "e": 14,
+    "r": 15, "y": 16, "t": 17, "o": 31, "u": 32, "i": 34, "p": 35, "l": 37, "j": 38, "k": 40, "n": 45, "m": 46,
+    "1": 18, "2": 19, "3": 20, "4": 21, "6": 22, "5": 23, "9": 25, "7": 26, "8": 28, "0": 29,
+    "f1": 122, "f2": 120, "f3": 99, "f4": 118, "f5": 96, "f6": 97, "f7": 98, "f8": 100, "f9": 101, "f10": 109,
+    "f11": 103, "f12": 111,
+}  # fmt: skip
+_FLAGS = {"shift": 0x20000, "ctrl": 0x40000, "alt": 0x80000, "cmd": 0x100000, "super": 0x100000, "fn": 0x800000}
+
+
+def mac_key_code(chord: KeyChord) -> int:
+    """The virtual key code. Raises INVALID_ARGUMENT for a key that a Mac's keyboard has not."""
+    if chord.key not in _KEY_CODES:
+        raise PeekabooError(
+            ErrorCode.INVALID_ARGUMENT, f"a Mac's keyboard has no key {chord.key}", hint="press another key"
+        )
+    return _KEY_CODES[chord.key]
+
+
+def mac_key_flags(chord: KeyChord) -> int:
+    """The CGEventFlags of the held modifiers; `+` is shift and the = key."""
+    held = {*chord.modifiers, *(["shift"] if chord.key == "plus" else [])}
+    flags = 0
+    for one in held:
+        flags |= _FLAGS[one]
+    return flags
 
 
 # ============================== matching ============================================================================
@@ -1584,6 +1619,63 @@ def end_cleanly_on_signals() -> None:
         signal.signal(number, leave)
 
 
+# ============================== mac_host ============================================================================
+# Which application must get a grant: macOS charges it to the app that started us, and how to grant it.
+
+_PS_S = 5.0
+_SETTINGS = "x-apple.systempreferences:com.apple.preference.security?"
+_OUTERMOST_APP = re.compile(r"^(.*?/([^/]+)\.app)/")
+
+# Our grant -> its pane's name, and the last word of its address.
+_PANES: Dict[ErrorCode, Tuple[str, str]] = {
+    ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING: ("Screen Recording", "Privacy_ScreenCapture"),
+    ErrorCode.PERMISSION_DENIED_ACCESSIBILITY: ("Accessibility", "Privacy_Accessibility"),
+    ErrorCode.PERMISSION_DENIED_AUTOMATION: ("Automation", "Privacy_Automation"),
+}
+
+
+def responsible_app() -> str:
+    """The name of the app that our grants belong to, by the process ancestry; `the app that started this` if unknown.
+
+    The nearest ancestor that lives in an app bundle; Python's own Python.app is nobody's host.
+    """
+    try:
+        listed = run_program(["ps", "-axo", "pid=,ppid=,comm="], timeout_s=_PS_S).text
+    except PeekabooError as e:
+        log_debug(f"the process ancestry is unknown: {e.message}")
+        listed = ""
+    parents: Dict[int, Tuple[int, str]] = {}
+    for line in listed.splitlines():
+        words = line.split(None, 2)
+        if len(words) == 3 and words[0].isdigit() and words[1].isdigit():
+            parents[int(words[0])] = (int(words[1]), words[2])
+    pid = os.getpid()
+    for _ in range(64):
+        if pid not in parents:
+            break
+        pid, command = parents[pid]
+        app = _OUTERMOST_APP.match(command)
+        if app and app.group(2) != "Python":
+            return app.group(2)
+    return "the app that started this"
+
+
+def settings_line(code: ErrorCode) -> str:
+    """The shell line that opens the pane of a grant."""
+    return f'open "{_SETTINGS}{_PANES[code][1]}"'
+
+
+def permission_error(code: ErrorCode, what: str) -> PeekabooError:
+    """The error for a missing grant: who needs it, where it is given, how to open that pane, and the restart."""
+    app, (pane, _) = responsible_app(), _PANES[code]
+    return PeekabooError(
+        code,
+        f"{what}: {app} lacks the {pane} permission",
+        hint=f"switch {app} on in System Settings > Privacy & Security > {pane} ({settings_line(code)}), then quit and "
+        f"reopen {app}",
+    )
+
+
 # ============================== records =============================================================================
 # The coordinate records: what each window photograph showed, kept as files so that any process can click by it.
 
@@ -1996,7 +2088,7 @@ def _without_none(hint: Any) -> "Tuple[Any, bool]":
 
 
 # ============================== sources =============================================================================
-# The text of native/*, from the package or from the single file.
+# Where our own code is: the text of native/*, and the words that start us again.
 
 # The single file carries the sources here; in the package they are files.
 EMBEDDED_SOURCES: Dict[str, str] = {}
@@ -2009,8 +2101,166 @@ def native_source(name: str) -> str:
     return (Path(__file__).parent / "native" / name).read_text(encoding="utf-8")
 
 
+def own_command() -> List[str]:
+    """argv of this very program, in the form in which it runs; needs own_environment() besides."""
+    if EMBEDDED_SOURCES:
+        return [sys.executable, os.path.abspath(__file__)]
+    return [sys.executable, "-m", "peekaboo_min"]
+
+
+def own_environment(inherited: Dict[str, str]) -> Dict[str, str]:
+    """`inherited`, so that `-m peekaboo_min` finds this package from any folder."""
+    if EMBEDDED_SOURCES:
+        return dict(inherited)
+    ours = str(Path(__file__).resolve().parent.parent)
+    return {**inherited, "PYTHONPATH": os.pathsep.join(filter(None, [ours, inherited.get("PYTHONPATH", "")]))}
+
+
 # ============================== native ==============================================================================
 # Sources for other interpreters, as they are.
+
+EMBEDDED_SOURCES['apps.js'] = r'''// {} -> {"apps": [{pid, name, bundle_id, is_active, is_regular, window_count}]}, window_count being normal windows on the screen.
+function run(argv) {
+    const counts = {};
+    for (const w of windowList(ON_SCREEN_ONLY) || []) {
+        if (w.kCGWindowLayer === 0) counts[w.kCGWindowOwnerPID] = (counts[w.kCGWindowOwnerPID] || 0) + 1;
+    }
+    const running = $.NSWorkspace.sharedWorkspace.runningApplications;
+    const apps = [];
+    for (let i = 0; i < running.count; i++) {
+        const app = running.objectAtIndex(i);
+        const pid = app.processIdentifier;
+        if (pid < 0 || app.terminated || app.localizedName.isNil()) continue;
+        apps.push({
+            pid: pid,
+            name: app.localizedName.js,
+            bundle_id: app.bundleIdentifier.isNil() ? null : app.bundleIdentifier.js,
+            is_active: Boolean(app.active),
+            is_regular: app.activationPolicy === 0, // NSApplicationActivationPolicyRegular
+            window_count: counts[pid] || 0,
+        });
+    }
+    return JSON.stringify({apps: apps});
+}
+'''
+
+EMBEDDED_SOURCES['displays.js'] = r'''// {} -> {"displays": [{id, name, scale, bounds}], "can_record": bool}: points, origin top left of the main display, which comes first.
+function activeOrder() {
+    // `screencapture -D n` counts in this order; where the bridge cannot tell it, NSScreen's is the best there is
+    try {
+        const ids = Ref();
+        const count = Ref();
+        $.CGGetActiveDisplayList(16, ids, count);
+        const order = [];
+        for (let i = 0; i < count[0]; i++) order.push(ids[i]);
+        return order;
+    } catch (e) {
+        return [];
+    }
+}
+
+function run(argv) {
+    const screens = $.NSScreen.screens;
+    const mainHeight = screens.count ? screens.objectAtIndex(0).frame.size.height : 0;
+    const displays = [];
+    for (let i = 0; i < screens.count; i++) {
+        const screen = screens.objectAtIndex(i);
+        const frame = screen.frame;
+        displays.push({
+            id: screen.deviceDescription.objectForKey('NSScreenNumber').js,
+            name: screen.localizedName.js,
+            scale: screen.backingScaleFactor,
+            // Cocoa counts upwards from the bottom of the main screen, everything else downwards from its top
+            bounds: {x: frame.origin.x, y: mainHeight - frame.origin.y - frame.size.height, width: frame.size.width, height: frame.size.height},
+        });
+    }
+    const order = activeOrder();
+    const rank = d => (order.indexOf(d.id) < 0 ? displays.indexOf(d) : order.indexOf(d.id));
+    const sorted = displays.slice().sort((a, b) => rank(a) - rank(b));
+    return JSON.stringify({displays: sorted, can_record: canRecord(windowList(ON_SCREEN_ONLY) || [])});
+}
+'''
+
+EMBEDDED_SOURCES['focus.js'] = r'''// {pid, window_id|null, title|null, bounds|null} -> {"activated": bool, "front": bool, "trusted": bool, "matches": n, "title_bar_is_free": bool}
+ObjC.import('ApplicationServices');
+ObjC.bindFunction('AXIsProcessTrusted', ['bool', []]);
+ObjC.bindFunction('AXUIElementCreateApplication', ['id', ['int']]);
+ObjC.bindFunction('AXUIElementCopyAttributeValue', ['int', ['id', 'id', 'id*']]);
+ObjC.bindFunction('AXUIElementSetAttributeValue', ['int', ['id', 'id', 'id']]);
+ObjC.bindFunction('AXUIElementPerformAction', ['int', ['id', 'id']]);
+
+function attribute(element, name) {
+    const value = Ref();
+    return $.AXUIElementCopyAttributeValue(element, $(name), value) === 0 ? value[0] : null;
+}
+
+// An AXValue cannot be opened through the bridge; its description reads `{value = x:10.0 y:45.0 type = ...}`.
+function numbers(element, name) {
+    const value = attribute(element, name);
+    const found = value ? /[xw]:(-?[\d.]+) [yh]:(-?[\d.]+)/.exec(ObjC.unwrap(value.description)) : null;
+    return found ? [Number(found[1]), Number(found[2])] : null;
+}
+
+function isAt(element, b) {
+    const place = numbers(element, 'AXPosition');
+    const size = numbers(element, 'AXSize');
+    const near = (a, c) => Math.abs(a - c) <= 2;
+    return place && size && near(place[0], b.x) && near(place[1], b.y) && near(size[0], b.width) && near(size[1], b.height);
+}
+
+// The accessibility tree knows no window numbers: the frame tells windows apart, then the title.
+function raise(app, request) {
+    const windows = attribute(app, 'AXWindows');
+    if (!windows) return 0;
+    const titled = w => {
+        const title = attribute(w, 'AXTitle');
+        return title && ObjC.unwrap(title) === request.title;
+    };
+    let found = [];
+    for (let i = 0; i < windows.count; i++) found.push(windows.objectAtIndex(i));
+    found = found.filter(w => isAt(w, request.bounds));
+    if (found.length > 1) found = found.filter(titled);
+    if (found.length !== 1) return found.length;
+    $.AXUIElementSetAttributeValue(found[0], $('AXMinimized'), $(false));
+    $.AXUIElementPerformAction(found[0], $('AXRaise'));
+    $.AXUIElementSetAttributeValue(found[0], $('AXMain'), $(true));
+    return 1;
+}
+
+function frontWindow(pid) {
+    return (windowList(ON_SCREEN_ONLY) || []).find(w => w.kCGWindowOwnerPID === pid && w.kCGWindowLayer === 0);
+}
+
+function titleBarIsFree(request) {
+    const x = request.bounds.x + request.bounds.width / 2;
+    const y = request.bounds.y + 10;
+    const holds = b => b.X <= x && x < b.X + b.Width && b.Y <= y && y < b.Y + b.Height;
+    const top = (windowList(ON_SCREEN_ONLY) || []).find(w => w.kCGWindowAlpha > 0 && holds(w.kCGWindowBounds));
+    return Boolean(top) && top.kCGWindowNumber === request.window_id;
+}
+
+function run(argv) {
+    const request = JSON.parse(argv[0]);
+    const app = $.NSRunningApplication.runningApplicationWithProcessIdentifier(request.pid);
+    if (app.isNil()) return JSON.stringify({activated: false, front: false, trusted: true, matches: 0, title_bar_is_free: false});
+    const activated = app.activateWithOptions(3); // all windows, ignoring other apps; only a request since macOS 14
+    const trusted = $.AXIsProcessTrusted();
+    let matches = 0;
+    if (trusted) {
+        const element = $.AXUIElementCreateApplication(request.pid);
+        $.AXUIElementSetAttributeValue(element, $('AXFrontmost'), $(true));
+        if (request.window_id !== null) matches = raise(element, request);
+    }
+    const front = frontWindow(request.pid);
+    return JSON.stringify({
+        activated: Boolean(activated),
+        front: request.window_id === null || Boolean(front && front.kCGWindowNumber === request.window_id),
+        trusted: Boolean(trusted),
+        matches: matches,
+        title_bar_is_free: request.window_id !== null && titleBarIsFree(request),
+    });
+}
+'''
 
 EMBEDDED_SOURCES['input.js'] = r'''// one JSON request as the argument -> one JSON answer; the same contract as input.swift, for a Mac without a compiler
 //   {"do":"preflight"}                                        -> {"ok":true,"accessibility":b,"post_event":b,"screen_recording":b}
@@ -2357,11 +2607,872 @@ let output = try JSONSerialization.data(withJSONObject: reply, options: [.sorted
 try FileHandle.standardOutput.write(contentsOf: output + Data("\n".utf8))
 '''
 
+EMBEDDED_SOURCES['permissions.js'] = r'''// {} -> {"screen_recording": bool, "accessibility": bool, "has_session": bool, "is_locked": bool}; asks without raising a dialog.
+ObjC.import('ApplicationServices');
+ObjC.bindFunction('AXIsProcessTrusted', ['bool', []]);
+ObjC.bindFunction('CGPreflightPostEventAccess', ['bool', []]);
+
+function run(argv) {
+    const onScreen = windowList(ON_SCREEN_ONLY);
+    const session = $.CGSessionCopyCurrentDictionary();
+    const about = session ? ObjC.deepUnwrap(ObjC.castRefToObject(session)) || {} : {};
+    return JSON.stringify({
+        screen_recording: canRecord(onScreen || []),
+        accessibility: $.AXIsProcessTrusted() && $.CGPreflightPostEventAccess(),
+        has_session: Boolean(session) && onScreen !== null,
+        is_locked: Boolean(about.CGSSessionScreenIsLocked), // there only while it is locked
+    });
+}
+'''
+
+EMBEDDED_SOURCES['read_text.js'] = r'''// {"path": file} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the picture, origin top left.
+ObjC.import('Foundation');
+ObjC.import('Vision');
+
+function run(argv) {
+    const url = $.NSURL.fileURLWithPath($(JSON.parse(argv[0]).path));
+    const request = $.VNRecognizeTextRequest.alloc.init;
+    request.recognitionLevel = 0; // accurate
+    request.usesLanguageCorrection = true;
+    const handler = $.VNImageRequestHandler.alloc.initWithURLOptions(url, $());
+    if (!handler.performRequestsError($([request]), null)) throw new Error('Vision could not read the picture');
+    const lines = [];
+    for (let i = 0; i < request.results.count; i++) {
+        const found = request.results.objectAtIndex(i);
+        const best = found.topCandidates(1).firstObject;
+        const box = found.boundingBox;
+        lines.push({
+            text: best.string.js,
+            confidence: best.confidence,
+            x: box.origin.x,
+            y: 1 - box.origin.y - box.size.height, // Vision counts upwards
+            width: box.size.width,
+            height: box.size.height,
+        });
+    }
+    return JSON.stringify({lines: lines});
+}
+'''
+
+EMBEDDED_SOURCES['window_list.js'] = r'''// Read before windows.js, apps.js, displays.js, focus.js and permissions.js: the window server's list, and what it shows of our grants.
+ObjC.import('AppKit');
+ObjC.import('CoreGraphics');
+ObjC.bindFunction('CGPreflightScreenCaptureAccess', ['bool', []]);
+
+// CGWindowListOption, by number: JXA does not export every enum.
+const ALL_WINDOWS = 0;
+const ON_SCREEN_ONLY = 1;
+const WITHOUT_DESKTOP = 16;
+
+function windowList(option) {
+    const list = $.CGWindowListCopyWindowInfo(option | WITHOUT_DESKTOP, 0);
+    if (!list) return null; // no GUI session
+    const cast = ObjC.castRefToObject(list);
+    if (cast.isNil()) return null;
+    const unwrapped = ObjC.deepUnwrap(cast);
+    if (Array.isArray(unwrapped)) return unwrapped;
+    const windows = []; // some systems unwrap the items, but not the array
+    for (let i = 0; i < cast.count; i++) windows.push(ObjC.deepUnwrap(cast.objectAtIndex(i)));
+    return windows;
+}
+
+// Titles of two applications' windows are visible only with Screen Recording; our host's own always are. The preflight
+// answers false in some command line programs that have the grant.
+function canRecord(onScreen) {
+    const titled = new Set(onScreen.filter(w => w.kCGWindowLayer === 0 && w.kCGWindowName).map(w => w.kCGWindowOwnerPID));
+    return $.CGPreflightScreenCaptureAccess() || titled.size > 1;
+}
+'''
+
+EMBEDDED_SOURCES['windows.js'] = r'''// {} -> {"windows": [...] front to back, "frontmost_pid": n|null, "can_record": bool}, or {"windows": null} without a GUI session.
+function describe(w, bundleIds) {
+    const pid = w.kCGWindowOwnerPID;
+    if (!(pid in bundleIds)) {
+        const app = $.NSRunningApplication.runningApplicationWithProcessIdentifier(pid);
+        bundleIds[pid] = app.isNil() || app.bundleIdentifier.isNil() ? null : app.bundleIdentifier.js;
+    }
+    return {
+        id: w.kCGWindowNumber,
+        pid: pid,
+        app: w.kCGWindowOwnerName || '',
+        bundle_id: bundleIds[pid],
+        title: w.kCGWindowName === undefined ? null : w.kCGWindowName,
+        layer: w.kCGWindowLayer,
+        alpha: w.kCGWindowAlpha,
+        on_screen: Boolean(w.kCGWindowIsOnscreen),
+        bounds: {x: w.kCGWindowBounds.X, y: w.kCGWindowBounds.Y, width: w.kCGWindowBounds.Width, height: w.kCGWindowBounds.Height},
+    };
+}
+
+function run(argv) {
+    // Only the on-screen list is ordered front to back; what else exists follows it.
+    const onScreen = windowList(ON_SCREEN_ONLY);
+    if (onScreen === null) return JSON.stringify({windows: null});
+    const seen = new Set(onScreen.map(w => w.kCGWindowNumber));
+    const others = (windowList(ALL_WINDOWS) || []).filter(w => !seen.has(w.kCGWindowNumber));
+    const frontmost = $.NSWorkspace.sharedWorkspace.frontmostApplication;
+    const bundleIds = {};
+    return JSON.stringify({
+        windows: onScreen.concat(others).map(w => describe(w, bundleIds)),
+        frontmost_pid: frontmost.isNil() ? null : frontmost.processIdentifier,
+        can_record: canRecord(onScreen),
+    });
+}
+'''
+
+
+# ============================== mcp_client ==========================================================================
+# Talk to an MCP server over stdio, without async: what the agents see and do, they see and do through it.
+
+@dataclass(frozen=True)
+class ToolAnswer:
+    """What a tool answered: `data` is the JSON in its text (empty when there is none), images are bytes."""
+
+    text: str
+    data: Dict[str, Any]
+    images: Tuple[bytes, ...]
+    is_error: bool
+    code: str = ""
+    """The error's code, from `_meta.backend_error_code`."""
+
+
+@dataclass(frozen=True)
+class OfferedTool:
+    """A tool as the server lists it."""
+
+    name: str
+    description: str
+    schema: Dict[str, Any]
+
+
+class McpClient:
+    """An open session with a server."""
+
+    def __init__(self, portal: Any, session: Any) -> None:
+        self._portal = portal
+        self._session = session
+
+    def tools(self) -> List[OfferedTool]:
+        listed = self._portal.call(self._session.list_tools)
+        return [OfferedTool(one.name, one.description or "", one.input_schema) for one in listed.tools]
+
+    def call(self, name: str, arguments: Dict[str, Any]) -> ToolAnswer:
+        """Call a tool. A tool's own error is an answer; a server that died raises PROGRAM_FAILED."""
+        from mcp import MCPError
+
+        try:
+            answer = self._portal.call(self._session.call_tool, name, arguments)
+        except (MCPError, OSError) as e:
+            raise PeekabooError(ErrorCode.PROGRAM_FAILED, f"the MCP server failed in {name}: {e}", hint="see its log") from e
+        text = "\n".join(one.text for one in answer.content if one.type == "text")
+        images = tuple(base64.b64decode(one.data) for one in answer.content if one.type == "image")
+        code = str((answer.meta or {}).get("backend_error_code", ""))
+        return ToolAnswer(text, _data_in(text, answer.structured_content), images, bool(answer.is_error), code)
+
+
+def _data_in(text: str, structured: Any) -> Dict[str, Any]:
+    """The data of an answer: its structured content, else the JSON line of its text."""
+    if structured is not None:
+        return dict(structured)
+    for line in text.splitlines():
+        if line.startswith("{"):
+            try:
+                return dict(json.loads(line))
+            except ValueError:
+                continue
+    return {}
+
+
+@contextmanager
+def open_own_server(extra_environment: Dict[str, str]) -> Iterator[McpClient]:
+    """Our own server as a child, for as long as the `with` block runs; it ends with our end of its stdin.
+
+    Raises ModuleNotFoundError without the package mcp.
+    """
+    from anyio.from_thread import start_blocking_portal
+    from mcp import ClientSession, StdioServerParameters
+    from mcp.client.stdio import stdio_client
+
+    words = own_command()
+    parameters = StdioServerParameters(
+        command=words[0],
+        args=words[1:],
+        env={**own_environment(child_environment()), **extra_environment},
+    )
+
+    @asynccontextmanager
+    async def session():  # type: ignore[no-untyped-def]
+        async with stdio_client(parameters, errlog=sys.stderr) as (reader, writer):
+            async with ClientSession(reader, writer) as one:
+                await one.initialize()
+                yield one
+
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(session()) as open_session:
+        yield McpClient(portal, open_session)
+
+
+# ============================== osascript ===========================================================================
+# Run a JXA or AppleScript source, and turn osascript's error numbers into ErrorCodes.
+
+SCRIPT_S = 10.0
+_NUMBER_AT_END = re.compile(r"\((-?\d+)\)\s*$")
+
+# The text before the number is localised, and may quote a user's words: only the number is read.
+_CODES = {
+    -1743: (ErrorCode.PERMISSION_DENIED_AUTOMATION, "controlling that application is not allowed"),
+    -1744: (ErrorCode.PERMISSION_DENIED_AUTOMATION, "controlling that application was never allowed"),
+    -25211: (ErrorCode.PERMISSION_DENIED_ACCESSIBILITY, "Accessibility is not granted"),
+    1002: (ErrorCode.PERMISSION_DENIED_ACCESSIBILITY, "Accessibility is not granted"),
+    -1712: (ErrorCode.TIMEOUT, "the application did not answer in time"),
+    -600: (ErrorCode.APP_NOT_FOUND, "the application is not running"),
+    -609: (ErrorCode.APP_NOT_FOUND, "the application quit in the middle"),
+}
+_HINTS = {
+    ErrorCode.PERMISSION_DENIED_AUTOMATION: (
+        "allow it in System Settings > Privacy & Security > Automation: "
+        'open "x-apple.systempreferences:com.apple.preference.security?Privacy_Automation"'
+    ),
+    ErrorCode.PERMISSION_DENIED_ACCESSIBILITY: (
+        "allow it in System Settings > Privacy & Security > Accessibility: "
+        'open "x-apple.systempreferences:com.apple.preference.security?Privacy_Accessibility"'
+    ),
+    ErrorCode.TIMEOUT: "see whether it shows a dialog, or macOS asks for your consent behind a window; then try again",
+    ErrorCode.APP_NOT_FOUND: "open it, then try again",
+}
+
+
+class ScriptError(PeekabooError):
+    """A script that failed; `number` is the one at the end of osascript's message, None when it has none."""
+
+    def __init__(self, code: ErrorCode, message: str, hint: str, details: str, number: Optional[int]) -> None:
+        super().__init__(code, message, hint, details)
+        self.number = number
+
+
+def run_jxa(
+    names: Sequence[str], argument: Mapping[str, Any], timeout_s: float = SCRIPT_S
+) -> Dict[str, Any]:
+    """Run native/*.js sources, joined, with one JSON argument; return their JSON. Raises ScriptError."""
+    source = "\n".join(native_source(name) for name in names)
+    said = _run_script(["-l", "JavaScript", "-", json.dumps(argument)], source, timeout_s)
+    try:
+        return dict(json.loads(said))
+    except ValueError as e:
+        raise PeekabooError(
+            ErrorCode.INTERNAL_SWIFT_ERROR, f"{names[-1]} answered no JSON", hint="please report this", details=said[:300]
+        ) from e
+
+
+def run_applescript(name: str, arguments: Sequence[str], timeout_s: float) -> str:
+    """Run a native/*.applescript source with words as its argv; return what it returns. Raises ScriptError."""
+    return _run_script(["-", *arguments], native_source(name), timeout_s)
+
+
+def _run_script(words: Sequence[str], source: str, timeout_s: float) -> str:
+    done = run_program(["osascript", *words], timeout_s=timeout_s, stdin=source.encode("utf-8"), accept=None)
+    if done.code == 0:
+        return done.text.rstrip("\n")
+    raise script_error(done.code, done.stderr)
+
+
+def script_error(exit_code: int, stderr: str) -> ScriptError:
+    """What osascript's exit and its message mean."""
+    details = stderr.strip()[-500:]
+    found = _NUMBER_AT_END.search(details)
+    number = int(found.group(1)) if found else None
+    if number in _CODES:
+        code, message = _CODES[number]
+    elif number == -1719 and "assistive" in details:
+        code, message = _CODES[-25211]  # the same number also means a bad index
+    elif exit_code < 0 or exit_code > 128:
+        code, message = ErrorCode.PROGRAM_FAILED, "osascript crashed"
+    else:
+        code, message = ErrorCode.PROGRAM_FAILED, f"the script failed{f' with error {number}' if number else ''}"
+    return ScriptError(code, message, _HINTS.get(code, "see the details; peekaboo-min doctor may help"), details, number)
+
+
+# ============================== swift_helper ========================================================================
+# Compile input.swift once, keep it, find it again: an accelerator that is never waited for twice.
+
+_SOURCE = "input.swift"
+_COMPILE_S = 20.0
+_ASK_S = 5.0
+_RETRY_AFTER_S = 24 * 3600
+
+
+@dataclass(frozen=True)
+class Built:
+    """What came of compiling: a program's path, or the reason why there is none."""
+
+    source_digest: str
+    compiler: str
+    path: str
+    reason: str
+    built_at: float
+    """Seconds since 1970."""
+
+
+def find_helper() -> Optional[Path]:
+    """The compiled helper, compiled now when that was not tried yet; None when this machine cannot.
+
+    A failure is remembered for a day, so that no act waits for the compiler twice.
+    """
+    known = last_build()
+    if known and known.path and os.access(known.path, os.X_OK):
+        return Path(known.path)
+    if known and not known.path and time.time() - known.built_at < _RETRY_AFTER_S:
+        return None
+    built = build_helper()
+    return Path(built.path) if built.path else None
+
+
+def last_build() -> Optional[Built]:
+    """What came of the last compilation of this very source; None when there was none."""
+    try:
+        built = Built(**json.loads(_manifest().read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None
+    return built if built.source_digest == _source_digest() else None
+
+
+def build_helper() -> Built:
+    """Compile, and remember how it went. Never raises for a machine that has no compiler."""
+    compiler, path, reason = "", "", ""
+    try:
+        swiftc = _find_compiler()
+        compiler = run_program([swiftc, "--version"], timeout_s=_ASK_S).text.strip().split("\n")[0]
+        path = str(_compile(swiftc, compiler))
+    except PeekabooError as e:
+        reason = f"{e.message} {e.details}".strip()[:500]
+        log_debug(f"no Swift helper: {reason}")
+    built = Built(_source_digest(), compiler, path, reason, time.time())
+    _helper_folder().mkdir(mode=0o700, parents=True, exist_ok=True)
+    fresh = _manifest().with_suffix(f".{secrets.token_hex(4)}")
+    fresh.write_text(json.dumps(asdict(built)), encoding="utf-8")
+    os.replace(fresh, _manifest())
+    return built
+
+
+def _find_compiler() -> str:
+    # Without the Command Line Tools /usr/bin/swiftc is a shim that opens a dialog: it is never called by name. This
+    # question is safe (exit 2 when there are no tools), and xcrun only answers where the real compiler is.
+    run_program(["xcode-select", "-p"], timeout_s=_ASK_S)
+    return run_program(["xcrun", "--find", "swiftc"], timeout_s=_ASK_S).text.strip()
+
+
+def _compile(swiftc: str, compiler: str) -> Path:
+    key = hashlib.sha256(f"{native_source(_SOURCE)}\0{compiler}".encode()).hexdigest()[:16]
+    folder = _helper_folder() / key
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    source, target = folder / _SOURCE, folder / "peekaboo-input"
+    if target.exists():
+        return target
+    source.write_text(native_source(_SOURCE), encoding="utf-8")
+    fresh = folder / f"peekaboo-input-{secrets.token_hex(4)}"  # two processes may compile at once
+    run_program([swiftc, "-O", "-swift-version", "5", str(source), "-o", str(fresh)], timeout_s=_COMPILE_S)
+    os.replace(fresh, target)
+    target.chmod(0o700)
+    return target
+
+
+def _source_digest() -> str:
+    return hashlib.sha256(native_source(_SOURCE).encode()).hexdigest()
+
+
+def _helper_folder() -> Path:
+    return settings().mac_state_folder / "helper"
+
+
+def _manifest() -> Path:
+    return _helper_folder() / "built.json"
+
+
+# ============================== macos ===============================================================================
+# Desktop by screencapture, osascript and the Swift helper. Not yet seen on a Mac by us: see the README.
+
+_CAPTURE_S_ON_MAC = 20.0
+_INPUT_S = 20.0
+_TYPE_S_PER_CHARACTER = 0.02
+_SIPS_S = 20.0
+_VISION_S = 40.0
+_TITLE_BAR_HALF = 10
+
+
+class MacDesktop:
+    """The Desktop of macOS 13 and later, by shell-outs."""
+
+    name = "macos"
+
+    def __init__(self) -> None:
+        # What the last list said of Screen Recording. Each list is a new process: macOS caches the answer in old ones.
+        self._can_record: Optional[bool] = None
+
+    def permissions(self) -> Permissions:
+        told = self._session()
+        return Permissions(screen_recording=told["screen_recording"], accessibility=told["accessibility"])
+
+    def displays(self) -> List[Display]:
+        told = run_jxa(["window_list.js", "displays.js"], {})
+        self._can_record = told["can_record"]
+        return [
+            Display(number, clean_text(one["name"]), _rect(one["bounds"]), float(one["scale"]))
+            for number, one in enumerate(told["displays"], 1)
+        ]
+
+    def apps(self) -> List[App]:
+        return [
+            App(
+                clean_text(one["name"]), one["pid"], one["bundle_id"], one["is_active"], one["is_regular"], one["window_count"]
+            )
+            for one in run_jxa(["window_list.js", "apps.js"], {})["apps"]
+        ]
+
+    def windows(self) -> List[Window]:
+        told = run_jxa(["window_list.js", "windows.js"], {})
+        if told["windows"] is None:
+            raise _no_session()
+        self._can_record = told["can_record"]
+        windows = [_window(one) for one in told["windows"]]
+        focused = next(
+            (one.window_id for one in windows if one.pid == told["frontmost_pid"] and one.layer == 0 and one.is_on_screen), None
+        )
+        return [_with_focus(one, focused) for one in windows]
+
+    def capture_display(self, display: Display, path: Path, kind: str) -> None:
+        self._screencapture(["-D", str(display.number)], path, kind)
+        info = read_image_info(path)
+        expected = (round(display.bounds.width * display.scale), round(display.bounds.height * display.scale))
+        if info and (info.width, info.height) != expected:
+            # screencapture counts the displays in another order than we do: the place is sure
+            log_debug(f"-D {display.number} made {info.width}x{info.height}, not {expected[0]}x{expected[1]}; using -R")
+            self.capture_rect(display.bounds, path, kind)
+
+    def capture_window(self, window: Window, path: Path, kind: str, with_shadow: bool = False) -> None:
+        shadow = [] if with_shadow else ["-o"]  # a shadow's margin would shift every pixel
+        self._screencapture([*shadow, "-l", str(window.window_id)], path, kind)
+
+    def capture_rect(self, rect: Rect, path: Path, kind: str) -> None:
+        place = ",".join(f"{round(number)}" for number in (rect.x, rect.y, rect.width, rect.height))  # points, not pixels
+        self._screencapture(["-R", place], path, kind)
+
+    def _screencapture(self, words: List[str], path: Path, kind: str) -> None:
+        if self._can_record is None:
+            self._can_record = self._session()["screen_recording"]
+        if not self._can_record:
+            # up to macOS 15 screencapture would exit 0 with a picture of the wallpaper
+            raise permission_error(ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING, "the screen cannot be photographed")
+        done = run_program(
+            ["screencapture", "-x", *words, "-t", kind, str(path)], timeout_s=_CAPTURE_S_ON_MAC, accept=None
+        )
+        if done.code or not path.is_file() or not path.stat().st_size:
+            raise self._capture_error(done.stderr.strip()[-300:])
+
+    def _capture_error(self, said: str) -> PeekabooError:
+        """`could not create image` has many causes: ask for each."""
+        told = self._session()
+        if not told["has_session"]:
+            return _no_session()
+        if told["is_locked"]:
+            return PeekabooError(ErrorCode.SCREEN_LOCKED, "the screen is locked", hint="unlock it", details=said)
+        if not told["screen_recording"]:
+            return permission_error(ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING, "the screen cannot be photographed")
+        return PeekabooError(
+            ErrorCode.CAPTURE_FAILED,
+            "screencapture made no picture",
+            hint="the window may be minimised, closing, protected, or on another Space: bring it to the front, try again",
+            details=said,
+        )
+
+    def activate(self, app: App) -> None:
+        self._ask_for_focus({"pid": app.pid, "window_id": None, "title": None, "bounds": None})
+
+    def focus(self, window: Window, may_click: bool = False) -> None:
+        request = {
+            "pid": window.pid,
+            "window_id": window.window_id,
+            "title": window.title,
+            "bounds": window.bounds.as_data(),
+        }
+        told = self._ask_for_focus(request)
+        if told["front"] or told["matches"] == 1:
+            return
+        if may_click and told["trusted"] and told["title_bar_is_free"]:
+            log_debug("the window was not raised otherwise: clicking its title bar")
+            self.click(Point(window.bounds.centre.x, window.bounds.y + _TITLE_BAR_HALF), "left", 1)
+        elif not told["trusted"]:
+            raise permission_error(
+                ErrorCode.PERMISSION_DENIED_ACCESSIBILITY, f"one window of {window.app_name} cannot be raised"
+            )
+
+    def _ask_for_focus(self, request: Dict[str, Any]) -> Dict[str, Any]:
+        told = run_jxa(["window_list.js", "focus.js"], request)
+        log_debug(f"focus: {json.dumps(told)}")
+        return told
+
+    def click(self, point: Point, button: str, clicks: int) -> Optional[Point]:
+        told = self._input({"do": "click", **point.as_data(), "button": button, "clicks": clicks})
+        return Point(float(told["pointer"]["x"]), float(told["pointer"]["y"]))
+
+    def type_text(self, text: str) -> None:
+        self._input({"do": "type", "text": text}, _INPUT_S + len(text) * _TYPE_S_PER_CHARACTER)
+
+    def press_key(self, chord: KeyChord) -> None:
+        self._input({"do": "press", "key_code": mac_key_code(chord), "flags": mac_key_flags(chord)})
+
+    def _input(self, request: Dict[str, Any], timeout_s: float = _INPUT_S) -> Dict[str, Any]:
+        """By the Swift helper where it can be had, else by JXA: the same request, the same answer."""
+        helper = find_helper()
+        log_debug(f"input by {'the Swift helper' if helper else 'JXA'}")
+        if helper:
+            done = run_program([str(helper)], timeout_s=timeout_s, stdin=json.dumps(request).encode("utf-8"), accept=None)
+            told = _helper_answer(done.stdout, done.stderr, done.code)
+        else:
+            told = run_jxa(["input.js"], request, timeout_s)
+        if told["ok"]:
+            return told
+        if told["code"] == ErrorCode.PERMISSION_DENIED_ACCESSIBILITY.value:
+            raise permission_error(ErrorCode.PERMISSION_DENIED_ACCESSIBILITY, "nothing was clicked or typed")
+        raise PeekabooError(ErrorCode(told["code"]), clean_text(told["message"], 500), hint="see peekaboo-min doctor")
+
+    def fit_image(self, source: Path, target: Path, width: int, height: int, kind: str, quality: int = 80) -> None:
+        form = ["-s", "format", "png"] if kind == "png" else ["-s", "format", "jpeg", "-s", "formatOptions", str(quality)]
+        words = ["sips", "-z", str(height), str(width), *form, str(source), "--out", str(target)]
+        done = run_program(words, timeout_s=_SIPS_S, accept=None)
+        # sips does not always say by its exit code that it failed
+        if done.code or not target.is_file() or read_image_info(target) is None:
+            raise PeekabooError(
+                ErrorCode.SIPS_ERROR, "sips could not resize the picture", hint="see the details", details=done.stderr[-300:]
+            )
+
+    def read_text(self, path: Path) -> List[RecognisedText]:
+        info = read_image_info(path)
+        if info is None:
+            raise PeekabooError(ErrorCode.INVALID_ARGUMENT, f"{path} is not an image", hint="give a png or jpg")
+        told = run_jxa(["read_text.js"], {"path": str(path)}, _VISION_S)
+        return [
+            RecognisedText(
+                clean_text(one["text"], 1000),
+                Rect(
+                    one["x"] * info.width, one["y"] * info.height, one["width"] * info.width, one["height"] * info.height
+                ),
+                float(one["confidence"]),
+            )
+            for one in told["lines"]
+        ]
+
+    def input_backend(self) -> str:
+        built = last_build()
+        if built is None:
+            return "not chosen yet: the Swift helper is compiled at the first click, or by doctor --compile"
+        return f"Swift helper {built.path}" if built.path else f"JXA (no Swift helper: {built.reason})"
+
+    def _session(self) -> Dict[str, Any]:
+        return run_jxa(["window_list.js", "permissions.js"], {})
+
+
+def _helper_answer(stdout: bytes, stderr: str, code: int) -> Dict[str, Any]:
+    try:
+        return dict(json.loads(stdout))
+    except ValueError as e:
+        raise PeekabooError(
+            ErrorCode.INTERNAL_SWIFT_ERROR,
+            f"the Swift helper ended with exit code {code} and no answer",
+            hint="peekaboo-min doctor --compile builds it anew",
+            details=stderr.strip()[-300:],
+        ) from e
+
+
+def _no_session() -> PeekabooError:
+    return PeekabooError(
+        ErrorCode.NO_GUI_SESSION,
+        "there is no GUI session: the window server tells nothing",
+        hint="run this in a Terminal of the logged-in user, not over ssh or from a daemon",
+    )
+
+
+def _rect(told: Dict[str, float]) -> Rect:
+    return Rect(float(told["x"]), float(told["y"]), float(told["width"]), float(told["height"]))
+
+
+def _window(one: Dict[str, Any]) -> Window:
+    return Window(
+        window_id=int(one["id"]),
+        app_name=clean_text(one["app"]),
+        pid=one["pid"],
+        title=None if one["title"] is None else clean_text(one["title"]),
+        bounds=_rect(one["bounds"]),
+        bundle_id=one["bundle_id"],
+        layer=int(one["layer"]),
+        alpha=float(one["alpha"]),
+        is_on_screen=bool(one["on_screen"]),
+    )
+
+
+def _with_focus(window: Window, focused_id: Optional[int]) -> Window:
+    return replace(window, is_focused=True) if window.window_id == focused_id else window
+
 
 # ============================== version =============================================================================
 # The version.
 
 VERSION = "0.1.0"
+
+
+# ============================== web =================================================================================
+# One JSON request to a web server: the only door to urllib.
+
+_ANSWER_CAP = 16 * 1024 * 1024
+_ERROR_CAP = 64 * 1024
+_WATCH_S = 0.05
+_LOOPBACK = re.compile(r"localhost|127(\.\d{1,3}){3}|::1")
+
+
+class WebError(Exception):
+    """A request that failed; the caller gives it its meaning.
+
+    kind: `unreachable` (no connection), `closed` (it ended before the answer did), `timeout`, `redirect` (not followed),
+    `status` (an error's status, see `status` and `body`), `malformed` (not JSON), `too_large`, `invalid` (never sent).
+    body: the error answer, parsed where it is JSON, else its text. Neither the message nor the body holds what was sent.
+    """
+
+    def __init__(
+        self, kind: str, message: str, status: int = 0, body: Any = None, retry_after_s: Optional[float] = None
+    ) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.message = message
+        self.status = status
+        self.body = body
+        self.retry_after_s = retry_after_s
+
+
+def ask_json(url: str, *, headers: Mapping[str, str], body: Any = None, timeout_s: float) -> Any:
+    """POST `body` as JSON, or GET where it is None; returns the parsed answer.
+
+    timeout_s bounds the whole exchange. Raises WebError, CANCELLED.
+    """
+    if body is None:
+        return _ask(url, None, dict(headers), timeout_s)
+    return _ask(url, json.dumps(body).encode(), {**headers, "Content-Type": "application/json"}, timeout_s)
+
+
+def ask_form(url: str, *, form: Mapping[str, str], timeout_s: float) -> Any:
+    """POST `form` as a web form does (OAuth wants that); returns the parsed answer. Raises WebError, CANCELLED."""
+    from urllib.parse import urlencode
+
+    data = urlencode(form).encode()
+    return _ask(url, data, {"Content-Type": "application/x-www-form-urlencoded"}, timeout_s)
+
+
+def quote_for_path(text: str) -> str:
+    """Text as one part of a URL's path."""
+    from urllib.parse import quote
+
+    return quote(text, safe="")
+
+
+def with_query(url: str, values: Mapping[str, str]) -> str:
+    """The URL with a query behind it."""
+    from urllib.parse import urlencode
+
+    return f"{url}{'&' if '?' in url else '?'}{urlencode(values)}"
+
+
+def read_query(target: str) -> Dict[str, str]:
+    """The query of a request's target (`/path?a=1`); of a name that stands there twice, the last."""
+    from urllib.parse import parse_qsl, urlsplit
+
+    return dict(parse_qsl(urlsplit(target).query))
+
+
+def place_of(url: str) -> str:
+    """Host and port of a URL, for messages: without the user, path and query, which may hold a secret."""
+    from urllib.parse import urlsplit
+
+    return urlsplit(url).netloc.rpartition("@")[2]
+
+
+def is_loopback(url: str) -> bool:
+    """Whether a URL points to this machine."""
+    from urllib.parse import urlsplit
+
+    return bool(_LOOPBACK.fullmatch(urlsplit(url).hostname or ""))
+
+
+def _ask(url: str, data: Optional[bytes], headers: Dict[str, str], timeout_s: float) -> Any:
+    _check_request(url, headers)
+    raw = _fetch(url, data, {"Accept": "application/json", "User-Agent": f"peekaboo_min/{VERSION}", **headers}, timeout_s)
+    try:
+        return json.loads(raw)
+    except (ValueError, RecursionError):
+        what = "a web page" if raw.lstrip()[:1] == b"<" else "something that is not JSON"
+        raise WebError("malformed", f"{place_of(url)} answered with {what}") from None
+
+
+def _check_request(url: str, headers: Mapping[str, str]) -> None:
+    """Refuse what urllib would refuse with the whole URL or the key in its message."""
+    from urllib.parse import urlsplit
+
+    try:
+        parts = urlsplit(url)
+        is_fine = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port that is no number
+        is_fine = False
+    if not is_fine or not url.isascii() or re.search(r"[\s\x00-\x20\x7f]", url):
+        raise WebError("invalid", "the address is not an http or https URL")
+    for name, value in headers.items():
+        if not value.isascii() or not value.isprintable():
+            raise WebError("invalid", f"the value for the header {name} holds characters that cannot be sent")
+
+
+def _fetch(url: str, data: Optional[bytes], headers: Dict[str, str], timeout_s: float) -> bytes:
+    """The answer's bytes. A thread does the waiting: it can be left when time is up or the call is cancelled.
+
+    A socket's own timeout starts anew with every byte, so that a server that drips would hold us for ever.
+    """
+    outcome: List[Any] = []
+    sockets: List[Any] = []
+    done = threading.Event()
+
+    def work() -> None:
+        try:
+            outcome.append(_exchange(url, data, headers, timeout_s, sockets))
+        except Exception as e:  # raised again below, in the thread that asked
+            outcome.append(e)
+        done.set()
+
+    threading.Thread(target=work, name="web request", daemon=True).start()
+    deadline = time.monotonic() + timeout_s
+    try:
+        while not done.wait(max(0.0, min(_WATCH_S, deadline - time.monotonic()))):
+            check_cancelled()
+            if time.monotonic() >= deadline:
+                raise WebError("timeout", f"{place_of(url)} did not answer within {timeout_s:.3g} seconds")
+    finally:
+        if not done.is_set():
+            _hang_up(sockets)
+    if isinstance(outcome[0], Exception):
+        raise _meaning_of(outcome[0], url) from None
+    return outcome[0]
+
+
+def _hang_up(sockets: List[Any]) -> None:
+    import socket
+
+    for one in sockets:
+        try:
+            one.shutdown(socket.SHUT_RDWR)  # wakes the thread that reads from it
+        except OSError:
+            pass  # it is closed already
+
+
+def _exchange(url: str, data: Optional[bytes], headers: Dict[str, str], timeout_s: float, sockets: List[Any]) -> bytes:
+    """One request and its whole answer, in the worker thread."""
+    from urllib.error import HTTPError
+    from urllib.request import Request
+
+    # later than the caller's own deadline, which tells of it
+    opener = _opener(sockets, uses_proxy=not is_loopback(url))
+    try:
+        with opener.open(Request(url, data, headers), timeout=timeout_s + 1) as answer:
+            raw = answer.read(_ANSWER_CAP + 1)
+            if len(raw) > _ANSWER_CAP:
+                raise WebError("too_large", f"{place_of(url)} answered with more than {_ANSWER_CAP} bytes")
+            if answer.length:  # what is still missing of the length that it announced
+                raise ConnectionResetError
+            return raw
+    except HTTPError as e:
+        with e:
+            raise _status_error(url, e.code, e.headers, e.read(_ERROR_CAP)) from None
+
+
+def _opener(sockets: List[Any], uses_proxy: bool) -> Any:
+    """An opener for http and https alone. Without a redirect handler: a key must not travel to another host."""
+    from http.client import HTTPConnection, HTTPSConnection
+    from urllib.request import (
+        HTTPDefaultErrorHandler,
+        HTTPErrorProcessor,
+        HTTPHandler,
+        HTTPSHandler,
+        OpenerDirector,
+        ProxyHandler,
+    )
+
+    class Plain(HTTPHandler):
+        def http_open(self, request):  # type: ignore[no-untyped-def]
+            return self.do_open(_noting(HTTPConnection, sockets), request)
+
+    class Secure(HTTPSHandler):
+        def https_open(self, request):  # type: ignore[no-untyped-def]
+            from ssl import create_default_context
+
+            return self.do_open(_noting(HTTPSConnection, sockets), request, context=create_default_context())
+
+    opener = OpenerDirector()
+    proxy = ProxyHandler() if uses_proxy else ProxyHandler({})
+    for handler in (proxy, Plain(), Secure(), HTTPDefaultErrorHandler(), HTTPErrorProcessor()):
+        opener.add_handler(handler)
+    return opener
+
+
+def _noting(kind: Any, sockets: List[Any]) -> Callable[..., Any]:
+    """A connection class that notes its socket, so that another thread can hang up."""
+
+    class Noted(kind):  # type: ignore[misc]
+        def connect(self) -> None:
+            super().connect()
+            sockets.append(self.sock)
+
+    return Noted
+
+
+def _status_error(url: str, status: int, headers: Any, raw: bytes) -> WebError:
+    if 300 <= status < 400:
+        where = place_of(headers.get("Location") or "") or "another address"
+        return WebError("redirect", f"{place_of(url)} redirects to {where}, which is not followed", status)
+    text = raw.decode("utf-8", "replace")
+    try:
+        body = json.loads(text)
+    except (ValueError, RecursionError):
+        body = "" if text.lstrip().startswith("<") else text
+    return WebError(
+        "status", f"{place_of(url)} answered with status {status}", status, body, _read_retry_after(headers.get("Retry-After"))
+    )
+
+
+def _read_retry_after(value: Optional[str]) -> Optional[float]:
+    """Retry-After in seconds from now: it is a number, or an HTTP date. None for neither."""
+    from email.utils import parsedate_to_datetime
+
+    if not value:
+        return None
+    try:
+        return max(0.0, float(value))
+    except ValueError:
+        pass
+    try:
+        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
+    except (TypeError, ValueError):
+        return None
+
+
+def _meaning_of(error: Exception, url: str) -> Exception:
+    """What went wrong below HTTP, as a WebError; a bug of ours stays what it is."""
+    from http.client import HTTPException
+    from ssl import SSLCertVerificationError
+    from urllib.error import URLError
+
+    reason = error.reason if isinstance(error, URLError) else error
+    place = place_of(url)
+    if isinstance(reason, SSLCertVerificationError):
+        return WebError("invalid", f"the certificate of {place} is not trusted: {reason.verify_message}")
+    if isinstance(reason, (ConnectionResetError, BrokenPipeError, ConnectionAbortedError, HTTPException)):
+        return WebError("closed", f"{place} closed the connection before its answer was whole")
+    if isinstance(reason, ConnectionRefusedError):
+        return WebError("unreachable", f"nobody listens at {place} (connection refused)")
+    if isinstance(reason, OSError):
+        return WebError("unreachable", f"{place} cannot be reached: {reason.strerror or type(reason).__name__}")
+    return error
 
 
 # ============================== x11_keyboard ========================================================================
@@ -2742,7 +3853,7 @@ def platform_name() -> str:
 @lru_cache(maxsize=1)
 def this_desktop() -> Desktop:
     """The desktop in front of us."""
-    return X11Desktop()
+    return MacDesktop() if platform_name() == "macos" else X11Desktop()
 
 
 def state_folder() -> Path:
@@ -2753,11 +3864,6 @@ def state_folder() -> Path:
     except OSError as e:
         raise file_error(folder, e) from e
     return folder
-
-
-def responsible_program() -> str:
-    """The python that runs us, for messages."""
-    return os.path.basename(sys.executable or "python3")
 
 
 # ============================== policy ==============================================================================

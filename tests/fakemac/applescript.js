@@ -99,6 +99,7 @@ class Parser {
 
   // The longest of these terms that stands here.
   term(candidates) {
+    const known = [...candidates];
     for (let length = 4; length > 0; length -= 1) {
       const words = [];
       for (let index = 0; index < length; index += 1) {
@@ -107,7 +108,7 @@ class Parser {
         words.push(String(token.text));
       }
       const text = words.join(' ');
-      const found = words.length === length && [...candidates].find((candidate) => candidate.toLowerCase() === text.toLowerCase());
+      const found = words.length === length && known.find((candidate) => candidate.toLowerCase() === text.toLowerCase());
       if (found) { this.at += length; return found; }
     }
     return null;
