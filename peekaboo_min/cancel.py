@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
-from typing import Callable, List, Optional, Sequence, TypeVar
+from typing import Callable, Iterator, List, Optional, Sequence, TypeVar
 
 from .errors import ErrorCode, PeekabooError
 
@@ -30,6 +31,7 @@ class CancelToken:
 
 
 _TOKEN: ContextVar[Optional[CancelToken]] = ContextVar("cancel_token", default=None)
+_DEADLINE: ContextVar[Optional[float]] = ContextVar("deadline", default=None)
 
 
 def use_cancel_token(token: CancelToken) -> None:
@@ -42,6 +44,27 @@ def check_cancelled() -> None:
     token = _TOKEN.get()
     if token and token.is_cancelled:
         raise PeekabooError(ErrorCode.CANCELLED, "the call was cancelled")
+
+
+@contextmanager
+def time_budget(seconds: float) -> Iterator[None]:
+    """Everything that runs in this block shares `seconds`: a program gets no more than what is left."""
+    reset = _DEADLINE.set(time.monotonic() + seconds)
+    try:
+        yield
+    finally:
+        _DEADLINE.reset(reset)
+
+
+def within_budget(timeout_s: float) -> float:
+    """`timeout_s`, or what is left of the time budget when that is less. Raises TIMEOUT when nothing is left."""
+    deadline = _DEADLINE.get()
+    if deadline is None:
+        return timeout_s
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise PeekabooError(ErrorCode.TIMEOUT, "the time for this call is used up", hint="allow it more time")
+    return min(timeout_s, left)
 
 
 def pause(seconds: float) -> None:

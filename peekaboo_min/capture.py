@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -125,9 +125,12 @@ def _photograph_subject(
         if max_dimension and max(info.width, info.height) > max_dimension:
             path, info = _refit(desktop, path, model_size(info, max_dimension, 10**9), kind)
         path.chmod(0o600)
-    except (PeekabooError, OSError) as e:
+    except OSError as e:
         path.unlink(missing_ok=True)
-        raise file_error(path, e) from e if isinstance(e, OSError) else e
+        raise file_error(path, e) from e
+    except PeekabooError:
+        path.unlink(missing_ok=True)
+        raise
     record = keep_record(subject.window, info) if subject.window and keeps_record and not with_shadow else None
     return Photograph(path, info, subject, record)
 
@@ -281,4 +284,4 @@ def _stem(subject: Subject) -> str:
 
 def _moment() -> str:
     # two captures within a second must not meet
-    return f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
+    return f"{time.strftime('%Y%m%d-%H%M%S')}-{os.urandom(3).hex()}"

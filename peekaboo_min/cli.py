@@ -76,7 +76,7 @@ def _read_line(words: Sequence[str]) -> CommandLine:
 def _say_error(error: PeekabooError, line: CommandLine, debug_lines: List[str]) -> int:
     code = error.code.exit_code
     if line.wants_json:
-        told = {"code": error.code.value, "message": error.sentence(), "details": error.details}
+        told = {"code": error.code_name, "message": error.sentence(), "details": error.details}
         return _say(_as_json({"success": False, "error": told}, debug_lines), sys.stdout, code)
     details = f"\n{textwrap.indent(error.details, '  ')}" if error.details else ""
     return _say(f"{PROGRAM}: {error.sentence()}{details}", sys.stderr, code)

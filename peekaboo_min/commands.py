@@ -6,14 +6,15 @@ from pathlib import Path
 from typing import Annotated, Callable, Dict, List, Literal, Optional
 
 from .capture import ImageRequest, photograph_window
-from .errors import PeekabooError
 from .image_files import EXTENSIONS, move_into_place, prepare_target, sweep, temporary_folder
 from .imaging import image_result
 from .listing import catalogue, list_app_windows, list_displays, list_running_apps
 from .matching import find_app, visible_windows, window_by_id, windows_of
 from .model import Result
 from .platforms import this_desktop
-from .status import check_everything, initial_status, machine, missing_needs, permissions_data
+from .probes import probe_facts
+from .status import doctor_result, initial_status, machine_data, permissions_data, permissions_result
+from .swift_helper import build_helper
 from .tools import WindowId, click, focus_window, press_key, type_text
 
 
@@ -91,7 +92,15 @@ def server_status_command() -> Result:
     """
     granted = permissions_data(this_desktop().permissions())
     words = "\n".join(f"{name}: {'granted' if is_granted else 'NOT granted'}" for name, is_granted in granted.items())
-    return Result(f"{initial_status().strip()}\n{words}", {"permissions": granted, **machine()})
+    return Result(f"{initial_status().strip()}\n{words}", {"permissions": granted, **machine_data()})
+
+
+def permissions_command() -> Result:
+    """Tells each grant: whether it is given, which application needs it, how to give it. Exits 0, 11, 12 or 13.
+
+    Example: peekaboo-min permissions
+    """
+    return permissions_result(this_desktop())
 
 
 def windows_command(
@@ -104,7 +113,7 @@ def windows_command(
     """
     desktop = this_desktop()
     windows = desktop.windows() if all else visible_windows(desktop.windows())
-    return catalogue(windows_of(find_app(app, desktop.apps()), windows) if app is not None else windows)
+    return catalogue(desktop, windows_of(find_app(app, desktop.apps()), windows) if app is not None else windows)
 
 
 def screenshot_command(
@@ -131,18 +140,19 @@ def screenshot_command(
     return Result(f"window {window_id} of {window.app_name}: {data['path']}", data)
 
 
-def doctor_command() -> Result:
+def doctor_command(
+    compile: Annotated[bool, "build the Swift helper for mouse and keyboard now (macOS)"] = False,
+    probe: Annotated[bool, "try the facts about this system that we rely on; harmless; prints a report to share"] = False,
+) -> Result:
     """Looks at all that is needed: programs, the display, folders, permissions; says what is missing and how to get it.
 
     Example: peekaboo-min doctor
     """
-    checks = check_everything()
-    problem = missing_needs(checks)
-    text = "\n".join(check.line() for check in checks)
-    if problem:
-        raise PeekabooError(problem.code, problem.message, problem.hint, details=text)
-    checked = [{"name": one.name, "ok": one.is_fine, "found": one.found, "advice": one.advice} for one in checks]
-    return Result(f"{text}\nall that is needed is here", {"checks": checked, **machine()})
+    if probe:
+        return probe_facts(this_desktop().name)
+    if compile and this_desktop().name == "macos":
+        build_helper()
+    return doctor_result()
 
 
 def clean_command() -> Result:
@@ -160,6 +170,8 @@ COMMANDS: Dict[str, Callable[..., Result]] = {
     "list windows": list_windows_command,
     "list screens": list_screens_command,
     "list server_status": server_status_command,
+    "list permissions": server_status_command,
+    "permissions": permissions_command,
     "windows": windows_command,
     "focus": focus_window,
     "screenshot": screenshot_command,

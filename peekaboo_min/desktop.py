@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import List, Optional, Protocol
+from typing import Dict, List, Optional, Protocol, Tuple
 
+from .errors import ErrorCode, PeekabooError
 from .model import App, Display, KeyChord, Permissions, Point, RecognisedText, Rect, Window
 
 
@@ -14,8 +15,17 @@ class Desktop(Protocol):
     name: str
     """`macos` or `x11`."""
 
+    needs: Tuple[str, ...]
+    """The programs that it cannot do without."""
+
+    uses: Dict[str, str]
+    """Programs that it can do without, and what for they are."""
+
     def permissions(self) -> Permissions:
         """The grants as they are now, asked without raising a dialog."""
+
+    def denied(self, code: ErrorCode, what: str) -> PeekabooError:
+        """The error for a missing grant: `what` is refused, who needs the grant, and how to give it."""
 
     def displays(self) -> List[Display]:
         """The active displays, the main one first."""

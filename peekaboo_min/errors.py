@@ -72,6 +72,23 @@ class PeekabooError(Exception):
         self.hint = hint
         self.details = details
 
+    @property
+    def code_name(self) -> str:
+        """The code as programs see it."""
+        return self.code.value
+
     def sentence(self) -> str:
         """What is wrong and what to do next, as one line of text."""
         return f"{self.message}; {self.hint}" if self.hint else self.message
+
+
+class RelayedError(PeekabooError):
+    """An error that carries a name of another program's or document's, which programs see instead of our code."""
+
+    def __init__(self, name: str, code: ErrorCode, message: str, hint: str = "", details: str = "") -> None:
+        super().__init__(code, message, hint, details)
+        self._name = name
+
+    @property
+    def code_name(self) -> str:
+        return self._name

@@ -7,7 +7,6 @@ import hashlib
 import math
 import os
 import re
-import secrets
 import shutil
 import stat
 import struct
@@ -129,7 +128,7 @@ def temporary_folder() -> Path:
 
 def new_temporary_path(stem: str, kind: str) -> Path:
     """A path that nothing has yet, in our temporary folder."""
-    return temporary_folder() / file_name(f"{stem}_{secrets.token_hex(6)}", kind)
+    return temporary_folder() / file_name(f"{stem}_{os.urandom(6).hex()}", kind)
 
 
 def sweep(ttl_seconds: Optional[int] = None) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from typing import List, Sequence
 
@@ -104,6 +103,8 @@ def _read_modifier(word: str) -> str:
 
 
 def _unknown_key(word: str, known: Sequence[str], kind: str = "key") -> PeekabooError:
+    import difflib  # 3 ms that only a wrong name needs
+
     near = difflib.get_close_matches(word.lower(), list(known), 3, 0.6)
     hint = f"did you mean {' or '.join(near)}?" if near else "known are a-z, 0-9, f1-f20, " + ", ".join(_KEY_SPELLINGS)
     if kind == "modifier":

@@ -34,7 +34,10 @@ def list_app_windows(desktop: Desktop, identifier: str, details: Sequence[str] =
             ErrorCode.INVALID_ARGUMENT, f"there is no window detail {unknown[0][:40]!r}", hint=f"they are {', '.join(DETAILS)}"
         )
     app = find_app(identifier, desktop.apps())
-    windows = visible_windows(windows_of(app, desktop.windows()), with_off_screen="off_screen" in details)
+    everything = desktop.windows()
+    if titles_are_hidden(desktop, everything):
+        raise desktop.denied(ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING, "window titles cannot be read")
+    windows = visible_windows(windows_of(app, everything), with_off_screen="off_screen" in details)
     lines = [_window_line(number, one, details) for number, one in enumerate(windows)]
     pid = app.pid if app.pid is not None else "unknown"
     head = f"Found {len(windows)} window(s) for application: {app.name} ({app.bundle_id or 'no bundle id'}) - PID: {pid}"
@@ -69,8 +72,16 @@ def list_displays(desktop: Desktop) -> Result:
     )
 
 
-def catalogue(windows: Sequence[Window]) -> Result:
-    """Windows as `list_windows` tells them: with ids, owners and bounds, front to back."""
+def titles_are_hidden(desktop: Desktop, windows: Sequence[Window]) -> bool:
+    """Whether the system keeps other programs' titles from us; it is asked only when there are none."""
+    are_missing = all(one.title is None for one in windows if one.layer == 0)
+    return bool(windows) and are_missing and desktop.permissions().screen_recording is False
+
+
+def catalogue(desktop: Desktop, windows: Sequence[Window]) -> Result:
+    """Windows as `list_windows` tells them: with ids, owners and bounds, front to back; says why titles are missing."""
+    hidden = ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING
+    messages = (desktop.denied(hidden, "window titles are hidden").sentence(),) if titles_are_hidden(desktop, windows) else ()
     lines = [
         f"{one.window_id}  {one.app_name}  {_title(one)!r}  {_bounds_text(one)}"
         + (" [FOCUSED]" if one.is_focused else "")
@@ -80,6 +91,7 @@ def catalogue(windows: Sequence[Window]) -> Result:
     return Result(
         "\n".join([f"{len(windows)} window(s), front to back:", *lines]),
         {"windows": [window_data(one) for one in windows]},
+        messages=messages,
     )
 
 

@@ -29,6 +29,8 @@ class MacDesktop:
     """The Desktop of macOS 13 and later, by shell-outs."""
 
     name = "macos"
+    needs = ("screencapture", "osascript", "sips", "ps")
+    uses = {"xcode-select": "compiling the Swift helper", "xcrun": "compiling the Swift helper"}
 
     def __init__(self) -> None:
         # What the last list said of Screen Recording. Each list is a new process: macOS caches the answer in old ones.
@@ -36,10 +38,15 @@ class MacDesktop:
 
     def permissions(self) -> Permissions:
         told = self._session()
-        return Permissions(screen_recording=told["screen_recording"], accessibility=told["accessibility"])
+        return Permissions(told["screen_recording"], told["accessibility"], told["automation"])
+
+    def denied(self, code: ErrorCode, what: str) -> PeekabooError:
+        return permission_error(code, what)
 
     def displays(self) -> List[Display]:
         told = run_jxa(["window_list.js", "displays.js"], {})
+        if told["displays"] is None:
+            raise _no_session()
         self._can_record = told["can_record"]
         return [
             Display(number, clean_text(one["name"]), _rect(one["bounds"]), float(one["scale"]))

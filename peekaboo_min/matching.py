@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from typing import Callable, List, Optional, Sequence
 
@@ -97,6 +96,8 @@ def _only_one(wanted: str, found: Sequence[App]) -> App:
 
 
 def _near_names(low: str, apps: Sequence[App]) -> "List[tuple[App, float]]":
+    import difflib  # 3 ms that only a wrong name needs
+
     def likeness(app: App) -> float:
         name = app.name.lower()
         initials = "".join(word[0] for word in re.split(r"[\s.-]+", name) if word)

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Dict, Iterator, Mapping, Optional, Sequence, Set
 
-from .cancel import check_cancelled
+from .cancel import check_cancelled, within_budget
 from .errors import ErrorCode, PeekabooError
 from .settings import child_environment, search_path, settings
 
@@ -91,6 +91,7 @@ def run_program(
     Raises MISSING_PROGRAM, TIMEOUT, CANCELLED, PROGRAM_FAILED; the program's whole process group is dead by then.
     """
     check_cancelled()
+    timeout_s = within_budget(timeout_s)
     argv = [_program_path(words[0]), *words[1:]]
     if any("\0" in word for word in argv):
         raise PeekabooError(ErrorCode.INVALID_ARGUMENT, "a NUL character cannot be passed on", hint="remove it")

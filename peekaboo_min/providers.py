@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from .model import Picture
@@ -53,30 +53,46 @@ class Reply:
 
 @dataclass(frozen=True)
 class Vendor:
-    """One vendor: `key_name` and `base_name` are the variables of its key (none: empty) and of its address."""
+    """One vendor. key_field and base_field name its key (none: empty) and its address in Settings."""
 
     title: str
     default_model: str
-    key_name: str
-    base_name: str
-    key: Callable[[], str]
-    base: Callable[[], str]
-    ask: Callable[[Question], WebCall]
-    read: Callable[[Any], Reply]
+    key_field: str
+    base_field: str
     models_path: str
     headers: Callable[[], Dict[str, str]]
+    ask: Callable[[Question], WebCall]
+    read: Callable[[Any], Reply]
+    """May raise what a wrong shape raises: KeyError, IndexError, TypeError, AttributeError."""
 
     @property
-    def needs_key(self) -> bool:
+    def key_variable(self) -> str:
+        return _variable_of(self.key_field) if self.key_field else ""
+
+    @property
+    def base_variable(self) -> str:
+        return _variable_of(self.base_field)
+
+    @property
+    def base_url(self) -> str:
+        return getattr(settings(), self.base_field).rstrip("/")
+
+    @property
+    def lacks_key(self) -> bool:
         """A server that only speaks OpenAI's language, at an address of its own, may have no key."""
-        return bool(self.key_name) and not (self.title == "OpenAI" and _is_compatible_server())
+        is_free = not self.key_field or (self.title == "OpenAI" and _is_compatible_server())
+        return not is_free and not getattr(settings(), self.key_field)
 
     def list_models(self, timeout_s: float) -> List[str]:
         """The names of its models. Raises WebError."""
-        found = ask_json(self.base().rstrip("/") + self.models_path, headers=self.headers(), timeout_s=timeout_s)
+        found = ask_json(self.base_url + self.models_path, headers=self.headers(), timeout_s=timeout_s)
         entries = found.get("models") or found.get("data") or [] if isinstance(found, dict) else []
-        names = [one.get("name") or one.get("id") or "" for one in entries if isinstance(one, dict)]
-        return [name[len("models/") :] if name.startswith("models/") else name for name in names]
+        names = [str(one.get("name") or one.get("id") or "") for one in entries if isinstance(one, dict)]
+        return [name.removeprefix("models/") for name in names]  # Gemini's
+
+
+def _variable_of(field_name: str) -> str:
+    return next(one.metadata["name"] for one in fields(Settings) if one.name == field_name)
 
 
 def _as_base64(picture: Picture) -> str:
@@ -140,12 +156,8 @@ def _ask_ollama(question: Question) -> WebCall:
 
 
 def _read_ollama(answer: Any) -> Reply:
-    return Reply(
-        answer["response"],
-        answer.get("prompt_eval_count"),
-        answer.get("eval_count"),
-        cut_short=answer.get("done_reason") == "length",
-    )
+    cut_short = answer.get("done_reason") == "length"
+    return Reply(answer["response"], answer.get("prompt_eval_count"), answer.get("eval_count"), cut_short)
 
 
 def ollama_model_sees(model: str, timeout_s: float) -> bool:
@@ -262,30 +274,23 @@ def _read_anthropic(answer: Any) -> Reply:
     text = "".join(block.get("text") or "" for block in answer["content"] if block.get("type") == "text")
     usage = answer.get("usage") or {}
     stop = answer.get("stop_reason")
-    return Reply(
-        text,
-        usage.get("input_tokens"),
-        usage.get("output_tokens"),
-        cut_short=stop in ("max_tokens", "model_context_window_exceeded"),
-        refusal="it declined" if stop == "refusal" else "",
-    )
+    cut_short = stop in ("max_tokens", "model_context_window_exceeded")
+    return Reply(text, usage.get("input_tokens"), usage.get("output_tokens"), cut_short, stop if stop == "refusal" else "")
 
 
 VENDORS: Dict[str, Vendor] = {
     "ollama": Vendor(
-        "Ollama", "qwen3-vl:8b", "", "PEEKABOO_OLLAMA_BASE_URL", lambda: "", lambda: settings().ollama_base_url,
-        _ask_ollama, _read_ollama, "/api/tags", lambda: {},
+        "Ollama", "qwen3-vl:8b", "", "ollama_base_url", "/api/tags", lambda: {}, _ask_ollama, _read_ollama
     ),
     "openai": Vendor(
-        "OpenAI", "gpt-5.4-mini", "OPENAI_API_KEY", "OPENAI_BASE_URL", lambda: settings().openai_key,
-        lambda: settings().openai_base_url, _ask_openai, _read_openai, "/models", _openai_headers,
+        "OpenAI", "gpt-5.4-mini", "openai_key", "openai_base_url", "/models", _openai_headers, _ask_openai, _read_openai
     ),
     "gemini": Vendor(
-        "Gemini", "gemini-3.6-flash", "GEMINI_API_KEY", "GEMINI_BASE_URL", lambda: settings().gemini_key,
-        lambda: settings().gemini_base_url, _ask_gemini, _read_gemini, "/v1beta/models?pageSize=1000", _gemini_headers,
+        "Gemini", "gemini-3.6-flash", "gemini_key", "gemini_base_url", "/v1beta/models?pageSize=1000",
+        _gemini_headers, _ask_gemini, _read_gemini,
     ),
     "anthropic": Vendor(
-        "Anthropic", "claude-sonnet-5", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", lambda: settings().anthropic_key,
-        lambda: settings().anthropic_base_url, _ask_anthropic, _read_anthropic, "/v1/models?limit=1000", _anthropic_headers,
+        "Anthropic", "claude-sonnet-5", "anthropic_key", "anthropic_base_url", "/v1/models?limit=1000",
+        _anthropic_headers, _ask_anthropic, _read_anthropic,
     ),
 }  # fmt: skip

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
 import re
-import secrets
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -20,7 +20,7 @@ _HINT = "take a screenshot of the window first, and use its pixels"
 def keep_record(window: Window, info: ImageInfo) -> Screenshot:
     """Record that a picture of `info`'s size shows `window`, and return the record with its new id."""
     screenshot = Screenshot(
-        screenshot_id=secrets.token_hex(8),
+        screenshot_id=os.urandom(8).hex(),
         window_id=window.window_id,
         app_name=window.app_name,
         pid=window.pid,

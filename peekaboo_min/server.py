@@ -269,11 +269,11 @@ def _unknown_tool(name: str, known: List[str]) -> PeekabooError:
 def _error_result(error: PeekabooError, result_type: Any) -> Any:
     hint = f". Next step: {error.hint}" if error.hint else ""
     said = f" ({' '.join(error.details.split())[:300]})" if error.details and not error.hint else ""
-    log_debug(f"{error.code.value}: {error.message} {error.details}")
+    log_debug(f"{error.code_name}: {error.message} {error.details}")
     return result_type.model_validate(
         {
-            "content": [{"type": "text", "text": f"{error.code.value}: {error.message}{said}{hint}"}],
+            "content": [{"type": "text", "text": f"{error.code_name}: {error.message}{said}{hint}"}],
             "isError": True,
-            "_meta": {"backend_error_code": error.code.value},
+            "_meta": {"backend_error_code": error.code_name},
         }
     )

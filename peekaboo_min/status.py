@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import platform
-import shlex
 import time
 from dataclasses import dataclass
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Sequence
 
+from .desktop import Desktop
 from .errors import ErrorCode, PeekabooError
 from .image_files import temporary_folder
 from .log import default_log_file
-from .model import Permissions
-from .platforms import platform_name, state_folder, this_desktop
-from .proc import PACKAGES, find_program
+from .model import Permissions, Result
+from .platforms import state_folder, this_desktop
+from .proc import PACKAGES, find_program, run_program
 from .settings import settings
 from .version import VERSION
 
 SERVER_NAME = "PeekabooMCP"
-_X11_PROGRAMS = ("xwininfo", "xprop", "xdpyinfo", "maim", "xdotool", "xclip", "convert")
-_OPTIONAL_PROGRAMS = ("tesseract",)
+_VERSION_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -31,10 +29,15 @@ class Check:
     found: str
     advice: str = ""
     is_optional: bool = False
+    code: ErrorCode = ErrorCode.MISSING_PROGRAM
+    """What a failure of it means."""
 
     def line(self) -> str:
-        mark = "ok  " if self.is_fine else ("-   " if self.is_optional else "MISSING ")
-        return f"{mark}{self.name}: {self.found}" + (f"\n      {self.advice}" if self.advice else "")
+        mark = "ok      " if self.is_fine else ("-       " if self.is_optional else "MISSING ")
+        return f"{mark}{self.name}: {self.found}" + (f"\n        {self.advice}" if self.advice else "")
+
+    def as_data(self) -> Dict[str, Any]:
+        return {"name": self.name, "ok": self.is_fine, "needed": not self.is_optional, "found": self.found, "advice": self.advice}
 
 
 def initial_status() -> str:
@@ -47,45 +50,85 @@ def initial_status() -> str:
     )
 
 
-def permissions_data(permissions: Permissions) -> Dict[str, Optional[bool]]:
-    """The grants, by the original's names; a system without such a grant has it."""
+def permissions_data(permissions: Permissions) -> Dict[str, bool]:
+    """The grants, by the original's names; a system without such a grant needs none."""
     return {
         "screen_recording": permissions.screen_recording is not False,
         "accessibility": permissions.accessibility is not False,
     }
 
 
-def check_everything() -> List[Check]:
-    """Look at all that we need on this machine."""
-    return [*_check_programs(), _check_display(), *_check_folders(), *_check_optional()]
+def permissions_result(desktop: Desktop) -> Result:
+    """Every grant, as text and data. Raises the error of the first one that is missing, the others in its details."""
+    checks = _check_permissions(desktop)
+    if not checks:
+        return Result("an X11 desktop asks for no permissions", {"permissions": permissions_data(desktop.permissions())})
+    lines = "\n".join(check.line() for check in checks)
+    missing = [check for check in checks if not check.is_fine]
+    if missing:
+        first = desktop.denied(missing[0].code, f"{missing[0].name} is not granted")
+        raise PeekabooError(first.code, first.message, first.hint, details=lines)
+    return Result(lines, {"permissions": permissions_data(desktop.permissions())})
 
 
-def _check_programs() -> List[Check]:
-    checks = [_check_program(name) for name in _X11_PROGRAMS]
-    return checks + [_check_program(name, is_optional=True) for name in _OPTIONAL_PROGRAMS]
+def _check_permissions(desktop: Desktop) -> List[Check]:
+    granted = desktop.permissions()
+    if granted == Permissions():
+        return []
+    grants = (
+        ("Screen Recording", granted.screen_recording, ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING, "pictures, titles"),
+        ("Accessibility", granted.accessibility, ErrorCode.PERMISSION_DENIED_ACCESSIBILITY, "click, type, press, raise"),
+        ("Automation", granted.automation, ErrorCode.PERMISSION_DENIED_AUTOMATION, "Keynote"),
+    )
+    checks = []
+    for name, is_granted, code, purpose in grants:
+        found = {True: "granted", False: "NOT granted", None: "macOS asks at first use"}[is_granted]
+        advice = desktop.denied(code, f"needed for {purpose}").hint if is_granted is False else ""
+        checks.append(Check(name, is_granted is not False, f"{found} ({purpose})", advice, code=code))
+    return checks
 
 
-def _check_program(name: str, is_optional: bool = False) -> Check:
+def doctor_result() -> Result:
+    """All that is needed on this machine, looked at. Raises the error of the first need that is missing."""
+    desktop = this_desktop()
+    checks = [
+        *(_check_program(name) for name in desktop.needs),
+        *(_check_program(name, purpose) for name, purpose in desktop.uses.items()),
+        *_check_display(desktop),
+        *_check_folders(),
+        _check_mcp(),
+        _check_original(),
+        Check("mouse and keyboard by", True, desktop.input_backend()),
+    ]
+    text = "\n".join(check.line() for check in checks)
+    problem = _first_problem(checks)
+    if problem:
+        raise PeekabooError(problem.code, problem.message, problem.hint, details=text)
+    return Result(f"{text}\nall that is needed is here", {"checks": [one.as_data() for one in checks], **machine_data()})
+
+
+def _check_program(name: str, purpose: str = "") -> Check:
     path = find_program(name)
     if path:
-        return Check(name, True, path, is_optional=is_optional)
-    purpose = " (only for text recognition)" if is_optional else ""
-    return Check(name, False, f"not found{purpose}", f"sudo apt-get install {PACKAGES[name]}", is_optional)
+        return Check(name, True, path, is_optional=bool(purpose))
+    advice = f"sudo apt-get install {PACKAGES[name]}" if name in PACKAGES else "it belongs to macOS: see that PATH is right"
+    return Check(name, False, f"not found{f' (only for {purpose})' if purpose else ''}", advice, bool(purpose))
 
 
-def _check_display() -> Check:
-    if settings().wayland_display:
+def _check_display(desktop: Desktop) -> List[Check]:
+    if settings().wayland_display and desktop.name == "x11":
         advice = "a Wayland session: only programs that run through XWayland can be seen; log in to an X11 session"
-        return Check("display", False, f"WAYLAND_DISPLAY={settings().wayland_display}", advice)
+        code = ErrorCode.NO_GUI_SESSION
+        return [Check("display", False, f"WAYLAND_DISPLAY={settings().wayland_display}", advice, code=code)]
     started = time.monotonic()
     try:
-        displays = this_desktop().displays()
-        windows = this_desktop().windows()
+        displays, windows = desktop.displays(), desktop.windows()
+        permissions = _check_permissions(desktop)
     except PeekabooError as e:
-        return Check("display", False, e.message, e.hint)
+        return [Check("display", False, e.message, e.hint, code=e.code)]
     took = (time.monotonic() - started) * 1000
     sizes = ", ".join(f"{one.bounds.width:.0f}x{one.bounds.height:.0f}" for one in displays)
-    return Check("display", True, f"{sizes}; {len(windows)} windows listed in {took:.0f} ms")
+    return [Check("display", True, f"{sizes}; {len(windows)} windows listed in {took:.0f} ms"), *permissions]
 
 
 def _check_folders() -> List[Check]:
@@ -94,40 +137,48 @@ def _check_folders() -> List[Check]:
         try:
             checks.append(Check(name, True, str(folder())))
         except PeekabooError as e:
-            checks.append(Check(name, False, e.message, e.hint))
+            checks.append(Check(name, False, e.message, e.hint, code=e.code))
     return checks
 
 
-def _check_optional() -> List[Check]:
-    return [Check("mcp", *_find_mcp(), is_optional=True)]
-
-
-def _find_mcp() -> "tuple[bool, str, str]":
+def _check_mcp() -> Check:
     from importlib import metadata  # 15 ms that only doctor needs
 
     try:
-        return True, f"package mcp {metadata.version('mcp')}", ""
+        return Check("package mcp", True, metadata.version("mcp"), is_optional=True)
     except metadata.PackageNotFoundError:
-        return False, "not installed (only for the server and the agents)", "python3 -m pip install 'mcp>=2,<3'"
+        advice = "python3 -m pip install 'mcp>=2,<3'"
+        return Check("package mcp", False, "not installed (only for the server and the agents)", advice, True)
 
 
-def missing_needs(checks: List[Check]) -> Optional[PeekabooError]:
-    """The error for what is missing among the needs, or None."""
+def _check_original() -> Check:
+    """A real `peekaboo`, which peekaboo_exec would run."""
+    path = find_program("peekaboo")
+    if not path:
+        return Check("peekaboo", False, "not installed (peekaboo_exec then runs our own command line)", is_optional=True)
+    try:
+        said = run_program([path, "--version"], timeout_s=_VERSION_S).text.strip()
+    except PeekabooError as e:
+        return Check("peekaboo", False, f"{path}: {e.message}", "see that it runs", True)
+    return Check("peekaboo", True, f"{path} {said}", is_optional=True)
+
+
+def _first_problem(checks: Sequence[Check]) -> Optional[PeekabooError]:
     missing = [check for check in checks if not check.is_fine and not check.is_optional]
     if not missing:
         return None
-    code = ErrorCode.MISSING_PROGRAM if any("not found" in one.found for one in missing) else ErrorCode.NO_GUI_SESSION
-    names = ", ".join(check.name for check in missing)
     packages = sorted({PACKAGES[check.name] for check in missing if check.name in PACKAGES})
-    hint = f"sudo apt-get install {shlex.join(packages)}" if packages else missing[0].advice
-    return PeekabooError(code, f"missing: {names}", hint=hint)
+    hint = f"sudo apt-get install {' '.join(packages)}" if packages else missing[0].advice
+    return PeekabooError(missing[0].code, f"missing: {', '.join(check.name for check in missing)}", hint=hint)
 
 
-def machine() -> Dict[str, Any]:
+def machine_data() -> Dict[str, Any]:
     """What kind of machine this is, for a report."""
+    import platform  # 2 ms that only a report needs
+
     return {
         "version": VERSION,
-        "platform": platform_name(),
+        "platform": this_desktop().name,
         "system": platform.platform(terse=True),
         "python": platform.python_version(),
         "input": this_desktop().input_backend(),

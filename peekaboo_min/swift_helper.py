@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import secrets
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -70,7 +69,7 @@ def build_helper() -> Built:
         log_debug(f"no Swift helper: {reason}")
     built = Built(_source_digest(), compiler, path, reason, time.time())
     _helper_folder().mkdir(mode=0o700, parents=True, exist_ok=True)
-    fresh = _manifest().with_suffix(f".{secrets.token_hex(4)}")
+    fresh = _manifest().with_suffix(f".{os.urandom(4).hex()}")
     fresh.write_text(json.dumps(asdict(built)), encoding="utf-8")
     os.replace(fresh, _manifest())
     return built
@@ -91,7 +90,7 @@ def _compile(swiftc: str, compiler: str) -> Path:
     if target.exists():
         return target
     source.write_text(native_source(_SOURCE), encoding="utf-8")
-    fresh = folder / f"peekaboo-input-{secrets.token_hex(4)}"  # two processes may compile at once
+    fresh = folder / f"peekaboo-input-{os.urandom(4).hex()}"  # two processes may compile at once
     run_program([swiftc, "-O", "-swift-version", "5", str(source), "-o", str(fresh)], timeout_s=_COMPILE_S)
     os.replace(fresh, target)
     target.chmod(0o700)

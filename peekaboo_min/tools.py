@@ -153,7 +153,8 @@ def list_windows() -> Result:
     """Lists the windows on the screen, front to back, with id, owner, title and bounds in screen points. Start here: the
     other tools take a window_id.
     """
-    return catalogue(visible_windows(this_desktop().windows()))
+    desktop = this_desktop()
+    return catalogue(desktop, visible_windows(desktop.windows()))
 
 
 def focus_window(window_id: WindowId) -> Result:

@@ -71,9 +71,14 @@ class X11Desktop:
     """The Desktop of an X server, by shell-outs."""
 
     name = "x11"
+    needs = ("xwininfo", "xprop", "xdpyinfo", "maim", "xdotool", "xclip", "convert")
+    uses = {"tesseract": "text recognition"}
 
     def permissions(self) -> Permissions:
         return Permissions()  # an X server lets every client see and act
+
+    def denied(self, code: ErrorCode, what: str) -> PeekabooError:
+        return PeekabooError(code, what)  # nothing is ever denied here
 
     def displays(self) -> List[Display]:
         text = ask_x(["xdpyinfo", "-ext", "XINERAMA"])

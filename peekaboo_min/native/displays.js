@@ -1,4 +1,4 @@
-// {} -> {"displays": [{id, name, scale, bounds}], "can_record": bool}: points, origin top left of the main display, which comes first.
+// {} -> {"displays": [{id, name, scale, bounds}] or null without a GUI session, "can_record": bool}: points, origin top left of the main display.
 function activeOrder() {
     // `screencapture -D n` counts in this order; where the bridge cannot tell it, NSScreen's is the best there is
     try {
@@ -14,6 +14,8 @@ function activeOrder() {
 }
 
 function run(argv) {
+    const onScreen = windowList(ON_SCREEN_ONLY);
+    if (onScreen === null) return JSON.stringify({displays: null});
     const screens = $.NSScreen.screens;
     const mainHeight = screens.count ? screens.objectAtIndex(0).frame.size.height : 0;
     const displays = [];
@@ -31,5 +33,5 @@ function run(argv) {
     const order = activeOrder();
     const rank = d => (order.indexOf(d.id) < 0 ? displays.indexOf(d) : order.indexOf(d.id));
     const sorted = displays.slice().sort((a, b) => rank(a) - rank(b));
-    return JSON.stringify({displays: sorted, can_record: canRecord(windowList(ON_SCREEN_ONLY) || [])});
+    return JSON.stringify({displays: sorted, can_record: canRecord(onScreen)});
 }

@@ -131,7 +131,7 @@ def note(state: State, event: Event) -> None:
 
 def keystroke(state: State, event: Event) -> None:
     """System Events types by the keys of the layout: a character without a key of its own comes as key 0, an "a" (facts F)."""
-    from .pointer_and_keys import DIGITS, KEY_DOWN, LETTERS, SHIFT, SHIFTED, SIGNS, apply_key
+    from .pointer_and_keys import DIGITS, KEY_DOWN, LETTERS, SHIFT, SHIFTED, SIGNS, apply_input
 
     base = {letter: code for table in (LETTERS, DIGITS, SIGNS) for code, letter in table.items()}
     shifted = {upper: base[lower] for lower, upper in SHIFTED.items()}
@@ -142,7 +142,7 @@ def keystroke(state: State, event: Event) -> None:
             code, flags = shifted[letter], event["flags"] | SHIFT
         else:
             code, flags = base.get(letter, specials.get(letter, 0)), event["flags"]
-        apply_key(state, {"type": KEY_DOWN, "keycode": code, "flags": flags})
+        apply_input(state, {"type": KEY_DOWN, "keycode": code, "flags": flags})
     state["keyboard"]["session_flags"] = 0
 
 

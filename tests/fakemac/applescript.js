@@ -3,13 +3,14 @@
 'use strict';
 const { TABLES } = load('apple_events');
 const { state } = load('world');
+const { readLines, syntaxError } = load('applescript_words');
 
 const KEYNOTE = TABLES.keynote;
 const NO_TERMS = { properties: new Set(), classes: new Map(), enums: new Set() };
 const CONSTANTS = ['yes', 'no', 'ask'];
 
 function keynoteTerms() {
-  const terms = { properties: new Set(), classes: new Map(), enums: new Set([...KEYNOTE.export.as, ...KEYNOTE.export.options['image format'], ...Object.keys(KEYNOTE.export.options)]) };
+  const terms = { properties: new Set(), classes: new Map(), enums: new Set([...KEYNOTE.export.as, ...KEYNOTE.export.options['image format'], ...Object.keys(KEYNOTE.export.options), ...KEYNOTE.alignments]) };
   for (const [name, cls] of Object.entries(KEYNOTE.classes)) {
     Object.keys(cls.properties).forEach((property) => terms.properties.add(property));
     if (!['application', 'rich text'].includes(name)) terms.classes.set(name, name);
@@ -17,44 +18,6 @@ function keynoteTerms() {
   }
   return terms;
 }
-
-function syntaxError(message, place, errorNumber = -2741) {
-  return Object.assign(new Error(message), { isSyntaxError: true, errorNumber, place });
-}
-
-// --- words ---
-
-const TOKEN = /\s*(?:("(?:[^"\\]|\\.)*")|(\d+(?:\.\d+)?)|([A-Za-z_][A-Za-z0-9_]*|\|[^|]*\|)|(≠|≤|≥|<=|>=|[&+\-*/^=<>(){},:])|(\S))/gy;
-
-function readLine(text, start) {
-  const tokens = [];
-  TOKEN.lastIndex = 0;
-  for (let match = TOKEN.exec(text); match; match = TOKEN.exec(text)) {
-    const [, string, digits, name, symbol, other] = match;
-    const at = start + TOKEN.lastIndex - match[0].trimStart().length;
-    if (other) throw syntaxError('Expected expression but found unknown token.', `${at}:${at + 1}`, -2741);
-    if (string) tokens.push({ type: 'string', text: JSON.parse(string), at });
-    else if (digits) tokens.push({ type: 'number', text: Number(digits), at });
-    else if (name) tokens.push({ type: 'name', text: name.replace(/\|/g, ''), quoted: name.startsWith('|'), at });
-    else tokens.push({ type: 'symbol', text: symbol, at });
-  }
-  return tokens;
-}
-
-function readLines(source) {
-  const bare = source.replace(/\(\*[\s\S]*?\*\)/g, (all) => all.replace(/[^\n]/g, ' ')).replace(/¬[ \t]*\n/g, '  ');
-  const lines = [];
-  let start = 0;
-  for (const text of bare.split('\n')) {
-    const code = text.replace(/^\s*#.*/, '').replace(/^((?:[^"-]|"(?:[^"\\]|\\.)*"|-(?!-))*)--.*$/, '$1');
-    const tokens = readLine(code, start);
-    if (tokens.length) lines.push({ tokens, place: `${start}:${start + text.length}` });
-    start += text.length + 1;
-  }
-  return lines;
-}
-
-// --- the parser ---
 
 class Parser {
   constructor(lines) {
@@ -174,6 +137,7 @@ class Parser {
   simple() {
     if (this.take('set')) return this.assignment();
     if (this.take('return')) return { do: 'return', value: this.atEnd() ? null : this.expression() };
+    if (this.take('get')) return { do: 'value', value: this.expression() };
     if (this.take('exit repeat')) return { do: 'exit' };
     if (this.take('error')) return this.raise();
     if (this.take('delay')) return { do: 'delay', seconds: this.expression() };
@@ -269,7 +233,7 @@ class Parser {
     const target = this.primary();
     if (!['variable', 'property'].includes(target.kind)) throw this.wrong('Expected variable name or property');
     this.expect('to');
-    return { do: 'set', target, value: this.expression() };
+    return { do: 'set', target, value: this.expressionOrTerm() };
   }
 
   command(command) {

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Callable, Dict, List, Optional
 
 from .programs import Exit
-from .world import State, post
+from .world import Folder, State, post
 
 NO_TOOLS = "xcode-select: note: No developer tools were found, requesting install.\nChoose an option in the dialog to download the command line developer tools."
 BROKEN_SDK = "error: this SDK is not supported by the compiler (the SDK is built with 'Apple Swift version 6.2', while this compiler is 'Apple Swift version 5.8.1'). Please select a toolchain which matches the SDK."
@@ -18,11 +18,11 @@ BUILDER = Path(__file__).resolve().parent.parent / "swift" / "build.py"
 SLOW_S = 60
 
 
-def devdir(folder: Path) -> Path:
-    return folder / "Library" / "Developer" / "CommandLineTools"
+def devdir(folder: Folder) -> Path:
+    return Path(folder) / "Library" / "Developer" / "CommandLineTools"
 
 
-def xcode_select(folder: Path, state: State, argv: List[str], stdin: Optional[bytes]) -> int:
+def xcode_select(folder: Folder, state: State, argv: List[str], stdin: Optional[bytes]) -> int:
     if argv not in (["-p"], ["--print-path"]):
         raise Exit(1, "xcode-select: error: invalid argument")
     if state["developer_tools"] == "none":
@@ -31,7 +31,7 @@ def xcode_select(folder: Path, state: State, argv: List[str], stdin: Optional[by
     return 0
 
 
-def xcrun(folder: Path, state: State, argv: List[str], stdin: Optional[bytes]) -> int:
+def xcrun(folder: Folder, state: State, argv: List[str], stdin: Optional[bytes]) -> int:
     if state["developer_tools"] == "none":
         install_dialog(folder)
     words = [word for word in argv if word not in ("--sdk", "macosx")]
@@ -46,13 +46,13 @@ def xcrun(folder: Path, state: State, argv: List[str], stdin: Optional[bytes]) -
     raise Exit(72, f"xcrun: error: unable to find utility \"{words[-1] if words else ''}\", not a developer tool or in PATH")
 
 
-def install_dialog(folder: Path) -> None:
+def install_dialog(folder: Folder) -> None:
     """What an xcrun shim does without the tools: it opens a dialog on the user's screen."""
     post(folder, {"do": "dialog", "text": "The command requires the command line developer tools. Would you like to install the tools now?"})
     raise Exit(1, NO_TOOLS)
 
 
-def swiftc(folder: Path, state: State, argv: List[str], stdin: Optional[bytes]) -> int:
+def swiftc(folder: Folder, state: State, argv: List[str], stdin: Optional[bytes]) -> int:
     tools = state["developer_tools"]
     if tools == "none":
         install_dialog(folder)
@@ -66,7 +66,7 @@ def swiftc(folder: Path, state: State, argv: List[str], stdin: Optional[bytes]) 
     return compile_for_real(folder, argv)
 
 
-def compile_for_real(folder: Path, argv: List[str]) -> int:
+def compile_for_real(folder: Folder, argv: List[str]) -> int:
     """By a Linux swiftc against stand-ins for Apple's modules, which tests/swift/build.py knows."""
     sources = [word for word in argv if word.endswith(".swift")]
     if "-o" not in argv or len(sources) != 1:
@@ -78,4 +78,4 @@ def compile_for_real(folder: Path, argv: List[str]) -> int:
     return subprocess.run(command, env={"PATH": search, "HOME": os.environ.get("HOME", "/")}).returncode
 
 
-PROGRAMS: Dict[str, Callable[[Path, State, List[str], Optional[bytes]], int]] = {"xcode-select": xcode_select, "xcrun": xcrun, "swiftc": swiftc}
+PROGRAMS: Dict[str, Callable[[Folder, State, List[str], Optional[bytes]], int]] = {"xcode-select": xcode_select, "xcrun": xcrun, "swiftc": swiftc}

@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Union
 
 from . import windows
 from .drawing import MENU_BAR, SHADOW, WALLPAPER, shape_colour, widget_colour, window_colour
-from .pictures import read_picture
+from .picture_files import read_picture
 from .world import State, lines, now_ms, settle, update, write_state
 
 HERE = Path(__file__).resolve().parent
@@ -66,7 +66,7 @@ class FakeMac:
             line = (f"FAKEMAC_PYTHON={shlex.quote(sys.executable)} FAKEMAC_FOLDER={folder} exec {shlex.quote(node)} "
                     f"{shlex.quote(str(HERE / 'osascript.js'))} \"$@\"")
         else:
-            line = f"FAKEMAC_HOST_PATH={shlex.quote(os.environ.get('PATH', ''))} exec {python} {program} \"$@\""
+            line = f"FAKEMAC_LOCALE=${{LC_ALL:-${{LC_CTYPE:-$LANG}}}} FAKEMAC_HOST_PATH={shlex.quote(os.environ.get('PATH', ''))} exec {python} {program} \"$@\""
         # The caller's node and Python settings are not the fake's business.
         path.write_text(f"#!/bin/sh\nunset NODE_OPTIONS NODE_EXTRA_CA_CERTS PYTHONPATH PYTHONHOME\n{line}\n", encoding="utf-8")
         path.chmod(0o755)
@@ -196,7 +196,9 @@ class FakeMac:
 
     def fail(self, program: str, stderr: str = "", exit: int = 1, stdout: str = "", when: Sequence[str] = (), times: Optional[int] = None,
              file: Optional[bytes] = None) -> None:
-        """The program ends like this, when every word of `when` is in its argv, `times` times (None: always).
+        """The program ends like this, when every word of `when` is in its argv (or its script), `times` times (None: always).
+
+        A negative exit is a death by that signal.
 
         file: bytes that it leaves in its last argument, for `screencapture` that exits 0 with an empty file."""
         self._fault(program, when, times, exit=exit, stderr=stderr, stdout=stdout, file=None if file is None else file.hex())

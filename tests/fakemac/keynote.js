@@ -73,7 +73,8 @@ function property(handle, name) {
     case 'theme': case 'slide layout': return name === 'id' ? `Application/${handle.name}` : handle.name;
     case 'document': return documentProperty(handle, name);
     case 'slide': return slideProperty(handle, name);
-    case 'rich text': return itemOf(handle.of)[`text_${name}`];
+    case 'rich text': if (name === 'alignment') throw appleError("Can't get object.", -1728); // it can be named, and neither read nor set (facts E2)
+      return itemOf(handle.of)[`text_${name}`];
     default: return itemProperty(handle, name);
   }
 }

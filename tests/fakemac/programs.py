@@ -1,17 +1,14 @@
 """What all fake programs share: the log of calls, scripted faults, latency, hanging; and the table of programs."""
 from __future__ import annotations
 
-import hashlib
 import importlib
 import os
-import random
 import signal
 import sys
 import time
-from pathlib import Path
 from typing import Callable, List, Optional
 
-from .world import State, append_line, now_ms, post, settle
+from .world import Folder, State, append_line, now_ms, post, settle
 
 # Programs that read their standard input; the others never touch it.
 READ_STDIN = ("pbcopy",)
@@ -25,7 +22,7 @@ class Exit(Exception):
         self.code, self.stderr, self.stdout = code, stderr, stdout
 
 
-def main(folder: Path, program: str, argv: List[str]) -> int:
+def main(folder: Folder, program: str, argv: List[str]) -> int:
     if program == "settle":
         settle(folder)
         return 0
@@ -44,7 +41,7 @@ def main(folder: Path, program: str, argv: List[str]) -> int:
         return end.code
 
 
-Program = Callable[[Path, State, List[str], Optional[bytes]], Optional[int]]
+Program = Callable[[Folder, State, List[str], Optional[bytes]], Optional[int]]
 # Loaded one at a time: a fake program must start fast.
 ROOMS = {"screencapture": "screencapture", "sips": "sips", "xcode-select": "developer_tools", "xcrun": "developer_tools", "swiftc": "developer_tools"}
 
@@ -54,18 +51,22 @@ def room_of(program: str) -> Program:
     return room.PROGRAMS[program]
 
 
-def log_call(folder: Path, program: str, argv: List[str], stdin: Optional[bytes]) -> None:
-    append_line(folder / "calls.jsonl", {
-        "program": program, "argv": argv, "stdin": hashlib.sha256(stdin).hexdigest() if stdin is not None else None, "pid": os.getpid(), "t": now_ms()})
+def log_call(folder: Folder, program: str, argv: List[str], stdin: Optional[bytes]) -> None:
+    digest = None
+    if stdin is not None:
+        import hashlib
+        digest = hashlib.sha256(stdin).hexdigest()
+    append_line(os.path.join(folder, "calls.jsonl"), {"program": program, "argv": argv, "stdin": digest, "pid": os.getpid(), "t": now_ms()})
 
 
 def delay(state: State, program: str) -> None:
     span = state["latency_ms"].get(program)
     if span:
+        import random
         time.sleep(random.uniform(*span) / 1000)
 
 
-def scripted_fault(folder: Path, state: State, program: str, argv: List[str]) -> None:
+def scripted_fault(folder: Folder, state: State, program: str, argv: List[str]) -> None:
     """The first fault that fits: same program, and every word of `when` in argv."""
     for fault in state["faults"]:
         if fault["program"] != program or not all(word in argv for word in fault["when"]):
@@ -76,7 +77,10 @@ def scripted_fault(folder: Path, state: State, program: str, argv: List[str]) ->
         if fault.get("hang"):
             hang(state)
         if fault.get("file") is not None:
-            Path(argv[-1]).write_bytes(bytes.fromhex(fault["file"]))
+            with open(argv[-1], "wb") as stream:
+                stream.write(bytes.fromhex(fault["file"]))
+        if fault["exit"] < 0:
+            os.kill(os.getpid(), -fault["exit"])
         raise Exit(fault["exit"], fault["stderr"], fault["stdout"])
 
 
@@ -87,12 +91,14 @@ def hang(state: State) -> None:
     raise Exit(98, "fakemac: nobody killed this program in all that time")
 
 
-def draw_slide(folder: Path, argv: List[str]) -> int:
+def draw_slide(folder: Folder, argv: List[str]) -> int:
     from .drawing import draw_slide_picture
-    from .pictures import jpeg_bytes, png_bytes
+    from .jpeg import jpeg_bytes
+    from .png import png_bytes
 
     document_id, slide, kind, path = argv
     deck = next(item for item in settle(folder)["keynote"]["documents"] if item["id"] == document_id)
     picture = draw_slide_picture(deck, int(slide))
-    Path(path).write_bytes(png_bytes(picture) if kind == "PNG" else jpeg_bytes(picture))
+    with open(path, "wb") as stream:
+        stream.write(png_bytes(picture) if kind == "PNG" else jpeg_bytes(picture))
     return 0

@@ -2,15 +2,17 @@
 from __future__ import annotations
 
 import base64
+import os
 import time
-from pathlib import Path
 from typing import Any, Dict, List, Optional, Tuple
 
 from .drawing import draw_one_window, draw_region
-from .pictures import Picture, jpeg_bytes, png_bytes
+from .jpeg import jpeg_bytes
+from .pictures import Picture
+from .png import png_bytes
 from .programs import Exit, hang
 from .windows import active_displays, display_of, is_on_screen, overlap, sheet_of, window_with_id
-from .world import State, granted, post
+from .world import Folder, State, granted, post
 
 VALUED = "BDJtTlRVG"
 PLAIN = "cbCdimoMPsSwWxarvgkUupH"  # -I was removed (A1)
@@ -34,7 +36,7 @@ USAGE = """usage: screencapture [-icMPmwsWxSCUtoa] [files]
 Flags = Dict[str, str]
 
 
-def main(folder: Path, state: State, argv: List[str], stdin: Optional[bytes]) -> int:
+def main(folder: Folder, state: State, argv: List[str], stdin: Optional[bytes]) -> int:
     flags, files = parsed(folder, argv)
     if any(flag in flags for flag in "iwWsJvV"):
         hang(state)  # they wait for a person (facts 6.3.11)
@@ -52,7 +54,7 @@ def main(folder: Path, state: State, argv: List[str], stdin: Optional[bytes]) ->
     return 0
 
 
-def parsed(folder: Path, argv: List[str]) -> Tuple[Flags, List[str]]:
+def parsed(folder: Folder, argv: List[str]) -> Tuple[Flags, List[str]]:
     """getopt: a value joined or separate, the first word that is no flag ends the flags (facts 6.3.14)."""
     flags: Flags = {}
     words = list(argv)
@@ -141,7 +143,7 @@ def window_picture(state: State, flags: Flags, permitted: bool) -> Picture:
     return draw_one_window(state, window, attached, scale, dpi_of(flags, scale), "o" not in flags, permitted)
 
 
-def save(folder: Path, state: State, picture: Picture, flags: Flags, target: Optional[str]) -> None:
+def save(folder: Folder, state: State, picture: Picture, flags: Flags, target: Optional[str]) -> None:
     grain = int(picture.width * picture.height * state["switches"]["bytes_per_pixel"])
     picture = Picture(picture.width, picture.height, picture.bands, picture.labels, picture.dpi, grain)
     kind = flags.get("t", "png")  # -t decides, not the file's name (facts A7)
@@ -151,8 +153,9 @@ def save(folder: Path, state: State, picture: Picture, flags: Flags, target: Opt
     if "c" in flags:
         post(folder, {"do": "clipboard_clear"})
         post(folder, {"do": "clipboard_set", "type": "public.png", "base64": base64.b64encode(data).decode()})
-    elif Path(str(target)).parent.is_dir():  # what happens without the folder is not known; here nothing is written and nothing said
-        Path(str(target)).write_bytes(data)
+    elif os.path.isdir(os.path.dirname(os.path.abspath(str(target)))):  # what happens without the folder is not known; here nothing is written and nothing said
+        with open(str(target), "wb") as stream:
+            stream.write(data)
 
 
 PROGRAMS = {"screencapture": main}

@@ -5,9 +5,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, List, Optional, Tuple
 
-from .pictures import NotAPicture, Picture, cropped, jpeg_bytes, kind_of, png_bytes, read_picture, resized
+from .jpeg import jpeg_bytes
+from .picture_files import kind_of, read_picture
+from .pictures import NotAPicture, Picture, cropped, resized
+from .png import png_bytes
 from .programs import Exit
-from .world import State
+from .world import Folder, State
 
 QUALITY = {"low": 25, "normal": 50, "high": 75, "best": 95, "default": 75}
 # option: how many values it takes
@@ -18,7 +21,7 @@ LONG = {"--getProperty": "-g", "--setProperty": "-s", "--resampleHeightWidthMax"
 Job = Tuple[str, List[str]]
 
 
-def main(folder: Path, state: State, argv: List[str], stdin: Optional[bytes]) -> int:
+def main(folder: Folder, state: State, argv: List[str], stdin: Optional[bytes]) -> int:
     jobs, files = parsed(argv)
     if not files:
         raise Exit(4, "Error 4: no file was specified")

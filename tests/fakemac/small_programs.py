@@ -4,18 +4,17 @@ from __future__ import annotations
 import json
 import os
 import sys
-from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional
 
 from .programs import Exit
 from .text_fields import clipboard_text
 from .windows import active_displays
-from .world import State, granted, post, settle
+from .world import Folder, State, granted, post, settle
 
-Program = Callable[[Path, State, List[str], Optional[bytes]], int]
+Program = Callable[[Folder, State, List[str], Optional[bytes]], int]
 
 
-def open_(folder: Path, state: State, argv: List[str], stdin: Optional[bytes]) -> int:
+def open_(folder: Folder, state: State, argv: List[str], stdin: Optional[bytes]) -> int:
     """Every form activates the app unless -g."""
     words, targets, app, activate, hidden = list(argv), [], None, True, False
     while words:
@@ -47,10 +46,10 @@ def open_(folder: Path, state: State, argv: List[str], stdin: Optional[bytes]) -
     return 0
 
 
-def open_target(folder: Path, target: str, app: Any, activate: bool) -> None:
+def open_target(folder: Folder, target: str, app: Any, activate: bool) -> None:
     if ":" in target and not target.startswith("/"):
         post(folder, {"do": "open_url", "url": target, "activate": activate})
-    elif not Path(target).exists():
+    elif not os.path.exists(target):
         raise Exit(1, f"The file {target} does not exist.")
     else:
         post(folder, {"do": "note", "kind": "open_file", "what": {"path": target, "app": app["name"] if app else None}})
@@ -58,22 +57,22 @@ def open_target(folder: Path, target: str, app: Any, activate: bool) -> None:
 
 def encoding() -> str:
     """Without a UTF-8 locale pbcopy and pbpaste mangle what is not ASCII (facts F)."""
-    locale = os.environ.get("LC_ALL") or os.environ.get("LC_CTYPE") or os.environ.get("LANG") or ""
-    return "utf-8" if "UTF-8" in locale.upper() else "mac_roman"
+    # The wrapper passes the caller's locale: Python itself sets LC_CTYPE where there is none.
+    return "utf-8" if "UTF-8" in os.environ.get("FAKEMAC_LOCALE", "").upper() else "mac_roman"
 
 
-def pbcopy(folder: Path, state: State, argv: List[str], stdin: Optional[bytes]) -> int:
+def pbcopy(folder: Folder, state: State, argv: List[str], stdin: Optional[bytes]) -> int:
     post(folder, {"do": "clipboard_text", "text": (stdin or b"").decode(encoding(), "replace")})
     settle(folder)
     return 0
 
 
-def pbpaste(folder: Path, state: State, argv: List[str], stdin: Optional[bytes]) -> int:
+def pbpaste(folder: Folder, state: State, argv: List[str], stdin: Optional[bytes]) -> int:
     sys.stdout.buffer.write((clipboard_text(state) or "").encode(encoding(), "replace"))
     return 0
 
 
-def sw_vers(folder: Path, state: State, argv: List[str], stdin: Optional[bytes]) -> int:
+def sw_vers(folder: Folder, state: State, argv: List[str], stdin: Optional[bytes]) -> int:
     values = {"ProductName": "macOS", "ProductVersion": state["system"]["version"], "BuildVersion": state["system"]["build"]}
     asked = {"-" + key[0].lower() + key[1:]: value for key, value in values.items()}
     if not argv:
@@ -85,14 +84,14 @@ def sw_vers(folder: Path, state: State, argv: List[str], stdin: Optional[bytes])
     return 0
 
 
-def launchctl(folder: Path, state: State, argv: List[str], stdin: Optional[bytes]) -> int:
+def launchctl(folder: Folder, state: State, argv: List[str], stdin: Optional[bytes]) -> int:
     if argv != ["managername"]:
         raise Exit(64, "fakemac: only `launchctl managername` is simulated")
     print("Aqua" if state["session"]["gui"] else "Background")
     return 0
 
 
-def system_profiler(folder: Path, state: State, argv: List[str], stdin: Optional[bytes]) -> int:
+def system_profiler(folder: Folder, state: State, argv: List[str], stdin: Optional[bytes]) -> int:
     """Names of displays; it knows no coordinates (facts F)."""
     if argv != ["SPDisplaysDataType", "-json"]:
         raise Exit(64, "fakemac: only `system_profiler SPDisplaysDataType -json` is simulated")
@@ -125,7 +124,7 @@ def as_us(state: State, pid: int) -> Optional[Dict[str, Any]]:
     return {"pid": pid, "ppid": leaf["ppid"], "comm": leaf["comm"]}
 
 
-def ps(folder: Path, state: State, argv: List[str], stdin: Optional[bytes]) -> int:
+def ps(folder: Folder, state: State, argv: List[str], stdin: Optional[bytes]) -> int:
     columns, pids, everybody = ["pid", "comm"], [], False
     words = list(argv)
     while words:
@@ -156,7 +155,7 @@ def ps(folder: Path, state: State, argv: List[str], stdin: Optional[bytes]) -> i
     return 0 if found else 1
 
 
-def tccutil(folder: Path, state: State, argv: List[str], stdin: Optional[bytes]) -> int:
+def tccutil(folder: Folder, state: State, argv: List[str], stdin: Optional[bytes]) -> int:
     services = {"ScreenCapture": "screen_recording", "Accessibility": "accessibility", "AppleEvents": "automation"}
     if len(argv) < 2 or argv[0] != "reset" or argv[1] not in services:
         raise Exit(70, "tccutil: Usage: tccutil reset SERVICE [BUNDLE_ID]")  # Apple's can only reset (facts D7)
@@ -166,7 +165,7 @@ def tccutil(folder: Path, state: State, argv: List[str], stdin: Optional[bytes])
     return 0
 
 
-def defaults(folder: Path, state: State, argv: List[str], stdin: Optional[bytes]) -> int:
+def defaults(folder: Folder, state: State, argv: List[str], stdin: Optional[bytes]) -> int:
     words = [{"-g": "NSGlobalDomain", "-globalDomain": "NSGlobalDomain"}.get(word, word) for word in argv]
     if words[:1] != ["read"] or len(words) != 3:
         raise Exit(64, "fakemac: only `defaults read DOMAIN KEY` is simulated")
@@ -177,14 +176,14 @@ def defaults(folder: Path, state: State, argv: List[str], stdin: Optional[bytes]
     return 0
 
 
-def ioreg(folder: Path, state: State, argv: List[str], stdin: Optional[bytes]) -> int:
+def ioreg(folder: Folder, state: State, argv: List[str], stdin: Optional[bytes]) -> int:
     """`ioreg -n Root -d1 -a`: the key is there only while the screen is locked (facts D6)."""
     locked = "<key>CGSSessionScreenIsLocked</key><true/>" if state["session"]["locked"] else ""
     print(f"<?xml version=\"1.0\"?>\n<plist version=\"1.0\"><dict><key>IOConsoleUsers</key><array><dict>{locked}</dict></array></dict></plist>")
     return 0
 
 
-def get_window_id(folder: Path, state: State, argv: List[str], stdin: Optional[bytes]) -> int:
+def get_window_id(folder: Folder, state: State, argv: List[str], stdin: Optional[bytes]) -> int:
     """smokris/getwindowid: app matched exactly by owner name, title exactly; nothing found is exit 254 (facts G)."""
     if len(argv) != 2:
         raise Exit(255, "usage: GetWindowID <application-bundle-name> <window-title>\n       GetWindowID <application-bundle-name> --list")

@@ -1,7 +1,7 @@
 // JXA's Application() and object specifiers.
 // A specifier is no value: properties need `()`, element collections are no arrays (facts 6.3.8).
 'use strict';
-const { state, post, appleError, appWithBundle, strict } = load('world');
+const { state, post, appleError, appWithBundle } = load('world');
 const events = load('apple_events');
 
 const camel = (term) => term.replace(/ (\w)/g, (all, letter) => letter.toUpperCase()).replace(/^UI([a-zA-Z])/, (all, letter) => `ui${letter.toUpperCase()}`);
@@ -225,7 +225,8 @@ function specifier(inside) {
         const found = ofElements(now, name);
         if (found !== null) return found;
         const term = termOf(now, name);
-        return term ? child(now, term.element ? { element: term.element, by: 'every' } : { property: term.property }, term.element || null, 'property') : child(now, { property: spaced(name) }, null, 'property');
+        if (!term) return chosen(now, 'name', name); // windows['Untitled']
+        return term.element ? child(now, { element: term.element, by: 'every' }, term.element, 'elements') : child(now, { property: term.property }, null, 'property');
       }
       return ofObject(now, name, self);
     },
@@ -300,27 +301,6 @@ function application(bundle) {
   return self;
 }
 
-// --- the current application: osascript itself with the standard additions ---
-
-const ADDITIONS = {
-  displayDialog: () => host.hang(), displayAlert: () => host.hang(), chooseFile: () => host.hang(), // they wait for a person
-  displayNotification: (text) => { post({ do: 'note', kind: 'notification', what: { text } }); },
-  theClipboard: () => { const found = state().clipboard.types['public.utf8-plain-text']; return found ? found.text : ''; },
-  setTheClipboardTo: (text) => { post({ do: 'clipboard_text', text }); },
-  doShellScript: () => { throw strict('doShellScript is not simulated: no shell in the fake world'); },
-  systemInfo: () => ({ systemVersion: state().system.version }),
-};
-
-Application.currentApplication = () => {
-  const own = { includeStandardAdditions: false };
-  return new Proxy(own, {
-    get: (target, name) => {
-      if (name in target) return target[name];
-      if (name === 'name') return () => 'osascript';
-      if (target.includeStandardAdditions && name in ADDITIONS) return ADDITIONS[name];
-      return undefined;
-    },
-  });
-};
+Application.currentApplication = load('current_application').currentApplication;
 
 module.exports = { Application, Path, ObjectSpecifier };

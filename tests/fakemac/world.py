@@ -16,17 +16,17 @@ import json
 import os
 import time
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, Optional
+from typing import Any, Callable, Dict, Iterator, List, Optional, Union
 
 State = Dict[str, Any]
 Event = Dict[str, Any]
+Folder = Union[str, "os.PathLike[str]"]  # pathlib is not imported: it takes a third of a small program's time
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
+def locked(folder: Folder) -> Iterator[None]:
     """One process at a time; a killed holder lets go by itself."""
-    descriptor = os.open(str(folder / "lock"), os.O_RDWR | os.O_CREAT, 0o600)
+    descriptor = os.open(os.path.join(folder, "lock"), os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
@@ -34,43 +34,45 @@ def locked(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def read_state(folder: Path) -> State:
-    return json.loads((folder / "desktop.json").read_text(encoding="utf-8"))
+def read_state(folder: Folder) -> State:
+    with open(os.path.join(folder, "desktop.json"), encoding="utf-8") as stream:
+        return json.load(stream)
 
 
-def write_state(folder: Path, state: State) -> None:
-    replace_file(folder / "desktop.json", json.dumps(state, ensure_ascii=False, indent=1))
-    replace_file(folder / "pointer.json", json.dumps(state["pointer"]))
+def write_state(folder: Folder, state: State) -> None:
+    replace_file(os.path.join(folder, "desktop.json"), json.dumps(state, ensure_ascii=False, indent=1))
+    replace_file(os.path.join(folder, "pointer.json"), json.dumps(state["pointer"]))
 
 
-def replace_file(path: Path, text: str) -> None:
-    new = path.with_name(f"{path.name}.{os.getpid()}.new")
-    new.write_text(text, encoding="utf-8", errors="surrogatepass")
+def replace_file(path: str, text: str) -> None:
+    new = f"{path}.{os.getpid()}.new"
+    with open(new, "w", encoding="utf-8", errors="surrogatepass") as stream:
+        stream.write(text)
     os.replace(new, path)
 
 
-def append_line(path: Path, line: Dict[str, Any]) -> None:
-    descriptor = os.open(str(path), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+def append_line(path: str, line: Dict[str, Any]) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     try:
         os.write(descriptor, json.dumps(line).encode() + b"\n")
     finally:
         os.close(descriptor)
 
 
-def post(folder: Path, event: Event) -> None:
-    append_line(folder / "events.jsonl", dict(event, t=now_ms()))
+def post(folder: Folder, event: Event) -> None:
+    append_line(os.path.join(folder, "events.jsonl"), dict(event, t=now_ms()))
 
 
 def now_ms() -> float:
     return time.time() * 1000
 
 
-def settle(folder: Path) -> State:
+def settle(folder: Folder) -> State:
     """The state after everything that was posted so far and everything that is due by now."""
     return update(folder, lambda state: None)
 
 
-def update(folder: Path, change: Callable[[State], Any]) -> State:
+def update(folder: Folder, change: Callable[[State], Any]) -> State:
     """Settle, then change the state, as one step."""
     with locked(folder):
         state = read_state(folder)
@@ -83,11 +85,11 @@ def update(folder: Path, change: Callable[[State], Any]) -> State:
         return state
 
 
-def apply_posted(folder: Path, state: State) -> None:
-    events_file = folder / "events.jsonl"
-    if not events_file.exists():
+def apply_posted(folder: Folder, state: State) -> None:
+    events_file = os.path.join(folder, "events.jsonl")
+    if not os.path.exists(events_file):
         return
-    with events_file.open("rb") as stream:
+    with open(events_file, "rb") as stream:
         stream.seek(state["settled_bytes"])
         unread = stream.read()
     complete = unread[: unread.rfind(b"\n") + 1]
@@ -110,10 +112,10 @@ def apply(state: State, event: Event) -> None:
     from .acts import ACTS
     from .pointer_and_keys import apply_input
 
-    if "type" in event:
-        apply_input(state, event)
-    elif event.get("do") in ACTS:
+    if event.get("do") in ACTS:
         ACTS[event["do"]](state, event)
+    elif "type" in event and "do" not in event:
+        apply_input(state, event)
     else:
         log(state, "strict", why=f"an event nobody knows: {json.dumps(event)}")
 
@@ -138,7 +140,8 @@ def granted(state: State, kind: str, target: Optional[str] = None) -> str:
     return automation.get(target, automation["*"])
 
 
-def lines(path: Path) -> List[Dict[str, Any]]:
-    if not path.exists():
+def lines(path: Folder) -> List[Dict[str, Any]]:
+    if not os.path.exists(path):
         return []
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    with open(path, encoding="utf-8") as stream:
+        return [json.loads(line) for line in stream if line.strip()]

@@ -1,0 +1,244 @@
+"""Run a peekaboo command line: peekaboo_exec, and the MCP tools by PEEKABOO_CLI_PATH."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+from .capture import ImageRequest, Photograph, Subject, picture_for_model
+from .desktop import Desktop
+from .errors import ErrorCode, PeekabooError, RelayedError
+from .image_files import EXTENSIONS, read_image_info, temporary_folder
+from .log import log_debug, log_error, log_warning
+from .model import Picture, Result
+from .policy import check_may_act, write_audit_line
+from .proc import Completed, find_program, run_program
+from .settings import child_environment, settings
+from .sources import own_command, own_environment
+
+_LONGEST_S = 3600.0
+_LIST_S = 30.0
+_IMAGE_S = 45.0
+_MOST_ATTACHMENTS = 50
+_MOST_FILES = 5000
+_TOLD_CHARACTERS = 20_000
+
+
+@dataclass(frozen=True)
+class _CommandLine:
+    """Which command line runs, and what its environment needs besides."""
+
+    words: List[str]
+    environment: Dict[str, str]
+
+
+def run_peekaboo(
+    desktop: Desktop, arguments: Sequence[str], cwd: Optional[str], timeout_seconds: float, max_attachments: int
+) -> Result:
+    """Run PEEKABOO_CLI_PATH, else a `peekaboo` on PATH, else our own command line; attach the images that it made.
+
+    The result's data are the seed's metadata: stdout, stderr, exit_code, json when stdout is JSON. Raises
+    INVALID_ARGUMENT, POLICY_DENIED, TIMEOUT (the whole process group is dead then).
+    """
+    _check_exec(arguments, timeout_seconds, max_attachments)
+    check_may_act("exec")
+    folder = _working_folder(cwd)
+    before = _images_below(folder) if cwd else {}
+    line = _command_line()
+    # the arguments may hold typed text: only their number and the command are noted
+    write_audit_line("exec", {"program": os.path.basename(line.words[0]), "command": arguments[0][:40], "words": len(arguments)})
+    done = run_program(
+        [*line.words, *arguments], timeout_s=timeout_seconds, accept=None, environment=line.environment, folder=str(folder)
+    )
+    made = sorted(path for path, changed in _images_below(folder).items() if before.get(path) != changed)
+    pictures = [_picture(desktop, path, folder) for path in made[:max_attachments]]
+    names = " ".join(f"[{one.label}]" for one in pictures)
+    left = f", {len(made) - len(pictures)} more not attached" if len(made) > len(pictures) else ""
+    data = {**_metadata(done), "attachments": [one.label for one in pictures], "cwd": str(folder)}
+    return Result(f"exit code {done.code}: {names or 'no images'}{left}", data, tuple(pictures))
+
+
+def _check_exec(arguments: Sequence[str], timeout_seconds: float, max_attachments: int) -> None:
+    problem = ""
+    if not arguments:
+        problem = "args is empty: give the words after `peekaboo`, like ['list', 'apps']"
+    elif not 0 < timeout_seconds <= _LONGEST_S:
+        problem = f"timeout_seconds is {timeout_seconds:g}: it is above 0 and at most {_LONGEST_S:g}"
+    elif not 0 <= max_attachments <= _MOST_ATTACHMENTS:
+        problem = f"max_attachments is {max_attachments}: it is 0 to {_MOST_ATTACHMENTS}"
+    if problem:
+        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, problem)
+
+
+def _working_folder(cwd: Optional[str]) -> Path:
+    if cwd:
+        folder = Path(cwd).expanduser().absolute()
+        if not folder.is_dir():
+            raise PeekabooError(ErrorCode.INVALID_ARGUMENT, f"cwd {folder} is not a folder", hint="make it, or leave it out")
+        return folder
+    folder = temporary_folder() / f"exec_{os.urandom(6).hex()}"
+    folder.mkdir(mode=0o700)
+    return folder
+
+
+def _command_line() -> _CommandLine:
+    path = delegate_path() or find_program("peekaboo")
+    if path:
+        return _CommandLine([path], {})
+    return _CommandLine(own_command(), own_environment(child_environment()))
+
+
+def _images_below(folder: Path) -> Dict[Path, int]:
+    """The image files in a folder and below it, by their names' endings, each with when it changed; no links."""
+    found: Dict[Path, int] = {}
+    for parent, folders, names in os.walk(folder):
+        folders.sort()
+        for name in sorted(names):
+            path = Path(parent) / name
+            if path.suffix.lower() in EXTENSIONS and not path.is_symlink() and len(found) < _MOST_FILES:
+                found[path] = path.stat().st_mtime_ns
+    return {path: changed for path, changed in found.items() if read_image_info(path)}
+
+
+def _picture(desktop: Desktop, path: Path, folder: Path) -> Picture:
+    info = read_image_info(path)
+    assert info is not None  # _images_below kept only images
+    shot = Photograph(path, info, Subject(str(path.relative_to(folder)), ""))
+    return picture_for_model(desktop, shot)[0]
+
+
+def _metadata(done: Completed) -> Dict[str, Any]:
+    data: Dict[str, Any] = {
+        "exit_code": done.code,
+        "stdout": done.text[:_TOLD_CHARACTERS],
+        "stderr": done.stderr[:_TOLD_CHARACTERS],
+    }
+    if done.text.lstrip()[:1] in ("{", "["):
+        try:
+            data["json"] = json.loads(done.text)
+            data["stdout"] = ""  # the same, once is enough
+        except ValueError:
+            pass
+    return data
+
+
+def delegate_path() -> Optional[str]:
+    """The command line that PEEKABOO_CLI_PATH names, when it is an executable; None otherwise."""
+    asked = settings().cli_path
+    if not asked:
+        return None
+    path = os.path.abspath(os.path.expanduser(asked))
+    if os.path.isfile(path) and os.access(path, os.X_OK):
+        return path
+    log_warning(f"PEEKABOO_CLI_PATH names {asked}, which is not an executable: not used")
+    return None
+
+
+def image_by_cli(desktop: Desktop, path: str, request: ImageRequest, capture_focus: str, returns_data: bool) -> Result:
+    """The MCP tool `image` through another command line, with the original's words in the original's order."""
+    target = request.path or settings().default_save_path
+    folder = "" if target else str(_working_folder(None))
+    words = [
+        "image",
+        *_option("--app", request.app),
+        *_option("--mode", request.mode or ("window" if request.app else "screen")),
+        *_option("--window-title", request.window_title),
+        *_option("--window-index", request.window_index),
+        *_option("--window-id", request.window_id),
+        *_option("--max-dimension", request.max_dimension),
+        *_option("--path", target or folder),
+        *_option("--format", request.kind),
+        *_option("--capture-focus", capture_focus),
+    ]
+    told = _ask_cli(path, words, _IMAGE_S)
+    files = told.data.get("saved_files")
+    if not isinstance(files, list):
+        raise _invalid_output("it tells no saved_files")
+    pictures: Tuple[Picture, ...] = ()
+    if returns_data:
+        pictures = tuple(_saved_picture(desktop, one) for one in files)
+    text = "\n".join([f"Captured {len(files)} image(s). Saved files:", *(str(one.get("path")) for one in files)])
+    return Result(text, {"saved_files": files}, pictures, told.messages)
+
+
+def _saved_picture(desktop: Desktop, entry: Dict[str, Any]) -> Picture:
+    path = Path(str(entry.get("path", "")))
+    info = read_image_info(path) if path.is_file() else None
+    if info is None:
+        raise _invalid_output(f"{path} is no image")
+    label = str(entry.get("item_label") or entry.get("window_title") or path.name)
+    return picture_for_model(desktop, Photograph(path, info, Subject(label, "")))[0]
+
+
+def list_by_cli(path: str, app: Optional[str], details: Sequence[str]) -> Result:
+    """`list apps` or, with an app, `list windows` through another command line; the shell's own data."""
+    if app is None:
+        told = _ask_cli(path, ["list", "apps"], _LIST_S)
+        return Result(f"Found {len(_listed(told, 'applications'))} running application(s)", told.data, (), told.messages)
+    words = ["list", "windows", *_option("--app", app), *_option("--include-details", ",".join(details) or None)]
+    told = _ask_cli(path, words, _LIST_S)
+    count = len(_listed(told, "windows"))
+    if not isinstance(told.data.get("target_application_info"), dict):
+        raise _invalid_output("it tells no target_application_info")
+    return Result(f"Found {count} window(s) for application: {app}", told.data, (), told.messages)
+
+
+def _listed(told: Result, key: str) -> List[Any]:
+    items = told.data.get(key)
+    if not isinstance(items, list):
+        raise _invalid_output(f"it tells no {key}")
+    return items
+
+
+def _option(flag: str, value: Any) -> List[str]:
+    if value is None or value == "":
+        return []
+    # a value that looks like a flag is tied to its own
+    return [f"{flag}={value}"] if str(value).startswith("-") else [flag, str(value)]
+
+
+def _ask_cli(path: str, words: List[str], timeout_s: float) -> Result:
+    """The specification's handler pattern: run with --json-output last, relay its logs, its errors, its data."""
+    argv = [path, *words, "--json-output"]
+    log_debug(f"peekaboo command line: {json.dumps(argv, ensure_ascii=False)}")
+    done = run_program(argv, timeout_s=timeout_s, accept=None)
+    for line in done.stderr.splitlines():
+        log_warning(f"[SwiftCLI-stderr] {line}")
+    try:
+        answer = json.loads(done.text)
+        succeeded = bool(answer["success"])
+    except (ValueError, KeyError, TypeError):
+        if done.code:
+            log_error(f"the peekaboo command line failed with exit code {done.code}: {done.text[:500]}")
+            raise RelayedError(
+                "SWIFT_CLI_EXECUTION_ERROR",
+                ErrorCode.PROGRAM_FAILED,
+                f"the peekaboo command line failed with exit code {done.code}",
+                hint="see what it said: " + (done.stderr.strip() or done.text.strip() or "nothing")[-300:],
+            ) from None
+        raise _invalid_output(done.text[:200] or "it said nothing") from None
+    for entry in answer.get("debug_logs") or []:
+        log_debug(f"backend=swift swift_log={entry}")
+    if not succeeded or done.code:
+        error = answer.get("error") or {}
+        raise RelayedError(
+            str(error.get("code") or "SWIFT_CLI_EXECUTION_ERROR"),
+            ErrorCode.PROGRAM_FAILED,
+            str(error.get("message") or f"the peekaboo command line failed with exit code {done.code}"),
+            details=str(error.get("details") or ""),
+        )
+    messages = tuple(str(one) for one in answer.get("messages") or [])
+    return Result("", dict(answer.get("data") or {}), (), messages)
+
+
+def _invalid_output(what: str) -> PeekabooError:
+    log_error(f"the peekaboo command line's output is not valid: {what}")
+    return RelayedError(
+        "SWIFT_CLI_INVALID_OUTPUT",
+        ErrorCode.PROGRAM_FAILED,
+        f"the peekaboo command line's output is not valid: {what}",
+        hint="see that PEEKABOO_CLI_PATH names a peekaboo, or unset it",
+    )

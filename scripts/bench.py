@@ -1,0 +1,106 @@
+"""What we add to the bare programs, as ratios measured in one run: `python scripts/bench.py` (X11; starts its own screen)."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Callable, Dict, List
+
+from headless import x_server
+
+from peekaboo_min.mcp_client import McpClient, open_own_server
+
+ROOT = Path(__file__).resolve().parent.parent
+ROUNDS = 15
+
+
+def milliseconds(work: Callable[[], Any]) -> float:
+    """The median time of `work`, after one round to warm up."""
+    times: List[float] = []
+    for _ in range(ROUNDS + 1):
+        started = time.perf_counter()
+        work()
+        times.append((time.perf_counter() - started) * 1000)
+    return statistics.median(times[1:])
+
+
+def command(words: List[str]) -> Callable[[], None]:
+    return lambda: subprocess.run(words, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) and None
+
+
+def ours(*words: str) -> Callable[[], None]:
+    return command([sys.executable, "-m", "peekaboo_min", *words])
+
+
+def tool(client: McpClient, name: str, **arguments: Any) -> Callable[[], None]:
+    def call() -> None:
+        answer = client.call(name, arguments)
+        assert not answer.is_error, answer.text
+
+    return call
+
+
+def bare(*commands: List[str]) -> Callable[[], None]:
+    def run() -> None:
+        for words in commands:
+            command(words)()
+
+    return run
+
+
+def main() -> int:
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        os.environ.update(DISPLAY=stack.enter_context(x_server()), TMPDIR=str(folder), XDG_STATE_HOME=str(folder))
+        os.environ["PYTHONPATH"] = str(ROOT)
+        report = folder / "report.jsonl"
+        form = subprocess.Popen(["wish", str(ROOT / "scripts/demo_form.tcl"), "-name", "Form", "--", str(report)])
+        stack.callback(form.kill)
+        while not report.exists() or "ready" not in report.read_text():
+            time.sleep(0.05)
+        client = stack.enter_context(open_own_server({}))
+        measure(client)
+    return 0
+
+
+def measure(client: McpClient) -> None:
+    windows = client.call("list_windows", {}).data["windows"]
+    window = str(next(one["window_id"] for one in windows if one["title"] == "Visitor book"))
+    client.call("take_window_screenshot", {"window_id": int(window)})
+    tree, root = ["xwininfo", "-root", "-tree"], ["xprop", "-root", "_NET_ACTIVE_WINDOW"]
+    listing = [tree, root, *(["xprop", "-id", str(one["window_id"]), "WM_NAME"] for one in windows)]
+    photograph = ["maim", "--hidecursor", "-f", "jpg", "-i", window, "/dev/null"]
+    click = ["xdotool", "mousemove", "--", "200", "200", "click", "--delay", "0", "1"]
+    floor = milliseconds(command([sys.executable, "-c", "pass"]))
+    started = milliseconds(ours("--version"))
+    print(f"Python's own start: {floor:.0f} ms; a shell command before its first child: {started:.0f} ms ({started / floor:.1f}x)")
+    rows: Dict[str, "tuple[Callable[[], None], Callable[[], None], Callable[[], None]]"] = {
+        "list windows": (bare(*listing), ours("windows"), tool(client, "list_windows")),
+        "photograph a window": (
+            bare(*listing, photograph),
+            ours("screenshot", window),
+            tool(client, "take_window_screenshot", window_id=int(window)),
+        ),
+        "click": (
+            bare(*listing, ["xdpyinfo"], click),
+            ours("click", window, "5", "5"),
+            tool(client, "click", window_id=int(window), x=5, y=5),
+        ),
+    }
+    print(f"{'':<22}{'bare commands':>16}{'shell':>16}{'server':>16}")
+    for name, works in rows.items():
+        base, shell, server = (milliseconds(work) for work in works)
+        print(
+            f"{name:<22}{base:>13.1f} ms{shell:>8.1f} ms {shell / base:>3.1f}x{server:>8.1f} ms {server / base:>3.1f}x"
+            f"   the server adds {server - base:+.1f} ms"
+        )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
