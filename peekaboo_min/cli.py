@@ -200,8 +200,12 @@ class CommandParser(argparse.ArgumentParser):
 
     def _add(self, one: Parameter) -> None:
         words: Dict[str, Any] = {"help": one.help.replace("%", "%%")}
-        if one.type_ is bool:
+        if one.type_ is bool and one.default:
+            self.add_argument(f"--no-{one.flag[2:]}", dest=one.name, action="store_false", **words)
+        elif one.type_ is bool:
             self.add_argument(one.flag, dest=one.name, action="store_true", **words)
+        elif one.is_required and one.is_list:
+            self.add_argument(one.name, metavar=one.name.upper(), nargs="*", **words)
         elif one.is_required and not one.is_keyword_only:
             self.add_argument(one.name, metavar=one.name.upper(), **words)
         else:
@@ -234,7 +238,9 @@ class CommandParser(argparse.ArgumentParser):
     def _convert(self, one: Parameter, value: Any) -> Any:
         if value is None or isinstance(value, bool):
             return one.default if value is None else value
-        text = str(value)[len(_SHIELD) :] if str(value).startswith(_SHIELD) else str(value)
+        if isinstance(value, list):
+            return [self._convert_one(one, _unshielded(word)) for word in value]
+        text = _unshielded(value)
         if one.is_list:
             return [self._convert_one(one, word.strip()) for word in text.split(",") if word.strip()]
         return self._convert_one(one, text)
@@ -253,3 +259,7 @@ class CommandParser(argparse.ArgumentParser):
             self.error(f"{one.name}: {text[:40]!r} is not a number")
         return number
 
+
+
+def _unshielded(word: str) -> str:
+    return word[len(_SHIELD) :] if word.startswith(_SHIELD) else word

@@ -6,16 +6,19 @@ from pathlib import Path
 from typing import Annotated, Callable, Dict, List, Literal, Optional
 
 from .capture import ImageRequest, photograph_window
+from .capture_tools import AnalyzeType, screenshot_app_window
+from .desktop_tools import WindowId, click, focus_window, press_key, type_text
 from .image_files import EXTENSIONS, move_into_place, prepare_target, sweep, temporary_folder
 from .imaging import image_result
 from .listing import catalogue, list_app_windows, list_displays, list_running_apps
 from .matching import find_app, visible_windows, window_by_id, windows_of
 from .model import Result
+from .peekaboo_cli import run_peekaboo
 from .platforms import this_desktop
 from .probes import probe_facts
 from .status import doctor_result, initial_status, machine_data, permissions_data, permissions_result
 from .swift_helper import build_helper
-from .tools import WindowId, click, focus_window, press_key, type_text
+from .vision import analyze_file
 
 
 def image_command(
@@ -34,6 +37,7 @@ def image_command(
     capture_focus: Annotated[
         Literal["background", "auto", "foreground"], "foreground brings the window to the front first; default background"
     ] = "background",
+    question: Annotated[Optional[str], "ask a configured model about the pictures"] = None,
     max_dimension: Annotated[Optional[int], "shrink to this many pixels on the long side"] = None,
 ) -> Result:
     """Photographs screens, one window, or all windows of an app, into files.
@@ -52,7 +56,7 @@ def image_command(
         path=path,
         max_dimension=max_dimension,
     )
-    return image_result(this_desktop(), request, capture_focus)
+    return image_result(this_desktop(), request, capture_focus, question=question)
 
 
 def list_apps_command() -> Result:
@@ -140,6 +144,32 @@ def screenshot_command(
     return Result(f"window {window_id} of {window.app_name}: {data['path']}", data)
 
 
+def analyze_command(
+    image_path: Annotated[str, "the image file: .png, .jpg or .webp"],
+    question: Annotated[str, "what you want to know about it"],
+    provider: Annotated[Optional[AnalyzeType], "default auto: the first one of PEEKABOO_AI_PROVIDERS that is operational"] = None,
+    model: Annotated[Optional[str], "default: the configured one"] = None,
+) -> Result:
+    """Asks a configured model about an image file. Keys may stand in a file .env in this folder.
+
+    Example: PEEKABOO_AI_PROVIDERS=ocr peekaboo-min analyze shot.png "What does it say?"
+    """
+    return analyze_file(this_desktop(), image_path, question, provider, model)
+
+
+def exec_command(
+    args: Annotated[List[str], "the words after `peekaboo`"],
+    cwd: Annotated[Optional[str], "working folder; default: a temporary one"] = None,
+    timeout_seconds: Annotated[float, "then it is killed with all that it started; default 120"] = 120,
+    max_attachments: Annotated[int, "how many of the images that it leaves are named; default 8"] = 8,
+) -> Result:
+    """Runs the Peekaboo command line: PEEKABOO_CLI_PATH, else `peekaboo`, else this one; names the images that it leaves.
+
+    Example: peekaboo-min exec -- image --app Safari --path .
+    """
+    return run_peekaboo(this_desktop(), args, cwd, timeout_seconds, max_attachments)
+
+
 def doctor_command(
     compile: Annotated[bool, "build the Swift helper for mouse and keyboard now (macOS)"] = False,
     probe: Annotated[bool, "try the facts about this system that we rely on; harmless; prints a report to share"] = False,
@@ -173,6 +203,9 @@ COMMANDS: Dict[str, Callable[..., Result]] = {
     "list permissions": server_status_command,
     "permissions": permissions_command,
     "windows": windows_command,
+    "analyze": analyze_command,
+    "screenshot-app-window": screenshot_app_window,
+    "exec": exec_command,
     "focus": focus_window,
     "screenshot": screenshot_command,
     "click": click,

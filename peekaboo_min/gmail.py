@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import re
 import time
-from typing import Any, Optional
+from typing import Annotated, Any, Optional
 
 from .errors import ErrorCode, PeekabooError
 from .gmail_oauth import GmailToken, google_error, read_token, renew_token
@@ -21,15 +21,22 @@ _ADDRESS = re.compile(
     r"(?=[^@]{1,64}@.{1,189}$)[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*"
     r"@([A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?\.)+[A-Za-z]([A-Za-z0-9-]*[A-Za-z0-9])"
 )
-_UNSENDABLE = re.compile("[\x00-\x1f\x7f\x85\u2028\u2029]")
+# Also an encoded word, which Python would decode before it writes it, with whatever line breaks are in it.
+_UNSENDABLE = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]|=\?.*\?=")
 _LONGEST_SUBJECT = 900
 
 
-def send_email(to: str, subject: str, body: str, body_html: Optional[str] = None) -> Result:
-    """Send one mail: plain text, and the same as HTML where `body_html` is given.
+def send_email(
+    to: Annotated[str, "one address, such as ann@example.org"],
+    subject: Annotated[str, "the subject: one line of any Unicode, at most 900 characters"],
+    body: Annotated[str, "the mail as plain text, any Unicode"],
+    body_html: Annotated[Optional[str], "the same as HTML, for readers that show it; default: plain text alone"] = None,
+) -> Result:
+    """Sends one e-mail from the Gmail account that gmail-login was run for. It goes out at once and cannot be taken back.
 
-    Raises INVALID_ARGUMENT, POLICY_DENIED, FILE_IO_ERROR (nobody is logged in), PROGRAM_FAILED (Gmail refuses).
+    Example: peekaboo-min send-email ann@example.org "Hello" "How are you?"
     """
+    # INVALID_ARGUMENT, POLICY_DENIED, FILE_IO_ERROR (nobody is logged in), PROGRAM_FAILED (Gmail refuses)
     address = _checked_address(to)
     raw = _mail(address, _checked_subject(subject), body, body_html)
     check_may_act("send_email")
@@ -49,8 +56,8 @@ def _checked_address(to: str) -> str:
 
 def _checked_subject(subject: str) -> str:
     if _UNSENDABLE.search(subject):
-        message = "a subject cannot hold line breaks or control characters"
-        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, message, hint="write it in one line")
+        message = "a subject cannot hold line breaks, control characters or encoded words"
+        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, message, hint="write it as one line of plain Unicode")
     if len(subject) > _LONGEST_SUBJECT:
         message = f"the subject has {len(subject)} characters"
         raise PeekabooError(ErrorCode.INVALID_ARGUMENT, message, hint=f"write at most {_LONGEST_SUBJECT}")

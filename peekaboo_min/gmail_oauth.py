@@ -13,7 +13,7 @@ import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Annotated, Any, Dict, List
 
 from .cancel import check_cancelled
 from .errors import ErrorCode, PeekabooError
@@ -28,7 +28,6 @@ from .web import WebError, ask_form, read_query, with_query
 _SCOPE = "https://www.googleapis.com/auth/gmail.send"
 _TOKEN_S = 15.0
 _EARLY_S = 60.0  # a token that ends so soon is renewed before it is used
-_LOGIN_S = 300.0
 _POLL_CONSENT_S = 0.1
 _LOGIN_HINT = "run peekaboo-min gmail-login"
 _PAGE = (
@@ -170,12 +169,16 @@ def google_error(message: str, hint: str) -> PeekabooError:
     return PeekabooError(ErrorCode.PROGRAM_FAILED, message, hint=hint)
 
 
-def gmail_login(timeout_s: float = _LOGIN_S) -> Result:
-    """Ask for the permission in a browser, on a page of Google's that leads back to this program.
+def gmail_login(
+    timeout_s: Annotated[float, "how many seconds to wait for you in the browser; default 300"] = 300.0,
+) -> Result:
+    """Asks Google in a browser for the permission to send mail, and keeps it in token.json. It needs credentials.json first.
 
-    The address is opened, and written to stderr for whoever has to open it elsewhere on this machine.
-    Raises FILE_IO_ERROR, TIMEOUT, PROGRAM_FAILED (denied), CANCELLED.
+    The address is opened, and written to stderr for a browser that has to be started by hand on this machine.
+
+    Example: peekaboo-min gmail-login
     """
+    # FILE_IO_ERROR (no credentials.json), TIMEOUT, PROGRAM_FAILED (denied), CANCELLED
     client = read_client()
     verifier, state = secrets.token_urlsafe(48), secrets.token_urlsafe(24)
     with _RedirectDoor(state) as door:
@@ -201,12 +204,12 @@ def gmail_login(timeout_s: float = _LOGIN_S) -> Result:
 
 def _open_browser(address: str, timeout_s: float) -> None:
     """In a thread of its own: xdg-open may stay as long as the browser does, which must outlive us."""
-    is_mac = platform_name() == "macos"
-    name = "open" if is_mac else "xdg-open"
-    if not find_program(name) or not (is_mac or settings().x_display or settings().wayland_display):
-        return
     try:
-        run_program([name, address], timeout_s=timeout_s, accept=None, leaves_daemon=True)
+        is_mac = platform_name() == "macos"
+        name = "open" if is_mac else "xdg-open"
+        # without a display xdg-open starts a browser in the terminal
+        if find_program(name) and (is_mac or settings().x_display or settings().wayland_display):
+            run_program([name, address], timeout_s=timeout_s, accept=None, leaves_daemon=True)
     except PeekabooError as e:
         log_debug(f"no browser: {e.message}")  # the address stands on stderr
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 from .automation import focus_by_id
 from .capture import ImageRequest, Photograph, find_subjects, picture_for_model, take_image
@@ -11,16 +11,24 @@ from .errors import ErrorCode, PeekabooError
 from .image_files import clean_text
 from .log import log_debug
 from .model import Picture, Result
+from .model_choice import ModelChoice, choose_provider
 from .policy import check_may_act
+from .vision import ask_model
 
 
 def image_result(
-    desktop: Desktop, request: ImageRequest, capture_focus: str = "background", returns_data: bool = False
+    desktop: Desktop,
+    request: ImageRequest,
+    capture_focus: str = "background",
+    returns_data: bool = False,
+    question: Optional[str] = None,
 ) -> Result:
     """Photograph what `request` asks for: `{"saved_files": [...]}`, and the pictures where data is wanted.
 
     capture_focus: foreground brings the window to the front first; background and auto photograph it where it is.
+    question: then a configured model is asked about the pictures: `analysis_text` and `model_used` besides.
     """
+    choice = choose_provider() if question is not None else None  # what is not configured is said before a capture
     if capture_focus == "foreground":
         _bring_to_front(desktop, request)
     shots = take_image(desktop, request)
@@ -34,6 +42,7 @@ def image_result(
                 picture, entry = _returned(desktop, shot)
                 pictures.append(picture)
                 returned.append(entry)
+        analysis = _analyse(desktop, shots, question or "", choice) if choice else {}
     finally:
         if request.is_temporary:
             for shot in shots:
@@ -41,8 +50,17 @@ def image_result(
     data: Dict[str, Any] = {"saved_files": [] if request.is_temporary else files}
     if returns_data:
         data["images"] = returned
-    messages = _kind_messages(request, shots)
-    return Result(_summary(shots, request.is_temporary), data, tuple(pictures), messages)
+    data.update(analysis)
+    text = "\n".join([_summary(shots, request.is_temporary), *(["", analysis["analysis_text"]] if analysis else [])])
+    return Result(text, data, tuple(pictures), _kind_messages(request, shots))
+
+
+def _analyse(desktop: Desktop, shots: List[Photograph], question: str, choice: ModelChoice) -> Dict[str, str]:
+    """What the model says of each picture; several answers stand below their pictures' names."""
+    answers = [ask_model(desktop, [shot.path], question, choice=choice) for shot in shots]
+    blocks = [f'Analysis for "{clean_text(shot.subject.label)}":\n{one.text}' for shot, one in zip(shots, answers)]
+    text = answers[0].text if len(answers) == 1 else "\n\n".join(blocks)
+    return {"analysis_text": text, "model_used": answers[0].model_used}
 
 
 def _bring_to_front(desktop: Desktop, request: ImageRequest) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Dict, Optional, Tuple
 
 
@@ -46,6 +47,10 @@ class Rect:
 
     def as_data(self) -> Dict[str, float]:
         return {key: _tidy_number(getattr(self, key)) for key in ("x", "y", "width", "height")}
+
+    def as_short_data(self) -> Dict[str, float]:
+        """With `w` and `h`, as the specification's MCP results have it."""
+        return {key[0]: _tidy_number(getattr(self, key)) for key in ("x", "y", "width", "height")}
 
 
 def _tidy_number(value: float) -> float:
@@ -204,6 +209,8 @@ class Result:
     images: Tuple[Picture, ...] = ()
     messages: Tuple[str, ...] = ()
     """Warnings that belong to a success."""
+    files: Tuple[Path, ...] = ()
+    """Files that a program may want a link to."""
     is_text_only: bool = False
     """True where the text follows a grammar of its own and nothing may stand beside it (Keynote, mail)."""
 

@@ -24,13 +24,7 @@ _PATCH = 28  # Anthropic's, pixels
 def load_picture(path: Path) -> Picture:
     """An image file's bytes and true kind, whatever its name says. Raises FILE_IO_ERROR, INVALID_ARGUMENT."""
     try:
-        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as f:  # a pipe must not hold us
-            found = os.fstat(f.fileno())
-            if not stat.S_ISREG(found.st_mode):
-                raise _unfit(path, "is not a regular file")
-            if found.st_size > _FILE_CAP:
-                raise _unfit(path, f"has more than {_FILE_CAP // 1024 // 1024} MB")
-            data = f.read(_FILE_CAP)
+        data = _read_regular(path)
     except OSError as e:
         raise file_error(path, e) from e
     except ValueError:
@@ -43,6 +37,20 @@ def load_picture(path: Path) -> Picture:
     if info.width * info.height > _PIXELS_CAP:
         raise _unfit(path, f"is too large ({info.width}x{info.height} pixels)")
     return Picture(data, info, path.name, str(path))
+
+
+def _read_regular(path: Path) -> bytes:
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe must not hold us
+    try:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            raise _unfit(path, "is not a regular file")
+        if found.st_size > _FILE_CAP:
+            raise _unfit(path, f"has more than {_FILE_CAP // 1024 // 1024} MB")
+        with open(descriptor, "rb", closefd=False) as f:
+            return f.read(_FILE_CAP)
+    finally:
+        os.close(descriptor)
 
 
 def _unfit(path: Path, why: str) -> PeekabooError:

@@ -58,7 +58,8 @@ def run_peekaboo(
     names = " ".join(f"[{one.label}]" for one in pictures)
     left = f", {len(made) - len(pictures)} more not attached" if len(made) > len(pictures) else ""
     data = {**_metadata(done), "attachments": [one.label for one in pictures], "cwd": str(folder)}
-    return Result(f"exit code {done.code}: {names or 'no images'}{left}", data, tuple(pictures))
+    text = f"exit code {done.code}: {names or 'no images'}{left}\n{done.text}{done.stderr}".rstrip()
+    return Result(text, data, tuple(pictures))
 
 
 def _check_exec(arguments: Sequence[str], timeout_seconds: float, max_attachments: int) -> None:

@@ -18,7 +18,7 @@ from .proc import Completed, find_program, run_program
 from .sources import native_source
 from .version import VERSION
 
-_PROBE_S = 20.0
+_FACT_S = 20.0
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def _answer(probe: Probe, folder: Path) -> Dict[str, Any]:
         said = f"{words[0]} is not here"
     else:
         try:
-            done = run_program(words, timeout_s=_PROBE_S, stdin=probe.stdin.encode("utf-8"), accept=None)
+            done = run_program(words, timeout_s=_FACT_S, stdin=probe.stdin.encode("utf-8"), accept=None)
             code, said = done.code, f"{done.text[:300]}{done.stderr[-300:]}".strip()
             holds = probe.holds(done, folder)
         except PeekabooError as e:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import base64
 import functools
 import inspect
-import json
 import sys
 from pathlib import Path
 from typing import Annotated, Any, Awaitable, Callable, Dict, List
 
+from .answers import error_message, plain_schema, success_message
 from .cancel import CancelToken, use_cancel_token
 from .errors import ErrorCode, PeekabooError
 from .image_files import sweep
 from .log import default_log_file, log_debug, log_error, log_info, start_log_file
-from .model import Result
 from .proc import end_cleanly_on_signals, kill_all_programs
 from .settings import settings
 from .signatures import read_signature
@@ -24,6 +22,7 @@ from .version import VERSION
 
 _SWEEP_EVERY_S = 60
 _SHOWS_STATUS = ("image", "analyze", "list")
+_LINKS_SINCE = "2025-06-18"
 
 INSTRUCTIONS = """\
 Eyes and hands on this desktop. The loop: list_windows -> take_window_screenshot -> one action (click, type_text, \
@@ -70,6 +69,10 @@ def build_server() -> Any:
     from mcp.types import CallToolResult
     from pydantic import ValidationError
 
+    def refusal(error: PeekabooError, speaks_grammar: bool = False) -> Any:
+        log_debug(f"{error.code_name}: {error.message} {error.details}")
+        return CallToolResult.model_validate(error_message(error, speaks_grammar))
+
     class PeekabooServer(MCPServer):
         """One place for every answer: errors become text that a model can act on, nothing unexpected leaks."""
 
@@ -78,11 +81,12 @@ def build_server() -> Any:
         async def call_tool(self, name, arguments, context=None):  # type: ignore[no-untyped-def]
             log_debug(f"call {name} ({', '.join(sorted(arguments))})")
             if name not in self.known_names:
-                return _error_result(_unknown_tool(name, self.known_names), CallToolResult)
+                return refusal(_unknown_tool(name, self.known_names))
             try:
                 answer = await super().call_tool(name, arguments, context)
             except ToolError as e:
-                return _error_result(_meaning(e, name, ValidationError), CallToolResult)
+                return refusal(_meaning(e, name, ValidationError), name in self.grammar_names)
+            _without_links(answer, getattr(context, "protocol_version", "") or "")
             if name in _SHOWS_STATUS and not self.has_sent_status and arguments.get("item_type") != "server_status":
                 _append_status(answer)
                 self.has_sent_status = True
@@ -98,6 +102,7 @@ def build_server() -> Any:
         lifespan=_sweeping,
     )
     server.known_names = [tool.name for tool in tools]
+    server.grammar_names = [tool.name for tool in tools if tool.speaks_grammar]
     return server
 
 
@@ -134,7 +139,7 @@ def _as_mcp_tool(tool: Tool, result_type: Any) -> Any:
         _off_the_loop(tool, result_type),
         name=tool.name,
         title=tool.title,
-        description=" ".join((tool.description or read_signature(tool.function).description).split()),
+        description=" ".join((read_signature(tool.function).description).split()),
         annotations=ToolAnnotations(
             title=tool.title,
             read_only_hint=tool.is_read_only and not tool.acts,
@@ -147,7 +152,7 @@ def _as_mcp_tool(tool: Tool, result_type: Any) -> Any:
     arguments = mcp_tool.fn_metadata.arg_model
     arguments.model_config["extra"] = "forbid"
     arguments.model_rebuild(force=True)
-    mcp_tool.parameters = _plain_schema(arguments.model_json_schema(by_alias=True))
+    mcp_tool.parameters = plain_schema(arguments.model_json_schema(by_alias=True))
     return mcp_tool
 
 
@@ -165,7 +170,7 @@ def _off_the_loop(tool: Tool, result_type: Any) -> Callable[..., Awaitable[Any]]
         except BaseException:
             token.cancel()
             raise
-        return _success_result(result, result_type)
+        return result_type.model_validate(success_message(result))
 
     # Built from real objects: the SDK evaluates annotations, and takes a parameter's description from Field only.
     signature = read_signature(tool.function)
@@ -186,50 +191,10 @@ def _off_the_loop(tool: Tool, result_type: Any) -> Callable[..., Awaitable[Any]]
     return call
 
 
-def _plain_schema(schema: Dict[str, Any]) -> Dict[str, Any]:
-    """A JSON schema without what strict clients stumble over: no titles, no references, no null alternatives."""
-    shared = schema.pop("$defs", {})
-
-    def plain(node: Any) -> Any:
-        if isinstance(node, list):
-            return [plain(one) for one in node]
-        if not isinstance(node, dict):
-            return node
-        if "$ref" in node:
-            node = {**shared[node["$ref"].split("/")[-1]], **{k: v for k, v in node.items() if k != "$ref"}}
-            node.setdefault("additionalProperties", False)
-        node = {key: plain(value) for key, value in node.items() if key != "title" or isinstance(value, dict)}
-        choices = [one for one in node.get("anyOf", []) if one != {"type": "null"}]
-        if "anyOf" in node and len(choices) < len(node["anyOf"]):
-            node.pop("anyOf")
-            node = {**node, **(choices[0] if len(choices) == 1 else {"anyOf": choices})}
-        if node.get("default", "") is None:
-            node.pop("default")  # optional, and `null` is not a value to send
-        return node
-
-    return plain({**schema, "additionalProperties": False})
-
-
-def _success_result(result: Result, result_type: Any) -> Any:
-    """Text and structured content, or text and images: never images beside structured content (clients drop them)."""
-    notes = [f"note: {message}" for message in result.messages]
-    summary = "\n".join([result.summary, *notes])
-    if result.is_text_only or not result.data:
-        return _wire(result_type, "\n".join([result.text, *notes]))
-    data = {"summary": summary, **result.data} if not result.images else result.data
-    text = f"{summary}\n{json.dumps(result.data, ensure_ascii=False, separators=(',', ':'))}"
-    images = [
-        {"type": "image", "data": base64.b64encode(one.data).decode("ascii"), "mimeType": one.info.mime_type}
-        for one in result.images
-    ]
-    return _wire(result_type, text, images, None if images else data)
-
-
-def _wire(result_type: Any, text: str, images: Any = (), structured: Any = None) -> Any:
-    message: Dict[str, Any] = {"content": [{"type": "text", "text": text}, *images], "isError": False}
-    if structured is not None:
-        message["structuredContent"] = structured
-    return result_type.model_validate(message)
+def _without_links(answer: Any, version: str) -> None:
+    """Protocol versions before 2025-06-18 know no links to resources, and the SDK does not take them out."""
+    if version and version < _LINKS_SINCE:
+        answer.content = [one for one in answer.content if one.type != "resource_link"]
 
 
 def _append_status(answer: Any) -> None:
@@ -263,17 +228,4 @@ def _problem(error: Dict[str, Any]) -> str:
 def _unknown_tool(name: str, known: List[str]) -> PeekabooError:
     return PeekabooError(
         ErrorCode.INVALID_ARGUMENT, f"there is no tool called {name[:60]!r}", hint=f"the tools are {', '.join(known)}"
-    )
-
-
-def _error_result(error: PeekabooError, result_type: Any) -> Any:
-    hint = f". Next step: {error.hint}" if error.hint else ""
-    said = f" ({' '.join(error.details.split())[:300]})" if error.details and not error.hint else ""
-    log_debug(f"{error.code_name}: {error.message} {error.details}")
-    return result_type.model_validate(
-        {
-            "content": [{"type": "text", "text": f"{error.code_name}: {error.message}{said}{hint}"}],
-            "isError": True,
-            "_meta": {"backend_error_code": error.code_name},
-        }
     )

@@ -166,6 +166,16 @@ def settings() -> Settings:
     return read_settings(os.environ)
 
 
+def told_settings() -> Dict[str, str]:
+    """The variables that are set to something, for people to read; of a secret only that it is set."""
+    told: Dict[str, str] = {}
+    for one in fields(Settings):
+        value = getattr(settings(), one.name)
+        if value != one.default:
+            told[one.metadata["name"]] = str(value) if one.repr else "(set)"
+    return told
+
+
 @lru_cache(maxsize=1)
 def child_environment() -> Dict[str, str]:
     """What a child process inherits."""

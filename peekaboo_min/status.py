@@ -11,9 +11,10 @@ from .errors import ErrorCode, PeekabooError
 from .image_files import temporary_folder
 from .log import default_log_file
 from .model import Permissions, Result
+from .model_choice import provider_status
 from .platforms import state_folder, this_desktop
 from .proc import PACKAGES, find_program, run_program
-from .settings import settings
+from .settings import settings, told_settings
 from .version import VERSION
 
 SERVER_NAME = "PeekabooMCP"
@@ -48,6 +49,23 @@ def initial_status() -> str:
         f"Name: {SERVER_NAME}\nVersion: {VERSION}\n"
         f"Configured AI Providers (from PEEKABOO_AI_PROVIDERS ENV): {providers}\n---"
     )
+
+
+def server_status_text(desktop: Desktop) -> str:
+    """What `list server_status` tells: the server, its providers asked live, programs, permissions, environment, problems."""
+    checks = [*(_check_program(name) for name in desktop.needs), *_check_display(desktop)]
+    providers = [
+        f"{one.choice.name}: {'available' if one.is_available else one.problem}" for one in provider_status()
+    ] or ["none configured: set PEEKABOO_AI_PROVIDERS"]
+    problems = [f"{check.name}: {check.advice or check.found}" for check in checks if not check.is_fine]
+    sections = {
+        "AI providers": providers,
+        "Programs and permissions": [check.line() for check in checks],
+        "Environment": [f"{name}={value}" for name, value in told_settings().items()],
+        "Problems": problems or ["none"],
+    }
+    blocks = ["\n".join([f"## {title}", *lines]) for title, lines in sections.items()]
+    return "\n\n".join([initial_status().strip(), *blocks])
 
 
 def permissions_data(permissions: Permissions) -> Dict[str, bool]:

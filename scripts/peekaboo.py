@@ -17,21 +17,20 @@ from __future__ import annotations
 
 import argparse
 import base64
-import difflib
 import errno
 import fcntl
 import functools
 import hashlib
+import hmac
 import inspect
 import json
 import logging
 import math
 import os
-import platform
+import random
 import re
 import secrets
 import selectors
-import shlex
 import shutil
 import signal
 import stat
@@ -42,6 +41,7 @@ import tempfile
 import textwrap
 import threading
 import time
+import zlib
 from collections import Counter
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar, copy_context
@@ -123,9 +123,26 @@ class PeekabooError(Exception):
         self.hint = hint
         self.details = details
 
+    @property
+    def code_name(self) -> str:
+        """The code as programs see it."""
+        return self.code.value
+
     def sentence(self) -> str:
         """What is wrong and what to do next, as one line of text."""
         return f"{self.message}; {self.hint}" if self.hint else self.message
+
+
+class RelayedError(PeekabooError):
+    """An error that carries a name of another program's or document's, which programs see instead of our code."""
+
+    def __init__(self, name: str, code: ErrorCode, message: str, hint: str = "", details: str = "") -> None:
+        super().__init__(code, message, hint, details)
+        self._name = name
+
+    @property
+    def code_name(self) -> str:
+        return self._name
 
 
 # ============================== cancel ==============================================================================
@@ -152,6 +169,7 @@ class CancelToken:
 
 
 _TOKEN: ContextVar[Optional[CancelToken]] = ContextVar("cancel_token", default=None)
+_DEADLINE: ContextVar[Optional[float]] = ContextVar("deadline", default=None)
 
 
 def use_cancel_token(token: CancelToken) -> None:
@@ -164,6 +182,27 @@ def check_cancelled() -> None:
     token = _TOKEN.get()
     if token and token.is_cancelled:
         raise PeekabooError(ErrorCode.CANCELLED, "the call was cancelled")
+
+
+@contextmanager
+def time_budget(seconds: float) -> Iterator[None]:
+    """Everything that runs in this block shares `seconds`: a program gets no more than what is left."""
+    reset = _DEADLINE.set(time.monotonic() + seconds)
+    try:
+        yield
+    finally:
+        _DEADLINE.reset(reset)
+
+
+def within_budget(timeout_s: float) -> float:
+    """`timeout_s`, or what is left of the time budget when that is less. Raises TIMEOUT when nothing is left."""
+    deadline = _DEADLINE.get()
+    if deadline is None:
+        return timeout_s
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise PeekabooError(ErrorCode.TIMEOUT, "the time for this call is used up", hint="allow it more time")
+    return min(timeout_s, left)
 
 
 def pause(seconds: float) -> None:
@@ -322,6 +361,14 @@ class Rect:
     def contains(self, point: Point) -> bool:
         return self.x <= point.x < self.x + self.width and self.y <= point.y < self.y + self.height
 
+    def encloses(self, other: "Rect") -> bool:
+        return (
+            self.x <= other.x
+            and self.y <= other.y
+            and self.x + self.width >= other.x + other.width
+            and self.y + self.height >= other.y + other.height
+        )
+
     @property
     def centre(self) -> Point:
         return Point(self.x + self.width / 2, self.y + self.height / 2)
@@ -331,6 +378,10 @@ class Rect:
 
     def as_data(self) -> Dict[str, float]:
         return {key: _tidy_number(getattr(self, key)) for key in ("x", "y", "width", "height")}
+
+    def as_short_data(self) -> Dict[str, float]:
+        """With `w` and `h`, as the specification's MCP results have it."""
+        return {key[0]: _tidy_number(getattr(self, key)) for key in ("x", "y", "width", "height")}
 
 
 def _tidy_number(value: float) -> float:
@@ -489,6 +540,8 @@ class Result:
     images: Tuple[Picture, ...] = ()
     messages: Tuple[str, ...] = ()
     """Warnings that belong to a success."""
+    files: Tuple[Path, ...] = ()
+    """Files that a program may want a link to."""
     is_text_only: bool = False
     """True where the text follows a grammar of its own and nothing may stand beside it (Keynote, mail)."""
 
@@ -507,8 +560,17 @@ class Desktop(Protocol):
     name: str
     """`macos` or `x11`."""
 
+    needs: Tuple[str, ...]
+    """The programs that it cannot do without."""
+
+    uses: Dict[str, str]
+    """Programs that it can do without, and what for they are."""
+
     def permissions(self) -> Permissions:
         """The grants as they are now, asked without raising a dialog."""
+
+    def denied(self, code: ErrorCode, what: str) -> PeekabooError:
+        """The error for a missing grant: `what` is refused, who needs the grant, and how to give it."""
 
     def displays(self) -> List[Display]:
         """The active displays, the main one first."""
@@ -654,6 +716,8 @@ def _read_modifier(word: str) -> str:
 
 
 def _unknown_key(word: str, known: Sequence[str], kind: str = "key") -> PeekabooError:
+    import difflib  # 3 ms that only a wrong name needs
+
     near = difflib.get_close_matches(word.lower(), list(known), 3, 0.6)
     hint = f"did you mean {' or '.join(near)}?" if near else "known are a-z, 0-9, f1-f20, " + ", ".join(_KEY_SPELLINGS)
     if kind == "modifier":
@@ -787,6 +851,8 @@ def _only_one(wanted: str, found: Sequence[App]) -> App:
 
 
 def _near_names(low: str, apps: Sequence[App]) -> "List[tuple[App, float]]":
+    import difflib  # 3 ms that only a wrong name needs
+
     def likeness(app: App) -> float:
         name = app.name.lower()
         initials = "".join(word[0] for word in re.split(r"[\s.-]+", name) if word)
@@ -856,10 +922,17 @@ def window_by_id(window_id: int, windows: Sequence[Window]) -> Window:
     raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, f"there is no window {window_id}", hint="list the windows again")
 
 
-def window_at(point: Point, windows: Sequence[Window]) -> Optional[Window]:
-    """What a click at `point` would hit: the frontmost visible window there, of any layer."""
+def cover_at(point: Point, target: Window, windows: Sequence[Window]) -> Optional[Window]:
+    """The window other than `target` that a click at `point` would hit; None when it hits the target.
+
+    A window of another layer that lies over the whole target is an overlay that lets clicks through (a Mac's Dock owns
+    one as large as the screen); a menu or a panel covers a part.
+    """
     for one in windows:
-        if one.is_on_screen and one.alpha > 0 and one.outer.contains(point):
+        if one.window_id == target.window_id:
+            return None
+        is_there = one.is_on_screen and one.alpha > 0 and one.outer.contains(point)
+        if is_there and not (one.layer != 0 and one.outer.encloses(target.bounds)):
             return one
     return None
 
@@ -907,6 +980,9 @@ class Settings:
         "ANTHROPIC_BASE_URL", "https://api.anthropic.com", "any server that speaks Anthropic's messages"
     )
     ai_timeout_s: float = _variable("PEEKABOO_AI_TIMEOUT", 120.0, "seconds a model may take to answer, retries included")
+    ai_max_tokens: int = _variable(
+        "PEEKABOO_AI_MAX_TOKENS", 8192, "tokens that a model may write in one answer, its thinking included"
+    )
 
     tools: str = _variable(
         "PEEKABOO_TOOLS", "", "the MCP tools to offer, groups or names: `capture,desktop` or `image,list`; unset: all"
@@ -958,6 +1034,7 @@ class Settings:
     gmail_folder: str = _variable(
         "PEEKABOO_GMAIL_FOLDER", "", "holds `credentials.json` and `token.json`; unset: `gmail` in the state folder"
     )
+    gmail_base_url: str = _variable("PEEKABOO_GMAIL_BASE_URL", "https://gmail.googleapis.com", "where Gmail listens; for tests")
 
     desktop: str = _variable("PEEKABOO_DESKTOP", "", "`macos` or `x11`; unset: what this machine is")
     bin_dir: str = _variable(
@@ -1017,6 +1094,16 @@ def _convert(name: str, text: str, default: Any) -> Any:
 def settings() -> Settings:
     """The settings of this process."""
     return read_settings(os.environ)
+
+
+def told_settings() -> Dict[str, str]:
+    """The variables that are set to something, for people to read; of a secret only that it is set."""
+    told: Dict[str, str] = {}
+    for one in fields(Settings):
+        value = getattr(settings(), one.name)
+        if value != one.default:
+            told[one.metadata["name"]] = str(value) if one.repr else "(set)"
+    return told
 
 
 @lru_cache(maxsize=1)
@@ -1142,7 +1229,7 @@ def temporary_folder() -> Path:
 
 def new_temporary_path(stem: str, kind: str) -> Path:
     """A path that nothing has yet, in our temporary folder."""
-    return temporary_folder() / file_name(f"{stem}_{secrets.token_hex(6)}", kind)
+    return temporary_folder() / file_name(f"{stem}_{os.urandom(6).hex()}", kind)
 
 
 def sweep(ttl_seconds: Optional[int] = None) -> int:
@@ -1213,6 +1300,76 @@ def file_error(path: Path, error: OSError) -> PeekabooError:
     )
 
 
+# ============================== answers =============================================================================
+# Results, errors and schemas as MCP messages: what real clients need, and what they lose. Without the SDK.
+
+def success_message(result: Result) -> Dict[str, Any]:
+    """Text and structured content, or text and images: never images beside structured content (clients drop them)."""
+    notes = [f"note: {message}" for message in result.messages]
+    if result.is_text_only or not result.data:
+        return _message("\n".join([result.text, *notes]))
+    # an answer that is itself a part of the data (a model's) stands above it whole, and need not be said twice
+    is_answer = result.text in result.data.values()
+    summary = "\n".join([result.text if is_answer else result.summary, *notes])
+    shown = {key: value for key, value in result.data.items() if not (is_answer and value == result.text)}
+    text = f"{summary}\n{json.dumps(shown, ensure_ascii=False, separators=(',', ':'))}"
+    images = [
+        {"type": "image", "data": base64.b64encode(one.data).decode("ascii"), "mimeType": one.info.mime_type}
+        for one in result.images
+    ]
+    links = [_link(path) for path in result.files]
+    return _message(text, [*images, *links], None if images else {"summary": summary, **result.data})
+
+
+def _link(path: Path) -> Dict[str, Any]:
+    info = read_image_info(path)
+    kind = info.mime_type if info else "application/octet-stream"
+    return {"type": "resource_link", "uri": path.as_uri(), "name": path.name, "mimeType": kind}
+
+
+def _message(text: str, others: Sequence[Dict[str, Any]] = (), structured: Any = None) -> Dict[str, Any]:
+    message: Dict[str, Any] = {"content": [{"type": "text", "text": text}, *others], "isError": False}
+    if structured is not None:
+        message["structuredContent"] = structured
+    return message
+
+
+def error_message(error: PeekabooError, speaks_grammar: bool = False) -> Dict[str, Any]:
+    """`CODE: what is wrong. Next step: ...`; where a seed gives the answers a grammar, `ERROR: ...`."""
+    hint = f". Next step: {error.hint}" if error.hint else ""
+    said = f" ({' '.join(error.details.split())[:300]})" if error.details and not error.hint else ""
+    name = "ERROR" if speaks_grammar else error.code_name
+    return {
+        "content": [{"type": "text", "text": f"{name}: {error.message}{said}{hint}"}],
+        "isError": True,
+        "_meta": {"backend_error_code": error.code_name},
+    }
+
+
+def plain_schema(schema: Dict[str, Any]) -> Dict[str, Any]:
+    """A JSON schema without what strict clients stumble over: no titles, no references, no null alternatives."""
+    shared = schema.pop("$defs", {})
+
+    def plain(node: Any) -> Any:
+        if isinstance(node, list):
+            return [plain(one) for one in node]
+        if not isinstance(node, dict):
+            return node
+        if "$ref" in node:
+            node = {**shared[node["$ref"].split("/")[-1]], **{k: v for k, v in node.items() if k != "$ref"}}
+            node.setdefault("additionalProperties", False)
+        node = {key: plain(value) for key, value in node.items() if key != "title" or isinstance(value, dict)}
+        choices = [one for one in node.get("anyOf", []) if one != {"type": "null"}]
+        if "anyOf" in node and len(choices) < len(node["anyOf"]):
+            node.pop("anyOf")
+            node = {**node, **(choices[0] if len(choices) == 1 else {"anyOf": choices})}
+        if node.get("default", "") is None:
+            node.pop("default")  # optional, and `null` is not a value to send
+        return node
+
+    return plain({**schema, "additionalProperties": False})
+
+
 # ============================== listing =============================================================================
 # Lists of apps, windows and screens, as text and as the specification's data.
 
@@ -1240,7 +1397,10 @@ def list_app_windows(desktop: Desktop, identifier: str, details: Sequence[str] =
             ErrorCode.INVALID_ARGUMENT, f"there is no window detail {unknown[0][:40]!r}", hint=f"they are {', '.join(DETAILS)}"
         )
     app = find_app(identifier, desktop.apps())
-    windows = visible_windows(windows_of(app, desktop.windows()), with_off_screen="off_screen" in details)
+    everything = desktop.windows()
+    if titles_are_hidden(desktop, everything):
+        raise desktop.denied(ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING, "window titles cannot be read")
+    windows = visible_windows(windows_of(app, everything), with_off_screen="off_screen" in details)
     lines = [_window_line(number, one, details) for number, one in enumerate(windows)]
     pid = app.pid if app.pid is not None else "unknown"
     head = f"Found {len(windows)} window(s) for application: {app.name} ({app.bundle_id or 'no bundle id'}) - PID: {pid}"
@@ -1275,8 +1435,16 @@ def list_displays(desktop: Desktop) -> Result:
     )
 
 
-def catalogue(windows: Sequence[Window]) -> Result:
-    """Windows as `list_windows` tells them: with ids, owners and bounds, front to back."""
+def titles_are_hidden(desktop: Desktop, windows: Sequence[Window]) -> bool:
+    """Whether the system keeps other programs' titles from us; it is asked only when there are none."""
+    are_missing = all(one.title is None for one in windows if one.layer == 0)
+    return bool(windows) and are_missing and desktop.permissions().screen_recording is False
+
+
+def catalogue(desktop: Desktop, windows: Sequence[Window]) -> Result:
+    """Windows as `list_windows` tells them: with ids, owners and bounds, front to back; says why titles are missing."""
+    hidden = ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING
+    messages = (desktop.denied(hidden, "window titles are hidden").sentence(),) if titles_are_hidden(desktop, windows) else ()
     lines = [
         f"{one.window_id}  {one.app_name}  {_title(one)!r}  {_bounds_text(one)}"
         + (" [FOCUSED]" if one.is_focused else "")
@@ -1286,6 +1454,7 @@ def catalogue(windows: Sequence[Window]) -> Result:
     return Result(
         "\n".join([f"{len(windows)} window(s), front to back:", *lines]),
         {"windows": [window_data(one) for one in windows]},
+        messages=messages,
     )
 
 
@@ -1351,6 +1520,151 @@ def _title(window: Window) -> str:
 
 def _bounds_text(window: Window) -> str:
     return f"{window.bounds.x:g},{window.bounds.y:g} {window.bounds.width:g}x{window.bounds.height:g}"
+
+
+# ============================== model_pictures ======================================================================
+# Pictures for a model: read, checked, and at the size that its vendor does not shrink.
+
+_FILE_CAP = 64 * 1024 * 1024
+_PIXELS_CAP = 200_000_000
+_PICTURE_CAP = 3_600_000  # Anthropic takes 5 MB of base64 a picture
+_PATCH = 28  # Anthropic's, pixels
+
+
+def load_picture(path: Path) -> Picture:
+    """An image file's bytes and true kind, whatever its name says. Raises FILE_IO_ERROR, INVALID_ARGUMENT."""
+    try:
+        data = _read_regular(path)
+    except OSError as e:
+        raise file_error(path, e) from e
+    except ValueError:
+        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, "a path cannot hold a NUL character") from None
+    info = sniff_image(data)
+    if not info or not info.width or not info.height:
+        raise _unfit(path, "is not an image, whatever its name says" if data else "is empty")
+    if info.kind == "gif":
+        raise _unfit(path, "holds a gif image, which is not supported")
+    if info.width * info.height > _PIXELS_CAP:
+        raise _unfit(path, f"is too large ({info.width}x{info.height} pixels)")
+    return Picture(data, info, path.name, str(path))
+
+
+def _read_regular(path: Path) -> bytes:
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe must not hold us
+    try:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            raise _unfit(path, "is not a regular file")
+        if found.st_size > _FILE_CAP:
+            raise _unfit(path, f"has more than {_FILE_CAP // 1024 // 1024} MB")
+        with open(descriptor, "rb", closefd=False) as f:
+            return f.read(_FILE_CAP)
+    finally:
+        os.close(descriptor)
+
+
+def _unfit(path: Path, why: str) -> PeekabooError:
+    return PeekabooError(ErrorCode.INVALID_ARGUMENT, f"{path} {why}", hint="name a PNG, JPEG or WebP file")
+
+
+def fitted_size(provider: str, model: str, width: int, height: int) -> Tuple[int, int]:
+    """The largest size of this shape that the vendor takes as it is; what it shrinks itself, it answers in other pixels.
+
+    Never larger than the picture, but for the rounding of Qwen's models; a fitted size stays itself.
+    """
+    if provider == "anthropic":
+        return _fit_anthropic(model, width, height)
+    if provider == "ollama":
+        size = _fit_edges(width, height, 1280, 1280)
+    elif provider == "openai" and re.match(r"gpt-4|chatgpt-4", model):
+        size = _fit_edges(width, height, 2048, 768)
+    else:
+        size = _fit_edges(width, height, 1440, 900)
+    return _whole_patches(model, *size)
+
+
+def _fit_edges(width: int, height: int, longest: int, shortest: int) -> Tuple[int, int]:
+    factor = min(1.0, longest / max(width, height), shortest / min(width, height))
+    return max(1, round(width * factor)), max(1, round(height * factor))
+
+
+def _fit_anthropic(model: str, width: int, height: int) -> Tuple[int, int]:
+    """At most so many pixels on the long edge, and so many patches."""
+    edge, patches = (2576, 4784) if _is_high_resolution(model) else (1568, 1568)
+    for long_side in range(min(max(width, height), edge), 0, -1):
+        if width >= height:
+            size = long_side, max(1, round(long_side * height / width))
+        else:
+            size = max(1, round(long_side * width / height)), long_side
+        if math.ceil(size[0] / _PATCH) * math.ceil(size[1] / _PATCH) <= patches:
+            break
+    return size
+
+
+def _is_high_resolution(model: str) -> bool:
+    """Opus 4.7 and later. Of other models that is not known, and the smaller size is right for both."""
+    found = re.search(r"opus-(\d+)(?:-(\d{1,2})(?!\d))?", model)
+    return bool(found) and (int(found[1]), int(found[2] or 0)) >= (4, 7)
+
+
+def _whole_patches(model: str, width: int, height: int) -> Tuple[int, int]:
+    """Qwen rounds a picture to whole patches itself, and answers in the rounded pixels (2.5) or in shares of them (3)."""
+    found = re.search(r"qwen-?(2\.5|3)-?vl", model.lower())
+    if not found:
+        return width, height
+    patch = 28 if found[1] == "2.5" else 32
+    most = max(1280, width, height) // patch
+    return tuple(patch * max(1, min(most, round(side / patch))) for side in (width, height))  # type: ignore[return-value]
+
+
+def fit_pictures(desktop: Desktop, provider: str, model: str, pictures: Sequence[Picture]) -> Tuple[Picture, ...]:
+    """The pictures as the vendor should get them; one that fits already is left as it is, bytes and all."""
+    return tuple(_fit_one(desktop, one, fitted_size(provider, model, one.info.width, one.info.height)) for one in pictures)
+
+
+def _fit_one(desktop: Desktop, picture: Picture, size: Tuple[int, int]) -> Picture:
+    is_right = size == (picture.info.width, picture.info.height) and picture.info.kind in ("png", "jpg", "webp")
+    if is_right and len(picture.data) <= _PICTURE_CAP:
+        return picture
+    kinds: List[str] = ["jpg"] if is_right or picture.info.kind == "jpg" else ["png", "jpg"]
+    for kind in kinds:
+        fitted = _scale(desktop, picture, size, kind)
+        if len(fitted.data) <= _PICTURE_CAP:
+            break
+    return fitted
+
+
+def _scale(desktop: Desktop, picture: Picture, size: Tuple[int, int], kind: str) -> Picture:
+    """By way of two files of ours: the desktop's programs read and write files, and ours have harmless names."""
+    target = new_temporary_path("model", kind)
+    try:
+        with private_copy(picture) as source:
+            desktop.fit_image(source, target, size[0], size[1], kind)
+        data = target.read_bytes()
+    except OSError as e:
+        raise file_error(target, e) from e
+    finally:
+        target.unlink(missing_ok=True)
+    info = sniff_image(data)
+    if info is None:
+        name = picture.label or "the picture"
+        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, f"{name} cannot be scaled", hint="save it again as PNG")
+    return Picture(data, info, picture.label, picture.source_path)
+
+
+@contextmanager
+def private_copy(picture: Picture) -> Iterator[Path]:
+    """A picture as a file of ours (0600) while the `with` block runs. Raises FILE_IO_ERROR."""
+    path = new_temporary_path("model", picture.info.kind)
+    try:
+        try:
+            with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as f:
+                f.write(picture.data)
+        except OSError as e:
+            raise file_error(path, e) from e
+        yield path
+    finally:
+        path.unlink(missing_ok=True)
 
 
 # ============================== proc ================================================================================
@@ -1431,6 +1745,7 @@ def run_program(
     Raises MISSING_PROGRAM, TIMEOUT, CANCELLED, PROGRAM_FAILED; the program's whole process group is dead by then.
     """
     check_cancelled()
+    timeout_s = within_budget(timeout_s)
     argv = [_program_path(words[0]), *words[1:]]
     if any("\0" in word for word in argv):
         raise PeekabooError(ErrorCode.INVALID_ARGUMENT, "a NUL character cannot be passed on", hint="remove it")
@@ -1685,7 +2000,7 @@ _HINT = "take a screenshot of the window first, and use its pixels"
 def keep_record(window: Window, info: ImageInfo) -> Screenshot:
     """Record that a picture of `info`'s size shows `window`, and return the record with its new id."""
     screenshot = Screenshot(
-        screenshot_id=secrets.token_hex(8),
+        screenshot_id=os.urandom(8).hex(),
         window_id=window.window_id,
         app_name=window.app_name,
         pid=window.pid,
@@ -1843,9 +2158,12 @@ def _photograph_subject(
         if max_dimension and max(info.width, info.height) > max_dimension:
             path, info = _refit(desktop, path, model_size(info, max_dimension, 10**9), kind)
         path.chmod(0o600)
-    except (PeekabooError, OSError) as e:
+    except OSError as e:
         path.unlink(missing_ok=True)
-        raise file_error(path, e) from e if isinstance(e, OSError) else e
+        raise file_error(path, e) from e
+    except PeekabooError:
+        path.unlink(missing_ok=True)
+        raise
     record = keep_record(subject.window, info) if subject.window and keeps_record and not with_shadow else None
     return Photograph(path, info, subject, record)
 
@@ -1999,7 +2317,102 @@ def _stem(subject: Subject) -> str:
 
 def _moment() -> str:
     # two captures within a second must not meet
-    return f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
+    return f"{time.strftime('%Y%m%d-%H%M%S')}-{os.urandom(3).hex()}"
+
+
+# ============================== app_window ==========================================================================
+# The job of `screenshot_app_window`: one window of one app, with the names and errors of its own document.
+
+_SHORTEST_MS, _LONGEST_MS = 100, 50_000
+
+# Our codes, by the names that its document gives them.
+_NAMES = {
+    ErrorCode.APP_NOT_FOUND: "ProcessNotFound",
+    ErrorCode.AMBIGUOUS_APP_IDENTIFIER: "ProcessNotFound",
+    ErrorCode.WINDOW_NOT_FOUND: "NoWindow",
+    ErrorCode.TIMEOUT: "Timeout",
+    ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING: "PermissionDenied",
+    ErrorCode.CAPTURE_FAILED: "CaptureFailed",
+    ErrorCode.PROGRAM_FAILED: "CaptureFailed",
+    ErrorCode.SCREEN_LOCKED: "CaptureFailed",
+    ErrorCode.NO_GUI_SESSION: "CaptureFailed",
+    ErrorCode.FILE_IO_ERROR: "CaptureFailed",
+}
+
+
+@dataclass(frozen=True)
+class AppWindowRequest:
+    """What screenshot_app_window was asked; the time is for all its programs together."""
+
+    bundle_id: Optional[str]
+    app_name: Optional[str]
+    window_index: int
+    kind: str
+    includes_shadow: bool
+    timeout_ms: int
+    prefers_window_id: bool
+
+
+def app_window_result(desktop: Desktop, request: AppWindowRequest) -> Result:
+    """`{path, uri, appName, rect{x,y,w,h}, scale, format}`; the file lives its time in our temporary folder.
+
+    Raises RelayedError ProcessNotFound, NoWindow, CaptureFailed, Timeout, PermissionDenied.
+    """
+    identifier = (request.bundle_id or "").strip() or (request.app_name or "").strip()
+    if not identifier:
+        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, "Either bundleId or appName must be given.", hint="name the app")
+    if not _SHORTEST_MS <= request.timeout_ms <= _LONGEST_MS:
+        raise PeekabooError(
+            ErrorCode.INVALID_ARGUMENT, f"timeoutMs is {request.timeout_ms}", hint=f"it is {_SHORTEST_MS} to {_LONGEST_MS}"
+        )
+    try:
+        with time_budget(request.timeout_ms / 1000):
+            return _photograph_app_window(desktop, request, identifier)
+    except PeekabooError as e:
+        if e.code not in _NAMES:
+            raise
+        raise RelayedError(_NAMES[e.code], e.code, e.message, e.hint, e.details) from e
+
+
+def _photograph_app_window(desktop: Desktop, request: AppWindowRequest, identifier: str) -> Result:
+    app = find_app(identifier, desktop.apps())
+    own = visible_windows(windows_of(app, desktop.windows()))
+    window = find_window(app, own, index=request.window_index)
+    path, info = _take(desktop, window, request)
+    scale = _scale_of(desktop, window) if request.includes_shadow else round(info.width / window.bounds.width, 4)
+    data: Dict[str, Any] = {
+        "path": str(path),
+        "uri": path.as_uri(),
+        "appName": app.name,
+        "rect": window.bounds.as_short_data(),
+        "scale": scale,
+        "format": info.kind,
+    }
+    return Result(f"photographed {app.name}: {path}", data, files=(path,))
+
+
+def _take(desktop: Desktop, window: Window, request: AppWindowRequest) -> "tuple[Path, ImageInfo]":
+    """By the window's id; by its rectangle on the screen when that is preferred, or when the id fails."""
+    if request.prefers_window_id:
+        try:
+            shot = photograph_window(desktop, window, request.kind, with_shadow=request.includes_shadow)
+            return shot.path, shot.info
+        except PeekabooError as e:
+            if e.code is not ErrorCode.CAPTURE_FAILED:
+                raise
+            log_debug(f"window {window.window_id} failed by its id, trying its rectangle: {e.message}")
+    path = new_temporary_path("peekaboo", request.kind)
+    desktop.capture_rect(window.bounds, path, request.kind)
+    info = read_image_info(path)
+    if info is None:
+        raise PeekabooError(ErrorCode.CAPTURE_FAILED, "the rectangle made no picture", hint="see that it is on the screen")
+    return path, info
+
+
+def _scale_of(desktop: Desktop, window: Window) -> float:
+    """The scale of the display that holds the window's centre: a shadow's margin hides it in the picture's size."""
+    displays = desktop.displays()
+    return next((one.scale for one in displays if one.bounds.contains(window.bounds.centre)), displays[0].scale)
 
 
 # ============================== signatures ==========================================================================
@@ -2123,7 +2536,9 @@ EMBEDDED_SOURCES['apps.js'] = r'''// {} -> {"apps": [{pid, name, bundle_id, is_a
 function run(argv) {
     const counts = {};
     for (const w of windowList(ON_SCREEN_ONLY) || []) {
-        if (w.kCGWindowLayer === 0) counts[w.kCGWindowOwnerPID] = (counts[w.kCGWindowOwnerPID] || 0) + 1;
+        // the windows that `list windows` would tell: visible, and not the 1x1 helpers that many apps keep
+        const isWindow = w.kCGWindowLayer === 0 && w.kCGWindowAlpha > 0 && w.kCGWindowBounds.Width >= 50 && w.kCGWindowBounds.Height >= 50;
+        if (isWindow) counts[w.kCGWindowOwnerPID] = (counts[w.kCGWindowOwnerPID] || 0) + 1;
     }
     const running = $.NSWorkspace.sharedWorkspace.runningApplications;
     const apps = [];
@@ -2144,7 +2559,7 @@ function run(argv) {
 }
 '''
 
-EMBEDDED_SOURCES['displays.js'] = r'''// {} -> {"displays": [{id, name, scale, bounds}], "can_record": bool}: points, origin top left of the main display, which comes first.
+EMBEDDED_SOURCES['displays.js'] = r'''// {} -> {"displays": [{id, name, scale, bounds}] or null without a GUI session, "can_record": bool}: points, origin top left of the main display.
 function activeOrder() {
     // `screencapture -D n` counts in this order; where the bridge cannot tell it, NSScreen's is the best there is
     try {
@@ -2160,6 +2575,8 @@ function activeOrder() {
 }
 
 function run(argv) {
+    const onScreen = windowList(ON_SCREEN_ONLY);
+    if (onScreen === null) return JSON.stringify({displays: null});
     const screens = $.NSScreen.screens;
     const mainHeight = screens.count ? screens.objectAtIndex(0).frame.size.height : 0;
     const displays = [];
@@ -2177,7 +2594,7 @@ function run(argv) {
     const order = activeOrder();
     const rank = d => (order.indexOf(d.id) < 0 ? displays.indexOf(d) : order.indexOf(d.id));
     const sorted = displays.slice().sort((a, b) => rank(a) - rank(b));
-    return JSON.stringify({displays: sorted, can_record: canRecord(windowList(ON_SCREEN_ONLY) || [])});
+    return JSON.stringify({displays: sorted, can_record: canRecord(onScreen)});
 }
 '''
 
@@ -2607,10 +3024,192 @@ let output = try JSONSerialization.data(withJSONObject: reply, options: [.sorted
 try FileHandle.standardOutput.write(contentsOf: output + Data("\n".utf8))
 '''
 
-EMBEDDED_SOURCES['permissions.js'] = r'''// {} -> {"screen_recording": bool, "accessibility": bool, "has_session": bool, "is_locked": bool}; asks without raising a dialog.
+EMBEDDED_SOURCES['keynote.js'] = r'''// One JSON argument in, JSON out, by its "do":
+// {"do": "find"} -> {"bundle_id": text|null}: the Keynote that is installed. Sends nothing to it.
+// {"do": "open", bundle_id, theme, always_new, width, height} -> {document_id, name, is_new, has_theme, is_blank, width, height}
+// {"do": "size", bundle_id, document_id} -> {width, height, is_skipped} of slide 1
+// {"do": "draw", bundle_id, document_id, x, y, width, height} -> {index, x, y, width, height}: as it stands on the slide then
+// {"do": "text", bundle_id, document_id, index, x, y, width, height, text} -> {index, text}: as it stands in the shape then
+// "size", "draw" and "text" may answer {"problem": "not_running"|"no_document"|"no_shape"|"not_made"} instead.
+ObjC.import('AppKit');
+
+// Since version 15 Keynote has a bundle id of its own; both can be installed, and both are called Keynote.
+const BUNDLE_IDS = ['com.apple.Keynote', 'com.apple.iWork.Keynote'];
+const NOT_RUNNING = -600, CONNECTION_INVALID = -609, NO_OBJECT = -1728, BAD_INDEX = -1719;
+// These mean the same for every idiom: not allowed (2), no answer, gone (2).
+const FINAL = [-1743, -1744, -1712, NOT_RUNNING, CONNECTION_INVALID];
+const WAIT_S = 0.2, PATIENCE = 50;
+
+function patiently(passing, work) {
+    for (let left = PATIENCE; ; left--) {
+        try {
+            return work();
+        } catch (e) {
+            if (left === 0 || !passing.includes(e.errorNumber)) throw e;
+        }
+        $.NSThread.sleepForTimeInterval(WAIT_S);
+    }
+}
+
+// The first way that works: which of JXA's idioms Keynote takes differs, and is documented nowhere.
+function firstThatWorks(ways) {
+    for (const way of ways) {
+        try {
+            if (way()) return true;
+        } catch (e) {
+            if (FINAL.includes(e.errorNumber)) throw e;
+        }
+    }
+    return false;
+}
+
+// Asks LaunchServices: naming an application that is not there would open the "Where is Keynote?" chooser.
+function find() {
+    const workspace = $.NSWorkspace.sharedWorkspace;
+    const found = BUNDLE_IDS.filter(id => !workspace.URLForApplicationWithBundleIdentifier(id).isNil());
+    return {bundle_id: found.length ? found[0] : null};
+}
+
+function open(KN, asked) {
+    // A Keynote that is starting is "not running" for a while; one without a window may have quit since the last call.
+    const before = patiently([NOT_RUNNING, CONNECTION_INVALID, NO_OBJECT], () => {
+        KN.activate();
+        return KN.documents.id();
+    });
+    const isNew = asked.always_new || before.length === 0;
+    const hasTheme = isNew ? make(KN, asked, before) : true;
+    const id = isNew ? KN.documents.id().find(one => !before.includes(one)) : before[0]; // document 1 is the front one
+    const doc = KN.documents.byId(id);
+    const size = patiently([NO_OBJECT, BAD_INDEX, CONNECTION_INVALID], () => ({width: doc.width(), height: doc.height()}));
+    const isBlank = isNew ? makeBlank(doc) : true;
+    doc.currentSlide = doc.slides[0];
+    return {document_id: id, name: doc.name(), is_new: isNew, has_theme: hasTheme, is_blank: isBlank, ...size};
+}
+
+// A new document; false when it could not have the theme (their names are localised). Unasked its size is 1024x768.
+function make(KN, asked, before) {
+    const size = {width: asked.width, height: asked.height};
+    const count = () => KN.documents.length > before.length;
+    const themed = () => ({documentTheme: KN.themes.byName(asked.theme), ...size});
+    if (KN.themes.byName(asked.theme).exists() && firstThatWorks([
+        () => { KN.make({new: 'document', withProperties: themed()}); return count(); },
+        () => count() || (KN.documents.push(KN.Document(themed())), count()),
+    ])) return true;
+    if (!count()) KN.make({new: 'document', withProperties: size});
+    return false;
+}
+
+// A new slide has placeholders for a title and a subtitle. Older versions call layouts masters.
+function makeBlank(doc) {
+    const use = (layouts, property) => () => {
+        const blank = doc[layouts].byName('Blank');
+        if (!blank.exists()) return false;
+        doc.slides[0][property] = blank;
+        return true;
+    };
+    return firstThatWorks([use('slideLayouts', 'baseLayout'), use('masterSlides', 'baseSlide')]);
+}
+
+function place(shape) {
+    const at = shape.position();
+    return {x: at.x, y: at.y, width: shape.width(), height: shape.height()};
+}
+
+function isAt(shape, wanted) {
+    const found = place(shape);
+    return ['x', 'y', 'width', 'height'].every(key => Math.abs(found[key] - wanted[key]) <= 1);
+}
+
+// A shape that nobody describes further is a rectangle; there is no `shape type`, and shapes have no id.
+function draw(KN, doc, asked) {
+    const shapes = doc.slides[0].shapes;
+    const before = shapes.length;
+    const wanted = {position: {x: asked.x, y: asked.y}, width: asked.width, height: asked.height};
+    const isMade = () => shapes.length > before;
+    // NOT VERIFIED on a Mac which of the two Keynote takes from JXA: one, then the other.
+    const made = firstThatWorks([
+        () => { shapes.push(KN.Shape(wanted)); return isMade(); },
+        () => { KN.make({new: 'shape', at: shapes, withProperties: wanted}); return isMade(); },
+        isMade, // the second one made it, and failed over its answer
+    ]);
+    if (!made) return {problem: 'not_made'};
+    const index = shapes.length - 1; // the order is that of creation
+    const shape = shapes[index];
+    if (!isAt(shape, asked)) {
+        // made, but not as asked: the properties did not get through
+        shape.width = asked.width;
+        shape.height = asked.height;
+        shape.position = wanted.position;
+    }
+    return {index: index + 1, ...place(shape)};
+}
+
+// The index alone is not enough: it changes when a shape below it is deleted. The place tells whether it is still the one.
+function write(doc, asked) {
+    const shapes = doc.slides[0].shapes;
+    const alike = [];
+    for (let i = 0; i < shapes.length; i++) if (isAt(shapes[i], asked)) alike.push(i + 1);
+    const index = alike.includes(asked.index) ? asked.index : alike.length === 1 ? alike[0] : null;
+    if (index === null) return {problem: 'no_shape'};
+    shapes[index - 1].objectText = asked.text;
+    return {index: index, text: shapes[index - 1].objectText()};
+}
+
+function answer(asked) {
+    if (asked.do === 'find') return find();
+    const KN = Application(asked.bundle_id);
+    if (asked.do === 'open') return open(KN, asked);
+    // asking a Keynote that does not run would start it, without the document
+    if (!KN.running()) return {problem: 'not_running'};
+    if (!KN.documents.id().includes(asked.document_id)) return {problem: 'no_document'};
+    const doc = KN.documents.byId(asked.document_id);
+    if (asked.do === 'draw') return draw(KN, doc, asked);
+    if (asked.do === 'text') return write(doc, asked);
+    return {width: doc.width(), height: doc.height(), is_skipped: doc.slides[0].skipped()};
+}
+
+function run(argv) {
+    return JSON.stringify(answer(JSON.parse(argv[0])));
+}
+'''
+
+EMBEDDED_SOURCES['keynote_export.applescript'] = r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
+-- AppleScript, because JXA cannot pass the options. There is no export of one slide, and `slide images` writes a folder:
+-- <folder's name>.001.png and so on, of the slides that are not skipped.
+on run argv
+	set bundleId to item 1 of argv
+	set deckId to item 2 of argv
+	set folderPath to item 3 of argv
+	using terms from application "Keynote"
+		tell application id bundleId
+			with timeout of 110 seconds
+				export document id deckId to (POSIX file folderPath) as slide images with properties {image format:PNG, skipped slides:false}
+			end timeout
+		end tell
+	end using terms from
+	return "done"
+end run
+'''
+
+EMBEDDED_SOURCES['permissions.js'] = r'''// {} -> {"screen_recording": bool, "accessibility": bool, "automation": bool|null, "has_session": bool, "is_locked": bool}; raises no dialog.
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXIsProcessTrusted', ['bool', []]);
 ObjC.bindFunction('CGPreflightPostEventAccess', ['bool', []]);
+
+// May Keynote be controlled? null when it does not run, was never asked for, or cannot be told.
+function mayAutomateKeynote() {
+    const ANY = 0x2a2a2a2a; // typeWildCard '****'
+    try {
+        ObjC.bindFunction('AEDeterminePermissionToAutomateTarget', ['int', ['void *', 'unsigned int', 'unsigned int', 'bool']]);
+        const answers = ['com.apple.Keynote', 'com.apple.iWork.Keynote'].map(id => {
+            const target = $.NSAppleEventDescriptor.descriptorWithBundleIdentifier($(id));
+            return $.AEDeterminePermissionToAutomateTarget(target.aeDesc, ANY, ANY, false);
+        });
+        return answers.includes(-1743) ? false : answers.includes(0) ? true : null;
+    } catch (e) {
+        return null;
+    }
+}
 
 function run(argv) {
     const onScreen = windowList(ON_SCREEN_ONLY);
@@ -2619,6 +3218,7 @@ function run(argv) {
     return JSON.stringify({
         screen_recording: canRecord(onScreen || []),
         accessibility: $.AXIsProcessTrusted() && $.CGPreflightPostEventAccess(),
+        automation: mayAutomateKeynote(),
         has_session: Boolean(session) && onScreen !== null,
         is_locked: Boolean(about.CGSSessionScreenIsLocked), // there only while it is locked
     });
@@ -2947,7 +3547,7 @@ def build_helper() -> Built:
         log_debug(f"no Swift helper: {reason}")
     built = Built(_source_digest(), compiler, path, reason, time.time())
     _helper_folder().mkdir(mode=0o700, parents=True, exist_ok=True)
-    fresh = _manifest().with_suffix(f".{secrets.token_hex(4)}")
+    fresh = _manifest().with_suffix(f".{os.urandom(4).hex()}")
     fresh.write_text(json.dumps(asdict(built)), encoding="utf-8")
     os.replace(fresh, _manifest())
     return built
@@ -2968,7 +3568,7 @@ def _compile(swiftc: str, compiler: str) -> Path:
     if target.exists():
         return target
     source.write_text(native_source(_SOURCE), encoding="utf-8")
-    fresh = folder / f"peekaboo-input-{secrets.token_hex(4)}"  # two processes may compile at once
+    fresh = folder / f"peekaboo-input-{os.urandom(4).hex()}"  # two processes may compile at once
     run_program([swiftc, "-O", "-swift-version", "5", str(source), "-o", str(fresh)], timeout_s=_COMPILE_S)
     os.replace(fresh, target)
     target.chmod(0o700)
@@ -3002,6 +3602,8 @@ class MacDesktop:
     """The Desktop of macOS 13 and later, by shell-outs."""
 
     name = "macos"
+    needs = ("screencapture", "osascript", "sips", "ps")
+    uses = {"xcode-select": "compiling the Swift helper", "xcrun": "compiling the Swift helper"}
 
     def __init__(self) -> None:
         # What the last list said of Screen Recording. Each list is a new process: macOS caches the answer in old ones.
@@ -3009,10 +3611,15 @@ class MacDesktop:
 
     def permissions(self) -> Permissions:
         told = self._session()
-        return Permissions(screen_recording=told["screen_recording"], accessibility=told["accessibility"])
+        return Permissions(told["screen_recording"], told["accessibility"], told["automation"])
+
+    def denied(self, code: ErrorCode, what: str) -> PeekabooError:
+        return permission_error(code, what)
 
     def displays(self) -> List[Display]:
         told = run_jxa(["window_list.js", "displays.js"], {})
+        if told["displays"] is None:
+            raise _no_session()
         self._can_record = told["can_record"]
         return [
             Display(number, clean_text(one["name"]), _rect(one["bounds"]), float(one["scale"]))
@@ -3218,6 +3825,179 @@ def _with_focus(window: Window, focused_id: Optional[int]) -> Window:
 VERSION = "0.1.0"
 
 
+# ============================== probes ==============================================================================
+# The facts about a system that we rely on, each with a harmless probe: `doctor --probe` says which hold here.
+
+_FACT_S = 20.0
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A fact, the words of a program that shows it, and what its answer says: True, False, or None for cannot tell."""
+
+    fact: str
+    words: Tuple[str, ...]
+    holds: Callable[[Completed, Path], Optional[bool]]
+    stdin: str = ""
+    is_private: bool = False
+    """True where the answer holds titles or names that nobody means to share."""
+
+
+def probe_facts(platform: str) -> Result:
+    """Run every probe of a platform: a line per fact, and one JSON document to paste into a report."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "in.png").write_bytes(_small_png())
+        (folder / "bad.png").write_text("no picture", encoding="utf-8")
+        answers = [_answer(one, folder) for one in (_mac_probes() if platform == "macos" else _x11_probes())]
+    lines = [f"{one['verdict']:<13}{one['fact']}  ({one['milliseconds']} ms)" for one in answers]
+    report = {"platform": platform, "version": VERSION, "probes": answers}
+    shown = json.dumps(report, ensure_ascii=False)
+    return Result("\n".join([*lines, "", "to report, paste this:", shown]), report)
+
+
+def _answer(probe: Probe, folder: Path) -> Dict[str, Any]:
+    words = [word.replace("{folder}", str(folder)) for word in probe.words]
+    started = time.monotonic()
+    code, said, holds = None, "", None
+    if find_program(words[0]) is None:
+        said = f"{words[0]} is not here"
+    else:
+        try:
+            done = run_program(words, timeout_s=_FACT_S, stdin=probe.stdin.encode("utf-8"), accept=None)
+            code, said = done.code, f"{done.text[:300]}{done.stderr[-300:]}".strip()
+            holds = probe.holds(done, folder)
+        except PeekabooError as e:
+            said = e.message
+    return {
+        "fact": probe.fact,
+        "verdict": {True: "confirmed", False: "CONTRADICTED", None: "unknown"}[holds],
+        "exit_code": code,
+        "said": "" if probe.is_private else said.replace(str(folder), "{folder}"),
+        "milliseconds": round((time.monotonic() - started) * 1000),
+    }
+
+
+def _small_png(width: int = 40, height: int = 20) -> bytes:
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    rows = (b"\0" + b"\x80\x40\x20" * width) * height
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+
+
+def _size_is(name: str, width: int, height: int) -> Callable[[Completed, Path], Optional[bool]]:
+    def look(_done: Completed, folder: Path) -> Optional[bool]:
+        path = folder / name
+        info = read_image_info(path) if path.exists() else None
+        return info is not None and (info.width, info.height) == (width, height)
+
+    return look
+
+
+def _jxa(fact: str, source: str, holds: Callable[[Any], Optional[bool]], is_private: bool = False) -> Probe:
+    """A probe of what JXA answers, as JSON."""
+
+    def look(done: Completed, _folder: Path) -> Optional[bool]:
+        try:
+            return holds(json.loads(done.text)) if done.code == 0 else False
+        except (ValueError, KeyError, TypeError):
+            return False
+
+    return Probe(fact, ("osascript", "-l", "JavaScript", "-", '{"a": 1}'), look, source, is_private)
+
+
+_ROUND_TRIP = """
+ObjC.import('CoreGraphics'); ObjC.import('Foundation');
+ObjC.bindFunction('CGEventKeyboardSetUnicodeString', ['void', ['void *', 'unsigned long', 'void *']]);
+function run(argv) {
+    const event = $.CGEventCreateKeyboardEvent($(), 0, true); // made, never posted
+    $.CGEventKeyboardSetUnicodeString(event, 1, $('é').dataUsingEncoding($.NSUTF16LittleEndianStringEncoding).bytes);
+    return JSON.stringify({made: Boolean(event)});
+}
+"""
+_DISPLAY_LIST = """
+ObjC.import('CoreGraphics');
+function run(argv) {
+    const ids = Ref(), count = Ref();
+    $.CGGetActiveDisplayList(16, ids, count);
+    return JSON.stringify({count: count[0], first: ids[0], main: $.CGMainDisplayID()});
+}
+"""
+_VISION = """
+ObjC.import('Vision');
+function run(argv) { return JSON.stringify({there: Boolean($.VNRecognizeTextRequest)}); }
+"""
+_THROW = "function run(argv) { throw new Error('(-1712) is not the number'); }"
+_KEYNOTES = """
+ObjC.import('AppKit');
+function run(argv) {
+    const ids = ['com.apple.Keynote', 'com.apple.iWork.Keynote'];
+    return JSON.stringify(ids.map(id => !$.NSWorkspace.sharedWorkspace.URLForApplicationWithBundleIdentifier($(id)).isNil()));
+}
+"""
+
+
+def _mac_probes() -> List[Probe]:
+    listing, displays, session = (
+        native_source("window_list.js") + native_source(name) for name in ("windows.js", "displays.js", "permissions.js")
+    )
+    bounds = {"x", "y", "width", "height"}
+    return [
+        Probe("osascript ends a JXA error with its number, and exits 1", ("osascript", "-l", "JavaScript", "-"),
+              lambda done, _: done.code == 1 and done.stderr.rstrip().endswith("(-2700)"), _THROW),
+        _jxa("JXA from stdin gets its argument", "function run(argv) { return argv[0]; }", lambda told: told == {"a": 1}),
+        _jxa("the window list can be read, with bounds by X, Y, Width, Height", listing,
+             lambda told: bool(told["windows"]) and all(set(one["bounds"]) == bounds for one in told["windows"]), True),
+        _jxa("other programs' titles are visible exactly with Screen Recording", listing,
+             lambda told: told["can_record"] == any(one["title"] for one in told["windows"] if one["layer"] == 0), True),
+        _jxa("the main display is first and stands at 0,0", displays,
+             lambda told: (told["displays"][0]["bounds"]["x"], told["displays"][0]["bounds"]["y"]) == (0, 0)),
+        _jxa("CGGetActiveDisplayList answers JXA, the main display first", _DISPLAY_LIST,
+             lambda told: told["count"] > 0 and told["first"] == told["main"]),
+        _jxa("Screen Recording and Accessibility can be asked without a dialog", session,
+             lambda told: isinstance(told["screen_recording"], bool) and isinstance(told["accessibility"], bool)),
+        _jxa("whether Keynote may be controlled can be asked without a dialog", session,
+             lambda told: None if told["automation"] is None else True),
+        _jxa("a Unicode key event can be made by JXA", _ROUND_TRIP, lambda told: told["made"]),
+        _jxa("text recognition is there for JXA", _VISION, lambda told: told["there"]),
+        _jxa("at least one Keynote is installed", _KEYNOTES, lambda told: any(told) or None),
+        Probe("an unknown option of screencapture is refused with exit 1", ("screencapture", "-Z", "{folder}/z.png"),
+              lambda done, folder: done.code == 1 and not (folder / "z.png").exists()),
+        Probe("a window that is not there: exit 1 and no file", ("screencapture", "-x", "-o", "-l", "999999999", "{folder}/w.png"),
+              lambda done, folder: done.code != 0 and not (folder / "w.png").exists()),
+        Probe("a display that is not there: no file", ("screencapture", "-x", "-D", "99", "{folder}/d.png"),
+              lambda done, folder: done.code != 0 and not (folder / "d.png").exists()),
+        Probe("screencapture -R takes points: 10x10 points are 10 or 20 pixels",
+              ("screencapture", "-x", "-R", "0,0,10,10", "{folder}/r.png"),
+              lambda done, folder: done.code == 0 and (_size_is("r.png", 10, 10)(done, folder) or _size_is("r.png", 20, 20)(done, folder))),
+        Probe("sips -z takes the height first", ("sips", "-z", "10", "20", "{folder}/in.png", "--out", "{folder}/out.png"),
+              _size_is("out.png", 20, 10)),
+        Probe("sips leaves no file for what is no picture",
+              ("sips", "-z", "10", "20", "{folder}/bad.png", "--out", "{folder}/bad_out.png"),
+              lambda _, folder: not (folder / "bad_out.png").exists()),
+        Probe("xcode-select -p exits 0, or 2 without tools, and opens no dialog", ("xcode-select", "-p"),
+              lambda done, _: done.code in (0, 2)),
+        Probe("this runs in the GUI session", ("launchctl", "managername"), lambda done, _: done.text.strip() == "Aqua"),
+        Probe("ps tells the process ancestry", ("ps", "-axo", "pid=,ppid=,comm="),
+              lambda done, _: done.code == 0 and ".app/" in done.text, is_private=True),
+    ]  # fmt: skip
+
+
+def _x11_probes() -> List[Probe]:
+    return [
+        Probe("the window tree can be read", ("xwininfo", "-root", "-tree"), lambda done, _: "children" in done.text,
+              is_private=True),
+        Probe("the screens can be read", ("xdpyinfo", "-ext", "XINERAMA"), lambda done, _: "dimensions" in done.text),
+        Probe("an unknown key is ignored with exit 0, and only stderr tells", ("xdotool", "key", "no_such_key"),
+              lambda done, _: done.code == 0 and "No such key name" in done.stderr),
+        Probe("maim photographs to stdout", ("maim", "-g", "10x10+0+0", "{folder}/m.png"), _size_is("m.png", 10, 10)),
+        Probe("convert resizes exactly", ("convert", "{folder}/in.png", "-resize", "20x10!", "{folder}/out.png"),
+              _size_is("out.png", 20, 10)),
+    ]  # fmt: skip
+
+
 # ============================== web =================================================================================
 # One JSON request to a web server: the only door to urllib.
 
@@ -3315,11 +4095,11 @@ def _check_request(url: str, headers: Mapping[str, str]) -> None:
 
     try:
         parts = urlsplit(url)
-        is_fine = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        is_fine = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0 and "@" not in parts.netloc
     except ValueError:  # a port that is no number
         is_fine = False
     if not is_fine or not url.isascii() or re.search(r"[\s\x00-\x20\x7f]", url):
-        raise WebError("invalid", "the address is not an http or https URL")
+        raise WebError("invalid", "the address is not a plain http or https URL")
     for name, value in headers.items():
         if not value.isascii() or not value.isprintable():
             raise WebError("invalid", f"the value for the header {name} holds characters that cannot be sent")
@@ -3475,6 +4255,731 @@ def _meaning_of(error: Exception, url: str) -> Exception:
     return error
 
 
+# ============================== providers ===========================================================================
+# The vendors of vision models: how each is asked, and how its answer reads.
+
+_SCHEMA_TEXT = "Answer with one JSON object that fits this JSON schema, and with nothing else:"
+
+# What OpenAI or Anthropic refuse in a schema that they enforce; who reads the answer checks it all the same.
+_UNENFORCED_LIMITS = (
+    "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf",
+    "minLength", "maxLength", "minItems", "maxItems", "uniqueItems",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a model is asked. The schema is that of the one JSON object wanted; None for free text."""
+
+    model: str
+    prompt: str = field(repr=False)
+    pictures: Tuple[Picture, ...] = field(default=(), repr=False)
+    system: str = field(default="", repr=False)
+    schema: Optional[Dict[str, Any]] = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
+class WebCall:
+    """A question as a vendor wants it. Headers hold the key and the body the pixels: neither stands in the repr."""
+
+    url: str
+    headers: Dict[str, str] = field(repr=False)
+    body: Dict[str, Any] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a vendor answered. `cut_short`: it reached the limit of tokens. `refusal`: why there is no answer, or empty."""
+
+    text: str
+    tokens_in: Optional[int] = None
+    tokens_out: Optional[int] = None
+    cut_short: bool = False
+    refusal: str = ""
+
+
+@dataclass(frozen=True)
+class Vendor:
+    """One vendor. key_field and base_field name its key (none: empty) and its address in Settings."""
+
+    title: str
+    default_model: str
+    key_field: str
+    base_field: str
+    models_path: str
+    headers: Callable[[], Dict[str, str]]
+    ask: Callable[[Question], WebCall]
+    read: Callable[[Any], Reply]
+    """May raise what a wrong shape raises: KeyError, IndexError, TypeError, AttributeError."""
+
+    @property
+    def key_variable(self) -> str:
+        return _variable_of(self.key_field) if self.key_field else ""
+
+    @property
+    def base_variable(self) -> str:
+        return _variable_of(self.base_field)
+
+    @property
+    def base_url(self) -> str:
+        return getattr(settings(), self.base_field).rstrip("/")
+
+    @property
+    def lacks_key(self) -> bool:
+        """A server that only speaks OpenAI's language, at an address of its own, may have no key."""
+        is_free = not self.key_field or (self.title == "OpenAI" and _is_compatible_server())
+        return not is_free and not getattr(settings(), self.key_field)
+
+    def list_models(self, timeout_s: float) -> List[str]:
+        """The names of its models. Raises WebError."""
+        found = ask_json(self.base_url + self.models_path, headers=self.headers(), timeout_s=timeout_s)
+        entries = found.get("models") or found.get("data") or [] if isinstance(found, dict) else []
+        names = [str(one.get("name") or one.get("id") or "") for one in entries if isinstance(one, dict)]
+        return [name.removeprefix("models/") for name in names]  # Gemini's
+
+
+def _variable_of(field_name: str) -> str:
+    return next(one.metadata["name"] for one in fields(Settings) if one.name == field_name)
+
+
+def _as_base64(picture: Picture) -> str:
+    return base64.b64encode(picture.data).decode()
+
+
+def _with_schema_text(question: Question) -> str:
+    if question.schema is None:
+        return question.prompt
+    return f"{question.prompt}\n\n{_SCHEMA_TEXT}\n{json.dumps(question.schema)}"
+
+
+def closed_schema(schema: Dict[str, Any]) -> Dict[str, Any]:
+    """A JSON schema as OpenAI and Anthropic enforce it: every object closed, without the limits that they refuse."""
+    closed: Dict[str, Any] = {}
+    for key, value in schema.items():
+        if key in ("properties", "$defs"):
+            closed[key] = {name: closed_schema(part) for name, part in value.items()}
+        elif key == "items":
+            closed[key] = closed_schema(value)
+        elif key == "anyOf":
+            closed[key] = [closed_schema(part) for part in value]
+        elif key not in _UNENFORCED_LIMITS:
+            closed[key] = value
+    if "properties" in closed or closed.get("type") == "object":
+        closed["additionalProperties"] = False
+    return closed
+
+
+def _requires_everything(schema: Any) -> bool:
+    """Whether every property of every object is required, as OpenAI's strict mode wants it."""
+    if isinstance(schema, list):
+        return all(_requires_everything(part) for part in schema)
+    if not isinstance(schema, dict):
+        return True
+    names = schema.get("properties", {})
+    is_whole = not isinstance(names, dict) or set(names) <= set(schema.get("required", ()))
+    return is_whole and all(_requires_everything(part) for part in schema.values())
+
+
+def _ask_ollama(question: Question) -> WebCall:
+    body: Dict[str, Any] = {
+        "model": question.model,
+        "prompt": _with_schema_text(question),
+        "stream": False,
+        "think": False,
+        # its own default of 4096 tokens cuts a picture off; one takes up to 1300
+        "options": {
+            "temperature": 0,
+            "num_ctx": 8192 + 2048 * max(0, len(question.pictures) - 1),
+            "num_predict": settings().ai_max_tokens,
+        },
+    }
+    if question.system:
+        body["system"] = question.system
+    if question.pictures:
+        body["images"] = [_as_base64(one) for one in question.pictures]
+    if question.schema is not None:
+        body["format"] = question.schema
+    return WebCall(settings().ollama_base_url.rstrip("/") + "/api/generate", {}, body)
+
+
+def _read_ollama(answer: Any) -> Reply:
+    cut_short = answer.get("done_reason") == "length"
+    return Reply(answer["response"], answer.get("prompt_eval_count"), answer.get("eval_count"), cut_short)
+
+
+def ollama_model_sees(model: str, timeout_s: float) -> bool:
+    """Whether an Ollama model takes pictures: some that do not answer all the same, blindly. Raises WebError."""
+    url = settings().ollama_base_url.rstrip("/") + "/api/show"
+    found = ask_json(url, headers={}, body={"model": model}, timeout_s=timeout_s)
+    capabilities = found.get("capabilities") if isinstance(found, dict) else None
+    return not isinstance(capabilities, list) or "vision" in capabilities  # older than 0.6: it does not say
+
+
+def _is_compatible_server() -> bool:
+    return settings().openai_base_url.rstrip("/") != Settings.openai_base_url
+
+
+def _openai_headers() -> Dict[str, str]:
+    key = settings().openai_key
+    return {"Authorization": f"Bearer {key}"} if key else {}
+
+
+def _ask_openai(question: Question) -> WebCall:
+    # other servers may know no response_format, and only one of max_tokens and max_completion_tokens
+    is_other = _is_compatible_server()
+    content: List[Dict[str, Any]] = [{"type": "text", "text": _with_schema_text(question) if is_other else question.prompt}]
+    for one in question.pictures:
+        url = f"data:{one.info.mime_type};base64,{_as_base64(one)}"
+        content.append({"type": "image_url", "image_url": {"url": url, "detail": "high"}})
+    messages: List[Dict[str, Any]] = [{"role": "user", "content": content}]
+    if question.system:
+        messages.insert(0, {"role": "system", "content": question.system})
+    body: Dict[str, Any] = {"model": question.model, "messages": messages}
+    if not is_other:
+        body["max_completion_tokens"] = settings().ai_max_tokens
+    if question.schema is not None:
+        schema = closed_schema(question.schema)
+        wanted = {"name": "answer", "strict": _requires_everything(schema), "schema": schema}
+        body["response_format"] = {"type": "json_schema", "json_schema": wanted}
+    return WebCall(settings().openai_base_url.rstrip("/") + "/chat/completions", _openai_headers(), body)
+
+
+def _read_openai(answer: Any) -> Reply:
+    choice = answer["choices"][0]
+    content = choice["message"].get("content") or ""
+    if isinstance(content, list):  # some compatible servers answer in parts
+        content = "".join(part.get("text") or "" for part in content)
+    usage = answer.get("usage") or {}
+    refusal = choice["message"].get("refusal") or ""
+    if choice.get("finish_reason") == "content_filter":
+        refusal = "content_filter"
+    cut_short = choice.get("finish_reason") == "length"
+    return Reply(content, usage.get("prompt_tokens"), usage.get("completion_tokens"), cut_short, refusal)
+
+
+def _gemini_headers() -> Dict[str, str]:
+    # not as ?key=, which ends up in logs
+    return {"x-goog-api-key": settings().gemini_key}
+
+
+def _ask_gemini(question: Question) -> WebCall:
+    parts: List[Dict[str, Any]] = [
+        {"inlineData": {"mimeType": one.info.mime_type, "data": _as_base64(one)}} for one in question.pictures
+    ]
+    config: Dict[str, Any] = {"maxOutputTokens": settings().ai_max_tokens}
+    if question.pictures:
+        config["mediaResolution"] = "MEDIA_RESOLUTION_HIGH"
+    if question.schema is not None:
+        config.update(responseMimeType="application/json", responseJsonSchema=question.schema)
+    body: Dict[str, Any] = {
+        "contents": [{"role": "user", "parts": [*parts, {"text": question.prompt}]}],
+        "generationConfig": config,
+    }
+    if question.system:
+        body["systemInstruction"] = {"parts": [{"text": question.system}]}
+    base = settings().gemini_base_url.rstrip("/")
+    url = f"{base}/v1beta/models/{quote_for_path(question.model)}:generateContent"
+    return WebCall(url, _gemini_headers(), body)
+
+
+def _read_gemini(answer: Any) -> Reply:
+    blocked = (answer.get("promptFeedback") or {}).get("blockReason")
+    if blocked:
+        return Reply("", refusal=blocked)
+    candidate = answer["candidates"][0]
+    parts = (candidate.get("content") or {}).get("parts") or []
+    text = "".join(part.get("text") or "" for part in parts if not part.get("thought"))
+    finish = candidate.get("finishReason") or "STOP"
+    usage = answer.get("usageMetadata") or {}
+    refusal = "" if finish in ("STOP", "MAX_TOKENS") else finish
+    return Reply(text, usage.get("promptTokenCount"), usage.get("candidatesTokenCount"), finish == "MAX_TOKENS", refusal)
+
+
+def _anthropic_headers() -> Dict[str, str]:
+    return {"x-api-key": settings().anthropic_key, "anthropic-version": "2023-06-01"}
+
+
+def _ask_anthropic(question: Question) -> WebCall:
+    content: List[Dict[str, Any]] = [
+        {"type": "image", "source": {"type": "base64", "media_type": one.info.mime_type, "data": _as_base64(one)}}
+        for one in question.pictures
+    ]
+    content.append({"type": "text", "text": question.prompt})
+    body: Dict[str, Any] = {
+        "model": question.model,
+        "max_tokens": settings().ai_max_tokens,
+        "messages": [{"role": "user", "content": content}],
+    }
+    if question.system:
+        body["system"] = question.system
+    if question.schema is not None:
+        body["output_config"] = {"format": {"type": "json_schema", "schema": closed_schema(question.schema)}}
+    return WebCall(settings().anthropic_base_url.rstrip("/") + "/v1/messages", _anthropic_headers(), body)
+
+
+def _read_anthropic(answer: Any) -> Reply:
+    text = "".join(block.get("text") or "" for block in answer["content"] if block.get("type") == "text")
+    usage = answer.get("usage") or {}
+    stop = answer.get("stop_reason")
+    cut_short = stop in ("max_tokens", "model_context_window_exceeded")
+    return Reply(text, usage.get("input_tokens"), usage.get("output_tokens"), cut_short, stop if stop == "refusal" else "")
+
+
+VENDORS: Dict[str, Vendor] = {
+    "ollama": Vendor(
+        "Ollama", "qwen3-vl:8b", "", "ollama_base_url", "/api/tags", lambda: {}, _ask_ollama, _read_ollama
+    ),
+    "openai": Vendor(
+        "OpenAI", "gpt-5.4-mini", "openai_key", "openai_base_url", "/models", _openai_headers, _ask_openai, _read_openai
+    ),
+    "gemini": Vendor(
+        "Gemini", "gemini-3.6-flash", "gemini_key", "gemini_base_url", "/v1beta/models?pageSize=1000",
+        _gemini_headers, _ask_gemini, _read_gemini,
+    ),
+    "anthropic": Vendor(
+        "Anthropic", "claude-sonnet-5", "anthropic_key", "anthropic_base_url", "/v1/models?limit=1000",
+        _anthropic_headers, _ask_anthropic, _read_anthropic,
+    ),
+}  # fmt: skip
+
+
+# ============================== provider_errors =====================================================================
+# What it means when a vendor does not answer, in words: whether to ask again, and what to do.
+
+_RETRIED_STATUSES = (408, 429, 500, 502, 503, 504, 529)
+_LONGEST_VENDOR_TEXT = 400
+_PIXELS = re.compile(r"[A-Za-z0-9+/_=-]{64,}")  # an error may quote what was sent
+_TEXT_ONLY = re.compile(
+    r"image_url is only supported|(not|n't) support (image|vision)|image input|missing data required for image"
+    r"|only supports text|multimodal",
+    re.IGNORECASE,
+)
+_FILTERED = re.compile(r"content filter|content policy|safety system", re.IGNORECASE)
+_SPENT = re.compile(r"insufficient_quota|billing_error|credit balance", re.IGNORECASE)
+
+
+def vendor_text(body: Any) -> str:
+    """The vendor's own words in an error answer, as one line without keys and pixels; empty where there are none.
+
+    `{"error": {"message"}}` is OpenAI's, Anthropic's and Gemini's (also in a list of one), `{"error": "..."}` Ollama's;
+    compatible servers have `detail` or `message`.
+    """
+    if isinstance(body, list) and body:
+        body = body[0]
+    if isinstance(body, dict):
+        body = body.get("error") or body.get("detail") or body.get("message") or ""
+    if isinstance(body, dict):
+        body = body.get("message") or ""
+    text = body if isinstance(body, str) else ""
+    for key in (settings().openai_key, settings().gemini_key, settings().anthropic_key):
+        text = text.replace(key, "***") if key else text
+    return clean_text(_PIXELS.sub("...", text), _LONGEST_VENDOR_TEXT)
+
+
+def is_worth_retrying(error: WebError, url: str, has_pictures: bool) -> bool:
+    """Whether the same request may succeed in a while. Nobody starts a server on this machine meanwhile."""
+    if error.kind == "status":
+        text = vendor_text(error.body)
+        is_final = _SPENT.search(str(error.body)) or (has_pictures and _TEXT_ONLY.search(text))
+        return error.status in _RETRIED_STATUSES and not is_final
+    return error.kind == "closed" or (error.kind == "unreachable" and not is_loopback(url))
+
+
+def asked_delay_s(error: WebError) -> Optional[float]:
+    """How long the vendor asks us to wait: Retry-After, or Gemini's RetryInfo. None where it does not say."""
+    if error.retry_after_s is not None:
+        return error.retry_after_s
+    found = re.search(r"'retryDelay': '(\d+(?:\.\d+)?)s'", str(error.body))
+    return float(found[1]) if found else None
+
+
+def provider_error(vendor: Vendor, model: str, error: WebError, has_pictures: bool) -> PeekabooError:
+    """AI_PROVIDER_ERROR for a request that failed for good."""
+    text = ""
+    if error.kind == "status":
+        text = vendor_text(error.body)
+        what, hint = _meaning_of_refusal(vendor, model, error, text, has_pictures)
+        what = f"{what}: {text}" if text else f"{what} (status {error.status})"
+    else:
+        what, hint = f"gave no answer: {error.message}", _hint_for_failure(vendor, error.kind)
+    return PeekabooError(ErrorCode.AI_PROVIDER_ERROR, f"{vendor.title} {what}", hint=hint)
+
+
+def _hint_for_failure(vendor: Vendor, kind: str) -> str:
+    where = f"see that {vendor.base_variable} is right"
+    if kind == "unreachable" and vendor.title == "Ollama":
+        return f"start it (ollama serve), or {where}"
+    return {
+        "unreachable": f"see that the network is there, and {where}",
+        "timeout": "try again, choose a quicker model, or set PEEKABOO_AI_TIMEOUT higher",
+        "closed": "try again",
+        "invalid": f"{where}, and {vendor.key_variable}" if vendor.key_variable else where,
+    }.get(kind, f"{where}, and that no sign-in page stands before it")
+
+
+def _meaning_of_refusal(vendor: Vendor, model: str, error: WebError, text: str, has_pictures: bool) -> Tuple[str, str]:
+    """What an error's status means, and what to do."""
+    where = f"see that {vendor.base_variable} is right"
+    status = error.status
+    if status in (401, 403) or "API_KEY_INVALID" in str(error.body):  # Gemini says 400 of a wrong key
+        return "did not accept the key", f"see that {vendor.key_variable} is right" if vendor.key_variable else where
+    if has_pictures and _TEXT_ONLY.search(text):
+        return _takes_no_pictures(model), f"choose a model that sees, such as {vendor.default_model}"
+    if _FILTERED.search(text):
+        return "blocked the answer", "ask something else, or choose another provider"
+    if status == 404:
+        get_it = f"run: ollama pull {model}" if vendor.title == "Ollama" else "choose another model"
+        return f"has no model {model}", f"{get_it}, or {where}"
+    if status == 413:
+        return "found the question too large", "send a smaller picture"
+    if status == 402 or _SPENT.search(str(error.body)):
+        return "wants to be paid first", "see your plan and billing there"
+    if status == 429:
+        delay = asked_delay_s(error)
+        wait = f"wait {delay:.0f} seconds" if delay else "wait a while"
+        return "is asked too often", f"{wait}, or choose another provider"
+    if status >= 500:
+        return f"has a problem of its own ({status})", "try again later, or choose another provider"
+    return f"refused the question ({status})", f"see that it knows the model {model}"
+
+
+def _takes_no_pictures(model: str) -> str:
+    return f"says that its model {model} takes no pictures"
+
+
+def blind_model_error(vendor: Vendor, model: str) -> PeekabooError:
+    """AI_PROVIDER_ERROR for a model that would answer without having seen anything."""
+    hint = f"choose a model that sees, such as {vendor.default_model}"
+    return PeekabooError(ErrorCode.AI_PROVIDER_ERROR, f"{vendor.title} {_takes_no_pictures(model)}", hint=hint)
+
+
+def strange_answer_error(vendor: Vendor) -> PeekabooError:
+    """AI_PROVIDER_ERROR for an answer that is JSON, but not what the vendor's API answers."""
+    message = f"{vendor.title} answered in a shape that is not its API's"
+    return PeekabooError(ErrorCode.AI_PROVIDER_ERROR, message, hint=f"see that {vendor.base_variable} is right")
+
+
+def check_reply(vendor: Vendor, model: str, reply: Reply) -> None:
+    """Raises AI_PROVIDER_ERROR for an answer that was refused, cut off or is empty: none of them is an answer."""
+    if reply.refusal:
+        what = f"refused to answer: {clean_text(str(reply.refusal), _LONGEST_VENDOR_TEXT)}"
+        hint = "ask something else, or choose another provider"
+    elif reply.cut_short:
+        what = f"cut the answer of {model} off after {reply.tokens_out} tokens"
+        hint = "ask for less, or set PEEKABOO_AI_MAX_TOKENS higher"
+    elif not reply.text.strip():
+        what, hint = f"answered with nothing, by {model}", "try again, or choose another model"
+    else:
+        return
+    raise PeekabooError(ErrorCode.AI_PROVIDER_ERROR, f"{vendor.title} {what}", hint=hint)
+
+
+# ============================== model_choice ========================================================================
+# Which provider and model are asked: PEEKABOO_AI_PROVIDERS, read and tried.
+
+OCR = "ocr"
+"""The provider that asks the machine itself: it reads text, without a model, a key or a network."""
+
+_OCR_MODEL = "local"
+_PROBE_S = 3.0
+_NOT_CONFIGURED = "AI analysis not configured on this server. Set the PEEKABOO_AI_PROVIDERS environment variable."
+_EXAMPLE = 'for example "ollama/qwen3-vl:8b,openai/gpt-5.4-mini", or "ocr" to read text without a model'
+
+
+@dataclass(frozen=True)
+class ModelChoice:
+    """A provider and its model. The provider may be unknown to us: that is said when it is used."""
+
+    provider: str
+    model: str
+
+    @property
+    def name(self) -> str:
+        """As in PEEKABOO_AI_PROVIDERS and in `model_used`."""
+        return f"{self.provider}/{self.model}"
+
+
+@dataclass(frozen=True)
+class ProviderStatus:
+    """Whether a configured provider would answer now; `problem` is empty when it would."""
+
+    choice: ModelChoice
+    problem: str
+
+    @property
+    def is_available(self) -> bool:
+        return not self.problem
+
+
+def choose_model(provider: str, model: Optional[str] = None) -> ModelChoice:
+    """A provider by its name, configured or not, with its default model where none is named.
+
+    Raises INVALID_ARGUMENT for a provider that does not exist.
+    """
+    if provider != OCR and provider not in VENDORS:
+        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, _unknown_provider(provider), hint=_EXAMPLE)
+    return _with_default(provider, model or "")
+
+
+def _with_default(provider: str, model: str) -> ModelChoice:
+    if provider == OCR:
+        return ModelChoice(OCR, _OCR_MODEL)
+    return ModelChoice(provider, model or (VENDORS[provider].default_model if provider in VENDORS else ""))
+
+
+def _unknown_provider(provider: str) -> str:
+    return f"there is no provider {provider[:40]!r}; there are {', '.join([*VENDORS, OCR])}"
+
+
+def parse_providers(text: str) -> List[ModelChoice]:
+    """`ollama/hf.co/someone/model:q4; openai,ocr` in order: what follows the first slash is the model."""
+    entries = [entry.strip() for entry in re.split("[,;]", text)]
+    pairs = [entry.partition("/") for entry in entries if entry]
+    return [_with_default(provider.strip().lower(), model.strip()) for provider, _, model in pairs]
+
+
+def choose_provider(requested_type: Optional[str] = None, requested_model: Optional[str] = None) -> ModelChoice:
+    """The configured provider that is asked for; for `auto`, or none, the first one that is operational.
+
+    Raises AI_NOT_CONFIGURED, AI_PROVIDER_ERROR (none is operational), INVALID_ARGUMENT (no such provider).
+    """
+    configured = _configured()
+    wanted = (requested_type or "auto").strip().lower()
+    if wanted == "auto":
+        return _first_operational(configured, requested_model)
+    found = next((one for one in configured if one.provider == wanted), None)
+    if found is None:
+        message = f"Provider '{wanted[:40]}' is not enabled in server's PEEKABOO_AI_PROVIDERS configuration."
+        hint = "it enables " + ", ".join(dict.fromkeys(one.provider for one in configured))
+        raise PeekabooError(ErrorCode.AI_NOT_CONFIGURED, message, hint=hint)
+    return choose_model(wanted, requested_model or found.model)
+
+
+def _configured() -> List[ModelChoice]:
+    if not settings().ai_providers:
+        log_error(_NOT_CONFIGURED)
+        raise PeekabooError(ErrorCode.AI_NOT_CONFIGURED, _NOT_CONFIGURED, hint=_EXAMPLE)
+    configured = parse_providers(settings().ai_providers)
+    if not configured:
+        message = "No valid AI providers found in PEEKABOO_AI_PROVIDERS configuration."
+        raise PeekabooError(ErrorCode.AI_NOT_CONFIGURED, message, hint=_EXAMPLE)
+    return configured
+
+
+def _first_operational(configured: List[ModelChoice], requested_model: Optional[str]) -> ModelChoice:
+    problems = []
+    for one in configured:
+        choice = _with_default(one.provider, requested_model or one.model)
+        problem = _problem_of(choice)
+        if not problem:
+            return choice
+        log_debug(f"{choice.name} is not operational: {problem}")
+        problems.append(f"{choice.provider}: {problem}")
+    raise PeekabooError(
+        ErrorCode.AI_PROVIDER_ERROR,
+        "No configured AI providers in PEEKABOO_AI_PROVIDERS are currently operational.",
+        hint="; ".join(problems),
+    )
+
+
+def _problem_of(choice: ModelChoice, asks_cloud: bool = False) -> str:
+    """Why a provider would not answer now, or an empty text. A cloud is only asked for the status: it costs a second."""
+    vendor = VENDORS.get(choice.provider)
+    if choice.provider == OCR:
+        return ""
+    if vendor is None:
+        return _unknown_provider(choice.provider)
+    if vendor.lacks_key:
+        return f"{vendor.key_variable} is not set"
+    if vendor.key_field and not asks_cloud:
+        return ""
+    try:
+        names = vendor.list_models(_PROBE_S)
+    except WebError as e:
+        if e.status == 404:
+            return ""  # a compatible server that lists no models
+        return vendor_text(e.body) or e.message
+    return "" if _is_listed(choice.model, names) else f"it has no model {choice.model}"
+
+
+def _is_listed(model: str, names: List[str]) -> bool:
+    """Ollama does not mind the case, and says :latest where no tag is asked."""
+    known = {name.lower() for name in names}
+    return model.lower() in known or f"{model.lower()}:latest" in known
+
+
+def provider_status() -> List[ProviderStatus]:
+    """What each configured provider is up to, asked at the same time; none where nothing is configured."""
+    configured = parse_providers(settings().ai_providers)
+    return in_parallel(lambda choice: ProviderStatus(choice, _problem_of(choice, asks_cloud=True)), configured)
+
+
+# ============================== vision ==============================================================================
+# Ask a model about pictures: ollama, openai, gemini, anthropic, or the machine's own text recognition.
+
+_SUPPORTED = (".png", ".jpg", ".jpeg", ".webp")
+_DEFAULT_QUESTION = "Please describe what you see in this image."
+_TRIES_AT_MOST = 4
+_FIRST_PAUSE_S = 0.5
+_SHOW_S = 3.0
+_LONGEST_OCR_LINE = 1000
+_THOUGHTS = re.compile(r"\s*<think>.*?</think>\s*", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a model said. Tokens are None where the provider does not count them."""
+
+    text: str
+    provider: str
+    model: str
+    seconds: float
+    tokens_in: Optional[int] = None
+    tokens_out: Optional[int] = None
+    sent: Tuple[ImageInfo, ...] = ()
+    """The pictures as the model saw them: its pixels are pixels of these."""
+
+    @property
+    def model_used(self) -> str:
+        return f"{self.provider}/{self.model}"
+
+
+def ask_model(
+    desktop: Desktop,
+    pictures: Sequence[Union[Path, Picture]],
+    prompt: str,
+    *,
+    choice: ModelChoice,
+    system: str = "",
+    schema: Optional[Dict[str, Any]] = None,
+    timeout_s: Optional[float] = None,
+) -> Answer:
+    """Ask a model a question about some pictures, or about none.
+
+    choice: from choose_provider or choose_model. schema: of the one JSON object that is wanted; its vendor enforces it,
+    whoever reads it checks it. timeout_s: for all of it, retries included; None: PEEKABOO_AI_TIMEOUT.
+    Raises AI_NOT_CONFIGURED (no key), AI_PROVIDER_ERROR, CANCELLED, and what reading and scaling a picture raises.
+    """
+    started = time.monotonic()
+    deadline = started + (settings().ai_timeout_s if timeout_s is None else timeout_s)
+    choice = choose_model(choice.provider, choice.model)
+    loaded = [load_picture(one) if isinstance(one, Path) else one for one in pictures]
+    if choice.provider == OCR:
+        reply, sent = _read_all_text(desktop, loaded, schema is not None), tuple(loaded)
+    else:
+        vendor = VENDORS[choice.provider]
+        _check_key(vendor)
+        sent = fit_pictures(desktop, choice.provider, choice.model, loaded)
+        reply = _ask_vendor(vendor, Question(choice.model, prompt, sent, system, schema), deadline)
+    seconds = time.monotonic() - started
+    log_info(f"{choice.name} answered in {seconds:.2f} s; {_sizes(sent)}; tokens {reply.tokens_in} in, {reply.tokens_out} out")
+    infos = tuple(one.info for one in sent)
+    return Answer(reply.text, choice.provider, choice.model, seconds, reply.tokens_in, reply.tokens_out, infos)
+
+
+def _sizes(pictures: Sequence[Picture]) -> str:
+    """What the log may know of pictures: no pixels."""
+    described = []
+    for one in pictures:
+        digest = hashlib.sha256(one.data).hexdigest()[:12]
+        described.append(f"{one.info.width}x{one.info.height} {one.info.kind}, {len(one.data)} bytes, sha256 {digest}")
+    return "; ".join(described) or "no picture"
+
+
+def _check_key(vendor: Vendor) -> None:
+    if vendor.lacks_key:
+        message = f"{vendor.title} needs a key, and {vendor.key_variable} is not set"
+        raise PeekabooError(ErrorCode.AI_NOT_CONFIGURED, message, hint="set it, or choose another provider")
+
+
+def _read_all_text(desktop: Desktop, pictures: Sequence[Picture], wants_json: bool) -> Reply:
+    """The lines of text in the pictures, by what this machine has for that."""
+    if wants_json or not pictures:
+        message = "the provider ocr reads the text in pictures, and nothing else"
+        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, message, hint="choose a model: " + ", ".join(VENDORS))
+    lines = []
+    for one in pictures:
+        with private_copy(one) as path:
+            lines += [clean_text(found.text, _LONGEST_OCR_LINE) for found in desktop.read_text(path)]
+    return Reply("\n".join(line for line in lines if line) or "No text was found in this image.")
+
+
+def _ask_vendor(vendor: Vendor, question: Question, deadline: float) -> Reply:
+    has_pictures = bool(question.pictures)
+    call = vendor.ask(question)
+    if vendor.title == "Ollama" and has_pictures:
+        _check_ollama_sees(vendor, question.model)
+    try:
+        answer = _call_with_retries(call, has_pictures, deadline)
+        if isinstance(answer, dict) and answer.get("error"):  # some gateways say it with status 200
+            raise WebError("status", "an error with status 200", 200, answer)
+    except WebError as e:
+        raise provider_error(vendor, question.model, e, has_pictures) from None
+    try:
+        reply = vendor.read(answer)
+        text = _THOUGHTS.sub("", reply.text) if reply.text.lstrip().startswith("<think>") else reply.text
+    except (KeyError, IndexError, TypeError, AttributeError):
+        raise strange_answer_error(vendor) from None
+    check_reply(vendor, question.model, reply)
+    return Reply(text, reply.tokens_in, reply.tokens_out)
+
+
+def _check_ollama_sees(vendor: Vendor, model: str) -> None:
+    try:
+        sees = _ollama_sees(vendor.base_url, model)
+    except WebError:
+        return  # the question itself will tell what is wrong
+    if not sees:
+        raise blind_model_error(vendor, model)
+
+
+@lru_cache(maxsize=16)
+def _ollama_sees(_base_url: str, model: str) -> bool:
+    return ollama_model_sees(model, _SHOW_S)
+
+
+def _call_with_retries(call: WebCall, has_pictures: bool, deadline: float) -> Any:
+    """Ask; what may pass is asked again, later each time, never past the deadline. Raises WebError, CANCELLED."""
+    for attempt in range(_TRIES_AT_MOST):
+        try:
+            return ask_json(call.url, headers=call.headers, body=call.body, timeout_s=max(0.001, deadline - time.monotonic()))
+        except WebError as e:
+            asked = asked_delay_s(e)
+            # with jitter, so that many callers do not come back together
+            delay = _FIRST_PAUSE_S * 2**attempt * random.uniform(1.0, 1.5) if asked is None else asked
+            is_last = attempt == _TRIES_AT_MOST - 1 or time.monotonic() + delay >= deadline
+            if is_last or not is_worth_retrying(e, call.url, has_pictures):
+                raise
+            log_info(f"{e.message}; asking again in {delay:.1f} s")
+            pause(delay)
+    raise AssertionError("the last try returns or raises")
+
+
+def analyze_file(
+    desktop: Desktop, image_path: str, question: str, provider_type: Optional[str] = None, model: Optional[str] = None
+) -> Result:
+    """The job of `analyze`: ask a configured model about an image file.
+
+    Checked in the specification's order: the file's name, the configuration, the provider, the file. An empty question
+    asks for a description, as the original does. Raises INVALID_ARGUMENT, FILE_IO_ERROR, AI_NOT_CONFIGURED, AI_PROVIDER_ERROR.
+    """
+    path = Path(os.path.expanduser(image_path)).absolute()
+    if path.suffix.lower() not in _SUPPORTED:
+        found = clean_text(path.suffix, 20) or "none"
+        message = f"Unsupported image format: {found}. Supported formats: {', '.join(_SUPPORTED)}"
+        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, message)
+    choice = choose_provider(provider_type, model)
+    answer = ask_model(desktop, [path], question.strip() or _DEFAULT_QUESTION, choice=choice)
+    data = {
+        "analysis_text": answer.text,
+        "model_used": answer.model_used,
+        "seconds": round(answer.seconds, 2),
+        "tokens_in": answer.tokens_in,
+        "tokens_out": answer.tokens_out,
+    }
+    return Result(answer.text, data)
+
+
 # ============================== x11_keyboard ========================================================================
 # The keyboard on X11: xdotool for ASCII and chords, the clipboard for everything else.
 
@@ -3620,9 +5125,14 @@ class X11Desktop:
     """The Desktop of an X server, by shell-outs."""
 
     name = "x11"
+    needs = ("xwininfo", "xprop", "xdpyinfo", "maim", "xdotool", "xclip", "convert")
+    uses = {"tesseract": "text recognition"}
 
     def permissions(self) -> Permissions:
         return Permissions()  # an X server lets every client see and act
+
+    def denied(self, code: ErrorCode, what: str) -> PeekabooError:
+        return PeekabooError(code, what)  # nothing is ever denied here
 
     def displays(self) -> List[Display]:
         text = ask_x(["xdpyinfo", "-ext", "XINERAMA"])
@@ -3866,6 +5376,272 @@ def state_folder() -> Path:
     return folder
 
 
+# ============================== gmail_oauth =========================================================================
+# Google's permission to send mail: asked for once in a browser, kept in token.json, renewed.
+
+_SCOPE = "https://www.googleapis.com/auth/gmail.send"
+_TOKEN_S = 15.0
+_EARLY_S = 60.0  # a token that ends so soon is renewed before it is used
+_LOGIN_S = 300.0
+_POLL_CONSENT_S = 0.1
+_LOGIN_HINT = "run peekaboo-min gmail-login"
+_PAGE = (
+    "<!doctype html><meta charset=utf-8><title>peekaboo-min</title><p>{text}</p><p>You can close this page.</p>"
+)
+
+
+@dataclass(frozen=True)
+class OAuthClient:
+    """What credentials.json says of the program that asks."""
+
+    client_id: str
+    client_secret: str = field(repr=False)
+    auth_uri: str
+    token_uri: str
+
+
+@dataclass(frozen=True)
+class GmailToken:
+    """Google's permission. expires_at: of the access token, seconds since 1970."""
+
+    access_token: str = field(repr=False)
+    refresh_token: str = field(repr=False)
+    expires_at: float
+
+    @property
+    def is_fresh(self) -> bool:
+        return bool(self.access_token) and self.expires_at - _EARLY_S > time.time()
+
+
+def gmail_folder() -> Path:
+    """Where credentials.json and token.json live."""
+    return Path(os.path.expanduser(settings().gmail_folder)) if settings().gmail_folder else state_folder() / "gmail"
+
+
+def has_gmail_credentials() -> bool:
+    """Whether there is a credentials.json: without one, no mail is offered."""
+    try:
+        return os.path.isfile(gmail_folder() / "credentials.json")
+    except PeekabooError:
+        return False  # there is no state folder, and so nothing in it
+
+
+def read_client() -> OAuthClient:
+    """The client of credentials.json, as Google's console offers it for a desktop app. Raises FILE_IO_ERROR."""
+    path = gmail_folder() / "credentials.json"
+    found = _read_json(path, f"make an OAuth client of the type Desktop app in Google's console and save its JSON as {path}")
+    client = found.get("installed")
+    names = ("client_id", "auth_uri", "token_uri")
+    if not isinstance(client, dict) or not all(isinstance(client.get(name), str) for name in names):
+        message = f"{path} is not of an OAuth client for a desktop app"
+        hint = "make one of that type in Google's console, and save its JSON there"
+        raise PeekabooError(ErrorCode.FILE_IO_ERROR, message, hint=hint)
+    return OAuthClient(client["client_id"], str(client.get("client_secret") or ""), client["auth_uri"], client["token_uri"])
+
+
+def _read_json(path: Path, hint: str) -> Dict[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise PeekabooError(ErrorCode.FILE_IO_ERROR, f"there is no {path}", hint=hint) from None
+    except OSError as e:
+        raise file_error(path, e) from e
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise PeekabooError(ErrorCode.FILE_IO_ERROR, f"{path} is not a JSON object", hint=hint) from None
+    return found
+
+
+def read_token() -> GmailToken:
+    """The kept token; one that Google's own Python library wrote will do. Raises FILE_IO_ERROR."""
+    found = _read_json(gmail_folder() / "token.json", _LOGIN_HINT)
+    refresh_token = found.get("refresh_token")
+    if not isinstance(refresh_token, str) or not refresh_token:
+        raise PeekabooError(ErrorCode.FILE_IO_ERROR, "token.json holds no refresh token", hint=_LOGIN_HINT)
+    expires_at = found.get("expires_at")
+    return GmailToken(
+        str(found.get("access_token") or ""), refresh_token, expires_at if isinstance(expires_at, (int, float)) else 0.0
+    )
+
+
+def _keep_token(token: GmailToken) -> Path:
+    """Write token.json (0600), whole or not at all. Raises FILE_IO_ERROR."""
+    path = gmail_folder() / "token.json"
+    draft = path.with_name(f"token.json.{secrets.token_hex(6)}")
+    kept = {"access_token": token.access_token, "refresh_token": token.refresh_token, "expires_at": token.expires_at}
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as f:
+            json.dump(kept, f)
+        os.replace(draft, path)
+    except OSError as e:
+        draft.unlink(missing_ok=True)
+        raise file_error(path, e) from e
+    return path
+
+
+def renew_token(token: GmailToken) -> GmailToken:
+    """A new access token, which is kept, too. Raises FILE_IO_ERROR, PROGRAM_FAILED (the permission is gone)."""
+    form = {"grant_type": "refresh_token", "refresh_token": token.refresh_token}
+    renewed = _ask_for_token(read_client(), form, token.refresh_token)
+    _keep_token(renewed)
+    return renewed
+
+
+def _ask_for_token(client: OAuthClient, form: Dict[str, str], refresh_token: str) -> GmailToken:
+    whole = {**form, "client_id": client.client_id, "client_secret": client.client_secret}
+    try:
+        found = ask_form(client.token_uri, form=whole, timeout_s=_TOKEN_S)
+    except WebError as e:
+        raise _token_error(e) from None
+    if not isinstance(found, dict) or not isinstance(found.get("access_token"), str):
+        raise google_error("Google's answer holds no token", "see that token_uri in credentials.json is right")
+    if _SCOPE not in str(found.get("scope", _SCOPE)).split():
+        raise google_error("the permission does not include sending mail", f"{_LOGIN_HINT} again, and tick its box")
+    refresh_token = found.get("refresh_token") or refresh_token  # a renewal brings no new one
+    if not refresh_token:
+        hint = f"remove the program at myaccount.google.com/permissions, then {_LOGIN_HINT} again"
+        raise google_error("Google gave no refresh token", hint)
+    lives_s = found.get("expires_in")
+    expires_at = time.time() + (lives_s if isinstance(lives_s, (int, float)) else 0)
+    return GmailToken(found["access_token"], refresh_token, expires_at)
+
+
+def _token_error(error: WebError) -> PeekabooError:
+    body = error.body if isinstance(error.body, dict) else {}
+    code, text = str(body.get("error") or ""), clean_text(str(body.get("error_description") or ""))
+    if code == "invalid_grant":
+        return google_error(f"Google does not accept the permission any more ({text or code})", f"{_LOGIN_HINT} again")
+    if code == "invalid_client":
+        return google_error(f"Google does not know this client ({text or code})", "see that credentials.json is right")
+    what = f"{clean_text(code)} {text}".strip() if code else error.message
+    return google_error(f"Google gave no token: {what}", "see that the network is there and credentials.json is right")
+
+
+def google_error(message: str, hint: str) -> PeekabooError:
+    """What Google refuses, or what stands between it and us."""
+    return PeekabooError(ErrorCode.PROGRAM_FAILED, message, hint=hint)
+
+
+def gmail_login(timeout_s: float = _LOGIN_S) -> Result:
+    """Ask for the permission in a browser, on a page of Google's that leads back to this program.
+
+    The address is opened, and written to stderr for whoever has to open it elsewhere on this machine.
+    Raises FILE_IO_ERROR, TIMEOUT, PROGRAM_FAILED (denied), CANCELLED.
+    """
+    client = read_client()
+    verifier, state = secrets.token_urlsafe(48), secrets.token_urlsafe(24)
+    with _RedirectDoor(state) as door:
+        digest = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).decode().rstrip("=")
+        asked = {
+            "client_id": client.client_id, "redirect_uri": door.url, "response_type": "code", "scope": _SCOPE,
+            "state": state, "code_challenge": digest, "code_challenge_method": "S256",
+            "access_type": "offline", "prompt": "consent",
+        }  # fmt: skip
+        address = with_query(client.auth_uri, asked)
+        print(f"Open this address in a browser on this machine, and allow it:\n{address}", file=sys.stderr, flush=True)
+        threading.Thread(target=_open_browser, args=(address, timeout_s), daemon=True).start()
+        answer = door.wait(timeout_s)
+    if "code" not in answer:
+        reason = clean_text(answer.get("error", "no code"))
+        raise google_error(f"the permission was not given ({reason})", f"{_LOGIN_HINT} again, and allow it")
+    form = {
+        "grant_type": "authorization_code", "code": answer["code"], "redirect_uri": door.url, "code_verifier": verifier,
+    }  # fmt: skip
+    path = _keep_token(_ask_for_token(client, form, ""))
+    return Result(f"logged in to Gmail, to send mail only; the token is kept in {path}", {"token_path": str(path)})
+
+
+def _open_browser(address: str, timeout_s: float) -> None:
+    """In a thread of its own: xdg-open may stay as long as the browser does, which must outlive us."""
+    try:
+        is_mac = platform_name() == "macos"
+        name = "open" if is_mac else "xdg-open"
+        # without a display xdg-open starts a browser in the terminal
+        if find_program(name) and (is_mac or settings().x_display or settings().wayland_display):
+            run_program([name, address], timeout_s=timeout_s, accept=None, leaves_daemon=True)
+    except PeekabooError as e:
+        log_debug(f"no browser: {e.message}")  # the address stands on stderr
+
+
+class _RedirectDoor:
+    """A web server on the loopback that lets in one redirect: ours, by its state. All else is 404."""
+
+    def __init__(self, state: str) -> None:
+        self._state = state
+        self._answers: List[Dict[str, str]] = []
+        self._is_taken = False
+        self._strangers = 0
+
+    def __enter__(self) -> "_RedirectDoor":
+        from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+        door = self
+
+        class Handler(BaseHTTPRequestHandler):
+            timeout = 5  # browsers open connections that they never use
+
+            def do_GET(self) -> None:
+                door._answer(self)
+
+            do_POST = do_HEAD = do_GET
+
+            def log_message(self, *_: Any) -> None:
+                pass  # it would write the code to stderr
+
+        class Server(ThreadingHTTPServer):
+            daemon_threads = True
+            timeout = _POLL_CONSENT_S
+
+            def handle_error(self, *_: Any) -> None:
+                pass  # a browser that left before its page was whole
+
+        self._server = Server(("127.0.0.1", 0), Handler)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.server_close()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_address[1]}/"
+
+    def _answer(self, request: Any) -> None:
+        found = read_query(request.path)
+        has_our_state = hmac.compare_digest(found.get("state", "").encode("utf-8", "replace"), self._state.encode())
+        if not has_our_state or self._is_taken or request.command != "GET" or not request.path.startswith("/?"):
+            self._strangers += "state" in found and not has_our_state
+            request.send_error(404)
+            return
+        self._is_taken = True
+        try:
+            self._show_page(request, found)
+        finally:
+            self._answers.append(found)  # ends the wait, and with it maybe the process
+
+    def _show_page(self, request: Any, found: Dict[str, str]) -> None:
+        text = "peekaboo-min may now send mail." if "code" in found else "The permission was not given."
+        page = _PAGE.format(text=text).encode()
+        request.send_response(200)
+        request.send_header("Content-Type", "text/html; charset=utf-8")
+        request.send_header("Content-Length", str(len(page)))
+        request.end_headers()
+        request.wfile.write(page)
+
+    def wait(self, timeout_s: float) -> Dict[str, str]:
+        """The redirect's query. Raises TIMEOUT, CANCELLED."""
+        deadline = time.monotonic() + timeout_s
+        while not self._answers:
+            check_cancelled()
+            if time.monotonic() >= deadline:
+                note = " (an answer came that was not to our question)" if self._strangers else ""
+                message = f"nobody allowed it in the browser within {timeout_s:g} seconds{note}"
+                raise PeekabooError(ErrorCode.TIMEOUT, message, hint=f"{_LOGIN_HINT} again")
+            self._server.handle_request()
+        return self._answers[0]
+
+
 # ============================== policy ==============================================================================
 # What may be done: read-only, allowed and denied apps, the stop file; and the audit log of what was done.
 
@@ -3984,7 +5760,7 @@ def click_pixel(
         window = _permitted_window("click", windows, window_id)
         record = find_record(window, screenshot_id)
         inside = _clamped(pixel, record)
-        if not window.is_focused or _cover(windows, window, record.to_point(inside, window.bounds)):
+        if not window.is_focused or cover_at(record.to_point(inside, window.bounds), window, windows):
             windows = _focused(desktop, windows, window_id)
             window = window_by_id(window_id, windows)
             record = find_record(window, record.screenshot_id)
@@ -4082,12 +5858,6 @@ def _focused(desktop: Desktop, windows: List[Window], window_id: int) -> List[Wi
         pause(_FOCUS_POLL_S)
 
 
-def _cover(windows: List[Window], window: Window, point: Point) -> Optional[Window]:
-    """The other window that a click at `point` would hit, or None."""
-    top = window_at(point, windows)
-    return top if top and top.window_id != window.window_id else None
-
-
 def _check_reachable(desktop: Desktop, windows: List[Window], window: Window, point: Point) -> None:
     if not any(display.bounds.contains(point) for display in desktop.displays()):
         # the pointer would be held at the screen's edge, and the click would go there
@@ -4096,7 +5866,7 @@ def _check_reachable(desktop: Desktop, windows: List[Window], window: Window, po
             f"that part of window {window.window_id} is outside the screen; nothing was clicked",
             hint="move the window onto the screen",
         )
-    cover = _cover(windows, window, point)
+    cover = cover_at(point, window, windows)
     if cover:
         name = cover.app_name or "a menu or an overlay"
         raise PeekabooError(
@@ -4142,362 +5912,20 @@ def _where(window: Window) -> Dict[str, Any]:
     return {"window_id": window.window_id, "app": window.app_name, "bundle_id": window.bundle_id, "window_pid": window.pid}
 
 
-# ============================== imaging =============================================================================
-# The job of `image`: bring to the front if asked, photograph, and say what was saved.
-
-def image_result(
-    desktop: Desktop, request: ImageRequest, capture_focus: str = "background", returns_data: bool = False
-) -> Result:
-    """Photograph what `request` asks for: `{"saved_files": [...]}`, and the pictures where data is wanted.
-
-    capture_focus: foreground brings the window to the front first; background and auto photograph it where it is.
-    """
-    if capture_focus == "foreground":
-        _bring_to_front(desktop, request)
-    shots = take_image(desktop, request)
-    pictures: List[Picture] = []
-    files: List[Dict[str, Any]] = []
-    returned: List[Dict[str, Any]] = []
-    try:
-        for shot in shots:
-            files.append(_file_data(shot))
-            if returns_data:
-                picture, entry = _returned(desktop, shot)
-                pictures.append(picture)
-                returned.append(entry)
-    finally:
-        if request.is_temporary:
-            for shot in shots:
-                shot.path.unlink(missing_ok=True)
-    data: Dict[str, Any] = {"saved_files": [] if request.is_temporary else files}
-    if returns_data:
-        data["images"] = returned
-    messages = _kind_messages(request, shots)
-    return Result(_summary(shots, request.is_temporary), data, tuple(pictures), messages)
-
-
-def _bring_to_front(desktop: Desktop, request: ImageRequest) -> None:
-    """Activate the app and raise the window. A window that will not come is photographed all the same."""
-    check_may_act("foreground capture")
-    for subject in find_subjects(desktop, request)[:1]:
-        if subject.window is None:
-            return  # a screen has no front
-        try:
-            focus_by_id(desktop, subject.window.window_id)
-        except PeekabooError as e:
-            if e.code not in (ErrorCode.FOCUS_FAILED, ErrorCode.TIMEOUT):
-                raise
-            log_debug("Could not raise specific window; proceeding with frontmost of activated app.")
-
-
-def _file_data(shot: Photograph) -> Dict[str, Any]:
-    window = shot.subject.window
-    data: Dict[str, Any] = {
-        "path": str(shot.path),
-        "item_label": clean_text(shot.subject.label),
-        "mime_type": shot.info.mime_type,
-        "image_width": shot.info.width,
-        "image_height": shot.info.height,
-    }
-    if window:
-        data.update(window_title=clean_text(window.title or ""), window_id=window.window_id)
-        if shot.subject.index is not None:
-            data["window_index"] = shot.subject.index
-    if shot.screenshot:
-        data.update(scale=shot.screenshot.scale, screenshot_id=shot.screenshot.screenshot_id)
-    return data
-
-
-def _returned(desktop: Desktop, shot: Photograph) -> Tuple[Picture, Dict[str, Any]]:
-    """The picture as the model gets it, and what its own pixels mean."""
-    picture, record = picture_for_model(desktop, shot)
-    entry: Dict[str, Any] = {
-        "item_label": clean_text(shot.subject.label),
-        "mime_type": picture.info.mime_type,
-        "image_width": picture.info.width,
-        "image_height": picture.info.height,
-    }
-    if record:
-        entry.update(window_id=record.window_id, scale=record.scale, screenshot_id=record.screenshot_id)
-    return picture, entry
-
-
-def _summary(shots: List[Photograph], is_temporary: bool) -> str:
-    head = f"Captured {len(shots)} image(s)"
-    if is_temporary:
-        labels = "\n".join(f"{number}. {clean_text(shot.subject.label)}" for number, shot in enumerate(shots, 1))
-        return f"{head}:\n{labels}"
-    lines = [f"{number}. {shot.path} ({clean_text(shot.subject.label)})" for number, shot in enumerate(shots, 1)]
-    return "\n".join([f"{head}. Saved files:", *lines])
-
-
-def _kind_messages(request: ImageRequest, shots: List[Photograph]) -> Tuple[str, ...]:
-    wrong = next((shot for shot in shots if request.kind and shot.info.kind != request.kind), None)
-    return (f"saved as {wrong.info.kind}, as the path's name says",) if wrong else ()
-
-
-# ============================== status ==============================================================================
-# What this machine has and may do: server status, permissions, doctor.
-
-SERVER_NAME = "PeekabooMCP"
-_X11_PROGRAMS = ("xwininfo", "xprop", "xdpyinfo", "maim", "xdotool", "xclip", "convert")
-_OPTIONAL_PROGRAMS = ("tesseract",)
-
-
-@dataclass(frozen=True)
-class Check:
-    """One thing that doctor looked at; `advice` is empty when all is well."""
-
-    name: str
-    is_fine: bool
-    found: str
-    advice: str = ""
-    is_optional: bool = False
-
-    def line(self) -> str:
-        mark = "ok  " if self.is_fine else ("-   " if self.is_optional else "MISSING ")
-        return f"{mark}{self.name}: {self.found}" + (f"\n      {self.advice}" if self.advice else "")
-
-
-def initial_status() -> str:
-    """The specification's status text, appended once to a server's first result."""
-    providers = settings().ai_providers or "None Configured. Set PEEKABOO_AI_PROVIDERS ENV."
-    return (
-        "\n\n--- Peekaboo MCP Server Status ---\n"
-        f"Name: {SERVER_NAME}\nVersion: {VERSION}\n"
-        f"Configured AI Providers (from PEEKABOO_AI_PROVIDERS ENV): {providers}\n---"
-    )
-
-
-def permissions_data(permissions: Permissions) -> Dict[str, Optional[bool]]:
-    """The grants, by the original's names; a system without such a grant has it."""
-    return {
-        "screen_recording": permissions.screen_recording is not False,
-        "accessibility": permissions.accessibility is not False,
-    }
-
-
-def check_everything() -> List[Check]:
-    """Look at all that we need on this machine."""
-    return [*_check_programs(), _check_display(), *_check_folders(), *_check_optional()]
-
-
-def _check_programs() -> List[Check]:
-    checks = [_check_program(name) for name in _X11_PROGRAMS]
-    return checks + [_check_program(name, is_optional=True) for name in _OPTIONAL_PROGRAMS]
-
-
-def _check_program(name: str, is_optional: bool = False) -> Check:
-    path = find_program(name)
-    if path:
-        return Check(name, True, path, is_optional=is_optional)
-    purpose = " (only for text recognition)" if is_optional else ""
-    return Check(name, False, f"not found{purpose}", f"sudo apt-get install {PACKAGES[name]}", is_optional)
-
-
-def _check_display() -> Check:
-    if settings().wayland_display:
-        advice = "a Wayland session: only programs that run through XWayland can be seen; log in to an X11 session"
-        return Check("display", False, f"WAYLAND_DISPLAY={settings().wayland_display}", advice)
-    started = time.monotonic()
-    try:
-        displays = this_desktop().displays()
-        windows = this_desktop().windows()
-    except PeekabooError as e:
-        return Check("display", False, e.message, e.hint)
-    took = (time.monotonic() - started) * 1000
-    sizes = ", ".join(f"{one.bounds.width:.0f}x{one.bounds.height:.0f}" for one in displays)
-    return Check("display", True, f"{sizes}; {len(windows)} windows listed in {took:.0f} ms")
-
-
-def _check_folders() -> List[Check]:
-    checks = []
-    for name, folder in (("temporary folder", temporary_folder), ("state folder", state_folder)):
-        try:
-            checks.append(Check(name, True, str(folder())))
-        except PeekabooError as e:
-            checks.append(Check(name, False, e.message, e.hint))
-    return checks
-
-
-def _check_optional() -> List[Check]:
-    return [Check("mcp", *_find_mcp(), is_optional=True)]
-
-
-def _find_mcp() -> "tuple[bool, str, str]":
-    from importlib import metadata  # 15 ms that only doctor needs
-
-    try:
-        return True, f"package mcp {metadata.version('mcp')}", ""
-    except metadata.PackageNotFoundError:
-        return False, "not installed (only for the server and the agents)", "python3 -m pip install 'mcp>=2,<3'"
-
-
-def missing_needs(checks: List[Check]) -> Optional[PeekabooError]:
-    """The error for what is missing among the needs, or None."""
-    missing = [check for check in checks if not check.is_fine and not check.is_optional]
-    if not missing:
-        return None
-    code = ErrorCode.MISSING_PROGRAM if any("not found" in one.found for one in missing) else ErrorCode.NO_GUI_SESSION
-    names = ", ".join(check.name for check in missing)
-    packages = sorted({PACKAGES[check.name] for check in missing if check.name in PACKAGES})
-    hint = f"sudo apt-get install {shlex.join(packages)}" if packages else missing[0].advice
-    return PeekabooError(code, f"missing: {names}", hint=hint)
-
-
-def machine() -> Dict[str, Any]:
-    """What kind of machine this is, for a report."""
-    return {
-        "version": VERSION,
-        "platform": platform_name(),
-        "system": platform.platform(terse=True),
-        "python": platform.python_version(),
-        "input": this_desktop().input_backend(),
-        "log_file": settings().log_file or str(default_log_file()),
-    }
-
-
-# ============================== tools ===============================================================================
-# TOOLS: every MCP tool. A tool is a typed function; its docstring is its description, its hints are its schema.
+# ============================== desktop_tools =======================================================================
+# The tools of the desktop group: the catalogue of windows, and what acts on one of them.
 
 # What every tool that points at a window says of it; shell and MCP read the same words.
 WindowId = Annotated[int, "the window's id, from list_windows"]
 Verify = Annotated[bool, "photograph the window before and after, and report whether the picture changed; default false"]
 
 
-@dataclass(frozen=True)
-class WindowTitle:
-    """A window by its title, or a part of it."""
-
-    title: str
-
-
-@dataclass(frozen=True)
-class WindowIndex:
-    """A window by its place among its app's windows, 0 = frontmost."""
-
-    index: int
-
-
-@dataclass(frozen=True)
-class Tool:
-    """One MCP tool: its wire name, its function, its group, and what it does to the world."""
-
-    name: str
-    title: str
-    group: str
-    function: Callable[..., Result]
-    acts: bool = False
-    """True for what changes focus, presses, types, draws or sends: not offered when read-only."""
-    is_read_only: bool = True
-    is_idempotent: bool = False
-    is_open_world: bool = False
-    description: str = ""
-    """Where the specification words it; else the docstring."""
-
-
-def image(
-    app: Annotated[
-        Optional[str],
-        "Optional. Target application: name, bundle ID, or partial name. If omitted, captures screen(s). Uses fuzzy matching.",
-    ] = None,
-    path: Annotated[
-        Optional[str],
-        "Optional. Base absolute path for saving. For 'screen' or 'multi' mode, display/window info is appended by backend. "
-        "If omitted, the server checks the PEEKABOO_DEFAULT_SAVE_PATH environment variable. If neither is set, a temporary "
-        "folder is used. If 'return_data' true, images saved AND returned if a path is determined (either from input or ENV).",
-    ] = None,
-    mode: Annotated[
-        Optional[Literal["screen", "window", "multi"]],
-        "Capture mode. Defaults to 'window' if 'app' is provided, otherwise 'screen'.",
-    ] = None,
-    window_specifier: Annotated[
-        Optional[Union[WindowTitle, WindowIndex]],
-        "Optional. Specifies which window for 'window' mode: {\"title\": \"...\"} or {\"index\": 0} (0=frontmost). Defaults "
-        "to main/frontmost of target app.",
-    ] = None,
-    format: Annotated[Literal["png", "jpg"], "Output image format. Defaults to 'png'."] = "png",
-    return_data: Annotated[
-        bool,
-        "Optional. If true, image data is returned in response content (one item for 'window' mode, multiple for 'screen' "
-        "or 'multi' mode). Defaults to false.",
-    ] = False,
-    capture_focus: Annotated[
-        Literal["background", "foreground"],
-        "Optional. Focus behavior. 'background' (default): capture without altering window focus. 'foreground': bring "
-        "target to front before capture.",
-    ] = "background",
-    window_id: Annotated[Optional[int], "Optional. The window with this id, from list_windows, instead of 'app'."] = None,
-    max_dimension: Annotated[Optional[int], "Optional. Shrink the pictures to this many pixels on the long side."] = None,
-) -> Result:
-    """Captures macOS screen content. Targets: entire screen (each display separately), a specific application window, or
-    all windows of an application. Supports foreground/background capture. Captured image(s) can be saved to file(s)
-    and/or returned directly as image data. Window shadows/frames are automatically excluded. Application identification
-    uses intelligent fuzzy matching.
-    """
-    request = ImageRequest(
-        app=app,
-        mode=mode,
-        window_title=window_specifier.title if isinstance(window_specifier, WindowTitle) else None,
-        window_index=window_specifier.index if isinstance(window_specifier, WindowIndex) else None,
-        window_id=window_id,
-        kind=format,
-        path=path,
-        max_dimension=max_dimension,
-        is_temporary=return_data and not path and not settings().default_save_path,
-    )
-    return image_result(this_desktop(), request, capture_focus, return_data)
-
-
-def list_items(
-    item_type: Annotated[
-        Optional[Literal["running_applications", "application_windows", "server_status"]],
-        "What to list. 'server_status' returns Peekaboo server info. Defaults to 'application_windows' when 'app' is given, "
-        "otherwise 'running_applications'.",
-    ] = None,
-    app: Annotated[
-        Optional[str], "Required if 'item_type' is 'application_windows'. Target application. Uses fuzzy matching."
-    ] = None,
-    include_window_details: Annotated[
-        Optional[List[Literal["off_screen", "bounds", "ids"]]],
-        "Optional, for 'application_windows'. Additional window details. Example: ['bounds', 'ids']",
-    ] = None,
-) -> Result:
-    """Lists system items: all running applications, windows of a specific app, or server status. Allows specifying window
-    details. App ID uses fuzzy matching.
-    """
-    item_type = item_type or ("application_windows" if app is not None else "running_applications")
-    _refine_list(item_type, app, include_window_details)
-    if item_type == "server_status":
-        return Result(initial_status().strip())
-    if item_type == "application_windows":
-        found = list_app_windows(this_desktop(), app or "", include_window_details or ())
-        for one in found.data["windows"]:
-            if "bounds" in one:  # the specification's names over MCP
-                one["bounds"] = {"x": one["bounds"]["x"], "y": one["bounds"]["y"], "w": one["bounds"]["width"], "h": one["bounds"]["height"]}
-        return Result(found.text, {"window_list": found.data["windows"], **{k: v for k, v in found.data.items() if k != "windows"}})
-    apps = list_running_apps(this_desktop())
-    return Result(apps.text, {"application_list": apps.data["applications"]})
-
-
-def _refine_list(item_type: str, app: Optional[str], details: Optional[List[str]]) -> None:
-    """The specification's refinements, in its words."""
-    problem = ""
-    if item_type == "application_windows" and not (app or "").strip():
-        problem = "For 'application_windows', 'app' identifier is required."
-    elif item_type == "server_status" and (app is not None or details is not None):
-        problem = "'app' and 'include_window_details' not applicable for 'server_status'."
-    elif details and item_type != "application_windows":
-        problem = "'include_window_details' only for 'application_windows'."
-    if problem:
-        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, problem)
-
-
 def list_windows() -> Result:
     """Lists the windows on the screen, front to back, with id, owner, title and bounds in screen points. Start here: the
     other tools take a window_id.
     """
-    return catalogue(visible_windows(this_desktop().windows()))
+    desktop = this_desktop()
+    return catalogue(desktop, visible_windows(desktop.windows()))
 
 
 def focus_window(window_id: WindowId) -> Result:
@@ -4587,34 +6015,841 @@ def _with_effect_text(text: str, data: Dict[str, Any]) -> str:
     return text + effects[data.get("changed")]
 
 
-TOOLS: Tuple[Tool, ...] = (
-    Tool("image", "Capture screens or windows", "capture", image, is_read_only=False, is_idempotent=True),
-    Tool("list", "List apps, windows, server status", "capture", list_items),
-    Tool("list_windows", "List windows", "desktop", list_windows),
-    Tool("focus_window", "Focus a window", "desktop", focus_window, acts=True, is_idempotent=True),
-    Tool("take_window_screenshot", "Photograph a window", "desktop", take_window_screenshot),
-    Tool("click", "Click in a window", "desktop", click, acts=True, is_open_world=True),
-    Tool("type_text", "Type text into a window", "desktop", type_text, acts=True, is_open_world=True),
-    Tool("press_key", "Press a key in a window", "desktop", press_key, acts=True, is_open_world=True),
+# ============================== gmail ===============================================================================
+# send_email: one mail by Gmail's API.
+
+_SEND_S = 40.0
+# One plain address: ASCII, no quotes, no route. What Gmail refuses beyond that, it says itself.
+_ADDRESS = re.compile(
+    r"(?=[^@]{1,64}@.{1,189}$)[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*"
+    r"@([A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?\.)+[A-Za-z]([A-Za-z0-9-]*[A-Za-z0-9])"
 )
+_UNSENDABLE = re.compile("[\x00-\x1f\x7f\x85\u2028\u2029]")
+_LONGEST_SUBJECT = 900
 
 
-def offered_tools() -> List[Tool]:
-    """The tools that this server offers: those that PEEKABOO_TOOLS chooses, without the acting ones when read-only.
+def send_email(to: str, subject: str, body: str, body_html: Optional[str] = None) -> Result:
+    """Send one mail: plain text, and the same as HTML where `body_html` is given.
 
-    Raises INVALID_ARGUMENT for a word that is neither a tool nor a group.
+    Raises INVALID_ARGUMENT, POLICY_DENIED, FILE_IO_ERROR (nobody is logged in), PROGRAM_FAILED (Gmail refuses).
     """
-    wanted = [word.strip() for word in settings().tools.split(",") if word.strip()]
-    known = {tool.name for tool in TOOLS} | {tool.group for tool in TOOLS}
-    unknown = [word for word in wanted if word not in known]
-    if unknown:
-        raise PeekabooError(
-            ErrorCode.INVALID_ARGUMENT,
-            f"PEEKABOO_TOOLS names {unknown[0][:40]!r}, which is no tool and no group",
-            hint="it may name " + ", ".join(sorted(known)),
+    address = _checked_address(to)
+    raw = _mail(address, _checked_subject(subject), body, body_html)
+    check_may_act("send_email")
+    token = read_token()
+    write_audit_line("send_email", {"to": address})
+    message_id = _send(raw, token)
+    return Result(f"EMAIL_SENT: to={address}, id={message_id}", {"to": address, "id": message_id}, is_text_only=True)
+
+
+def _checked_address(to: str) -> str:
+    address = to.strip(" ")
+    if not _ADDRESS.fullmatch(address):
+        message = f"{clean_text(to, 80)!r} is not an e-mail address"
+        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, message, hint="give one address, such as ann@example.org")
+    return address
+
+
+def _checked_subject(subject: str) -> str:
+    if _UNSENDABLE.search(subject):
+        message = "a subject cannot hold line breaks or control characters"
+        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, message, hint="write it in one line")
+    if len(subject) > _LONGEST_SUBJECT:
+        message = f"the subject has {len(subject)} characters"
+        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, message, hint=f"write at most {_LONGEST_SUBJECT}")
+    return subject
+
+
+def _mail(to: str, subject: str, body: str, body_html: Optional[str]) -> bytes:
+    from email.message import EmailMessage
+    from email.policy import SMTP
+
+    mail = EmailMessage(policy=SMTP.clone(cte_type="7bit"))
+    try:
+        mail["To"] = to
+        mail["Subject"] = subject
+        mail.set_content(body)
+        if body_html:
+            mail.add_alternative(body_html, subtype="html")
+        return mail.as_bytes()
+    except UnicodeEncodeError:
+        message = "the mail holds half a character (a lone surrogate)"
+        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, message, hint="send whole Unicode characters") from None
+
+
+def _send(raw: bytes, token: GmailToken) -> str:
+    """Gmail's id of the mail. A token that is not accepted is renewed, once.
+
+    Nothing else is tried again: the mail might be sent twice.
+    """
+    deadline = time.monotonic() + _SEND_S
+    is_renewed = not token.is_fresh
+    if is_renewed:
+        token = renew_token(token)
+    while True:
+        try:
+            answer = _post(raw, token, deadline)
+            break
+        except WebError as e:
+            if e.status != 401 or is_renewed:
+                raise _send_error(e) from None
+            token, is_renewed = renew_token(token), True
+    if not isinstance(answer, dict) or not isinstance(answer.get("id"), str):
+        raise google_error("Gmail's answer holds no id", "look among the sent mails before you try again")
+    return clean_text(answer["id"])
+
+
+def _post(raw: bytes, token: GmailToken, deadline: float) -> Any:
+    url = settings().gmail_base_url.rstrip("/") + "/gmail/v1/users/me/messages/send"
+    body = {"raw": base64.urlsafe_b64encode(raw).decode()}
+    headers = {"Authorization": f"Bearer {token.access_token}"}
+    return ask_json(url, headers=headers, body=body, timeout_s=max(1.0, deadline - time.monotonic()))
+
+
+def _send_error(error: WebError) -> PeekabooError:
+    """What Gmail's refusal means. Where the mail may have gone out all the same, the hint says so."""
+    if error.kind in ("timeout", "closed", "malformed", "too_large"):
+        message = f"it is not known whether the mail was sent: {error.message}"
+        return google_error(message, "look among the sent mails before you try again")
+    if error.kind != "status":
+        return google_error(f"Gmail cannot be asked: {error.message}", "see that the network is there")
+    body = error.body if isinstance(error.body, dict) else {}
+    found = body.get("error")
+    text = clean_text(str(found.get("message") or "") if isinstance(found, dict) else "") or f"status {error.status}"
+    if error.status == 401:
+        return google_error(f"Gmail does not accept the permission: {text}", "run peekaboo-min gmail-login again")
+    if error.status == 403:
+        hint = "run peekaboo-min gmail-login again, and see that the Gmail API is enabled in Google's console"
+        return google_error(f"Gmail does not permit it: {text}", hint)
+    if error.status == 429:
+        wait = f"wait {error.retry_after_s:.0f} seconds" if error.retry_after_s else "wait a while"
+        return google_error(f"Gmail is asked too often: {text}", f"{wait}, then send it again")
+    if error.status >= 500:
+        message = f"Gmail has a problem of its own ({error.status}): {text}"
+        return google_error(message, "look among the sent mails, then try again later")
+    return google_error(f"Gmail refused the mail: {text}", "see that address, subject and text are right")
+
+
+# ============================== imaging =============================================================================
+# The job of `image`: bring to the front if asked, photograph, and say what was saved.
+
+def image_result(
+    desktop: Desktop,
+    request: ImageRequest,
+    capture_focus: str = "background",
+    returns_data: bool = False,
+    question: Optional[str] = None,
+) -> Result:
+    """Photograph what `request` asks for: `{"saved_files": [...]}`, and the pictures where data is wanted.
+
+    capture_focus: foreground brings the window to the front first; background and auto photograph it where it is.
+    question: then a configured model is asked about the pictures: `analysis_text` and `model_used` besides.
+    """
+    choice = choose_provider() if question is not None else None  # what is not configured is said before a capture
+    if capture_focus == "foreground":
+        _bring_to_front(desktop, request)
+    shots = take_image(desktop, request)
+    pictures: List[Picture] = []
+    files: List[Dict[str, Any]] = []
+    returned: List[Dict[str, Any]] = []
+    try:
+        for shot in shots:
+            files.append(_file_data(shot))
+            if returns_data:
+                picture, entry = _returned(desktop, shot)
+                pictures.append(picture)
+                returned.append(entry)
+        analysis = _analyse(desktop, shots, question or "", choice) if choice else {}
+    finally:
+        if request.is_temporary:
+            for shot in shots:
+                shot.path.unlink(missing_ok=True)
+    data: Dict[str, Any] = {"saved_files": [] if request.is_temporary else files}
+    if returns_data:
+        data["images"] = returned
+    data.update(analysis)
+    text = "\n".join([_summary(shots, request.is_temporary), *(["", analysis["analysis_text"]] if analysis else [])])
+    return Result(text, data, tuple(pictures), _kind_messages(request, shots))
+
+
+def _analyse(desktop: Desktop, shots: List[Photograph], question: str, choice: ModelChoice) -> Dict[str, str]:
+    """What the model says of each picture; several answers stand below their pictures' names."""
+    answers = [ask_model(desktop, [shot.path], question, choice=choice) for shot in shots]
+    blocks = [f'Analysis for "{clean_text(shot.subject.label)}":\n{one.text}' for shot, one in zip(shots, answers)]
+    text = answers[0].text if len(answers) == 1 else "\n\n".join(blocks)
+    return {"analysis_text": text, "model_used": answers[0].model_used}
+
+
+def _bring_to_front(desktop: Desktop, request: ImageRequest) -> None:
+    """Activate the app and raise the window. A window that will not come is photographed all the same."""
+    check_may_act("foreground capture")
+    for subject in find_subjects(desktop, request)[:1]:
+        if subject.window is None:
+            return  # a screen has no front
+        try:
+            focus_by_id(desktop, subject.window.window_id)
+        except PeekabooError as e:
+            if e.code not in (ErrorCode.FOCUS_FAILED, ErrorCode.TIMEOUT):
+                raise
+            log_debug("Could not raise specific window; proceeding with frontmost of activated app.")
+
+
+def _file_data(shot: Photograph) -> Dict[str, Any]:
+    window = shot.subject.window
+    data: Dict[str, Any] = {
+        "path": str(shot.path),
+        "item_label": clean_text(shot.subject.label),
+        "mime_type": shot.info.mime_type,
+        "image_width": shot.info.width,
+        "image_height": shot.info.height,
+    }
+    if window:
+        data.update(window_title=clean_text(window.title or ""), window_id=window.window_id)
+        if shot.subject.index is not None:
+            data["window_index"] = shot.subject.index
+    if shot.screenshot:
+        data.update(scale=shot.screenshot.scale, screenshot_id=shot.screenshot.screenshot_id)
+    return data
+
+
+def _returned(desktop: Desktop, shot: Photograph) -> Tuple[Picture, Dict[str, Any]]:
+    """The picture as the model gets it, and what its own pixels mean."""
+    picture, record = picture_for_model(desktop, shot)
+    entry: Dict[str, Any] = {
+        "item_label": clean_text(shot.subject.label),
+        "mime_type": picture.info.mime_type,
+        "image_width": picture.info.width,
+        "image_height": picture.info.height,
+    }
+    if record:
+        entry.update(window_id=record.window_id, scale=record.scale, screenshot_id=record.screenshot_id)
+    return picture, entry
+
+
+def _summary(shots: List[Photograph], is_temporary: bool) -> str:
+    head = f"Captured {len(shots)} image(s)"
+    if is_temporary:
+        labels = "\n".join(f"{number}. {clean_text(shot.subject.label)}" for number, shot in enumerate(shots, 1))
+        return f"{head}:\n{labels}"
+    lines = [f"{number}. {shot.path} ({clean_text(shot.subject.label)})" for number, shot in enumerate(shots, 1)]
+    return "\n".join([f"{head}. Saved files:", *lines])
+
+
+def _kind_messages(request: ImageRequest, shots: List[Photograph]) -> Tuple[str, ...]:
+    wrong = next((shot for shot in shots if request.kind and shot.info.kind != request.kind), None)
+    return (f"saved as {wrong.info.kind}, as the path's name says",) if wrong else ()
+
+
+# ============================== peekaboo_cli ========================================================================
+# Run a peekaboo command line: peekaboo_exec, and the MCP tools by PEEKABOO_CLI_PATH.
+
+_LONGEST_S = 3600.0
+_LIST_S = 30.0
+_IMAGE_S = 45.0
+_MOST_ATTACHMENTS = 50
+_MOST_FILES = 5000
+_TOLD_CHARACTERS = 20_000
+
+
+@dataclass(frozen=True)
+class _CommandLine:
+    """Which command line runs, and what its environment needs besides."""
+
+    words: List[str]
+    environment: Dict[str, str]
+
+
+def run_peekaboo(
+    desktop: Desktop, arguments: Sequence[str], cwd: Optional[str], timeout_seconds: float, max_attachments: int
+) -> Result:
+    """Run PEEKABOO_CLI_PATH, else a `peekaboo` on PATH, else our own command line; attach the images that it made.
+
+    The result's data are the seed's metadata: stdout, stderr, exit_code, json when stdout is JSON. Raises
+    INVALID_ARGUMENT, POLICY_DENIED, TIMEOUT (the whole process group is dead then).
+    """
+    _check_exec(arguments, timeout_seconds, max_attachments)
+    check_may_act("exec")
+    folder = _working_folder(cwd)
+    before = _images_below(folder) if cwd else {}
+    line = _command_line()
+    # the arguments may hold typed text: only their number and the command are noted
+    write_audit_line("exec", {"program": os.path.basename(line.words[0]), "command": arguments[0][:40], "words": len(arguments)})
+    done = run_program(
+        [*line.words, *arguments], timeout_s=timeout_seconds, accept=None, environment=line.environment, folder=str(folder)
+    )
+    made = sorted(path for path, changed in _images_below(folder).items() if before.get(path) != changed)
+    pictures = [_picture(desktop, path, folder) for path in made[:max_attachments]]
+    names = " ".join(f"[{one.label}]" for one in pictures)
+    left = f", {len(made) - len(pictures)} more not attached" if len(made) > len(pictures) else ""
+    data = {**_metadata(done), "attachments": [one.label for one in pictures], "cwd": str(folder)}
+    text = f"exit code {done.code}: {names or 'no images'}{left}\n{done.text}{done.stderr}".rstrip()
+    return Result(text, data, tuple(pictures))
+
+
+def _check_exec(arguments: Sequence[str], timeout_seconds: float, max_attachments: int) -> None:
+    problem = ""
+    if not arguments:
+        problem = "args is empty: give the words after `peekaboo`, like ['list', 'apps']"
+    elif not 0 < timeout_seconds <= _LONGEST_S:
+        problem = f"timeout_seconds is {timeout_seconds:g}: it is above 0 and at most {_LONGEST_S:g}"
+    elif not 0 <= max_attachments <= _MOST_ATTACHMENTS:
+        problem = f"max_attachments is {max_attachments}: it is 0 to {_MOST_ATTACHMENTS}"
+    if problem:
+        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, problem)
+
+
+def _working_folder(cwd: Optional[str]) -> Path:
+    if cwd:
+        folder = Path(cwd).expanduser().absolute()
+        if not folder.is_dir():
+            raise PeekabooError(ErrorCode.INVALID_ARGUMENT, f"cwd {folder} is not a folder", hint="make it, or leave it out")
+        return folder
+    folder = temporary_folder() / f"exec_{os.urandom(6).hex()}"
+    folder.mkdir(mode=0o700)
+    return folder
+
+
+def _command_line() -> _CommandLine:
+    path = delegate_path() or find_program("peekaboo")
+    if path:
+        return _CommandLine([path], {})
+    return _CommandLine(own_command(), own_environment(child_environment()))
+
+
+def _images_below(folder: Path) -> Dict[Path, int]:
+    """The image files in a folder and below it, by their names' endings, each with when it changed; no links."""
+    found: Dict[Path, int] = {}
+    for parent, folders, names in os.walk(folder):
+        folders.sort()
+        for name in sorted(names):
+            path = Path(parent) / name
+            if path.suffix.lower() in EXTENSIONS and not path.is_symlink() and len(found) < _MOST_FILES:
+                found[path] = path.stat().st_mtime_ns
+    return {path: changed for path, changed in found.items() if read_image_info(path)}
+
+
+def _picture(desktop: Desktop, path: Path, folder: Path) -> Picture:
+    info = read_image_info(path)
+    assert info is not None  # _images_below kept only images
+    shot = Photograph(path, info, Subject(str(path.relative_to(folder)), ""))
+    return picture_for_model(desktop, shot)[0]
+
+
+def _metadata(done: Completed) -> Dict[str, Any]:
+    data: Dict[str, Any] = {
+        "exit_code": done.code,
+        "stdout": done.text[:_TOLD_CHARACTERS],
+        "stderr": done.stderr[:_TOLD_CHARACTERS],
+    }
+    if done.text.lstrip()[:1] in ("{", "["):
+        try:
+            data["json"] = json.loads(done.text)
+            data["stdout"] = ""  # the same, once is enough
+        except ValueError:
+            pass
+    return data
+
+
+def delegate_path() -> Optional[str]:
+    """The command line that PEEKABOO_CLI_PATH names, when it is an executable; None otherwise."""
+    asked = settings().cli_path
+    if not asked:
+        return None
+    path = os.path.abspath(os.path.expanduser(asked))
+    if os.path.isfile(path) and os.access(path, os.X_OK):
+        return path
+    log_warning(f"PEEKABOO_CLI_PATH names {asked}, which is not an executable: not used")
+    return None
+
+
+def image_by_cli(desktop: Desktop, path: str, request: ImageRequest, capture_focus: str, returns_data: bool) -> Result:
+    """The MCP tool `image` through another command line, with the original's words in the original's order."""
+    target = request.path or settings().default_save_path
+    folder = "" if target else str(_working_folder(None))
+    words = [
+        "image",
+        *_option("--app", request.app),
+        *_option("--mode", request.mode or ("window" if request.app else "screen")),
+        *_option("--window-title", request.window_title),
+        *_option("--window-index", request.window_index),
+        *_option("--window-id", request.window_id),
+        *_option("--max-dimension", request.max_dimension),
+        *_option("--path", target or folder),
+        *_option("--format", request.kind),
+        *_option("--capture-focus", capture_focus),
+    ]
+    told = _ask_cli(path, words, _IMAGE_S)
+    files = told.data.get("saved_files")
+    if not isinstance(files, list):
+        raise _invalid_output("it tells no saved_files")
+    pictures: Tuple[Picture, ...] = ()
+    if returns_data:
+        pictures = tuple(_saved_picture(desktop, one) for one in files)
+    text = "\n".join([f"Captured {len(files)} image(s). Saved files:", *(str(one.get("path")) for one in files)])
+    return Result(text, {"saved_files": files}, pictures, told.messages)
+
+
+def _saved_picture(desktop: Desktop, entry: Dict[str, Any]) -> Picture:
+    path = Path(str(entry.get("path", "")))
+    info = read_image_info(path) if path.is_file() else None
+    if info is None:
+        raise _invalid_output(f"{path} is no image")
+    label = str(entry.get("item_label") or entry.get("window_title") or path.name)
+    return picture_for_model(desktop, Photograph(path, info, Subject(label, "")))[0]
+
+
+def list_by_cli(path: str, app: Optional[str], details: Sequence[str]) -> Result:
+    """`list apps` or, with an app, `list windows` through another command line; the shell's own data."""
+    if app is None:
+        told = _ask_cli(path, ["list", "apps"], _LIST_S)
+        return Result(f"Found {len(_listed(told, 'applications'))} running application(s)", told.data, (), told.messages)
+    words = ["list", "windows", *_option("--app", app), *_option("--include-details", ",".join(details) or None)]
+    told = _ask_cli(path, words, _LIST_S)
+    count = len(_listed(told, "windows"))
+    if not isinstance(told.data.get("target_application_info"), dict):
+        raise _invalid_output("it tells no target_application_info")
+    return Result(f"Found {count} window(s) for application: {app}", told.data, (), told.messages)
+
+
+def _listed(told: Result, key: str) -> List[Any]:
+    items = told.data.get(key)
+    if not isinstance(items, list):
+        raise _invalid_output(f"it tells no {key}")
+    return items
+
+
+def _option(flag: str, value: Any) -> List[str]:
+    if value is None or value == "":
+        return []
+    # a value that looks like a flag is tied to its own
+    return [f"{flag}={value}"] if str(value).startswith("-") else [flag, str(value)]
+
+
+def _ask_cli(path: str, words: List[str], timeout_s: float) -> Result:
+    """The specification's handler pattern: run with --json-output last, relay its logs, its errors, its data."""
+    argv = [path, *words, "--json-output"]
+    log_debug(f"peekaboo command line: {json.dumps(argv, ensure_ascii=False)}")
+    done = run_program(argv, timeout_s=timeout_s, accept=None)
+    for line in done.stderr.splitlines():
+        log_warning(f"[SwiftCLI-stderr] {line}")
+    try:
+        answer = json.loads(done.text)
+        succeeded = bool(answer["success"])
+    except (ValueError, KeyError, TypeError):
+        if done.code:
+            log_error(f"the peekaboo command line failed with exit code {done.code}: {done.text[:500]}")
+            raise RelayedError(
+                "SWIFT_CLI_EXECUTION_ERROR",
+                ErrorCode.PROGRAM_FAILED,
+                f"the peekaboo command line failed with exit code {done.code}",
+                hint="see what it said: " + (done.stderr.strip() or done.text.strip() or "nothing")[-300:],
+            ) from None
+        raise _invalid_output(done.text[:200] or "it said nothing") from None
+    for entry in answer.get("debug_logs") or []:
+        log_debug(f"backend=swift swift_log={entry}")
+    if not succeeded or done.code:
+        error = answer.get("error") or {}
+        raise RelayedError(
+            str(error.get("code") or "SWIFT_CLI_EXECUTION_ERROR"),
+            ErrorCode.PROGRAM_FAILED,
+            str(error.get("message") or f"the peekaboo command line failed with exit code {done.code}"),
+            details=str(error.get("details") or ""),
         )
-    chosen = [tool for tool in TOOLS if not wanted or tool.name in wanted or tool.group in wanted]
-    return [tool for tool in chosen if not (tool.acts and settings().is_read_only)]
+    messages = tuple(str(one) for one in answer.get("messages") or [])
+    return Result("", dict(answer.get("data") or {}), (), messages)
+
+
+def _invalid_output(what: str) -> PeekabooError:
+    log_error(f"the peekaboo command line's output is not valid: {what}")
+    return RelayedError(
+        "SWIFT_CLI_INVALID_OUTPUT",
+        ErrorCode.PROGRAM_FAILED,
+        f"the peekaboo command line's output is not valid: {what}",
+        hint="see that PEEKABOO_CLI_PATH names a peekaboo, or unset it",
+    )
+
+
+# ============================== status ==============================================================================
+# What this machine has and may do: server status, permissions, doctor.
+
+SERVER_NAME = "PeekabooMCP"
+_VERSION_S = 5.0
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that doctor looked at; `advice` is empty when all is well."""
+
+    name: str
+    is_fine: bool
+    found: str
+    advice: str = ""
+    is_optional: bool = False
+    code: ErrorCode = ErrorCode.MISSING_PROGRAM
+    """What a failure of it means."""
+
+    def line(self) -> str:
+        mark = "ok      " if self.is_fine else ("-       " if self.is_optional else "MISSING ")
+        return f"{mark}{self.name}: {self.found}" + (f"\n        {self.advice}" if self.advice else "")
+
+    def as_data(self) -> Dict[str, Any]:
+        return {"name": self.name, "ok": self.is_fine, "needed": not self.is_optional, "found": self.found, "advice": self.advice}
+
+
+def initial_status() -> str:
+    """The specification's status text, appended once to a server's first result."""
+    providers = settings().ai_providers or "None Configured. Set PEEKABOO_AI_PROVIDERS ENV."
+    return (
+        "\n\n--- Peekaboo MCP Server Status ---\n"
+        f"Name: {SERVER_NAME}\nVersion: {VERSION}\n"
+        f"Configured AI Providers (from PEEKABOO_AI_PROVIDERS ENV): {providers}\n---"
+    )
+
+
+def server_status_text(desktop: Desktop) -> str:
+    """What `list server_status` tells: the server, its providers asked live, programs, permissions, environment, problems."""
+    checks = [*(_check_program(name) for name in desktop.needs), *_check_display(desktop)]
+    providers = [
+        f"{one.choice.name}: {'available' if one.is_available else one.problem}" for one in provider_status()
+    ] or ["none configured: set PEEKABOO_AI_PROVIDERS"]
+    problems = [f"{check.name}: {check.advice or check.found}" for check in checks if not check.is_fine]
+    sections = {
+        "AI providers": providers,
+        "Programs and permissions": [check.line() for check in checks],
+        "Environment": [f"{name}={value}" for name, value in told_settings().items()],
+        "Problems": problems or ["none"],
+    }
+    blocks = ["\n".join([f"## {title}", *lines]) for title, lines in sections.items()]
+    return "\n\n".join([initial_status().strip(), *blocks])
+
+
+def permissions_data(permissions: Permissions) -> Dict[str, bool]:
+    """The grants, by the original's names; a system without such a grant needs none."""
+    return {
+        "screen_recording": permissions.screen_recording is not False,
+        "accessibility": permissions.accessibility is not False,
+    }
+
+
+def permissions_result(desktop: Desktop) -> Result:
+    """Every grant, as text and data. Raises the error of the first one that is missing, the others in its details."""
+    checks = _check_permissions(desktop)
+    if not checks:
+        return Result("an X11 desktop asks for no permissions", {"permissions": permissions_data(desktop.permissions())})
+    lines = "\n".join(check.line() for check in checks)
+    missing = [check for check in checks if not check.is_fine]
+    if missing:
+        first = desktop.denied(missing[0].code, f"{missing[0].name} is not granted")
+        raise PeekabooError(first.code, first.message, first.hint, details=lines)
+    return Result(lines, {"permissions": permissions_data(desktop.permissions())})
+
+
+def _check_permissions(desktop: Desktop) -> List[Check]:
+    granted = desktop.permissions()
+    if granted == Permissions():
+        return []
+    grants = (
+        ("Screen Recording", granted.screen_recording, ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING, "pictures, titles"),
+        ("Accessibility", granted.accessibility, ErrorCode.PERMISSION_DENIED_ACCESSIBILITY, "click, type, press, raise"),
+        ("Automation", granted.automation, ErrorCode.PERMISSION_DENIED_AUTOMATION, "Keynote"),
+    )
+    checks = []
+    for name, is_granted, code, purpose in grants:
+        found = {True: "granted", False: "NOT granted", None: "macOS asks at first use"}[is_granted]
+        advice = desktop.denied(code, f"needed for {purpose}").hint if is_granted is False else ""
+        checks.append(Check(name, is_granted is not False, f"{found} ({purpose})", advice, code=code))
+    return checks
+
+
+def doctor_result() -> Result:
+    """All that is needed on this machine, looked at. Raises the error of the first need that is missing."""
+    desktop = this_desktop()
+    checks = [
+        *(_check_program(name) for name in desktop.needs),
+        *(_check_program(name, purpose) for name, purpose in desktop.uses.items()),
+        *_check_display(desktop),
+        *_check_folders(),
+        _check_mcp(),
+        _check_original(),
+        Check("mouse and keyboard by", True, desktop.input_backend()),
+    ]
+    text = "\n".join(check.line() for check in checks)
+    problem = _first_problem(checks)
+    if problem:
+        raise PeekabooError(problem.code, problem.message, problem.hint, details=text)
+    return Result(f"{text}\nall that is needed is here", {"checks": [one.as_data() for one in checks], **machine_data()})
+
+
+def _check_program(name: str, purpose: str = "") -> Check:
+    path = find_program(name)
+    if path:
+        return Check(name, True, path, is_optional=bool(purpose))
+    advice = f"sudo apt-get install {PACKAGES[name]}" if name in PACKAGES else "it belongs to macOS: see that PATH is right"
+    return Check(name, False, f"not found{f' (only for {purpose})' if purpose else ''}", advice, bool(purpose))
+
+
+def _check_display(desktop: Desktop) -> List[Check]:
+    if settings().wayland_display and desktop.name == "x11":
+        advice = "a Wayland session: only programs that run through XWayland can be seen; log in to an X11 session"
+        code = ErrorCode.NO_GUI_SESSION
+        return [Check("display", False, f"WAYLAND_DISPLAY={settings().wayland_display}", advice, code=code)]
+    started = time.monotonic()
+    try:
+        displays, windows = desktop.displays(), desktop.windows()
+        permissions = _check_permissions(desktop)
+    except PeekabooError as e:
+        return [Check("display", False, e.message, e.hint, code=e.code)]
+    took = (time.monotonic() - started) * 1000
+    sizes = ", ".join(f"{one.bounds.width:.0f}x{one.bounds.height:.0f}" for one in displays)
+    return [Check("display", True, f"{sizes}; {len(windows)} windows listed in {took:.0f} ms"), *permissions]
+
+
+def _check_folders() -> List[Check]:
+    checks = []
+    for name, folder in (("temporary folder", temporary_folder), ("state folder", state_folder)):
+        try:
+            checks.append(Check(name, True, str(folder())))
+        except PeekabooError as e:
+            checks.append(Check(name, False, e.message, e.hint, code=e.code))
+    return checks
+
+
+def _check_mcp() -> Check:
+    from importlib import metadata  # 15 ms that only doctor needs
+
+    try:
+        return Check("package mcp", True, metadata.version("mcp"), is_optional=True)
+    except metadata.PackageNotFoundError:
+        advice = "python3 -m pip install 'mcp>=2,<3'"
+        return Check("package mcp", False, "not installed (only for the server and the agents)", advice, True)
+
+
+def _check_original() -> Check:
+    """A real `peekaboo`, which peekaboo_exec would run."""
+    path = find_program("peekaboo")
+    if not path:
+        return Check("peekaboo", False, "not installed (peekaboo_exec then runs our own command line)", is_optional=True)
+    try:
+        said = run_program([path, "--version"], timeout_s=_VERSION_S).text.strip()
+    except PeekabooError as e:
+        return Check("peekaboo", False, f"{path}: {e.message}", "see that it runs", True)
+    return Check("peekaboo", True, f"{path} {said}", is_optional=True)
+
+
+def _first_problem(checks: Sequence[Check]) -> Optional[PeekabooError]:
+    missing = [check for check in checks if not check.is_fine and not check.is_optional]
+    if not missing:
+        return None
+    packages = sorted({PACKAGES[check.name] for check in missing if check.name in PACKAGES})
+    hint = f"sudo apt-get install {' '.join(packages)}" if packages else missing[0].advice
+    return PeekabooError(missing[0].code, f"missing: {', '.join(check.name for check in missing)}", hint=hint)
+
+
+def machine_data() -> Dict[str, Any]:
+    """What kind of machine this is, for a report."""
+    import platform  # 2 ms that only a report needs
+
+    return {
+        "version": VERSION,
+        "platform": this_desktop().name,
+        "system": platform.platform(terse=True),
+        "python": platform.python_version(),
+        "input": this_desktop().input_backend(),
+        "log_file": settings().log_file or str(default_log_file()),
+    }
+
+
+# ============================== capture_tools =======================================================================
+# The tools of the capture group: image, analyze, list, screenshot_app_window, peekaboo_exec.
+
+AnalyzeType = Literal["auto", "ollama", "openai", "gemini", "anthropic", "ocr"]
+
+
+@dataclass(frozen=True)
+class ProviderConfig:
+    """Which provider and model shall answer."""
+
+    type: AnalyzeType = "auto"
+    model: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class WindowTitle:
+    """A window by its title, or a part of it."""
+
+    title: str
+
+
+@dataclass(frozen=True)
+class WindowIndex:
+    """A window by its place among its app's windows, 0 = frontmost."""
+
+    index: int
+
+
+def image(
+    app: Annotated[
+        Optional[str],
+        "Optional. Target application: name, bundle ID, or partial name. If omitted, captures screen(s). Uses fuzzy matching.",
+    ] = None,
+    path: Annotated[
+        Optional[str],
+        "Optional. Base absolute path for saving. For 'screen' or 'multi' mode, display/window info is appended by backend. "
+        "If omitted, the server checks the PEEKABOO_DEFAULT_SAVE_PATH environment variable. If neither is set, a temporary "
+        "folder is used. If 'return_data' true, images saved AND returned if a path is determined (either from input or ENV).",
+    ] = None,
+    mode: Annotated[
+        Optional[Literal["screen", "window", "multi"]],
+        "Capture mode. Defaults to 'window' if 'app' is provided, otherwise 'screen'.",
+    ] = None,
+    window_specifier: Annotated[
+        Optional[Union[WindowTitle, WindowIndex]],
+        "Optional. Specifies which window for 'window' mode: {\"title\": \"...\"} or {\"index\": 0} (0=frontmost). Defaults "
+        "to main/frontmost of target app.",
+    ] = None,
+    format: Annotated[Literal["png", "jpg"], "Output image format. Defaults to 'png'."] = "png",
+    return_data: Annotated[
+        bool,
+        "Optional. If true, image data is returned in response content (one item for 'window' mode, multiple for 'screen' "
+        "or 'multi' mode). Defaults to false.",
+    ] = False,
+    capture_focus: Annotated[
+        Literal["background", "foreground"],
+        "Optional. Focus behavior. 'background' (default): capture without altering window focus. 'foreground': bring "
+        "target to front before capture.",
+    ] = "background",
+    question: Annotated[
+        Optional[str], "Optional. A question about the picture(s), answered by the first operational AI provider."
+    ] = None,
+    window_id: Annotated[Optional[int], "Optional. The window with this id, from list_windows, instead of 'app'."] = None,
+    max_dimension: Annotated[Optional[int], "Optional. Shrink the pictures to this many pixels on the long side."] = None,
+) -> Result:
+    """Captures macOS screen content. Targets: entire screen (each display separately), a specific application window, or
+    all windows of an application. Supports foreground/background capture. Captured image(s) can be saved to file(s)
+    and/or returned directly as image data. Window shadows/frames are automatically excluded. Application identification
+    uses intelligent fuzzy matching.
+    """
+    has_path = bool(path or settings().default_save_path)
+    request = ImageRequest(
+        app=app,
+        mode=mode,
+        window_title=window_specifier.title if isinstance(window_specifier, WindowTitle) else None,
+        window_index=window_specifier.index if isinstance(window_specifier, WindowIndex) else None,
+        window_id=window_id,
+        kind=format,
+        path=path,
+        max_dimension=max_dimension,
+        is_temporary=(return_data or question is not None) and not has_path,
+    )
+    delegate = delegate_path()
+    if delegate and question is None:
+        return image_by_cli(this_desktop(), delegate, request, capture_focus, return_data)
+    return image_result(this_desktop(), request, capture_focus, return_data, question)
+
+
+def analyze(
+    image_path: Annotated[str, "Required. Absolute path to image file (.png, .jpg, .webp) to be analyzed."],
+    question: Annotated[str, "Required. Question for the AI about the image."],
+    provider_config: Annotated[
+        Optional[ProviderConfig],
+        "Optional. Explicit provider/model, like {\"type\": \"ollama\", \"model\": \"qwen3-vl:8b\"}. Validated against "
+        "server's PEEKABOO_AI_PROVIDERS; type 'auto' (the default) takes the first operational one; without a model the "
+        "configured one, or the provider's default.",
+    ] = None,
+) -> Result:
+    """Analyzes an image file using a configured AI model (local Ollama, cloud OpenAI, etc.) and returns a textual
+    analysis/answer. Requires image path. AI provider selection and model defaults are governed by the server's
+    AI_PROVIDERS environment variable and client overrides.
+    """
+    wanted = provider_config or ProviderConfig()
+    return analyze_file(this_desktop(), image_path, question, wanted.type, wanted.model)
+
+
+def list_items(
+    item_type: Annotated[
+        Optional[Literal["running_applications", "application_windows", "server_status"]],
+        "What to list. 'server_status' returns Peekaboo server info. Defaults to 'application_windows' when 'app' is given, "
+        "otherwise 'running_applications'.",
+    ] = None,
+    app: Annotated[
+        Optional[str], "Required if 'item_type' is 'application_windows'. Target application. Uses fuzzy matching."
+    ] = None,
+    include_window_details: Annotated[
+        Optional[List[Literal["off_screen", "bounds", "ids"]]],
+        "Optional, for 'application_windows'. Additional window details. Example: ['bounds', 'ids']",
+    ] = None,
+) -> Result:
+    """Lists system items: all running applications, windows of a specific app, or server status. Allows specifying window
+    details. App ID uses fuzzy matching.
+    """
+    item_type = item_type or ("application_windows" if app is not None else "running_applications")
+    _refine_list(item_type, app, include_window_details)
+    if item_type == "server_status":
+        return Result(server_status_text(this_desktop()))
+    details = include_window_details or []
+    delegate = delegate_path()
+    if item_type == "application_windows":
+        found = list_by_cli(delegate, app, details) if delegate else list_app_windows(this_desktop(), app or "", details)
+        windows = [_with_short_bounds(one) for one in found.data["windows"]]
+        data = {"window_list": windows, "target_application_info": found.data["target_application_info"]}
+    else:
+        found = list_by_cli(delegate, None, ()) if delegate else list_running_apps(this_desktop())
+        data = {"application_list": found.data["applications"]}
+    return Result(found.text, data, messages=found.messages)
+
+
+def _with_short_bounds(window: Dict[str, Any]) -> Dict[str, Any]:
+    """The shell tells width and height, the specification's MCP result w and h."""
+    bounds = window.get("bounds")
+    if not isinstance(bounds, dict):
+        return window
+    names = {"x": "x", "y": "y", "width": "w", "height": "h"}
+    return {**window, "bounds": {names.get(key, key): value for key, value in bounds.items()}}
+
+
+def _refine_list(item_type: str, app: Optional[str], details: Optional[List[str]]) -> None:
+    """The specification's refinements, in its words."""
+    problem = ""
+    if item_type == "application_windows" and not (app or "").strip():
+        problem = "For 'application_windows', 'app' identifier is required."
+    elif item_type == "server_status" and (app is not None or details is not None):
+        problem = "'app' and 'include_window_details' not applicable for 'server_status'."
+    elif details and item_type != "application_windows":
+        problem = "'include_window_details' only for 'application_windows'."
+    if problem:
+        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, problem)
+
+
+def screenshot_app_window(
+    bundleId: Annotated[Optional[str], "the app's bundle id; this or appName is required"] = None,
+    appName: Annotated[Optional[str], "the app's name; this or bundleId is required"] = None,
+    windowIndex: Annotated[int, "which of its windows, 0 = frontmost; default 0"] = 0,
+    format: Annotated[Literal["png", "jpg"], "png or jpg; default png"] = "png",
+    includeShadow: Annotated[bool, "photograph the window's shadow, too; default false"] = False,
+    timeoutMs: Annotated[int, "milliseconds for all of it, 100 to 50000; default 10000"] = 10_000,
+    preferWindowId: Annotated[
+        bool, "photograph by the window's id, also when covered; false: what the screen shows there; default true"
+    ] = True,
+) -> Result:
+    """Photographs one window of an app into a temporary file (which lives ten minutes) and returns its path, URI, place
+    and scale, with a link to the file. To look at the picture itself, use take_window_screenshot.
+
+    Example: peekaboo-min screenshot-app-window --appName Safari
+    """
+    request = AppWindowRequest(bundleId, appName, windowIndex, format, includeShadow, timeoutMs, preferWindowId)
+    return app_window_result(this_desktop(), request)
+
+
+def peekaboo_exec(
+    args: Annotated[List[str], "the words after `peekaboo`, for instance ['list', 'apps', '--json-output']"],
+    cwd: Annotated[Optional[str], "working folder; default: a temporary one"] = None,
+    timeout_seconds: Annotated[float, "seconds, then it is killed with all that it started; default 120"] = 120,
+    max_attachments: Annotated[int, "how many of the images that it leaves in the working folder are returned; default 8"] = 8,
+) -> Result:
+    """Runs the Peekaboo command line (no shell) and returns its stdout, stderr and exit code; images that it leaves in the
+    working folder come back as pictures. Without a peekaboo on this machine it runs the one that is built in.
+    """
+    return run_peekaboo(this_desktop(), args, cwd, timeout_seconds, max_attachments)
 
 
 # ============================== commands ============================================================================
@@ -4636,6 +6871,7 @@ def image_command(
     capture_focus: Annotated[
         Literal["background", "auto", "foreground"], "foreground brings the window to the front first; default background"
     ] = "background",
+    question: Annotated[Optional[str], "ask a configured model about the pictures"] = None,
     max_dimension: Annotated[Optional[int], "shrink to this many pixels on the long side"] = None,
 ) -> Result:
     """Photographs screens, one window, or all windows of an app, into files.
@@ -4654,7 +6890,7 @@ def image_command(
         path=path,
         max_dimension=max_dimension,
     )
-    return image_result(this_desktop(), request, capture_focus)
+    return image_result(this_desktop(), request, capture_focus, question=question)
 
 
 def list_apps_command() -> Result:
@@ -4694,7 +6930,15 @@ def server_status_command() -> Result:
     """
     granted = permissions_data(this_desktop().permissions())
     words = "\n".join(f"{name}: {'granted' if is_granted else 'NOT granted'}" for name, is_granted in granted.items())
-    return Result(f"{initial_status().strip()}\n{words}", {"permissions": granted, **machine()})
+    return Result(f"{initial_status().strip()}\n{words}", {"permissions": granted, **machine_data()})
+
+
+def permissions_command() -> Result:
+    """Tells each grant: whether it is given, which application needs it, how to give it. Exits 0, 11, 12 or 13.
+
+    Example: peekaboo-min permissions
+    """
+    return permissions_result(this_desktop())
 
 
 def windows_command(
@@ -4707,7 +6951,7 @@ def windows_command(
     """
     desktop = this_desktop()
     windows = desktop.windows() if all else visible_windows(desktop.windows())
-    return catalogue(windows_of(find_app(app, desktop.apps()), windows) if app is not None else windows)
+    return catalogue(desktop, windows_of(find_app(app, desktop.apps()), windows) if app is not None else windows)
 
 
 def screenshot_command(
@@ -4734,18 +6978,45 @@ def screenshot_command(
     return Result(f"window {window_id} of {window.app_name}: {data['path']}", data)
 
 
-def doctor_command() -> Result:
+def analyze_command(
+    image_path: Annotated[str, "the image file: .png, .jpg or .webp"],
+    question: Annotated[str, "what you want to know about it"],
+    provider: Annotated[Optional[AnalyzeType], "default auto: the first one of PEEKABOO_AI_PROVIDERS that is operational"] = None,
+    model: Annotated[Optional[str], "default: the configured one"] = None,
+) -> Result:
+    """Asks a configured model about an image file. Keys may stand in a file .env in this folder.
+
+    Example: PEEKABOO_AI_PROVIDERS=ocr peekaboo-min analyze shot.png "What does it say?"
+    """
+    return analyze_file(this_desktop(), image_path, question, provider, model)
+
+
+def exec_command(
+    args: Annotated[List[str], "the words after `peekaboo`"],
+    cwd: Annotated[Optional[str], "working folder; default: a temporary one"] = None,
+    timeout_seconds: Annotated[float, "then it is killed with all that it started; default 120"] = 120,
+    max_attachments: Annotated[int, "how many of the images that it leaves are named; default 8"] = 8,
+) -> Result:
+    """Runs the Peekaboo command line: PEEKABOO_CLI_PATH, else `peekaboo`, else this one; names the images that it leaves.
+
+    Example: peekaboo-min exec -- image --app Safari --path .
+    """
+    return run_peekaboo(this_desktop(), args, cwd, timeout_seconds, max_attachments)
+
+
+def doctor_command(
+    compile: Annotated[bool, "build the Swift helper for mouse and keyboard now (macOS)"] = False,
+    probe: Annotated[bool, "try the facts about this system that we rely on; harmless; prints a report to share"] = False,
+) -> Result:
     """Looks at all that is needed: programs, the display, folders, permissions; says what is missing and how to get it.
 
     Example: peekaboo-min doctor
     """
-    checks = check_everything()
-    problem = missing_needs(checks)
-    text = "\n".join(check.line() for check in checks)
-    if problem:
-        raise PeekabooError(problem.code, problem.message, problem.hint, details=text)
-    checked = [{"name": one.name, "ok": one.is_fine, "found": one.found, "advice": one.advice} for one in checks]
-    return Result(f"{text}\nall that is needed is here", {"checks": checked, **machine()})
+    if probe:
+        return probe_facts(this_desktop().name)
+    if compile and this_desktop().name == "macos":
+        build_helper()
+    return doctor_result()
 
 
 def clean_command() -> Result:
@@ -4763,7 +7034,12 @@ COMMANDS: Dict[str, Callable[..., Result]] = {
     "list windows": list_windows_command,
     "list screens": list_screens_command,
     "list server_status": server_status_command,
+    "list permissions": server_status_command,
+    "permissions": permissions_command,
     "windows": windows_command,
+    "analyze": analyze_command,
+    "screenshot-app-window": screenshot_app_window,
+    "exec": exec_command,
     "focus": focus_window,
     "screenshot": screenshot_command,
     "click": click,
@@ -4774,11 +7050,72 @@ COMMANDS: Dict[str, Callable[..., Result]] = {
 }
 
 
+# ============================== tools ===============================================================================
+# TOOLS: every MCP tool. A tool is a typed function; its docstring is its description, its hints are its schema.
+
+@dataclass(frozen=True)
+class Tool:
+    """One MCP tool: its wire name, its function, its group, and what it does to the world."""
+
+    name: str
+    title: str
+    group: str
+    function: Callable[..., Result]
+    acts: bool = False
+    """True for what changes focus, presses, types, draws or sends: not offered when read-only."""
+    is_read_only: bool = True
+    is_idempotent: bool = False
+    is_open_world: bool = False
+    speaks_grammar: bool = False
+    """True where the seed gives its answers a grammar of their own: an error is `ERROR: ...` then."""
+    is_offered: Callable[[], bool] = lambda: True
+    """Whether this machine has what it takes."""
+
+
+def _is_mac() -> bool:
+    return platform_name() == "macos"
+
+
+TOOLS: Tuple[Tool, ...] = (
+    Tool("image", "Capture screens or windows", "capture", image, is_read_only=False, is_idempotent=True),
+    Tool("analyze", "Ask a model about an image", "capture", analyze, is_open_world=True),
+    Tool("list", "List apps, windows, server status", "capture", list_items),
+    Tool("screenshot_app_window", "Photograph an app's window", "capture", screenshot_app_window, is_idempotent=True),
+    Tool("list_windows", "List windows", "desktop", list_windows),
+    Tool("focus_window", "Focus a window", "desktop", focus_window, acts=True, is_idempotent=True),
+    Tool("take_window_screenshot", "Photograph a window", "desktop", take_window_screenshot),
+    Tool("click", "Click in a window", "desktop", click, acts=True, is_open_world=True),
+    Tool("type_text", "Type text into a window", "desktop", type_text, acts=True, is_open_world=True),
+    Tool("press_key", "Press a key in a window", "desktop", press_key, acts=True, is_open_world=True),
+    Tool("peekaboo_exec", "Run the peekaboo command line", "exec", peekaboo_exec, True, is_open_world=True, is_offered=_is_mac),
+    Tool("send_email", "Send an e-mail", "mail", send_email, True, is_open_world=True, speaks_grammar=True, is_offered=has_gmail_credentials),
+)
+
+
+def offered_tools() -> List[Tool]:
+    """The tools that this server offers: those that PEEKABOO_TOOLS chooses, without the acting ones when read-only.
+
+    Raises INVALID_ARGUMENT for a word that is neither a tool nor a group.
+    """
+    wanted = [word.strip() for word in settings().tools.split(",") if word.strip()]
+    known = {tool.name for tool in TOOLS} | {tool.group for tool in TOOLS}
+    unknown = [word for word in wanted if word not in known]
+    if unknown:
+        raise PeekabooError(
+            ErrorCode.INVALID_ARGUMENT,
+            f"PEEKABOO_TOOLS names {unknown[0][:40]!r}, which is no tool and no group",
+            hint="it may name " + ", ".join(sorted(known)),
+        )
+    chosen = [tool for tool in TOOLS if not wanted or tool.name in wanted or tool.group in wanted]
+    return [tool for tool in chosen if tool.is_offered() and not (tool.acts and settings().is_read_only)]
+
+
 # ============================== server ==============================================================================
 # The one MCPServer: tools in, results out, errors as the protocol wants them. It only translates.
 
 _SWEEP_EVERY_S = 60
 _SHOWS_STATUS = ("image", "analyze", "list")
+_LINKS_SINCE = "2025-06-18"
 
 INSTRUCTIONS = """\
 Eyes and hands on this desktop. The loop: list_windows -> take_window_screenshot -> one action (click, type_text, \
@@ -4825,6 +7162,10 @@ def build_server() -> Any:
     from mcp.types import CallToolResult
     from pydantic import ValidationError
 
+    def refusal(error: PeekabooError, speaks_grammar: bool = False) -> Any:
+        log_debug(f"{error.code_name}: {error.message} {error.details}")
+        return CallToolResult.model_validate(error_message(error, speaks_grammar))
+
     class PeekabooServer(MCPServer):
         """One place for every answer: errors become text that a model can act on, nothing unexpected leaks."""
 
@@ -4833,11 +7174,12 @@ def build_server() -> Any:
         async def call_tool(self, name, arguments, context=None):  # type: ignore[no-untyped-def]
             log_debug(f"call {name} ({', '.join(sorted(arguments))})")
             if name not in self.known_names:
-                return _error_result(_unknown_tool(name, self.known_names), CallToolResult)
+                return refusal(_unknown_tool(name, self.known_names))
             try:
                 answer = await super().call_tool(name, arguments, context)
             except ToolError as e:
-                return _error_result(_meaning(e, name, ValidationError), CallToolResult)
+                return refusal(_meaning(e, name, ValidationError), name in self.grammar_names)
+            _without_links(answer, getattr(context, "protocol_version", "") or "")
             if name in _SHOWS_STATUS and not self.has_sent_status and arguments.get("item_type") != "server_status":
                 _append_status(answer)
                 self.has_sent_status = True
@@ -4853,6 +7195,7 @@ def build_server() -> Any:
         lifespan=_sweeping,
     )
     server.known_names = [tool.name for tool in tools]
+    server.grammar_names = [tool.name for tool in tools if tool.speaks_grammar]
     return server
 
 
@@ -4889,7 +7232,7 @@ def _as_mcp_tool(tool: Tool, result_type: Any) -> Any:
         _off_the_loop(tool, result_type),
         name=tool.name,
         title=tool.title,
-        description=" ".join((tool.description or read_signature(tool.function).description).split()),
+        description=" ".join((read_signature(tool.function).description).split()),
         annotations=ToolAnnotations(
             title=tool.title,
             read_only_hint=tool.is_read_only and not tool.acts,
@@ -4902,7 +7245,7 @@ def _as_mcp_tool(tool: Tool, result_type: Any) -> Any:
     arguments = mcp_tool.fn_metadata.arg_model
     arguments.model_config["extra"] = "forbid"
     arguments.model_rebuild(force=True)
-    mcp_tool.parameters = _plain_schema(arguments.model_json_schema(by_alias=True))
+    mcp_tool.parameters = plain_schema(arguments.model_json_schema(by_alias=True))
     return mcp_tool
 
 
@@ -4920,7 +7263,7 @@ def _off_the_loop(tool: Tool, result_type: Any) -> Callable[..., Awaitable[Any]]
         except BaseException:
             token.cancel()
             raise
-        return _success_result(result, result_type)
+        return result_type.model_validate(success_message(result))
 
     # Built from real objects: the SDK evaluates annotations, and takes a parameter's description from Field only.
     signature = read_signature(tool.function)
@@ -4941,50 +7284,10 @@ def _off_the_loop(tool: Tool, result_type: Any) -> Callable[..., Awaitable[Any]]
     return call
 
 
-def _plain_schema(schema: Dict[str, Any]) -> Dict[str, Any]:
-    """A JSON schema without what strict clients stumble over: no titles, no references, no null alternatives."""
-    shared = schema.pop("$defs", {})
-
-    def plain(node: Any) -> Any:
-        if isinstance(node, list):
-            return [plain(one) for one in node]
-        if not isinstance(node, dict):
-            return node
-        if "$ref" in node:
-            node = {**shared[node["$ref"].split("/")[-1]], **{k: v for k, v in node.items() if k != "$ref"}}
-            node.setdefault("additionalProperties", False)
-        node = {key: plain(value) for key, value in node.items() if key != "title" or isinstance(value, dict)}
-        choices = [one for one in node.get("anyOf", []) if one != {"type": "null"}]
-        if "anyOf" in node and len(choices) < len(node["anyOf"]):
-            node.pop("anyOf")
-            node = {**node, **(choices[0] if len(choices) == 1 else {"anyOf": choices})}
-        if node.get("default", "") is None:
-            node.pop("default")  # optional, and `null` is not a value to send
-        return node
-
-    return plain({**schema, "additionalProperties": False})
-
-
-def _success_result(result: Result, result_type: Any) -> Any:
-    """Text and structured content, or text and images: never images beside structured content (clients drop them)."""
-    notes = [f"note: {message}" for message in result.messages]
-    summary = "\n".join([result.summary, *notes])
-    if result.is_text_only or not result.data:
-        return _wire(result_type, "\n".join([result.text, *notes]))
-    data = {"summary": summary, **result.data} if not result.images else result.data
-    text = f"{summary}\n{json.dumps(result.data, ensure_ascii=False, separators=(',', ':'))}"
-    images = [
-        {"type": "image", "data": base64.b64encode(one.data).decode("ascii"), "mimeType": one.info.mime_type}
-        for one in result.images
-    ]
-    return _wire(result_type, text, images, None if images else data)
-
-
-def _wire(result_type: Any, text: str, images: Any = (), structured: Any = None) -> Any:
-    message: Dict[str, Any] = {"content": [{"type": "text", "text": text}, *images], "isError": False}
-    if structured is not None:
-        message["structuredContent"] = structured
-    return result_type.model_validate(message)
+def _without_links(answer: Any, version: str) -> None:
+    """Protocol versions before 2025-06-18 know no links to resources, and the SDK does not take them out."""
+    if version and version < _LINKS_SINCE:
+        answer.content = [one for one in answer.content if one.type != "resource_link"]
 
 
 def _append_status(answer: Any) -> None:
@@ -5018,19 +7321,6 @@ def _problem(error: Dict[str, Any]) -> str:
 def _unknown_tool(name: str, known: List[str]) -> PeekabooError:
     return PeekabooError(
         ErrorCode.INVALID_ARGUMENT, f"there is no tool called {name[:60]!r}", hint=f"the tools are {', '.join(known)}"
-    )
-
-
-def _error_result(error: PeekabooError, result_type: Any) -> Any:
-    hint = f". Next step: {error.hint}" if error.hint else ""
-    said = f" ({' '.join(error.details.split())[:300]})" if error.details and not error.hint else ""
-    log_debug(f"{error.code.value}: {error.message} {error.details}")
-    return result_type.model_validate(
-        {
-            "content": [{"type": "text", "text": f"{error.code.value}: {error.message}{said}{hint}"}],
-            "isError": True,
-            "_meta": {"backend_error_code": error.code.value},
-        }
     )
 
 
@@ -5092,7 +7382,7 @@ def _read_line(words: Sequence[str]) -> CommandLine:
 def _say_error(error: PeekabooError, line: CommandLine, debug_lines: List[str]) -> int:
     code = error.code.exit_code
     if line.wants_json:
-        told = {"code": error.code.value, "message": error.sentence(), "details": error.details}
+        told = {"code": error.code_name, "message": error.sentence(), "details": error.details}
         return _say(_as_json({"success": False, "error": told}, debug_lines), sys.stdout, code)
     details = f"\n{textwrap.indent(error.details, '  ')}" if error.details else ""
     return _say(f"{PROGRAM}: {error.sentence()}{details}", sys.stderr, code)
@@ -5216,8 +7506,12 @@ class CommandParser(argparse.ArgumentParser):
 
     def _add(self, one: Parameter) -> None:
         words: Dict[str, Any] = {"help": one.help.replace("%", "%%")}
-        if one.type_ is bool:
+        if one.type_ is bool and one.default:
+            self.add_argument(f"--no-{one.flag[2:]}", dest=one.name, action="store_false", **words)
+        elif one.type_ is bool:
             self.add_argument(one.flag, dest=one.name, action="store_true", **words)
+        elif one.is_required and one.is_list:
+            self.add_argument(one.name, metavar=one.name.upper(), nargs="*", **words)
         elif one.is_required and not one.is_keyword_only:
             self.add_argument(one.name, metavar=one.name.upper(), **words)
         else:
@@ -5250,7 +7544,9 @@ class CommandParser(argparse.ArgumentParser):
     def _convert(self, one: Parameter, value: Any) -> Any:
         if value is None or isinstance(value, bool):
             return one.default if value is None else value
-        text = str(value)[len(_SHIELD) :] if str(value).startswith(_SHIELD) else str(value)
+        if isinstance(value, list):
+            return [self._convert_one(one, _unshielded(word)) for word in value]
+        text = _unshielded(value)
         if one.is_list:
             return [self._convert_one(one, word.strip()) for word in text.split(",") if word.strip()]
         return self._convert_one(one, text)
@@ -5268,6 +7564,10 @@ class CommandParser(argparse.ArgumentParser):
         if isinstance(number, float) and not math.isfinite(number):
             self.error(f"{one.name}: {text[:40]!r} is not a number")
         return number
+
+
+def _unshielded(word: str) -> str:
+    return word[len(_SHIELD) :] if word.startswith(_SHIELD) else word
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
-PUBLIC = ("FakeMac", "window_colour", "widget_colour", "WALLPAPER", "MENU_BAR", "SHADOW", "pixel", "image_size", "labels", "default_desktop")
+PUBLIC = ("FakeMac", "window_colour", "widget_colour", "shape_colour", "WALLPAPER", "MENU_BAR", "SHADOW", "pixel", "image_size", "labels", "default_desktop")
 
 
 def __getattr__(name: str) -> Any:

@@ -147,6 +147,7 @@ const pointee = (value) => (pointers.has(value) ? pointers.get(value) : value);
 function number(what, value) {
   if (typeof value === 'boolean') return Number(value);
   const plain = toJs(value);
+  if (!Number.isFinite(plain) && !isStrict()) return 0; // undefined becomes 0 in C calls (facts 6.3.7)
   if (typeof plain !== 'number' || !Number.isFinite(plain)) throw strict(`${what} is ${plain === undefined ? 'undefined' : String(plain)}, not a number`);
   return plain;
 }

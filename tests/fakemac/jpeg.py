@@ -8,7 +8,7 @@ import json
 import math
 import struct
 import zlib
-from typing import Any, Dict, List, Tuple
+from typing import Dict, List, Tuple
 
 from .pictures import NotAPicture, Picture, grain
 
@@ -27,7 +27,7 @@ def jpeg_bytes(picture: Picture, quality: int = 75) -> bytes:
     step = max(1, round((100 - quality) / 6))
     dpi = picture.dpi or 72
     parts = [b"\xff\xd8", segment(0xE0, b"JFIF\0" + struct.pack(">HBHHBB", 0x0101, 1, dpi, dpi, 0, 0))]
-    parts.append(segment(0xFE, json.dumps(picture.labels).encode("ascii")[:65000]))
+    parts.append(segment(0xFE, comment(picture)))
     exact = zlib.compress(json.dumps([[count, row.hex()] for count, row in picture.bands]).encode(), 9)
     parts += [segment(0xEF, PIXELS + exact[at:at + 60000]) for at in range(0, len(exact), 60000)]
     filling = grain(picture.grain)
@@ -79,6 +79,14 @@ def dc_bits(difference: int) -> str:
         return DC_CODES[0]
     value = difference if difference > 0 else difference + (1 << size) - 1
     return DC_CODES[size] + format(value, f"0{size}b")
+
+
+def comment(picture: Picture) -> bytes:
+    """The labels, as many as a segment holds."""
+    labels = list(picture.labels)
+    while len(json.dumps(labels)) > 65000:
+        labels.pop()
+    return json.dumps(labels).encode("ascii")
 
 
 def read_jpeg(data: bytes) -> Picture:

@@ -288,7 +288,7 @@ function application(bundle) {
       const term = termOf(inside, name);
       if (term && term.element) return child(inside, { element: term.element, by: 'every' }, term.element, 'elements');
       if (term) return child(inside, { property: term.property }, null, 'property');
-      return () => { enter(inside); throw appleError('Message not understood.', -1708); };
+      return child(inside, { property: spaced(name) }, null, 'property'); // a name the dictionary does not have: its event fails
     },
     set(ignored, name, value) {
       if (name in options) { options[name] = value; return true; }

@@ -97,7 +97,11 @@ def apply_posted(folder: Folder, state: State) -> None:
     for line in complete.splitlines():
         event = json.loads(line)
         apply_due(state, event.get("t", now_ms()))
-        apply(state, event)
+        try:
+            apply(state, event)
+        except (LookupError, TypeError, ValueError, AttributeError, StopIteration) as error:
+            # One bad event must not stop the world for every program after it.
+            log(state, "strict", why=f"{line.decode()}: {error!r}")
 
 
 def apply_due(state: State, now: float) -> None:

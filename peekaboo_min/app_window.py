@@ -1,0 +1,107 @@
+"""The job of `screenshot_app_window`: one window of one app, with the names and errors of its own document."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Dict, Optional
+
+from .cancel import time_budget
+from .capture import photograph_window
+from .desktop import Desktop
+from .errors import ErrorCode, PeekabooError, RelayedError
+from .image_files import new_temporary_path, read_image_info
+from .log import log_debug
+from .matching import find_app, find_window, visible_windows, windows_of
+from .model import ImageInfo, Result, Window
+
+_SHORTEST_MS, _LONGEST_MS = 100, 50_000
+
+# Our codes, by the names that its document gives them.
+_NAMES = {
+    ErrorCode.APP_NOT_FOUND: "ProcessNotFound",
+    ErrorCode.AMBIGUOUS_APP_IDENTIFIER: "ProcessNotFound",
+    ErrorCode.WINDOW_NOT_FOUND: "NoWindow",
+    ErrorCode.TIMEOUT: "Timeout",
+    ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING: "PermissionDenied",
+    ErrorCode.CAPTURE_FAILED: "CaptureFailed",
+    ErrorCode.PROGRAM_FAILED: "CaptureFailed",
+    ErrorCode.SCREEN_LOCKED: "CaptureFailed",
+    ErrorCode.NO_GUI_SESSION: "CaptureFailed",
+    ErrorCode.FILE_IO_ERROR: "CaptureFailed",
+}
+
+
+@dataclass(frozen=True)
+class AppWindowRequest:
+    """What screenshot_app_window was asked; the time is for all its programs together."""
+
+    bundle_id: Optional[str]
+    app_name: Optional[str]
+    window_index: int
+    kind: str
+    includes_shadow: bool
+    timeout_ms: int
+    prefers_window_id: bool
+
+
+def app_window_result(desktop: Desktop, request: AppWindowRequest) -> Result:
+    """`{path, uri, appName, rect{x,y,w,h}, scale, format}`; the file lives its time in our temporary folder.
+
+    Raises RelayedError ProcessNotFound, NoWindow, CaptureFailed, Timeout, PermissionDenied.
+    """
+    identifier = (request.bundle_id or "").strip() or (request.app_name or "").strip()
+    if not identifier:
+        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, "Either bundleId or appName must be given.", hint="name the app")
+    if not _SHORTEST_MS <= request.timeout_ms <= _LONGEST_MS:
+        raise PeekabooError(
+            ErrorCode.INVALID_ARGUMENT, f"timeoutMs is {request.timeout_ms}", hint=f"it is {_SHORTEST_MS} to {_LONGEST_MS}"
+        )
+    try:
+        with time_budget(request.timeout_ms / 1000):
+            return _photograph_app_window(desktop, request, identifier)
+    except PeekabooError as e:
+        if e.code not in _NAMES:
+            raise
+        raise RelayedError(_NAMES[e.code], e.code, e.message, e.hint, e.details) from e
+
+
+def _photograph_app_window(desktop: Desktop, request: AppWindowRequest, identifier: str) -> Result:
+    app = find_app(identifier, desktop.apps())
+    own = visible_windows(windows_of(app, desktop.windows()))
+    window = find_window(app, own, index=request.window_index)
+    path, info = _take(desktop, window, request)
+    scale = _scale_of(desktop, window) if request.includes_shadow else round(info.width / window.bounds.width, 4)
+    data: Dict[str, Any] = {
+        "path": str(path),
+        "uri": path.as_uri(),
+        "appName": app.name,
+        "rect": window.bounds.as_short_data(),
+        "scale": scale,
+        "format": info.kind,
+    }
+    return Result(f"photographed {app.name}: {path}", data, files=(path,))
+
+
+def _take(desktop: Desktop, window: Window, request: AppWindowRequest) -> "tuple[Path, ImageInfo]":
+    """By the window's id; by its rectangle on the screen when that is preferred, or when the id fails."""
+    if request.prefers_window_id:
+        try:
+            shot = photograph_window(desktop, window, request.kind, with_shadow=request.includes_shadow)
+            return shot.path, shot.info
+        except PeekabooError as e:
+            if e.code is not ErrorCode.CAPTURE_FAILED:
+                raise
+            log_debug(f"window {window.window_id} failed by its id, trying its rectangle: {e.message}")
+    path = new_temporary_path("peekaboo", request.kind)
+    desktop.capture_rect(window.bounds, path, request.kind)
+    info = read_image_info(path)
+    if info is None:
+        raise PeekabooError(ErrorCode.CAPTURE_FAILED, "the rectangle made no picture", hint="see that it is on the screen")
+    return path, info
+
+
+def _scale_of(desktop: Desktop, window: Window) -> float:
+    """The scale of the display that holds the window's centre: a shadow's margin hides it in the picture's size."""
+    displays = desktop.displays()
+    return next((one.scale for one in displays if one.bounds.contains(window.bounds.centre)), displays[0].scale)
