@@ -17,6 +17,7 @@ from .image_files import (
     clean_text,
     file_error,
     file_name,
+    kind_by_name,
     model_size,
     move_into_place,
     new_temporary_path,
@@ -79,6 +80,7 @@ class Photograph:
 
 def take_image(desktop: Desktop, request: ImageRequest) -> List[Photograph]:
     """Everything that `image` asks for, as files. Raises PeekabooError; then no file of it remains."""
+    check_dimension(request.max_dimension)
     kind = _kind_of(request)
     subjects = find_subjects(desktop, request)
     targets = _targets(request, kind, subjects)
@@ -92,6 +94,14 @@ def take_image(desktop: Desktop, request: ImageRequest) -> List[Photograph]:
         return replace(shot, path=target)
 
     return in_parallel(take, list(zip(subjects, targets)))
+
+
+def check_dimension(max_dimension: Optional[int]) -> None:
+    """Raises INVALID_ARGUMENT for a size that no picture can have."""
+    if max_dimension is not None and max_dimension < 1:
+        raise PeekabooError(
+            ErrorCode.INVALID_ARGUMENT, f"max_dimension is {max_dimension}", hint="give the pixels of the long side, 1 or more"
+        )
 
 
 def photograph_window(
@@ -258,12 +268,7 @@ def _kind_of(request: ImageRequest) -> str:
     base = _asked_path(request)
     if base is None or not _names_a_file(request, base):
         return request.kind or "png"
-    kind = EXTENSIONS[base.suffix.lower()]
-    if kind not in ("png", "jpg"):
-        raise PeekabooError(
-            ErrorCode.INVALID_ARGUMENT, f"{base.name}: pictures are png or jpg", hint="end the path in .png or .jpg"
-        )
-    return kind
+    return kind_by_name(base)
 
 
 def _targets(request: ImageRequest, kind: str, subjects: List[Subject]) -> List[Path]:

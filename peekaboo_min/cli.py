@@ -39,7 +39,7 @@ class CommandLine:
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
     """Run one command, or serve MCP when there is none; return the exit code."""
-    for stream in (sys.stdout, sys.stderr):
+    for stream in filter(None, (sys.stdout, sys.stderr)):  # a closed one is None
         stream.reconfigure(encoding="utf-8", errors="replace")  # type: ignore[union-attr]
     end_cleanly_on_signals()
     line = _read_line(sys.argv[1:] if argv is None else argv)
@@ -63,7 +63,7 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
 
 def _read_line(words: Sequence[str]) -> CommandLine:
     """A word after `--` is nobody's flag."""
-    words = list(words)
+    words = [_as_utf8(word) for word in words]
     end = words.index("--") if "--" in words else len(words)
     flags = [word for word in words[:end] if word in (*_JSON_FLAGS, *_HELP_FLAGS)]
     return CommandLine(
@@ -71,6 +71,14 @@ def _read_line(words: Sequence[str]) -> CommandLine:
         wants_json=any(flag in _JSON_FLAGS for flag in flags),
         wants_help=any(flag in _HELP_FLAGS for flag in flags),
     )
+
+
+def _as_utf8(word: str) -> str:
+    """The word that was typed, where an ASCII locale made Python take it for bytes."""
+    try:
+        return os.fsencode(word).decode("utf-8") if not word.isascii() else word
+    except UnicodeError:
+        return word
 
 
 def _say_error(error: PeekabooError, line: CommandLine, debug_lines: List[str]) -> int:
@@ -88,10 +96,13 @@ def _as_json(envelope: Dict[str, Any], debug_lines: List[str]) -> str:
 
 def _say(text: str, stream: Any, code: int) -> int:
     try:
-        print(text, file=stream, flush=True)
-    except BrokenPipeError:
-        # whoever read us has enough, as `head` does; nothing may be flushed at exit either
+        if stream is not None:
+            print(text, file=stream, flush=True)
+    except OSError as e:
+        # nothing may be flushed at exit either
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        if not isinstance(e, BrokenPipeError):  # whoever read us has enough, as `head` does
+            return _say(f"{PROGRAM}: the answer could not be written: {e.strerror}", sys.stderr, 1) if stream is sys.stdout else 1
     return code
 
 
@@ -160,8 +171,9 @@ def _find_command(words: Sequence[str]) -> Tuple[Optional[str], List[str]]:
 
 def overview(group: str = "") -> str:
     """All commands, a line each; only those of `group` where one is named."""
+    width = max(map(len, COMMANDS)) + 2
     lines = [
-        f"  {name:<20}{read_signature(function).summary.split('. ')[0].rstrip('.')}"
+        f"  {name:<{width}}{read_signature(function).summary.split('. ')[0].rstrip('.')}"
         for name, function in COMMANDS.items()
         if not group or name.split()[0] == group
     ]

@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Callable, Dict, List, Literal, Optional
 
-from .capture import ImageRequest, photograph_window
+from .capture import ImageRequest, check_dimension, photograph_window
 from .capture_tools import AnalyzeType, screenshot_app_window
 from .desktop_tools import WindowId, click, focus_window, press_key, type_text
-from .image_files import EXTENSIONS, move_into_place, prepare_target, sweep, temporary_folder
+from .image_files import kind_by_name, move_into_place, prepare_target, sweep, temporary_folder
 from .imaging import image_result
+from .keynote import add_text_in_keynote, draw_rectangle, get_slide_size, open_keynote, screenshot_slide
+from .keynote_agent import run_keynote_agent
 from .listing import catalogue, list_app_windows, list_displays, list_running_apps
 from .matching import find_app, visible_windows, window_by_id, windows_of
 from .model import Result
@@ -132,11 +134,12 @@ def screenshot_command(
     """
     desktop = this_desktop()
     target = Path(path).expanduser().absolute() if path else None
-    kind = EXTENSIONS.get(target.suffix.lower(), "png") if target else "png"
+    kind = kind_by_name(target) if target and not target.is_dir() else "png"
+    check_dimension(max_dimension)
     if target:
         prepare_target(target)
     window = window_by_id(window_id, desktop.windows())
-    shot = photograph_window(desktop, window, "jpg" if kind == "jpg" else "png", max_dimension)
+    shot = photograph_window(desktop, window, kind, max_dimension)
     assert shot.screenshot is not None  # a picture without a shadow has one
     if target:
         move_into_place(shot.path, target)
@@ -152,7 +155,7 @@ def analyze_command(
 ) -> Result:
     """Asks a configured model about an image file. Keys may stand in a file .env in this folder.
 
-    Example: PEEKABOO_AI_PROVIDERS=ocr peekaboo-min analyze shot.png "What does it say?"
+    Example: peekaboo-min analyze shot.png "What does it say?"
     """
     return analyze_file(this_desktop(), image_path, question, provider, model)
 
@@ -211,6 +214,12 @@ COMMANDS: Dict[str, Callable[..., Result]] = {
     "click": click,
     "type": type_text,
     "press": press_key,
+    "keynote open": open_keynote,
+    "keynote size": get_slide_size,
+    "keynote rectangle": draw_rectangle,
+    "keynote text": add_text_in_keynote,
+    "keynote screenshot": screenshot_slide,
+    "keynote-agent": run_keynote_agent,
     "doctor": doctor_command,
     "clean": clean_command,
 }

@@ -21,7 +21,8 @@ from .image_files import clean_text, file_error
 from .log import log_debug
 from .model import Result
 from .platforms import platform_name, state_folder
-from .proc import find_program, run_program
+from .proc import run_program
+from .programs import find_program
 from .settings import settings
 from .web import WebError, ask_form, read_query, with_query
 

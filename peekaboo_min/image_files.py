@@ -23,7 +23,7 @@ EXTENSIONS = {".png": "png", ".jpg": "jpg", ".jpeg": "jpg", ".webp": "webp", ".g
 _NAME_BYTES = 255
 _HEADER_BYTES = 256 * 1024
 # Control characters, and those that turn the direction of a line round (a title could fake another name with them).
-_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
+_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 
 # A model shrinks what is larger, and then answers in pixels that we never saw (Anthropic's standard tier; also what
 # Claude Desktop takes in one result).
@@ -62,6 +62,8 @@ def _sniff_jpeg(data: bytes) -> Optional[ImageInfo]:
 
 
 def _sniff_webp(data: bytes) -> Optional[ImageInfo]:
+    if len(data) < (25 if data[12:16] == b"VP8L" else 30):
+        return None
     if data[12:16] == b"VP8X":
         return ImageInfo("webp", int.from_bytes(data[24:27], "little") + 1, int.from_bytes(data[27:30], "little") + 1)
     if data[12:16] == b"VP8L":
@@ -126,6 +128,16 @@ def temporary_folder() -> Path:
     return folder
 
 
+def kind_by_name(path: Path) -> str:
+    """png or jpg, as the file's name says; raises INVALID_ARGUMENT for another ending."""
+    kind = EXTENSIONS.get(path.suffix.lower())
+    if kind not in ("png", "jpg"):
+        raise PeekabooError(
+            ErrorCode.INVALID_ARGUMENT, f"{path.name}: pictures are png or jpg", hint="end the path in .png or .jpg"
+        )
+    return kind
+
+
 def new_temporary_path(stem: str, kind: str) -> Path:
     """A path that nothing has yet, in our temporary folder."""
     return temporary_folder() / file_name(f"{stem}_{os.urandom(6).hex()}", kind)
@@ -161,7 +173,8 @@ def prepare_target(path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.is_dir():
             raise PeekabooError(ErrorCode.FILE_IO_ERROR, f"{path} is a folder", hint="name a file in it")
-        if path.exists() and path.stat().st_size and read_image_info(path) is None:
+        is_empty_file = path.is_file() and not path.stat().st_size
+        if path.exists() and not is_empty_file and (not path.is_file() or read_image_info(path) is None):
             raise PeekabooError(
                 ErrorCode.FILE_IO_ERROR,
                 f"{path} exists and is not an image; it was left as it is",

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 from typing import Annotated, Any, Callable, Dict
 
+from .answers import error_message
 from .errors import ErrorCode, PeekabooError
 from .image_files import clean_text, move_into_place, prepare_target, read_image_info, temporary_folder
 from .keynote_memory import Deck, only_one, recall_deck, remember_deck, write_agent_line
@@ -22,7 +23,6 @@ from .policy import check_may_act, write_audit_line
 from .settings import settings
 
 KEYNOTE_S = 120.0
-_APP_NAME = "Keynote"
 _NEW_SIZE = {"width": 1920, "height": 1080}
 _DOCUMENT_MODES = ("reuse_or_create", "always_new")
 _LONGEST_SHAPE_TEXT = 10_000
@@ -30,23 +30,14 @@ _LONGEST_SHAPE_TEXT = 10_000
 # What keynote.js answers instead of doing what it was asked, and what to do then.
 _PROBLEMS = {
     "not_running": (ErrorCode.APP_NOT_FOUND, "Keynote is not running", "call open_keynote first"),
-    "no_document": (ErrorCode.WINDOW_NOT_FOUND, "the Keynote document is no longer open", "call open_keynote again"),
-    "no_shape": (
-        ErrorCode.WINDOW_NOT_FOUND,
-        "the rectangle is not on slide 1 any more, or was moved",
-        "call draw_rectangle again",
-    ),
+    "no_document": (ErrorCode.WINDOW_NOT_FOUND, "the Keynote document was closed", "call open_keynote again"),
+    "no_shape": (ErrorCode.WINDOW_NOT_FOUND, "the rectangle is gone from slide 1, or was moved", "call draw_rectangle again"),
     "not_made": (
         ErrorCode.PROGRAM_FAILED,
         "Keynote made nothing",
         "see whether it shows a dialog or has its Animate inspector open; close that, and call open_keynote again",
     ),
 }
-
-
-def error_line(error: PeekabooError) -> str:
-    """An error in the grammar of these tools: one line."""
-    return "ERROR: " + clean_text(error.sentence(), 2000)
 
 
 def check_is_mac() -> None:
@@ -69,12 +60,12 @@ def _keynote_tool(function: Callable[..., Result]) -> Callable[..., Result]:
             said = result.text
             return result
         except PeekabooError as e:
-            said = error_line(e)
+            said = error_message(e, speaks_grammar=True)["content"][0]["text"]
             raise
         finally:
             given = ",".join(f"{name!r}:{value!r}" for name, value in arguments.items())
-            elapsed = f"elapsed={time.monotonic() - started:.3f}s"
-            write_agent_line(f"server][tool={function.__name__}", f"args={{{given}}} -> {said} [{elapsed}]")
+            line = f"args={{{given}}} -> {said} [elapsed={time.monotonic() - started:.3f}s]"
+            write_agent_line(f"server][tool={function.__name__}", line)
 
     return one_call
 
@@ -87,11 +78,12 @@ def _ask_keynote(request: Dict[str, Any]) -> Dict[str, Any]:
         write_agent_line("server", f"osascript {request['do']} failed: {e.details or e.message}")
         raise _keynote_error(e) from e
     write_agent_line("server", f"osascript {request['do']} -> {json.dumps(told, ensure_ascii=False)}")
-    for failure in told.get("failures", ()):
-        log_debug(f"an idiom that Keynote did not take: {failure}")
+    failures = "; ".join(told.get("failures", ()))
+    if failures:
+        log_debug(f"idioms that Keynote did not take: {failures}")
     if "problem" in told:
         code, message, hint = _PROBLEMS[told["problem"]]
-        raise PeekabooError(code, message, hint=hint, details="; ".join(told.get("failures", ())))
+        raise PeekabooError(code, message, hint=hint, details=failures)
     return told
 
 
@@ -116,14 +108,13 @@ def _open_deck() -> Deck:
     """The document that open_keynote chose; then whatever happens in Keynote happens there. Raises POLICY_DENIED."""
     deck = recall_deck()
     if deck is None:
-        message = "no Keynote document was opened here"
-        raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, message, hint="call open_keynote first")
+        raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, "no Keynote document was opened", hint="call open_keynote first")
     return deck
 
 
-def _may_act(action: str, bundle_id: str, where: Dict[str, Any]) -> None:
-    check_may_act(action, _APP_NAME, bundle_id)
-    write_audit_line(action, {"app": _APP_NAME, "bundle_id": bundle_id, **where})
+def _check_and_note(action: str, bundle_id: str, where: Dict[str, Any]) -> None:
+    check_may_act(action, "Keynote", bundle_id)
+    write_audit_line(action, {"app": "Keynote", "bundle_id": bundle_id, **where})
 
 
 def _with_note(text: str, data: Dict[str, Any], note: str) -> Result:
@@ -135,8 +126,8 @@ def _with_note(text: str, data: Dict[str, Any], note: str) -> Result:
 
 @_keynote_tool
 def open_keynote() -> Result:
-    """Opens Keynote and makes slide 1 of a document ready: the front document, or a new one when none is open (or when
-    KEYNOTE_DOCUMENT_MODE is always_new). Call it first. Answers KEYNOTE_READY with the slide's size, in points.
+    """Opens Keynote and makes slide 1 of a document ready. Call it first. The document is the front one, or a new one when
+    none is open or KEYNOTE_DOCUMENT_MODE is always_new. Answers KEYNOTE_READY with the slide's size, in points.
 
     Example: peekaboo-min keynote open
     """
@@ -147,7 +138,7 @@ def open_keynote() -> Result:
     bundle_id = _ask_keynote({"do": "find"})["bundle_id"]
     if bundle_id is None:
         raise PeekabooError(ErrorCode.APP_NOT_FOUND, "Keynote is not installed", hint="get it in the App Store")
-    _may_act("open_keynote", bundle_id, {"mode": mode})
+    _check_and_note("open_keynote", bundle_id, {"mode": mode})
     theme = settings().keynote_theme
     with only_one("input.lock", KEYNOTE_S, "mouse and keyboard"):  # it comes to the front
         told = _ask_keynote(
@@ -176,7 +167,7 @@ def get_slide_size() -> Result:
     Example: peekaboo-min keynote size
     """
     deck = _open_deck()
-    check_may_act("get_slide_size", _APP_NAME, deck.bundle_id)
+    check_may_act("get_slide_size", "Keynote", deck.bundle_id)
     told = _ask_keynote({"do": "size", **deck.address()})
     width, height = round(told["width"]), round(told["height"])
     remember_deck(deck.resized(width, height))
@@ -198,7 +189,7 @@ def draw_rectangle(
     deck = _open_deck()
     asked = Rect(x, y, width, height)
     _check_fits(asked, deck)
-    _may_act("draw_rectangle", deck.bundle_id, {"document": deck.document_id, **asked.as_data()})
+    _check_and_note("draw_rectangle", deck.bundle_id, {"document": deck.document_id, **asked.as_data()})
     told = _ask_keynote({"do": "draw", **deck.address(), **asked.as_data()})
     settled = Rect(told["x"], told["y"], told["width"], told["height"])
     deck = deck.with_rectangle(told["index"], settled)
@@ -210,7 +201,7 @@ def draw_rectangle(
 
 def _check_fits(rect: Rect, deck: Deck) -> None:
     for name, value in rect.as_data().items():
-        if isinstance(value, bool) or not isinstance(value, int):
+        if not isinstance(value, int):
             raise PeekabooError(ErrorCode.INVALID_ARGUMENT, f"{name} is {value!r}", hint="give a whole number of points")
     if rect.width < 1 or rect.height < 1:
         message = f"a rectangle of {rect.width}x{rect.height} has no area"
@@ -234,9 +225,8 @@ def add_text_in_keynote(
     _check_shape_text(text)
     deck = _open_deck()
     if deck.rectangle is None:
-        message = "no rectangle was drawn in this document"
-        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, message, hint="call draw_rectangle first")
-    _may_act("add_text_in_keynote", deck.bundle_id, {"rectangle": deck.rectangle_id, "characters": len(text)})
+        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, "no rectangle was drawn", hint="call draw_rectangle first")
+    _check_and_note("add_text_in_keynote", deck.bundle_id, {"rectangle": deck.rectangle_id, "characters": len(text)})
     request = {"do": "text", **deck.address(), "index": deck.rectangle_index, **deck.rectangle.as_data(), "text": text}
     told = _ask_keynote(request)
     remember_deck(deck.with_rectangle(told["index"], deck.rectangle, deck.rectangle_id))
@@ -268,31 +258,37 @@ def screenshot_slide(
     """
     target = _slide_target(path)
     deck = _open_deck()
-    _may_act("screenshot_slide", deck.bundle_id, {"document": deck.document_id, "path": str(target)})
+    _check_and_note("screenshot_slide", deck.bundle_id, {"document": deck.document_id, "path": str(target)})
     if _ask_keynote({"do": "size", **deck.address()})["is_skipped"]:
         message = "slide 1 is skipped, and Keynote exports no skipped slide"
         raise PeekabooError(ErrorCode.CAPTURE_FAILED, message, hint="unskip it in Keynote")
     prepare_target(target)
-    folder = temporary_folder() / f"slides_{os.urandom(6).hex()}"  # Keynote wants to make it itself
+    folder = temporary_folder() / f"slides_{os.urandom(6).hex()}"
     try:
-        run_applescript("keynote_export.applescript", [deck.bundle_id, deck.document_id, str(folder)], KEYNOTE_S)
-        # sometimes they are in a folder in that folder
-        pictures = sorted(one for one in folder.rglob("*.png") if read_image_info(one))
-        if not pictures:
-            raise PeekabooError(ErrorCode.CAPTURE_FAILED, "Keynote exported no picture", hint="try again")
-        move_into_place(pictures[0], target)
-    except PeekabooError as e:
-        raise _keynote_error(e) from e
+        move_into_place(_exported_slide(deck, folder), target)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return Result(f"SCREENSHOT_SAVED: path={target}", {"path": str(target)}, is_text_only=True)
 
 
+def _exported_slide(deck: Deck, folder: Path) -> Path:
+    """Slide 1 as a picture somewhere in `folder`, which Keynote wants to make itself."""
+    try:
+        said = run_applescript("keynote_export.applescript", [deck.bundle_id, deck.document_id, str(folder)], KEYNOTE_S)
+    except PeekabooError as e:
+        write_agent_line("server", f"osascript export failed: {e.details or e.message}")
+        raise _keynote_error(e) from e
+    write_agent_line("server", f"osascript export -> {said}")
+    pictures = sorted(one for one in folder.rglob("*.png") if read_image_info(one))
+    if not pictures:
+        raise PeekabooError(ErrorCode.CAPTURE_FAILED, "Keynote exported no picture", hint="try again")
+    return pictures[0]
+
+
 def _slide_target(path: str) -> Path:
     chosen = path.strip() or settings().screenshot_path
     if not chosen:
-        message = "no path was given, and SCREENSHOT_PATH is not set"
-        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, message, hint="name a .png file")
+        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, "neither a path nor SCREENSHOT_PATH is set", hint="name a .png file")
     target = Path(chosen).expanduser().absolute()
     if target.suffix.lower() != ".png":
         raise PeekabooError(ErrorCode.INVALID_ARGUMENT, f"{target.name!r} is no name for a PNG", hint="let it end in .png")

@@ -15,7 +15,8 @@ from .image_files import EXTENSIONS, read_image_info, temporary_folder
 from .log import log_debug, log_error, log_warning
 from .model import Picture, Result
 from .policy import check_may_act, write_audit_line
-from .proc import Completed, find_program, run_program
+from .proc import Completed, run_program
+from .programs import find_program
 from .settings import child_environment, settings
 from .sources import own_command, own_environment
 

@@ -14,7 +14,8 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 from .errors import PeekabooError
 from .image_files import read_image_info
 from .model import Result
-from .proc import Completed, find_program, run_program
+from .proc import Completed, run_program
+from .programs import find_program
 from .sources import native_source
 from .version import VERSION
 

@@ -7,34 +7,22 @@ import selectors
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Dict, Iterator, Mapping, Optional, Sequence, Set
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Set
 
 from .cancel import check_cancelled, within_budget
 from .errors import ErrorCode, PeekabooError
-from .settings import child_environment, search_path, settings
+from .programs import program_path
+from .settings import child_environment
 
 _OUTPUT_CAP = 64 * 1024 * 1024
 _STDERR_CAP = 64 * 1024
 _WAKE_S = 0.05
-
-# Mac programs by absolute path: an MCP host that the Finder started has a PATH without /usr/sbin.
-_SYSTEM_FOLDERS = ("/usr/bin", "/usr/sbin", "/bin", "/sbin")
-
-# What to install for a program that is missing (Debian's package names).
-PACKAGES = {
-    "xwininfo": "x11-utils",
-    "xprop": "x11-utils",
-    "xdpyinfo": "x11-utils",
-    "maim": "maim",
-    "xdotool": "xdotool",
-    "xclip": "xclip",
-    "convert": "imagemagick",
-    "tesseract": "tesseract-ocr",
-}
-
+_START_S = 0.5
+_LAST_LOOK_S = 0.2
 
 @dataclass(frozen=True)
 class Completed:
@@ -50,27 +38,8 @@ class Completed:
 
 
 _running: Set[subprocess.Popen] = set()
-
-
-def find_program(name: str) -> Optional[str]:
-    """The path of a program, or None. PEEKABOO_BIN_DIR, when set, is the only place that is searched."""
-    folders = [settings().bin_dir] if settings().bin_dir else [*search_path(), *_SYSTEM_FOLDERS]
-    if os.sep in name:
-        folders, name = [os.path.dirname(name)], os.path.basename(name)
-    for folder in folders:
-        path = os.path.join(folder, name)
-        if os.path.isfile(path) and os.access(path, os.X_OK):
-            return path
-    return None
-
-
-def _program_path(name: str) -> str:
-    path = find_program(name)
-    if path is None:
-        package = PACKAGES.get(os.path.basename(name))
-        hint = f"install it: sudo apt-get install {package}" if package else "install it, or put it on PATH"
-        raise PeekabooError(ErrorCode.MISSING_PROGRAM, f"the program {name} is not on this machine", hint=hint)
-    return path
+_starting: Set[int] = set()  # threads that are about to start a process
+_signals: List[int] = []  # those that told us to end
 
 
 def run_program(
@@ -92,25 +61,25 @@ def run_program(
     """
     check_cancelled()
     timeout_s = within_budget(timeout_s)
-    argv = [_program_path(words[0]), *words[1:]]
+    argv = [program_path(words[0]), *words[1:]]
     if any("\0" in word for word in argv):
         raise PeekabooError(ErrorCode.INVALID_ARGUMENT, "a NUL character cannot be passed on", hint="remove it")
+    if folder and not os.path.isdir(folder):
+        raise PeekabooError(ErrorCode.FILE_IO_ERROR, f"the folder {folder} is not there", hint="make it, or name another")
     output = subprocess.DEVNULL if leaves_daemon else subprocess.PIPE
     try:
-        process = subprocess.Popen(
+        process = _start(
             argv,
             stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
             stdout=output,
             stderr=output,
-            cwd=folder,
-            env={**child_environment(), **(environment or {})},
-            start_new_session=True,
+            folder=folder,
+            environment=environment,
         )
     except OSError as e:
         raise PeekabooError(
             ErrorCode.MISSING_PROGRAM, f"{argv[0]} cannot be started: {e.strerror}", hint="see that it is a program"
         ) from e
-    _running.add(process)
     has_ended = False
     try:
         done = _converse(process, stdin, time.monotonic() + timeout_s, timeout_s)
@@ -126,6 +95,35 @@ def run_program(
             details=done.stderr.strip()[-2000:],
         )
     return done
+
+
+def _start(
+    argv: Sequence[str],
+    stdin: Any,
+    stdout: int,
+    stderr: int,
+    folder: Optional[str] = None,
+    environment: Optional[Mapping[str, str]] = None,
+) -> subprocess.Popen:
+    """Start a process in a group of its own, so that a signal to us cannot come between its start and our knowing it."""
+    thread = threading.get_ident()
+    _starting.add(thread)
+    try:
+        process = subprocess.Popen(
+            argv,
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+            cwd=folder,
+            env={**child_environment(), **(environment or {})},
+            start_new_session=True,
+        )
+        _running.add(process)
+    finally:
+        _starting.discard(thread)
+    if _signals:
+        _leave()
+    return process
 
 
 def _converse(process: subprocess.Popen, stdin: bytes, deadline: float, timeout_s: float) -> Completed:
@@ -144,17 +142,17 @@ def _converse(process: subprocess.Popen, stdin: bytes, deadline: float, timeout_
         left_to_write = memoryview(stdin)
         out_fd = process.stdout.fileno() if process.stdout else -1
         err_fd = process.stderr.fileno() if process.stderr else -1
-        is_last_look = False
+        last_look: Optional[float] = None  # when the leader had ended, and a grandchild held a pipe still
         while selector.get_map():
             check_cancelled()
             remaining = deadline - time.monotonic()
             if remaining <= 0:
                 raise _timed_out(name, timeout_s)
-            ready = selector.select(0 if is_last_look else min(remaining, _WAKE_S))
-            if not ready:
-                if is_last_look:
-                    break
-                is_last_look = process.poll() is not None
+            ready = selector.select(min(remaining, _WAKE_S))
+            if last_look is None and process.poll() is not None:
+                last_look = time.monotonic() + _LAST_LOOK_S
+            elif last_look and (not ready or time.monotonic() > last_look):
+                break
             for key, _ in ready:
                 if key.fileobj is process.stdin:
                     left_to_write = _write_some(process, left_to_write)
@@ -162,15 +160,8 @@ def _converse(process: subprocess.Popen, stdin: bytes, deadline: float, timeout_
                         selector.unregister(process.stdin)
                         process.stdin.close()
                     continue
-                chunk = os.read(key.fd, 1 << 16)
-                if not chunk:
+                if not _read_some(key.fd, collected, name, is_stderr=key.fd == err_fd):
                     selector.unregister(key.fileobj)
-                elif key.fd == err_fd:
-                    collected[key.fd] = (collected[key.fd] + chunk)[-_STDERR_CAP:]
-                else:
-                    collected[key.fd] += chunk
-                    if len(collected[key.fd]) > _OUTPUT_CAP:
-                        raise PeekabooError(ErrorCode.PROGRAM_FAILED, f"{name} wrote more than {_OUTPUT_CAP} bytes")
     code = _wait_for_end(process, name, deadline, timeout_s)
     for stream in (process.stdout, process.stderr):
         if stream:
@@ -178,6 +169,17 @@ def _converse(process: subprocess.Popen, stdin: bytes, deadline: float, timeout_
     return Completed(
         code, bytes(collected.get(out_fd, b"")), bytes(collected.get(err_fd, b"")).decode("utf-8", "replace")
     )
+
+
+def _read_some(fd: int, collected: Dict[int, bytearray], name: str, is_stderr: bool) -> bool:
+    """Read what is there into `collected`; False at the end. Of stderr the last part is kept, stdout has a cap."""
+    chunk = os.read(fd, 1 << 16)
+    collected[fd] += chunk
+    if is_stderr:
+        del collected[fd][:-_STDERR_CAP]
+    elif len(collected[fd]) > _OUTPUT_CAP:
+        raise PeekabooError(ErrorCode.PROGRAM_FAILED, f"{name} wrote more than {_OUTPUT_CAP} bytes")
+    return bool(chunk)
 
 
 def _write_some(process: subprocess.Popen, data: memoryview) -> memoryview:
@@ -235,15 +237,9 @@ def background_program(words: Sequence[str], stdin: bytes) -> Iterator[Backgroun
     with tempfile.TemporaryFile() as source:
         source.write(stdin)
         source.seek(0)
-        process = subprocess.Popen(
-            [_program_path(words[0]), *words[1:]],
-            stdin=source,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            env=child_environment(),
-            start_new_session=True,
+        process = _start(
+            [program_path(words[0]), *words[1:]], stdin=source, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
         )
-    _running.add(process)
     os.set_blocking(process.stderr.fileno(), False)  # type: ignore[union-attr]
     try:
         yield BackgroundProgram(process)
@@ -272,9 +268,19 @@ def end_cleanly_on_signals() -> None:
     os._exit, because a thread that blocks on stdin or in a tool would keep an ordinary exit waiting.
     """
 
-    def leave(number: int, _frame: object) -> None:
-        kill_all_programs()
-        os._exit(128 + number)
+    def on_signal(number: int, _frame: object) -> None:
+        _signals.append(number)
+        # a start in this very thread goes on when we return, and then leaves; others are over in a moment
+        if threading.get_ident() not in _starting:
+            deadline = time.monotonic() + _START_S
+            while _starting and time.monotonic() < deadline:
+                time.sleep(0.001)
+            _leave()
 
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, leave)
+        signal.signal(number, on_signal)
+
+
+def _leave() -> None:
+    kill_all_programs()
+    os._exit(128 + _signals[0])

@@ -78,6 +78,7 @@ def _hint_for_failure(vendor: Vendor, kind: str) -> str:
         "unreachable": f"see that the network is there, and {where}",
         "timeout": "try again, choose a quicker model, or set PEEKABOO_AI_TIMEOUT higher",
         "closed": "try again",
+        "untrusted": f"{where}, and that Python knows your certificates (SSL_CERT_FILE, or Install Certificates.command)",
         "invalid": f"{where}, and {vendor.key_variable}" if vendor.key_variable else where,
     }.get(kind, f"{where}, and that no sign-in page stands before it")
 

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Optional
 
 from .errors import ErrorCode, PeekabooError
-from .image_files import file_error, temporary_folder
+from .image_files import temporary_folder
 from .model import ImageInfo, Rect, Screenshot, Window
+from .private_files import write_privately
 
 _HINT = "take a screenshot of the window first, and use its pixels"
 
@@ -29,11 +30,7 @@ def keep_record(window: Window, info: ImageInfo) -> Screenshot:
         image_height=info.height,
         taken_at=time.time(),
     )
-    path = _record_path(window.window_id, screenshot.screenshot_id)
-    try:
-        path.write_text(json.dumps(asdict(screenshot)), encoding="utf-8")
-    except OSError as e:
-        raise file_error(path, e) from e
+    write_privately(_record_path(window.window_id, screenshot.screenshot_id), json.dumps(asdict(screenshot)))
     return screenshot
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from pathlib import Path
@@ -12,6 +13,19 @@ from .errors import ErrorCode, PeekabooError
 
 _TRUE_WORDS = ("1", "true", "yes", "on")
 _FALSE_WORDS = ("", "0", "false", "no", "off")
+
+# What a `.env` in the working folder may say. Never an address: a stranger's folder must not redirect anybody's screen.
+_ENV_FILE_NAMES = (
+    "GEMINI_API_KEY",
+    "OPENAI_API_KEY",
+    "ANTHROPIC_API_KEY",
+    "LOG_LEVEL",
+    "SCREENSHOT_PATH",
+    "KEYNOTE_THEME",
+    "KEYNOTE_DOCUMENT_MODE",
+)
+_ENV_FILE_CAP = 64 * 1024
+_ENV_LINE = re.compile(r"""\s*(?:export\s+)?(\w+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^"'\s#].*?)??)\s*(?:(?<=\s)#.*)?""")
 
 # These name another command line, and our own must be able to stand there: no child may find it again.
 _NOT_FOR_CHILDREN = ("PEEKABOO_CLI_PATH",)
@@ -101,6 +115,9 @@ class Settings:
     screenshot_path: str = _variable(
         "SCREENSHOT_PATH", "", "where `screenshot_slide` saves when it gets an empty path"
     )
+    agent_log: str = _variable(
+        "PEEKABOO_AGENT_LOG", "", "the Keynote agent's log, which its server writes into as well; the agent sets it"
+    )
     gmail_folder: str = _variable(
         "PEEKABOO_GMAIL_FOLDER", "", "holds `credentials.json` and `token.json`; unset: `gmail` in the state folder"
     )
@@ -160,10 +177,39 @@ def _convert(name: str, text: str, default: Any) -> Any:
     )
 
 
+_env_file_values: Dict[str, str] = {}
+
+
 @lru_cache(maxsize=1)
 def settings() -> Settings:
     """The settings of this process."""
-    return read_settings(os.environ)
+    return read_settings({**_env_file_values, **{name: value for name, value in os.environ.items() if value.strip()}})
+
+
+def settings_with_env_file(folder: Path) -> Settings:
+    """The settings of this process from now on: where the environment is silent, `.env` in `folder` is heard.
+
+    For the commands of a person in that folder, never for the server; for keys and the Keynote agent's variables only.
+    Raises FILE_IO_ERROR.
+    """
+    _env_file_values.update(_read_env_file(folder / ".env"))
+    settings.cache_clear()
+    return settings()
+
+
+def _read_env_file(path: Path) -> Dict[str, str]:
+    """`NAME=value` lines: quotes, `export` and comments as shells have them, nothing expanded."""
+    if not path.is_file():
+        return {}
+    try:
+        with open(path, encoding="utf-8", errors="replace") as f:
+            lines = f.read(_ENV_FILE_CAP).lstrip("\ufeff").splitlines()
+    except OSError as e:
+        raise PeekabooError(
+            ErrorCode.FILE_IO_ERROR, f"{path}: {e.strerror}", hint="make it readable, or run this in another folder"
+        ) from e
+    found = [match for match in map(_ENV_LINE.fullmatch, lines) if match and match[1] in _ENV_FILE_NAMES]
+    return {match[1]: match[2] or match[3] or match[4] or "" for match in found}
 
 
 def told_settings() -> Dict[str, str]:

@@ -13,7 +13,8 @@ from .log import default_log_file
 from .model import Permissions, Result
 from .model_choice import provider_status
 from .platforms import state_folder, this_desktop
-from .proc import PACKAGES, find_program, run_program
+from .proc import run_program
+from .programs import PACKAGES, find_program
 from .settings import settings, told_settings
 from .version import VERSION
 

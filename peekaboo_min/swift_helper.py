@@ -12,6 +12,7 @@ from typing import Optional
 
 from .errors import PeekabooError
 from .log import log_debug
+from .private_files import write_privately
 from .proc import run_program
 from .settings import settings
 from .sources import native_source
@@ -68,10 +69,7 @@ def build_helper() -> Built:
         reason = f"{e.message} {e.details}".strip()[:500]
         log_debug(f"no Swift helper: {reason}")
     built = Built(_source_digest(), compiler, path, reason, time.time())
-    _helper_folder().mkdir(mode=0o700, parents=True, exist_ok=True)
-    fresh = _manifest().with_suffix(f".{os.urandom(4).hex()}")
-    fresh.write_text(json.dumps(asdict(built)), encoding="utf-8")
-    os.replace(fresh, _manifest())
+    write_privately(_manifest(), json.dumps(asdict(built)))
     return built
 
 

@@ -10,6 +10,7 @@ from .desktop_tools import click, focus_window, list_windows, press_key, take_wi
 from .errors import ErrorCode, PeekabooError
 from .gmail import send_email
 from .gmail_oauth import has_gmail_credentials
+from .keynote import add_text_in_keynote, draw_rectangle, get_slide_size, open_keynote, screenshot_slide
 from .model import Result
 from .platforms import platform_name
 from .settings import settings
@@ -38,6 +39,12 @@ def _is_mac() -> bool:
     return platform_name() == "macos"
 
 
+def _keynote_tool_entry(name: str, title: str, function: Callable[..., Result], is_idempotent: bool) -> Tool:
+    return Tool(
+        name, title, "keynote", function, acts=True, is_idempotent=is_idempotent, speaks_grammar=True, is_offered=_is_mac
+    )
+
+
 TOOLS: Tuple[Tool, ...] = (
     Tool("image", "Capture screens or windows", "capture", image, is_read_only=False, is_idempotent=True),
     Tool("analyze", "Ask a model about an image", "capture", analyze, is_open_world=True),
@@ -51,6 +58,11 @@ TOOLS: Tuple[Tool, ...] = (
     Tool("press_key", "Press a key in a window", "desktop", press_key, acts=True, is_open_world=True),
     Tool("peekaboo_exec", "Run the peekaboo command line", "exec", peekaboo_exec, True, is_open_world=True, is_offered=_is_mac),
     Tool("send_email", "Send an e-mail", "mail", send_email, True, is_open_world=True, speaks_grammar=True, is_offered=has_gmail_credentials),
+    _keynote_tool_entry("open_keynote", "Open Keynote", open_keynote, is_idempotent=True),
+    _keynote_tool_entry("get_slide_size", "Tell the slide's size", get_slide_size, is_idempotent=True),
+    _keynote_tool_entry("draw_rectangle", "Draw a rectangle", draw_rectangle, is_idempotent=False),
+    _keynote_tool_entry("add_text_in_keynote", "Write into the rectangle", add_text_in_keynote, is_idempotent=True),
+    _keynote_tool_entry("screenshot_slide", "Export slide 1", screenshot_slide, is_idempotent=True),
 )
 
 

@@ -17,6 +17,7 @@ from .version import VERSION
 _ANSWER_CAP = 16 * 1024 * 1024
 _ERROR_CAP = 64 * 1024
 _WATCH_S = 0.05
+_NO_ADDRESS = "the address is not a plain http or https URL"
 _LOOPBACK = re.compile(r"localhost|127(\.\d{1,3}){3}|::1")
 
 
@@ -24,7 +25,8 @@ class WebError(Exception):
     """A request that failed; the caller gives it its meaning.
 
     kind: `unreachable` (no connection), `closed` (it ended before the answer did), `timeout`, `redirect` (not followed),
-    `status` (an error's status, see `status` and `body`), `malformed` (not JSON), `too_large`, `invalid` (never sent).
+    `status` (an error's status, see `status` and `body`), `malformed` (not JSON), `too_large`, `untrusted` (its
+    certificate), `invalid` (never sent).
     body: the error answer, parsed where it is JSON, else its text. Neither the message nor the body holds what was sent.
     """
 
@@ -111,8 +113,8 @@ def _check_request(url: str, headers: Mapping[str, str]) -> None:
         is_fine = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0 and "@" not in parts.netloc
     except ValueError:  # a port that is no number
         is_fine = False
-    if not is_fine or not url.isascii() or re.search(r"[\s\x00-\x20\x7f]", url):
-        raise WebError("invalid", "the address is not a plain http or https URL")
+    if not is_fine or not url.isascii() or re.search(r"[\x00-\x20\x7f]", url):
+        raise WebError("invalid", _NO_ADDRESS)
     for name, value in headers.items():
         if not value.isascii() or not value.isprintable():
             raise WebError("invalid", f"the value for the header {name} holds characters that cannot be sent")
@@ -258,11 +260,13 @@ def _meaning_of(error: Exception, url: str) -> Exception:
     reason = error.reason if isinstance(error, URLError) else error
     place = place_of(url)
     if isinstance(reason, SSLCertVerificationError):
-        return WebError("invalid", f"the certificate of {place} is not trusted: {reason.verify_message}")
+        return WebError("untrusted", f"the certificate of {place} is not trusted: {reason.verify_message}")
     if isinstance(reason, (ConnectionResetError, BrokenPipeError, ConnectionAbortedError, HTTPException)):
         return WebError("closed", f"{place} closed the connection before its answer was whole")
     if isinstance(reason, ConnectionRefusedError):
         return WebError("unreachable", f"nobody listens at {place} (connection refused)")
+    if isinstance(reason, UnicodeError):  # a part of the host's name is too long
+        return WebError("invalid", _NO_ADDRESS)
     if isinstance(reason, OSError):
         return WebError("unreachable", f"{place} cannot be reached: {reason.strerror or type(reason).__name__}")
     return error

@@ -231,6 +231,105 @@ def in_parallel(work: Callable[[_Item], _Answer], items: Sequence[_Item], at_onc
         return [future.result() for future in futures]
 
 
+# ============================== function_call =======================================================================
+# FUNCTION_CALL: name|a|b, read from a model's reply and converted by schema.
+
+# Models wrap a line in markdown all the same: quotes, bullets, fences, emphasis.
+_ACTION_LINE = re.compile(r"[ \t>]*(?:[-*+] |\d+[.)] )?(?P<mark>[`*_]*)(?P<word>FUNCTION_CALL|FINAL_ANSWER):(?P<rest>.*)")
+_LINE_END = re.compile(r"\r\n|\n|\r")
+_WHOLE_NUMBER = re.compile(r"([+-]?[0-9]{1,15})(\.0*)?")
+_NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,2})?")
+_COORDINATES = ("x", "y", "width", "height")
+
+
+@dataclass(frozen=True)
+class FunctionCall:
+    """A call that a model asks for: the tool's name and its parameters, as written."""
+
+    name: str
+    words: Tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        return "|".join((self.name, *self.words))
+
+
+@dataclass(frozen=True)
+class FinalAnswer:
+    """The model says that it is done."""
+
+    text: str
+
+
+def read_reply(reply: str) -> Union[FunctionCall, FinalAnswer, None]:
+    """The first line of a reply that is a FUNCTION_CALL or a FINAL_ANSWER; whatever else it holds is not read."""
+    for line in _LINE_END.split(reply):
+        found = _ACTION_LINE.match(line)
+        if not found:
+            continue
+        rest = found["rest"]
+        mark = found["mark"][::-1]
+        if mark and rest.rstrip().endswith(mark):
+            rest = rest.rstrip()[: -len(mark)]
+        if found["word"] == "FINAL_ANSWER":
+            return FinalAnswer(rest.strip())
+        name, *words = rest.split("|")
+        if words == [""]:
+            words = []  # `open_keynote|`
+        return FunctionCall(name.strip(), tuple(words))
+    return None
+
+
+def convert_arguments(call: FunctionCall, schema: Dict[str, Any]) -> Dict[str, Any]:
+    """The parameters of a call by name, each of the type that the tool's inputSchema gives it.
+
+    Raises INVALID_ARGUMENT, in words for the model.
+    """
+    properties: Dict[str, Dict[str, Any]] = schema.get("properties", {})
+    names = list(properties)
+    least = len([name for name in names if name in schema.get("required", ())])
+    if not least <= len(call.words) <= len(names):
+        raise _bad_call(_wrong_count(call, names, least))
+    return {name: _convert_word(call.name, name, properties[name], word) for name, word in zip(names, call.words)}
+
+
+def _wrong_count(call: FunctionCall, names: List[str], least: int) -> str:
+    count = str(least) if least == len(names) else f"{least} to {len(names)}"
+    wanted = f"{count} parameter(s): {'|'.join(names)}" if names else "no parameters"
+    hint = "; write ¦ where a text holds |" if len(call.words) > len(names) > 0 else ""
+    return f"{call.name} takes {wanted}; you gave {len(call.words)}{hint}"
+
+
+def _convert_word(tool: str, name: str, schema: Dict[str, Any], word: str) -> Any:
+    kind = schema.get("type", "string")
+    if kind == "string":
+        return word
+    number = word.strip()
+    if kind == "integer" or (kind == "number" and name in _COORDINATES):
+        value = _whole(number) if kind == "integer" else _rounded(number)
+        if value is not None:
+            return value
+        raise _bad_call(f"{tool}: {name} is {word[:40]!r}, which is not a whole number; write digits only")
+    if kind == "number" and _NUMBER.fullmatch(number):
+        return float(number)
+    if kind == "boolean" and number.lower() in ("true", "false"):
+        return number.lower() == "true"
+    raise _bad_call(f"{tool}: {name} is {word[:40]!r}, which is no {kind}")
+
+
+def _whole(word: str) -> Optional[int]:
+    found = _WHOLE_NUMBER.fullmatch(word)
+    return int(found[1]) if found else None
+
+
+def _rounded(word: str) -> Optional[int]:
+    return round(float(word)) if _NUMBER.fullmatch(word) else None
+
+
+def _bad_call(message: str) -> PeekabooError:
+    return PeekabooError(ErrorCode.INVALID_ARGUMENT, message)
+
+
 # ============================== log =================================================================================
 # The log file, and the debug lines that a command collects.
 
@@ -937,11 +1036,94 @@ def cover_at(point: Point, target: Window, windows: Sequence[Window]) -> Optiona
     return None
 
 
+# ============================== prompts =============================================================================
+# Every text that is sent to a model.
+
+# The Keynote agent's, as its specification has it.
+KEYNOTE_SYSTEM_PROMPT = """\
+You are a macOS Keynote drawing agent that must accomplish a concrete UI goal by calling MCP tools.
+Your job: open Keynote, draw ONE rectangle centered on slide 1, and write the user-provided text inside that rectangle.
+You MUST accomplish this ONLY by calling the available tools. Do NOT describe what you will do. Do NOT emit explanations.
+
+Rules:
+- You must respond with EXACTLY ONE SINGLE LINE each turn, in one of these formats:
+  1) FUNCTION_CALL: function_name|param1|param2|...
+  2) FINAL_ANSWER: [done]
+- Never output anything before or after that one line. No markdown. No prose.
+- Begin by calling open_keynote (or, if available, get_slide_size after opening) to discover slide dimensions.
+- Then call draw_rectangle with numeric slide coordinates (not pixels). If you know the slide size, choose a centered \
+rectangle that is ~60% of slide width and ~30% of slide height.
+  Let W=slide_width and H=slide_height:
+    rect_width = round(0.6*W)
+    rect_height = round(0.3*H)
+    x = round((W - rect_width)/2)
+    y = round((H - rect_height)/2)
+- Then call add_text_in_keynote with the EXACT text the user asked you to write (no quotes, no extra words).
+- If any tool returns an ERROR, adjust parameters and retry at most once.
+- Never call the same tool twice with the same parameters.
+- Parameter formatting:
+  * Numbers: plain (no commas, no units).
+  * Strings: do not include the '|' character. If input text contains '|', replace it with '¦'.
+  * Keep everything on a single line; do not insert newlines in arguments.
+- Stop when the text has been placed inside the rectangle and respond with: FINAL_ANSWER: [done]
+
+Available tools:
+{tools_description}
+
+Remember: only use FUNCTION_CALL or FINAL_ANSWER lines. Nothing else.
+"""
+
+# What `keynote-agent TEXT` asks for; DEFAULT_QUERY is the specification's example of it.
+KEYNOTE_QUERY = "Create a rectangle in Keynote slide 1 and write this exact text inside it: {text}"
+DEFAULT_QUERY = KEYNOTE_QUERY.replace("{text}", "Hello from MCP on macOS.")
+
+_TRANSCRIPT_TEXT = """\
+{query}
+
+What you did so far, and what came of it:
+{steps}
+
+What is the next single line?"""
+
+NO_CALL_FOUND = (
+    "Your reply held neither a FUNCTION_CALL nor a FINAL_ANSWER line. Respond with exactly one such line and nothing else."
+)
+
+
+def keynote_system_prompt(tools_description: str) -> str:
+    return KEYNOTE_SYSTEM_PROMPT.replace("{tools_description}", tools_description)
+
+
+def keynote_query(text: str) -> str:
+    return KEYNOTE_QUERY.replace("{text}", text)
+
+
+def keynote_turn_prompt(query: str, steps: str) -> str:
+    """The user's prompt of one turn; `steps` is the transcript, empty in the first turn."""
+    if not steps:
+        return query
+    head, tail = _TRANSCRIPT_TEXT.split("{query}")
+    return f"{head}{query}{tail.replace('{steps}', steps)}"
+
+
 # ============================== settings ============================================================================
 # Environment variables, read once into a frozen Settings.
 
 _TRUE_WORDS = ("1", "true", "yes", "on")
 _FALSE_WORDS = ("", "0", "false", "no", "off")
+
+# What a `.env` in the working folder may say. Never an address: a stranger's folder must not redirect anybody's screen.
+_ENV_FILE_NAMES = (
+    "GEMINI_API_KEY",
+    "OPENAI_API_KEY",
+    "ANTHROPIC_API_KEY",
+    "LOG_LEVEL",
+    "SCREENSHOT_PATH",
+    "KEYNOTE_THEME",
+    "KEYNOTE_DOCUMENT_MODE",
+)
+_ENV_FILE_CAP = 64 * 1024
+_ENV_LINE = re.compile(r"""\s*(?:export\s+)?(\w+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^"'\s#].*?)??)\s*(?:(?<=\s)#.*)?""")
 
 # These name another command line, and our own must be able to stand there: no child may find it again.
 _NOT_FOR_CHILDREN = ("PEEKABOO_CLI_PATH",)
@@ -1031,6 +1213,9 @@ class Settings:
     screenshot_path: str = _variable(
         "SCREENSHOT_PATH", "", "where `screenshot_slide` saves when it gets an empty path"
     )
+    agent_log: str = _variable(
+        "PEEKABOO_AGENT_LOG", "", "the Keynote agent's log, which its server writes into as well; the agent sets it"
+    )
     gmail_folder: str = _variable(
         "PEEKABOO_GMAIL_FOLDER", "", "holds `credentials.json` and `token.json`; unset: `gmail` in the state folder"
     )
@@ -1090,10 +1275,39 @@ def _convert(name: str, text: str, default: Any) -> Any:
     )
 
 
+_env_file_values: Dict[str, str] = {}
+
+
 @lru_cache(maxsize=1)
 def settings() -> Settings:
     """The settings of this process."""
-    return read_settings(os.environ)
+    return read_settings({**_env_file_values, **{name: value for name, value in os.environ.items() if value.strip()}})
+
+
+def settings_with_env_file(folder: Path) -> Settings:
+    """The settings of this process from now on: where the environment is silent, `.env` in `folder` is heard.
+
+    For the commands of a person in that folder, never for the server; for keys and the Keynote agent's variables only.
+    Raises FILE_IO_ERROR.
+    """
+    _env_file_values.update(_read_env_file(folder / ".env"))
+    settings.cache_clear()
+    return settings()
+
+
+def _read_env_file(path: Path) -> Dict[str, str]:
+    """`NAME=value` lines: quotes, `export` and comments as shells have them, nothing expanded."""
+    if not path.is_file():
+        return {}
+    try:
+        with open(path, encoding="utf-8", errors="replace") as f:
+            lines = f.read(_ENV_FILE_CAP).lstrip("\ufeff").splitlines()
+    except OSError as e:
+        raise PeekabooError(
+            ErrorCode.FILE_IO_ERROR, f"{path}: {e.strerror}", hint="make it readable, or run this in another folder"
+        ) from e
+    found = [match for match in map(_ENV_LINE.fullmatch, lines) if match and match[1] in _ENV_FILE_NAMES]
+    return {match[1]: match[2] or match[3] or match[4] or "" for match in found}
 
 
 def told_settings() -> Dict[str, str]:
@@ -1124,7 +1338,7 @@ EXTENSIONS = {".png": "png", ".jpg": "jpg", ".jpeg": "jpg", ".webp": "webp", ".g
 _NAME_BYTES = 255
 _HEADER_BYTES = 256 * 1024
 # Control characters, and those that turn the direction of a line round (a title could fake another name with them).
-_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
+_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 
 # A model shrinks what is larger, and then answers in pixels that we never saw (Anthropic's standard tier; also what
 # Claude Desktop takes in one result).
@@ -1163,6 +1377,8 @@ def _sniff_jpeg(data: bytes) -> Optional[ImageInfo]:
 
 
 def _sniff_webp(data: bytes) -> Optional[ImageInfo]:
+    if len(data) < 30:
+        return None
     if data[12:16] == b"VP8X":
         return ImageInfo("webp", int.from_bytes(data[24:27], "little") + 1, int.from_bytes(data[27:30], "little") + 1)
     if data[12:16] == b"VP8L":
@@ -1227,6 +1443,16 @@ def temporary_folder() -> Path:
     return folder
 
 
+def kind_by_name(path: Path) -> str:
+    """png or jpg, as the file's name says; raises INVALID_ARGUMENT for another ending."""
+    kind = EXTENSIONS.get(path.suffix.lower())
+    if kind not in ("png", "jpg"):
+        raise PeekabooError(
+            ErrorCode.INVALID_ARGUMENT, f"{path.name}: pictures are png or jpg", hint="end the path in .png or .jpg"
+        )
+    return kind
+
+
 def new_temporary_path(stem: str, kind: str) -> Path:
     """A path that nothing has yet, in our temporary folder."""
     return temporary_folder() / file_name(f"{stem}_{os.urandom(6).hex()}", kind)
@@ -1262,7 +1488,8 @@ def prepare_target(path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.is_dir():
             raise PeekabooError(ErrorCode.FILE_IO_ERROR, f"{path} is a folder", hint="name a file in it")
-        if path.exists() and path.stat().st_size and read_image_info(path) is None:
+        is_empty_file = path.is_file() and not path.stat().st_size
+        if path.exists() and not is_empty_file and (not path.is_file() or read_image_info(path) is None):
             raise PeekabooError(
                 ErrorCode.FILE_IO_ERROR,
                 f"{path} exists and is not an image; it was left as it is",
@@ -1667,12 +1894,24 @@ def private_copy(picture: Picture) -> Iterator[Path]:
         path.unlink(missing_ok=True)
 
 
-# ============================== proc ================================================================================
-# Run one program: the only door to subprocess.
+# ============================== private_files =======================================================================
+# Small files of ours alone: written whole or not at all, readable by nobody else.
 
-_OUTPUT_CAP = 64 * 1024 * 1024
-_STDERR_CAP = 64 * 1024
-_WAKE_S = 0.05
+def write_privately(path: Path, text: str) -> None:
+    """Put `text` into `path` (0600) so that a reader sees the old file or the new one. Raises FILE_IO_ERROR."""
+    fresh = path.with_name(f"{path.name}.{os.urandom(4).hex()}")
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as f:
+            f.write(text)
+        os.replace(fresh, path)
+    except OSError as e:
+        fresh.unlink(missing_ok=True)
+        raise file_error(path, e) from e
+
+
+# ============================== programs ============================================================================
+# Where a program is, and what to install when it is missing.
 
 # Mac programs by absolute path: an MCP host that the Finder started has a PATH without /usr/sbin.
 _SYSTEM_FOLDERS = ("/usr/bin", "/usr/sbin", "/bin", "/sbin")
@@ -1690,6 +1929,37 @@ PACKAGES = {
 }
 
 
+def find_program(name: str) -> Optional[str]:
+    """The path of a program, or None. PEEKABOO_BIN_DIR, when set, is the only place that is searched."""
+    folders = [settings().bin_dir] if settings().bin_dir else [*search_path(), *_SYSTEM_FOLDERS]
+    if os.sep in name:
+        folders, name = [os.path.dirname(name)], os.path.basename(name)
+    for folder in folders:
+        path = os.path.join(folder, name)
+        if os.path.isfile(path) and os.access(path, os.X_OK):
+            return path
+    return None
+
+
+def program_path(name: str) -> str:
+    """The path of a program. Raises MISSING_PROGRAM with what to install."""
+    path = find_program(name)
+    if path is None:
+        package = PACKAGES.get(os.path.basename(name))
+        hint = f"install it: sudo apt-get install {package}" if package else "install it, or put it on PATH"
+        raise PeekabooError(ErrorCode.MISSING_PROGRAM, f"the program {name} is not on this machine", hint=hint)
+    return path
+
+
+# ============================== proc ================================================================================
+# Run one program: the only door to subprocess.
+
+_OUTPUT_CAP = 64 * 1024 * 1024
+_STDERR_CAP = 64 * 1024
+_WAKE_S = 0.05
+_START_S = 0.5
+_LAST_LOOK_S = 0.2
+
 @dataclass(frozen=True)
 class Completed:
     """How a program ended. A negative code is the signal that killed it."""
@@ -1704,27 +1974,8 @@ class Completed:
 
 
 _running: Set[subprocess.Popen] = set()
-
-
-def find_program(name: str) -> Optional[str]:
-    """The path of a program, or None. PEEKABOO_BIN_DIR, when set, is the only place that is searched."""
-    folders = [settings().bin_dir] if settings().bin_dir else [*search_path(), *_SYSTEM_FOLDERS]
-    if os.sep in name:
-        folders, name = [os.path.dirname(name)], os.path.basename(name)
-    for folder in folders:
-        path = os.path.join(folder, name)
-        if os.path.isfile(path) and os.access(path, os.X_OK):
-            return path
-    return None
-
-
-def _program_path(name: str) -> str:
-    path = find_program(name)
-    if path is None:
-        package = PACKAGES.get(os.path.basename(name))
-        hint = f"install it: sudo apt-get install {package}" if package else "install it, or put it on PATH"
-        raise PeekabooError(ErrorCode.MISSING_PROGRAM, f"the program {name} is not on this machine", hint=hint)
-    return path
+_starting: Set[int] = set()  # threads that are about to start a process
+_signals: List[int] = []  # those that told us to end
 
 
 def run_program(
@@ -1746,25 +1997,25 @@ def run_program(
     """
     check_cancelled()
     timeout_s = within_budget(timeout_s)
-    argv = [_program_path(words[0]), *words[1:]]
+    argv = [program_path(words[0]), *words[1:]]
     if any("\0" in word for word in argv):
         raise PeekabooError(ErrorCode.INVALID_ARGUMENT, "a NUL character cannot be passed on", hint="remove it")
+    if folder and not os.path.isdir(folder):
+        raise PeekabooError(ErrorCode.FILE_IO_ERROR, f"the folder {folder} is not there", hint="make it, or name another")
     output = subprocess.DEVNULL if leaves_daemon else subprocess.PIPE
     try:
-        process = subprocess.Popen(
+        process = _start(
             argv,
             stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
             stdout=output,
             stderr=output,
-            cwd=folder,
-            env={**child_environment(), **(environment or {})},
-            start_new_session=True,
+            folder=folder,
+            environment=environment,
         )
     except OSError as e:
         raise PeekabooError(
             ErrorCode.MISSING_PROGRAM, f"{argv[0]} cannot be started: {e.strerror}", hint="see that it is a program"
         ) from e
-    _running.add(process)
     has_ended = False
     try:
         done = _converse(process, stdin, time.monotonic() + timeout_s, timeout_s)
@@ -1780,6 +2031,35 @@ def run_program(
             details=done.stderr.strip()[-2000:],
         )
     return done
+
+
+def _start(
+    argv: Sequence[str],
+    stdin: Any,
+    stdout: int,
+    stderr: int,
+    folder: Optional[str] = None,
+    environment: Optional[Mapping[str, str]] = None,
+) -> subprocess.Popen:
+    """Start a process in a group of its own, so that a signal to us cannot come between its start and our knowing it."""
+    thread = threading.get_ident()
+    _starting.add(thread)
+    try:
+        process = subprocess.Popen(
+            argv,
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+            cwd=folder,
+            env={**child_environment(), **(environment or {})},
+            start_new_session=True,
+        )
+        _running.add(process)
+    finally:
+        _starting.discard(thread)
+    if _signals:
+        _leave()
+    return process
 
 
 def _converse(process: subprocess.Popen, stdin: bytes, deadline: float, timeout_s: float) -> Completed:
@@ -1798,17 +2078,17 @@ def _converse(process: subprocess.Popen, stdin: bytes, deadline: float, timeout_
         left_to_write = memoryview(stdin)
         out_fd = process.stdout.fileno() if process.stdout else -1
         err_fd = process.stderr.fileno() if process.stderr else -1
-        is_last_look = False
+        last_look: Optional[float] = None  # when the leader had ended, and a grandchild held a pipe still
         while selector.get_map():
             check_cancelled()
             remaining = deadline - time.monotonic()
             if remaining <= 0:
                 raise _timed_out(name, timeout_s)
-            ready = selector.select(0 if is_last_look else min(remaining, _WAKE_S))
-            if not ready:
-                if is_last_look:
-                    break
-                is_last_look = process.poll() is not None
+            ready = selector.select(min(remaining, _WAKE_S))
+            if last_look is None and process.poll() is not None:
+                last_look = time.monotonic() + _LAST_LOOK_S
+            elif last_look and (not ready or time.monotonic() > last_look):
+                break
             for key, _ in ready:
                 if key.fileobj is process.stdin:
                     left_to_write = _write_some(process, left_to_write)
@@ -1816,15 +2096,8 @@ def _converse(process: subprocess.Popen, stdin: bytes, deadline: float, timeout_
                         selector.unregister(process.stdin)
                         process.stdin.close()
                     continue
-                chunk = os.read(key.fd, 1 << 16)
-                if not chunk:
+                if not _read_some(key.fd, collected, name, is_stderr=key.fd == err_fd):
                     selector.unregister(key.fileobj)
-                elif key.fd == err_fd:
-                    collected[key.fd] = (collected[key.fd] + chunk)[-_STDERR_CAP:]
-                else:
-                    collected[key.fd] += chunk
-                    if len(collected[key.fd]) > _OUTPUT_CAP:
-                        raise PeekabooError(ErrorCode.PROGRAM_FAILED, f"{name} wrote more than {_OUTPUT_CAP} bytes")
     code = _wait_for_end(process, name, deadline, timeout_s)
     for stream in (process.stdout, process.stderr):
         if stream:
@@ -1832,6 +2105,17 @@ def _converse(process: subprocess.Popen, stdin: bytes, deadline: float, timeout_
     return Completed(
         code, bytes(collected.get(out_fd, b"")), bytes(collected.get(err_fd, b"")).decode("utf-8", "replace")
     )
+
+
+def _read_some(fd: int, collected: Dict[int, bytearray], name: str, is_stderr: bool) -> bool:
+    """Read what is there into `collected`; False at the end. Of stderr the last part is kept, stdout has a cap."""
+    chunk = os.read(fd, 1 << 16)
+    collected[fd] += chunk
+    if is_stderr:
+        del collected[fd][:-_STDERR_CAP]
+    elif len(collected[fd]) > _OUTPUT_CAP:
+        raise PeekabooError(ErrorCode.PROGRAM_FAILED, f"{name} wrote more than {_OUTPUT_CAP} bytes")
+    return bool(chunk)
 
 
 def _write_some(process: subprocess.Popen, data: memoryview) -> memoryview:
@@ -1889,15 +2173,9 @@ def background_program(words: Sequence[str], stdin: bytes) -> Iterator[Backgroun
     with tempfile.TemporaryFile() as source:
         source.write(stdin)
         source.seek(0)
-        process = subprocess.Popen(
-            [_program_path(words[0]), *words[1:]],
-            stdin=source,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            env=child_environment(),
-            start_new_session=True,
+        process = _start(
+            [program_path(words[0]), *words[1:]], stdin=source, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
         )
-    _running.add(process)
     os.set_blocking(process.stderr.fileno(), False)  # type: ignore[union-attr]
     try:
         yield BackgroundProgram(process)
@@ -1926,12 +2204,22 @@ def end_cleanly_on_signals() -> None:
     os._exit, because a thread that blocks on stdin or in a tool would keep an ordinary exit waiting.
     """
 
-    def leave(number: int, _frame: object) -> None:
-        kill_all_programs()
-        os._exit(128 + number)
+    def on_signal(number: int, _frame: object) -> None:
+        _signals.append(number)
+        # a start in this very thread goes on when we return, and then leaves; others are over in a moment
+        if threading.get_ident() not in _starting:
+            deadline = time.monotonic() + _START_S
+            while _starting and time.monotonic() < deadline:
+                time.sleep(0.001)
+            _leave()
 
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, leave)
+        signal.signal(number, on_signal)
+
+
+def _leave() -> None:
+    kill_all_programs()
+    os._exit(128 + _signals[0])
 
 
 # ============================== mac_host ============================================================================
@@ -2009,11 +2297,7 @@ def keep_record(window: Window, info: ImageInfo) -> Screenshot:
         image_height=info.height,
         taken_at=time.time(),
     )
-    path = _record_path(window.window_id, screenshot.screenshot_id)
-    try:
-        path.write_text(json.dumps(asdict(screenshot)), encoding="utf-8")
-    except OSError as e:
-        raise file_error(path, e) from e
+    write_privately(_record_path(window.window_id, screenshot.screenshot_id), json.dumps(asdict(screenshot)))
     return screenshot
 
 
@@ -2112,6 +2396,7 @@ class Photograph:
 
 def take_image(desktop: Desktop, request: ImageRequest) -> List[Photograph]:
     """Everything that `image` asks for, as files. Raises PeekabooError; then no file of it remains."""
+    check_dimension(request.max_dimension)
     kind = _kind_of(request)
     subjects = find_subjects(desktop, request)
     targets = _targets(request, kind, subjects)
@@ -2125,6 +2410,14 @@ def take_image(desktop: Desktop, request: ImageRequest) -> List[Photograph]:
         return replace(shot, path=target)
 
     return in_parallel(take, list(zip(subjects, targets)))
+
+
+def check_dimension(max_dimension: Optional[int]) -> None:
+    """Raises INVALID_ARGUMENT for a size that no picture can have."""
+    if max_dimension is not None and max_dimension < 1:
+        raise PeekabooError(
+            ErrorCode.INVALID_ARGUMENT, f"max_dimension is {max_dimension}", hint="give the pixels of the long side, 1 or more"
+        )
 
 
 def photograph_window(
@@ -2291,12 +2584,7 @@ def _kind_of(request: ImageRequest) -> str:
     base = _asked_path(request)
     if base is None or not _names_a_file(request, base):
         return request.kind or "png"
-    kind = EXTENSIONS[base.suffix.lower()]
-    if kind not in ("png", "jpg"):
-        raise PeekabooError(
-            ErrorCode.INVALID_ARGUMENT, f"{base.name}: pictures are png or jpg", hint="end the path in .png or .jpg"
-        )
-    return kind
+    return kind_by_name(base)
 
 
 def _targets(request: ImageRequest, kind: str, subjects: List[Subject]) -> List[Path]:
@@ -3030,7 +3318,8 @@ EMBEDDED_SOURCES['keynote.js'] = r'''// One JSON argument in, JSON out, by its "
 // {"do": "size", bundle_id, document_id} -> {width, height, is_skipped} of slide 1
 // {"do": "draw", bundle_id, document_id, x, y, width, height} -> {index, x, y, width, height}: as it stands on the slide then
 // {"do": "text", bundle_id, document_id, index, x, y, width, height, text} -> {index, text}: as it stands in the shape then
-// "size", "draw" and "text" may answer {"problem": "not_running"|"no_document"|"no_shape"|"not_made"} instead.
+// All but "find" may answer {"problem": "not_running"|"no_document"|"no_shape"|"not_made"} instead; "failures", where they
+// stand beside an answer, are the idioms that Keynote did not take.
 ObjC.import('AppKit');
 
 // Since version 15 Keynote has a bundle id of its own; both can be installed, and both are called Keynote.
@@ -3051,16 +3340,26 @@ function patiently(passing, work) {
     }
 }
 
-// The first way that works: which of JXA's idioms Keynote takes differs, and is documented nowhere.
+const failures = [];
+
+// The first way that works: which of JXA's idioms Keynote takes is documented nowhere.
 function firstThatWorks(ways) {
     for (const way of ways) {
         try {
             if (way()) return true;
         } catch (e) {
             if (FINAL.includes(e.errorNumber)) throw e;
+            failures.push(`${e.message} (${e.errorNumber})`);
         }
     }
     return false;
+}
+
+// One more among `elements`, which has `count` of them. NOT VERIFIED on a Mac which of the two Keynote takes from JXA.
+function makeOne(elements, count, push, make) {
+    const isMade = () => elements.length > count;
+    const by = way => () => { way(); return isMade(); };
+    return firstThatWorks([by(push), isMade, by(make), isMade]); // made, and failed over its answer: made all the same
 }
 
 // Asks LaunchServices: naming an application that is not there would open the "Where is Keynote?" chooser.
@@ -3077,25 +3376,28 @@ function open(KN, asked) {
         return KN.documents.id();
     });
     const isNew = asked.always_new || before.length === 0;
-    const hasTheme = isNew ? make(KN, asked, before) : true;
+    const hasTheme = isNew ? makeDocument(KN, asked, before.length) : true;
     const id = isNew ? KN.documents.id().find(one => !before.includes(one)) : before[0]; // document 1 is the front one
+    if (id === undefined) return {problem: 'not_made'};
     const doc = KN.documents.byId(id);
     const size = patiently([NO_OBJECT, BAD_INDEX, CONNECTION_INVALID], () => ({width: doc.width(), height: doc.height()}));
     const isBlank = isNew ? makeBlank(doc) : true;
     doc.currentSlide = doc.slides[0];
-    return {document_id: id, name: doc.name(), is_new: isNew, has_theme: hasTheme, is_blank: isBlank, ...size};
+    return {document_id: id, name: doc.name(), is_new: isNew, has_theme: hasTheme, is_blank: isBlank, width: size.width, height: size.height};
 }
 
-// A new document; false when it could not have the theme (their names are localised). Unasked its size is 1024x768.
-function make(KN, asked, before) {
+// Whether the new document has the theme: their names are localised. Unasked its size would be 1024x768.
+function makeDocument(KN, asked, count) {
+    const make = properties => makeOne(
+        KN.documents,
+        count,
+        () => KN.documents.push(KN.Document(properties)),
+        () => KN.make({new: 'document', withProperties: properties})
+    );
     const size = {width: asked.width, height: asked.height};
-    const count = () => KN.documents.length > before.length;
-    const themed = () => ({documentTheme: KN.themes.byName(asked.theme), ...size});
-    if (KN.themes.byName(asked.theme).exists() && firstThatWorks([
-        () => { KN.make({new: 'document', withProperties: themed()}); return count(); },
-        () => count() || (KN.documents.push(KN.Document(themed())), count()),
-    ])) return true;
-    if (!count()) KN.make({new: 'document', withProperties: size});
+    const theme = KN.themes.byName(asked.theme);
+    if (theme.exists() && make({documentTheme: theme, width: size.width, height: size.height})) return true;
+    make(size);
     return false;
 }
 
@@ -3125,13 +3427,12 @@ function draw(KN, doc, asked) {
     const shapes = doc.slides[0].shapes;
     const before = shapes.length;
     const wanted = {position: {x: asked.x, y: asked.y}, width: asked.width, height: asked.height};
-    const isMade = () => shapes.length > before;
-    // NOT VERIFIED on a Mac which of the two Keynote takes from JXA: one, then the other.
-    const made = firstThatWorks([
-        () => { shapes.push(KN.Shape(wanted)); return isMade(); },
-        () => { KN.make({new: 'shape', at: shapes, withProperties: wanted}); return isMade(); },
-        isMade, // the second one made it, and failed over its answer
-    ]);
+    const made = makeOne(
+        shapes,
+        before,
+        () => shapes.push(KN.Shape(wanted)),
+        () => KN.make({new: 'shape', at: shapes, withProperties: wanted})
+    );
     if (!made) return {problem: 'not_made'};
     const index = shapes.length - 1; // the order is that of creation
     const shape = shapes[index];
@@ -3141,7 +3442,7 @@ function draw(KN, doc, asked) {
         shape.height = asked.height;
         shape.position = wanted.position;
     }
-    return {index: index + 1, ...place(shape)};
+    return Object.assign({index: index + 1}, place(shape)); // object spread is younger than ES2017
 }
 
 // The index alone is not enough: it changes when a shape below it is deleted. The place tells whether it is still the one.
@@ -3169,7 +3470,9 @@ function answer(asked) {
 }
 
 function run(argv) {
-    return JSON.stringify(answer(JSON.parse(argv[0])));
+    const told = answer(JSON.parse(argv[0]));
+    if (failures.length) told.failures = failures;
+    return JSON.stringify(told);
 }
 '''
 
@@ -3546,10 +3849,7 @@ def build_helper() -> Built:
         reason = f"{e.message} {e.details}".strip()[:500]
         log_debug(f"no Swift helper: {reason}")
     built = Built(_source_digest(), compiler, path, reason, time.time())
-    _helper_folder().mkdir(mode=0o700, parents=True, exist_ok=True)
-    fresh = _manifest().with_suffix(f".{os.urandom(4).hex()}")
-    fresh.write_text(json.dumps(asdict(built)), encoding="utf-8")
-    os.replace(fresh, _manifest())
+    write_privately(_manifest(), json.dumps(asdict(built)))
     return built
 
 
@@ -4004,6 +4304,7 @@ def _x11_probes() -> List[Probe]:
 _ANSWER_CAP = 16 * 1024 * 1024
 _ERROR_CAP = 64 * 1024
 _WATCH_S = 0.05
+_NO_ADDRESS = "the address is not a plain http or https URL"
 _LOOPBACK = re.compile(r"localhost|127(\.\d{1,3}){3}|::1")
 
 
@@ -4011,7 +4312,8 @@ class WebError(Exception):
     """A request that failed; the caller gives it its meaning.
 
     kind: `unreachable` (no connection), `closed` (it ended before the answer did), `timeout`, `redirect` (not followed),
-    `status` (an error's status, see `status` and `body`), `malformed` (not JSON), `too_large`, `invalid` (never sent).
+    `status` (an error's status, see `status` and `body`), `malformed` (not JSON), `too_large`, `untrusted` (its
+    certificate), `invalid` (never sent).
     body: the error answer, parsed where it is JSON, else its text. Neither the message nor the body holds what was sent.
     """
 
@@ -4098,8 +4400,8 @@ def _check_request(url: str, headers: Mapping[str, str]) -> None:
         is_fine = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0 and "@" not in parts.netloc
     except ValueError:  # a port that is no number
         is_fine = False
-    if not is_fine or not url.isascii() or re.search(r"[\s\x00-\x20\x7f]", url):
-        raise WebError("invalid", "the address is not a plain http or https URL")
+    if not is_fine or not url.isascii() or re.search(r"[\x00-\x20\x7f]", url):
+        raise WebError("invalid", _NO_ADDRESS)
     for name, value in headers.items():
         if not value.isascii() or not value.isprintable():
             raise WebError("invalid", f"the value for the header {name} holds characters that cannot be sent")
@@ -4245,11 +4547,13 @@ def _meaning_of(error: Exception, url: str) -> Exception:
     reason = error.reason if isinstance(error, URLError) else error
     place = place_of(url)
     if isinstance(reason, SSLCertVerificationError):
-        return WebError("invalid", f"the certificate of {place} is not trusted: {reason.verify_message}")
+        return WebError("untrusted", f"the certificate of {place} is not trusted: {reason.verify_message}")
     if isinstance(reason, (ConnectionResetError, BrokenPipeError, ConnectionAbortedError, HTTPException)):
         return WebError("closed", f"{place} closed the connection before its answer was whole")
     if isinstance(reason, ConnectionRefusedError):
         return WebError("unreachable", f"nobody listens at {place} (connection refused)")
+    if isinstance(reason, UnicodeError):  # a part of the host's name is too long
+        return WebError("invalid", _NO_ADDRESS)
     if isinstance(reason, OSError):
         return WebError("unreachable", f"{place} cannot be reached: {reason.strerror or type(reason).__name__}")
     return error
@@ -4613,6 +4917,7 @@ def _hint_for_failure(vendor: Vendor, kind: str) -> str:
         "unreachable": f"see that the network is there, and {where}",
         "timeout": "try again, choose a quicker model, or set PEEKABOO_AI_TIMEOUT higher",
         "closed": "try again",
+        "untrusted": f"{where}, and that Python knows your certificates (SSL_CERT_FILE, or Install Certificates.command)",
         "invalid": f"{where}, and {vendor.key_variable}" if vendor.key_variable else where,
     }.get(kind, f"{where}, and that no sign-in page stands before it")
 
@@ -5382,7 +5687,6 @@ def state_folder() -> Path:
 _SCOPE = "https://www.googleapis.com/auth/gmail.send"
 _TOKEN_S = 15.0
 _EARLY_S = 60.0  # a token that ends so soon is renewed before it is used
-_LOGIN_S = 300.0
 _POLL_CONSENT_S = 0.1
 _LOGIN_HINT = "run peekaboo-min gmail-login"
 _PAGE = (
@@ -5524,12 +5828,16 @@ def google_error(message: str, hint: str) -> PeekabooError:
     return PeekabooError(ErrorCode.PROGRAM_FAILED, message, hint=hint)
 
 
-def gmail_login(timeout_s: float = _LOGIN_S) -> Result:
-    """Ask for the permission in a browser, on a page of Google's that leads back to this program.
+def gmail_login(
+    timeout_s: Annotated[float, "how many seconds to wait for you in the browser; default 300"] = 300.0,
+) -> Result:
+    """Asks Google in a browser for the permission to send mail, and keeps it in token.json. It needs credentials.json first.
 
-    The address is opened, and written to stderr for whoever has to open it elsewhere on this machine.
-    Raises FILE_IO_ERROR, TIMEOUT, PROGRAM_FAILED (denied), CANCELLED.
+    The address is opened, and written to stderr for a browser that has to be started by hand on this machine.
+
+    Example: peekaboo-min gmail-login
     """
+    # FILE_IO_ERROR (no credentials.json), TIMEOUT, PROGRAM_FAILED (denied), CANCELLED
     client = read_client()
     verifier, state = secrets.token_urlsafe(48), secrets.token_urlsafe(24)
     with _RedirectDoor(state) as door:
@@ -5640,6 +5948,106 @@ class _RedirectDoor:
                 raise PeekabooError(ErrorCode.TIMEOUT, message, hint=f"{_LOGIN_HINT} again")
             self._server.handle_request()
         return self._answers[0]
+
+
+# ============================== keynote_memory ======================================================================
+# What Keynote calls share across processes: the deck, the turn, the agent's log.
+
+_TURN_POLL_S = 0.02
+_CONTROL_CHARACTER = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+
+
+@dataclass(frozen=True)
+class Deck:
+    """The Keynote document that we work in, and the rectangle that was drawn last on its slide 1. Points."""
+
+    bundle_id: str
+    document_id: str
+    is_ours: bool
+    """True when open_keynote made it; False for one that was open already."""
+    slide_width: int
+    slide_height: int
+    rectangle_id: str = ""
+    rectangle_index: int = 0
+    """Among the slide's shapes, from 1; 0 where no rectangle was drawn."""
+    rectangle: Optional[Rect] = None
+    """Where it settled."""
+
+    def address(self) -> Dict[str, str]:
+        return {"bundle_id": self.bundle_id, "document_id": self.document_id}
+
+    def resized(self, width: int, height: int) -> "Deck":
+        return replace(self, slide_width=width, slide_height=height)
+
+    def with_rectangle(self, index: int, place: Rect, rectangle_id: str = "") -> "Deck":
+        """The id is our own, because shapes have none; a rectangle that changed its index keeps it."""
+        own_id = rectangle_id or f"{self.document_id}/1/{index}"
+        return replace(self, rectangle_id=own_id, rectangle_index=index, rectangle=place)
+
+
+def _deck_file() -> Path:
+    return state_folder() / "keynote.json"
+
+
+def recall_deck() -> Optional[Deck]:
+    """The deck as the last call left it, in whatever process; None where there is none. Raises FILE_IO_ERROR."""
+    try:
+        told: Dict[str, Any] = json.loads(_deck_file().read_text(encoding="utf-8"))
+        place = told.pop("rectangle")
+        return Deck(rectangle=Rect(**place) if place else None, **told)
+    except FileNotFoundError:
+        return None
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return None  # of another version of ours
+    except OSError as e:
+        raise file_error(_deck_file(), e) from e
+
+
+def remember_deck(deck: Deck) -> None:
+    """Raises FILE_IO_ERROR."""
+    new = _deck_file().with_suffix(f".{os.getpid()}")
+    try:
+        with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as f:
+            json.dump(asdict(deck), f)
+        os.replace(new, _deck_file())
+    except OSError as e:
+        raise file_error(_deck_file(), e) from e
+
+
+@contextmanager
+def only_one(lock_name: str, wait_s: float, what: str) -> Iterator[None]:
+    """Hold a lock file of the state folder while the `with` block runs. Raises TIMEOUT when another process keeps it."""
+    with open(state_folder() / lock_name, "a") as f:
+        deadline = time.monotonic() + wait_s
+        while True:
+            try:
+                fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    message = f"another peekaboo is using {what}"
+                    raise PeekabooError(ErrorCode.TIMEOUT, message, hint="try again in a moment") from None
+                pause(_TURN_POLL_S)
+        yield
+
+
+def write_agent_line(source: str, text: str, path: Optional[Path] = None) -> None:
+    """`[UTC][source] text` as one line of the log at `path`, or of PEEKABOO_AGENT_LOG; nothing where neither is named.
+
+    Client and server write into the same file, which therefore tells who did what. Raises FILE_IO_ERROR.
+    """
+    if path is None:
+        if not settings().agent_log:
+            return
+        path = Path(settings().agent_log)
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    # a model's words must not look like a line of ours
+    line = _CONTROL_CHARACTER.sub(lambda found: found[0].encode("unicode_escape").decode(), f"[{now}][{source}] {text}")
+    try:
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as f:
+            f.write(line.encode("utf-8") + b"\n")
+    except OSError as e:
+        raise file_error(path, e) from e
 
 
 # ============================== policy ==============================================================================
@@ -6024,15 +6432,22 @@ _ADDRESS = re.compile(
     r"(?=[^@]{1,64}@.{1,189}$)[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*"
     r"@([A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?\.)+[A-Za-z]([A-Za-z0-9-]*[A-Za-z0-9])"
 )
-_UNSENDABLE = re.compile("[\x00-\x1f\x7f\x85\u2028\u2029]")
+# Also an encoded word, which Python would decode before it writes it, with whatever line breaks are in it.
+_UNSENDABLE = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]|=\?.*\?=")
 _LONGEST_SUBJECT = 900
 
 
-def send_email(to: str, subject: str, body: str, body_html: Optional[str] = None) -> Result:
-    """Send one mail: plain text, and the same as HTML where `body_html` is given.
+def send_email(
+    to: Annotated[str, "one address, such as ann@example.org"],
+    subject: Annotated[str, "the subject: one line of any Unicode, at most 900 characters"],
+    body: Annotated[str, "the mail as plain text, any Unicode"],
+    body_html: Annotated[Optional[str], "the same as HTML, for readers that show it; default: plain text alone"] = None,
+) -> Result:
+    """Sends one e-mail from the Gmail account that gmail-login was run for. It goes out at once and cannot be taken back.
 
-    Raises INVALID_ARGUMENT, POLICY_DENIED, FILE_IO_ERROR (nobody is logged in), PROGRAM_FAILED (Gmail refuses).
+    Example: peekaboo-min send-email ann@example.org "Hello" "How are you?"
     """
+    # INVALID_ARGUMENT, POLICY_DENIED, FILE_IO_ERROR (nobody is logged in), PROGRAM_FAILED (Gmail refuses)
     address = _checked_address(to)
     raw = _mail(address, _checked_subject(subject), body, body_html)
     check_may_act("send_email")
@@ -6052,8 +6467,8 @@ def _checked_address(to: str) -> str:
 
 def _checked_subject(subject: str) -> str:
     if _UNSENDABLE.search(subject):
-        message = "a subject cannot hold line breaks or control characters"
-        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, message, hint="write it in one line")
+        message = "a subject cannot hold line breaks, control characters or encoded words"
+        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, message, hint="write it as one line of plain Unicode")
     if len(subject) > _LONGEST_SUBJECT:
         message = f"the subject has {len(subject)} characters"
         raise PeekabooError(ErrorCode.INVALID_ARGUMENT, message, hint=f"write at most {_LONGEST_SUBJECT}")
@@ -6091,7 +6506,7 @@ def _send(raw: bytes, token: GmailToken) -> str:
             answer = _post(raw, token, deadline)
             break
         except WebError as e:
-            if e.status != 401 or is_renewed:
+            if e.status != 401:
                 raise _send_error(e) from None
             token, is_renewed = renew_token(token), True
     if not isinstance(answer, dict) or not isinstance(answer.get("id"), str):
@@ -6238,6 +6653,473 @@ def _summary(shots: List[Photograph], is_temporary: bool) -> str:
 def _kind_messages(request: ImageRequest, shots: List[Photograph]) -> Tuple[str, ...]:
     wrong = next((shot for shot in shots if request.kind and shot.info.kind != request.kind), None)
     return (f"saved as {wrong.info.kind}, as the path's name says",) if wrong else ()
+
+
+# ============================== keynote =============================================================================
+# The five Keynote tools: open, measure, draw, write, export.
+
+KEYNOTE_S = 120.0
+_NEW_SIZE = {"width": 1920, "height": 1080}
+_DOCUMENT_MODES = ("reuse_or_create", "always_new")
+_LONGEST_SHAPE_TEXT = 10_000
+
+# What keynote.js answers instead of doing what it was asked, and what to do then.
+_PROBLEMS = {
+    "not_running": (ErrorCode.APP_NOT_FOUND, "Keynote is not running", "call open_keynote first"),
+    "no_document": (ErrorCode.WINDOW_NOT_FOUND, "the Keynote document was closed", "call open_keynote again"),
+    "no_shape": (ErrorCode.WINDOW_NOT_FOUND, "the rectangle is gone from slide 1, or was moved", "call draw_rectangle again"),
+    "not_made": (
+        ErrorCode.PROGRAM_FAILED,
+        "Keynote made nothing",
+        "see whether it shows a dialog or has its Animate inspector open; close that, and call open_keynote again",
+    ),
+}
+
+
+def check_is_mac() -> None:
+    """Raises UNSUPPORTED_PLATFORM where there is no Keynote."""
+    if platform_name() != "macos":
+        raise PeekabooError(ErrorCode.UNSUPPORTED_PLATFORM, "Keynote runs on a Mac only", hint="run this on a Mac")
+
+
+def _keynote_tool(function: Callable[..., Result]) -> Callable[..., Result]:
+    """A tool that has Keynote for itself while it runs, and whose calls all stand in the agent's log."""
+
+    @functools.wraps(function)
+    def one_call(**arguments: Any) -> Result:
+        started = time.monotonic()
+        said = "ERROR: it failed unexpectedly"
+        try:
+            check_is_mac()
+            with only_one("keynote.lock", KEYNOTE_S, "Keynote"):
+                result = function(**arguments)
+            said = result.text
+            return result
+        except PeekabooError as e:
+            said = error_message(e, speaks_grammar=True)["content"][0]["text"]
+            raise
+        finally:
+            given = ",".join(f"{name!r}:{value!r}" for name, value in arguments.items())
+            line = f"args={{{given}}} -> {said} [elapsed={time.monotonic() - started:.3f}s]"
+            write_agent_line(f"server][tool={function.__name__}", line)
+
+    return one_call
+
+
+def _ask_keynote(request: Dict[str, Any]) -> Dict[str, Any]:
+    """What keynote.js answers. Raises what a Mac's refusals mean."""
+    try:
+        told = run_jxa(["keynote.js"], request, KEYNOTE_S)
+    except PeekabooError as e:
+        write_agent_line("server", f"osascript {request['do']} failed: {e.details or e.message}")
+        raise _keynote_error(e) from e
+    write_agent_line("server", f"osascript {request['do']} -> {json.dumps(told, ensure_ascii=False)}")
+    failures = "; ".join(told.get("failures", ()))
+    if failures:
+        log_debug(f"idioms that Keynote did not take: {failures}")
+    if "problem" in told:
+        code, message, hint = _PROBLEMS[told["problem"]]
+        raise PeekabooError(code, message, hint=hint, details=failures)
+    return told
+
+
+def _keynote_error(error: PeekabooError) -> PeekabooError:
+    """The same error in Keynote's words: osascript's own do not know whom it asked."""
+    if error.code == ErrorCode.PERMISSION_DENIED_AUTOMATION:
+        return permission_error(error.code, "Keynote cannot be controlled")
+    if error.code == ErrorCode.TIMEOUT:
+        message = "Keynote did not answer in time"
+        hint = "allow it where macOS asks for consent (maybe behind a window), close any dialog in Keynote, then try again"
+    elif error.code == ErrorCode.APP_NOT_FOUND:
+        message, hint = f"Keynote quit: {error.message}", "call open_keynote again"
+    elif error.code == ErrorCode.PROGRAM_FAILED:
+        message = f"Keynote refused: {error.message}"
+        hint = "close any dialog or What's New window in Keynote, then call open_keynote again"
+    else:
+        return error
+    return PeekabooError(error.code, message, hint=hint, details=error.details)
+
+
+def _open_deck() -> Deck:
+    """The document that open_keynote chose; then whatever happens in Keynote happens there. Raises POLICY_DENIED."""
+    deck = recall_deck()
+    if deck is None:
+        raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, "no Keynote document was opened", hint="call open_keynote first")
+    return deck
+
+
+def _check_and_note(action: str, bundle_id: str, where: Dict[str, Any]) -> None:
+    check_may_act(action, "Keynote", bundle_id)
+    write_audit_line(action, {"app": "Keynote", "bundle_id": bundle_id, **where})
+
+
+def _with_note(text: str, data: Dict[str, Any], note: str) -> Result:
+    """A result in the grammar, where a note may follow the fields."""
+    if not note:
+        return Result(text, data, is_text_only=True)
+    return Result(f"{text}, note={note}", {**data, "note": note}, is_text_only=True)
+
+
+@_keynote_tool
+def open_keynote() -> Result:
+    """Opens Keynote and makes slide 1 of a document ready. Call it first. The document is the front one, or a new one when
+    none is open or KEYNOTE_DOCUMENT_MODE is always_new. Answers KEYNOTE_READY with the slide's size, in points.
+
+    Example: peekaboo-min keynote open
+    """
+    mode = settings().keynote_document_mode
+    if mode not in _DOCUMENT_MODES:
+        message = f"KEYNOTE_DOCUMENT_MODE is {mode[:40]!r}"
+        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, message, hint="set it to " + " or ".join(_DOCUMENT_MODES))
+    bundle_id = _ask_keynote({"do": "find"})["bundle_id"]
+    if bundle_id is None:
+        raise PeekabooError(ErrorCode.APP_NOT_FOUND, "Keynote is not installed", hint="get it in the App Store")
+    _check_and_note("open_keynote", bundle_id, {"mode": mode})
+    theme = settings().keynote_theme
+    with only_one("input.lock", KEYNOTE_S, "mouse and keyboard"):  # it comes to the front
+        told = _ask_keynote(
+            {"do": "open", "bundle_id": bundle_id, "theme": theme, "always_new": mode == "always_new", **_NEW_SIZE}
+        )
+    before = recall_deck()
+    is_ours = told["is_new"] or bool(before and before.is_ours and before.document_id == told["document_id"])
+    deck = Deck(bundle_id, told["document_id"], is_ours, round(told["width"]), round(told["height"]))
+    remember_deck(deck)
+    notes = [
+        "" if is_ours else f"the document {clean_text(told['name'])!r} was open and is used",
+        "" if told["has_theme"] else f"there is no theme {clean_text(theme, 60)!r} so the default one is used",
+        "" if told["is_blank"] else "there is no layout Blank so slide 1 keeps its placeholders",
+    ]
+    note = "; ".join(filter(None, notes))
+    size = {"slide_width": deck.slide_width, "slide_height": deck.slide_height}
+    word = "KEYNOTE_READY_WITH_WARNING" if note else "KEYNOTE_READY"
+    text = f"{word}: slide=1, slide_width={deck.slide_width}, slide_height={deck.slide_height}"
+    return _with_note(text, {"slide": 1, **size, "document_id": deck.document_id, "bundle_id": bundle_id}, note)
+
+
+@_keynote_tool
+def get_slide_size() -> Result:
+    """Tells the size of slide 1 in points. Call open_keynote before.
+
+    Example: peekaboo-min keynote size
+    """
+    deck = _open_deck()
+    check_may_act("get_slide_size", "Keynote", deck.bundle_id)
+    told = _ask_keynote({"do": "size", **deck.address()})
+    width, height = round(told["width"]), round(told["height"])
+    remember_deck(deck.resized(width, height))
+    return Result(f"SLIDE_SIZE: width={width}, height={height}", {"width": width, "height": height}, is_text_only=True)
+
+
+@_keynote_tool
+def draw_rectangle(
+    x: Annotated[int, "left edge, in points from the slide's left edge"],
+    y: Annotated[int, "top edge, in points from the slide's top edge"],
+    width: Annotated[int, "width in points; the whole rectangle lies on the slide"],
+    height: Annotated[int, "height in points; the whole rectangle lies on the slide"],
+) -> Result:
+    """Draws a rectangle on slide 1, which add_text_in_keynote then writes into. Answers RECTANGLE_OK with its id and with
+    its place as it stands on the slide.
+
+    Example: peekaboo-min keynote rectangle 384 378 1152 324
+    """
+    deck = _open_deck()
+    asked = Rect(x, y, width, height)
+    _check_fits(asked, deck)
+    _check_and_note("draw_rectangle", deck.bundle_id, {"document": deck.document_id, **asked.as_data()})
+    told = _ask_keynote({"do": "draw", **deck.address(), **asked.as_data()})
+    settled = Rect(told["x"], told["y"], told["width"], told["height"])
+    deck = deck.with_rectangle(told["index"], settled)
+    remember_deck(deck)
+    fields = ", ".join(f"{key}={value}" for key, value in settled.as_data().items())
+    note = "" if settled == asked else f"Keynote did not keep {x},{y} {width}x{height}"
+    return _with_note(f"RECTANGLE_OK: id={deck.rectangle_id}, {fields}", {"id": deck.rectangle_id, **settled.as_data()}, note)
+
+
+def _check_fits(rect: Rect, deck: Deck) -> None:
+    for name, value in rect.as_data().items():
+        if not isinstance(value, int):
+            raise PeekabooError(ErrorCode.INVALID_ARGUMENT, f"{name} is {value!r}", hint="give a whole number of points")
+    if rect.width < 1 or rect.height < 1:
+        message = f"a rectangle of {rect.width}x{rect.height} has no area"
+        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, message, hint="give a positive width and height")
+    if not Rect(0, 0, deck.slide_width, deck.slide_height).encloses(rect):
+        message = f"x={rect.x}, y={rect.y}, width={rect.width}, height={rect.height} does not fit on the slide"
+        hint = f"the slide is {deck.slide_width}x{deck.slide_height}: keep x, y, x+width and y+height within it"
+        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, message, hint=hint)
+
+
+@_keynote_tool
+def add_text_in_keynote(
+    text: Annotated[str, "the exact text; a broken bar (U+00A6) is written as |, which a FUNCTION_CALL cannot hold"],
+) -> Result:
+    """Writes text into the rectangle that was drawn last, in place of what stands there. Answers TEXT_OK with the number
+    of characters. How it is aligned is the theme's choice: Keynote cannot be told.
+
+    Example: peekaboo-min keynote text "Hello from the shell"
+    """
+    text = text.replace("¦", "|")
+    _check_shape_text(text)
+    deck = _open_deck()
+    if deck.rectangle is None:
+        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, "no rectangle was drawn", hint="call draw_rectangle first")
+    _check_and_note("add_text_in_keynote", deck.bundle_id, {"rectangle": deck.rectangle_id, "characters": len(text)})
+    request = {"do": "text", **deck.address(), "index": deck.rectangle_index, **deck.rectangle.as_data(), "text": text}
+    told = _ask_keynote(request)
+    remember_deck(deck.with_rectangle(told["index"], deck.rectangle, deck.rectangle_id))
+    kept = str(told["text"]).replace("\r\n", "\n").replace("\r", "\n")
+    note = "" if kept == text.replace("\r\n", "\n").replace("\r", "\n") else f"Keynote keeps {len(kept)} characters"
+    data = {"id": deck.rectangle_id, "characters": len(text)}
+    return _with_note(f"TEXT_OK: id={deck.rectangle_id}, characters={len(text)}", data, note)
+
+
+def _check_shape_text(text: str) -> None:
+    if not text:
+        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, "the text is empty", hint="give the text to write")
+    if len(text) > _LONGEST_SHAPE_TEXT:
+        message = f"the text has {len(text)} characters"
+        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, message, hint=f"write at most {_LONGEST_SHAPE_TEXT}")
+    bad = next((c for c in text if (ord(c) < 32 and c not in "\n\r\t") or c == "\x7f" or "\ud800" <= c <= "\udfff"), None)
+    if bad is not None:
+        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, f"the text holds {bad!r}", hint="leave control characters out")
+
+
+@_keynote_tool
+def screenshot_slide(
+    path: Annotated[str, "the .png file to write; its folders are made; empty: SCREENSHOT_PATH"],
+) -> Result:
+    """Exports slide 1 as a PNG file, at the slide's size. Answers SCREENSHOT_SAVED with the path.
+
+    Example: peekaboo-min keynote screenshot slide.png
+    leaves slide.png
+    """
+    target = _slide_target(path)
+    deck = _open_deck()
+    _check_and_note("screenshot_slide", deck.bundle_id, {"document": deck.document_id, "path": str(target)})
+    if _ask_keynote({"do": "size", **deck.address()})["is_skipped"]:
+        message = "slide 1 is skipped, and Keynote exports no skipped slide"
+        raise PeekabooError(ErrorCode.CAPTURE_FAILED, message, hint="unskip it in Keynote")
+    prepare_target(target)
+    folder = temporary_folder() / f"slides_{os.urandom(6).hex()}"
+    try:
+        move_into_place(_exported_slide(deck, folder), target)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return Result(f"SCREENSHOT_SAVED: path={target}", {"path": str(target)}, is_text_only=True)
+
+
+def _exported_slide(deck: Deck, folder: Path) -> Path:
+    """Slide 1 as a picture somewhere in `folder`, which Keynote wants to make itself."""
+    try:
+        said = run_applescript("keynote_export.applescript", [deck.bundle_id, deck.document_id, str(folder)], KEYNOTE_S)
+    except PeekabooError as e:
+        write_agent_line("server", f"osascript export failed: {e.details or e.message}")
+        raise _keynote_error(e) from e
+    write_agent_line("server", f"osascript export -> {said}")
+    pictures = sorted(one for one in folder.rglob("*.png") if read_image_info(one))
+    if not pictures:
+        raise PeekabooError(ErrorCode.CAPTURE_FAILED, "Keynote exported no picture", hint="try again")
+    return pictures[0]
+
+
+def _slide_target(path: str) -> Path:
+    chosen = path.strip() or settings().screenshot_path
+    if not chosen:
+        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, "neither a path nor SCREENSHOT_PATH is set", hint="name a .png file")
+    target = Path(chosen).expanduser().absolute()
+    if target.suffix.lower() != ".png":
+        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, f"{target.name!r} is no name for a PNG", hint="let it end in .png")
+    return target
+
+
+# ============================== keynote_agent =======================================================================
+# The Keynote agent: a model that draws, line by line, through our own server.
+
+MAX_ITERATIONS = 8
+_DEFAULT_PROVIDER = "gemini"
+_AGENT_LOG = Path("logs") / "agent.log"
+
+
+@dataclass(frozen=True)
+class DrawingStep:
+    """One turn: the call that the model asked for (or what it said instead), and what came of it."""
+
+    call: str
+    answer: str
+    has_written: bool = False
+    """True when this call placed the text."""
+
+
+@dataclass
+class DrawingRun:
+    """One run of the agent. Every line of its log says `client` and the run's id."""
+
+    query: str
+    choice: ModelChoice
+    log_path: Path
+    run_id: str = field(default_factory=lambda: os.urandom(3).hex())
+    steps: List[DrawingStep] = field(default_factory=list)
+
+    def note(self, text: str) -> None:
+        for key in (settings().gemini_key, settings().openai_key, settings().anthropic_key):
+            text = text.replace(key, "***") if key else text
+        write_agent_line(f"client][run_id={self.run_id}", text, self.log_path)
+
+    def show(self, text: str) -> None:
+        """Into the log, and for the person who waits."""
+        self.note(text)
+        print(clean_text(text, 500), file=sys.stderr, flush=True)
+
+    def transcript(self) -> str:
+        return "\n".join(f"{n}. {step.call}\n   => {step.answer}" for n, step in enumerate(self.steps, 1))
+
+
+def run_keynote_agent(
+    text: Annotated[str, "the exact text to write into the rectangle; one line"],
+    model: Annotated[Optional[str], "PROVIDER or PROVIDER/MODEL, for instance openai/gpt-5.4-mini; default: gemini"] = None,
+) -> Result:
+    """Lets a model open Keynote, draw a rectangle on slide 1 and write a text into it, by MCP calls alone. Needs the
+    model's key, in the environment or in `.env` of this folder, and the Python package mcp.
+
+    Example: peekaboo-min keynote-agent "Hello from MCP on macOS."
+    leaves logs/agent.log, which tells every prompt, reply, call and result
+    """
+    check_is_mac()
+    own = settings_with_env_file(Path.cwd())
+    check_may_act("keynote-agent", "Keynote")
+    run = DrawingRun(keynote_query(_one_line(text)), _chosen_model(model), _new_log_path())
+    try:
+        _run_with_server(run, own)
+    except PeekabooError as e:
+        run.note(f"summary: failed after {len(run.steps)} turn(s): {e.code_name}: {e.sentence()}")
+        raise
+    run.note(f"summary: done in {len(run.steps) + 1} turns with {run.choice.name}")
+    return Result(
+        f"done by {run.choice.name}:\n{run.transcript()}\nlog: {run.log_path}",
+        {
+            "run_id": run.run_id,
+            "model_used": run.choice.name,
+            "calls": [{"call": step.call, "answer": step.answer} for step in run.steps],
+            "log": str(run.log_path),
+        },
+    )
+
+
+def _one_line(text: str) -> str:
+    if not text.strip():
+        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, "the text is empty", hint="give the text to write")
+    if len(text.splitlines()) > 1:
+        message = "a FUNCTION_CALL is one line, and so must the text be"
+        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, message, hint="use `keynote text` for several lines")
+    return text
+
+
+def _chosen_model(name: Optional[str]) -> ModelChoice:
+    named = parse_providers(name or _DEFAULT_PROVIDER)
+    if len(named) != 1:
+        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, f"{name!r} is not one model", hint="name it as PROVIDER/MODEL")
+    return choose_model(named[0].provider, named[0].model)
+
+
+def _new_log_path() -> Path:
+    path = _AGENT_LOG.absolute()
+    try:
+        path.parent.mkdir(exist_ok=True)
+    except OSError as e:
+        raise file_error(path.parent, e) from e
+    return path
+
+
+def _run_with_server(run: DrawingRun, own: Settings) -> None:
+    """The whole conversation. The server runs meanwhile, as a child that knows the log and Keynote's settings."""
+    variables = {
+        "PEEKABOO_TOOLS": "keynote",
+        "PEEKABOO_AGENT_LOG": str(run.log_path),
+        "PEEKABOO_LOG_LEVEL": own.log_level,
+        "KEYNOTE_THEME": own.keynote_theme,
+        "KEYNOTE_DOCUMENT_MODE": own.keynote_document_mode,
+        "SCREENSHOT_PATH": own.screenshot_path,
+    }
+    failure: Optional[PeekabooError] = None
+    try:
+        with open_own_server(variables) as server:
+            try:
+                _converse_with_model(run, server)
+            except PeekabooError as e:
+                failure = e  # the session's task group would wrap it
+    except ModuleNotFoundError as e:
+        message = f"the agent is an MCP client and needs the Python package {e.name}"
+        raise PeekabooError(
+            ErrorCode.INVALID_ARGUMENT, message, hint="python3 -m pip install 'mcp>=2,<3', or uv run peekaboo.py"
+        ) from e
+    if failure:
+        raise failure
+
+
+def _converse_with_model(run: DrawingRun, server: McpClient) -> None:
+    """One reply a turn, one call a reply, until FINAL_ANSWER; nothing is called that the model did not ask for.
+
+    Raises AI_NOT_CONFIGURED, AI_PROVIDER_ERROR.
+    """
+    tools = {tool.name: tool for tool in server.tools()}
+    run.show(f"tools listed: {', '.join(tools)}")
+    system = keynote_system_prompt("\n".join(_tool_line(n, tool) for n, tool in enumerate(tools.values(), 1)))
+    run.note(f"model {run.choice.name}, system prompt: {system}")
+    for _ in range(MAX_ITERATIONS):
+        prompt = keynote_turn_prompt(run.query, run.transcript())
+        run.note(f"prompt: {prompt}")
+        answer = ask_model(this_desktop(), [], prompt, choice=run.choice, system=system)
+        run.show(f"LLM => {answer.text}")
+        reply = read_reply(answer.text)
+        if isinstance(reply, FinalAnswer):
+            run.note(f"FINAL_ANSWER parsed: {reply.text}")
+            return _check_written(run)
+        run.steps.append(_take_step(run, server, tools, reply, answer.text))
+    message = f"the model did not come to its FINAL_ANSWER in {MAX_ITERATIONS} turns"
+    raise PeekabooError(
+        ErrorCode.AI_PROVIDER_ERROR, message, hint=f"see {run.log_path}, or use another model", details=run.transcript()
+    )
+
+
+def _check_written(run: DrawingRun) -> None:
+    if not any(step.has_written for step in run.steps):
+        message = "the model says that it is done, but it wrote no text"
+        raise PeekabooError(
+            ErrorCode.AI_PROVIDER_ERROR, message, hint=f"see {run.log_path}, or use another model", details=run.transcript()
+        )
+
+
+def _tool_line(number: int, tool: OfferedTool) -> str:
+    properties = tool.schema.get("properties", {})
+    parameters = ", ".join(
+        f"{name}: {schema.get('type', 'string')} ({schema.get('description', '')})" for name, schema in properties.items()
+    )
+    return f"{number}. {tool.name}({parameters}) - {tool.description}"
+
+
+def _take_step(
+    run: DrawingRun, server: McpClient, tools: Dict[str, OfferedTool], reply: Optional[FunctionCall], said: str
+) -> DrawingStep:
+    """Call what the reply asks for. What cannot be called is not an error of ours: the model reads why."""
+    if reply is None:
+        run.note(f"no FUNCTION_CALL parsed: {NO_CALL_FOUND}")
+        return DrawingStep(f"(you said) {clean_text(said)}", NO_CALL_FOUND)
+    run.note(f"FUNCTION_CALL parsed: {reply.text}")
+    line = f"FUNCTION_CALL: {reply.text}"
+    if reply.name not in tools:
+        return _refused(run, line, f"Unknown tool {clean_text(reply.name, 60)}. Available: {', '.join(tools)}")
+    try:
+        arguments = convert_arguments(reply, tools[reply.name].schema)
+    except PeekabooError as e:
+        return _refused(run, line, f"ERROR: {e.sentence()}")
+    answer = server.call(reply.name, arguments)
+    result = f"ERROR: {answer.text}" if answer.is_error and not answer.text.startswith("ERROR:") else answer.text
+    run.show(f"tool result: {result}")
+    return DrawingStep(line, result, has_written=result.startswith("TEXT_OK:"))
+
+
+def _refused(run: DrawingRun, line: str, why: str) -> DrawingStep:
+    run.show(f"not called: {why}")
+    return DrawingStep(line, why)
 
 
 # ============================== peekaboo_cli ========================================================================
@@ -6966,11 +7848,12 @@ def screenshot_command(
     """
     desktop = this_desktop()
     target = Path(path).expanduser().absolute() if path else None
-    kind = EXTENSIONS.get(target.suffix.lower(), "png") if target else "png"
+    kind = kind_by_name(target) if target else "png"
+    check_dimension(max_dimension)
     if target:
         prepare_target(target)
     window = window_by_id(window_id, desktop.windows())
-    shot = photograph_window(desktop, window, "jpg" if kind == "jpg" else "png", max_dimension)
+    shot = photograph_window(desktop, window, kind, max_dimension)
     assert shot.screenshot is not None  # a picture without a shadow has one
     if target:
         move_into_place(shot.path, target)
@@ -6986,7 +7869,7 @@ def analyze_command(
 ) -> Result:
     """Asks a configured model about an image file. Keys may stand in a file .env in this folder.
 
-    Example: PEEKABOO_AI_PROVIDERS=ocr peekaboo-min analyze shot.png "What does it say?"
+    Example: peekaboo-min analyze shot.png "What does it say?"
     """
     return analyze_file(this_desktop(), image_path, question, provider, model)
 
@@ -7045,6 +7928,12 @@ COMMANDS: Dict[str, Callable[..., Result]] = {
     "click": click,
     "type": type_text,
     "press": press_key,
+    "keynote open": open_keynote,
+    "keynote size": get_slide_size,
+    "keynote rectangle": draw_rectangle,
+    "keynote text": add_text_in_keynote,
+    "keynote screenshot": screenshot_slide,
+    "keynote-agent": run_keynote_agent,
     "doctor": doctor_command,
     "clean": clean_command,
 }
@@ -7076,6 +7965,12 @@ def _is_mac() -> bool:
     return platform_name() == "macos"
 
 
+def _keynote_tool_entry(name: str, title: str, function: Callable[..., Result], is_idempotent: bool) -> Tool:
+    return Tool(
+        name, title, "keynote", function, acts=True, is_idempotent=is_idempotent, speaks_grammar=True, is_offered=_is_mac
+    )
+
+
 TOOLS: Tuple[Tool, ...] = (
     Tool("image", "Capture screens or windows", "capture", image, is_read_only=False, is_idempotent=True),
     Tool("analyze", "Ask a model about an image", "capture", analyze, is_open_world=True),
@@ -7089,6 +7984,11 @@ TOOLS: Tuple[Tool, ...] = (
     Tool("press_key", "Press a key in a window", "desktop", press_key, acts=True, is_open_world=True),
     Tool("peekaboo_exec", "Run the peekaboo command line", "exec", peekaboo_exec, True, is_open_world=True, is_offered=_is_mac),
     Tool("send_email", "Send an e-mail", "mail", send_email, True, is_open_world=True, speaks_grammar=True, is_offered=has_gmail_credentials),
+    _keynote_tool_entry("open_keynote", "Open Keynote", open_keynote, is_idempotent=True),
+    _keynote_tool_entry("get_slide_size", "Tell the slide's size", get_slide_size, is_idempotent=True),
+    _keynote_tool_entry("draw_rectangle", "Draw a rectangle", draw_rectangle, is_idempotent=False),
+    _keynote_tool_entry("add_text_in_keynote", "Write into the rectangle", add_text_in_keynote, is_idempotent=True),
+    _keynote_tool_entry("screenshot_slide", "Export slide 1", screenshot_slide, is_idempotent=True),
 )
 
 
@@ -7345,7 +8245,7 @@ class CommandLine:
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
     """Run one command, or serve MCP when there is none; return the exit code."""
-    for stream in (sys.stdout, sys.stderr):
+    for stream in filter(None, (sys.stdout, sys.stderr)):  # a closed one is None
         stream.reconfigure(encoding="utf-8", errors="replace")  # type: ignore[union-attr]
     end_cleanly_on_signals()
     line = _read_line(sys.argv[1:] if argv is None else argv)
@@ -7369,7 +8269,7 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
 
 def _read_line(words: Sequence[str]) -> CommandLine:
     """A word after `--` is nobody's flag."""
-    words = list(words)
+    words = [_as_utf8(word) for word in words]
     end = words.index("--") if "--" in words else len(words)
     flags = [word for word in words[:end] if word in (*_JSON_FLAGS, *_HELP_FLAGS)]
     return CommandLine(
@@ -7377,6 +8277,14 @@ def _read_line(words: Sequence[str]) -> CommandLine:
         wants_json=any(flag in _JSON_FLAGS for flag in flags),
         wants_help=any(flag in _HELP_FLAGS for flag in flags),
     )
+
+
+def _as_utf8(word: str) -> str:
+    """The word that was typed, where an ASCII locale made Python take it for bytes."""
+    try:
+        return os.fsencode(word).decode("utf-8") if not word.isascii() else word
+    except UnicodeError:
+        return word
 
 
 def _say_error(error: PeekabooError, line: CommandLine, debug_lines: List[str]) -> int:
@@ -7394,10 +8302,13 @@ def _as_json(envelope: Dict[str, Any], debug_lines: List[str]) -> str:
 
 def _say(text: str, stream: Any, code: int) -> int:
     try:
-        print(text, file=stream, flush=True)
-    except BrokenPipeError:
-        # whoever read us has enough, as `head` does; nothing may be flushed at exit either
+        if stream is not None:
+            print(text, file=stream, flush=True)
+    except OSError as e:
+        # nothing may be flushed at exit either
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        if not isinstance(e, BrokenPipeError):  # whoever read us has enough, as `head` does
+            return _say(f"{PROGRAM}: the answer could not be written: {e.strerror}", sys.stderr, 1) if stream is sys.stdout else 1
     return code
 
 

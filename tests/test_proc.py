@@ -16,7 +16,8 @@ from worlds import ROOT, Program, wait_for
 
 from peekaboo_min.cancel import CancelToken, pause, use_cancel_token
 from peekaboo_min.errors import ErrorCode, PeekabooError
-from peekaboo_min.proc import Completed, background_program, find_program, run_program
+from peekaboo_min.proc import Completed, background_program, run_program
+from peekaboo_min.programs import find_program
 from peekaboo_min.settings import child_environment, settings
 
 

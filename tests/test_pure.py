@@ -58,7 +58,7 @@ CHORDS: "List[Tuple[str, Sequence[str], str]]" = [
     ("cmd+,", (), "cmd+comma"),
     ("cmd,,", (), "cmd+comma"),
     ("cmd+-", (), "cmd+minus"),
-    ("cmd--", (), "cmd+minus"),
+    ("cmd--", (), ""),
     ("⌘+s", (), "cmd+s"),
     ("option+ü", (), ""),
     ("t", ("cmd", "shift"), "cmd+shift+t"),

@@ -434,10 +434,10 @@ def test_ollama_that_fails_with_a_blind_model_is_not_asked_again(ai: FakeAI, ask
 
 @EVERY
 def test_a_rate_limit_is_waited_for_as_long_as_the_vendor_asks(ai: FakeAI, ask: Callable[..., Any], vendor: str) -> None:
-    ai.fail_with("rate_limited", retry_after=0.2)
+    ai.fail_with("rate_limited", retry_after=0.1)
     assert ask(vendor).text == "I see a 64x64 image/png"
     first, second = ai.questions
-    assert 0.2 <= second.at - first.at < 0.5
+    assert 0.1 <= second.at - first.at < 0.5
 
 
 @EVERY
@@ -479,8 +479,8 @@ def test_without_a_wish_of_the_vendor_the_pause_grows(ai: FakeAI, ask: Callable[
 def test_retries_end_with_the_time(ai: FakeAI, ask: Callable[..., Any]) -> None:
     ai.fail_with("overloaded", times=None)
     started = time.monotonic()
-    assert "has a problem of its own (503)" in failing(ask, "gemini", timeout_s=0.9).message
-    assert time.monotonic() - started < 0.9 and len(ai.questions) == 2
+    assert "has a problem of its own (503)" in failing(ask, "gemini", timeout_s=1.4).message
+    assert time.monotonic() - started < 1.4 and len(ai.questions) == 2
 
 
 def test_a_bad_request_is_not_retried(ai: FakeAI, ask: Callable[..., Any]) -> None:
@@ -567,7 +567,7 @@ def test_a_dropped_connection_is_tried_again(ai: FakeAI, ask: Callable[..., Any]
     ai.fail_with("connection_reset")
     assert ask("gemini").text == "I see a 64x64 image/png"
     ai.fail_with("connection_reset", times=None)
-    assert "closed the connection before its answer was whole" in failing(ask, "gemini", timeout_s=0.8).message
+    assert "closed the connection before its answer was whole" in failing(ask, "gemini", timeout_s=1.4).message
 
 
 @pytest.mark.parametrize("failure", ["stalled", "slow_drip"])
@@ -576,7 +576,7 @@ def test_a_model_that_takes_too_long_is_left(ai: FakeAI, ask: Callable[..., Any]
     started = time.monotonic()
     wrong = failing(ask, "anthropic", timeout_s=0.4)
     assert "did not answer within 0.4 seconds" in wrong.message and "PEEKABOO_AI_TIMEOUT" in wrong.hint
-    assert time.monotonic() - started < 0.8
+    assert time.monotonic() - started < 2
     wait_for_threads()
 
 
@@ -615,10 +615,10 @@ def test_a_server_that_does_not_run_is_told_at_once(ai: FakeAI, use: Callable[..
     started = time.monotonic()
     wrong = failing(ask_model, TestDesktop(), [a_picture()], "What?", choice=choose_provider(vendor))
     assert f"gave no answer: nobody listens at {place} (connection refused)" in wrong.message
-    assert name in wrong.hint and time.monotonic() - started < 0.4
+    assert name in wrong.hint and time.monotonic() - started < 0.5  # the first pause
 
 
-@pytest.mark.parametrize("base", ["ftp://127.0.0.1/v1", "nonsense", "http://user:pw@127.0.0.1:1/v1", "http://127.0.0.1:port/v1"])
+@pytest.mark.parametrize("base", ["ftp://127.0.0.1/v1", "nonsense", "http://user:pw@127.0.0.1:1/v1", "http://127.0.0.1:port/v1", f"http://{'a' * 70}.org"])
 def test_an_address_that_is_none_is_told_without_being_quoted(use: Callable[..., None], base: str) -> None:
     use(PEEKABOO_AI_PROVIDERS="openai", OPENAI_BASE_URL=base)
     wrong = failing(ask_model, TestDesktop(), [], "What?", choice=choose_provider())
