@@ -8,6 +8,8 @@ from typing import Annotated, Callable, Dict, List, Literal, Optional
 from .capture import ImageRequest, check_dimension, photograph_window
 from .capture_tools import AnalyzeType, screenshot_app_window
 from .desktop_tools import WindowId, click, focus_window, press_key, type_text
+from .gmail import send_email
+from .gmail_oauth import gmail_login
 from .image_files import kind_by_name, move_into_place, prepare_target, sweep, temporary_folder
 from .imaging import image_result
 from .keynote import add_text_in_keynote, draw_rectangle, get_slide_size, open_keynote, screenshot_slide
@@ -18,6 +20,7 @@ from .model import Result
 from .peekaboo_cli import run_peekaboo
 from .platforms import this_desktop
 from .probes import probe_facts
+from .reference import client_configuration, tool_reference
 from .status import doctor_result, initial_status, machine_data, permissions_data, permissions_result
 from .swift_helper import build_helper
 from .vision import analyze_file
@@ -197,6 +200,34 @@ def clean_command() -> Result:
     return Result(f"deleted {count} file(s) in {temporary_folder()}", {"deleted": count})
 
 
+def config_command(
+    client: Annotated[Literal["claude-code", "claude-desktop", "codex", "cursor", "gemini", "vscode"], "the MCP client"],
+) -> Result:
+    """Prints what to write where, so that an MCP client starts this very installation.
+
+    Example: peekaboo-min config claude-desktop
+    """
+    return client_configuration(client)
+
+
+def tools_command() -> Result:
+    """Prints the reference of all MCP tools, as Markdown.
+
+    Example: peekaboo-min tools > TOOLS.md
+    """
+    return Result(tool_reference(), {"markdown": tool_reference()})
+
+
+def gmail_login_command() -> Result:
+    """Lets send_email send by your Gmail account: prints an address to open, waits for your consent, keeps the token (0600).
+
+    Needs credentials.json (an OAuth client of the kind Desktop app) in the folder that PEEKABOO_GMAIL_FOLDER names.
+
+    Example: peekaboo-min gmail-login
+    """
+    return gmail_login()
+
+
 COMMANDS: Dict[str, Callable[..., Result]] = {
     "image": image_command,
     "list apps": list_apps_command,
@@ -220,6 +251,10 @@ COMMANDS: Dict[str, Callable[..., Result]] = {
     "keynote text": add_text_in_keynote,
     "keynote screenshot": screenshot_slide,
     "keynote-agent": run_keynote_agent,
+    "gmail-login": gmail_login_command,
+    "send-email": send_email,
+    "config": config_command,
+    "tools": tools_command,
     "doctor": doctor_command,
     "clean": clean_command,
 }

@@ -137,6 +137,8 @@ class RecognisedText:
     text: str
     box: Rect
     confidence: float
+    words: Tuple["RecognisedText", ...] = ()
+    """A line's words with boxes of their own, left to right; empty where the machine tells of lines only."""
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Dict, List, Mapping
+from typing import Any, Dict, List, Mapping, Tuple
 
 from .errors import ErrorCode, PeekabooError
 
@@ -210,6 +210,11 @@ def _read_env_file(path: Path) -> Dict[str, str]:
         ) from e
     found = [match for match in map(_ENV_LINE.fullmatch, lines) if match and match[1] in _ENV_FILE_NAMES]
     return {match[1]: match[2] or match[3] or match[4] or "" for match in found}
+
+
+def variable_table() -> List[Tuple[str, str, str]]:
+    """Every variable that is read: its name, its default as text, what it does."""
+    return [(one.metadata["name"], str(one.default or ""), one.metadata["help"]) for one in fields(Settings)]
 
 
 def told_settings() -> Dict[str, str]:

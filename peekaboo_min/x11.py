@@ -18,6 +18,7 @@ from .image_files import clean_text
 from .model import App, Display, KeyChord, Permissions, Point, RecognisedText, Rect, Window
 from .proc import run_program
 from .x11_keyboard import press_x11_key, type_x11_text
+from .x11_ocr import read_text_by_tesseract
 
 _QUERY_S = 5.0
 _CAPTURE_S = 20.0
@@ -173,7 +174,7 @@ class X11Desktop:
         run_program(words, timeout_s=_CAPTURE_S)
 
     def read_text(self, path: Path) -> List[RecognisedText]:
-        raise PeekabooError(ErrorCode.UNSUPPORTED_PLATFORM, "text recognition is not built for X11 yet")
+        return read_text_by_tesseract(path)
 
     def input_backend(self) -> str:
         return "xdotool"

@@ -1310,6 +1310,11 @@ def _read_env_file(path: Path) -> Dict[str, str]:
     return {match[1]: match[2] or match[3] or match[4] or "" for match in found}
 
 
+def variable_table() -> List[Tuple[str, str, str]]:
+    """Every variable that is read: its name, its default as text, what it does."""
+    return [(one.metadata["name"], str(one.default or ""), one.metadata["help"]) for one in fields(Settings)]
+
+
 def told_settings() -> Dict[str, str]:
     """The variables that are set to something, for people to read; of a secret only that it is set."""
     told: Dict[str, str] = {}
@@ -1377,7 +1382,7 @@ def _sniff_jpeg(data: bytes) -> Optional[ImageInfo]:
 
 
 def _sniff_webp(data: bytes) -> Optional[ImageInfo]:
-    if len(data) < 30:
+    if len(data) < (25 if data[12:16] == b"VP8L" else 30):
         return None
     if data[12:16] == b"VP8X":
         return ImageInfo("webp", int.from_bytes(data[24:27], "little") + 1, int.from_bytes(data[27:30], "little") + 1)
@@ -7734,6 +7739,156 @@ def peekaboo_exec(
     return run_peekaboo(this_desktop(), args, cwd, timeout_seconds, max_attachments)
 
 
+# ============================== tools ===============================================================================
+# TOOLS: every MCP tool. A tool is a typed function; its docstring is its description, its hints are its schema.
+
+@dataclass(frozen=True)
+class Tool:
+    """One MCP tool: its wire name, its function, its group, and what it does to the world."""
+
+    name: str
+    title: str
+    group: str
+    function: Callable[..., Result]
+    acts: bool = False
+    """True for what changes focus, presses, types, draws or sends: not offered when read-only."""
+    is_read_only: bool = True
+    is_idempotent: bool = False
+    is_open_world: bool = False
+    speaks_grammar: bool = False
+    """True where the seed gives its answers a grammar of their own: an error is `ERROR: ...` then."""
+    is_offered: Callable[[], bool] = lambda: True
+    """Whether this machine has what it takes."""
+
+
+def _is_mac() -> bool:
+    return platform_name() == "macos"
+
+
+def _keynote_tool_entry(name: str, title: str, function: Callable[..., Result], is_idempotent: bool) -> Tool:
+    return Tool(
+        name, title, "keynote", function, acts=True, is_idempotent=is_idempotent, speaks_grammar=True, is_offered=_is_mac
+    )
+
+
+TOOLS: Tuple[Tool, ...] = (
+    Tool("image", "Capture screens or windows", "capture", image, is_read_only=False, is_idempotent=True),
+    Tool("analyze", "Ask a model about an image", "capture", analyze, is_open_world=True),
+    Tool("list", "List apps, windows, server status", "capture", list_items),
+    Tool("screenshot_app_window", "Photograph an app's window", "capture", screenshot_app_window, is_idempotent=True),
+    Tool("list_windows", "List windows", "desktop", list_windows),
+    Tool("focus_window", "Focus a window", "desktop", focus_window, acts=True, is_idempotent=True),
+    Tool("take_window_screenshot", "Photograph a window", "desktop", take_window_screenshot),
+    Tool("click", "Click in a window", "desktop", click, acts=True, is_open_world=True),
+    Tool("type_text", "Type text into a window", "desktop", type_text, acts=True, is_open_world=True),
+    Tool("press_key", "Press a key in a window", "desktop", press_key, acts=True, is_open_world=True),
+    Tool("peekaboo_exec", "Run the peekaboo command line", "exec", peekaboo_exec, True, is_open_world=True, is_offered=_is_mac),
+    Tool("send_email", "Send an e-mail", "mail", send_email, True, is_open_world=True, speaks_grammar=True, is_offered=has_gmail_credentials),
+    _keynote_tool_entry("open_keynote", "Open Keynote", open_keynote, is_idempotent=True),
+    _keynote_tool_entry("get_slide_size", "Tell the slide's size", get_slide_size, is_idempotent=True),
+    _keynote_tool_entry("draw_rectangle", "Draw a rectangle", draw_rectangle, is_idempotent=False),
+    _keynote_tool_entry("add_text_in_keynote", "Write into the rectangle", add_text_in_keynote, is_idempotent=True),
+    _keynote_tool_entry("screenshot_slide", "Export slide 1", screenshot_slide, is_idempotent=True),
+)
+
+
+def offered_tools() -> List[Tool]:
+    """The tools that this server offers: those that PEEKABOO_TOOLS chooses, without the acting ones when read-only.
+
+    Raises INVALID_ARGUMENT for a word that is neither a tool nor a group.
+    """
+    wanted = [word.strip() for word in settings().tools.split(",") if word.strip()]
+    known = {tool.name for tool in TOOLS} | {tool.group for tool in TOOLS}
+    unknown = [word for word in wanted if word not in known]
+    if unknown:
+        raise PeekabooError(
+            ErrorCode.INVALID_ARGUMENT,
+            f"PEEKABOO_TOOLS names {unknown[0][:40]!r}, which is no tool and no group",
+            hint="it may name " + ", ".join(sorted(known)),
+        )
+    chosen = [tool for tool in TOOLS if not wanted or tool.name in wanted or tool.group in wanted]
+    return [tool for tool in chosen if tool.is_offered() and not (tool.acts and settings().is_read_only)]
+
+
+# ============================== reference ===========================================================================
+# The tool reference as Markdown, and what to write into a client's settings.
+
+CLIENTS = ("claude-code", "claude-desktop", "codex", "cursor", "gemini", "vscode")
+_FILES = {
+    "claude-desktop": "~/Library/Application Support/Claude/claude_desktop_config.json",
+    "cursor": "~/.cursor/mcp.json",
+    "gemini": "~/.gemini/settings.json",
+    "vscode": ".vscode/mcp.json",
+    "codex": "~/.codex/config.toml",
+}
+
+
+def tool_reference() -> str:
+    """Every tool with its parameters, as Markdown; what this machine does not offer stands in it, too."""
+    return "\n\n".join(_tool_section(tool) for tool in TOOLS)
+
+
+def _tool_section(tool: Tool) -> str:
+    signature = read_signature(tool.function)
+    description = " ".join(signature.description.split())
+    rows = [f"| `{one.name}` | {_type_name(one)} | {_needed(one)} | {_cell(one.help)} |" for one in signature.parameters]
+    table = ["", "| parameter | type | default | meaning |", "|---|---|---|---|", *rows] if rows else []
+    return "\n".join([f"#### `{tool.name}`", "", description, *table])
+
+
+def _type_name(one: Parameter) -> str:
+    if one.choices:
+        name = ", ".join(f"`{choice}`" for choice in one.choices)
+    else:
+        name = {str: "text", int: "whole number", float: "number", bool: "true or false"}.get(one.type_, "object")
+    return f"list of {name}" if one.is_list else name
+
+
+def _needed(one: Parameter) -> str:
+    return "required" if one.is_required else f"`{json.dumps(one.default)}`" if one.default is not None else ""
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def variable_reference() -> str:
+    """Every environment variable that is read, as a Markdown table."""
+    rows = [f"| `{name}` | {_cell(default)} | {_cell(help_text)} |" for name, default, help_text in variable_table()]
+    return "\n".join(["| variable | default | what it does |", "|---|---|---|", *rows])
+
+
+def client_configuration(client: str) -> Result:
+    """What to write where, so that a client starts this very installation. Raises INVALID_ARGUMENT."""
+    words = [os.path.abspath(sys.executable), *own_command()[1:]]
+    if client not in CLIENTS:
+        raise PeekabooError(
+            ErrorCode.INVALID_ARGUMENT, f"there is no client {client[:40]!r}", hint=f"known are {', '.join(CLIENTS)}"
+        )
+    if client == "claude-code":
+        text = "claude mcp add peekaboo --scope user -- " + " ".join(_quoted(words))
+        return Result(text, {"client": client, "command": text})
+    text = _toml(words) if client == "codex" else json.dumps(_json(client, words), indent=2)
+    return Result(f"{text}\n\ninto {_FILES[client]}", {"client": client, "file": _FILES[client], "text": text})
+
+
+def _json(client: str, words: Sequence[str]) -> Dict[str, Any]:
+    server: Dict[str, Any] = {"command": words[0], "args": list(words[1:])}
+    if client == "vscode":
+        return {"servers": {"peekaboo": {"type": "stdio", **server}}}
+    return {"mcpServers": {"peekaboo": server}}
+
+
+def _toml(words: Sequence[str]) -> str:
+    return f"[mcp_servers.peekaboo]\ncommand = {json.dumps(words[0])}\nargs = {json.dumps(list(words[1:]))}"
+
+
+def _quoted(words: Sequence[str]) -> List[str]:
+    import shlex  # only this needs it
+
+    return [shlex.quote(word) for word in words]
+
+
 # ============================== commands ============================================================================
 # COMMANDS: every shell command. A command is a typed function; its docstring is its help.
 
@@ -7848,7 +8003,7 @@ def screenshot_command(
     """
     desktop = this_desktop()
     target = Path(path).expanduser().absolute() if path else None
-    kind = kind_by_name(target) if target else "png"
+    kind = kind_by_name(target) if target and not target.is_dir() else "png"
     check_dimension(max_dimension)
     if target:
         prepare_target(target)
@@ -7911,6 +8066,34 @@ def clean_command() -> Result:
     return Result(f"deleted {count} file(s) in {temporary_folder()}", {"deleted": count})
 
 
+def config_command(
+    client: Annotated[Literal["claude-code", "claude-desktop", "codex", "cursor", "gemini", "vscode"], "the MCP client"],
+) -> Result:
+    """Prints what to write where, so that an MCP client starts this very installation.
+
+    Example: peekaboo-min config claude-desktop
+    """
+    return client_configuration(client)
+
+
+def tools_command() -> Result:
+    """Prints the reference of all MCP tools, as Markdown.
+
+    Example: peekaboo-min tools > TOOLS.md
+    """
+    return Result(tool_reference(), {"markdown": tool_reference()})
+
+
+def gmail_login_command() -> Result:
+    """Lets send_email send by your Gmail account: prints an address to open, waits for your consent, keeps the token (0600).
+
+    Needs credentials.json (an OAuth client of the kind Desktop app) in the folder that PEEKABOO_GMAIL_FOLDER names.
+
+    Example: peekaboo-min gmail-login
+    """
+    return gmail_login()
+
+
 COMMANDS: Dict[str, Callable[..., Result]] = {
     "image": image_command,
     "list apps": list_apps_command,
@@ -7934,80 +8117,13 @@ COMMANDS: Dict[str, Callable[..., Result]] = {
     "keynote text": add_text_in_keynote,
     "keynote screenshot": screenshot_slide,
     "keynote-agent": run_keynote_agent,
+    "gmail-login": gmail_login_command,
+    "send-email": send_email,
+    "config": config_command,
+    "tools": tools_command,
     "doctor": doctor_command,
     "clean": clean_command,
 }
-
-
-# ============================== tools ===============================================================================
-# TOOLS: every MCP tool. A tool is a typed function; its docstring is its description, its hints are its schema.
-
-@dataclass(frozen=True)
-class Tool:
-    """One MCP tool: its wire name, its function, its group, and what it does to the world."""
-
-    name: str
-    title: str
-    group: str
-    function: Callable[..., Result]
-    acts: bool = False
-    """True for what changes focus, presses, types, draws or sends: not offered when read-only."""
-    is_read_only: bool = True
-    is_idempotent: bool = False
-    is_open_world: bool = False
-    speaks_grammar: bool = False
-    """True where the seed gives its answers a grammar of their own: an error is `ERROR: ...` then."""
-    is_offered: Callable[[], bool] = lambda: True
-    """Whether this machine has what it takes."""
-
-
-def _is_mac() -> bool:
-    return platform_name() == "macos"
-
-
-def _keynote_tool_entry(name: str, title: str, function: Callable[..., Result], is_idempotent: bool) -> Tool:
-    return Tool(
-        name, title, "keynote", function, acts=True, is_idempotent=is_idempotent, speaks_grammar=True, is_offered=_is_mac
-    )
-
-
-TOOLS: Tuple[Tool, ...] = (
-    Tool("image", "Capture screens or windows", "capture", image, is_read_only=False, is_idempotent=True),
-    Tool("analyze", "Ask a model about an image", "capture", analyze, is_open_world=True),
-    Tool("list", "List apps, windows, server status", "capture", list_items),
-    Tool("screenshot_app_window", "Photograph an app's window", "capture", screenshot_app_window, is_idempotent=True),
-    Tool("list_windows", "List windows", "desktop", list_windows),
-    Tool("focus_window", "Focus a window", "desktop", focus_window, acts=True, is_idempotent=True),
-    Tool("take_window_screenshot", "Photograph a window", "desktop", take_window_screenshot),
-    Tool("click", "Click in a window", "desktop", click, acts=True, is_open_world=True),
-    Tool("type_text", "Type text into a window", "desktop", type_text, acts=True, is_open_world=True),
-    Tool("press_key", "Press a key in a window", "desktop", press_key, acts=True, is_open_world=True),
-    Tool("peekaboo_exec", "Run the peekaboo command line", "exec", peekaboo_exec, True, is_open_world=True, is_offered=_is_mac),
-    Tool("send_email", "Send an e-mail", "mail", send_email, True, is_open_world=True, speaks_grammar=True, is_offered=has_gmail_credentials),
-    _keynote_tool_entry("open_keynote", "Open Keynote", open_keynote, is_idempotent=True),
-    _keynote_tool_entry("get_slide_size", "Tell the slide's size", get_slide_size, is_idempotent=True),
-    _keynote_tool_entry("draw_rectangle", "Draw a rectangle", draw_rectangle, is_idempotent=False),
-    _keynote_tool_entry("add_text_in_keynote", "Write into the rectangle", add_text_in_keynote, is_idempotent=True),
-    _keynote_tool_entry("screenshot_slide", "Export slide 1", screenshot_slide, is_idempotent=True),
-)
-
-
-def offered_tools() -> List[Tool]:
-    """The tools that this server offers: those that PEEKABOO_TOOLS chooses, without the acting ones when read-only.
-
-    Raises INVALID_ARGUMENT for a word that is neither a tool nor a group.
-    """
-    wanted = [word.strip() for word in settings().tools.split(",") if word.strip()]
-    known = {tool.name for tool in TOOLS} | {tool.group for tool in TOOLS}
-    unknown = [word for word in wanted if word not in known]
-    if unknown:
-        raise PeekabooError(
-            ErrorCode.INVALID_ARGUMENT,
-            f"PEEKABOO_TOOLS names {unknown[0][:40]!r}, which is no tool and no group",
-            hint="it may name " + ", ".join(sorted(known)),
-        )
-    chosen = [tool for tool in TOOLS if not wanted or tool.name in wanted or tool.group in wanted]
-    return [tool for tool in chosen if tool.is_offered() and not (tool.acts and settings().is_read_only)]
 
 
 # ============================== server ==============================================================================
@@ -8377,8 +8493,9 @@ def _find_command(words: Sequence[str]) -> Tuple[Optional[str], List[str]]:
 
 def overview(group: str = "") -> str:
     """All commands, a line each; only those of `group` where one is named."""
+    width = max(map(len, COMMANDS)) + 2
     lines = [
-        f"  {name:<20}{read_signature(function).summary.split('. ')[0].rstrip('.')}"
+        f"  {name:<{width}}{read_signature(function).summary.split('. ')[0].rstrip('.')}"
         for name, function in COMMANDS.items()
         if not group or name.split()[0] == group
     ]

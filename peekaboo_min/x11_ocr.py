@@ -1,0 +1,118 @@
+"""Read the text in a picture: tesseract, helped by ImageMagick's convert.
+
+tesseract alone misses most texts that are lighter than what is behind them. So each picture is read twice, at the same
+time: as it is, and as its difference from the local background, which makes every text dark on white. Measured on 7
+windows with 129 texts (`--psm 11`): plain finds 75, of 56 white-on-colour buttons 8; both together find 126 and 54.
+On 2 cores a 554x388 window takes 0.5 to 0.8 s, 1280x800 takes 2 to 2.5 s; plain alone 0.15 and 0.4 s.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Callable, Dict, List, Sequence, Tuple
+
+from .cancel import in_parallel
+from .errors import ErrorCode, PeekabooError
+from .image_files import clean_text, read_image_info
+from .model import RecognisedText, Rect
+from .proc import run_program
+
+_OCR_S = 60.0
+# Enlarging helps small text, but costs time and memory with the picture's size.
+_PIXELS_TO_ENLARGE = 2_000_000
+_LEAST_CONFIDENCE = 0.4
+# Lines that share less than this part of the smaller one are different texts.
+_SHARED_LITTLE = 0.3
+_SHARED_MUCH = 0.5
+# tesseract takes a widget's border for a word of these.
+_BORDER_WORD = re.compile(r"[|()\[\]{}_~'‘’“”\"—–-]+")
+# Four times as fast for pictures of this size as with its own threads, which get in each other's way.
+_ONE_THREAD = {"OMP_THREAD_LIMIT": "1"}
+# The most frequent grey of 15x15 pixels is the background: text covers less than half of it. 13 loses the insides of bold
+# headings, 17 and more the texts of small buttons; Median instead of Mode finds fewer (118 instead of 126).
+_AGAINST_BACKGROUND = "( +clone -statistic Mode 15x15 ) -compose Difference -composite -negate -level 40%,100%".split()
+
+
+def read_text_by_tesseract(path: Path) -> List[RecognisedText]:
+    """The lines of text in a picture, top to bottom, each with its words; boxes in the picture's pixels.
+
+    Raises INVALID_ARGUMENT for what is no image, MISSING_PROGRAM, TIMEOUT, PROGRAM_FAILED.
+    """
+    info = read_image_info(path)
+    if info is None:
+        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, f"{path} is not an image", hint="give a png or jpg")
+    data = path.read_bytes()
+    zoom = 2 if info.width * info.height <= _PIXELS_TO_ENLARGE else 1
+    # the kind is said: convert would run a drawing's or a script's commands as gladly
+    source = f"{info.kind.replace('jpg', 'jpeg')}:-[0]"
+    readings: List[Callable[[], List[RecognisedText]]] = [
+        lambda: _read_lines(_converted(data, source, []), 1),
+        lambda: _read_lines(_converted(data, source, [*_AGAINST_BACKGROUND, *_enlarged(zoom)]), zoom),
+    ]
+    plain, against_background = in_parallel(lambda read: read(), readings)
+    lines = _merged_lines(plain, against_background)
+    return sorted(lines, key=lambda line: (line.box.y, line.box.x))
+
+
+def _enlarged(zoom: int) -> List[str]:
+    return ["-filter", "Triangle", "-resize", f"{zoom}00%"] if zoom > 1 else []
+
+
+def _converted(data: bytes, source: str, steps: Sequence[str]) -> bytes:
+    """A picture in grey, after these steps of convert, as a PGM."""
+    words = ["convert", source, "-background", "white", "-alpha", "remove", "-colorspace", "Gray", *steps]
+    return run_program([*words, "-depth", "8", "pgm:-"], timeout_s=_OCR_S, stdin=data).stdout
+
+
+def _read_lines(pgm: bytes, zoom: int) -> List[RecognisedText]:
+    words = ["tesseract", "stdin", "stdout", "--psm", "11", "tsv"]
+    told = run_program(words, timeout_s=_OCR_S, stdin=pgm, environment=_ONE_THREAD).text
+    lines: Dict[Tuple[str, ...], List[RecognisedText]] = {}
+    for row in told.split("\n")[1:]:
+        # level, page, block, paragraph, line, word, left, top, width, height, confidence, text; level 5 is a word
+        cells = row.split("\t", 11)
+        text = clean_text(cells[-1])
+        if len(cells) == 12 and cells[0] == "5" and text:
+            left, top, width, height = (int(cell) / zoom for cell in cells[6:10])
+            word = RecognisedText(text, Rect(left, top, width, height), float(cells[10]) / 100)
+            lines.setdefault(tuple(cells[1:5]), []).append(word)
+    return [line for line in map(_line_of, lines.values()) if line.confidence >= _LEAST_CONFIDENCE]
+
+
+def _line_of(words: List[RecognisedText]) -> RecognisedText:
+    """Words as one line with the box around them all, without borders at its ends."""
+    while len(words) > 1 and _BORDER_WORD.fullmatch(words[0].text):
+        words = words[1:]
+    while len(words) > 1 and _BORDER_WORD.fullmatch(words[-1].text):
+        words = words[:-1]
+    left, top = min(one.box.x for one in words), min(one.box.y for one in words)
+    right = max(one.box.x + one.box.width for one in words)
+    bottom = max(one.box.y + one.box.height for one in words)
+    confidence = sum(one.confidence for one in words) / len(words)
+    text = " ".join(one.text for one in words)
+    return RecognisedText(text, Rect(left, top, right - left, bottom - top), confidence, tuple(words))
+
+
+def _merged_lines(plain: List[RecognisedText], against_background: List[RecognisedText]) -> List[RecognisedText]:
+    """Each text once: the surer of two readings of a line, and what only one of them has."""
+    # a button's corners remain when the background is taken away, and read as single letters
+    found = [line for line in against_background if _letters(line) > 1]
+    plain = [line for line in plain if _letters(line) > 0]
+    merged = []
+    for line in found:
+        same = [one for one in plain if _shared(one, line, max) > _SHARED_MUCH and one.confidence > line.confidence]
+        merged.append(same[0] if same else line)
+    return merged + [one for one in plain if all(_shared(one, line, min) < _SHARED_LITTLE for line in found)]
+
+
+def _letters(line: RecognisedText) -> int:
+    return sum(letter.isalnum() for letter in line.text)
+
+
+def _shared(one: RecognisedText, other: RecognisedText, compared_with: Callable[[float, float], float]) -> float:
+    """The area that two lines share, as a part of the larger (max) or the smaller (min) one's."""
+    a, b = one.box, other.box
+    width = min(a.x + a.width, b.x + b.width) - max(a.x, b.x)
+    height = min(a.y + a.height, b.y + b.height) - max(a.y, b.y)
+    return max(0.0, width) * max(0.0, height) / max(1.0, compared_with(a.width * a.height, b.width * b.height))

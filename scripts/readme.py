@@ -1,0 +1,45 @@
+"""Keep the README's tables equal to the code: prints it with fresh ones, or with --write puts them into README.md."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+from peekaboo_min.commands import COMMANDS
+from peekaboo_min.reference import tool_reference, variable_reference
+from peekaboo_min.signatures import read_signature
+
+README = Path(__file__).resolve().parent.parent / "README.md"
+
+
+def command_table() -> str:
+    rows = []
+    for name, function in COMMANDS.items():
+        signature = read_signature(function)
+        example = signature.example.splitlines()[0] if signature.example else f"peekaboo-min {name}"
+        rows.append(f"| `{name}` | {signature.summary} | `{example.replace('|', chr(92) + '|')}` |")
+    return "\n".join(["| command | does | example |", "|---|---|---|", *rows])
+
+
+def refreshed(text: str) -> str:
+    """The README's text with the sections between its markers made anew."""
+    for name, make in (("commands", command_table), ("tools", tool_reference), ("variables", variable_reference)):
+        pattern = re.compile(rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.DOTALL)
+        if not pattern.search(text):
+            raise SystemExit(f"README.md has no section between <!-- {name} --> and <!-- /{name} -->")
+        text = pattern.sub(lambda match: f"{match.group(1)}{make()}\n{match.group(2)}", text)
+    return text
+
+
+def main(arguments: "list[str]") -> int:
+    text = refreshed(README.read_text(encoding="utf-8"))
+    if arguments == ["--write"]:
+        README.write_text(text, encoding="utf-8")
+    else:
+        print(text, end="")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
