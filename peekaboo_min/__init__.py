@@ -1,3 +1,3 @@
-"""Eyes and hands for AI agents on a desktop, by the programs that are on it already."""
+"""Eyes and hands for AI agents on a desktop, by the programs it has already."""
 
 from .version import VERSION as __version__  # noqa: F401

@@ -1,4 +1,4 @@
-"""Results, errors and schemas as MCP messages: what real clients need, and what they lose. Without the SDK."""
+"""Results, errors and schemas as MCP messages, as real clients need them."""
 
 from __future__ import annotations
 

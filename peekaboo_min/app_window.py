@@ -1,4 +1,4 @@
-"""The job of `screenshot_app_window`: one window of one app, with the names and errors of its own document."""
+"""The job of `screenshot_app_window`, with its document's names and errors."""
 
 from __future__ import annotations
 

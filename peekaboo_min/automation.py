@@ -1,9 +1,10 @@
-"""Focus, click, type, press: with the safety rules, and the one lock for the one mouse."""
+"""Focus, click, type, press: the safety rules, and one lock for one mouse."""
 
 from __future__ import annotations
 
 import fcntl
 import math
+import os
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from .cancel import pause
 from .capture import photograph_window
 from .desktop import Desktop
 from .errors import ErrorCode, PeekabooError
-from .image_files import pixel_digest
+from .image_files import file_error, pixel_digest
 from .keys import read_chord
 from .matching import cover_at, window_by_id
 from .model import Point, Screenshot, Window
@@ -48,7 +49,12 @@ def _one_mouse() -> Iterator[None]:
 
     Raises TIMEOUT when another process holds it for too long.
     """
-    with open(state_folder() / "input.lock", "a") as f:
+    path = state_folder() / "input.lock"
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as e:
+        raise file_error(path, e) from e
+    with open(descriptor, "a") as f:
         deadline = time.monotonic() + _LOCK_S
         while True:
             try:

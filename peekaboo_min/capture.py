@@ -1,4 +1,4 @@
-"""Photograph screens, a window, all windows of an app; keep the coordinate record."""
+"""Photograph screens and windows, and keep what each pixel means."""
 
 from __future__ import annotations
 
@@ -81,7 +81,10 @@ class Photograph:
 def take_image(desktop: Desktop, request: ImageRequest) -> List[Photograph]:
     """Everything that `image` asks for, as files. Raises PeekabooError; then no file of it remains."""
     check_dimension(request.max_dimension)
-    kind = _kind_of(request)
+    try:
+        kind = _kind_of(request)
+    except OSError as e:  # a name that no file system takes
+        raise file_error(Path(request.path or settings().default_save_path), e) from e
     subjects = find_subjects(desktop, request)
     targets = _targets(request, kind, subjects)
     for target in targets:

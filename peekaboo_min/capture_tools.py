@@ -1,4 +1,4 @@
-"""The tools of the capture group: image, analyze, list, screenshot_app_window, peekaboo_exec."""
+"""The tools that look: image, analyze, list, screenshot_app_window; and exec."""
 
 from __future__ import annotations
 

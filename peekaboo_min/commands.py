@@ -1,4 +1,4 @@
-"""COMMANDS: every shell command. A command is a typed function; its docstring is its help."""
+"""COMMANDS: every shell command, a typed function; its docstring is its help."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated, Callable, Dict, List, Literal, Optional
 
 from .capture import ImageRequest, check_dimension, photograph_window
 from .capture_tools import AnalyzeType, screenshot_app_window
-from .desktop_tools import WindowId, click, focus_window, press_key, type_text
+from .desktop_tools import WindowId, click, find_text, focus_window, press_key, type_text
 from .gmail import send_email
 from .gmail_oauth import gmail_login
 from .image_files import kind_by_name, move_into_place, prepare_target, sweep, temporary_folder
@@ -24,6 +24,7 @@ from .reference import client_configuration, tool_reference
 from .status import doctor_result, initial_status, machine_data, permissions_data, permissions_result
 from .swift_helper import build_helper
 from .vision import analyze_file
+from .vision_agent import run_vision_agent
 
 
 def image_command(
@@ -242,6 +243,7 @@ COMMANDS: Dict[str, Callable[..., Result]] = {
     "exec": exec_command,
     "focus": focus_window,
     "screenshot": screenshot_command,
+    "find-text": find_text,
     "click": click,
     "type": type_text,
     "press": press_key,
@@ -251,6 +253,7 @@ COMMANDS: Dict[str, Callable[..., Result]] = {
     "keynote text": add_text_in_keynote,
     "keynote screenshot": screenshot_slide,
     "keynote-agent": run_keynote_agent,
+    "agent": run_vision_agent,
     "gmail-login": gmail_login_command,
     "send-email": send_email,
     "config": config_command,

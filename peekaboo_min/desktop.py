@@ -1,4 +1,4 @@
-"""class Desktop(Protocol): what a platform must do. It does, and decides nothing."""
+"""class Desktop(Protocol): what a platform must do, and never decides."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def _send(raw: bytes, token: GmailToken) -> str:
             answer = _post(raw, token, deadline)
             break
         except WebError as e:
-            if e.status != 401:
+            if e.status != 401 or is_renewed:
                 raise _send_error(e) from None
             token, is_renewed = renew_token(token), True
     if not isinstance(answer, dict) or not isinstance(answer.get("id"), str):

@@ -1,4 +1,4 @@
-"""Google's permission to send mail: asked for once in a browser, kept in token.json, renewed."""
+"""Google's permission to send mail: asked for once, kept, renewed."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from .image_files import clean_text, file_error
 from .log import log_debug
 from .model import Result
 from .platforms import platform_name, state_folder
+from .private_files import write_privately
 from .proc import run_program
 from .programs import find_program
 from .settings import settings
@@ -114,16 +115,8 @@ def read_token() -> GmailToken:
 def _keep_token(token: GmailToken) -> Path:
     """Write token.json (0600), whole or not at all. Raises FILE_IO_ERROR."""
     path = gmail_folder() / "token.json"
-    draft = path.with_name(f"token.json.{secrets.token_hex(6)}")
     kept = {"access_token": token.access_token, "refresh_token": token.refresh_token, "expires_at": token.expires_at}
-    try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as f:
-            json.dump(kept, f)
-        os.replace(draft, path)
-    except OSError as e:
-        draft.unlink(missing_ok=True)
-        raise file_error(path, e) from e
+    write_privately(path, json.dumps(kept))
     return path
 
 

@@ -1,4 +1,4 @@
-"""Image files: kind and size by their bytes, names, our temporary folder, the size for a model."""
+"""Image files: kind, size and pixels by bytes, names, our temporary folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The job of `image`: bring to the front if asked, photograph, and say what was saved."""
+"""The job of `image`: to the front if asked, photograph, tell what was saved."""
 
 from __future__ import annotations
 

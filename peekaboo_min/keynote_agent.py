@@ -1,4 +1,4 @@
-"""The Keynote agent: a model that draws, line by line, through our own server."""
+"""The Keynote agent: a model that draws, line by line, through our server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Keynote calls share across processes: the deck, the turn, the agent's log."""
+"""What Keynote calls share across processes: deck, turn, the agent's log."""
 
 from __future__ import annotations
 

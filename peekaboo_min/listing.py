@@ -1,4 +1,4 @@
-"""Lists of apps, windows and screens, as text and as the specification's data."""
+"""Apps, windows and screens, as text and as the specification's data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which application must get a grant: macOS charges it to the app that started us, and how to grant it."""
+"""Which app must get a grant (the one that started us), and how to give it."""
 
 from __future__ import annotations
 

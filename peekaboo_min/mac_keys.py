@@ -1,4 +1,4 @@
-"""Key codes and modifier flags of macOS (HIToolbox/Events.h, CGEventTypes.h); the codes are places on an ANSI keyboard."""
+"""Key codes and modifier flags of macOS; the codes are places on the keyboard"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Desktop by screencapture, osascript and the Swift helper. Not yet seen on a Mac by us: see the README."""
+"""Desktop by screencapture, osascript and the Swift helper."""
 
 from __future__ import annotations
 

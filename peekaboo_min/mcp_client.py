@@ -1,4 +1,4 @@
-"""Talk to an MCP server over stdio, without async: what the agents see and do, they see and do through it."""
+"""Talk to an MCP server over stdio, without async."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Dict, Optional, Sequence, Tuple
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,14 @@ class Rect:
     def as_short_data(self) -> Dict[str, float]:
         """With `w` and `h`, as the specification's MCP results have it."""
         return {key[0]: _tidy_number(getattr(self, key)) for key in ("x", "y", "width", "height")}
+
+
+def rect_around(rects: Sequence[Rect]) -> Rect:
+    """The smallest rectangle that holds these; there is at least one."""
+    left, top = min(one.x for one in rects), min(one.y for one in rects)
+    right = max(one.x + one.width for one in rects)
+    bottom = max(one.y + one.height for one in rects)
+    return Rect(left, top, right - left, bottom - top)
 
 
 def _tidy_number(value: float) -> float:
@@ -196,7 +204,7 @@ class Screenshot:
 class Picture:
     """An image for a model, as bytes of its real type."""
 
-    data: bytes
+    data: bytes = field(repr=False)
     info: ImageInfo
     label: str = ""
     source_path: str = ""

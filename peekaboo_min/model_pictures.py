@@ -1,4 +1,4 @@
-"""Pictures for a model: read, checked, and at the size that its vendor does not shrink."""
+"""Pictures for a model: read, checked, at a size that no vendor shrinks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run a JXA or AppleScript source, and turn osascript's error numbers into ErrorCodes."""
+"""Run a JXA or AppleScript source, and read osascript's error numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run a peekaboo command line: peekaboo_exec, and the MCP tools by PEEKABOO_CLI_PATH."""
+"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may be done: read-only, allowed and denied apps, the stop file; and the audit log of what was done."""
+"""What may be done, by whom it is forbidden, and the log of what was done."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small files of ours alone: written whole or not at all, readable by nobody else."""
+"""Small files of ours alone: written whole or not at all, 0600."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The facts about a system that we rely on, each with a harmless probe: `doctor --probe` says which hold here."""
+"""The facts that we rely on, each with a harmless probe: `doctor --probe`."""
 
 from __future__ import annotations
 

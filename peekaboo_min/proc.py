@@ -11,7 +11,7 @@ import threading
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Set
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Set
 
 from .cancel import check_cancelled, within_budget
 from .errors import ErrorCode, PeekabooError
@@ -40,6 +40,7 @@ class Completed:
 _running: Set[subprocess.Popen] = set()
 _starting: Set[int] = set()  # threads that are about to start a process
 _signals: List[int] = []  # those that told us to end
+before_leaving: List[Callable[[], None]] = []  # called before a signal ends us; by then `_signals` is not empty
 
 
 def run_program(
@@ -121,8 +122,7 @@ def _start(
         _running.add(process)
     finally:
         _starting.discard(thread)
-    if _signals:
-        _leave()
+    leave_if_told()
     return process
 
 
@@ -275,12 +275,16 @@ def end_cleanly_on_signals() -> None:
             deadline = time.monotonic() + _START_S
             while _starting and time.monotonic() < deadline:
                 time.sleep(0.001)
-            _leave()
+            leave_if_told()
 
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, on_signal)
 
 
-def _leave() -> None:
-    kill_all_programs()
-    os._exit(128 + _signals[0])
+def leave_if_told() -> None:
+    """End this process when a signal has told us to. What `before_leaving` raises unwinds the stack first."""
+    if _signals:
+        for act in list(before_leaving):
+            act()
+        kill_all_programs()
+        os._exit(128 + _signals[0])

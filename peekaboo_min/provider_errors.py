@@ -1,4 +1,4 @@
-"""What it means when a vendor does not answer, in words: whether to ask again, and what to do."""
+"""What a vendor's refusal means: whether to ask again, and what to do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The coordinate records: what each window photograph showed, kept as files so that any process can click by it."""
+"""The coordinate records: what each window photograph showed, as files."""
 
 from __future__ import annotations
 

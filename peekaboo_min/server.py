@@ -1,4 +1,4 @@
-"""The one MCPServer: tools in, results out, errors as the protocol wants them. It only translates."""
+"""The one MCPServer. It only translates."""
 
 from __future__ import annotations
 

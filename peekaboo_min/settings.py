@@ -96,7 +96,7 @@ class Settings:
         "PEEKABOO_LOG_FILE", "", "the server's log; unset: `peekaboo-mcp.log` in the system's temporary folder"
     )
     log_level: str = _variable(
-        "PEEKABOO_LOG_LEVEL", "info", "`trace`, `debug`, `info`, `warn`, `error` or `fatal`", also="LOG_LEVEL"
+        "PEEKABOO_LOG_LEVEL", "info", "`trace`, `debug`, `info`, `warn`, `error` or `fatal` (`LOG_LEVEL` is read too)", also="LOG_LEVEL"
     )
     logs_to_console: bool = _variable(
         "PEEKABOO_CONSOLE_LOGGING",

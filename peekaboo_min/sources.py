@@ -1,4 +1,4 @@
-"""Where our own code is: the text of native/*, and the words that start us again."""
+"""Where our own code is: native/*, and the words that start us again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compile input.swift once, keep it, find it again: an accelerator that is never waited for twice."""
+"""Compile input.swift once, keep it, find it again."""
 
 from __future__ import annotations
 

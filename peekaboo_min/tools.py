@@ -1,4 +1,4 @@
-"""TOOLS: every MCP tool. A tool is a typed function; its docstring is its description, its hints are its schema."""
+"""TOOLS: every MCP tool, a typed function with its wire name and its effects."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Callable, List, Tuple
 
 from .capture_tools import analyze, image, list_items, peekaboo_exec, screenshot_app_window
-from .desktop_tools import click, focus_window, list_windows, press_key, take_window_screenshot, type_text
+from .desktop_tools import click, find_text, focus_window, list_windows, press_key, take_window_screenshot, type_text
 from .errors import ErrorCode, PeekabooError
 from .gmail import send_email
 from .gmail_oauth import has_gmail_credentials
@@ -53,6 +53,7 @@ TOOLS: Tuple[Tool, ...] = (
     Tool("list_windows", "List windows", "desktop", list_windows),
     Tool("focus_window", "Focus a window", "desktop", focus_window, acts=True, is_idempotent=True),
     Tool("take_window_screenshot", "Photograph a window", "desktop", take_window_screenshot),
+    Tool("find_text", "Find a text in a window", "desktop", find_text),
     Tool("click", "Click in a window", "desktop", click, acts=True, is_open_world=True),
     Tool("type_text", "Type text into a window", "desktop", type_text, acts=True, is_open_world=True),
     Tool("press_key", "Press a key in a window", "desktop", press_key, acts=True, is_open_world=True),

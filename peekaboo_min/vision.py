@@ -1,4 +1,4 @@
-"""Ask a model about pictures: ollama, openai, gemini, anthropic, or the machine's own text recognition."""
+"""Ask a model about pictures, or the machine's own text recognition."""
 
 from __future__ import annotations
 

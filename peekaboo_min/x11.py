@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import List, Optional, Tuple
 
@@ -19,19 +18,15 @@ from .model import App, Display, KeyChord, Permissions, Point, RecognisedText, R
 from .proc import run_program
 from .x11_keyboard import press_x11_key, type_x11_text
 from .x11_ocr import read_text_by_tesseract
+from .x11_tree import X11Node, read_x11_tree
 
 _QUERY_S = 5.0
 _CAPTURE_S = 20.0
 _X11_FOCUS_S = 3.0
 _BUTTONS = {"left": "1", "middle": "2", "right": "3"}
-_TREE_LINE = re.compile(
-    r"^(?P<indent> +)(?P<id>0x[0-9a-f]+) .*: \((?P<has_class>.*)\)"
-    r"  (?P<w>\d+)x(?P<h>\d+)[+-]-?\d+[+-]-?\d+  \+(?P<x>-?\d+)\+(?P<y>-?\d+)$",
-    re.DOTALL,
-)
-_TREE_LINE_START = re.compile(r"^ +0x[0-9a-f]+ ")
 _UTF8 = {"LC_ALL": "C.UTF-8"}
-_PROPERTIES = ("_NET_WM_PID", "_NET_WM_NAME", "WM_NAME", "WM_CLASS", "WM_STATE", "_NET_WM_WINDOW_TYPE", "_NET_WM_STATE")
+_NAME_PROPERTIES = ("_NET_WM_NAME", "WM_NAME", "WM_CLASS")
+_PROPERTIES = (*_NAME_PROPERTIES, "_NET_WM_PID", "WM_STATE", "_NET_WM_WINDOW_TYPE", "_NET_WM_STATE")
 
 
 def ask_x(words: List[str], timeout_s: float = _QUERY_S) -> str:
@@ -54,18 +49,6 @@ def ask_x(words: List[str], timeout_s: float = _QUERY_S) -> str:
     raise PeekabooError(
         ErrorCode.PROGRAM_FAILED, f"{words[0]} failed with exit code {done.code}", details=said[-1000:]
     )
-
-
-@dataclass(frozen=True)
-class _Node:
-    """A line of `xwininfo -root -tree`; `frame` is the top-level window that holds it."""
-
-    window_id: int
-    has_class: bool
-    bounds: Rect
-    frame: Rect
-    is_doubtful: bool
-    """A title with a newline can fake the rest of its line: ask again for the geometry."""
 
 
 class X11Desktop:
@@ -102,7 +85,7 @@ class X11Desktop:
         ]
 
     def windows(self) -> List[Window]:
-        nodes = _read_tree(ask_x(["xwininfo", "-root", "-tree"]))
+        nodes = read_x11_tree(ask_x(["xwininfo", "-root", "-tree"]))
         focused = self._focused_window_id()
         found = in_parallel(lambda node: _describe(node, focused), nodes)
         return [window for window in found if window]
@@ -115,7 +98,7 @@ class X11Desktop:
         try:
             return int(ask_x(["xdotool", "getwindowfocus"]).strip() or 0)
         except PeekabooError as e:
-            if e.code is ErrorCode.PROGRAM_FAILED:
+            if e.code in (ErrorCode.PROGRAM_FAILED, ErrorCode.WINDOW_NOT_FOUND):
                 return 0  # nothing has the focus
             raise
 
@@ -196,55 +179,19 @@ def _photograph(what: List[str], path: Path, kind: str) -> None:
     path.write_bytes(done.stdout)
 
 
-def _read_tree(text: str) -> List[_Node]:
-    """The windows that matter, front to back.
-
-    A window manager puts a client into a frame of its own: the client is the first window below that has a class. A
-    top-level window without any (a menu of the window manager, a tooltip) stands for itself, as it can cover others.
-    """
-    nodes: List[_Node] = []
-    top: Optional[_Node] = None
-    top_depth = 0
-    for match, is_doubtful in _tree_lines(text):
-        depth = len(match["indent"])
-        rect = Rect(float(match["x"]), float(match["y"]), float(match["w"]), float(match["h"]))
-        node = _Node(int(match["id"], 16), bool(match["has_class"]), rect, rect, is_doubtful)
-        top_depth = top_depth or depth
-        if depth <= top_depth:
-            if top:
-                nodes.append(top)
-            top = node
-        elif node.has_class and top and not top.has_class:
-            top = replace(node, frame=top.frame)
-    if top:
-        nodes.append(top)
-    return [node for node in nodes if node.bounds.width > 1 and node.bounds.height > 1]
-
-
-def _tree_lines(text: str) -> List[Tuple["re.Match[str]", bool]]:
-    """The windows' lines of the tree, each with whether its title holds a newline, which xwininfo prints as it is."""
-    found: List[Tuple["re.Match[str]", bool]] = []
-    line = ""
-    for part in text.splitlines():
-        if not line and not _TREE_LINE_START.match(part):
-            continue
-        line = f"{line}\n{part}" if line else part
-        match = _TREE_LINE.match(line)
-        if match:
-            found.append((match, "\n" in line))
-            line = ""
-    return found
-
-
-def _describe(node: _Node, focused_id: int) -> Optional[Window]:
+def _describe(node: X11Node, focused_id: int) -> Optional[Window]:
     """What xprop and, where there is no window manager to say, xwininfo know of a window; None when it is gone."""
     try:
         said = ask_x(["xprop", "-id", str(node.window_id), *_PROPERTIES])
         properties = dict(re.findall(r"^(\w+)\(\w+\)(?: = |:\s+)(.*(?:\n\t.*)*)", said, re.M))
         state = properties.get("WM_STATE")
         bounds, is_viewable = node.bounds, bool(state and "window state: Normal" in state)
-        if state is None or node.is_doubtful:
+        # a name with a newline can fake the rest of its line in the tree
+        is_doubtful = node.is_repeated or any("\\n" in properties.get(name, "") for name in _NAME_PROPERTIES)
+        if state is None or is_doubtful:
             bounds, is_viewable = _ask_geometry(node.window_id)
+        if bounds.width <= 1 or bounds.height <= 1:
+            return None
     except PeekabooError as e:
         if e.code is ErrorCode.WINDOW_NOT_FOUND:
             return None
@@ -261,7 +208,7 @@ def _describe(node: _Node, focused_id: int) -> Optional[Window]:
         layer=_layer(properties.get("_NET_WM_WINDOW_TYPE", ""), bool(names)),
         is_on_screen=is_viewable and "_NET_WM_STATE_HIDDEN" not in properties.get("_NET_WM_STATE", ""),
         is_focused=node.window_id == focused_id,
-        frame=node.frame if node.frame != node.bounds else None,
+        frame=node.frame if node.frame != node.bounds and node.frame.encloses(bounds) else None,
     )
 
 

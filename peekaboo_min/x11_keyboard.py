@@ -1,4 +1,4 @@
-"""The keyboard on X11: xdotool for ASCII and chords, the clipboard for everything else."""
+"""The keyboard on X11: xdotool for ASCII and chords, the clipboard else."""
 
 from __future__ import annotations
 

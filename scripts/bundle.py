@@ -66,17 +66,38 @@ def check(trees: "dict[str, ast.Module]") -> None:
     """Stops on what cannot be joined: a name defined in two rooms, a renamed import, `from . import x`."""
     owners: "dict[str, str]" = {}
     for name, tree in trees.items():
-        for node in own_imports(tree):
-            if node.module is None or any(one.asname for one in node.names):
-                raise SystemExit(f"{name}.py:{node.lineno}: write `from .room import name`")
+        for node in ast.walk(tree):
+            if isinstance(node, (ast.Import, ast.ImportFrom)) and not is_joinable(node):
+                raise SystemExit(f"{name}.py:{node.lineno}: write `from .room import name`, and rename nothing")
         for defined in top_level_names(tree):
             if owners.setdefault(defined, name) != name:
                 raise SystemExit(f"{defined} is defined in {owners[defined]}.py and in {name}.py")
 
 
+def is_joinable(node: "ast.Import | ast.ImportFrom") -> bool:
+    """Whether an import means the same in one file: nothing renamed, our own rooms as `from .room import name`."""
+    modules = [one.name for one in node.names] if isinstance(node, ast.Import) else [node.module or ""]
+    is_ours = bool(getattr(node, "level", 0))
+    is_absolute = any(one.split(".")[0] == PACKAGE.name for one in modules)
+    return not is_absolute and not any(one.asname for one in node.names) and (not is_ours or modules != [""])
+
+
+def statements_of_module(body: "list[ast.stmt]") -> "list[ast.stmt]":
+    """The statements that run with the module, those in an if, a try or a loop of its top level, too."""
+    found: "list[ast.stmt]" = []
+    for node in body:
+        found.append(node)
+        for field in ("body", "orelse", "finalbody"):
+            if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                found += statements_of_module(getattr(node, field, []))
+        for handler in getattr(node, "handlers", []):
+            found += statements_of_module(handler.body)
+    return found
+
+
 def top_level_names(tree: ast.Module) -> "set[str]":
     names: "set[str]" = set()
-    for node in tree.body:
+    for node in statements_of_module(tree.body):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             names.add(node.name)
         elif isinstance(node, (ast.Assign, ast.AnnAssign)):

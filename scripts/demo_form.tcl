@@ -76,7 +76,10 @@ proc details {} {
     grid .d.news -column 1 -sticky w -padx 16
     grid .d.ok -column 1 -sticky w -padx 16 -pady 12
     focus .d.city
-    after idle {update; layout .d; report opened widget details}
+    tkwait visibility .d
+    update
+    layout .d
+    report opened widget details
 }
 
 # Where the widgets are, in pixels of their window's content.

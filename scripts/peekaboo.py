@@ -50,8 +50,28 @@ from enum import Enum
 from fnmatch import fnmatch
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any, Awaitable, Callable, Dict, Iterator, List, Literal, Mapping, NoReturn, Optional, Protocol, Sequence, Set, Tuple, TypeVar, Union, get_args, get_origin, get_type_hints
-
+from typing import (
+    Annotated,
+    Any,
+    Awaitable,
+    Callable,
+    Dict,
+    Iterator,
+    List,
+    Literal,
+    Mapping,
+    NoReturn,
+    Optional,
+    Protocol,
+    Sequence,
+    Set,
+    Tuple,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 # ============================== errors ==============================================================================
 # The one error that is expected, and its codes.

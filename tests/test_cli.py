@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -242,7 +243,7 @@ def test_the_help_of_a_command_has_an_example(two_forms: TwoForms, name: str) ->
 def test_the_overview_names_every_command(two_forms: TwoForms, word: str) -> None:
     finished = (two_forms.single_file if word == "-h" else two_forms.package).run(word)
     assert (finished.code, finished.err) == (0, "")
-    listed = [line[2:22].strip() for line in finished.out.split("\n") if line.startswith("  ") and line[2] not in " -"]
+    listed = re.findall(r"^  ([a-z].*?)  +\S", finished.out, re.M)
     assert listed == list(COMMANDS)
 
 

@@ -390,6 +390,21 @@ def test_one_call_at_a_time_has_keynote(caller: Caller, mac: FakeMac) -> None:
         assert caller.call(DRAW, seconds=0.2) == ["TIMEOUT: another peekaboo is using Keynote; try again in a moment"]
 
 
+def test_the_example_script_leaves_a_card(mac: FakeMac, tmp_path: Path) -> None:
+    need("sh", "python3")
+    words = [str(ROOT / "scripts" / "keynote_card.sh"), "-- Ada's 36th | birthday", "card.png"]
+    done = subprocess.run(words, env=mac.env(), cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert [line.split(":")[0] for line in done.stdout.splitlines()] == [
+        "KEYNOTE_READY",
+        "RECTANGLE_OK",
+        "TEXT_OK",
+        "SCREENSHOT_SAVED",
+    ]
+    assert Caller(mac).shapes() == [{**CENTRED, "object_text": "-- Ada's 36th | birthday"}]
+    assert image_size(tmp_path / "card.png") == (1920, 1080)
+
+
 def test_where_there_is_no_mac_there_is_no_keynote(program: Program) -> None:
     error = program.error("keynote", "rectangle", 1, 2, 3, 4, PEEKABOO_DESKTOP="x11")
     assert (error["code"], error["message"]) == ("UNSUPPORTED_PLATFORM", "Keynote runs on a Mac only; run this on a Mac")

@@ -223,7 +223,8 @@ def test_a_cancelled_call_kills_its_programs_at_once_and_the_next_call_works(
         server.send("notifications/cancelled", {"requestId": number, "reason": "enough"}, is_request=False)
         wait_for(lambda: not any(map(is_alive, pids)), "the programs are dead", 2)
         assert time.monotonic() - start < 1
-        assert server.call("list", item_type="server_status")["isError"] is False
+        refused = server.call("press_key", window_id=7, key="nonsense")
+        assert refused["_meta"]["backend_error_code"] == "INVALID_ARGUMENT"
         assert [json.loads(line).get("id") for line in server.lines].count(number) == 0
 
 
@@ -564,4 +565,15 @@ def test_what_nobody_expected_is_no_traceback_to_the_model(tmp_path: Path, displ
         assert result["isError"] is True
         assert result["_meta"]["backend_error_code"] in ("INTERNAL_ERROR", "PROGRAM_FAILED")
         assert "Traceback" not in result["content"][0]["text"]
-        assert server.call("list", item_type="server_status")["isError"] is False
+        assert server.ask("ping")["result"] == {}
+
+
+def test_the_status_is_told_where_no_program_of_the_desktop_is_there(tmp_path: Path, display: str) -> None:
+    (tmp_path / "bin").mkdir()
+    keys = {name: f"secret-{name}" for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY")}
+    environment = clean_environment(tmp_path, DISPLAY=display, PEEKABOO_BIN_DIR=str(tmp_path / "bin"), **keys)
+    with serving("package", environment) as server:
+        server.shake_hands()
+        status = server.call("list", item_type="server_status")
+        assert "secret" not in json.dumps(status)
+        assert (status["isError"], "Name: PeekabooMCP" in status["content"][0]["text"]) == (False, True)

@@ -1,0 +1,21 @@
+#!/bin/sh
+# A card by Keynote, on a Mac: a rectangle in the middle of slide 1, your words in it, and the slide as a picture.
+#   scripts/keynote_card.sh "Happy birthday, Ada!" card.png     leaves card.png; the document stays open in Keynote
+set -eu
+[ $# -eq 2 ] || { echo "usage: $0 TEXT FILE.png" >&2; exit 2; }
+text=$1
+picture=$2
+here=$(cd "$(dirname "$0")" && pwd)
+peekaboo() { python3 "$here/peekaboo.py" "$@"; }
+
+ready=$(peekaboo keynote open)
+echo "$ready"
+slide_width=${ready##*slide_width=} && slide_width=${slide_width%%,*}
+slide_height=${ready##*slide_height=} && slide_height=${slide_height%%,*}
+
+# 60 % of the slide's width and 30 % of its height
+width=$((slide_width * 6 / 10))
+height=$((slide_height * 3 / 10))
+peekaboo keynote rectangle $(((slide_width - width) / 2)) $(((slide_height - height) / 2)) "$width" "$height"
+peekaboo keynote text -- "$text"
+peekaboo keynote screenshot -- "$picture"
