@@ -26,7 +26,7 @@ ACTION_SCHEMA: Dict[str, Any] = {
         "action": {"type": "string", "enum": [*_FIELDS_OF, *_QUIET_KINDS]},
         "x": {"type": ["number", "null"], "description": "click: pixels from the left edge of the last picture"},
         "y": {"type": ["number", "null"], "description": "click: pixels from the top edge of the last picture"},
-        "button": {"type": ["string", "null"], "enum": [*_ACTION_BUTTONS, None], "description": "click; null means left"},
+        "button": {"type": ["string", "null"], "description": "click: left, right or middle; null means left"},
         "clicks": {"type": ["integer", "null"], "description": "click: 1, or 2 for a double click; null means 1"},
         "text": {"type": ["string", "null"], "description": "type: the text"},
         "key": {"type": ["string", "null"], "description": "press: one key, such as return, tab, escape, down, a, f5"},
@@ -185,7 +185,7 @@ def _read_pixel(reply: Dict[str, Any], width: int, height: int) -> Point:
         if not _is_number(value):
             _refuse(f"{name} is {_shown(value)}; it must be a number of pixels")
         if not 0 <= value < size:
-            _refuse(f"{name} is {value:.6g}, outside the picture of {width}x{height} pixels")
+            _refuse(f"{name} is {_shown(value)}, outside the picture of {width}x{height} pixels")
     x, y = float(reply["x"]), float(reply["y"])
     if x < 1 and y < 1 and (x % 1 or y % 1):
         _refuse("x and y look like shares of the picture; give pixels")

@@ -10,7 +10,7 @@ from typing import Optional
 from .actions import Action
 from .agent_decision import AgentMind, AgentStop, out_of_time
 from .agent_run import AgentRun, AgentStep, keep_step, new_run_folder
-from .agent_target import AgentTarget, Look
+from .agent_target import NOTHING_CHANGED, AgentTarget, Look
 from .automation import _SETTLE_S
 from .cancel import pause
 from .errors import ErrorCode, PeekabooError
@@ -154,13 +154,11 @@ class AgentLoop:
         """Do it and verify; see which window is in front then. Three refusals in a row end the run."""
         started = time.perf_counter()
         outcome = self._target.act(action, look, step.pixel)
-        step.effect, step.pixel, step.point = outcome.effect, outcome.pixel, outcome.point
+        step.pixel, step.point = outcome.pixel, outcome.point
+        step.effect = outcome.effect
         self._target.follow()
-        here = self._target.window
-        if here is None:
-            step.effect += "; the app shows no window now"
-        elif here.window_id != look.window.window_id:
-            step.effect += f"; now in front: its window {here.title!r}"
+        is_elsewhere = self._target.window is None or self._target.window.window_id != look.window.window_id
+        step.effect = self._effect_text(outcome.effect, is_elsewhere)
         step.act_ms = _ms_since(started)
         step.settle_ms = 0.0 if outcome.refusal else _SETTLE_S * 1000
         self._noops = 0
@@ -168,10 +166,17 @@ class AgentLoop:
         if self._refusals >= _REFUSALS_AT_MOST:
             message = f"{_REFUSALS_AT_MOST} acts in a row were refused; {outcome.effect}"
             raise AgentStop("failed", ErrorCode(outcome.refusal), message)
-        if action.is_last and outcome.has_changed:
+        if action.is_last and (outcome.has_changed or is_elsewhere) and not outcome.refusal:
             self._run.message = "the model says that the goal is reached with its last act"
             return "done"
         return ""
+
+    def _effect_text(self, effect: str, is_elsewhere: bool) -> str:
+        here = self._target.window
+        if not is_elsewhere:
+            return effect
+        where = f"its window {here.title!r} is in front now" if here else "the app shows no window now"
+        return where if effect == NOTHING_CHANGED else f"{effect}; {where}"
 
 
 def _ms_since(started: float) -> float:

@@ -14,6 +14,7 @@ from .mcp_client import McpClient, ToolAnswer
 from .model import App, Picture, Point, Rect, Window
 
 LOOKING_TOOLS = ("list_windows", "take_window_screenshot")
+NOTHING_CHANGED = "nothing changed"
 ACTING_TOOLS = ("focus_window", "click", "type_text", "press_key")
 
 _TRIES_TO_LOOK = 3
@@ -174,7 +175,7 @@ def _is_of_one_app(one: Window, other: Window) -> bool:
 
 def _outcome(data: Dict[str, Any], pixel: Optional[Point]) -> Outcome:
     is_closed = bool(data.get("window_closed"))
-    effect = "the window closed" if is_closed else "the picture changed" if data.get("changed") else "nothing changed"
+    effect = "the window closed" if is_closed else "the picture changed" if data.get("changed") else NOTHING_CHANGED
     if data.get("delivered") is False:
         effect += "; the pointer was not seen there afterwards"
     point = Point(**data["point"]) if "point" in data else None

@@ -57,7 +57,7 @@ def find_text_in_window(desktop: Desktop, window_id: int, text: str) -> Result:
     """
     wanted = " ".join(clean_text(text, 1000).split())
     if not wanted:
-        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, "the text to find is empty", hint="give a word that the window shows")
+        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, "the text to find is empty", hint="give a word of the window")
     window = window_by_id(window_id, desktop.windows())
     shot = photograph_window(desktop, window, "png")
     try:

@@ -199,6 +199,8 @@ def _describe(node: X11Node, focused_id: int) -> Optional[Window]:
     pid = re.match(r"\d+", properties.get("_NET_WM_PID", ""))
     title = _texts(properties.get("_NET_WM_NAME", "")) or _texts(properties.get("WM_NAME", ""))
     names = _texts(properties.get("WM_CLASS", ""))
+    if node.is_guess and not names:
+        return None
     return Window(
         window_id=node.window_id,
         app_name=clean_text(names[-1] or names[0]) if names else "",

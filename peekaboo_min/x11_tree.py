@@ -25,6 +25,8 @@ class X11Node:
     has_class: bool
     bounds: Rect
     frame: Rect
+    is_guess: bool = False
+    """True for one with a name and, it seems, no class: a name can fake that, too. It is one only if it has a class."""
     is_repeated: bool = False
     """True where the tree names it twice, which only a title can do that fakes lines."""
 
@@ -49,8 +51,10 @@ def read_x11_tree(text: str) -> List[X11Node]:
             if top:
                 nodes.append(top)
             top = node
-        elif node.has_class and top and not top.has_class:
+        elif top and node.has_class and not top.has_class:
             top = replace(node, frame=top.frame)
+        elif top and not top.has_class and not match["is_nameless"]:
+            nodes.append(replace(node, frame=top.frame, is_guess=True))
     if top:
         nodes.append(top)
     times = Counter(node.window_id for node in nodes)

@@ -66,20 +66,22 @@ def check(trees: "dict[str, ast.Module]") -> None:
     """Stops on what cannot be joined: a name defined in two rooms, a renamed import, `from . import x`."""
     owners: "dict[str, str]" = {}
     for name, tree in trees.items():
+        at_top = statements_of_module(tree.body)
         for node in ast.walk(tree):
-            if isinstance(node, (ast.Import, ast.ImportFrom)) and not is_joinable(node):
+            if isinstance(node, (ast.Import, ast.ImportFrom)) and not is_joinable(node, node in at_top):
                 raise SystemExit(f"{name}.py:{node.lineno}: write `from .room import name`, and rename nothing")
         for defined in top_level_names(tree):
             if owners.setdefault(defined, name) != name:
                 raise SystemExit(f"{defined} is defined in {owners[defined]}.py and in {name}.py")
 
 
-def is_joinable(node: "ast.Import | ast.ImportFrom") -> bool:
-    """Whether an import means the same in one file: nothing renamed, our own rooms as `from .room import name`."""
+def is_joinable(node: "ast.Import | ast.ImportFrom", is_at_top: bool) -> bool:
+    """Whether an import means the same in one file: our own rooms as `from .room import name`, nothing renamed at the top."""
     modules = [one.name for one in node.names] if isinstance(node, ast.Import) else [node.module or ""]
     is_ours = bool(getattr(node, "level", 0))
     is_absolute = any(one.split(".")[0] == PACKAGE.name for one in modules)
-    return not is_absolute and not any(one.asname for one in node.names) and (not is_ours or modules != [""])
+    is_renamed = (is_ours or is_at_top) and any(one.asname for one in node.names)
+    return not is_absolute and not is_renamed and (not is_ours or modules != [""])
 
 
 def statements_of_module(body: "list[ast.stmt]") -> "list[ast.stmt]":

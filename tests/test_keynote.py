@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, List, Sequence, Tuple
 
 import pytest
 from fakemac import FakeMac, image_size, labels, pixel, shape_colour
-from worlds import ROOT, Program, need
+from worlds import ROOT, Program, need, program_words
 
 # Calls tools one after the other in one process, as a server does; argv: seconds that Keynote gets, and the calls.
 CALLER = """
@@ -90,8 +90,8 @@ def change_shapes(mac: FakeMac, change: Callable[[List[Dict[str, Any]]], Any]) -
 # the job ---------------------------------------------------------------------------------------------------------
 
 
-def test_shell_commands_draw_and_write_across_processes(mac: FakeMac, program: Program, tmp_path: Path) -> None:
-    shell = Program(program.words, {**mac.env(), "PYTHONPATH": str(ROOT)})
+def test_shell_commands_draw_and_write_across_processes(mac: FakeMac, tmp_path: Path) -> None:
+    shell = Program(program_words("package"), {**mac.env(), "PYTHONPATH": str(ROOT)})
     opened = shell.data("keynote", "open")
     document = mac.state()["keynote"]["documents"][0]
     size = {"slide_width": 1920, "slide_height": 1080}
@@ -128,7 +128,6 @@ def test_a_closed_keynote_is_started_with_a_blank_slide_of_the_usual_size(caller
 @pytest.mark.parametrize(
     ("installed", "used"),
     [
-        (["com.apple.Keynote"], "com.apple.Keynote"),
         (["com.apple.iWork.Keynote"], "com.apple.iWork.Keynote"),
         (["com.apple.iWork.Keynote", "com.apple.Keynote"], "com.apple.Keynote"),
     ],
@@ -250,18 +249,16 @@ def test_the_place_that_keynote_settled_on_is_told_with_a_note(caller: Caller, m
 
 
 def test_texts_that_cannot_be_written_are_refused(caller: Caller) -> None:
-    caller.call(OPEN, DRAW)
-    asked = caller.scripts()
-    answers = caller.call(write(""), write("a\0b"), write("a\ud800"), write("x" * 10_001))
-    assert [answer.split(";")[0] for answer in answers] == [
+    odd = "\"quoted\" \\n $(x) `y` %s {z} ¦¦ 'a' 👩‍💻\nsecond line"
+    answers = caller.call(OPEN, DRAW, write(odd), write(""), write("a\0b"), write("a\ud800"), write("x" * 10_001))
+    assert answers[2].endswith(f"/1/1, characters={len(odd)}")
+    assert [answer.split(";")[0] for answer in answers[3:]] == [
         "INVALID_ARGUMENT: the text is empty",
         "INVALID_ARGUMENT: the text holds '\\x00'",
         "INVALID_ARGUMENT: the text holds '\\ud800'",
         "INVALID_ARGUMENT: the text has 10001 characters",
     ]
-    assert caller.scripts() == asked
-    odd = "\"quoted\" \\n $(x) `y` %s {z} ¦¦ 'a' 👩‍💻\nsecond line"
-    assert caller.call(write(odd))[0].endswith(f"/1/1, characters={len(odd)}")
+    assert caller.scripts() == ["find", "open", "draw", "text"]
     assert caller.shapes()[0]["object_text"] == odd.replace("¦", "|")
 
 
@@ -390,7 +387,7 @@ def test_one_call_at_a_time_has_keynote(caller: Caller, mac: FakeMac) -> None:
         assert caller.call(DRAW, seconds=0.2) == ["TIMEOUT: another peekaboo is using Keynote; try again in a moment"]
 
 
-def test_the_example_script_leaves_a_card(mac: FakeMac, tmp_path: Path) -> None:
+def test_the_example_script_leaves_a_card_by_the_single_file(mac: FakeMac, tmp_path: Path) -> None:
     need("sh", "python3")
     words = [str(ROOT / "scripts" / "keynote_card.sh"), "-- Ada's 36th | birthday", "card.png"]
     done = subprocess.run(words, env=mac.env(), cwd=tmp_path, capture_output=True, text=True, timeout=60)
