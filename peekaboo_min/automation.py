@@ -26,6 +26,7 @@ from .settings import settings
 _LOCK_S = 20.0
 _POLL_S = 0.02
 _FOCUS_S = 2.0
+_FOCUS_AGAIN_S = 0.6
 _FOCUS_POLL_S = 0.05
 _SETTLE_S = 0.3
 _LONGEST_TEXT = 20_000
@@ -177,21 +178,28 @@ def _permitted_window(action: str, windows: List[Window], window_id: int) -> Win
 
 
 def _focused(desktop: Desktop, windows: List[Window], window_id: int) -> List[Window]:
-    """Focus a window and look until it has the focus; return all windows as they are then."""
-    desktop.focus(window_by_id(window_id, windows), settings().may_focus_by_click)
+    """Focus a window and look until it has the focus; return all windows as they are then.
+
+    It is asked for more than once: activation is but a request, and a window that maps just now cannot take it.
+    """
     deadline = time.monotonic() + _FOCUS_S
     while True:
-        windows = desktop.windows()
-        window = window_by_id(window_id, windows)
-        if window.is_focused and window.is_on_screen:
-            return windows
+        desktop.focus(window_by_id(window_id, windows), settings().may_focus_by_click)
+        ask_again = time.monotonic() + _FOCUS_AGAIN_S
+        while True:
+            windows = desktop.windows()
+            window = window_by_id(window_id, windows)
+            if window.is_focused and window.is_on_screen:
+                return windows
+            if time.monotonic() > min(deadline, ask_again):
+                break
+            pause(_FOCUS_POLL_S)
         if time.monotonic() > deadline:
             raise PeekabooError(
                 ErrorCode.FOCUS_FAILED,
                 f"window {window_id} of {window.app_name} could not be brought to the front",
                 hint="close a dialog that may be in its way, or bring it forward by hand; nothing was done",
             )
-        pause(_FOCUS_POLL_S)
 
 
 def _check_reachable(desktop: Desktop, windows: List[Window], window: Window, point: Point) -> None:

@@ -92,7 +92,7 @@ def _step_section(step: AgentStep, is_dry: bool) -> str:
     if action and action.why:
         lines.append(f"<p>{_shown_text(action.why)}</p>")
     if step.effect:
-        lines.append(f"<p><b>{_shown_text(step.effect)}</b></p>")
+        lines.append(f"<p><strong>{_shown_text(step.effect)}</strong></p>")
     lines.append(f'<p class="times">{_shown_text(_times_text(step))}</p>')
     for reply in step.replies:
         lines.append(f"<pre>\n{_shown_text(reply.text)}</pre>")

@@ -90,9 +90,12 @@ proc layout {top} {
             y [expr {[winfo rooty $w] - [winfo rooty $top]}] width [winfo width $w] height [winfo height $w]
     }
 }
-bind all <Button> {report click widget [string trimleft %W .] button %b x %X y %Y}
-bind all <Double-Button-1> {+report double widget [string trimleft %W .]}
-bind all <KeyPress> {report key keysym %K state %s}
+proc clicked {widget button x y} { report click widget [string trimleft $widget .] button $button x $x y $y }
+bind all <Button> {clicked %W %b %X %Y}
+# Tk runs only the most special of a tag's bindings: the second press of a double click is a click, too
+bind all <Double-Button-1> {clicked %W 1 %X %Y; report double widget [string trimleft %W .]}
+# on the window, as Tk keeps Alt for its menus in the tag `all`
+bind . <KeyPress> {report key keysym %K state %s}
 bind . <F12> {report text name [.name get] notes [.notes get 1.0 end-1c] text [.notes get 1.0 end-1c]}
 bind . <Configure> {if {"%W" eq "."} {after cancel {layout .}; after idle {layout .}}}
 bind . <Destroy> {if {"%W" eq "."} {report closed widget form}}

@@ -4022,6 +4022,7 @@ def open_own_server(extra_environment: Dict[str, str]) -> Iterator[McpClient]:
 # The app that the vision agent works in, seen and acted on by MCP.
 
 LOOKING_TOOLS = ("list_windows", "take_window_screenshot")
+NOTHING_CHANGED = "nothing changed"
 ACTING_TOOLS = ("focus_window", "click", "type_text", "press_key")
 
 _TRIES_TO_LOOK = 3
@@ -4182,7 +4183,7 @@ def _is_of_one_app(one: Window, other: Window) -> bool:
 
 def _outcome(data: Dict[str, Any], pixel: Optional[Point]) -> Outcome:
     is_closed = bool(data.get("window_closed"))
-    effect = "the window closed" if is_closed else "the picture changed" if data.get("changed") else "nothing changed"
+    effect = "the window closed" if is_closed else "the picture changed" if data.get("changed") else NOTHING_CHANGED
     if data.get("delivered") is False:
         effect += "; the pointer was not seen there afterwards"
     point = Point(**data["point"]) if "point" in data else None
@@ -4643,7 +4644,7 @@ def find_text_in_window(desktop: Desktop, window_id: int, text: str) -> Result:
     """
     wanted = " ".join(clean_text(text, 1000).split())
     if not wanted:
-        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, "the text to find is empty", hint="give a word that the window shows")
+        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, "the text to find is empty", hint="give a word of the window")
     window = window_by_id(window_id, desktop.windows())
     shot = photograph_window(desktop, window, "png")
     try:
@@ -5250,7 +5251,7 @@ def _step_section(step: AgentStep, is_dry: bool) -> str:
     if action and action.why:
         lines.append(f"<p>{_shown_text(action.why)}</p>")
     if step.effect:
-        lines.append(f"<p><b>{_shown_text(step.effect)}</b></p>")
+        lines.append(f"<p><strong>{_shown_text(step.effect)}</strong></p>")
     lines.append(f'<p class="times">{_shown_text(_times_text(step))}</p>')
     for reply in step.replies:
         lines.append(f"<pre>\n{_shown_text(reply.text)}</pre>")
@@ -6377,8 +6378,8 @@ def _wait_until(is_true: Callable[[], bool]) -> bool:
 # Read the text in a picture: tesseract, helped by ImageMagick's convert.
 
 _OCR_S = 60.0
-# Enlarging helps small text, but costs time and memory with the picture's size.
-_PIXELS_TO_ENLARGE = 2_000_000
+# Above it a picture is most likely one of a display with two pixels a point: its text is large, and time matters more.
+_LARGE_PIXELS = 2_000_000
 _LEAST_CONFIDENCE = 0.4
 # Lines that share less than this part of the smaller one are different texts.
 _SHARED_LITTLE = 0.3
@@ -6388,9 +6389,10 @@ _BORDER_WORD = re.compile(r"[|()\[\]{}_~.,:;'‘’“”\"—–-]+")
 # Four times as fast for pictures of this size as with its own threads, which get in each other's way.
 _ONE_THREAD = {"OMP_THREAD_LIMIT": "1"}
 # The most frequent grey of 13x13 pixels is the background: text covers less of it. Larger ones cost more time and lose
-# texts near the edges of small buttons; Median instead of Mode, and half the size, find fewer. The levels drop the faint
-# edges of bevelled buttons, which confuse tesseract, and keep white on orange.
-_AGAINST_BACKGROUND = "( +clone -statistic Mode 13x13 ) -compose Difference -composite -negate -level 45%,95%".split()
+# texts near the edges of small buttons; Median instead of Mode, and half the size, find fewer.
+_BACKGROUND = "-statistic Mode 13x13".split()
+# The levels drop the faint edges of bevelled buttons, which confuse tesseract, and keep white on orange.
+_DARK_ON_WHITE = "-compose Difference -composite -negate -level 45%,95%".split()
 
 
 def read_text_by_tesseract(path: Path) -> List[RecognisedText]:
@@ -6402,20 +6404,25 @@ def read_text_by_tesseract(path: Path) -> List[RecognisedText]:
     if info is None:
         raise PeekabooError(ErrorCode.INVALID_ARGUMENT, f"{path} is not an image", hint="give a png or jpg")
     data = path.read_bytes()
-    zoom = 2 if info.width * info.height <= _PIXELS_TO_ENLARGE else 1
+    zoom = 2 if info.width * info.height <= _LARGE_PIXELS else 1
     # the kind is said: convert would run a drawing's or a script's commands as gladly
     source = f"{info.kind.replace('jpg', 'jpeg')}:-[0]"
     readings: List[Callable[[], List[RecognisedText]]] = [
         lambda: _read_lines(_converted(data, source, []), 1),
-        lambda: _read_lines(_converted(data, source, [*_AGAINST_BACKGROUND, *_enlarged(zoom)]), zoom),
+        lambda: _read_lines(_converted(data, source, _against_background(info, zoom)), zoom),
     ]
     plain, against_background = in_parallel(lambda read: read(), readings)
     lines = _merged_lines(plain, against_background)
     return sorted(lines, key=lambda line: (line.box.y, line.box.x))
 
 
-def _enlarged(zoom: int) -> List[str]:
-    return ["-filter", "Triangle", "-resize", f"{zoom}00%"] if zoom > 1 else []
+def _against_background(info: ImageInfo, zoom: int) -> List[str]:
+    """The steps of convert for every text dark on white; small pictures are enlarged, which helps small text."""
+    if zoom > 1:
+        return ["(", "+clone", *_BACKGROUND, ")", *_DARK_ON_WHITE, "-filter", "Triangle", "-resize", f"{zoom}00%"]
+    # every other pixel tells the background of a large one, in a quarter of the time
+    back = ["-sample", f"{info.width}x{info.height}!"]
+    return ["(", "+clone", "-sample", "50%", *_BACKGROUND, *back, ")", *_DARK_ON_WHITE]
 
 
 def _converted(data: bytes, source: str, steps: Sequence[str]) -> bytes:
@@ -7306,6 +7313,7 @@ def write_audit_line(action: str, where: Dict[str, Any]) -> None:
 _LOCK_S = 20.0
 _POLL_S = 0.02
 _FOCUS_S = 2.0
+_FOCUS_AGAIN_S = 0.6
 _FOCUS_POLL_S = 0.05
 _SETTLE_S = 0.3
 _LONGEST_TEXT = 20_000
@@ -7457,21 +7465,28 @@ def _permitted_window(action: str, windows: List[Window], window_id: int) -> Win
 
 
 def _focused(desktop: Desktop, windows: List[Window], window_id: int) -> List[Window]:
-    """Focus a window and look until it has the focus; return all windows as they are then."""
-    desktop.focus(window_by_id(window_id, windows), settings().may_focus_by_click)
+    """Focus a window and look until it has the focus; return all windows as they are then.
+
+    It is asked for more than once: activation is but a request, and a window that maps just now cannot take it.
+    """
     deadline = time.monotonic() + _FOCUS_S
     while True:
-        windows = desktop.windows()
-        window = window_by_id(window_id, windows)
-        if window.is_focused and window.is_on_screen:
-            return windows
+        desktop.focus(window_by_id(window_id, windows), settings().may_focus_by_click)
+        ask_again = time.monotonic() + _FOCUS_AGAIN_S
+        while True:
+            windows = desktop.windows()
+            window = window_by_id(window_id, windows)
+            if window.is_focused and window.is_on_screen:
+                return windows
+            if time.monotonic() > min(deadline, ask_again):
+                break
+            pause(_FOCUS_POLL_S)
         if time.monotonic() > deadline:
             raise PeekabooError(
                 ErrorCode.FOCUS_FAILED,
                 f"window {window_id} of {window.app_name} could not be brought to the front",
                 hint="close a dialog that may be in its way, or bring it forward by hand; nothing was done",
             )
-        pause(_FOCUS_POLL_S)
 
 
 def _check_reachable(desktop: Desktop, windows: List[Window], window: Window, point: Point) -> None:
@@ -7664,13 +7679,11 @@ class AgentLoop:
         """Do it and verify; see which window is in front then. Three refusals in a row end the run."""
         started = time.perf_counter()
         outcome = self._target.act(action, look, step.pixel)
-        step.effect, step.pixel, step.point = outcome.effect, outcome.pixel, outcome.point
+        step.pixel, step.point = outcome.pixel, outcome.point
+        step.effect = outcome.effect
         self._target.follow()
-        here = self._target.window
-        if here is None:
-            step.effect += "; the app shows no window now"
-        elif here.window_id != look.window.window_id:
-            step.effect += f"; now in front: its window {here.title!r}"
+        is_elsewhere = self._target.window is None or self._target.window.window_id != look.window.window_id
+        step.effect = self._effect_text(outcome.effect, is_elsewhere)
         step.act_ms = _ms_since(started)
         step.settle_ms = 0.0 if outcome.refusal else _SETTLE_S * 1000
         self._noops = 0
@@ -7678,10 +7691,17 @@ class AgentLoop:
         if self._refusals >= _REFUSALS_AT_MOST:
             message = f"{_REFUSALS_AT_MOST} acts in a row were refused; {outcome.effect}"
             raise AgentStop("failed", ErrorCode(outcome.refusal), message)
-        if action.is_last and outcome.has_changed:
+        if action.is_last and (outcome.has_changed or is_elsewhere) and not outcome.refusal:
             self._run.message = "the model says that the goal is reached with its last act"
             return "done"
         return ""
+
+    def _effect_text(self, effect: str, is_elsewhere: bool) -> str:
+        here = self._target.window
+        if not is_elsewhere:
+            return effect
+        where = f"its window {here.title!r} is in front now" if here else "the app shows no window now"
+        return where if effect == NOTHING_CHANGED else f"{effect}; {where}"
 
 
 def _ms_since(started: float) -> float:

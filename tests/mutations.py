@@ -35,16 +35,19 @@ class Mutation:
     file: str
     old: str
     new: str
-    tests: Tuple[str, ...] = (MACOS,)
+    near: str
+    """Words of the tests that run first, because they are the likeliest to notice."""
+    tests: Tuple[str, ...]
 
 
-def _in(file: str, *changes: Tuple[str, ...], tests: Tuple[str, ...] = (MACOS,)) -> List[Mutation]:
-    return [Mutation(name, f"peekaboo_min/{file}", old, new, tests) for name, old, new in changes]
+def _in(file: str, near: str, *changes: Tuple[str, str, str], tests: Tuple[str, ...] = (MACOS,)) -> List[Mutation]:
+    return [Mutation(name, f"peekaboo_min/{file}", old, new, near, tests) for name, old, new in changes]
 
 
 MUTATIONS: List[Mutation] = [
     *_in(
         "native/window_list.js",
+        "window_list or front_to_back or screen_recording",
         ("the reference is not cast", "const cast = ObjC.castRefToObject(list);\n    if (cast.isNil()) return null;", "const cast = list;"),
         ("CoreGraphics is not imported", "ObjC.import('CoreGraphics');\n", ""),
         ("the on-screen bit is 2", "const ON_SCREEN_ONLY = 1;", "const ON_SCREEN_ONLY = 2;"),
@@ -57,29 +60,33 @@ MUTATIONS: List[Mutation] = [
     ),
     *_in(
         "native/windows.js",
+        "front_to_back or without_titles",
         ("bounds by width", "width: w.kCGWindowBounds.Width", "width: w.kCGWindowBounds.width"),
         ("bounds by x", "x: w.kCGWindowBounds.X", "x: w.kCGWindowBounds.x"),
         ("the title is assumed", "w.kCGWindowName === undefined ? null : w.kCGWindowName", "w.kCGWindowName.trim()"),
         ("an array is returned", "return JSON.stringify({\n        windows: onScreen", "return ({\n        windows: onScreen"),
         ("only what is on the screen", ".filter(w => !seen.has(w.kCGWindowNumber))", ".filter(w => false)"),
         ("every window is on the screen", "on_screen: Boolean(w.kCGWindowIsOnscreen)", "on_screen: true"),
-        ("bundle ids are left out", "bundle_id: bundleIds[pid]", "bundle_id: null", ),
+        ("bundle ids are left out", "bundle_id: bundleIds[pid]", "bundle_id: null"),
         tests=(MACOS, CONTRACT),
     ),
     *_in(
         "native/apps.js",
+        "apps_are_listed",
         ("windows of every layer are counted", "w.kCGWindowLayer === 0 && w.kCGWindowAlpha", "w.kCGWindowAlpha"),
         ("transparent and tiny windows are counted", "&& w.kCGWindowAlpha > 0 && w.kCGWindowBounds.Width >= 50 && w.kCGWindowBounds.Height >= 50", ""),
         ("every app is a regular one", "is_regular: app.activationPolicy === 0", "is_regular: true"),
     ),
     *_in(
         "native/displays.js",
+        "displays_are_listed",
         ("the origin is not flipped", "y: mainHeight - frame.origin.y - frame.size.height", "y: frame.origin.y"),
         ("the focused screen's height", "screens.count ? screens.objectAtIndex(0).frame.size.height : 0", "$.NSScreen.mainScreen.frame.size.height"),
         ("the scale is 2", "scale: screen.backingScaleFactor", "scale: 2"),
     ),
     *_in(
         "native/focus.js",
+        "raised or declined or two_windows or minimised or comes_forward",
         ("the first window is raised", "found = found.filter(w => isAt(w, request.bounds));", "found = found.slice(0, 1);"),
         ("two windows of one frame are one", "if (found.length > 1) found = found.filter(titled);", "found = found.slice(0, 1);"),
         ("windows are told apart by title alone", "found = found.filter(w => isAt(w, request.bounds));", "found = found.filter(titled);"),
@@ -91,11 +98,13 @@ MUTATIONS: List[Mutation] = [
     ),
     *_in(
         "native/permissions.js",
+        "permissions_tells or told_apart",
         ("accessibility is always told", "accessibility: $.AXIsProcessTrusted() && $.CGPreflightPostEventAccess()", "accessibility: true"),
         ("the screen is never locked", "is_locked: Boolean(about.CGSSessionScreenIsLocked)", "is_locked: false"),
     ),
     *_in(
         "native/input.js",
+        "jxa",
         ("no click state", "$.CGEventSetIntegerValueField(event, CLICK_STATE, clickState);", ""),
         ("the wrong field for the click state", "const CLICK_STATE = 1;", "const CLICK_STATE = 3;"),
         ("flags are not set", "$.CGEventSetFlags(event, flags);", ""),
@@ -115,6 +124,7 @@ MUTATIONS: List[Mutation] = [
     ),
     *_in(
         "native/input.swift",
+        "swift",
         ("Swift: no click state", "event?.setIntegerValueField(.mouseEventClickState, value: clickState)", ""),
         ("Swift: flags are not set", "event.flags = flags", ""),
         ("Swift: access is not asked for", "guard AXIsProcessTrusted() && CGPreflightPostEventAccess() else", "guard AXIsProcessTrusted() || true else"),
@@ -126,6 +136,7 @@ MUTATIONS: List[Mutation] = [
     ),
     *_in(
         "macos.py",
+        "photograph or rectangle or told_apart or exact_point or chosen_by_its_index",
         ("the shadow is photographed", 'shadow = [] if with_shadow else ["-o"]', "shadow = []"),
         ("the shutter is heard", '["screencapture", "-x", *words', '["screencapture", *words'),
         ("-D counts from 0", 'self._screencapture(["-D", str(display.number)]', 'self._screencapture(["-D", str(display.number - 1)]'),
@@ -137,7 +148,7 @@ MUTATIONS: List[Mutation] = [
         ("an exit code of 0 is success", "if done.code or not path.is_file() or not path.stat().st_size:", "if done.code:"),
         ("an exit code is nothing", "if done.code or not path.is_file()", "if not path.is_file()"),
         ("sips takes the width first", '"sips", "-z", str(height), str(width)', '"sips", "-z", str(width), str(height)'),
-        ("sips is asked for jpg", '"-s", "format", "jpeg"', '"-s", "format", "jpg"', ),
+        ("sips is asked for jpg", '"-s", "format", "jpeg"', '"-s", "format", "jpg"'),
         ("a locked screen is any failure", 'if told["is_locked"]:', "if False:"),
         ("no session is an empty list", 'if told["windows"] is None:\n            raise _no_session()', 'if told["windows"] is None:\n            return []'),
         ("any window of the app has the keyboard", "one.pid == told[\"frontmost_pid\"] and one.layer == 0 and one.is_on_screen", "one.pid == told[\"frontmost_pid\"]"),
@@ -147,6 +158,7 @@ MUTATIONS: List[Mutation] = [
     ),
     *_in(
         "mac_keys.py",
+        "every_key or chord",
         ("return is enter", '"return": 36', '"return": 76'),
         ("a and s are swapped", '"a": 0, "s": 1', '"a": 1, "s": 0'),
         ("cmd is ctrl", '"cmd": 0x100000', '"cmd": 0x40000'),
@@ -154,6 +166,7 @@ MUTATIONS: List[Mutation] = [
     ),
     *_in(
         "osascript.py",
+        "script_error",
         ("a number anywhere is the error's", r'_NUMBER_AT_END = re.compile(r"\((-?\d+)\)\s*$")', r'_NUMBER_AT_END = re.compile(r"\((-?\d+)\)")'),
         ("-1719 is always accessibility", 'elif number == -1719 and "assistive" in details:', "elif number == -1719:"),
         ("the argument is part of the source", '"-", json.dumps(argument)]', 'json.dumps(argument)]'),
@@ -161,12 +174,14 @@ MUTATIONS: List[Mutation] = [
     ),
     *_in(
         "mac_host.py",
+        "ancestry or without_screen_recording_nothing",
         ("the innermost bundle", 're.compile(r"^(.*?/([^/]+)\\.app)/")', 're.compile(r"^(.*/([^/]+)\\.app)/")'),
         ("Python is the host", 'if app and app.group(2) != "Python":', "if app:"),
         ("the wrong pane", '("Screen Recording", "Privacy_ScreenCapture")', '("Screen Recording", "Privacy_Accessibility")'),
     ),
     *_in(
         "swift_helper.py",
+        "helper or compiler or developer_tools",
         ("the shim is asked", 'run_program(["xcode-select", "-p"], timeout_s=_ASK_S)\n', "\n"),
         ("a failure is forgotten", "if known and not known.path and time.time() - known.built_at < _RETRY_AFTER_S:", "if False:"),
         ("compiled each time", "if known and known.path and os.access(known.path, os.X_OK):", "if False:"),
@@ -174,6 +189,7 @@ MUTATIONS: List[Mutation] = [
     ),
     *_in(
         "automation.py",
+        "menu_over or outside_every or will_not_come",
         ("focus is not looked at", "if window.is_focused and window.is_on_screen:", "if True:"),
         ("what covers is clicked", "    if cover:\n", "    if False:\n"),
         ("a place off the screen is clicked", "if not any(display.bounds.contains(point) for display in desktop.displays()):", "if False:"),
@@ -181,6 +197,7 @@ MUTATIONS: List[Mutation] = [
     ),
     *_in(
         "records.py",
+        "sheet or resized",
         ("a sheet's picture is clicked", "if abs(scale_x - scale_y) > 0.02 * max(scale_x, scale_y)", "if False"),
         ("a resized window is clicked", "if not record.bounds.has_size_of(window.bounds):", "if False:"),
         tests=(MACOS, CONTRACT),
@@ -191,7 +208,7 @@ MUTATIONS: List[Mutation] = [
 def main(words: Sequence[str]) -> int:
     chosen = [one for one in MUTATIONS if not words or any(word in one.name or word in one.file for word in words)]
     with tempfile.TemporaryDirectory() as name:
-        clean = _copy(Path(name) / "clean")
+        clean = _copy(ROOT, Path(name) / "clean")  # the tree may be edited meanwhile
         missing = [one for one in chosen if (clean / one.file).read_text(encoding="utf-8").count(one.old) != 1]
         for one in missing:
             print(f"{one.name}: its text does not stand exactly once in {one.file}")
@@ -205,14 +222,13 @@ def main(words: Sequence[str]) -> int:
     return int(bool(missing) or caught < ENOUGH * len(results))
 
 
-def _copy(target: Path) -> Path:
+def _copy(source: Path, target: Path) -> Path:
     target.mkdir()
     for part in COPIED:
-        source = ROOT / part
-        if source.is_dir():
-            shutil.copytree(source, target / part, ignore=shutil.ignore_patterns("__pycache__"))
+        if (source / part).is_dir():
+            shutil.copytree(source / part, target / part, ignore=shutil.ignore_patterns("__pycache__"))
         else:
-            shutil.copy(source, target / part)
+            shutil.copy(source / part, target / part)
     return target
 
 
@@ -224,15 +240,15 @@ def _failing(folder: Path, files: Sequence[str]) -> List[str]:
 def _try(mutation: Mutation, folder: Path, failing: Sequence[str]) -> bool:
     """Whether a test fails by the mutation; prints its line of the table."""
     started = time.monotonic()
-    tree = _copy(Path(tempfile.mkdtemp(dir=folder)) / "tree")
+    tree = _copy(folder / "clean", Path(tempfile.mkdtemp(dir=folder)) / "tree")
     file = tree / mutation.file
     file.write_text(file.read_text(encoding="utf-8").replace(mutation.old, mutation.new), encoding="utf-8")
     left_out = [word for name in failing for word in ("--deselect", name)]
     by = ""
-    for tests in mutation.tests:  # the likeliest first
-        code, said = _run(tree, [tests, "-q", "-x", *left_out])
+    for words in ([mutation.tests[0], "-k", mutation.near], *([tests] for tests in mutation.tests)):
+        code, said = _run(tree, [*words, "-q", "-x", *left_out])
         found = re.search(r"^(?:FAILED|ERROR) (tests/.*?)(?: - .*)?$", said, re.M)
-        if code and not by:
+        if code:
             by = found.group(1).split("::")[-1] if found else "a run that ends early"
             break
     shutil.rmtree(tree.parent, ignore_errors=True)

@@ -28,14 +28,10 @@ def finish(process: subprocess.Popen, seconds: float = 30) -> Finished:
 
 @dataclass(frozen=True)
 class TwoForms:
-    """Both forms side by side. The package answers people; programs are answered by the form that a table is for."""
+    """Both forms side by side: the package answers people, the single file answers programs."""
 
     package: Program
     single_file: Program
-
-    def both_by_the_package(self) -> "TwoForms":
-        """It starts in half the time: for long tables of what the other form has from the same lines."""
-        return TwoForms(self.package, self.package)
 
     def fails(self, words: List[str], code: str, exit_code: int, said: str, **variables: str) -> None:
         """The error as text on stderr, and as one JSON document on stdout; nothing besides."""
@@ -49,6 +45,12 @@ class TwoForms:
         assert set(document.json) == {"success", "error", "debug_logs"}
         assert set(document.error) == {"code", "message", "details"}
         assert document.error["code"] == code and said in document.error["message"]
+
+
+def assert_is_refused(finished: Finished, code: str, exit_code: int, said: str) -> None:
+    assert (finished.code, finished.err, set(finished.json)) == (exit_code, "", {"success", "error", "debug_logs"})
+    assert (finished.error["code"], said in finished.error["message"]) == (code, True), finished.error["message"]
+    assert "; " in finished.error["message"], "the next step is missing"
 
 
 @pytest.fixture
@@ -125,12 +127,12 @@ def test_bad_usage_is_refused_before_anything_is_asked(
 ) -> None:
     words, *expected = row
     words = [word.replace(FOLDER, str(tmp_path)) for word in words]
-    two_forms.both_by_the_package().fails(words, *expected)  # type: ignore[arg-type]
+    assert_is_refused(two_forms.package.run("--json", *words), *expected)  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module")
 def empty_display() -> Any:
-    with x_server(screen="640x480x24") as name:
+    with x_server(with_window_manager=False, screen="640x480x24") as name:
         yield name
 
 
@@ -193,7 +195,8 @@ def test_a_bad_variable_is_named(
     two_forms: TwoForms, empty_display: str, name: str, value: str
 ) -> None:
     variables = {"DISPLAY": empty_display, name: value}
-    two_forms.both_by_the_package().fails(["windows"], "INVALID_ARGUMENT", 2, f"{name} is '{value}'", **variables)
+    finished = two_forms.package.run("windows", "--json", **variables)
+    assert_is_refused(finished, "INVALID_ARGUMENT", 2, f"{name} is '{value}'")
 
 
 def test_help_works_with_bad_variables_all_the_same(program: Program) -> None:

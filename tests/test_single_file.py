@@ -99,7 +99,6 @@ SPOILERS = {
 
 @pytest.mark.parametrize(("rooms", "said"), SPOILERS.values(), ids=SPOILERS.keys())
 def test_the_bundler_stops_on_what_cannot_be_joined(tree: Path, rooms: Dict[str, str], said: str) -> None:
-    assert bundle(tree).returncode == 0
     for name, text in rooms.items():
         add_room(tree, name, text)
     made = bundle(tree)
