@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Optional, Sequence, Tuple
 
+# Gemini's and Qwen3's models have learnt to answer in thousandths of the picture, others in pixels. One convention, said
+# twice, with the picture's size: nobody can tell from a number alone which of the two was meant.
 AGENT_SYSTEM_PROMPT = """\
 You operate one application on a desktop for its user: you look at a picture of its window and answer with ONE action.
 

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import fcntl
 import math
-import os
 import time
-from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, Iterator, List, Optional
+from typing import Any, Callable, ContextManager, Dict, List, Optional
 
 from .cancel import pause
 from .capture import photograph_window
 from .desktop import Desktop
 from .errors import ErrorCode, PeekabooError
-from .image_files import file_error, pixel_digest
+from .image_files import pixel_digest
 from .keys import read_chord
 from .matching import cover_at, window_by_id
 from .model import Point, Screenshot, Window
-from .platforms import state_folder
 from .policy import check_may_act, write_audit_line
 from .records import find_record
 from .settings import settings
+from .turns import only_one
 
 _LOCK_S = 20.0
-_POLL_S = 0.02
 _FOCUS_S = 2.0
 _FOCUS_AGAIN_S = 0.6
 _FOCUS_POLL_S = 0.05
@@ -44,36 +40,15 @@ class Effect:
         return {"changed": self.has_changed, **({"window_closed": True} if self.is_window_closed else {})}
 
 
-@contextmanager
-def _one_mouse() -> Iterator[None]:
-    """Hold the lock around whatever moves focus, mouse or keyboard: shell, server and agent are several processes.
-
-    Raises TIMEOUT when another process holds it for too long.
-    """
-    path = state_folder() / "input.lock"
-    try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-    except OSError as e:
-        raise file_error(path, e) from e
-    with open(descriptor, "a") as f:
-        deadline = time.monotonic() + _LOCK_S
-        while True:
-            try:
-                fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    raise PeekabooError(
-                        ErrorCode.TIMEOUT, "another peekaboo is using mouse and keyboard", hint="try again in a moment"
-                    ) from None
-                pause(_POLL_S)
-        yield
+def one_mouse() -> ContextManager[None]:
+    """Hold the lock around whatever moves focus, mouse or keyboard: shell, server and agent are several processes."""
+    return only_one("input.lock", _LOCK_S, "mouse and keyboard")
 
 
 def focus_by_id(desktop: Desktop, window_id: int) -> Window:
     """Bring a window to the front and give it the keyboard; return it as it is then. Raises FOCUS_FAILED."""
     window = _permitted_window("focus", desktop.windows(), window_id)
-    with _one_mouse():
+    with one_mouse():
         write_audit_line("focus", _where(window))
         return window_by_id(window_id, _focused(desktop, desktop.windows(), window_id))
 
@@ -92,7 +67,7 @@ def click_pixel(
     Raises WINDOW_NOT_FOUND, STALE_SCREENSHOT, POLICY_DENIED, FOCUS_FAILED, WINDOW_COVERED; then nothing was clicked.
     """
     _check_click(pixel, button, clicks)
-    with _one_mouse():
+    with one_mouse():
         windows = desktop.windows()
         window = _permitted_window("click", windows, window_id)
         record = find_record(window, screenshot_id)
@@ -151,7 +126,7 @@ def press_in_window(
 def _by_keyboard(
     desktop: Desktop, window_id: int, action: str, what: Dict[str, Any], act: Callable[[], None], verify: bool
 ) -> Effect:
-    with _one_mouse():
+    with one_mouse():
         windows = desktop.windows()
         window = _permitted_window(action, windows, window_id)
         if not window.is_focused:

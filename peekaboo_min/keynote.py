@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Annotated, Any, Callable, Dict
 
 from .answers import error_message
+from .automation import one_mouse
 from .errors import ErrorCode, PeekabooError
 from .image_files import clean_text, move_into_place, prepare_target, read_image_info, temporary_folder
-from .keynote_memory import Deck, only_one, recall_deck, remember_deck, write_agent_line
+from .keynote_memory import Deck, recall_deck, remember_deck, write_agent_line
 from .log import log_debug
 from .mac_host import permission_error
 from .model import Rect, Result
@@ -21,6 +22,7 @@ from .osascript import run_applescript, run_jxa
 from .platforms import platform_name
 from .policy import check_may_act, write_audit_line
 from .settings import settings
+from .turns import only_one
 
 KEYNOTE_S = 120.0
 _NEW_SIZE = {"width": 1920, "height": 1080}
@@ -140,7 +142,7 @@ def open_keynote() -> Result:
         raise PeekabooError(ErrorCode.APP_NOT_FOUND, "Keynote is not installed", hint="get it in the App Store")
     _check_and_note("open_keynote", bundle_id, {"mode": mode})
     theme = settings().keynote_theme
-    with only_one("input.lock", KEYNOTE_S, "mouse and keyboard"):  # it comes to the front
+    with one_mouse():  # it comes to the front
         told = _ask_keynote(
             {"do": "open", "bundle_id": bundle_id, "theme": theme, "always_new": mode == "always_new", **_NEW_SIZE}
         )

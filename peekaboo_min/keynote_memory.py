@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import re
 import time
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Dict, Iterator, Optional
+from typing import Any, Dict, Optional
 
-from .cancel import pause
-from .errors import ErrorCode, PeekabooError
 from .image_files import file_error
 from .model import Rect
 from .platforms import state_folder
+from .private_files import write_privately
 from .settings import settings
 
-_TURN_POLL_S = 0.02
 _CONTROL_CHARACTER = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
@@ -71,30 +67,7 @@ def recall_deck() -> Optional[Deck]:
 
 def remember_deck(deck: Deck) -> None:
     """Raises FILE_IO_ERROR."""
-    new = _deck_file().with_suffix(f".{os.getpid()}")
-    try:
-        with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as f:
-            json.dump(asdict(deck), f)
-        os.replace(new, _deck_file())
-    except OSError as e:
-        raise file_error(_deck_file(), e) from e
-
-
-@contextmanager
-def only_one(lock_name: str, wait_s: float, what: str) -> Iterator[None]:
-    """Hold a lock file of the state folder while the `with` block runs. Raises TIMEOUT when another process keeps it."""
-    with open(state_folder() / lock_name, "a") as f:
-        deadline = time.monotonic() + wait_s
-        while True:
-            try:
-                fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    message = f"another peekaboo is using {what}"
-                    raise PeekabooError(ErrorCode.TIMEOUT, message, hint="try again in a moment") from None
-                pause(_TURN_POLL_S)
-        yield
+    write_privately(_deck_file(), json.dumps(asdict(deck)))
 
 
 def write_agent_line(source: str, text: str, path: Optional[Path] = None) -> None:

@@ -140,8 +140,8 @@ def _serve_and_run(order: AgentOrder, run: AgentRun) -> Optional[PeekabooError]:
             except AgentInterrupted as e:
                 interrupt = e
     except ModuleNotFoundError as e:
-        message = f"the agent is an MCP client and needs the Python package {e.name}"
-        hint = "python3 -m pip install 'mcp>=2,<3', or uv run peekaboo.py"
+        message = "the agent is an MCP client and needs the package mcp, and Python 3.10 or newer"
+        hint = "python3 -m pip install 'mcp>=2,<3', or run the single file by `uv run peekaboo.py`"
         raise PeekabooError(ErrorCode.INVALID_ARGUMENT, message, hint=hint) from e
     if interrupt:
         raise interrupt

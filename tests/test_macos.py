@@ -762,6 +762,13 @@ def test_two_windows_are_told_apart_by_frame_then_title_or_not_touched(desk: Des
         assert finished.error["code"] == "FOCUS_FAILED"
 
 
+def test_a_title_that_is_cleaned_for_people_still_tells_two_windows_apart(desk: Desk) -> None:
+    desk.mac.change_window(1090, {"title": "two  spaces, and\u200b more than two hundred characters " + "x" * 200})
+    desk.mac.open_window("Form", title="Another", bounds=[820, 100, 480, 360])
+    assert desk.run("focus", 1090).code == 0
+    assert desk.focused_id() == 1090
+
+
 def test_a_minimised_window_and_a_hidden_apps_window_come_back(desk: Desk) -> None:
     desk.data("focus", 1005)
     assert (desk.focused_id(), desk.mac.window(1005)["minimised"]) == (1005, False)

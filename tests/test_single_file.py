@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Dict, List
 
 import pytest
-from worlds import ROOT, SINGLE_FILE, clean_environment, need, old_python
+from worlds import ROOT, SINGLE_FILE, clean_environment, old_python
 
 BUNDLE = ROOT / "scripts" / "bundle.py"
 

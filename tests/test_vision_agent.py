@@ -21,8 +21,8 @@ from fakemac import FakeMac
 from worlds import ROOT, SINGLE_FILE, Finished, Form, clean_environment, need, wait_for
 
 from peekaboo_min.agent_decision import AgentMind, AgentStop
-from peekaboo_min.agent_run import AgentRun, AgentStep, own_time_text
-from peekaboo_min.errors import ErrorCode
+from peekaboo_min.agent_run import AgentRun, AgentStep, new_run_folder, own_time_text
+from peekaboo_min.errors import ErrorCode, PeekabooError
 from peekaboo_min.model import ImageInfo, Picture, Rect, Window
 from peekaboo_min.model_choice import ModelChoice
 from peekaboo_min.run_report import run_report
@@ -239,26 +239,31 @@ def test_the_single_file_is_an_agent_too(agent: Agent, form: Form) -> None:
     assert form.wait_for_event("sign")["agreed"] == 1
 
 
-def test_a_picture_that_the_model_gets_smaller_is_mapped_back(agent: Agent, form: Form, form_window_id: int) -> None:
-    form.xdotool("windowsize", "--sync", str(form_window_id), "1100", "740")
-    wait_for(lambda: form.centre("name")[0] > 500, "the form is wide")
+def test_a_resized_window_is_looked_at_again_and_a_smaller_picture_mapped_back(
+    agent: Agent, form: Form, form_window_id: int
+) -> None:
     x, y = 1040, 735  # near the far corner, where a wrong scale is off by the most
     sizes: List[Tuple[int, int]] = []
 
     def brain(request: Request) -> Dict[str, Any]:
         seen = Seen(request)
         sizes.append((seen.width, seen.height))
-        return reply("done") if seen.deeds else click(x * seen.width / 1100, y * seen.height / 740)
+        if not seen.deeds:  # a person makes the window larger while the model thinks
+            form.xdotool("windowsize", "--sync", str(form_window_id), "1100", "740")
+            wait_for(lambda: form.centre("name")[0] > 500, "the form is wide")
+            return click(5, 5)
+        assert "it was not done: STALE_SCREENSHOT" in seen.deeds[0]
+        return reply("done") if len(seen.deeds) > 1 else click(x * seen.width / 1100, y * seen.height / 740)
 
     agent.ai.brain = brain
     # Qwen's pictures are whole patches: not even their shape stays
     done = agent.run(provider="ollama")
     assert done.code == 0, done.err
-    assert sizes[0] == (1088, 736)
-    step = agent.step(1)
+    assert sizes[1] == (1088, 736)
+    step = agent.step(2)
     assert (step["image_width"], step["image_height"], step["seen_width"]) == (1100, 740, 1088)
     assert step["pixel"] == pytest.approx({"x": x, "y": y}, abs=0.01)
-    clicked, origin = form.events("click")[-1], step["window"]["bounds"]
+    (clicked,), origin = form.events("click"), step["window"]["bounds"]
     assert (clicked["x"], clicked["y"]) == (origin["x"] + x, origin["y"] + y)
 
 
@@ -431,7 +436,7 @@ def test_a_model_gets_no_more_than_the_time_that_is_left(mind: Any, ai: FakeAI) 
 
 def test_a_slow_model_ends_at_the_time_limit_with_a_report(agent: Agent, form: Form) -> None:
     agent.ai.fail_with("stalled", seconds=30)
-    done = agent.run("--max-seconds", 3)
+    done = agent.run("--max-seconds", 2)
     assert done.code == 22 and "--max-seconds" in done.err and "report.html" in done.err
     assert agent.kept()["status"] == "limit" and len(agent.report().images) == 1
 
@@ -446,7 +451,6 @@ def test_the_step_limit_ends_it_and_hostile_titles_stay_text(agent: Agent, open_
     page = agent.report()
     assert title in page.words and 'Say "<b>hi</b>" & go' in page.words and "b" not in page.tags
     assert json.dumps(title) in agent.ai.questions[0].prompt
-    assert agent.run().code == 17, "the folder of a run is never used twice"
 
 
 def test_a_wrong_key_is_said_once_with_a_report(agent: Agent, form: Form) -> None:
@@ -577,6 +581,20 @@ def test_an_app_that_is_not_there_leaves_no_folder(agent: Agent, form: Form) -> 
     done = agent.run("--app", "Nobody", "--json-output")
     assert (done.code, done.error["code"]) == (18, "APP_NOT_FOUND")
     assert not agent.run_folder.exists()
+
+
+def test_a_folder_that_holds_something_is_not_used(tmp_path: Path) -> None:
+    (tmp_path / "mine").touch()
+    with pytest.raises(PeekabooError) as caught:
+        new_run_folder(str(tmp_path))
+    assert caught.value.code is ErrorCode.FILE_IO_ERROR
+
+
+def test_two_runs_in_one_second_have_folders_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    folders = [new_run_folder(None) for _ in range(3)]
+    assert len(set(folders)) == 3 and {one.parent for one in folders} == {tmp_path}
+    assert [one.name for one in folders if not re.fullmatch(r"peekaboo-run-\d{8}T\d{6}Z(-\d)?", one.name)] == []
 
 
 def test_a_run_without_steps_is_a_page_too() -> None:
