@@ -21,6 +21,7 @@ from .peekaboo_cli import run_peekaboo
 from .platforms import this_desktop
 from .probes import probe_facts
 from .reference import client_configuration, tool_reference
+from .settings import settings_with_env_file
 from .status import doctor_result, initial_status, machine_data, permissions_data, permissions_result
 from .swift_helper import build_helper
 from .vision import analyze_file
@@ -161,6 +162,7 @@ def analyze_command(
 
     Example: peekaboo-min analyze shot.png "What does it say?"
     """
+    settings_with_env_file(Path.cwd())
     return analyze_file(this_desktop(), image_path, question, provider, model)
 
 

@@ -34,8 +34,10 @@ def main() -> int:
         )
         stack.callback(form.kill)
         wait_for_event(report, "ready")
-        client = stack.enter_context(open_own_server({}))
-        sign_the_book(client, report)
+        client = stack.enter_context(open_own_server({"PEEKABOO_AI_PROVIDERS": "ocr"}))
+        window_id = sign_the_book(client, report)
+        click_a_word(client, report, window_id)
+        ask_the_agent()
     return 0
 
 
@@ -53,7 +55,8 @@ def look_at_the_real_screen() -> int:
     return 0
 
 
-def sign_the_book(client: McpClient, report: Path) -> None:
+def sign_the_book(client: McpClient, report: Path) -> int:
+    """Fill in the form by pixels of its photograph, and return the window's id."""
     windows = ask(client, "list_windows").data["windows"]
     window = next(one for one in windows if one["title"] == "Visitor book")
     say(f"list_windows: {len(windows)} window(s); the form is {window['window_id']}")
@@ -88,6 +91,30 @@ def sign_the_book(client: McpClient, report: Path) -> None:
         raise SystemExit(f"the application received something else: {signed}")
     say(f"the application confirms: {json.dumps(signed, ensure_ascii=False)}")
     say(f"pictures: {OUTPUT / 'before.jpg'}, {OUTPUT / 'after.jpg'}, the last click marked: {OUTPUT / 'clicked.png'}")
+    return int(window["window_id"])
+
+
+def click_a_word(client: McpClient, report: Path, window_id: int) -> None:
+    """Read the picture and click a word in it: with no model, no key, no network."""
+    told = ask(client, "analyze", image_path=str(OUTPUT / "after.jpg"), question="What does it say?")
+    say(f"analyze, by {told.data['model_used']}: {' / '.join(told.text.splitlines()[:3])} ...")
+    hit = ask(client, "find_text", window_id=window_id, text="Details").data
+    word = hit["found"][0]
+    say(f"find_text Details: at pixel {word['x']},{word['y']}")
+    ask(client, "click", window_id=window_id, x=word["x"], y=word["y"], screenshot_id=hit["screenshot_id"])
+    wait_for_event(report, "opened")
+    say("the application confirms: its dialog is open")
+
+
+def ask_the_agent() -> None:
+    """A model does the job by itself, where one is configured."""
+    if not os.environ.get("PEEKABOO_AI_PROVIDERS", "").strip() or os.environ["PEEKABOO_AI_PROVIDERS"] == "ocr":
+        say("with a model it goes on by itself: PEEKABOO_AI_PROVIDERS=ollama/qwen3-vl:8b sh scripts/demo.sh")
+        return
+    goal = "Fill in Ankara as the city and Engineer as the profession, tick the box, and confirm."
+    words = [sys.executable, "-m", "peekaboo_min", "agent", "--app", "Form", "--goal", goal]
+    subprocess.run([*words, "--run-folder", str(OUTPUT / "agent-run")], check=False)
+    say(f"the agent's report: {OUTPUT / 'agent-run' / 'report.html'}")
 
 
 def ask(client: McpClient, name: str, **arguments: Any) -> ToolAnswer:

@@ -58,6 +58,8 @@ from typing import Annotated, Any, Awaitable, Callable, ContextManager, Dict, It
 # ============================== agent_prompts =======================================================================
 # The texts that the vision agent sends to a model.
 
+# Gemini's and Qwen3's models have learnt to answer in thousandths of the picture, others in pixels. One convention, said
+# twice, with the picture's size: nobody can tell from a number alone which of the two was meant.
 AGENT_SYSTEM_PROMPT = """\
 You operate one application on a desktop for its user: you look at a picture of its window and answer with ONE action.
 
@@ -9613,8 +9615,8 @@ def _serve_and_run(order: AgentOrder, run: AgentRun) -> Optional[PeekabooError]:
             except AgentInterrupted as e:
                 interrupt = e
     except ModuleNotFoundError as e:
-        message = f"the agent is an MCP client and needs the Python package {e.name}"
-        hint = "python3 -m pip install 'mcp>=2,<3', or uv run peekaboo.py"
+        message = "the agent is an MCP client and needs the package mcp, and Python 3.10 or newer"
+        hint = "python3 -m pip install 'mcp>=2,<3', or run the single file by `uv run peekaboo.py`"
         raise PeekabooError(ErrorCode.INVALID_ARGUMENT, message, hint=hint) from e
     if interrupt:
         raise interrupt
@@ -9761,6 +9763,7 @@ def analyze_command(
 
     Example: peekaboo-min analyze shot.png "What does it say?"
     """
+    settings_with_env_file(Path.cwd())
     return analyze_file(this_desktop(), image_path, question, provider, model)
 
 
