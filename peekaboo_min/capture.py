@@ -154,7 +154,10 @@ def _capture_settled(desktop: Desktop, window: Window, path: Path, kind: str, wi
         try:
             return desktop.capture_window(window, path, kind, with_shadow)
         except PeekabooError as e:
-            if e.code is not ErrorCode.CAPTURE_FAILED or not left or not window.is_on_screen:
+            if e.code is not ErrorCode.CAPTURE_FAILED or not window.is_on_screen:
+                raise
+            if not left:
+                window_by_id(window.window_id, desktop.windows())  # a window that is gone is told as that
                 raise
             log_debug(f"window {window.window_id} could not be photographed yet: {e.message}")
             pause(_CAPTURE_SETTLE_S)
@@ -206,6 +209,10 @@ def picture_for_model(desktop: Desktop, shot: Photograph, kind: Optional[str] = 
 
 def find_subjects(desktop: Desktop, request: ImageRequest) -> List[Subject]:
     mode = request.mode or ("window" if request.app is not None or request.window_id is not None else "screen")
+    if mode == "screen" and (request.window_title is not None or request.window_index is not None):
+        raise PeekabooError(
+            ErrorCode.INVALID_ARGUMENT, "a window's title or index is asked for, but no app", hint="name its app, or drop it"
+        )
     if mode == "screen":
         return _screens(desktop, request.screen_index)
     windows = desktop.windows()

@@ -190,7 +190,7 @@ def doctor_command(
     if probe:
         return probe_facts(this_desktop().name)
     if compile and this_desktop().name == "macos":
-        build_helper()
+        build_helper(is_forced=True)
     return doctor_result()
 
 

@@ -52,7 +52,7 @@ def image_result(
         data["images"] = returned
     data.update(analysis)
     text = "\n".join([_summary(shots, request.is_temporary), *(["", analysis["analysis_text"]] if analysis else [])])
-    return Result(text, data, tuple(pictures), _kind_messages(request, shots))
+    return Result(text, data, tuple(pictures))
 
 
 def _analyse(desktop: Desktop, shots: List[Photograph], question: str, choice: ModelChoice) -> Dict[str, str]:
@@ -116,10 +116,3 @@ def _summary(shots: List[Photograph], is_temporary: bool) -> str:
         return f"{head}:\n{labels}"
     lines = [f"{number}. {shot.path} ({clean_text(shot.subject.label)})" for number, shot in enumerate(shots, 1)]
     return "\n".join([f"{head}. Saved files:", *lines])
-
-
-def _kind_messages(request: ImageRequest, shots: List[Photograph]) -> Tuple[str, ...]:
-    wrong = next((shot for shot in shots if request.kind and shot.info.kind != request.kind), None)
-    return (f"saved as {wrong.info.kind}, as the path's name says",) if wrong else ()
-
-

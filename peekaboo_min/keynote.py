@@ -34,11 +34,7 @@ _PROBLEMS = {
     "not_running": (ErrorCode.APP_NOT_FOUND, "Keynote is not running", "call open_keynote first"),
     "no_document": (ErrorCode.WINDOW_NOT_FOUND, "the Keynote document was closed", "call open_keynote again"),
     "no_shape": (ErrorCode.WINDOW_NOT_FOUND, "the rectangle is gone from slide 1, or was moved", "call draw_rectangle again"),
-    "not_made": (
-        ErrorCode.PROGRAM_FAILED,
-        "Keynote made nothing",
-        "see whether it shows a dialog or has its Animate inspector open; close that, and call open_keynote again",
-    ),
+    "not_made": (ErrorCode.PROGRAM_FAILED, "Keynote made nothing", "close any dialog in Keynote, then call open_keynote again"),
 }
 
 
@@ -72,21 +68,38 @@ def _keynote_tool(function: Callable[..., Result]) -> Callable[..., Result]:
     return one_call
 
 
+def _noted(what: str, ask: Callable[[], Any]) -> Any:
+    """What a script answers, noted in the agent's log. Raises what a Mac's refusals mean."""
+    try:
+        told = ask()
+    except PeekabooError as e:
+        write_agent_line("server", f"osascript {what} failed: {e.details or e.message}")
+        raise _keynote_error(e) from e
+    write_agent_line("server", f"osascript {what} -> {json.dumps(told, ensure_ascii=False)}")
+    return told
+
+
 def _ask_keynote(request: Dict[str, Any]) -> Dict[str, Any]:
     """What keynote.js answers. Raises what a Mac's refusals mean."""
-    try:
-        told = run_jxa(["keynote.js"], request, KEYNOTE_S)
-    except PeekabooError as e:
-        write_agent_line("server", f"osascript {request['do']} failed: {e.details or e.message}")
-        raise _keynote_error(e) from e
-    write_agent_line("server", f"osascript {request['do']} -> {json.dumps(told, ensure_ascii=False)}")
+    told: Dict[str, Any] = _noted(request["do"], lambda: run_jxa(["keynote.js"], request, KEYNOTE_S))
     failures = "; ".join(told.get("failures", ()))
     if failures:
         log_debug(f"idioms that Keynote did not take: {failures}")
+    if told.get("problem") == "not_made" and request["do"] == "draw":
+        return _drawn_by_applescript(request)
     if "problem" in told:
         code, message, hint = _PROBLEMS[told["problem"]]
         raise PeekabooError(code, message, hint=hint, details=failures)
     return told
+
+
+def _drawn_by_applescript(request: Dict[str, Any]) -> Dict[str, Any]:
+    """What keynote.js answers to "draw", where no idiom of JXA's made a shape; "by" tells so."""
+    words = [str(request[key]) for key in ("bundle_id", "document_id", "x", "y", "width", "height")]
+    said = _noted("draw", lambda: run_applescript("keynote_draw.applescript", words, KEYNOTE_S))
+    numbers = (float(word.replace(",", ".")) for word in said.split("|"))  # a German Mac writes 380,5
+    told = zip(("index", "x", "y", "width", "height"), (int(one) if one.is_integer() else one for one in numbers))
+    return {"by": "AppleScript", **dict(told)}
 
 
 def _keynote_error(error: PeekabooError) -> PeekabooError:
@@ -142,10 +155,9 @@ def open_keynote() -> Result:
         raise PeekabooError(ErrorCode.APP_NOT_FOUND, "Keynote is not installed", hint="get it in the App Store")
     _check_and_note("open_keynote", bundle_id, {"mode": mode})
     theme = settings().keynote_theme
+    request = {"do": "open", "bundle_id": bundle_id, "theme": theme, "always_new": mode == "always_new", **_NEW_SIZE}
     with one_mouse():  # it comes to the front
-        told = _ask_keynote(
-            {"do": "open", "bundle_id": bundle_id, "theme": theme, "always_new": mode == "always_new", **_NEW_SIZE}
-        )
+        told = _ask_keynote(request)
     before = recall_deck()
     is_ours = told["is_new"] or bool(before and before.is_ours and before.document_id == told["document_id"])
     deck = Deck(bundle_id, told["document_id"], is_ours, round(told["width"]), round(told["height"]))
@@ -193,6 +205,7 @@ def draw_rectangle(
     _check_fits(asked, deck)
     _check_and_note("draw_rectangle", deck.bundle_id, {"document": deck.document_id, **asked.as_data()})
     told = _ask_keynote({"do": "draw", **deck.address(), **asked.as_data()})
+    log_debug(f"the rectangle was drawn by {told.get('by', 'JXA')}")
     settled = Rect(told["x"], told["y"], told["width"], told["height"])
     deck = deck.with_rectangle(told["index"], settled)
     remember_deck(deck)
@@ -250,9 +263,7 @@ def _check_shape_text(text: str) -> None:
 
 
 @_keynote_tool
-def screenshot_slide(
-    path: Annotated[str, "the .png file to write; its folders are made; empty: SCREENSHOT_PATH"],
-) -> Result:
+def screenshot_slide(path: Annotated[str, "the .png file to write; its folders are made; empty: SCREENSHOT_PATH"]) -> Result:
     """Exports slide 1 as a PNG file, at the slide's size. Answers SCREENSHOT_SAVED with the path.
 
     Example: peekaboo-min keynote screenshot slide.png
@@ -275,12 +286,8 @@ def screenshot_slide(
 
 def _exported_slide(deck: Deck, folder: Path) -> Path:
     """Slide 1 as a picture somewhere in `folder`, which Keynote wants to make itself."""
-    try:
-        said = run_applescript("keynote_export.applescript", [deck.bundle_id, deck.document_id, str(folder)], KEYNOTE_S)
-    except PeekabooError as e:
-        write_agent_line("server", f"osascript export failed: {e.details or e.message}")
-        raise _keynote_error(e) from e
-    write_agent_line("server", f"osascript export -> {said}")
+    words = [deck.bundle_id, deck.document_id, str(folder)]
+    _noted("export", lambda: run_applescript("keynote_export.applescript", words, KEYNOTE_S))
     pictures = sorted(one for one in folder.rglob("*.png") if read_image_info(one))
     if not pictures:
         raise PeekabooError(ErrorCode.CAPTURE_FAILED, "Keynote exported no picture", hint="try again")

@@ -12,6 +12,7 @@ from .proc import run_program
 
 _PS_S = 5.0
 _SETTINGS = "x-apple.systempreferences:com.apple.preference.security?"
+_PYTHONS_OWN = re.compile(r"/Python3?\.framework/|/Python\.app/")
 _OUTERMOST_APP = re.compile(r"^(.*?/([^/]+)\.app)/")
 
 # Our grant -> its pane's name, and the last word of its address.
@@ -43,7 +44,7 @@ def responsible_app() -> str:
             break
         pid, command = parents[pid]
         app = _OUTERMOST_APP.match(command)
-        if app and app.group(2) != "Python":
+        if app and not _PYTHONS_OWN.search(command):
             return app.group(2)
     return "the app that started this"
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import List, Optional
+
 from .errors import ErrorCode, PeekabooError
 from .model import KeyChord
 
@@ -17,6 +19,30 @@ _KEY_CODES = {
     "f11": 103, "f12": 111,
 }  # fmt: skip
 _FLAGS = {"shift": 0x20000, "ctrl": 0x40000, "alt": 0x80000, "cmd": 0x100000, "super": 0x100000, "fn": 0x800000}
+
+_CHARACTERS = {
+    "comma": ",", "minus": "-", "equal": "=", "period": ".", "slash": "/", "backslash": "\\", "semicolon": ";",
+    "quote": "'", "backquote": "`", "left_bracket": "[", "right_bracket": "]", "plus": "+",
+}  # fmt: skip
+_USING = {"cmd": "command down", "super": "command down", "ctrl": "control down", "alt": "option down", "shift": "shift down"}
+# On these the places of our key codes carry the characters that we name by them.
+_ANSI_LAYOUTS = ("US", "ABC", "USExtended", "USInternational-PC", "British", "Australian", "Canadian", "Irish", "2SetHangul")
+
+
+def mac_chord_character(chord: KeyChord) -> Optional[str]:
+    """The character of a chord whose meaning hangs on the keyboard's layout (cmd+a); None for return, f5 and the like."""
+    character = chord.key if len(chord.key) == 1 else _CHARACTERS.get(chord.key)
+    return character if set(chord.modifiers) & {"cmd", "ctrl", "alt", "super"} else None
+
+
+def is_ansi_layout(layout_id: str) -> bool:
+    """Whether `com.apple.keylayout.NAME` has its letters where a US keyboard has them."""
+    return layout_id.strip().rsplit(".", 1)[-1] in _ANSI_LAYOUTS
+
+
+def mac_modifier_words(chord: KeyChord) -> List[str]:
+    """The modifiers as System Events words them."""
+    return [_USING[one] for one in chord.modifiers if one in _USING]
 
 
 def mac_key_code(chord: KeyChord) -> int:

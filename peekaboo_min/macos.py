@@ -11,7 +11,7 @@ from .errors import ErrorCode, PeekabooError
 from .image_files import clean_text, read_image_info
 from .log import log_debug
 from .mac_host import permission_error
-from .mac_keys import mac_key_code, mac_key_flags
+from .mac_keys import is_ansi_layout, mac_chord_character, mac_key_code, mac_key_flags, mac_modifier_words
 from .model import App, Display, KeyChord, Permissions, Point, RecognisedText, Rect, Window
 from .osascript import run_jxa
 from .proc import run_program
@@ -21,6 +21,7 @@ _CAPTURE_S_ON_MAC = 20.0
 _INPUT_S = 20.0
 _TYPE_S_PER_CHARACTER = 0.02
 _SIPS_S = 20.0
+_ASK_MAC_S = 5.0
 _VISION_S = 40.0
 _TITLE_BAR_HALF = 10
 
@@ -35,6 +36,7 @@ class MacDesktop:
     def __init__(self) -> None:
         # What the last list said of Screen Recording. Each list is a new process: macOS caches the answer in old ones.
         self._can_record: Optional[bool] = None
+        self._is_locked = False  # as the last list of windows told
 
     def permissions(self) -> Permissions:
         told = self._session()
@@ -65,10 +67,10 @@ class MacDesktop:
         told = run_jxa(["window_list.js", "windows.js"], {})
         if told["windows"] is None:
             raise _no_session()
-        self._can_record = told["can_record"]
+        self._can_record, self._is_locked = told["can_record"], told["is_locked"]
         windows = [_window(one) for one in told["windows"]]
         focused = next(
-            (one.window_id for one in windows if one.pid == told["frontmost_pid"] and one.layer == 0 and one.is_on_screen), None
+            (one.window_id for one in windows if one.pid == told["frontmost_pid"] and _can_have_focus(one)), None
         )
         return [_with_focus(one, focused) for one in windows]
 
@@ -107,7 +109,7 @@ class MacDesktop:
         if not told["has_session"]:
             return _no_session()
         if told["is_locked"]:
-            return PeekabooError(ErrorCode.SCREEN_LOCKED, "the screen is locked", hint="unlock it", details=said)
+            return _locked(said)
         if not told["screen_recording"]:
             return permission_error(ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING, "the screen cannot be photographed")
         return PeekabooError(
@@ -128,12 +130,12 @@ class MacDesktop:
             "bounds": window.bounds.as_data(),
         }
         told = self._ask_for_focus(request)
-        if told["front"] or told["matches"] == 1:
+        if told["active"] and (told["front"] or told["matches"] == 1):
             return
         if may_click and told["trusted"] and told["title_bar_is_free"]:
             log_debug("the window was not raised otherwise: clicking its title bar")
             self.click(Point(window.bounds.centre.x, window.bounds.y + _TITLE_BAR_HALF), "left", 1)
-        elif not told["trusted"]:
+        elif not told["trusted"] and not told["front"]:
             raise permission_error(
                 ErrorCode.PERMISSION_DENIED_ACCESSIBILITY, f"one window of {window.app_name} cannot be raised"
             )
@@ -151,10 +153,22 @@ class MacDesktop:
         self._input({"do": "type", "text": text}, _INPUT_S + len(text) * _TYPE_S_PER_CHARACTER)
 
     def press_key(self, chord: KeyChord) -> None:
-        self._input({"do": "press", "key_code": mac_key_code(chord), "flags": mac_key_flags(chord)})
+        character = mac_chord_character(chord)
+        if character and not self._has_ansi_keyboard():
+            # key codes are places: on a French keyboard cmd+a would be cmd+q. System Events knows the layout.
+            self._check_unlocked()
+            run_jxa(["keystroke.js"], {"text": character, "using": mac_modifier_words(chord)}, _INPUT_S)
+        else:
+            self._input({"do": "press", "key_code": mac_key_code(chord), "flags": mac_key_flags(chord)})
+
+    def _has_ansi_keyboard(self) -> bool:
+        words = ["defaults", "read", "com.apple.HIToolbox", "AppleCurrentKeyboardLayoutInputSourceID"]
+        done = run_program(words, timeout_s=_ASK_MAC_S, accept=None)
+        return done.code != 0 or is_ansi_layout(done.text)
 
     def _input(self, request: Dict[str, Any], timeout_s: float = _INPUT_S) -> Dict[str, Any]:
         """By the Swift helper where it can be had, else by JXA: the same request, the same answer."""
+        self._check_unlocked()
         helper = find_helper()
         log_debug(f"input by {'the Swift helper' if helper else 'JXA'}")
         if helper:
@@ -200,6 +214,10 @@ class MacDesktop:
             return "not chosen yet: the Swift helper is compiled at the first click, or by doctor --compile"
         return f"Swift helper {built.path}" if built.path else f"JXA (no Swift helper: {built.reason})"
 
+    def _check_unlocked(self) -> None:
+        if self._is_locked:
+            raise _locked("nothing was clicked or typed")
+
     def _session(self) -> Dict[str, Any]:
         return run_jxa(["window_list.js", "permissions.js"], {})
 
@@ -214,6 +232,10 @@ def _helper_answer(stdout: bytes, stderr: str, code: int) -> Dict[str, Any]:
             hint="peekaboo-min doctor --compile builds it anew",
             details=stderr.strip()[-300:],
         ) from e
+
+
+def _locked(details: str) -> PeekabooError:
+    return PeekabooError(ErrorCode.SCREEN_LOCKED, "the screen is locked", hint="unlock it", details=details)
 
 
 def _no_session() -> PeekabooError:
@@ -233,13 +255,17 @@ def _window(one: Dict[str, Any]) -> Window:
         window_id=int(one["id"]),
         app_name=clean_text(one["app"]),
         pid=one["pid"],
-        title=None if one["title"] is None else clean_text(one["title"]),
+        title=one["title"],  # as it is: two windows may differ in what a person does not see
         bounds=_rect(one["bounds"]),
         bundle_id=one["bundle_id"],
         layer=int(one["layer"]),
         alpha=float(one["alpha"]),
         is_on_screen=bool(one["on_screen"]),
     )
+
+
+def _can_have_focus(window: Window) -> bool:
+    return window.layer == 0 and window.is_on_screen and window.alpha > 0
 
 
 def _with_focus(window: Window, focused_id: Optional[int]) -> Window:

@@ -6,6 +6,7 @@ import re
 from typing import Callable, List, Optional, Sequence
 
 from .errors import ErrorCode, PeekabooError
+from .image_files import clean_text
 from .model import App, Point, Window
 
 _SMALLEST = 50
@@ -146,7 +147,7 @@ def find_window(
             for one in windows:
                 if matches((one.title or "").lower()):
                     return one
-        titles = ", ".join(repr(one.title or "") for one in windows[:_NAMED_AT_MOST])
+        titles = ", ".join(repr(clean_text(one.title or "")) for one in windows[:_NAMED_AT_MOST])
         raise PeekabooError(
             ErrorCode.WINDOW_NOT_FOUND, f"{app.name} has no window titled {title[:80]!r}", hint=f"its windows are {titles}"
         )

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Optional
 
-from .errors import PeekabooError
+from .errors import ErrorCode, PeekabooError
 from .log import log_debug
 from .private_files import write_privately
 from .proc import run_program
@@ -58,14 +58,19 @@ def last_build() -> Optional[Built]:
     return built if built.source_digest == _source_digest() else None
 
 
-def build_helper() -> Built:
-    """Compile, and remember how it went. Never raises for a machine that has no compiler."""
+def build_helper(is_forced: bool = False) -> Built:
+    """Compile, and remember how it went. Never raises for a machine that has no compiler; CANCELLED passes.
+
+    is_forced: also when there is a compiled one.
+    """
     compiler, path, reason = "", "", ""
     try:
         swiftc = _find_compiler()
         compiler = run_program([swiftc, "--version"], timeout_s=_ASK_S).text.strip().split("\n")[0]
-        path = str(_compile(swiftc, compiler))
+        path = str(_compile(swiftc, compiler, is_forced))
     except PeekabooError as e:
+        if e.code is ErrorCode.CANCELLED:
+            raise  # it says nothing of the compiler
         reason = f"{e.message} {e.details}".strip()[:500]
         log_debug(f"no Swift helper: {reason}")
     built = Built(_source_digest(), compiler, path, reason, time.time())
@@ -80,12 +85,12 @@ def _find_compiler() -> str:
     return run_program(["xcrun", "--find", "swiftc"], timeout_s=_ASK_S).text.strip()
 
 
-def _compile(swiftc: str, compiler: str) -> Path:
+def _compile(swiftc: str, compiler: str, is_forced: bool) -> Path:
     key = hashlib.sha256(f"{native_source(_SOURCE)}\0{compiler}".encode()).hexdigest()[:16]
     folder = _helper_folder() / key
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     source, target = folder / _SOURCE, folder / "peekaboo-input"
-    if target.exists():
+    if target.exists() and not is_forced:
         return target
     source.write_text(native_source(_SOURCE), encoding="utf-8")
     fresh = folder / f"peekaboo-input-{os.urandom(4).hex()}"  # two processes may compile at once

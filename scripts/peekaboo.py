@@ -1134,6 +1134,30 @@ _KEY_CODES = {
 }  # fmt: skip
 _FLAGS = {"shift": 0x20000, "ctrl": 0x40000, "alt": 0x80000, "cmd": 0x100000, "super": 0x100000, "fn": 0x800000}
 
+_CHARACTERS = {
+    "comma": ",", "minus": "-", "equal": "=", "period": ".", "slash": "/", "backslash": "\\", "semicolon": ";",
+    "quote": "'", "backquote": "`", "left_bracket": "[", "right_bracket": "]", "plus": "+",
+}  # fmt: skip
+_USING = {"cmd": "command down", "super": "command down", "ctrl": "control down", "alt": "option down", "shift": "shift down"}
+# On these the places of our key codes carry the characters that we name by them.
+_ANSI_LAYOUTS = ("US", "ABC", "USExtended", "USInternational-PC", "British", "Australian", "Canadian", "Irish", "2SetHangul")
+
+
+def mac_chord_character(chord: KeyChord) -> Optional[str]:
+    """The character of a chord whose meaning hangs on the keyboard's layout (cmd+a); None for return, f5 and the like."""
+    character = chord.key if len(chord.key) == 1 else _CHARACTERS.get(chord.key)
+    return character if set(chord.modifiers) & {"cmd", "ctrl", "alt", "super"} else None
+
+
+def is_ansi_layout(layout_id: str) -> bool:
+    """Whether `com.apple.keylayout.NAME` has its letters where a US keyboard has them."""
+    return layout_id.strip().rsplit(".", 1)[-1] in _ANSI_LAYOUTS
+
+
+def mac_modifier_words(chord: KeyChord) -> List[str]:
+    """The modifiers as System Events words them."""
+    return [_USING[one] for one in chord.modifiers if one in _USING]
+
 
 def mac_key_code(chord: KeyChord) -> int:
     """The virtual key code. Raises INVALID_ARGUMENT for a key that a Mac's keyboard has not."""
@@ -1151,183 +1175,6 @@ def mac_key_flags(chord: KeyChord) -> int:
     for one in held:
         flags |= _FLAGS[one]
     return flags
-
-
-# ============================== matching ============================================================================
-# Which app or window a person means (pure).
-
-_SMALLEST = 50
-_NAMED_AT_MOST = 10
-_HELPER = re.compile(r"helper|renderer|utility|plugin|crashpad|gpu process|\(gpu\)|background", re.I)
-_BROWSERS = ("chrome", "safari", "firefox", "edge", "brave", "arc", "opera", "chromium")
-
-
-def is_worth_listing(window: Window) -> bool:
-    """A window that a person would call one: normal layer, visible, at least 50x50, owned by an app, no dock."""
-    return (
-        window.layer == 0
-        and window.alpha > 0
-        and window.bounds.width >= _SMALLEST
-        and window.bounds.height >= _SMALLEST
-        and bool(window.app_name)
-        and window.bundle_id != "com.apple.dock"
-    )
-
-
-def visible_windows(windows: Sequence[Window], with_off_screen: bool = False) -> List[Window]:
-    """The windows worth listing, front to back."""
-    return [one for one in windows if is_worth_listing(one) and (with_off_screen or one.is_on_screen)]
-
-
-def find_app(identifier: str, apps: Sequence[App]) -> App:
-    """The app that `identifier` means: name, bundle id, `PID:n`, start or part of a name, or a close spelling.
-
-    Raises INVALID_ARGUMENT, APP_NOT_FOUND (with the nearest names), AMBIGUOUS_APP_IDENTIFIER (with the candidates).
-    """
-    wanted = identifier.strip()
-    if not wanted:
-        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, "the app's name is empty", hint="name an app, or leave it out")
-    if wanted.lower().startswith("pid:"):
-        return _app_by_pid(wanted[4:], apps)
-    low = wanted.lower()
-    candidates = [app for app in apps if not _is_helper(app)]
-    tiers: List[Callable[[App], bool]] = [
-        lambda app: app.name == wanted,
-        lambda app: app.name.lower() == low,
-        lambda app: (app.bundle_id or "").lower() == low,
-        lambda app: app.name.lower().startswith(low),
-        lambda app: any(word.startswith(low) for word in app.name.lower().split()),
-        lambda app: low in app.name.lower(),
-        lambda app: len(low) > 3 and low in (app.bundle_id or "").lower(),
-    ]
-    for number, matches in enumerate(tiers):
-        # a helper or an agent without windows is meant only by its whole name
-        found = [app for app in (apps if number < 3 else candidates) if matches(app)]
-        found = [app for app in found if app.is_regular] or found
-        if len(found) == 1:
-            return found[0]
-        if found:
-            return _only_one(wanted, found)
-    near = _near_names(low, candidates)
-    if near and near[0][1] >= 0.7 and (len(near) == 1 or near[0][1] - near[1][1] > 0.05):
-        return near[0][0]
-    raise _no_such_app(wanted, [app for app, _ in near] or candidates)
-
-
-def _is_helper(app: App) -> bool:
-    is_browsers = any(name in app.name.lower() for name in _BROWSERS)
-    return not app.is_regular or bool(is_browsers and _HELPER.search(app.name))
-
-
-def _app_by_pid(text: str, apps: Sequence[App]) -> App:
-    if not text.strip().isascii() or not text.strip().isdigit():
-        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, f"{text[:40]!r} is no process id", hint="write it like PID:501")
-    for app in apps:
-        if app.pid == int(text):
-            return app
-    raise PeekabooError(
-        ErrorCode.APP_NOT_FOUND, f"no application has the process id {int(text)}", hint="list the apps: list apps"
-    )
-
-
-def _only_one(wanted: str, found: Sequence[App]) -> App:
-    with_windows = [app for app in found if app.window_count]
-    if len(with_windows) == 1 and len({app.name for app in found}) == 1:
-        return with_windows[0]
-    names = [f"{app.name} ({app.bundle_id or 'no bundle id'}, PID:{app.pid})" for app in found[:_NAMED_AT_MOST]]
-    raise PeekabooError(
-        ErrorCode.AMBIGUOUS_APP_IDENTIFIER,
-        f"{wanted!r} could be {len(found)} applications",
-        hint="name one of them: " + ", ".join(names),
-        details="\n".join(names),
-    )
-
-
-def _near_names(low: str, apps: Sequence[App]) -> "List[tuple[App, float]]":
-    import difflib  # 3 ms that only a wrong name needs
-
-    def likeness(app: App) -> float:
-        name = app.name.lower()
-        initials = "".join(word[0] for word in re.split(r"[\s.-]+", name) if word)
-        whole = difflib.SequenceMatcher(None, low, name).ratio()
-        # `vscode` for Visual Studio Code: initials and a last word
-        short = difflib.SequenceMatcher(None, low, initials[:-1] + name.split()[-1]).ratio() if initials else 0.0
-        return max(whole, short)
-
-    scored = sorted(((app, likeness(app)) for app in apps), key=lambda pair: -pair[1])
-    return [pair for pair in scored[:5] if pair[1] >= 0.45]
-
-
-def _no_such_app(wanted: str, near: Sequence[App]) -> PeekabooError:
-    names = list(dict.fromkeys(app.name for app in near))[:_NAMED_AT_MOST]
-    return PeekabooError(
-        ErrorCode.APP_NOT_FOUND,
-        f"no running application is called {wanted[:80]!r}",
-        hint=f"open it, or name another: {', '.join(names)}" if names else "open it first",
-        details="Available applications: " + ", ".join(names),
-    )
-
-
-def windows_of(app: App, windows: Sequence[Window]) -> List[Window]:
-    """An app's windows, in the order given."""
-    if app.pid is not None:
-        return [one for one in windows if one.pid == app.pid]
-    return [one for one in windows if one.app_name == app.name and one.pid is None]
-
-
-def find_window(
-    app: App, windows: Sequence[Window], title: Optional[str] = None, index: Optional[int] = None
-) -> Window:
-    """One of an app's windows (given front to back): by title, exact first, then part of it; by index; else the first.
-
-    Raises WINDOW_NOT_FOUND, naming the windows that there are.
-    """
-    if not windows:
-        raise PeekabooError(
-            ErrorCode.WINDOW_NOT_FOUND,
-            f"the {app.name!r} process is running, but no capturable windows were found",
-            hint="open or unminimise a window of it, or use foreground focus",
-        )
-    if title is not None:
-        low = title.strip().lower()
-        for matches in (lambda name: name == low, lambda name: low and low in name):
-            for one in windows:
-                if matches((one.title or "").lower()):
-                    return one
-        titles = ", ".join(repr(one.title or "") for one in windows[:_NAMED_AT_MOST])
-        raise PeekabooError(
-            ErrorCode.WINDOW_NOT_FOUND, f"{app.name} has no window titled {title[:80]!r}", hint=f"its windows are {titles}"
-        )
-    if index is not None and not 0 <= index < len(windows):
-        raise PeekabooError(
-            ErrorCode.WINDOW_NOT_FOUND,
-            f"{app.name} has no window with index {index}",
-            hint=f"it has {len(windows)}, counted from 0 (the frontmost)",
-        )
-    return windows[index or 0]
-
-
-def window_by_id(window_id: int, windows: Sequence[Window]) -> Window:
-    """Raises WINDOW_NOT_FOUND."""
-    for one in windows:
-        if one.window_id == window_id:
-            return one
-    raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, f"there is no window {window_id}", hint="list the windows again")
-
-
-def cover_at(point: Point, target: Window, windows: Sequence[Window]) -> Optional[Window]:
-    """The window other than `target` that a click at `point` would hit; None when it hits the target.
-
-    A window of another layer that lies over the whole target is an overlay that lets clicks through (a Mac's Dock owns
-    one as large as the screen); a menu or a panel covers a part.
-    """
-    for one in windows:
-        if one.window_id == target.window_id:
-            return None
-        is_there = one.is_on_screen and one.alpha > 0 and one.outer.contains(point)
-        if is_there and not (one.layer != 0 and one.outer.encloses(target.bounds)):
-            return one
-    return None
 
 
 # ============================== prompts =============================================================================
@@ -1894,6 +1741,183 @@ def plain_schema(schema: Dict[str, Any]) -> Dict[str, Any]:
         return node
 
     return plain({**schema, "additionalProperties": False})
+
+
+# ============================== matching ============================================================================
+# Which app or window a person means (pure).
+
+_SMALLEST = 50
+_NAMED_AT_MOST = 10
+_HELPER = re.compile(r"helper|renderer|utility|plugin|crashpad|gpu process|\(gpu\)|background", re.I)
+_BROWSERS = ("chrome", "safari", "firefox", "edge", "brave", "arc", "opera", "chromium")
+
+
+def is_worth_listing(window: Window) -> bool:
+    """A window that a person would call one: normal layer, visible, at least 50x50, owned by an app, no dock."""
+    return (
+        window.layer == 0
+        and window.alpha > 0
+        and window.bounds.width >= _SMALLEST
+        and window.bounds.height >= _SMALLEST
+        and bool(window.app_name)
+        and window.bundle_id != "com.apple.dock"
+    )
+
+
+def visible_windows(windows: Sequence[Window], with_off_screen: bool = False) -> List[Window]:
+    """The windows worth listing, front to back."""
+    return [one for one in windows if is_worth_listing(one) and (with_off_screen or one.is_on_screen)]
+
+
+def find_app(identifier: str, apps: Sequence[App]) -> App:
+    """The app that `identifier` means: name, bundle id, `PID:n`, start or part of a name, or a close spelling.
+
+    Raises INVALID_ARGUMENT, APP_NOT_FOUND (with the nearest names), AMBIGUOUS_APP_IDENTIFIER (with the candidates).
+    """
+    wanted = identifier.strip()
+    if not wanted:
+        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, "the app's name is empty", hint="name an app, or leave it out")
+    if wanted.lower().startswith("pid:"):
+        return _app_by_pid(wanted[4:], apps)
+    low = wanted.lower()
+    candidates = [app for app in apps if not _is_helper(app)]
+    tiers: List[Callable[[App], bool]] = [
+        lambda app: app.name == wanted,
+        lambda app: app.name.lower() == low,
+        lambda app: (app.bundle_id or "").lower() == low,
+        lambda app: app.name.lower().startswith(low),
+        lambda app: any(word.startswith(low) for word in app.name.lower().split()),
+        lambda app: low in app.name.lower(),
+        lambda app: len(low) > 3 and low in (app.bundle_id or "").lower(),
+    ]
+    for number, matches in enumerate(tiers):
+        # a helper or an agent without windows is meant only by its whole name
+        found = [app for app in (apps if number < 3 else candidates) if matches(app)]
+        found = [app for app in found if app.is_regular] or found
+        if len(found) == 1:
+            return found[0]
+        if found:
+            return _only_one(wanted, found)
+    near = _near_names(low, candidates)
+    if near and near[0][1] >= 0.7 and (len(near) == 1 or near[0][1] - near[1][1] > 0.05):
+        return near[0][0]
+    raise _no_such_app(wanted, [app for app, _ in near] or candidates)
+
+
+def _is_helper(app: App) -> bool:
+    is_browsers = any(name in app.name.lower() for name in _BROWSERS)
+    return not app.is_regular or bool(is_browsers and _HELPER.search(app.name))
+
+
+def _app_by_pid(text: str, apps: Sequence[App]) -> App:
+    if not text.strip().isascii() or not text.strip().isdigit():
+        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, f"{text[:40]!r} is no process id", hint="write it like PID:501")
+    for app in apps:
+        if app.pid == int(text):
+            return app
+    raise PeekabooError(
+        ErrorCode.APP_NOT_FOUND, f"no application has the process id {int(text)}", hint="list the apps: list apps"
+    )
+
+
+def _only_one(wanted: str, found: Sequence[App]) -> App:
+    with_windows = [app for app in found if app.window_count]
+    if len(with_windows) == 1 and len({app.name for app in found}) == 1:
+        return with_windows[0]
+    names = [f"{app.name} ({app.bundle_id or 'no bundle id'}, PID:{app.pid})" for app in found[:_NAMED_AT_MOST]]
+    raise PeekabooError(
+        ErrorCode.AMBIGUOUS_APP_IDENTIFIER,
+        f"{wanted!r} could be {len(found)} applications",
+        hint="name one of them: " + ", ".join(names),
+        details="\n".join(names),
+    )
+
+
+def _near_names(low: str, apps: Sequence[App]) -> "List[tuple[App, float]]":
+    import difflib  # 3 ms that only a wrong name needs
+
+    def likeness(app: App) -> float:
+        name = app.name.lower()
+        initials = "".join(word[0] for word in re.split(r"[\s.-]+", name) if word)
+        whole = difflib.SequenceMatcher(None, low, name).ratio()
+        # `vscode` for Visual Studio Code: initials and a last word
+        short = difflib.SequenceMatcher(None, low, initials[:-1] + name.split()[-1]).ratio() if initials else 0.0
+        return max(whole, short)
+
+    scored = sorted(((app, likeness(app)) for app in apps), key=lambda pair: -pair[1])
+    return [pair for pair in scored[:5] if pair[1] >= 0.45]
+
+
+def _no_such_app(wanted: str, near: Sequence[App]) -> PeekabooError:
+    names = list(dict.fromkeys(app.name for app in near))[:_NAMED_AT_MOST]
+    return PeekabooError(
+        ErrorCode.APP_NOT_FOUND,
+        f"no running application is called {wanted[:80]!r}",
+        hint=f"open it, or name another: {', '.join(names)}" if names else "open it first",
+        details="Available applications: " + ", ".join(names),
+    )
+
+
+def windows_of(app: App, windows: Sequence[Window]) -> List[Window]:
+    """An app's windows, in the order given."""
+    if app.pid is not None:
+        return [one for one in windows if one.pid == app.pid]
+    return [one for one in windows if one.app_name == app.name and one.pid is None]
+
+
+def find_window(
+    app: App, windows: Sequence[Window], title: Optional[str] = None, index: Optional[int] = None
+) -> Window:
+    """One of an app's windows (given front to back): by title, exact first, then part of it; by index; else the first.
+
+    Raises WINDOW_NOT_FOUND, naming the windows that there are.
+    """
+    if not windows:
+        raise PeekabooError(
+            ErrorCode.WINDOW_NOT_FOUND,
+            f"the {app.name!r} process is running, but no capturable windows were found",
+            hint="open or unminimise a window of it, or use foreground focus",
+        )
+    if title is not None:
+        low = title.strip().lower()
+        for matches in (lambda name: name == low, lambda name: low and low in name):
+            for one in windows:
+                if matches((one.title or "").lower()):
+                    return one
+        titles = ", ".join(repr(clean_text(one.title or "")) for one in windows[:_NAMED_AT_MOST])
+        raise PeekabooError(
+            ErrorCode.WINDOW_NOT_FOUND, f"{app.name} has no window titled {title[:80]!r}", hint=f"its windows are {titles}"
+        )
+    if index is not None and not 0 <= index < len(windows):
+        raise PeekabooError(
+            ErrorCode.WINDOW_NOT_FOUND,
+            f"{app.name} has no window with index {index}",
+            hint=f"it has {len(windows)}, counted from 0 (the frontmost)",
+        )
+    return windows[index or 0]
+
+
+def window_by_id(window_id: int, windows: Sequence[Window]) -> Window:
+    """Raises WINDOW_NOT_FOUND."""
+    for one in windows:
+        if one.window_id == window_id:
+            return one
+    raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, f"there is no window {window_id}", hint="list the windows again")
+
+
+def cover_at(point: Point, target: Window, windows: Sequence[Window]) -> Optional[Window]:
+    """The window other than `target` that a click at `point` would hit; None when it hits the target.
+
+    A window of another layer that lies over the whole target is an overlay that lets clicks through (a Mac's Dock owns
+    one as large as the screen); a menu or a panel covers a part.
+    """
+    for one in windows:
+        if one.window_id == target.window_id:
+            return None
+        is_there = one.is_on_screen and one.alpha > 0 and one.outer.contains(point)
+        if is_there and not (one.layer != 0 and one.outer.encloses(target.bounds)):
+            return one
+    return None
 
 
 # ============================== listing =============================================================================
@@ -2530,6 +2554,7 @@ def leave_if_told() -> None:
 
 _PS_S = 5.0
 _SETTINGS = "x-apple.systempreferences:com.apple.preference.security?"
+_PYTHONS_OWN = re.compile(r"/Python3?\.framework/|/Python\.app/")
 _OUTERMOST_APP = re.compile(r"^(.*?/([^/]+)\.app)/")
 
 # Our grant -> its pane's name, and the last word of its address.
@@ -2561,7 +2586,7 @@ def responsible_app() -> str:
             break
         pid, command = parents[pid]
         app = _OUTERMOST_APP.match(command)
-        if app and app.group(2) != "Python":
+        if app and not _PYTHONS_OWN.search(command):
             return app.group(2)
     return "the app that started this"
 
@@ -2773,7 +2798,10 @@ def _capture_settled(desktop: Desktop, window: Window, path: Path, kind: str, wi
         try:
             return desktop.capture_window(window, path, kind, with_shadow)
         except PeekabooError as e:
-            if e.code is not ErrorCode.CAPTURE_FAILED or not left or not window.is_on_screen:
+            if e.code is not ErrorCode.CAPTURE_FAILED or not window.is_on_screen:
+                raise
+            if not left:
+                window_by_id(window.window_id, desktop.windows())  # a window that is gone is told as that
                 raise
             log_debug(f"window {window.window_id} could not be photographed yet: {e.message}")
             pause(_CAPTURE_SETTLE_S)
@@ -2825,6 +2853,10 @@ def picture_for_model(desktop: Desktop, shot: Photograph, kind: Optional[str] = 
 
 def find_subjects(desktop: Desktop, request: ImageRequest) -> List[Subject]:
     mode = request.mode or ("window" if request.app is not None or request.window_id is not None else "screen")
+    if mode == "screen" and (request.window_title is not None or request.window_index is not None):
+        raise PeekabooError(
+            ErrorCode.INVALID_ARGUMENT, "a window's title or index is asked for, but no app", hint="name its app, or drop it"
+        )
     if mode == "screen":
         return _screens(desktop, request.screen_index)
     windows = desktop.windows()
@@ -3192,7 +3224,7 @@ function run(argv) {
 }
 '''
 
-EMBEDDED_SOURCES['focus.js'] = r'''// {pid, window_id|null, title|null, bounds|null} -> {"activated": bool, "front": bool, "trusted": bool, "matches": n, "title_bar_is_free": bool}
+EMBEDDED_SOURCES['focus.js'] = r'''// {pid, window_id|null, title|null, bounds|null} -> {"activated": bool, "active": bool, "front": bool, "trusted": bool, "matches": n, "title_bar_is_free": bool}
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXIsProcessTrusted', ['bool', []]);
 ObjC.bindFunction('AXUIElementCreateApplication', ['id', ['int']]);
@@ -3239,21 +3271,21 @@ function raise(app, request) {
 }
 
 function frontWindow(pid) {
-    return (windowList(ON_SCREEN_ONLY) || []).find(w => w.kCGWindowOwnerPID === pid && w.kCGWindowLayer === 0);
+    return (windowList(ON_SCREEN_ONLY) || []).find(w => w.kCGWindowOwnerPID === pid && w.kCGWindowLayer === 0 && w.kCGWindowAlpha > 0);
 }
 
 function titleBarIsFree(request) {
     const x = request.bounds.x + request.bounds.width / 2;
     const y = request.bounds.y + 10;
     const holds = b => b.X <= x && x < b.X + b.Width && b.Y <= y && y < b.Y + b.Height;
-    const top = (windowList(ON_SCREEN_ONLY) || []).find(w => w.kCGWindowAlpha > 0 && holds(w.kCGWindowBounds));
+    const top = (windowList(ON_SCREEN_ONLY) || []).find(w => w.kCGWindowAlpha > 0 && holds(w.kCGWindowBounds) && !covers(w, request.bounds));
     return Boolean(top) && top.kCGWindowNumber === request.window_id;
 }
 
 function run(argv) {
     const request = JSON.parse(argv[0]);
     const app = $.NSRunningApplication.runningApplicationWithProcessIdentifier(request.pid);
-    if (app.isNil()) return JSON.stringify({activated: false, front: false, trusted: true, matches: 0, title_bar_is_free: false});
+    if (app.isNil()) return JSON.stringify({activated: false, active: false, front: false, trusted: true, matches: 0, title_bar_is_free: false});
     const activated = app.activateWithOptions(3); // all windows, ignoring other apps; only a request since macOS 14
     const trusted = $.AXIsProcessTrusted();
     let matches = 0;
@@ -3262,9 +3294,13 @@ function run(argv) {
         $.AXUIElementSetAttributeValue(element, $('AXFrontmost'), $(true));
         if (request.window_id !== null) matches = raise(element, request);
     }
+    // what AppKit tells of the frontmost app does not change before the run loop turns
+    $.NSRunLoop.currentRunLoop.runUntilDate($.NSDate.dateWithTimeIntervalSinceNow(0.05));
+    const frontmost = $.NSWorkspace.sharedWorkspace.frontmostApplication;
     const front = frontWindow(request.pid);
     return JSON.stringify({
         activated: Boolean(activated),
+        active: !frontmost.isNil() && frontmost.processIdentifier === request.pid,
         front: request.window_id === null || Boolean(front && front.kCGWindowNumber === request.window_id),
         trusted: Boolean(trusted),
         matches: matches,
@@ -3782,6 +3818,42 @@ function run(argv) {
 }
 '''
 
+EMBEDDED_SOURCES['keynote_draw.applescript'] = r'''-- argv: bundle id, document id, x, y, width, height -> "index|x|y|width|height": a new rectangle on slide 1 as it stands there then.
+-- For a Keynote that takes no idiom of JXA's. The index is that among the slide's shapes, from 1; numbers as this Mac writes them
+-- ("380,5" in German). Values are got into variables first: an application need not know `item 1 of position` or `width as text`.
+on run argv
+	set bundleId to item 1 of argv
+	set deckId to item 2 of argv
+	set leftEdge to item 3 of argv as integer
+	set topEdge to item 4 of argv as integer
+	set askedWidth to item 5 of argv as integer
+	set askedHeight to item 6 of argv as integer
+	using terms from application "Keynote"
+		tell application id bundleId
+			with timeout of 110 seconds
+				tell slide 1 of document id deckId
+					set newShape to make new shape at end of shapes with properties {position:{leftEdge, topEdge}, width:askedWidth, height:askedHeight}
+					set shapeCount to count of shapes
+					set shapeIndex to shapeCount -- the order is that of creation, should no comparison say more
+					repeat with i from 1 to shapeCount
+						if shape i is newShape then
+							set shapeIndex to i
+							exit repeat
+						end if
+					end repeat
+					set settledAt to position of shape shapeIndex
+					set settledWidth to width of shape shapeIndex
+					set settledHeight to height of shape shapeIndex
+				end tell
+			end timeout
+		end tell
+	end using terms from
+	set settledX to item 1 of settledAt
+	set settledY to item 2 of settledAt
+	return (shapeIndex as text) & "|" & (settledX as text) & "|" & (settledY as text) & "|" & (settledWidth as text) & "|" & (settledHeight as text)
+end run
+'''
+
 EMBEDDED_SOURCES['keynote_export.applescript'] = r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
 -- AppleScript, because JXA cannot pass the options. There is no export of one slide, and `slide images` writes a folder:
 -- <folder's name>.001.png and so on, of the slides that are not skipped.
@@ -3798,6 +3870,14 @@ on run argv
 	end using terms from
 	return "done"
 end run
+'''
+
+EMBEDDED_SOURCES['keystroke.js'] = r'''// {"text": one character, "using": ["command down", ...]} -> {"ok": true}: a chord on the keyboard layout in use, by System Events.
+function run(argv) {
+    const request = JSON.parse(argv[0]);
+    Application('System Events').keystroke(request.text, {using: request.using});
+    return JSON.stringify({ok: true});
+}
 '''
 
 EMBEDDED_SOURCES['permissions.js'] = r'''// {} -> {"screen_recording": bool, "accessibility": bool, "automation": bool|null, "has_session": bool, "is_locked": bool}; raises no dialog.
@@ -3822,14 +3902,13 @@ function mayAutomateKeynote() {
 
 function run(argv) {
     const onScreen = windowList(ON_SCREEN_ONLY);
-    const session = $.CGSessionCopyCurrentDictionary();
-    const about = session ? ObjC.deepUnwrap(ObjC.castRefToObject(session)) || {} : {};
+    const about = session();
     return JSON.stringify({
         screen_recording: canRecord(onScreen || []),
         accessibility: $.AXIsProcessTrusted() && $.CGPreflightPostEventAccess(),
         automation: mayAutomateKeynote(),
-        has_session: Boolean(session) && onScreen !== null,
-        is_locked: Boolean(about.CGSSessionScreenIsLocked), // there only while it is locked
+        has_session: about !== null && onScreen !== null,
+        is_locked: Boolean(about && about.CGSSessionScreenIsLocked),
     });
 }
 '''
@@ -3878,9 +3957,11 @@ function windowList(option) {
     if (!list) return null; // no GUI session
     const cast = ObjC.castRefToObject(list);
     if (cast.isNil()) return null;
-    const unwrapped = ObjC.deepUnwrap(cast);
-    if (Array.isArray(unwrapped)) return unwrapped;
-    const windows = []; // some systems unwrap the items, but not the array
+    try {
+        const unwrapped = ObjC.deepUnwrap(cast);
+        if (Array.isArray(unwrapped)) return unwrapped;
+    } catch (e) { /* some systems unwrap the items, but not the array */ }
+    const windows = [];
     for (let i = 0; i < cast.count; i++) windows.push(ObjC.deepUnwrap(cast.objectAtIndex(i)));
     return windows;
 }
@@ -3891,9 +3972,21 @@ function canRecord(onScreen) {
     const titled = new Set(onScreen.filter(w => w.kCGWindowLayer === 0 && w.kCGWindowName).map(w => w.kCGWindowOwnerPID));
     return $.CGPreflightScreenCaptureAccess() || titled.size > 1;
 }
+
+// What the session tells of itself; null without a GUI session. CGSSessionScreenIsLocked is there only while it is locked.
+function session() {
+    const dictionary = $.CGSessionCopyCurrentDictionary();
+    return dictionary ? ObjC.deepUnwrap(ObjC.castRefToObject(dictionary)) || {} : null;
+}
+
+// An overlay of another layer that lies over a whole window lets clicks through, as the Dock's does.
+function covers(over, b) {
+    const o = over.kCGWindowBounds;
+    return over.kCGWindowLayer !== 0 && o.X <= b.x && o.Y <= b.y && o.X + o.Width >= b.x + b.width && o.Y + o.Height >= b.y + b.height;
+}
 '''
 
-EMBEDDED_SOURCES['windows.js'] = r'''// {} -> {"windows": [...] front to back, "frontmost_pid": n|null, "can_record": bool}, or {"windows": null} without a GUI session.
+EMBEDDED_SOURCES['windows.js'] = r'''// {} -> {"windows": [...] front to back, "frontmost_pid": n|null, "can_record": bool, "is_locked": bool}, or {"windows": null} without a GUI session.
 function describe(w, bundleIds) {
     const pid = w.kCGWindowOwnerPID;
     if (!(pid in bundleIds)) {
@@ -3925,6 +4018,7 @@ function run(argv) {
         windows: onScreen.concat(others).map(w => describe(w, bundleIds)),
         frontmost_pid: frontmost.isNil() ? null : frontmost.processIdentifier,
         can_record: canRecord(onScreen),
+        is_locked: Boolean((session() || {}).CGSSessionScreenIsLocked),
     });
 }
 '''
@@ -4317,14 +4411,19 @@ def last_build() -> Optional[Built]:
     return built if built.source_digest == _source_digest() else None
 
 
-def build_helper() -> Built:
-    """Compile, and remember how it went. Never raises for a machine that has no compiler."""
+def build_helper(is_forced: bool = False) -> Built:
+    """Compile, and remember how it went. Never raises for a machine that has no compiler; CANCELLED passes.
+
+    is_forced: also when there is a compiled one.
+    """
     compiler, path, reason = "", "", ""
     try:
         swiftc = _find_compiler()
         compiler = run_program([swiftc, "--version"], timeout_s=_ASK_S).text.strip().split("\n")[0]
-        path = str(_compile(swiftc, compiler))
+        path = str(_compile(swiftc, compiler, is_forced))
     except PeekabooError as e:
+        if e.code is ErrorCode.CANCELLED:
+            raise  # it says nothing of the compiler
         reason = f"{e.message} {e.details}".strip()[:500]
         log_debug(f"no Swift helper: {reason}")
     built = Built(_source_digest(), compiler, path, reason, time.time())
@@ -4339,12 +4438,12 @@ def _find_compiler() -> str:
     return run_program(["xcrun", "--find", "swiftc"], timeout_s=_ASK_S).text.strip()
 
 
-def _compile(swiftc: str, compiler: str) -> Path:
+def _compile(swiftc: str, compiler: str, is_forced: bool) -> Path:
     key = hashlib.sha256(f"{native_source(_SOURCE)}\0{compiler}".encode()).hexdigest()[:16]
     folder = _helper_folder() / key
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     source, target = folder / _SOURCE, folder / "peekaboo-input"
-    if target.exists():
+    if target.exists() and not is_forced:
         return target
     source.write_text(native_source(_SOURCE), encoding="utf-8")
     fresh = folder / f"peekaboo-input-{os.urandom(4).hex()}"  # two processes may compile at once
@@ -4373,6 +4472,7 @@ _CAPTURE_S_ON_MAC = 20.0
 _INPUT_S = 20.0
 _TYPE_S_PER_CHARACTER = 0.02
 _SIPS_S = 20.0
+_ASK_MAC_S = 5.0
 _VISION_S = 40.0
 _TITLE_BAR_HALF = 10
 
@@ -4387,6 +4487,7 @@ class MacDesktop:
     def __init__(self) -> None:
         # What the last list said of Screen Recording. Each list is a new process: macOS caches the answer in old ones.
         self._can_record: Optional[bool] = None
+        self._is_locked = False  # as the last list of windows told
 
     def permissions(self) -> Permissions:
         told = self._session()
@@ -4417,10 +4518,10 @@ class MacDesktop:
         told = run_jxa(["window_list.js", "windows.js"], {})
         if told["windows"] is None:
             raise _no_session()
-        self._can_record = told["can_record"]
+        self._can_record, self._is_locked = told["can_record"], told["is_locked"]
         windows = [_window(one) for one in told["windows"]]
         focused = next(
-            (one.window_id for one in windows if one.pid == told["frontmost_pid"] and one.layer == 0 and one.is_on_screen), None
+            (one.window_id for one in windows if one.pid == told["frontmost_pid"] and _can_have_focus(one)), None
         )
         return [_with_focus(one, focused) for one in windows]
 
@@ -4459,7 +4560,7 @@ class MacDesktop:
         if not told["has_session"]:
             return _no_session()
         if told["is_locked"]:
-            return PeekabooError(ErrorCode.SCREEN_LOCKED, "the screen is locked", hint="unlock it", details=said)
+            return _locked(said)
         if not told["screen_recording"]:
             return permission_error(ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING, "the screen cannot be photographed")
         return PeekabooError(
@@ -4480,12 +4581,12 @@ class MacDesktop:
             "bounds": window.bounds.as_data(),
         }
         told = self._ask_for_focus(request)
-        if told["front"] or told["matches"] == 1:
+        if told["active"] and (told["front"] or told["matches"] == 1):
             return
         if may_click and told["trusted"] and told["title_bar_is_free"]:
             log_debug("the window was not raised otherwise: clicking its title bar")
             self.click(Point(window.bounds.centre.x, window.bounds.y + _TITLE_BAR_HALF), "left", 1)
-        elif not told["trusted"]:
+        elif not told["trusted"] and not told["front"]:
             raise permission_error(
                 ErrorCode.PERMISSION_DENIED_ACCESSIBILITY, f"one window of {window.app_name} cannot be raised"
             )
@@ -4503,10 +4604,22 @@ class MacDesktop:
         self._input({"do": "type", "text": text}, _INPUT_S + len(text) * _TYPE_S_PER_CHARACTER)
 
     def press_key(self, chord: KeyChord) -> None:
-        self._input({"do": "press", "key_code": mac_key_code(chord), "flags": mac_key_flags(chord)})
+        character = mac_chord_character(chord)
+        if character and not self._has_ansi_keyboard():
+            # key codes are places: on a French keyboard cmd+a would be cmd+q. System Events knows the layout.
+            self._check_unlocked()
+            run_jxa(["keystroke.js"], {"text": character, "using": mac_modifier_words(chord)}, _INPUT_S)
+        else:
+            self._input({"do": "press", "key_code": mac_key_code(chord), "flags": mac_key_flags(chord)})
+
+    def _has_ansi_keyboard(self) -> bool:
+        words = ["defaults", "read", "com.apple.HIToolbox", "AppleCurrentKeyboardLayoutInputSourceID"]
+        done = run_program(words, timeout_s=_ASK_MAC_S, accept=None)
+        return done.code != 0 or is_ansi_layout(done.text)
 
     def _input(self, request: Dict[str, Any], timeout_s: float = _INPUT_S) -> Dict[str, Any]:
         """By the Swift helper where it can be had, else by JXA: the same request, the same answer."""
+        self._check_unlocked()
         helper = find_helper()
         log_debug(f"input by {'the Swift helper' if helper else 'JXA'}")
         if helper:
@@ -4552,6 +4665,10 @@ class MacDesktop:
             return "not chosen yet: the Swift helper is compiled at the first click, or by doctor --compile"
         return f"Swift helper {built.path}" if built.path else f"JXA (no Swift helper: {built.reason})"
 
+    def _check_unlocked(self) -> None:
+        if self._is_locked:
+            raise _locked("nothing was clicked or typed")
+
     def _session(self) -> Dict[str, Any]:
         return run_jxa(["window_list.js", "permissions.js"], {})
 
@@ -4566,6 +4683,10 @@ def _helper_answer(stdout: bytes, stderr: str, code: int) -> Dict[str, Any]:
             hint="peekaboo-min doctor --compile builds it anew",
             details=stderr.strip()[-300:],
         ) from e
+
+
+def _locked(details: str) -> PeekabooError:
+    return PeekabooError(ErrorCode.SCREEN_LOCKED, "the screen is locked", hint="unlock it", details=details)
 
 
 def _no_session() -> PeekabooError:
@@ -4585,13 +4706,17 @@ def _window(one: Dict[str, Any]) -> Window:
         window_id=int(one["id"]),
         app_name=clean_text(one["app"]),
         pid=one["pid"],
-        title=None if one["title"] is None else clean_text(one["title"]),
+        title=one["title"],  # as it is: two windows may differ in what a person does not see
         bounds=_rect(one["bounds"]),
         bundle_id=one["bundle_id"],
         layer=int(one["layer"]),
         alpha=float(one["alpha"]),
         is_on_screen=bool(one["on_screen"]),
     )
+
+
+def _can_have_focus(window: Window) -> bool:
+    return window.layer == 0 and window.is_on_screen and window.alpha > 0
 
 
 def _with_focus(window: Window, focused_id: Optional[int]) -> Window:
@@ -5140,7 +5265,9 @@ def _mac_probes() -> List[Probe]:
               lambda done, folder: done.code != 0 and not (folder / "d.png").exists()),
         Probe("screencapture -R takes points: 10x10 points are 10 or 20 pixels",
               ("screencapture", "-x", "-R", "0,0,10,10", "{folder}/r.png"),
-              lambda done, folder: done.code == 0 and (_size_is("r.png", 10, 10)(done, folder) or _size_is("r.png", 20, 20)(done, folder))),
+              lambda done, folder: None if done.code else any(_size_is("r.png", n, n)(done, folder) for n in (10, 20))),
+        Probe("the keyboard's layout can be read", ("defaults", "read", "com.apple.HIToolbox", "AppleCurrentKeyboardLayoutInputSourceID"),
+              lambda done, _: done.code == 0 and "keylayout" in done.text),
         Probe("sips -z takes the height first", ("sips", "-z", "10", "20", "{folder}/in.png", "--out", "{folder}/out.png"),
               _size_is("out.png", 20, 10)),
         Probe("sips leaves no file for what is no picture",
@@ -8399,7 +8526,7 @@ def image_result(
         data["images"] = returned
     data.update(analysis)
     text = "\n".join([_summary(shots, request.is_temporary), *(["", analysis["analysis_text"]] if analysis else [])])
-    return Result(text, data, tuple(pictures), _kind_messages(request, shots))
+    return Result(text, data, tuple(pictures))
 
 
 def _analyse(desktop: Desktop, shots: List[Photograph], question: str, choice: ModelChoice) -> Dict[str, str]:
@@ -8463,11 +8590,6 @@ def _summary(shots: List[Photograph], is_temporary: bool) -> str:
         return f"{head}:\n{labels}"
     lines = [f"{number}. {shot.path} ({clean_text(shot.subject.label)})" for number, shot in enumerate(shots, 1)]
     return "\n".join([f"{head}. Saved files:", *lines])
-
-
-def _kind_messages(request: ImageRequest, shots: List[Photograph]) -> Tuple[str, ...]:
-    wrong = next((shot for shot in shots if request.kind and shot.info.kind != request.kind), None)
-    return (f"saved as {wrong.info.kind}, as the path's name says",) if wrong else ()
 
 
 # ============================== capture_tools =======================================================================
@@ -9791,7 +9913,7 @@ def doctor_command(
     if probe:
         return probe_facts(this_desktop().name)
     if compile and this_desktop().name == "macos":
-        build_helper()
+        build_helper(is_forced=True)
     return doctor_result()
 
 

@@ -136,7 +136,7 @@ MUTATIONS: List[Mutation] = [
     ),
     *_in(
         "macos.py",
-        "photograph or rectangle or told_apart or exact_point or chosen_by_its_index",
+        "photograph or rectangle or told_apart or exact_point or chosen_by or screen_recording or accessibility or front_to_back",
         ("the shadow is photographed", 'shadow = [] if with_shadow else ["-o"]', "shadow = []"),
         ("the shutter is heard", '["screencapture", "-x", *words', '["screencapture", *words'),
         ("-D counts from 0", 'self._screencapture(["-D", str(display.number)]', 'self._screencapture(["-D", str(display.number - 1)]'),
@@ -194,6 +194,34 @@ MUTATIONS: List[Mutation] = [
         ("what covers is clicked", "    if cover:\n", "    if False:\n"),
         ("a place off the screen is clicked", "if not any(display.bounds.contains(point) for display in desktop.displays()):", "if False:"),
         tests=(MACOS, CONTRACT),
+    ),
+    *_in(
+        "matching.py",
+        "front_to_back or menu_over",
+        ("windows of every layer are listed", "window.layer == 0\n        and window.alpha > 0", "window.alpha > 0"),
+        ("transparent windows are listed", "and window.alpha > 0", "and window.alpha >= 0"),
+        ("the Dock's full-screen window covers", "if is_there and not (one.layer != 0 and one.outer.encloses(target.bounds)):", "if is_there:"),
+    ),
+    *_in(
+        "app_window.py",
+        "budget or rectangle or shadow or five_errors",
+        ("every program has the whole time", "with time_budget(request.timeout_ms / 1000):", "if True:"),
+        ("always by the window's id", "if request.prefers_window_id:", "if True:"),
+        ("the scale of a picture with a shadow", "if request.includes_shadow else round", "if False else round"),
+        ("a missing permission is a failed capture", 'ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING: "PermissionDenied"',
+         'ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING: "CaptureFailed"'),
+    ),
+    *_in(
+        "capture.py",
+        "tried_again or told_apart",
+        ("one try", "_TRIES = 3", "_TRIES = 1"),
+        ("any file is a picture", "info = read_image_info(path) if path.is_file() else None\n    if info is None:",
+         'info = read_image_info(path) or ImageInfo("png", 1, 1)\n    if info is None:'),
+    ),
+    *_in(
+        "listing.py",
+        "without_titles",
+        ("hidden titles are not noticed", "return bool(windows) and are_missing and", "return False and"),
     ),
     *_in(
         "records.py",

@@ -12,6 +12,8 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tupl
 
 import pytest
 from fakemac import MENU_BAR, SHADOW, FakeMac, image_size, pixel, widget_colour, window_colour
+from fakemac.pictures import Picture, paint
+from fakemac.png import png_bytes
 from fakemac.pointer_and_keys import DIGITS, LETTERS, NAMED, SIGNS
 from worlds import ROOT, Finished, Program, need, program_words
 
@@ -139,7 +141,9 @@ def test_one_display_is_chosen_by_its_index_and_jpg_is_jpg(desk: Desk, tmp_path:
     ]
     assert (tmp_path / "second.jpg").read_bytes()[:3] == b"\xff\xd8\xff"
     assert desk.captures() == [["-x", "-D", "2", "-t", "jpg"]]
-    assert desk.refusal("image", "--screen-index", 2) == (2, "INVALID_ARGUMENT")
+    desk.data("image", "--screen-index", 1, "--path", tmp_path / "small.jpg", "--max-dimension", 480)
+    assert ((tmp_path / "small.jpg").read_bytes()[:3], image_size(tmp_path / "small.jpg")) == (b"\xff\xd8\xff", (480, 270))
+    assert [call["argv"][:7] for call in desk.mac.calls("sips")] == [["-z", "270", "480", "-s", "format", "jpeg", "-s"]]
 
 
 def test_a_display_that_screencapture_counts_otherwise_is_photographed_by_its_place(desk: Desk, tmp_path: Path) -> None:
@@ -310,7 +314,7 @@ def test_a_sheet_makes_the_picture_another_shape_and_its_pixels_are_refused(desk
 
 def test_a_menu_over_the_point_refuses_the_click_and_the_docks_full_screen_window_does_not(desk: Desk) -> None:
     desk.data("screenshot", 1080)
-    desk.mac.open_window("Finder", title="", bounds=[100, 120, 200, 300], layer=101)
+    desk.mac.open_window("Terminal", title="", bounds=[100, 120, 200, 300], layer=101)
     assert desk.run("click", 1080, 100, 100).error["code"] == "WINDOW_COVERED"
     assert desk.posted() == []
     desk.data("click", 1080, 1000, 200)
@@ -394,6 +398,11 @@ def left_rubbish(mac: FakeMac) -> None:
     mac.fail("screencapture", exit=0, file=b"rubbish, and more than twenty-four bytes of it")
 
 
+def failed_late(mac: FakeMac) -> None:
+    picture = Picture(8, 8, paint(8, 8, (1, 2, 3), []), [], None)
+    mac.fail("screencapture", "could not create image from window", file=png_bytes(picture))
+
+
 def protected(mac: FakeMac) -> None:
     mac.change_window(1090, {"sharing": "none"})
 
@@ -409,6 +418,7 @@ UNPHOTOGRAPHED = {
     "the window is protected": (protected, 1090, 14, "CAPTURE_FAILED", 3),
     "the id is nobody's": (as_it_is, 4242, 15, "WINDOW_NOT_FOUND", 0),
     "exit 0 and an empty file": (left_empty, 1090, 14, "CAPTURE_FAILED", 3),
+    "exit 1 and a picture": (failed_late, 1090, 14, "CAPTURE_FAILED", 3),
     "exit 0 and no picture": (left_rubbish, 1090, 14, "CAPTURE_FAILED", 1),
 }
 
@@ -429,7 +439,8 @@ def test_a_window_that_is_just_opening_is_tried_again(desk: Desk) -> None:
 
 
 def test_a_window_that_closes_while_it_is_photographed_is_not_found(desk: Desk) -> None:
-    desk.mac.close_window(1030, lingers_ms=300)
+    desk.mac.set("latency_ms", {"screencapture": [500, 500]})
+    desk.mac.close_window(1030, lingers_ms=1000)
     assert desk.refusal("screenshot", 1030) == (15, "WINDOW_NOT_FOUND")
 
 

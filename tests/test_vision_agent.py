@@ -347,16 +347,14 @@ def test_on_a_mac_it_adds_an_entry_by_the_dialog(mac: FakeMac, mac_agent: Agent)
         lambda seen: {**on_mac(mac, "Form", "heading")(seen), "done": True},
         on_mac(mac, "Form", "new"),
         on_mac(mac, "New entry", "name"),
-        reply("type", text="Ada"),
-        reply("press", key="tab"),
-        reply("type", text="ada@example.org"),
+        reply("type", text="Ada Ö."),
         on_mac(mac, "New entry", "agree"),
         on_mac(mac, "New entry", "save"),
     )
     done = agent.run(provider="gemini")
     assert done.code == 0, done.err
-    assert mac.state()["reports"] == {"entries": [{"name": "Ada", "email": "ada@example.org", "agree": True}]}
-    assert agent.step(1)["effect"] == "nothing changed" and agent.kept()["steps"] == 9
+    assert mac.state()["reports"] == {"entries": [{"name": "Ada Ö.", "email": "", "agree": True}]}
+    assert agent.step(1)["effect"] == "nothing changed" and agent.kept()["steps"] == 7
     assert {event.get("app") for event in mac.events("click")} == {"Form"}
     assert mac.running() == [] and mac.events("strict") == []
 
@@ -432,13 +430,6 @@ def test_a_model_gets_no_more_than_the_time_that_is_left(mind: Any, ai: FakeAI) 
         mind(seconds=0.5)
     assert (caught.value.status, caught.value.code) == ("limit", ErrorCode.TIMEOUT)
     assert time.monotonic() - started < 3
-
-
-def test_a_slow_model_ends_at_the_time_limit_with_a_report(agent: Agent, form: Form) -> None:
-    agent.ai.fail_with("stalled", seconds=30)
-    done = agent.run("--max-seconds", 2)
-    assert done.code == 22 and "--max-seconds" in done.err and "report.html" in done.err
-    assert agent.kept()["status"] == "limit" and len(agent.report().images) == 1
 
 
 def test_the_step_limit_ends_it_and_hostile_titles_stay_text(agent: Agent, open_form: Callable[..., Form]) -> None:

@@ -1,4 +1,4 @@
-// {pid, window_id|null, title|null, bounds|null} -> {"activated": bool, "front": bool, "trusted": bool, "matches": n, "title_bar_is_free": bool}
+// {pid, window_id|null, title|null, bounds|null} -> {"activated": bool, "active": bool, "front": bool, "trusted": bool, "matches": n, "title_bar_is_free": bool}
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXIsProcessTrusted', ['bool', []]);
 ObjC.bindFunction('AXUIElementCreateApplication', ['id', ['int']]);
@@ -45,21 +45,21 @@ function raise(app, request) {
 }
 
 function frontWindow(pid) {
-    return (windowList(ON_SCREEN_ONLY) || []).find(w => w.kCGWindowOwnerPID === pid && w.kCGWindowLayer === 0);
+    return (windowList(ON_SCREEN_ONLY) || []).find(w => w.kCGWindowOwnerPID === pid && w.kCGWindowLayer === 0 && w.kCGWindowAlpha > 0);
 }
 
 function titleBarIsFree(request) {
     const x = request.bounds.x + request.bounds.width / 2;
     const y = request.bounds.y + 10;
     const holds = b => b.X <= x && x < b.X + b.Width && b.Y <= y && y < b.Y + b.Height;
-    const top = (windowList(ON_SCREEN_ONLY) || []).find(w => w.kCGWindowAlpha > 0 && holds(w.kCGWindowBounds));
+    const top = (windowList(ON_SCREEN_ONLY) || []).find(w => w.kCGWindowAlpha > 0 && holds(w.kCGWindowBounds) && !covers(w, request.bounds));
     return Boolean(top) && top.kCGWindowNumber === request.window_id;
 }
 
 function run(argv) {
     const request = JSON.parse(argv[0]);
     const app = $.NSRunningApplication.runningApplicationWithProcessIdentifier(request.pid);
-    if (app.isNil()) return JSON.stringify({activated: false, front: false, trusted: true, matches: 0, title_bar_is_free: false});
+    if (app.isNil()) return JSON.stringify({activated: false, active: false, front: false, trusted: true, matches: 0, title_bar_is_free: false});
     const activated = app.activateWithOptions(3); // all windows, ignoring other apps; only a request since macOS 14
     const trusted = $.AXIsProcessTrusted();
     let matches = 0;
@@ -68,9 +68,13 @@ function run(argv) {
         $.AXUIElementSetAttributeValue(element, $('AXFrontmost'), $(true));
         if (request.window_id !== null) matches = raise(element, request);
     }
+    // what AppKit tells of the frontmost app does not change before the run loop turns
+    $.NSRunLoop.currentRunLoop.runUntilDate($.NSDate.dateWithTimeIntervalSinceNow(0.05));
+    const frontmost = $.NSWorkspace.sharedWorkspace.frontmostApplication;
     const front = frontWindow(request.pid);
     return JSON.stringify({
         activated: Boolean(activated),
+        active: !frontmost.isNil() && frontmost.processIdentifier === request.pid,
         front: request.window_id === null || Boolean(front && front.kCGWindowNumber === request.window_id),
         trusted: Boolean(trusted),
         matches: matches,

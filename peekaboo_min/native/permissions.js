@@ -20,13 +20,12 @@ function mayAutomateKeynote() {
 
 function run(argv) {
     const onScreen = windowList(ON_SCREEN_ONLY);
-    const session = $.CGSessionCopyCurrentDictionary();
-    const about = session ? ObjC.deepUnwrap(ObjC.castRefToObject(session)) || {} : {};
+    const about = session();
     return JSON.stringify({
         screen_recording: canRecord(onScreen || []),
         accessibility: $.AXIsProcessTrusted() && $.CGPreflightPostEventAccess(),
         automation: mayAutomateKeynote(),
-        has_session: Boolean(session) && onScreen !== null,
-        is_locked: Boolean(about.CGSSessionScreenIsLocked), // there only while it is locked
+        has_session: about !== null && onScreen !== null,
+        is_locked: Boolean(about && about.CGSSessionScreenIsLocked),
     });
 }

@@ -13,9 +13,11 @@ function windowList(option) {
     if (!list) return null; // no GUI session
     const cast = ObjC.castRefToObject(list);
     if (cast.isNil()) return null;
-    const unwrapped = ObjC.deepUnwrap(cast);
-    if (Array.isArray(unwrapped)) return unwrapped;
-    const windows = []; // some systems unwrap the items, but not the array
+    try {
+        const unwrapped = ObjC.deepUnwrap(cast);
+        if (Array.isArray(unwrapped)) return unwrapped;
+    } catch (e) { /* some systems unwrap the items, but not the array */ }
+    const windows = [];
     for (let i = 0; i < cast.count; i++) windows.push(ObjC.deepUnwrap(cast.objectAtIndex(i)));
     return windows;
 }
@@ -25,4 +27,16 @@ function windowList(option) {
 function canRecord(onScreen) {
     const titled = new Set(onScreen.filter(w => w.kCGWindowLayer === 0 && w.kCGWindowName).map(w => w.kCGWindowOwnerPID));
     return $.CGPreflightScreenCaptureAccess() || titled.size > 1;
+}
+
+// What the session tells of itself; null without a GUI session. CGSSessionScreenIsLocked is there only while it is locked.
+function session() {
+    const dictionary = $.CGSessionCopyCurrentDictionary();
+    return dictionary ? ObjC.deepUnwrap(ObjC.castRefToObject(dictionary)) || {} : null;
+}
+
+// An overlay of another layer that lies over a whole window lets clicks through, as the Dock's does.
+function covers(over, b) {
+    const o = over.kCGWindowBounds;
+    return over.kCGWindowLayer !== 0 && o.X <= b.x && o.Y <= b.y && o.X + o.Width >= b.x + b.width && o.Y + o.Height >= b.y + b.height;
 }

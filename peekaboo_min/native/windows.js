@@ -1,4 +1,4 @@
-// {} -> {"windows": [...] front to back, "frontmost_pid": n|null, "can_record": bool}, or {"windows": null} without a GUI session.
+// {} -> {"windows": [...] front to back, "frontmost_pid": n|null, "can_record": bool, "is_locked": bool}, or {"windows": null} without a GUI session.
 function describe(w, bundleIds) {
     const pid = w.kCGWindowOwnerPID;
     if (!(pid in bundleIds)) {
@@ -30,5 +30,6 @@ function run(argv) {
         windows: onScreen.concat(others).map(w => describe(w, bundleIds)),
         frontmost_pid: frontmost.isNil() ? null : frontmost.processIdentifier,
         can_record: canRecord(onScreen),
+        is_locked: Boolean((session() || {}).CGSSessionScreenIsLocked),
     });
 }

@@ -8,6 +8,7 @@ const { readLines, syntaxError } = load('applescript_words');
 const KEYNOTE = TABLES.keynote;
 const NO_TERMS = { properties: new Set(), classes: new Map(), enums: new Set() };
 const CONSTANTS = ['yes', 'no', 'ask'];
+const TOKENS = ['st', 'nd', 'rd', 'th', 'before']; // words of the language, no names (facts E2)
 
 function keynoteTerms() {
   const terms = { properties: new Set(), classes: new Map(), enums: new Set([...KEYNOTE.export.as, ...KEYNOTE.export.options['image format'], ...Object.keys(KEYNOTE.export.options), ...KEYNOTE.alignments]) };
@@ -21,7 +22,7 @@ function keynoteTerms() {
 
 class Parser {
   constructor(lines) {
-    Object.assign(this, { lines, line: 0, at: 0, terms: NO_TERMS });
+    Object.assign(this, { lines, line: 0, at: 0, loops: 0, terms: NO_TERMS });
   }
 
   get tokens() { return this.line < this.lines.length ? this.lines[this.line].tokens : []; }
@@ -51,6 +52,8 @@ class Parser {
   name() {
     const token = this.peek();
     if (!token || token.type !== 'name') throw this.wrong('Expected identifier');
+    const isTaken = [...TOKENS, ...this.terms.properties, ...this.terms.classes.keys()].includes(token.text.toLowerCase());
+    if (isTaken && !token.quoted) throw this.wrong('Expected variable name');
     this.at += 1;
     return token.text;
   }
@@ -138,7 +141,7 @@ class Parser {
     if (this.take('set')) return this.assignment();
     if (this.take('return')) return { do: 'return', value: this.atEnd() ? null : this.expression() };
     if (this.take('get')) return { do: 'value', value: this.expression() };
-    if (this.take('exit repeat')) return { do: 'exit' };
+    if (this.loops && this.take('exit repeat')) return { do: 'exit' };
     if (this.take('error')) return this.raise();
     if (this.take('delay')) return { do: 'delay', seconds: this.expression() };
     if (this.take('log')) return { do: 'log', value: this.expression() };
@@ -221,7 +224,10 @@ class Parser {
       this.take('times');
     }
     this.endLine();
-    return { ...made, body: this.block('repeat') };
+    this.loops += 1;
+    made.body = this.block('repeat');
+    this.loops -= 1;
+    return made;
   }
 
   raise() {

@@ -66,7 +66,7 @@ class Machine {
   }
 
   repeat(node) {
-    const rounds = node.list ? this.listOf(this.plain(this.value(node.list))) : node.from ? range(this.value(node.from), this.value(node.to)) : node.times ? range(1, this.value(node.times)) : null;
+    const rounds = node.list ? this.listOf(this.plain(this.value(node.list))) : node.from ? range(this.number(node.from), this.number(node.to)) : node.times ? range(1, this.number(node.times)) : null;
     try {
       if (rounds) rounds.forEach((item) => { if (node.variable) this.variables[node.variable] = item; this.body(node.body); });
       else while (!node.test || this.plain(this.value(node.test)) === true) this.body(node.body);
@@ -75,11 +75,18 @@ class Machine {
     }
   }
 
+  isKeynote(target) { return isReference(target) && state().apps.some((app) => app.bundle_id === target.bundle && app.name === 'Keynote'); }
+  number(node) { return this.convert(this.plain(this.value(node)), 'number'); }
   listOf(value) { return Array.isArray(value) ? value : [value]; }
 
   assign(node) {
     const value = this.value(node.value);
-    if (node.target.kind === 'variable') { this.variables[node.target.name] = this.plain(value); return; }
+    if (node.target.kind === 'variable') {
+      // The one name that is no term, and that Keynote wants for itself (facts E2).
+      if (node.target.name === 'plain' && this.isKeynote(this.target)) throw fail('Keynote got an error: AppleEvent handler failed.', -10003);
+      this.variables[node.target.name] = this.plain(value);
+      return;
+    }
     const reference = this.value(node.target);
     this.send(reference, (app) => events.set(app, reference.path, this.handle(app, value)));
   }
@@ -190,7 +197,9 @@ class Machine {
   }
 
   item({ index, list }) {
-    const items = this.plain(this.value(list));
+    const items = this.value(list);
+    // Nobody got it yet, so the app is asked for an item of it, and its points have none.
+    if (isReference(items)) throw fail('Can’t get that object.', -1728);
     const at = this.plain(this.value(index));
     if (!Array.isArray(items) || at === 0 || Math.abs(at) > items.length) throw fail(`Can’t get item ${at}.`, -1728);
     return items[at > 0 ? at - 1 : items.length + at];
@@ -208,22 +217,30 @@ class Machine {
     if (operator === 'and' && one !== true) return false;
     if (operator === 'or' && one === true) return true;
     const two = this.plain(this.value(right));
-    if (operator === '&') return Array.isArray(one) ? [...one, ...this.listOf(two)] : this.text(one) + this.text(two);
+    // What begins with neither a text nor a list becomes a list: 1 & "a" is {1, "a"}.
+    if (operator === '&') return typeof one === 'string' ? one + this.asText(two) : [...this.listOf(one), ...this.listOf(two)];
     const same = JSON.stringify(one) === JSON.stringify(two); // two references to one object are equal (facts E3)
     const results = { and: () => two, or: () => two, '=': () => same, '≠': () => !same, '<': () => one < two, '>': () => one > two, '≤': () => one <= two, '≥': () => one >= two,
       contains: () => one.includes(two), starts: () => one.startsWith(two), ends: () => one.endsWith(two),
-      '+': () => one + two, '-': () => one - two, '*': () => one * two, '/': () => one / two, div: () => Math.trunc(one / two), mod: () => one % two };
+      '+': () => this.convert(one, 'number') + this.convert(two, 'number'), '-': () => one - two, '*': () => one * two, '/': () => one / two, div: () => Math.trunc(one / two), mod: () => one % two };
     return results[operator]();
   }
 
   convert(value, type) {
-    if (type === 'text' || type === 'string') return this.text(value);
+    if (type === 'text' || type === 'string') return this.asText(value);
     if (type === 'list') return this.listOf(value);
     if (type === 'boolean') return value === true || value === 'true';
     if (type === 'alias') return value;
     const number = Number(value);
     if (value === '' || Number.isNaN(number)) throw fail(`Can’t make "${this.text(value)}" into type ${type}.`, -1700);
     return type === 'integer' ? Math.round(number) : number;
+  }
+
+  // `as text`: a list without commas, a fraction as the system's language writes it; an object or a record does not convert.
+  asText(value) {
+    if (Array.isArray(value)) return value.map((item) => this.asText(item)).join('');
+    if (value !== null && typeof value === 'object' && !isFile(value)) throw fail(`Can’t make ${this.text(value)} into type text.`, -1700);
+    return typeof value === 'number' && ['de', 'fr'].includes(state().switches.language) ? String(value).replace('.', ',') : this.text(value);
   }
 
   text(value) {

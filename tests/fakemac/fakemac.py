@@ -136,7 +136,8 @@ class FakeMac:
         self.update(change)
 
     def keynote(self, installed: Sequence[str] = ("com.apple.Keynote",), **values: Any) -> None:
-        """Which Keynotes are installed, and their moods: restores_a_deck, auto_quits, ready_after_ms, shape_push ("works"|"fails")."""
+        """Which Keynotes are installed, and their moods: restores_a_deck, auto_quits, ready_after_ms, and, for JXA, shape_push
+        and shape_make ("works"|"fails")."""
         places = {"com.apple.Keynote": "/Applications/Keynote Creator Studio.app", "com.apple.iWork.Keynote": "/Applications/Keynote.app"}
 
         def change(state: State) -> None:

@@ -169,7 +169,9 @@ def defaults(folder: Folder, state: State, argv: List[str], stdin: Optional[byte
     words = [{"-g": "NSGlobalDomain", "-globalDomain": "NSGlobalDomain"}.get(word, word) for word in argv]
     if words[:1] != ["read"] or len(words) != 3:
         raise Exit(64, "fakemac: only `defaults read DOMAIN KEY` is simulated")
-    domain = state["defaults"].get(words[1], {})
+    layout = {"azerty": "French"}.get(state["keyboard"]["layout"], "US")
+    told = {"com.apple.HIToolbox": {"AppleCurrentKeyboardLayoutInputSourceID": f"com.apple.keylayout.{layout}"}}
+    domain = {**told.get(words[1], {}), **state["defaults"].get(words[1], {})}
     if words[2] not in domain:
         raise Exit(1, f"The domain/default pair of ({words[1]}, {words[2]}) does not exist")
     print(domain[words[2]])

@@ -94,6 +94,7 @@ function runCommand(inside, name, direct, record = {}) {
   if (name === 'count') return direct ? lengthOf(insides.get(direct)) : 0;
   if (name === 'exists') return existsOf(insides.get(direct));
   if (name === 'make') {
+    if (state().keynote.shape_make !== 'works' && parameters.new === 'shape') throw appleError('AppleEvent handler failed.', -10000);
     parameters.at = parameters.at === undefined ? undefined : toHandle(app, parameters.at);
     parameters.withProperties = handled(app, properties(parameters.withProperties));
     return fromHandle(inside, events.command(app, 'make', undefined, { ...parameters, new: spaced(String(parameters.new)) }));
