@@ -11,7 +11,6 @@ from .actions import Action
 from .agent_decision import AgentMind, AgentStop, out_of_time
 from .agent_run import AgentRun, AgentStep, keep_step, new_run_folder
 from .agent_target import NOTHING_CHANGED, AgentTarget, Look
-from .automation import _SETTLE_S
 from .cancel import pause
 from .errors import ErrorCode, PeekabooError
 from .image_files import clean_text
@@ -123,7 +122,8 @@ class AgentLoop:
     def _check_sure(self, action: Action) -> None:
         least = self._order.confidence
         if least is not None and action.confidence is not None and action.confidence < least:
-            message = f"the model is not sure enough of `{action.described(shows_text=False)}`: {action.confidence:g} is below {least:g}"
+            what = action.described(shows_text=False)
+            message = f"the model is not sure enough of `{what}`: {action.confidence:g} is below {least:g}"
             raise AgentStop("unsure", ErrorCode.AI_PROVIDER_ERROR, message, "see the report, and word the goal more clearly")
 
     def _wait(self, step: AgentStep, action: Action) -> str:
@@ -160,7 +160,6 @@ class AgentLoop:
         is_elsewhere = self._target.window is None or self._target.window.window_id != look.window.window_id
         step.effect = self._effect_text(outcome.effect, is_elsewhere)
         step.act_ms = _ms_since(started)
-        step.settle_ms = 0.0 if outcome.refusal else _SETTLE_S * 1000
         self._noops = 0
         self._refusals = self._refusals + 1 if outcome.refusal else 0
         if self._refusals >= _REFUSALS_AT_MOST:

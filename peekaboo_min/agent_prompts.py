@@ -41,7 +41,7 @@ def agent_prompt(
     if not size[0]:
         lines.append("The application shows no window now: answer done when that is what the goal wants, else wait.")
     elif previous_title is not None:
-        lines.append(f"The first picture is from before your last action: the window titled {json.dumps(previous_title, ensure_ascii=False)}.")
+        lines.append(f"The first picture is from before your last action: the window titled {_as_json_text(previous_title)}.")
         lines.append(f"The last picture is how it looks now: {_picture_text(title, size)}.")
     else:
         lines.append(f"The picture: {_picture_text(title, size)}.")
@@ -49,13 +49,17 @@ def agent_prompt(
     return "\n".join(lines)
 
 
+def _as_json_text(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
 def _picture_text(title: str, size: Tuple[int, int]) -> str:
     return (
-        f"the window titled {json.dumps(title, ensure_ascii=False)}, {size[0]} pixels wide and {size[1]} pixels high; "
+        f"the window titled {_as_json_text(title)}, {size[0]} pixels wide and {size[1]} pixels high; "
         f"x goes from 0 to {size[0] - 1}, y from 0 to {size[1] - 1}"
     )
 
 
 def agent_second_prompt(prompt: str, reply: str, reason: str) -> str:
     """The same question again, after a reply that could not be used."""
-    return f"{prompt}\n\nYou answered: {json.dumps(reply[:500], ensure_ascii=False)}\nThat cannot be used: {reason}. Answer again, with one JSON object."
+    return f"{prompt}\n\nYou answered: {_as_json_text(reply[:500])}\nThat cannot be used: {reason}. Answer again, with one JSON object."

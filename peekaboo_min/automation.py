@@ -24,7 +24,8 @@ _LOCK_S = 20.0
 _FOCUS_S = 2.0
 _FOCUS_AGAIN_S = 0.6
 _FOCUS_POLL_S = 0.05
-_SETTLE_S = 0.3
+_EFFECT_S = 0.3
+_LOOK_AGAIN_S = 0.05
 _LONGEST_TEXT = 20_000
 BUTTONS = ("left", "right", "middle")
 
@@ -209,13 +210,24 @@ def _with_effect(desktop: Desktop, window: Window, act: Callable[[], None], veri
     act()
     if not verify:
         return Effect()
-    pause(_SETTLE_S)
     try:
-        return Effect(has_changed=_digest(desktop, window_by_id(window.window_id, desktop.windows())) != before)
+        return Effect(has_changed=_has_changed(desktop, window.window_id, before))
     except PeekabooError as e:
         if e.code in (ErrorCode.WINDOW_NOT_FOUND, ErrorCode.CAPTURE_FAILED):
             return Effect(has_changed=True, is_window_closed=True)
         raise
+
+
+def _has_changed(desktop: Desktop, window_id: int, before: Optional[str]) -> bool:
+    """Whether a window's picture becomes another one and stays it; a window that does not answer gets _EFFECT_S."""
+    deadline = time.monotonic() + _EFFECT_S
+    last = before
+    while True:
+        pause(_LOOK_AGAIN_S)
+        now = _digest(desktop, window_by_id(window_id, desktop.windows()))
+        if time.monotonic() > deadline or (now == last and now != before):
+            return now != before
+        last = now
 
 
 def _digest(desktop: Desktop, window: Window) -> str:

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import List, Optional, Tuple
 
 from .cancel import in_parallel, pause
+from .capture_plan import ImageRequest, Subject, check_dimension, find_subjects, kind_of_files, paths_of
 from .desktop import Desktop
 from .errors import ErrorCode, PeekabooError
 from .image_files import (
-    EXTENSIONS,
     MODEL_BYTES,
-    clean_text,
     file_error,
-    file_name,
-    kind_by_name,
     model_size,
     move_into_place,
     new_temporary_path,
@@ -25,46 +20,13 @@ from .image_files import (
     read_image_info,
 )
 from .log import log_debug
-from .matching import find_app, find_window, visible_windows, window_by_id, windows_of
-from .model import Display, ImageInfo, Picture, Screenshot, Window
+from .matching import window_by_id
+from .model import ImageInfo, Picture, Screenshot, Window
 from .records import keep_record
-from .settings import settings
 
 _TRIES = 3
 _CAPTURE_SETTLE_S = 0.15
-_STEM_CHARACTERS = 50
 _JPEG_QUALITIES = (80, 60, 40, 20)
-
-
-@dataclass(frozen=True)
-class ImageRequest:
-    """What `image` was asked. Exactly what the specification's parameters say; None means not given."""
-
-    app: Optional[str] = None
-    mode: Optional[str] = None
-    """screen, window, multi or frontmost; None: window when an app or a window is named, else screen."""
-    window_title: Optional[str] = None
-    window_index: Optional[int] = None
-    window_id: Optional[int] = None
-    screen_index: Optional[int] = None
-    kind: Optional[str] = None
-    """png or jpg; None: what the path's name says, else png."""
-    path: Optional[str] = None
-    max_dimension: Optional[int] = None
-    is_temporary: bool = False
-    """True where no file is wanted: only what is returned as data."""
-
-
-@dataclass(frozen=True)
-class Subject:
-    """One thing to photograph: a display, or a window with its index in its app."""
-
-    label: str
-    suffix: str
-    """What its file's name gets where several pictures share one path."""
-    display: Optional[Display] = None
-    window: Optional[Window] = None
-    index: Optional[int] = None
 
 
 @dataclass(frozen=True)
@@ -81,12 +43,9 @@ class Photograph:
 def take_image(desktop: Desktop, request: ImageRequest) -> List[Photograph]:
     """Everything that `image` asks for, as files. Raises PeekabooError; then no file of it remains."""
     check_dimension(request.max_dimension)
-    try:
-        kind = _kind_of(request)
-    except OSError as e:  # a name that no file system takes
-        raise file_error(Path(request.path or settings().default_save_path), e) from e
+    kind = kind_of_files(request)
     subjects = find_subjects(desktop, request)
-    targets = _targets(request, kind, subjects)
+    targets = paths_of(request, kind, subjects)
     for target in targets:
         prepare_target(target)
 
@@ -97,14 +56,6 @@ def take_image(desktop: Desktop, request: ImageRequest) -> List[Photograph]:
         return replace(shot, path=target)
 
     return in_parallel(take, list(zip(subjects, targets)))
-
-
-def check_dimension(max_dimension: Optional[int]) -> None:
-    """Raises INVALID_ARGUMENT for a size that no picture can have."""
-    if max_dimension is not None and max_dimension < 1:
-        raise PeekabooError(
-            ErrorCode.INVALID_ARGUMENT, f"max_dimension is {max_dimension}", hint="give the pixels of the long side, 1 or more"
-        )
 
 
 def photograph_window(
@@ -205,98 +156,3 @@ def picture_for_model(desktop: Desktop, shot: Photograph, kind: Optional[str] = 
     if record and shot.subject.window and (info.width, info.height) != (record.image_width, record.image_height):
         record = keep_record(shot.subject.window, info)
     return Picture(data, info, shot.subject.label, str(shot.path)), record
-
-
-def find_subjects(desktop: Desktop, request: ImageRequest) -> List[Subject]:
-    mode = request.mode or ("window" if request.app is not None or request.window_id is not None else "screen")
-    if mode == "screen" and (request.window_title is not None or request.window_index is not None):
-        raise PeekabooError(
-            ErrorCode.INVALID_ARGUMENT, "a window's title or index is asked for, but no app", hint="name its app, or drop it"
-        )
-    if mode == "screen":
-        return _screens(desktop, request.screen_index)
-    windows = desktop.windows()
-    if request.window_id is not None:
-        return [_window_subject(window_by_id(request.window_id, windows), None)]
-    if mode == "frontmost":
-        return [_window_subject(_frontmost(windows), 0)]
-    if request.app is None:
-        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, f"mode {mode} needs an app", hint="name one, or a window id")
-    app = find_app(request.app, desktop.apps())
-    own = visible_windows(windows_of(app, windows))
-    if mode == "multi":
-        find_window(app, own)  # raises when there is none
-        return [_window_subject(one, number) for number, one in enumerate(own)]
-    chosen = find_window(app, own, request.window_title, request.window_index)
-    return [_window_subject(chosen, own.index(chosen))]
-
-
-def _screens(desktop: Desktop, index: Optional[int]) -> List[Subject]:
-    displays = desktop.displays()
-    if not displays:
-        raise PeekabooError(ErrorCode.CAPTURE_FAILED, "no displays available for capture", hint="wake or attach a display")
-    if index is not None and not 0 <= index < len(displays):
-        raise PeekabooError(
-            ErrorCode.INVALID_ARGUMENT, f"there is no screen {index}", hint=f"there are {len(displays)}, counted from 0"
-        )
-    return [
-        Subject(
-            f"Display {display.number}" + (" / Main" if display.is_main else ""),
-            f"_display{number}" + ("_main" if display.is_main else ""),
-            display=display,
-            index=number,
-        )
-        for number, display in enumerate(displays)
-        if index is None or number == index
-    ]
-
-
-def _window_subject(window: Window, index: Optional[int]) -> Subject:
-    label = window.title or window.app_name
-    return Subject(label, f"_window{index or 0}_{label}", window=window, index=index)
-
-
-def _frontmost(windows: List[Window]) -> Window:
-    visible = visible_windows(windows)
-    for one in [*(one for one in visible if one.is_focused), *visible]:
-        return one
-    raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, "there is no window on the screen", hint="open one")
-
-
-def _asked_path(request: ImageRequest) -> Optional[Path]:
-    """Where the pictures go: the asked path, else the environment's; None for our temporary folder."""
-    asked = request.path or ("" if request.is_temporary else settings().default_save_path)
-    return Path(asked).expanduser().absolute() if asked else None
-
-
-def _names_a_file(request: ImageRequest, path: Path) -> bool:
-    return path.suffix.lower() in EXTENSIONS and not (request.path or "").endswith("/") and not path.is_dir()
-
-
-def _kind_of(request: ImageRequest) -> str:
-    """png or jpg: a file's bytes are what its name says, whatever the format asked."""
-    base = _asked_path(request)
-    if base is None or not _names_a_file(request, base):
-        return request.kind or "png"
-    return kind_by_name(base)
-
-
-def _targets(request: ImageRequest, kind: str, subjects: List[Subject]) -> List[Path]:
-    base = _asked_path(request)
-    if base is None:
-        return [new_temporary_path(_stem(one), kind) for one in subjects]
-    if not _names_a_file(request, base):
-        return [base / file_name(f"{_moment()}_{_stem(one)}", kind) for one in subjects]
-    if len(subjects) == 1:
-        return [base]
-    stem = clean_text(base.stem, _STEM_CHARACTERS)  # so that the end, which tells them apart, is not what is cut
-    return [base.parent / file_name(stem + one.suffix, base.suffix[1:]) for one in subjects]
-
-
-def _stem(subject: Subject) -> str:
-    return (f"{subject.window.app_name}" if subject.window else "screen") + subject.suffix
-
-
-def _moment() -> str:
-    # two captures within a second must not meet
-    return f"{time.strftime('%Y%m%d-%H%M%S')}-{os.urandom(3).hex()}"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Dict, List, Literal, Optional, Union
 
 from .app_window import AppWindowRequest, app_window_result
-from .capture import ImageRequest
+from .capture_plan import ImageRequest
 from .errors import ErrorCode, PeekabooError
 from .imaging import image_result
 from .listing import list_app_windows, list_running_apps

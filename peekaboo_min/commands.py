@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Callable, Dict, List, Literal, Optional
 
-from .capture import ImageRequest, check_dimension, photograph_window
+from .capture import photograph_window
+from .capture_plan import ImageRequest, check_dimension
 from .capture_tools import AnalyzeType, screenshot_app_window
 from .desktop_tools import WindowId, click, find_text, focus_window, press_key, type_text
 from .gmail import send_email

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, Dict, List, Optional, Tuple
 
 from .automation import focus_by_id
-from .capture import ImageRequest, Photograph, find_subjects, picture_for_model, take_image
+from .capture import Photograph, picture_for_model, take_image
+from .capture_plan import ImageRequest, find_subjects
 from .desktop import Desktop
 from .errors import ErrorCode, PeekabooError
 from .image_files import clean_text

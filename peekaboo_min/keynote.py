@@ -34,7 +34,7 @@ _PROBLEMS = {
     "not_running": (ErrorCode.APP_NOT_FOUND, "Keynote is not running", "call open_keynote first"),
     "no_document": (ErrorCode.WINDOW_NOT_FOUND, "the Keynote document was closed", "call open_keynote again"),
     "no_shape": (ErrorCode.WINDOW_NOT_FOUND, "the rectangle is gone from slide 1, or was moved", "call draw_rectangle again"),
-    "not_made": (ErrorCode.PROGRAM_FAILED, "Keynote made nothing", "close any dialog in Keynote, then call open_keynote again"),
+    "not_made": (ErrorCode.PROGRAM_FAILED, "Keynote made nothing", "close any dialog there, then call open_keynote again"),
 }
 
 
@@ -68,10 +68,10 @@ def _keynote_tool(function: Callable[..., Result]) -> Callable[..., Result]:
     return one_call
 
 
-def _noted(what: str, ask: Callable[[], Any]) -> Any:
-    """What a script answers, noted in the agent's log. Raises what a Mac's refusals mean."""
+def _noted(what: str, run: Callable[..., Any], source: Any, given: Any) -> Any:
+    """What run_jxa or run_applescript brings back, noted in the agent's log. Raises what a Mac's refusals mean."""
     try:
-        told = ask()
+        told = run(source, given, KEYNOTE_S)
     except PeekabooError as e:
         write_agent_line("server", f"osascript {what} failed: {e.details or e.message}")
         raise _keynote_error(e) from e
@@ -81,7 +81,7 @@ def _noted(what: str, ask: Callable[[], Any]) -> Any:
 
 def _ask_keynote(request: Dict[str, Any]) -> Dict[str, Any]:
     """What keynote.js answers. Raises what a Mac's refusals mean."""
-    told: Dict[str, Any] = _noted(request["do"], lambda: run_jxa(["keynote.js"], request, KEYNOTE_S))
+    told: Dict[str, Any] = _noted(request["do"], run_jxa, ["keynote.js"], request)
     failures = "; ".join(told.get("failures", ()))
     if failures:
         log_debug(f"idioms that Keynote did not take: {failures}")
@@ -96,10 +96,10 @@ def _ask_keynote(request: Dict[str, Any]) -> Dict[str, Any]:
 def _drawn_by_applescript(request: Dict[str, Any]) -> Dict[str, Any]:
     """What keynote.js answers to "draw", where no idiom of JXA's made a shape; "by" tells so."""
     words = [str(request[key]) for key in ("bundle_id", "document_id", "x", "y", "width", "height")]
-    said = _noted("draw", lambda: run_applescript("keynote_draw.applescript", words, KEYNOTE_S))
+    said = _noted("draw", run_applescript, "keynote_draw.applescript", words)
     numbers = (float(word.replace(",", ".")) for word in said.split("|"))  # a German Mac writes 380,5
-    told = zip(("index", "x", "y", "width", "height"), (int(one) if one.is_integer() else one for one in numbers))
-    return {"by": "AppleScript", **dict(told)}
+    whole = (int(one) if one.is_integer() else one for one in numbers)
+    return dict(zip(("index", "x", "y", "width", "height"), whole), by="AppleScript")
 
 
 def _keynote_error(error: PeekabooError) -> PeekabooError:
@@ -146,7 +146,7 @@ def open_keynote() -> Result:
 
     Example: peekaboo-min keynote open
     """
-    mode = settings().keynote_document_mode
+    mode, theme = settings().keynote_document_mode, settings().keynote_theme
     if mode not in _DOCUMENT_MODES:
         message = f"KEYNOTE_DOCUMENT_MODE is {mode[:40]!r}"
         raise PeekabooError(ErrorCode.INVALID_ARGUMENT, message, hint="set it to " + " or ".join(_DOCUMENT_MODES))
@@ -154,7 +154,6 @@ def open_keynote() -> Result:
     if bundle_id is None:
         raise PeekabooError(ErrorCode.APP_NOT_FOUND, "Keynote is not installed", hint="get it in the App Store")
     _check_and_note("open_keynote", bundle_id, {"mode": mode})
-    theme = settings().keynote_theme
     request = {"do": "open", "bundle_id": bundle_id, "theme": theme, "always_new": mode == "always_new", **_NEW_SIZE}
     with one_mouse():  # it comes to the front
         told = _ask_keynote(request)
@@ -276,22 +275,16 @@ def screenshot_slide(path: Annotated[str, "the .png file to write; its folders a
         message = "slide 1 is skipped, and Keynote exports no skipped slide"
         raise PeekabooError(ErrorCode.CAPTURE_FAILED, message, hint="unskip it in Keynote")
     prepare_target(target)
-    folder = temporary_folder() / f"slides_{os.urandom(6).hex()}"
+    folder = temporary_folder() / f"slides_{os.urandom(6).hex()}"  # which Keynote wants to make itself
     try:
-        move_into_place(_exported_slide(deck, folder), target)
+        _noted("export", run_applescript, "keynote_export.applescript", [deck.bundle_id, deck.document_id, str(folder)])
+        pictures = sorted(one for one in folder.rglob("*.png") if read_image_info(one))
+        if not pictures:
+            raise PeekabooError(ErrorCode.CAPTURE_FAILED, "Keynote exported no picture", hint="try again")
+        move_into_place(pictures[0], target)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return Result(f"SCREENSHOT_SAVED: path={target}", {"path": str(target)}, is_text_only=True)
-
-
-def _exported_slide(deck: Deck, folder: Path) -> Path:
-    """Slide 1 as a picture somewhere in `folder`, which Keynote wants to make itself."""
-    words = [deck.bundle_id, deck.document_id, str(folder)]
-    _noted("export", lambda: run_applescript("keynote_export.applescript", words, KEYNOTE_S))
-    pictures = sorted(one for one in folder.rglob("*.png") if read_image_info(one))
-    if not pictures:
-        raise PeekabooError(ErrorCode.CAPTURE_FAILED, "Keynote exported no picture", hint="try again")
-    return pictures[0]
 
 
 def _slide_target(path: str) -> Path:

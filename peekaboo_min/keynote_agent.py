@@ -13,7 +13,7 @@ from .function_call import FinalAnswer, FunctionCall, convert_arguments, read_re
 from .image_files import clean_text, file_error
 from .keynote import check_is_mac
 from .keynote_memory import write_agent_line
-from .mcp_client import McpClient, OfferedTool, open_own_server
+from .mcp_client import McpClient, OfferedTool, talk_to_own_server
 from .model import Result
 from .model_choice import ModelChoice, choose_model, parse_providers
 from .platforms import this_desktop
@@ -127,20 +127,7 @@ def _run_with_server(run: DrawingRun, own: Settings) -> None:
         "KEYNOTE_DOCUMENT_MODE": own.keynote_document_mode,
         "SCREENSHOT_PATH": own.screenshot_path,
     }
-    failure: Optional[PeekabooError] = None
-    try:
-        with open_own_server(variables) as server:
-            try:
-                _converse_with_model(run, server)
-            except PeekabooError as e:
-                failure = e  # the session's task group would wrap it
-    except ModuleNotFoundError as e:
-        message = f"the agent is an MCP client and needs the Python package {e.name}"
-        raise PeekabooError(
-            ErrorCode.INVALID_ARGUMENT, message, hint="python3 -m pip install 'mcp>=2,<3', or uv run peekaboo.py"
-        ) from e
-    if failure:
-        raise failure
+    talk_to_own_server(variables, lambda server: _converse_with_model(run, server))
 
 
 def _converse_with_model(run: DrawingRun, server: McpClient) -> None:

@@ -70,7 +70,7 @@ class MacDesktop:
         self._can_record, self._is_locked = told["can_record"], told["is_locked"]
         windows = [_window(one) for one in told["windows"]]
         focused = next(
-            (one.window_id for one in windows if one.pid == told["frontmost_pid"] and _can_have_focus(one)), None
+            (one.window_id for one in windows if one.pid == told["frontmost_pid"] and one.is_ordinary and one.is_on_screen), None
         )
         return [_with_focus(one, focused) for one in windows]
 
@@ -262,10 +262,6 @@ def _window(one: Dict[str, Any]) -> Window:
         alpha=float(one["alpha"]),
         is_on_screen=bool(one["on_screen"]),
     )
-
-
-def _can_have_focus(window: Window) -> bool:
-    return window.layer == 0 and window.is_on_screen and window.alpha > 0
 
 
 def _with_focus(window: Window, focused_id: Optional[int]) -> Window:

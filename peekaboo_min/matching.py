@@ -9,7 +9,6 @@ from .errors import ErrorCode, PeekabooError
 from .image_files import clean_text
 from .model import App, Point, Window
 
-_SMALLEST = 50
 _NAMED_AT_MOST = 10
 _HELPER = re.compile(r"helper|renderer|utility|plugin|crashpad|gpu process|\(gpu\)|background", re.I)
 _BROWSERS = ("chrome", "safari", "firefox", "edge", "brave", "arc", "opera", "chromium")
@@ -17,14 +16,7 @@ _BROWSERS = ("chrome", "safari", "firefox", "edge", "brave", "arc", "opera", "ch
 
 def is_worth_listing(window: Window) -> bool:
     """A window that a person would call one: normal layer, visible, at least 50x50, owned by an app, no dock."""
-    return (
-        window.layer == 0
-        and window.alpha > 0
-        and window.bounds.width >= _SMALLEST
-        and window.bounds.height >= _SMALLEST
-        and bool(window.app_name)
-        and window.bundle_id != "com.apple.dock"
-    )
+    return window.is_ordinary and bool(window.app_name) and window.bundle_id != "com.apple.dock"
 
 
 def visible_windows(windows: Sequence[Window], with_off_screen: bool = False) -> List[Window]:

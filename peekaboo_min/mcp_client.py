@@ -7,11 +7,13 @@ import json
 import sys
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from typing import Any, Dict, Iterator, List, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Tuple
 
 from .errors import ErrorCode, PeekabooError
 from .settings import child_environment
 from .sources import own_command, own_environment
+
+_LONGEST_CALL_S = 150.0  # Keynote's own limit is 120
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ class McpClient:
         from mcp import MCPError
 
         try:
-            answer = self._portal.call(self._session.call_tool, name, arguments)
+            answer = self._portal.call(self._session.call_tool, name, arguments, _LONGEST_CALL_S)
         except (MCPError, OSError) as e:
             raise PeekabooError(ErrorCode.PROGRAM_FAILED, f"the MCP server failed in {name}: {e}", hint="see its log") from e
         text = "\n".join(one.text for one in answer.content if one.type == "text")
@@ -99,3 +101,27 @@ def open_own_server(extra_environment: Dict[str, str]) -> Iterator[McpClient]:
 
     with start_blocking_portal() as portal, portal.wrap_async_context_manager(session()) as open_session:
         yield McpClient(portal, open_session)
+
+
+def talk_to_own_server(extra_environment: Dict[str, str], talk: Callable[[McpClient], None]) -> None:
+    """Run talk(client) with our own server as a child. What it raises comes out as it is.
+
+    Raises INVALID_ARGUMENT without the package mcp, PROGRAM_FAILED for a server that does not start or dies.
+    """
+    failure: List[BaseException] = []
+    try:
+        with open_own_server(extra_environment) as client:
+            try:
+                talk(client)
+            except BaseException as e:  # the session's task groups would wrap it
+                failure.append(e)
+    except ModuleNotFoundError as e:
+        message = "the agent is an MCP client and needs the package mcp, and Python 3.10 or newer"
+        hint = "python3 -m pip install 'mcp>=2,<3', or run the single file by `uv run peekaboo.py`"
+        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, message, hint=hint) from e
+    except Exception as e:
+        if not failure:  # at its end a server that died is no news
+            message = f"our own MCP server did not start, or died: {type(e).__name__}"
+            raise PeekabooError(ErrorCode.PROGRAM_FAILED, message, hint="see what it said above, and its log") from e
+    if failure:
+        raise failure[0]

@@ -78,6 +78,9 @@ class App:
     window_count: int = 0
 
 
+_SMALLEST_WINDOW = 50
+
+
 @dataclass(frozen=True)
 class Window:
     """A window as the window server knows it, in a list that is ordered front to back."""
@@ -102,6 +105,11 @@ class Window:
     @property
     def outer(self) -> Rect:
         return self.frame or self.bounds
+
+    @property
+    def is_ordinary(self) -> bool:
+        """Of the layer of normal windows, visible, and as large as a person would call a window (50x50)."""
+        return self.layer == 0 and self.alpha > 0 and min(self.bounds.width, self.bounds.height) >= _SMALLEST_WINDOW
 
 
 @dataclass(frozen=True)

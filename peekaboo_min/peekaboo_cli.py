@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
-from .capture import ImageRequest, Photograph, Subject, picture_for_model
+from .capture import Photograph, picture_for_model
+from .capture_plan import ImageRequest, Subject
 from .desktop import Desktop
 from .errors import ErrorCode, PeekabooError, RelayedError
 from .image_files import EXTENSIONS, read_image_info, temporary_folder

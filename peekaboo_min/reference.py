@@ -67,7 +67,7 @@ def client_configuration(client: str) -> Result:
             ErrorCode.INVALID_ARGUMENT, f"there is no client {client[:40]!r}", hint=f"known are {', '.join(CLIENTS)}"
         )
     if client == "claude-code":
-        text = "claude mcp add peekaboo --scope user -- " + " ".join(_quoted(words))
+        text = "claude mcp add peekaboo --scope user -- " + " ".join(_shell_words(words))
         return Result(text, {"client": client, "command": text})
     text = _toml(words) if client == "codex" else json.dumps(_json(client, words), indent=2)
     return Result(f"{text}\n\ninto {_FILES[client]}", {"client": client, "file": _FILES[client], "text": text})
@@ -84,7 +84,7 @@ def _toml(words: Sequence[str]) -> str:
     return f"[mcp_servers.peekaboo]\ncommand = {json.dumps(words[0])}\nargs = {json.dumps(list(words[1:]))}"
 
 
-def _quoted(words: Sequence[str]) -> List[str]:
+def _shell_words(words: Sequence[str]) -> List[str]:
     import shlex  # only this needs it
 
     return [shlex.quote(word) for word in words]

@@ -5,16 +5,19 @@ from __future__ import annotations
 import base64
 import re
 from html import escape
-from typing import List, Optional
+from typing import List
 
 from .agent_run import AgentRun, AgentStep
 
 # What a page must not show as it is: control characters, those that turn a line round, halves of characters.
-_UNSHOWN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff\ufffe\uffff]")
+_UNSHOWN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff\ufffe\uffff]"
+)
 
+_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 _STYLE = """\
-:root { color-scheme: light dark; --paper: #fff; --ink: #1d2327; --soft: #5c6770; --line: #d8dde1; --box: #f5f7f8; --mark: #d6232b;
-  --good: #19713c; }
+:root { color-scheme: light dark; --paper: #fff; --ink: #1d2327; --soft: #5c6770; --line: #d8dde1; --box: #f5f7f8;
+  --mark: #d6232b; --good: #19713c; }
 @media (prefers-color-scheme: dark) {
   :root { --paper: #15191c; --ink: #e4e8ea; --soft: #9aa5ad; --line: #343b40; --box: #1e2428; --mark: #ff5a60; --good: #62c98c; } }
 * { box-sizing: border-box; }
@@ -28,7 +31,8 @@ h2 { font-size: 1.05rem; margin: 0 0 4px; overflow-wrap: anywhere; }
 section { border-top: 1px solid var(--line); padding: 18px 0; display: grid; gap: 18px;
   grid-template-columns: minmax(0, 3fr) minmax(0, 2fr); }
 @media (max-width: 820px) { section { grid-template-columns: minmax(0, 1fr); } }
-.shot { position: relative; align-self: start; width: fit-content; max-width: 100%; border: 1px solid var(--line); line-height: 0; }
+.shot { position: relative; align-self: start; width: fit-content; max-width: 100%; border: 1px solid var(--line);
+  line-height: 0; }
 .shot img { max-width: 100%; height: auto; }
 .shot svg { position: absolute; inset: 0; width: 100%; height: 100%; }
 .mark { fill: none; stroke: var(--mark); stroke-width: 3; }
@@ -58,14 +62,14 @@ def run_report(run: AgentRun) -> str:
             "<head>",
             '<meta charset="utf-8">',
             # also when an escape were missing: nothing is loaded, nothing runs
-            '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; img-src data:; style-src \'unsafe-inline\'">',
+            f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             f"<title>{_shown_text(run.goal[:80])}</title>",
             f"<style>\n{_STYLE}\n</style>",
             "</head>",
             "<body>",
             f"<h1>{_shown_text(run.goal)}</h1>",
-            f'<p><span class="status{" good" if is_good else ""}">{_shown_text(run.status)}</span> {_shown_text(run.message)}</p>',
+            f'<p><span class="{"status good" if is_good else "status"}">{run.status}</span> {_shown_text(run.message)}</p>',
             f'<p class="facts">{_shown_text(" · ".join(fact for fact in facts if fact))}</p>',
             _folded("System prompt", run.system_prompt),
             *(_step_section(step, run.is_dry) for step in run.steps),
@@ -99,7 +103,7 @@ def _step_section(step: AgentStep, is_dry: bool) -> str:
         if reply.problem:
             lines.append(f'<p class="problem">Not used: {_shown_text(reply.problem)}</p>')
     lines.append(_folded("Prompt", step.prompt))
-    return f"<section>\n{_marked_picture(step, is_dry)}\n<div>\n" + "\n".join(line for line in lines if line) + "\n</div>\n</section>"
+    return "\n".join(["<section>", _marked_picture(step, is_dry), "<div>", *filter(None, lines), "</div>", "</section>"])
 
 
 def _times_text(step: AgentStep) -> str:
@@ -131,8 +135,8 @@ def _mark(step: AgentStep, width: int, height: int, is_dry: bool) -> str:
         return ""
     x, y = round(step.pixel.x, 1), round(step.pixel.y, 1)
     shape = f"M{x - 20:g} {y:g}H{x - 6:g}M{x + 6:g} {y:g}H{x + 20:g}M{x:g} {y - 20:g}V{y - 6:g}M{x:g} {y + 6:g}V{y + 20:g}"
-    kinds: List[Optional[str]] = ["under", "would" if is_dry else None]
     drawn = "".join(
-        f'<g class="mark{f" {kind}" if kind else ""}"><circle cx="{x:g}" cy="{y:g}" r="13"/><path d="{shape}"/></g>' for kind in kinds
+        f'<g class="{kind}"><circle cx="{x:g}" cy="{y:g}" r="13"/><path d="{shape}"/></g>'
+        for kind in ("mark under", "mark would" if is_dry else "mark")
     )
     return f'<svg viewBox="0 0 {width} {height}" aria-label="the click at {x:g},{y:g}">{drawn}</svg>'

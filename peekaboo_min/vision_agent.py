@@ -14,7 +14,7 @@ from .agent_prompts import AGENT_SYSTEM_PROMPT
 from .agent_run import AgentRun, keep_run
 from .agent_target import ACTING_TOOLS, LOOKING_TOOLS
 from .errors import ErrorCode, PeekabooError
-from .mcp_client import open_own_server
+from .mcp_client import talk_to_own_server
 from .model import Result
 from .model_choice import ModelChoice, choose_model, choose_provider, parse_providers
 from .policy import check_may_act
@@ -129,22 +129,10 @@ def _serve_and_run(order: AgentOrder, run: AgentRun) -> Optional[PeekabooError]:
     """The run, with a server that offers no more than it needs; return what stopped it."""
     names = LOOKING_TOOLS if order.is_dry else (*LOOKING_TOOLS, *ACTING_TOOLS)
     failure: Optional[PeekabooError] = None
-    interrupt: Optional[AgentInterrupted] = None
     try:
-        with open_own_server({"PEEKABOO_TOOLS": ",".join(names)}) as server:
-            # nothing is raised through the session: its task groups would wrap it
-            try:
-                AgentLoop(order, run, server).work()
-            except PeekabooError as e:
-                failure = e
-            except AgentInterrupted as e:
-                interrupt = e
-    except ModuleNotFoundError as e:
-        message = "the agent is an MCP client and needs the package mcp, and Python 3.10 or newer"
-        hint = "python3 -m pip install 'mcp>=2,<3', or run the single file by `uv run peekaboo.py`"
-        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, message, hint=hint) from e
-    if interrupt:
-        raise interrupt
+        talk_to_own_server({"PEEKABOO_TOOLS": ",".join(names)}, lambda server: AgentLoop(order, run, server).work())
+    except PeekabooError as e:
+        failure = e
     if failure:
         run.status = failure.status if isinstance(failure, AgentStop) else "failed"
         run.message = failure.sentence()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from pathlib import Path
-from typing import List, Optional, Tuple
+from typing import List, NamedTuple, Optional
 
 from .cancel import in_parallel
 from .errors import ErrorCode, PeekabooError
@@ -24,6 +24,7 @@ _QUERY_S = 5.0
 _CAPTURE_S = 20.0
 _X11_FOCUS_S = 3.0
 _BUTTONS = {"left": "1", "middle": "2", "right": "3"}
+_CLIENT_BITS = 21  # an X client's resources share the bits above
 _UTF8 = {"LC_ALL": "C.UTF-8"}
 _NAME_PROPERTIES = ("_NET_WM_NAME", "WM_NAME", "WM_CLASS")
 _PROPERTIES = (*_NAME_PROPERTIES, "_NET_WM_PID", "WM_STATE", "_NET_WM_WINDOW_TYPE", "_NET_WM_STATE")
@@ -188,8 +189,11 @@ def _describe(node: X11Node, focused_id: int) -> Optional[Window]:
         bounds, is_viewable = node.bounds, bool(state and "window state: Normal" in state)
         # a name with a newline can fake the rest of its line in the tree
         is_doubtful = node.is_repeated or any("\\n" in properties.get(name, "") for name in _NAME_PROPERTIES)
+        has_focus = node.window_id == focused_id
         if state is None or is_doubtful:
-            bounds, is_viewable = _ask_geometry(node.window_id)
+            bounds, is_viewable, is_popup = _ask_geometry(node.window_id)
+            # a menu never becomes the active window: its client's other window is that
+            has_focus = has_focus or (is_popup and is_viewable and node.window_id >> _CLIENT_BITS == focused_id >> _CLIENT_BITS)
         if bounds.width <= 1 or bounds.height <= 1:
             return None
     except PeekabooError as e:
@@ -209,13 +213,19 @@ def _describe(node: X11Node, focused_id: int) -> Optional[Window]:
         bounds=bounds,
         layer=_layer(properties.get("_NET_WM_WINDOW_TYPE", ""), bool(names)),
         is_on_screen=is_viewable and "_NET_WM_STATE_HIDDEN" not in properties.get("_NET_WM_STATE", ""),
-        is_focused=node.window_id == focused_id,
+        is_focused=has_focus,
         frame=node.frame if node.frame != node.bounds and node.frame.encloses(bounds) else None,
     )
 
 
-def _ask_geometry(window_id: int) -> Tuple[Rect, bool]:
-    """Bounds with the border (which a photograph shows, too), and whether it is mapped and has a surface."""
+class _Geometry(NamedTuple):
+    bounds: Rect
+    is_viewable: bool
+    is_popup: bool
+
+
+def _ask_geometry(window_id: int) -> _Geometry:
+    """Bounds with the border (which a photograph shows, too), whether it is mapped and has a surface, and is a menu."""
     said = ask_x(["xwininfo", "-id", str(window_id)])
     # the title stands first and may hold anything: the last value of a name is the true one
     numbers = {key: float(value) for key, value in re.findall(r"^  ([A-Z][\w -]+):\s+(-?\d+)$", said, re.M)}
@@ -226,7 +236,8 @@ def _ask_geometry(window_id: int) -> Tuple[Rect, bool]:
         numbers["Width"] + border,
         numbers["Height"] + border,
     )
-    return bounds, said.rfind("Map State: IsViewable") > 0 and said.rfind("Class: InputOnly") < 0
+    is_viewable = said.rfind("Map State: IsViewable") > 0 and said.rfind("Class: InputOnly") < 0
+    return _Geometry(bounds, is_viewable, said.rfind("Override Redirect State: yes") > 0)
 
 
 def _layer(window_type: str, has_class: bool) -> int:

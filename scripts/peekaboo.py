@@ -52,7 +52,7 @@ from fnmatch import fnmatch
 from functools import lru_cache
 from html import escape
 from pathlib import Path
-from typing import Annotated, Any, Awaitable, Callable, ContextManager, Dict, Iterator, List, Literal, Mapping, NoReturn, Optional, Protocol, Sequence, Set, Tuple, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Awaitable, Callable, ContextManager, Dict, Iterator, List, Literal, Mapping, NamedTuple, NoReturn, Optional, Protocol, Sequence, Set, Tuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
 
 # ============================== agent_prompts =======================================================================
@@ -94,7 +94,7 @@ def agent_prompt(
     if not size[0]:
         lines.append("The application shows no window now: answer done when that is what the goal wants, else wait.")
     elif previous_title is not None:
-        lines.append(f"The first picture is from before your last action: the window titled {json.dumps(previous_title, ensure_ascii=False)}.")
+        lines.append(f"The first picture is from before your last action: the window titled {_as_json_text(previous_title)}.")
         lines.append(f"The last picture is how it looks now: {_picture_text(title, size)}.")
     else:
         lines.append(f"The picture: {_picture_text(title, size)}.")
@@ -102,16 +102,20 @@ def agent_prompt(
     return "\n".join(lines)
 
 
+def _as_json_text(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
 def _picture_text(title: str, size: Tuple[int, int]) -> str:
     return (
-        f"the window titled {json.dumps(title, ensure_ascii=False)}, {size[0]} pixels wide and {size[1]} pixels high; "
+        f"the window titled {_as_json_text(title)}, {size[0]} pixels wide and {size[1]} pixels high; "
         f"x goes from 0 to {size[0] - 1}, y from 0 to {size[1] - 1}"
     )
 
 
 def agent_second_prompt(prompt: str, reply: str, reason: str) -> str:
     """The same question again, after a reply that could not be used."""
-    return f"{prompt}\n\nYou answered: {json.dumps(reply[:500], ensure_ascii=False)}\nThat cannot be used: {reason}. Answer again, with one JSON object."
+    return f"{prompt}\n\nYou answered: {_as_json_text(reply[:500])}\nThat cannot be used: {reason}. Answer again, with one JSON object."
 
 
 # ============================== errors ==============================================================================
@@ -569,6 +573,9 @@ class App:
     window_count: int = 0
 
 
+_SMALLEST_WINDOW = 50
+
+
 @dataclass(frozen=True)
 class Window:
     """A window as the window server knows it, in a list that is ordered front to back."""
@@ -593,6 +600,11 @@ class Window:
     @property
     def outer(self) -> Rect:
         return self.frame or self.bounds
+
+    @property
+    def is_ordinary(self) -> bool:
+        """Of the layer of normal windows, visible, and as large as a person would call a window (50x50)."""
+        return self.layer == 0 and self.alpha > 0 and min(self.bounds.width, self.bounds.height) >= _SMALLEST_WINDOW
 
 
 @dataclass(frozen=True)
@@ -1746,7 +1758,6 @@ def plain_schema(schema: Dict[str, Any]) -> Dict[str, Any]:
 # ============================== matching ============================================================================
 # Which app or window a person means (pure).
 
-_SMALLEST = 50
 _NAMED_AT_MOST = 10
 _HELPER = re.compile(r"helper|renderer|utility|plugin|crashpad|gpu process|\(gpu\)|background", re.I)
 _BROWSERS = ("chrome", "safari", "firefox", "edge", "brave", "arc", "opera", "chromium")
@@ -1754,14 +1765,7 @@ _BROWSERS = ("chrome", "safari", "firefox", "edge", "brave", "arc", "opera", "ch
 
 def is_worth_listing(window: Window) -> bool:
     """A window that a person would call one: normal layer, visible, at least 50x50, owned by an app, no dock."""
-    return (
-        window.layer == 0
-        and window.alpha > 0
-        and window.bounds.width >= _SMALLEST
-        and window.bounds.height >= _SMALLEST
-        and bool(window.app_name)
-        and window.bundle_id != "com.apple.dock"
-    )
+    return window.is_ordinary and bool(window.app_name) and window.bundle_id != "com.apple.dock"
 
 
 def visible_windows(windows: Sequence[Window], with_off_screen: bool = False) -> List[Window]:
@@ -1918,6 +1922,148 @@ def cover_at(point: Point, target: Window, windows: Sequence[Window]) -> Optiona
         if is_there and not (one.layer != 0 and one.outer.encloses(target.bounds)):
             return one
     return None
+
+
+# ============================== capture_plan ========================================================================
+# What `image` was asked: its subjects, and the paths of their files.
+
+_STEM_CHARACTERS = 50
+
+
+@dataclass(frozen=True)
+class ImageRequest:
+    """What `image` was asked. Exactly what the specification's parameters say; None means not given."""
+
+    app: Optional[str] = None
+    mode: Optional[str] = None
+    """screen, window, multi or frontmost; None: window when an app or a window is named, else screen."""
+    window_title: Optional[str] = None
+    window_index: Optional[int] = None
+    window_id: Optional[int] = None
+    screen_index: Optional[int] = None
+    kind: Optional[str] = None
+    """png or jpg; None: what the path's name says, else png."""
+    path: Optional[str] = None
+    max_dimension: Optional[int] = None
+    is_temporary: bool = False
+    """True where no file is wanted: only what is returned as data."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One thing to photograph: a display, or a window with its index in its app."""
+
+    label: str
+    suffix: str
+    """What its file's name gets where several pictures share one path."""
+    display: Optional[Display] = None
+    window: Optional[Window] = None
+    index: Optional[int] = None
+
+
+def check_dimension(max_dimension: Optional[int]) -> None:
+    """Raises INVALID_ARGUMENT for a size that no picture can have."""
+    if max_dimension is not None and max_dimension < 1:
+        raise PeekabooError(
+            ErrorCode.INVALID_ARGUMENT, f"max_dimension is {max_dimension}", hint="give the pixels of the long side, 1 or more"
+        )
+
+
+def find_subjects(desktop: Desktop, request: ImageRequest) -> List[Subject]:
+    mode = request.mode or ("window" if request.app is not None or request.window_id is not None else "screen")
+    if mode == "screen" and (request.window_title is not None or request.window_index is not None):
+        raise PeekabooError(
+            ErrorCode.INVALID_ARGUMENT, "a window's title or index is asked for, but no app", hint="name its app, or drop it"
+        )
+    if mode == "screen":
+        return _screens(desktop, request.screen_index)
+    windows = desktop.windows()
+    if request.window_id is not None:
+        return [_window_subject(window_by_id(request.window_id, windows), None)]
+    if mode == "frontmost":
+        return [_window_subject(_frontmost(windows), 0)]
+    if request.app is None:
+        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, f"mode {mode} needs an app", hint="name one, or a window id")
+    app = find_app(request.app, desktop.apps())
+    own = visible_windows(windows_of(app, windows))
+    if mode == "multi":
+        find_window(app, own)  # raises when there is none
+        return [_window_subject(one, number) for number, one in enumerate(own)]
+    chosen = find_window(app, own, request.window_title, request.window_index)
+    return [_window_subject(chosen, own.index(chosen))]
+
+
+def _screens(desktop: Desktop, index: Optional[int]) -> List[Subject]:
+    displays = desktop.displays()
+    if not displays:
+        raise PeekabooError(ErrorCode.CAPTURE_FAILED, "no displays available for capture", hint="wake or attach a display")
+    if index is not None and not 0 <= index < len(displays):
+        raise PeekabooError(
+            ErrorCode.INVALID_ARGUMENT, f"there is no screen {index}", hint=f"there are {len(displays)}, counted from 0"
+        )
+    return [
+        Subject(
+            f"Display {display.number}" + (" / Main" if display.is_main else ""),
+            f"_display{number}" + ("_main" if display.is_main else ""),
+            display=display,
+            index=number,
+        )
+        for number, display in enumerate(displays)
+        if index is None or number == index
+    ]
+
+
+def _window_subject(window: Window, index: Optional[int]) -> Subject:
+    label = window.title or window.app_name
+    return Subject(label, f"_window{index or 0}_{label}", window=window, index=index)
+
+
+def _frontmost(windows: List[Window]) -> Window:
+    visible = visible_windows(windows)
+    for one in [*(one for one in visible if one.is_focused), *visible]:
+        return one
+    raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, "there is no window on the screen", hint="open one")
+
+
+def _asked_path(request: ImageRequest) -> Optional[Path]:
+    """Where the pictures go: the asked path, else the environment's; None for our temporary folder."""
+    asked = request.path or ("" if request.is_temporary else settings().default_save_path)
+    return Path(asked).expanduser().absolute() if asked else None
+
+
+def _names_a_file(request: ImageRequest, path: Path) -> bool:
+    return path.suffix.lower() in EXTENSIONS and not (request.path or "").endswith("/") and not path.is_dir()
+
+
+def kind_of_files(request: ImageRequest) -> str:
+    """png or jpg: a file's bytes are what its name says, whatever the format asked. Raises FILE_IO_ERROR."""
+    base = _asked_path(request)
+    try:
+        is_free = base is None or not _names_a_file(request, base)
+    except OSError as e:  # a name that no file system takes
+        raise file_error(Path(request.path or settings().default_save_path), e) from e
+    return request.kind or "png" if is_free or base is None else kind_by_name(base)
+
+
+def paths_of(request: ImageRequest, kind: str, subjects: List[Subject]) -> List[Path]:
+    base = _asked_path(request)
+    if base is None:
+        return [new_temporary_path(_stem(one), kind) for one in subjects]
+    if not _names_a_file(request, base):
+        return [base / file_name(f"{_moment()}_{_stem(one)}", kind) for one in subjects]
+    if len(subjects) == 1:
+        return [base]
+    stem = clean_text(base.stem, _STEM_CHARACTERS)  # so that the end, which tells them apart, is not what is cut
+    return [base.parent / file_name(stem + one.suffix, base.suffix[1:]) for one in subjects]
+
+
+def _stem(subject: Subject) -> str:
+    return (f"{subject.window.app_name}" if subject.window else "screen") + subject.suffix
+
+
+def _moment() -> str:
+    # two captures within a second must not meet
+    return f"{time.strftime('%Y%m%d-%H%M%S')}-{os.urandom(3).hex()}"
 
 
 # ============================== listing =============================================================================
@@ -2676,39 +2822,7 @@ def _stale(message: str) -> PeekabooError:
 
 _TRIES = 3
 _CAPTURE_SETTLE_S = 0.15
-_STEM_CHARACTERS = 50
 _JPEG_QUALITIES = (80, 60, 40, 20)
-
-
-@dataclass(frozen=True)
-class ImageRequest:
-    """What `image` was asked. Exactly what the specification's parameters say; None means not given."""
-
-    app: Optional[str] = None
-    mode: Optional[str] = None
-    """screen, window, multi or frontmost; None: window when an app or a window is named, else screen."""
-    window_title: Optional[str] = None
-    window_index: Optional[int] = None
-    window_id: Optional[int] = None
-    screen_index: Optional[int] = None
-    kind: Optional[str] = None
-    """png or jpg; None: what the path's name says, else png."""
-    path: Optional[str] = None
-    max_dimension: Optional[int] = None
-    is_temporary: bool = False
-    """True where no file is wanted: only what is returned as data."""
-
-
-@dataclass(frozen=True)
-class Subject:
-    """One thing to photograph: a display, or a window with its index in its app."""
-
-    label: str
-    suffix: str
-    """What its file's name gets where several pictures share one path."""
-    display: Optional[Display] = None
-    window: Optional[Window] = None
-    index: Optional[int] = None
 
 
 @dataclass(frozen=True)
@@ -2725,12 +2839,9 @@ class Photograph:
 def take_image(desktop: Desktop, request: ImageRequest) -> List[Photograph]:
     """Everything that `image` asks for, as files. Raises PeekabooError; then no file of it remains."""
     check_dimension(request.max_dimension)
-    try:
-        kind = _kind_of(request)
-    except OSError as e:  # a name that no file system takes
-        raise file_error(Path(request.path or settings().default_save_path), e) from e
+    kind = kind_of_files(request)
     subjects = find_subjects(desktop, request)
-    targets = _targets(request, kind, subjects)
+    targets = paths_of(request, kind, subjects)
     for target in targets:
         prepare_target(target)
 
@@ -2741,14 +2852,6 @@ def take_image(desktop: Desktop, request: ImageRequest) -> List[Photograph]:
         return replace(shot, path=target)
 
     return in_parallel(take, list(zip(subjects, targets)))
-
-
-def check_dimension(max_dimension: Optional[int]) -> None:
-    """Raises INVALID_ARGUMENT for a size that no picture can have."""
-    if max_dimension is not None and max_dimension < 1:
-        raise PeekabooError(
-            ErrorCode.INVALID_ARGUMENT, f"max_dimension is {max_dimension}", hint="give the pixels of the long side, 1 or more"
-        )
 
 
 def photograph_window(
@@ -2849,101 +2952,6 @@ def picture_for_model(desktop: Desktop, shot: Photograph, kind: Optional[str] = 
     if record and shot.subject.window and (info.width, info.height) != (record.image_width, record.image_height):
         record = keep_record(shot.subject.window, info)
     return Picture(data, info, shot.subject.label, str(shot.path)), record
-
-
-def find_subjects(desktop: Desktop, request: ImageRequest) -> List[Subject]:
-    mode = request.mode or ("window" if request.app is not None or request.window_id is not None else "screen")
-    if mode == "screen" and (request.window_title is not None or request.window_index is not None):
-        raise PeekabooError(
-            ErrorCode.INVALID_ARGUMENT, "a window's title or index is asked for, but no app", hint="name its app, or drop it"
-        )
-    if mode == "screen":
-        return _screens(desktop, request.screen_index)
-    windows = desktop.windows()
-    if request.window_id is not None:
-        return [_window_subject(window_by_id(request.window_id, windows), None)]
-    if mode == "frontmost":
-        return [_window_subject(_frontmost(windows), 0)]
-    if request.app is None:
-        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, f"mode {mode} needs an app", hint="name one, or a window id")
-    app = find_app(request.app, desktop.apps())
-    own = visible_windows(windows_of(app, windows))
-    if mode == "multi":
-        find_window(app, own)  # raises when there is none
-        return [_window_subject(one, number) for number, one in enumerate(own)]
-    chosen = find_window(app, own, request.window_title, request.window_index)
-    return [_window_subject(chosen, own.index(chosen))]
-
-
-def _screens(desktop: Desktop, index: Optional[int]) -> List[Subject]:
-    displays = desktop.displays()
-    if not displays:
-        raise PeekabooError(ErrorCode.CAPTURE_FAILED, "no displays available for capture", hint="wake or attach a display")
-    if index is not None and not 0 <= index < len(displays):
-        raise PeekabooError(
-            ErrorCode.INVALID_ARGUMENT, f"there is no screen {index}", hint=f"there are {len(displays)}, counted from 0"
-        )
-    return [
-        Subject(
-            f"Display {display.number}" + (" / Main" if display.is_main else ""),
-            f"_display{number}" + ("_main" if display.is_main else ""),
-            display=display,
-            index=number,
-        )
-        for number, display in enumerate(displays)
-        if index is None or number == index
-    ]
-
-
-def _window_subject(window: Window, index: Optional[int]) -> Subject:
-    label = window.title or window.app_name
-    return Subject(label, f"_window{index or 0}_{label}", window=window, index=index)
-
-
-def _frontmost(windows: List[Window]) -> Window:
-    visible = visible_windows(windows)
-    for one in [*(one for one in visible if one.is_focused), *visible]:
-        return one
-    raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, "there is no window on the screen", hint="open one")
-
-
-def _asked_path(request: ImageRequest) -> Optional[Path]:
-    """Where the pictures go: the asked path, else the environment's; None for our temporary folder."""
-    asked = request.path or ("" if request.is_temporary else settings().default_save_path)
-    return Path(asked).expanduser().absolute() if asked else None
-
-
-def _names_a_file(request: ImageRequest, path: Path) -> bool:
-    return path.suffix.lower() in EXTENSIONS and not (request.path or "").endswith("/") and not path.is_dir()
-
-
-def _kind_of(request: ImageRequest) -> str:
-    """png or jpg: a file's bytes are what its name says, whatever the format asked."""
-    base = _asked_path(request)
-    if base is None or not _names_a_file(request, base):
-        return request.kind or "png"
-    return kind_by_name(base)
-
-
-def _targets(request: ImageRequest, kind: str, subjects: List[Subject]) -> List[Path]:
-    base = _asked_path(request)
-    if base is None:
-        return [new_temporary_path(_stem(one), kind) for one in subjects]
-    if not _names_a_file(request, base):
-        return [base / file_name(f"{_moment()}_{_stem(one)}", kind) for one in subjects]
-    if len(subjects) == 1:
-        return [base]
-    stem = clean_text(base.stem, _STEM_CHARACTERS)  # so that the end, which tells them apart, is not what is cut
-    return [base.parent / file_name(stem + one.suffix, base.suffix[1:]) for one in subjects]
-
-
-def _stem(subject: Subject) -> str:
-    return (f"{subject.window.app_name}" if subject.window else "screen") + subject.suffix
-
-
-def _moment() -> str:
-    # two captures within a second must not meet
-    return f"{time.strftime('%Y%m%d-%H%M%S')}-{os.urandom(3).hex()}"
 
 
 # ============================== app_window ==========================================================================
@@ -3162,9 +3170,7 @@ EMBEDDED_SOURCES['apps.js'] = r'''// {} -> {"apps": [{pid, name, bundle_id, is_a
 function run(argv) {
     const counts = {};
     for (const w of windowList(ON_SCREEN_ONLY) || []) {
-        // the windows that `list windows` would tell: visible, and not the 1x1 helpers that many apps keep
-        const isWindow = w.kCGWindowLayer === 0 && w.kCGWindowAlpha > 0 && w.kCGWindowBounds.Width >= 50 && w.kCGWindowBounds.Height >= 50;
-        if (isWindow) counts[w.kCGWindowOwnerPID] = (counts[w.kCGWindowOwnerPID] || 0) + 1;
+        if (isOrdinary(w)) counts[w.kCGWindowOwnerPID] = (counts[w.kCGWindowOwnerPID] || 0) + 1;
     }
     const running = $.NSWorkspace.sharedWorkspace.runningApplications;
     const apps = [];
@@ -3271,7 +3277,7 @@ function raise(app, request) {
 }
 
 function frontWindow(pid) {
-    return (windowList(ON_SCREEN_ONLY) || []).find(w => w.kCGWindowOwnerPID === pid && w.kCGWindowLayer === 0 && w.kCGWindowAlpha > 0);
+    return (windowList(ON_SCREEN_ONLY) || []).find(w => w.kCGWindowOwnerPID === pid && isOrdinary(w));
 }
 
 function titleBarIsFree(request) {
@@ -3979,6 +3985,11 @@ function session() {
     return dictionary ? ObjC.deepUnwrap(ObjC.castRefToObject(dictionary)) || {} : null;
 }
 
+// A window that a person would call one: an app may keep invisible or tiny ones in front of it.
+function isOrdinary(w) {
+    return w.kCGWindowLayer === 0 && w.kCGWindowAlpha > 0 && w.kCGWindowBounds.Width >= 50 && w.kCGWindowBounds.Height >= 50;
+}
+
 // An overlay of another layer that lies over a whole window lets clicks through, as the Dock's does.
 function covers(over, b) {
     const o = over.kCGWindowBounds;
@@ -4027,6 +4038,9 @@ function run(argv) {
 # ============================== mcp_client ==========================================================================
 # Talk to an MCP server over stdio, without async.
 
+_LONGEST_CALL_S = 150.0  # Keynote's own limit is 120
+
+
 @dataclass(frozen=True)
 class ToolAnswer:
     """What a tool answered: `data` is the JSON in its text (empty when there is none), images are bytes."""
@@ -4064,7 +4078,7 @@ class McpClient:
         from mcp import MCPError
 
         try:
-            answer = self._portal.call(self._session.call_tool, name, arguments)
+            answer = self._portal.call(self._session.call_tool, name, arguments, _LONGEST_CALL_S)
         except (MCPError, OSError) as e:
             raise PeekabooError(ErrorCode.PROGRAM_FAILED, f"the MCP server failed in {name}: {e}", hint="see its log") from e
         text = "\n".join(one.text for one in answer.content if one.type == "text")
@@ -4112,6 +4126,30 @@ def open_own_server(extra_environment: Dict[str, str]) -> Iterator[McpClient]:
 
     with start_blocking_portal() as portal, portal.wrap_async_context_manager(session()) as open_session:
         yield McpClient(portal, open_session)
+
+
+def talk_to_own_server(extra_environment: Dict[str, str], talk: Callable[[McpClient], None]) -> None:
+    """Run talk(client) with our own server as a child. What it raises comes out as it is.
+
+    Raises INVALID_ARGUMENT without the package mcp, PROGRAM_FAILED for a server that does not start or dies.
+    """
+    failure: List[BaseException] = []
+    try:
+        with open_own_server(extra_environment) as client:
+            try:
+                talk(client)
+            except BaseException as e:  # the session's task groups would wrap it
+                failure.append(e)
+    except ModuleNotFoundError as e:
+        message = "the agent is an MCP client and needs the package mcp, and Python 3.10 or newer"
+        hint = "python3 -m pip install 'mcp>=2,<3', or run the single file by `uv run peekaboo.py`"
+        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, message, hint=hint) from e
+    except Exception as e:
+        if not failure:  # at its end a server that died is no news
+            message = f"our own MCP server did not start, or died: {type(e).__name__}"
+            raise PeekabooError(ErrorCode.PROGRAM_FAILED, message, hint="see what it said above, and its log") from e
+    if failure:
+        raise failure[0]
 
 
 # ============================== agent_target ========================================================================
@@ -4521,7 +4559,7 @@ class MacDesktop:
         self._can_record, self._is_locked = told["can_record"], told["is_locked"]
         windows = [_window(one) for one in told["windows"]]
         focused = next(
-            (one.window_id for one in windows if one.pid == told["frontmost_pid"] and _can_have_focus(one)), None
+            (one.window_id for one in windows if one.pid == told["frontmost_pid"] and one.is_ordinary and one.is_on_screen), None
         )
         return [_with_focus(one, focused) for one in windows]
 
@@ -4713,10 +4751,6 @@ def _window(one: Dict[str, Any]) -> Window:
         alpha=float(one["alpha"]),
         is_on_screen=bool(one["on_screen"]),
     )
-
-
-def _can_have_focus(window: Window) -> bool:
-    return window.layer == 0 and window.is_on_screen and window.alpha > 0
 
 
 def _with_focus(window: Window, focused_id: Optional[int]) -> Window:
@@ -5298,11 +5332,14 @@ def _x11_probes() -> List[Probe]:
 # A run folder as one HTML page: works offline, runs nothing.
 
 # What a page must not show as it is: control characters, those that turn a line round, halves of characters.
-_UNSHOWN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff\ufffe\uffff]")
+_UNSHOWN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff\ufffe\uffff]"
+)
 
+_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 _STYLE = """\
-:root { color-scheme: light dark; --paper: #fff; --ink: #1d2327; --soft: #5c6770; --line: #d8dde1; --box: #f5f7f8; --mark: #d6232b;
-  --good: #19713c; }
+:root { color-scheme: light dark; --paper: #fff; --ink: #1d2327; --soft: #5c6770; --line: #d8dde1; --box: #f5f7f8;
+  --mark: #d6232b; --good: #19713c; }
 @media (prefers-color-scheme: dark) {
   :root { --paper: #15191c; --ink: #e4e8ea; --soft: #9aa5ad; --line: #343b40; --box: #1e2428; --mark: #ff5a60; --good: #62c98c; } }
 * { box-sizing: border-box; }
@@ -5316,7 +5353,8 @@ h2 { font-size: 1.05rem; margin: 0 0 4px; overflow-wrap: anywhere; }
 section { border-top: 1px solid var(--line); padding: 18px 0; display: grid; gap: 18px;
   grid-template-columns: minmax(0, 3fr) minmax(0, 2fr); }
 @media (max-width: 820px) { section { grid-template-columns: minmax(0, 1fr); } }
-.shot { position: relative; align-self: start; width: fit-content; max-width: 100%; border: 1px solid var(--line); line-height: 0; }
+.shot { position: relative; align-self: start; width: fit-content; max-width: 100%; border: 1px solid var(--line);
+  line-height: 0; }
 .shot img { max-width: 100%; height: auto; }
 .shot svg { position: absolute; inset: 0; width: 100%; height: 100%; }
 .mark { fill: none; stroke: var(--mark); stroke-width: 3; }
@@ -5346,14 +5384,14 @@ def run_report(run: AgentRun) -> str:
             "<head>",
             '<meta charset="utf-8">',
             # also when an escape were missing: nothing is loaded, nothing runs
-            '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; img-src data:; style-src \'unsafe-inline\'">',
+            f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             f"<title>{_shown_text(run.goal[:80])}</title>",
             f"<style>\n{_STYLE}\n</style>",
             "</head>",
             "<body>",
             f"<h1>{_shown_text(run.goal)}</h1>",
-            f'<p><span class="status{" good" if is_good else ""}">{_shown_text(run.status)}</span> {_shown_text(run.message)}</p>',
+            f'<p><span class="{"status good" if is_good else "status"}">{run.status}</span> {_shown_text(run.message)}</p>',
             f'<p class="facts">{_shown_text(" · ".join(fact for fact in facts if fact))}</p>',
             _folded("System prompt", run.system_prompt),
             *(_step_section(step, run.is_dry) for step in run.steps),
@@ -5387,7 +5425,7 @@ def _step_section(step: AgentStep, is_dry: bool) -> str:
         if reply.problem:
             lines.append(f'<p class="problem">Not used: {_shown_text(reply.problem)}</p>')
     lines.append(_folded("Prompt", step.prompt))
-    return f"<section>\n{_marked_picture(step, is_dry)}\n<div>\n" + "\n".join(line for line in lines if line) + "\n</div>\n</section>"
+    return "\n".join(["<section>", _marked_picture(step, is_dry), "<div>", *filter(None, lines), "</div>", "</section>"])
 
 
 def _times_text(step: AgentStep) -> str:
@@ -5419,9 +5457,9 @@ def _mark(step: AgentStep, width: int, height: int, is_dry: bool) -> str:
         return ""
     x, y = round(step.pixel.x, 1), round(step.pixel.y, 1)
     shape = f"M{x - 20:g} {y:g}H{x - 6:g}M{x + 6:g} {y:g}H{x + 20:g}M{x:g} {y - 20:g}V{y - 6:g}M{x:g} {y + 6:g}V{y + 20:g}"
-    kinds: List[Optional[str]] = ["under", "would" if is_dry else None]
     drawn = "".join(
-        f'<g class="mark{f" {kind}" if kind else ""}"><circle cx="{x:g}" cy="{y:g}" r="13"/><path d="{shape}"/></g>' for kind in kinds
+        f'<g class="{kind}"><circle cx="{x:g}" cy="{y:g}" r="13"/><path d="{shape}"/></g>'
+        for kind in ("mark under", "mark would" if is_dry else "mark")
     )
     return f'<svg viewBox="0 0 {width} {height}" aria-label="the click at {x:g},{y:g}">{drawn}</svg>'
 
@@ -6687,6 +6725,7 @@ _QUERY_S = 5.0
 _CAPTURE_S = 20.0
 _X11_FOCUS_S = 3.0
 _BUTTONS = {"left": "1", "middle": "2", "right": "3"}
+_CLIENT_BITS = 21  # an X client's resources share the bits above
 _UTF8 = {"LC_ALL": "C.UTF-8"}
 _NAME_PROPERTIES = ("_NET_WM_NAME", "WM_NAME", "WM_CLASS")
 _PROPERTIES = (*_NAME_PROPERTIES, "_NET_WM_PID", "WM_STATE", "_NET_WM_WINDOW_TYPE", "_NET_WM_STATE")
@@ -6851,8 +6890,11 @@ def _describe(node: X11Node, focused_id: int) -> Optional[Window]:
         bounds, is_viewable = node.bounds, bool(state and "window state: Normal" in state)
         # a name with a newline can fake the rest of its line in the tree
         is_doubtful = node.is_repeated or any("\\n" in properties.get(name, "") for name in _NAME_PROPERTIES)
+        has_focus = node.window_id == focused_id
         if state is None or is_doubtful:
-            bounds, is_viewable = _ask_geometry(node.window_id)
+            bounds, is_viewable, is_popup = _ask_geometry(node.window_id)
+            # a menu never becomes the active window: its client's other window is that
+            has_focus = has_focus or (is_popup and is_viewable and node.window_id >> _CLIENT_BITS == focused_id >> _CLIENT_BITS)
         if bounds.width <= 1 or bounds.height <= 1:
             return None
     except PeekabooError as e:
@@ -6872,13 +6914,19 @@ def _describe(node: X11Node, focused_id: int) -> Optional[Window]:
         bounds=bounds,
         layer=_layer(properties.get("_NET_WM_WINDOW_TYPE", ""), bool(names)),
         is_on_screen=is_viewable and "_NET_WM_STATE_HIDDEN" not in properties.get("_NET_WM_STATE", ""),
-        is_focused=node.window_id == focused_id,
+        is_focused=has_focus,
         frame=node.frame if node.frame != node.bounds and node.frame.encloses(bounds) else None,
     )
 
 
-def _ask_geometry(window_id: int) -> Tuple[Rect, bool]:
-    """Bounds with the border (which a photograph shows, too), and whether it is mapped and has a surface."""
+class _Geometry(NamedTuple):
+    bounds: Rect
+    is_viewable: bool
+    is_popup: bool
+
+
+def _ask_geometry(window_id: int) -> _Geometry:
+    """Bounds with the border (which a photograph shows, too), whether it is mapped and has a surface, and is a menu."""
     said = ask_x(["xwininfo", "-id", str(window_id)])
     # the title stands first and may hold anything: the last value of a name is the true one
     numbers = {key: float(value) for key, value in re.findall(r"^  ([A-Z][\w -]+):\s+(-?\d+)$", said, re.M)}
@@ -6889,7 +6937,8 @@ def _ask_geometry(window_id: int) -> Tuple[Rect, bool]:
         numbers["Width"] + border,
         numbers["Height"] + border,
     )
-    return bounds, said.rfind("Map State: IsViewable") > 0 and said.rfind("Class: InputOnly") < 0
+    is_viewable = said.rfind("Map State: IsViewable") > 0 and said.rfind("Class: InputOnly") < 0
+    return _Geometry(bounds, is_viewable, said.rfind("Override Redirect State: yes") > 0)
 
 
 def _layer(window_type: str, has_class: bool) -> int:
@@ -7410,6 +7459,180 @@ def write_audit_line(action: str, where: Dict[str, Any]) -> None:
     except OSError as e:
         raise file_error(path, e) from e
     log_info(f"{action} {json.dumps(where, ensure_ascii=False)}")
+
+
+# ============================== agent_loop ==========================================================================
+# The vision agent's loop: look, decide, act, verify, again; with its limits.
+
+_WAIT_S = 1.0
+_NOOPS_AT_MOST = 2
+_REFUSALS_AT_MOST = 3
+
+
+@dataclass(frozen=True)
+class AgentOrder:
+    """What a run shall reach, where, with which model, and its limits. `app` or `window_id` is given."""
+
+    goal: str
+    choice: ModelChoice
+    app: Optional[str]
+    window_id: Optional[int]
+    window_title: Optional[str]
+    max_steps: int
+    max_seconds: float
+    confidence: Optional[float]
+    """An action of which the model is less sure ends the run; None: it is not asked for."""
+    is_dry: bool
+    asks_person: bool
+    folder: Optional[str]
+
+
+class AgentLoop:
+    """One run while it goes."""
+
+    def __init__(self, order: AgentOrder, run: AgentRun, server: McpClient) -> None:
+        self._order = order
+        self._run = run
+        self._target = AgentTarget(server)
+        self._mind = AgentMind(order.goal, order.choice, order.confidence is not None)
+        self._deadline = time.monotonic() + order.max_seconds
+        self._owner: Optional[App] = None
+        self._noops = 0
+        self._refusals = 0
+
+    def work(self) -> None:
+        """Until the run has its status. Raises AgentStop, or another PeekabooError, when the goal is not reached."""
+        order, run = self._order, self._run
+        self._owner = self._target.choose(this_desktop().apps(), order.app, order.window_id, order.window_title)
+        self._check_may_go_on()
+        run.folder = new_run_folder(order.folder)
+        for number in range(1, order.max_steps + 1):
+            self._check_may_go_on()
+            step = AgentStep(number)
+            run.steps.append(step)
+            try:
+                ending = self._take(step)
+            except PeekabooError as e:
+                step.effect = step.effect or e.message
+                raise
+            finally:
+                step.total_ms = _ms_since(step.started_at)
+                keep_step(run, step)
+                _tell(step)
+            if ending:
+                run.status = ending
+                return
+        message = f"the goal was not reached in {order.max_steps} step(s)"
+        raise AgentStop("limit", ErrorCode.TIMEOUT, message, "see the report, then allow more by --max-steps")
+
+    def _check_may_go_on(self) -> None:
+        if not self._order.is_dry and self._owner:
+            check_may_act("agent", self._owner.name, self._owner.bundle_id)
+        if time.monotonic() >= self._deadline:
+            raise out_of_time()
+
+    def _take(self, step: AgentStep) -> str:
+        """One step. Returns the run's status when it ends with this step, else an empty text."""
+        look = self._look(step)
+        deeds = [one.deed for one in self._run.steps if one.deed]
+        steps_left = self._order.max_steps - step.number + 1
+        action = step.action = self._mind.decide(step, deeds, steps_left, self._deadline)
+        self._check_sure(action)
+        if action.kind == "done":
+            step.effect = self._run.message = "the model says that the goal is reached"
+            return "done"
+        if not action.acts or look is None:
+            return self._wait(step, action)
+        if action.pixel:
+            step.pixel = look.pixel_of(action.pixel, *step.seen_size)
+        if self._order.is_dry:
+            step.effect = "not done: this is a dry run"
+            self._run.message = f"dry run: the model would {action.described()}"
+            return "dry_run"
+        if self._order.asks_person:
+            self._ask_person(action, look)
+        return self._act(step, action, look)
+
+    def _look(self, step: AgentStep) -> Optional[Look]:
+        started = time.perf_counter()
+        if step.number == 1 and not self._order.is_dry:
+            self._target.focus()
+        look = self._target.look()
+        if look:
+            step.window, step.picture = look.window, look.picture
+        step.look_ms = _ms_since(started)
+        return look
+
+    def _check_sure(self, action: Action) -> None:
+        least = self._order.confidence
+        if least is not None and action.confidence is not None and action.confidence < least:
+            what = action.described(shows_text=False)
+            message = f"the model is not sure enough of `{what}`: {action.confidence:g} is below {least:g}"
+            raise AgentStop("unsure", ErrorCode.AI_PROVIDER_ERROR, message, "see the report, and word the goal more clearly")
+
+    def _wait(self, step: AgentStep, action: Action) -> str:
+        """A noop says that the model does not know: it gets another picture, and a second noop ends the run."""
+        self._noops = self._noops + 1 if action.kind == "noop" else 0
+        if self._noops >= _NOOPS_AT_MOST:
+            message = "the model does not know what to do"
+            raise AgentStop("unsure", ErrorCode.AI_PROVIDER_ERROR, message, "see the report, and word the goal more clearly")
+        started = time.perf_counter()
+        pause(max(0.0, min(_WAIT_S, self._deadline - time.monotonic())))
+        step.settle_ms = _ms_since(started)
+        self._target.follow()
+        step.act_ms = _ms_since(started)
+        step.effect = "looked again"
+        return ""
+
+    def _ask_person(self, action: Action, look: Look) -> None:
+        """y or n on the terminal. A person's time is not the run's."""
+        started = time.monotonic()
+        what = clean_text(f"{action.described()} in {look.window.title!r} of {look.window.app_name} ({action.why})", 600)
+        print(f"{what}? [y/n] ", end="", file=sys.stderr, flush=True)
+        is_allowed = sys.stdin.readline().strip().lower() in ("y", "yes")
+        self._deadline += time.monotonic() - started
+        if not is_allowed:
+            raise AgentStop("declined", ErrorCode.CANCELLED, "the action was declined; nothing more was done")
+
+    def _act(self, step: AgentStep, action: Action, look: Look) -> str:
+        """Do it and verify; see which window is in front then. Three refusals in a row end the run."""
+        started = time.perf_counter()
+        outcome = self._target.act(action, look, step.pixel)
+        step.pixel, step.point = outcome.pixel, outcome.point
+        step.effect = outcome.effect
+        self._target.follow()
+        is_elsewhere = self._target.window is None or self._target.window.window_id != look.window.window_id
+        step.effect = self._effect_text(outcome.effect, is_elsewhere)
+        step.act_ms = _ms_since(started)
+        self._noops = 0
+        self._refusals = self._refusals + 1 if outcome.refusal else 0
+        if self._refusals >= _REFUSALS_AT_MOST:
+            message = f"{_REFUSALS_AT_MOST} acts in a row were refused; {outcome.effect}"
+            raise AgentStop("failed", ErrorCode(outcome.refusal), message)
+        if action.is_last and (outcome.has_changed or is_elsewhere) and not outcome.refusal:
+            self._run.message = "the model says that the goal is reached with its last act"
+            return "done"
+        return ""
+
+    def _effect_text(self, effect: str, is_elsewhere: bool) -> str:
+        here = self._target.window
+        if not is_elsewhere:
+            return effect
+        where = f"its window {here.title!r} is in front now" if here else "the app shows no window now"
+        return where if effect == NOTHING_CHANGED else f"{effect}; {where}"
+
+
+def _ms_since(started: float) -> float:
+    return (time.perf_counter() - started) * 1000
+
+
+def _tell(step: AgentStep) -> None:
+    """One line for the person who waits; typed text stays in the report."""
+    action = step.action.described(shows_text=False) if step.action else "no action"
+    why = f" ({step.action.why})" if step.action and step.action.why else ""
+    effect = f" -> {step.effect}" if step.effect else ""
+    times = f"[{step.total_ms / 1000:.1f} s, {step.tokens_in}+{step.tokens_out} tokens]"
+    print(clean_text(f"step {step.number}: {action}{why}{effect} {times}", 600), file=sys.stderr, flush=True)
 
 
 # ============================== gmail ===============================================================================
@@ -7990,7 +8213,8 @@ _LOCK_S = 20.0
 _FOCUS_S = 2.0
 _FOCUS_AGAIN_S = 0.6
 _FOCUS_POLL_S = 0.05
-_SETTLE_S = 0.3
+_EFFECT_S = 0.3
+_LOOK_AGAIN_S = 0.05
 _LONGEST_TEXT = 20_000
 BUTTONS = ("left", "right", "middle")
 
@@ -8175,13 +8399,24 @@ def _with_effect(desktop: Desktop, window: Window, act: Callable[[], None], veri
     act()
     if not verify:
         return Effect()
-    pause(_SETTLE_S)
     try:
-        return Effect(has_changed=_digest(desktop, window_by_id(window.window_id, desktop.windows())) != before)
+        return Effect(has_changed=_has_changed(desktop, window.window_id, before))
     except PeekabooError as e:
         if e.code in (ErrorCode.WINDOW_NOT_FOUND, ErrorCode.CAPTURE_FAILED):
             return Effect(has_changed=True, is_window_closed=True)
         raise
+
+
+def _has_changed(desktop: Desktop, window_id: int, before: Optional[str]) -> bool:
+    """Whether a window's picture becomes another one and stays it; a window that does not answer gets _EFFECT_S."""
+    deadline = time.monotonic() + _EFFECT_S
+    last = before
+    while True:
+        pause(_LOOK_AGAIN_S)
+        now = _digest(desktop, window_by_id(window_id, desktop.windows()))
+        if time.monotonic() > deadline or (now == last and now != before):
+            return now != before
+        last = now
 
 
 def _digest(desktop: Desktop, window: Window) -> str:
@@ -8195,180 +8430,6 @@ def _digest(desktop: Desktop, window: Window) -> str:
 
 def _where(window: Window) -> Dict[str, Any]:
     return {"window_id": window.window_id, "app": window.app_name, "bundle_id": window.bundle_id, "window_pid": window.pid}
-
-
-# ============================== agent_loop ==========================================================================
-# The vision agent's loop: look, decide, act, verify, again; with its limits.
-
-_WAIT_S = 1.0
-_NOOPS_AT_MOST = 2
-_REFUSALS_AT_MOST = 3
-
-
-@dataclass(frozen=True)
-class AgentOrder:
-    """What a run shall reach, where, with which model, and its limits. `app` or `window_id` is given."""
-
-    goal: str
-    choice: ModelChoice
-    app: Optional[str]
-    window_id: Optional[int]
-    window_title: Optional[str]
-    max_steps: int
-    max_seconds: float
-    confidence: Optional[float]
-    """An action of which the model is less sure ends the run; None: it is not asked for."""
-    is_dry: bool
-    asks_person: bool
-    folder: Optional[str]
-
-
-class AgentLoop:
-    """One run while it goes."""
-
-    def __init__(self, order: AgentOrder, run: AgentRun, server: McpClient) -> None:
-        self._order = order
-        self._run = run
-        self._target = AgentTarget(server)
-        self._mind = AgentMind(order.goal, order.choice, order.confidence is not None)
-        self._deadline = time.monotonic() + order.max_seconds
-        self._owner: Optional[App] = None
-        self._noops = 0
-        self._refusals = 0
-
-    def work(self) -> None:
-        """Until the run has its status. Raises AgentStop, or another PeekabooError, when the goal is not reached."""
-        order, run = self._order, self._run
-        self._owner = self._target.choose(this_desktop().apps(), order.app, order.window_id, order.window_title)
-        self._check_may_go_on()
-        run.folder = new_run_folder(order.folder)
-        for number in range(1, order.max_steps + 1):
-            self._check_may_go_on()
-            step = AgentStep(number)
-            run.steps.append(step)
-            try:
-                ending = self._take(step)
-            except PeekabooError as e:
-                step.effect = step.effect or e.message
-                raise
-            finally:
-                step.total_ms = _ms_since(step.started_at)
-                keep_step(run, step)
-                _tell(step)
-            if ending:
-                run.status = ending
-                return
-        message = f"the goal was not reached in {order.max_steps} step(s)"
-        raise AgentStop("limit", ErrorCode.TIMEOUT, message, "see the report, then allow more by --max-steps")
-
-    def _check_may_go_on(self) -> None:
-        if not self._order.is_dry and self._owner:
-            check_may_act("agent", self._owner.name, self._owner.bundle_id)
-        if time.monotonic() >= self._deadline:
-            raise out_of_time()
-
-    def _take(self, step: AgentStep) -> str:
-        """One step. Returns the run's status when it ends with this step, else an empty text."""
-        look = self._look(step)
-        deeds = [one.deed for one in self._run.steps if one.deed]
-        steps_left = self._order.max_steps - step.number + 1
-        action = step.action = self._mind.decide(step, deeds, steps_left, self._deadline)
-        self._check_sure(action)
-        if action.kind == "done":
-            step.effect = self._run.message = "the model says that the goal is reached"
-            return "done"
-        if not action.acts or look is None:
-            return self._wait(step, action)
-        if action.pixel:
-            step.pixel = look.pixel_of(action.pixel, *step.seen_size)
-        if self._order.is_dry:
-            step.effect = "not done: this is a dry run"
-            self._run.message = f"dry run: the model would {action.described()}"
-            return "dry_run"
-        if self._order.asks_person:
-            self._ask_person(action, look)
-        return self._act(step, action, look)
-
-    def _look(self, step: AgentStep) -> Optional[Look]:
-        started = time.perf_counter()
-        if step.number == 1 and not self._order.is_dry:
-            self._target.focus()
-        look = self._target.look()
-        if look:
-            step.window, step.picture = look.window, look.picture
-        step.look_ms = _ms_since(started)
-        return look
-
-    def _check_sure(self, action: Action) -> None:
-        least = self._order.confidence
-        if least is not None and action.confidence is not None and action.confidence < least:
-            message = f"the model is not sure enough of `{action.described(shows_text=False)}`: {action.confidence:g} is below {least:g}"
-            raise AgentStop("unsure", ErrorCode.AI_PROVIDER_ERROR, message, "see the report, and word the goal more clearly")
-
-    def _wait(self, step: AgentStep, action: Action) -> str:
-        """A noop says that the model does not know: it gets another picture, and a second noop ends the run."""
-        self._noops = self._noops + 1 if action.kind == "noop" else 0
-        if self._noops >= _NOOPS_AT_MOST:
-            message = "the model does not know what to do"
-            raise AgentStop("unsure", ErrorCode.AI_PROVIDER_ERROR, message, "see the report, and word the goal more clearly")
-        started = time.perf_counter()
-        pause(max(0.0, min(_WAIT_S, self._deadline - time.monotonic())))
-        step.settle_ms = _ms_since(started)
-        self._target.follow()
-        step.act_ms = _ms_since(started)
-        step.effect = "looked again"
-        return ""
-
-    def _ask_person(self, action: Action, look: Look) -> None:
-        """y or n on the terminal. A person's time is not the run's."""
-        started = time.monotonic()
-        what = clean_text(f"{action.described()} in {look.window.title!r} of {look.window.app_name} ({action.why})", 600)
-        print(f"{what}? [y/n] ", end="", file=sys.stderr, flush=True)
-        is_allowed = sys.stdin.readline().strip().lower() in ("y", "yes")
-        self._deadline += time.monotonic() - started
-        if not is_allowed:
-            raise AgentStop("declined", ErrorCode.CANCELLED, "the action was declined; nothing more was done")
-
-    def _act(self, step: AgentStep, action: Action, look: Look) -> str:
-        """Do it and verify; see which window is in front then. Three refusals in a row end the run."""
-        started = time.perf_counter()
-        outcome = self._target.act(action, look, step.pixel)
-        step.pixel, step.point = outcome.pixel, outcome.point
-        step.effect = outcome.effect
-        self._target.follow()
-        is_elsewhere = self._target.window is None or self._target.window.window_id != look.window.window_id
-        step.effect = self._effect_text(outcome.effect, is_elsewhere)
-        step.act_ms = _ms_since(started)
-        step.settle_ms = 0.0 if outcome.refusal else _SETTLE_S * 1000
-        self._noops = 0
-        self._refusals = self._refusals + 1 if outcome.refusal else 0
-        if self._refusals >= _REFUSALS_AT_MOST:
-            message = f"{_REFUSALS_AT_MOST} acts in a row were refused; {outcome.effect}"
-            raise AgentStop("failed", ErrorCode(outcome.refusal), message)
-        if action.is_last and (outcome.has_changed or is_elsewhere) and not outcome.refusal:
-            self._run.message = "the model says that the goal is reached with its last act"
-            return "done"
-        return ""
-
-    def _effect_text(self, effect: str, is_elsewhere: bool) -> str:
-        here = self._target.window
-        if not is_elsewhere:
-            return effect
-        where = f"its window {here.title!r} is in front now" if here else "the app shows no window now"
-        return where if effect == NOTHING_CHANGED else f"{effect}; {where}"
-
-
-def _ms_since(started: float) -> float:
-    return (time.perf_counter() - started) * 1000
-
-
-def _tell(step: AgentStep) -> None:
-    """One line for the person who waits; typed text stays in the report."""
-    action = step.action.described(shows_text=False) if step.action else "no action"
-    why = f" ({step.action.why})" if step.action and step.action.why else ""
-    effect = f" -> {step.effect}" if step.effect else ""
-    times = f"[{step.total_ms / 1000:.1f} s, {step.tokens_in}+{step.tokens_out} tokens]"
-    print(clean_text(f"step {step.number}: {action}{why}{effect} {times}", 600), file=sys.stderr, flush=True)
 
 
 # ============================== desktop_tools =======================================================================
@@ -8798,11 +8859,7 @@ _PROBLEMS = {
     "not_running": (ErrorCode.APP_NOT_FOUND, "Keynote is not running", "call open_keynote first"),
     "no_document": (ErrorCode.WINDOW_NOT_FOUND, "the Keynote document was closed", "call open_keynote again"),
     "no_shape": (ErrorCode.WINDOW_NOT_FOUND, "the rectangle is gone from slide 1, or was moved", "call draw_rectangle again"),
-    "not_made": (
-        ErrorCode.PROGRAM_FAILED,
-        "Keynote made nothing",
-        "see whether it shows a dialog or has its Animate inspector open; close that, and call open_keynote again",
-    ),
+    "not_made": (ErrorCode.PROGRAM_FAILED, "Keynote made nothing", "close any dialog there, then call open_keynote again"),
 }
 
 
@@ -8836,21 +8893,38 @@ def _keynote_tool(function: Callable[..., Result]) -> Callable[..., Result]:
     return one_call
 
 
+def _noted(what: str, run: Callable[..., Any], source: Any, given: Any) -> Any:
+    """What run_jxa or run_applescript brings back, noted in the agent's log. Raises what a Mac's refusals mean."""
+    try:
+        told = run(source, given, KEYNOTE_S)
+    except PeekabooError as e:
+        write_agent_line("server", f"osascript {what} failed: {e.details or e.message}")
+        raise _keynote_error(e) from e
+    write_agent_line("server", f"osascript {what} -> {json.dumps(told, ensure_ascii=False)}")
+    return told
+
+
 def _ask_keynote(request: Dict[str, Any]) -> Dict[str, Any]:
     """What keynote.js answers. Raises what a Mac's refusals mean."""
-    try:
-        told = run_jxa(["keynote.js"], request, KEYNOTE_S)
-    except PeekabooError as e:
-        write_agent_line("server", f"osascript {request['do']} failed: {e.details or e.message}")
-        raise _keynote_error(e) from e
-    write_agent_line("server", f"osascript {request['do']} -> {json.dumps(told, ensure_ascii=False)}")
+    told: Dict[str, Any] = _noted(request["do"], run_jxa, ["keynote.js"], request)
     failures = "; ".join(told.get("failures", ()))
     if failures:
         log_debug(f"idioms that Keynote did not take: {failures}")
+    if told.get("problem") == "not_made" and request["do"] == "draw":
+        return _drawn_by_applescript(request)
     if "problem" in told:
         code, message, hint = _PROBLEMS[told["problem"]]
         raise PeekabooError(code, message, hint=hint, details=failures)
     return told
+
+
+def _drawn_by_applescript(request: Dict[str, Any]) -> Dict[str, Any]:
+    """What keynote.js answers to "draw", where no idiom of JXA's made a shape; "by" tells so."""
+    words = [str(request[key]) for key in ("bundle_id", "document_id", "x", "y", "width", "height")]
+    said = _noted("draw", run_applescript, "keynote_draw.applescript", words)
+    numbers = (float(word.replace(",", ".")) for word in said.split("|"))  # a German Mac writes 380,5
+    whole = (int(one) if one.is_integer() else one for one in numbers)
+    return dict(zip(("index", "x", "y", "width", "height"), whole), by="AppleScript")
 
 
 def _keynote_error(error: PeekabooError) -> PeekabooError:
@@ -8897,7 +8971,7 @@ def open_keynote() -> Result:
 
     Example: peekaboo-min keynote open
     """
-    mode = settings().keynote_document_mode
+    mode, theme = settings().keynote_document_mode, settings().keynote_theme
     if mode not in _DOCUMENT_MODES:
         message = f"KEYNOTE_DOCUMENT_MODE is {mode[:40]!r}"
         raise PeekabooError(ErrorCode.INVALID_ARGUMENT, message, hint="set it to " + " or ".join(_DOCUMENT_MODES))
@@ -8905,11 +8979,9 @@ def open_keynote() -> Result:
     if bundle_id is None:
         raise PeekabooError(ErrorCode.APP_NOT_FOUND, "Keynote is not installed", hint="get it in the App Store")
     _check_and_note("open_keynote", bundle_id, {"mode": mode})
-    theme = settings().keynote_theme
+    request = {"do": "open", "bundle_id": bundle_id, "theme": theme, "always_new": mode == "always_new", **_NEW_SIZE}
     with one_mouse():  # it comes to the front
-        told = _ask_keynote(
-            {"do": "open", "bundle_id": bundle_id, "theme": theme, "always_new": mode == "always_new", **_NEW_SIZE}
-        )
+        told = _ask_keynote(request)
     before = recall_deck()
     is_ours = told["is_new"] or bool(before and before.is_ours and before.document_id == told["document_id"])
     deck = Deck(bundle_id, told["document_id"], is_ours, round(told["width"]), round(told["height"]))
@@ -8957,6 +9029,7 @@ def draw_rectangle(
     _check_fits(asked, deck)
     _check_and_note("draw_rectangle", deck.bundle_id, {"document": deck.document_id, **asked.as_data()})
     told = _ask_keynote({"do": "draw", **deck.address(), **asked.as_data()})
+    log_debug(f"the rectangle was drawn by {told.get('by', 'JXA')}")
     settled = Rect(told["x"], told["y"], told["width"], told["height"])
     deck = deck.with_rectangle(told["index"], settled)
     remember_deck(deck)
@@ -9014,9 +9087,7 @@ def _check_shape_text(text: str) -> None:
 
 
 @_keynote_tool
-def screenshot_slide(
-    path: Annotated[str, "the .png file to write; its folders are made; empty: SCREENSHOT_PATH"],
-) -> Result:
+def screenshot_slide(path: Annotated[str, "the .png file to write; its folders are made; empty: SCREENSHOT_PATH"]) -> Result:
     """Exports slide 1 as a PNG file, at the slide's size. Answers SCREENSHOT_SAVED with the path.
 
     Example: peekaboo-min keynote screenshot slide.png
@@ -9029,26 +9100,16 @@ def screenshot_slide(
         message = "slide 1 is skipped, and Keynote exports no skipped slide"
         raise PeekabooError(ErrorCode.CAPTURE_FAILED, message, hint="unskip it in Keynote")
     prepare_target(target)
-    folder = temporary_folder() / f"slides_{os.urandom(6).hex()}"
+    folder = temporary_folder() / f"slides_{os.urandom(6).hex()}"  # which Keynote wants to make itself
     try:
-        move_into_place(_exported_slide(deck, folder), target)
+        _noted("export", run_applescript, "keynote_export.applescript", [deck.bundle_id, deck.document_id, str(folder)])
+        pictures = sorted(one for one in folder.rglob("*.png") if read_image_info(one))
+        if not pictures:
+            raise PeekabooError(ErrorCode.CAPTURE_FAILED, "Keynote exported no picture", hint="try again")
+        move_into_place(pictures[0], target)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return Result(f"SCREENSHOT_SAVED: path={target}", {"path": str(target)}, is_text_only=True)
-
-
-def _exported_slide(deck: Deck, folder: Path) -> Path:
-    """Slide 1 as a picture somewhere in `folder`, which Keynote wants to make itself."""
-    try:
-        said = run_applescript("keynote_export.applescript", [deck.bundle_id, deck.document_id, str(folder)], KEYNOTE_S)
-    except PeekabooError as e:
-        write_agent_line("server", f"osascript export failed: {e.details or e.message}")
-        raise _keynote_error(e) from e
-    write_agent_line("server", f"osascript export -> {said}")
-    pictures = sorted(one for one in folder.rglob("*.png") if read_image_info(one))
-    if not pictures:
-        raise PeekabooError(ErrorCode.CAPTURE_FAILED, "Keynote exported no picture", hint="try again")
-    return pictures[0]
 
 
 def _slide_target(path: str) -> Path:
@@ -9169,20 +9230,7 @@ def _run_with_server(run: DrawingRun, own: Settings) -> None:
         "KEYNOTE_DOCUMENT_MODE": own.keynote_document_mode,
         "SCREENSHOT_PATH": own.screenshot_path,
     }
-    failure: Optional[PeekabooError] = None
-    try:
-        with open_own_server(variables) as server:
-            try:
-                _converse_with_model(run, server)
-            except PeekabooError as e:
-                failure = e  # the session's task group would wrap it
-    except ModuleNotFoundError as e:
-        message = f"the agent is an MCP client and needs the Python package {e.name}"
-        raise PeekabooError(
-            ErrorCode.INVALID_ARGUMENT, message, hint="python3 -m pip install 'mcp>=2,<3', or uv run peekaboo.py"
-        ) from e
-    if failure:
-        raise failure
+    talk_to_own_server(variables, lambda server: _converse_with_model(run, server))
 
 
 def _converse_with_model(run: DrawingRun, server: McpClient) -> None:
@@ -9380,7 +9428,7 @@ def client_configuration(client: str) -> Result:
             ErrorCode.INVALID_ARGUMENT, f"there is no client {client[:40]!r}", hint=f"known are {', '.join(CLIENTS)}"
         )
     if client == "claude-code":
-        text = "claude mcp add peekaboo --scope user -- " + " ".join(_quoted(words))
+        text = "claude mcp add peekaboo --scope user -- " + " ".join(_shell_words(words))
         return Result(text, {"client": client, "command": text})
     text = _toml(words) if client == "codex" else json.dumps(_json(client, words), indent=2)
     return Result(f"{text}\n\ninto {_FILES[client]}", {"client": client, "file": _FILES[client], "text": text})
@@ -9397,7 +9445,7 @@ def _toml(words: Sequence[str]) -> str:
     return f"[mcp_servers.peekaboo]\ncommand = {json.dumps(words[0])}\nargs = {json.dumps(list(words[1:]))}"
 
 
-def _quoted(words: Sequence[str]) -> List[str]:
+def _shell_words(words: Sequence[str]) -> List[str]:
     import shlex  # only this needs it
 
     return [shlex.quote(word) for word in words]
@@ -9726,22 +9774,10 @@ def _serve_and_run(order: AgentOrder, run: AgentRun) -> Optional[PeekabooError]:
     """The run, with a server that offers no more than it needs; return what stopped it."""
     names = LOOKING_TOOLS if order.is_dry else (*LOOKING_TOOLS, *ACTING_TOOLS)
     failure: Optional[PeekabooError] = None
-    interrupt: Optional[AgentInterrupted] = None
     try:
-        with open_own_server({"PEEKABOO_TOOLS": ",".join(names)}) as server:
-            # nothing is raised through the session: its task groups would wrap it
-            try:
-                AgentLoop(order, run, server).work()
-            except PeekabooError as e:
-                failure = e
-            except AgentInterrupted as e:
-                interrupt = e
-    except ModuleNotFoundError as e:
-        message = "the agent is an MCP client and needs the package mcp, and Python 3.10 or newer"
-        hint = "python3 -m pip install 'mcp>=2,<3', or run the single file by `uv run peekaboo.py`"
-        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, message, hint=hint) from e
-    if interrupt:
-        raise interrupt
+        talk_to_own_server({"PEEKABOO_TOOLS": ",".join(names)}, lambda server: AgentLoop(order, run, server).work())
+    except PeekabooError as e:
+        failure = e
     if failure:
         run.status = failure.status if isinstance(failure, AgentStop) else "failed"
         run.message = failure.sentence()

@@ -47,13 +47,16 @@ def _in(file: str, near: str, *changes: Tuple[str, str, str], tests: Tuple[str, 
 MUTATIONS: List[Mutation] = [
     *_in(
         "native/window_list.js",
-        "window_list or front_to_back or screen_recording",
+        "window_list or front_to_back or screen_recording or apps_are or overlay",
         ("the reference is not cast", "const cast = ObjC.castRefToObject(list);\n    if (cast.isNil()) return null;", "const cast = list;"),
         ("CoreGraphics is not imported", "ObjC.import('CoreGraphics');\n", ""),
         ("the on-screen bit is 2", "const ON_SCREEN_ONLY = 1;", "const ON_SCREEN_ONLY = 2;"),
         ("the option is a name that the bridge has not", "const ON_SCREEN_ONLY = 1;", "const ON_SCREEN_ONLY = $.kCGWindowListOptionOnScreenOnly;"),
         ("desktop elements are listed", "const WITHOUT_DESKTOP = 16;", "const WITHOUT_DESKTOP = 0;"),
         ("no loop where the array is not unwrapped", "if (Array.isArray(unwrapped)) return unwrapped;", "return unwrapped;"),
+        ("windows of every layer are ordinary", "return w.kCGWindowLayer === 0 && w.kCGWindowAlpha", "return w.kCGWindowAlpha"),
+        ("transparent windows are ordinary", "w.kCGWindowAlpha > 0 && w.kCGWindowBounds.Width", "w.kCGWindowBounds.Width"),
+        ("tiny windows are ordinary", " && w.kCGWindowBounds.Width >= 50 && w.kCGWindowBounds.Height >= 50", ""),
         ("recording is always allowed", "return $.CGPreflightScreenCaptureAccess() || titled.size > 1;", "return true;"),
         ("recording is never allowed", "return $.CGPreflightScreenCaptureAccess() || titled.size > 1;", "return false;"),
         ("the preflight is not bound", "ObjC.bindFunction('CGPreflightScreenCaptureAccess', ['bool', []]);\n", ""),
@@ -73,8 +76,7 @@ MUTATIONS: List[Mutation] = [
     *_in(
         "native/apps.js",
         "apps_are_listed",
-        ("windows of every layer are counted", "w.kCGWindowLayer === 0 && w.kCGWindowAlpha", "w.kCGWindowAlpha"),
-        ("transparent and tiny windows are counted", "&& w.kCGWindowAlpha > 0 && w.kCGWindowBounds.Width >= 50 && w.kCGWindowBounds.Height >= 50", ""),
+        ("every window is counted", "if (isOrdinary(w)) ", ""),
         ("every app is a regular one", "is_regular: app.activationPolicy === 0", "is_regular: true"),
     ),
     *_in(
@@ -100,7 +102,7 @@ MUTATIONS: List[Mutation] = [
         "native/permissions.js",
         "permissions_tells or told_apart",
         ("accessibility is always told", "accessibility: $.AXIsProcessTrusted() && $.CGPreflightPostEventAccess()", "accessibility: true"),
-        ("the screen is never locked", "is_locked: Boolean(about.CGSSessionScreenIsLocked)", "is_locked: false"),
+        ("the screen is never locked", "is_locked: Boolean(about && about.CGSSessionScreenIsLocked)", "is_locked: false"),
     ),
     *_in(
         "native/input.js",
@@ -151,8 +153,9 @@ MUTATIONS: List[Mutation] = [
         ("sips is asked for jpg", '"-s", "format", "jpeg"', '"-s", "format", "jpg"'),
         ("a locked screen is any failure", 'if told["is_locked"]:', "if False:"),
         ("no session is an empty list", 'if told["windows"] is None:\n            raise _no_session()', 'if told["windows"] is None:\n            return []'),
-        ("any window of the app has the keyboard", "one.pid == told[\"frontmost_pid\"] and one.layer == 0 and one.is_on_screen", "one.pid == told[\"frontmost_pid\"]"),
+        ("any window of the app has the keyboard", "one.is_ordinary and one.is_on_screen), None", "one.is_on_screen), None"),
         ("the helper is never used", "helper = find_helper()", "helper = None"),
+        ("a locked screen is acted on", "if self._is_locked:", "if False:"),
         ("a refusal of input is success", 'if told["ok"]:', "if True:"),
         tests=(MACOS, CONTRACT),
     ),
@@ -176,7 +179,7 @@ MUTATIONS: List[Mutation] = [
         "mac_host.py",
         "ancestry or without_screen_recording_nothing",
         ("the innermost bundle", 're.compile(r"^(.*?/([^/]+)\\.app)/")', 're.compile(r"^(.*/([^/]+)\\.app)/")'),
-        ("Python is the host", 'if app and app.group(2) != "Python":', "if app:"),
+        ("Python is the host", " and not _PYTHONS_OWN.search(command)", ""),
         ("the wrong pane", '("Screen Recording", "Privacy_ScreenCapture")', '("Screen Recording", "Privacy_Accessibility")'),
     ),
     *_in(
@@ -198,9 +201,14 @@ MUTATIONS: List[Mutation] = [
     *_in(
         "matching.py",
         "front_to_back or menu_over",
-        ("windows of every layer are listed", "window.layer == 0\n        and window.alpha > 0", "window.alpha > 0"),
-        ("transparent windows are listed", "and window.alpha > 0", "and window.alpha >= 0"),
+        ("every window of an app is listed", "return window.is_ordinary and ", "return "),
         ("the Dock's full-screen window covers", "if is_there and not (one.layer != 0 and one.outer.encloses(target.bounds)):", "if is_there:"),
+    ),
+    *_in(
+        "model.py",
+        "front_to_back or menu_over",
+        ("windows of every layer are listed", "return self.layer == 0 and self.alpha > 0", "return self.alpha > 0"),
+        ("transparent windows are listed", "self.layer == 0 and self.alpha > 0", "self.layer == 0"),
     ),
     *_in(
         "app_window.py",

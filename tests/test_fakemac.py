@@ -763,7 +763,10 @@ def test_a_shape_is_pushed_or_made_and_written_into(mac: FakeMac) -> None:
 def test_the_push_of_a_shape_may_fail(mac: FakeMac) -> None:
     mac.keynote(shape_push="fails")
     assert error(mac, SHAPE + "'x'").endswith("(-10000)\n")
-    assert answer(mac, DECK + "KN.make({new: 'shape', at: slide.shapes, withProperties: {width: 30}}).width()") == 30
+    make = DECK + "KN.make({new: 'shape', at: slide.shapes, withProperties: {width: 30}}).width()"
+    assert answer(mac, make) == 30
+    mac.keynote(shape_make="fails")
+    assert error(mac, make + "+ ''").endswith("(-10000)\n")
 
 
 def test_the_count_of_text_items_lies(mac: FakeMac) -> None:
@@ -831,6 +834,90 @@ def test_applescript_refuses_what_is_no_term(mac: FakeMac, line: str, number: in
     done = applescript(mac, f"tell application \"Keynote\"\nactivate\nmake new document\n{line}\nend tell")
     assert (done.returncode, done.stdout) == (1, "") and done.stderr.endswith(f"({number})\n")
     assert (mac.events() == []) == (number == -2741), "what does not compile does not run"
+
+
+# With two shapes on slide 1, of which newShape is the second.
+ON_A_SLIDE = """on run argv
+  set leftEdge to item 1 of argv as integer
+  set topEdge to item 2 of argv as real
+  tell application id "com.apple.Keynote"
+    activate
+    set deck to make new document with properties {width:1920, height:1080}
+    tell slide 1 of deck
+      make new shape at end of shapes
+      set newShape to make new shape at end of shapes with properties {position:{leftEdge, topEdge}, width:300, height:100}
+      BODY
+    end tell
+  end tell
+end run
+"""
+
+
+def on_a_slide(mac: FakeMac, body: str) -> "subprocess.CompletedProcess[str]":
+    mac.keynote(shape_push="fails", shape_make="fails")  # which are moods towards JXA alone
+    return applescript(mac, ON_A_SLIDE.replace("BODY", body), "10", "20.5")
+
+
+WHICH = """repeat with i from 1 to count of shapes
+  if shape i is newShape then
+    set found to i
+    exit repeat
+  end if
+end repeat
+return found
+"""
+
+
+@pytest.mark.parametrize("body, printed", [
+    (WHICH, "2"), (WHICH.replace("is newShape", "is not newShape"), "1"), (WHICH.replace("from 1 to", "from 3 to").replace("return found", "return i"), None),
+    ("set at2 to position of newShape\nset h to height of shape 2\nreturn (item 1 of at2 as text) & \"|\" & item 2 of at2 & \"|\" & h", "10|20.5|100"),
+    ("set position of shape 1 to {1, 2}\nset width of shape 1 to 55\nset at1 to position of shape 1\nreturn at1 & (width of shape 1)", "1, 2, 55"),
+    ("set object text of shape 2 to \"Grüße\"\nreturn (object text of shape 2) & \"/\" & (object text of shape 1)", "Grüße/"),
+    ("return count of shapes", "2"), ("return 1 & \"a\"", "1, a"), ("return {1, \"a\"} as text", "1a"), ("return \"1\" + 1", "2"),
+])
+def test_applescript_makes_a_shape_finds_it_again_and_reads_its_place(mac: FakeMac, body: str, printed: Optional[str]) -> None:
+    done = on_a_slide(mac, body)
+    if printed is None:
+        assert done.stderr.endswith("The variable i is not defined. (-2753)\n"), "a loop from 3 to 2 has no rounds"
+    else:
+        assert (done.returncode, done.stdout, done.stderr) == (0, f"{printed}\n", "")
+
+
+REFUSED_ON_A_SLIDE = {
+    "make new shape at end of shapes with properties {shape type:rectangle}": -2741,
+    "set shape type of newShape to rectangle": -2741,
+    "return corner radius of newShape": -2741,
+    "return current slide of newShape": -1728,
+    "set alignment of object text of newShape to center": -10006,
+    "set background fill type of newShape to \"none\"": -10006,
+    "return id of newShape": -1728,
+    "return width of shape 3": -1719,
+    "set object text of shape 0 to \"x\"": -1719,
+    "return item 1 of position of newShape": -1728,  # asks Keynote for an item of it: get it first
+    "return newShape as text": -1700,
+    "return \"a\" & newShape": -1700,
+    "return \"a\" as integer": -1700,
+    "return item 3 of argv": -1728,
+    "set width of newShape to \"wide\"": -1700,
+    "set st to 1": -2741,
+    "set before to 1": -2741,
+    "set plain to 1": -10003,
+    "repeat with width from 1 to 2\nend repeat": -2741,
+    "exit repeat": -2741,
+    "repeat with i from 1 to 2": -2741,
+    "if 1 is 1 then": -2741,
+}
+
+
+@pytest.mark.parametrize("body", REFUSED_ON_A_SLIDE)
+def test_what_keynote_or_applescript_does_not_take_on_a_slide_is_refused(mac: FakeMac, body: str) -> None:
+    done = on_a_slide(mac, body)
+    assert (done.returncode, done.stdout) == (1, "") and done.stderr.endswith(f"({REFUSED_ON_A_SLIDE[body]})\n")
+
+
+def test_a_fraction_becomes_text_as_the_language_writes_it(mac: FakeMac) -> None:
+    mac.switch(language="de")
+    assert on_a_slide(mac, "return (20.5 as text) & \"|\" & 7").stdout == "20,5|7\n"
 
 
 def test_an_applescript_file_stands_before_its_errors(mac: FakeMac) -> None:

@@ -24,7 +24,7 @@ LAYERS = (
     "errors model version prompts agent_prompts signatures",
     "settings cancel log programs proc web image_files private_files sources keys",
     "desktop osascript swift_helper mac_host mac_keys x11_keyboard x11_ocr x11_tree x11 macos platforms",
-    "matching policy turns records capture app_window automation imaging listing text_finding answers keynote_memory keynote"
+    "matching policy turns records capture_plan capture app_window automation imaging listing text_finding answers keynote_memory keynote"
     " providers provider_errors model_choice model_pictures vision peekaboo_cli gmail_oauth gmail probes status",
     "function_call actions agent_decision mcp_client agent_target agent_loop keynote_agent agent_run vision_agent run_report",
     "capture_tools desktop_tools tools reference commands server cli",

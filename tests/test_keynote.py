@@ -67,7 +67,8 @@ class Caller:
     def scripts(self) -> List[str]:
         """What was asked of Keynote, in order."""
         calls = [one["argv"] for one in self.mac.calls("osascript")]
-        return [json.loads(argv[-1])["do"] if "JavaScript" in argv else "export" for argv in calls]
+        spoken = {4: "export", 7: "draw by AppleScript"}  # by the number of words
+        return [json.loads(argv[-1])["do"] if "JavaScript" in argv else spoken[len(argv)] for argv in calls]
 
 
 @pytest.fixture
@@ -213,11 +214,50 @@ def test_a_keynote_that_is_still_starting_is_waited_for(caller: Caller, mac: Fak
 # the rectangle and its text --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("push", ["works", "fails"])
-def test_a_shape_is_made_by_whichever_idiom_keynote_takes(caller: Caller, mac: FakeMac, push: str) -> None:
-    mac.keynote(shape_push=push)
-    assert caller.call(OPEN, DRAW)[1].endswith("/1/1, x=384, y=378, width=1152, height=324")
-    assert caller.shapes() == [{**CENTRED, "object_text": ""}]
+@pytest.mark.parametrize(("push", "make"), [("works", "works"), ("fails", "works"), ("fails", "fails")])
+@pytest.mark.parametrize("bundle_id", ["com.apple.Keynote", "com.apple.iWork.Keynote"])
+def test_a_shape_is_made_by_whichever_idiom_keynote_takes(
+    caller: Caller, mac: FakeMac, push: str, make: str, bundle_id: str
+) -> None:
+    mac.keynote(installed=[bundle_id], shape_push=push, shape_make=make)
+    corner = {"x": 0, "y": 0, "width": 1920, "height": 1}
+    answers = caller.call(OPEN, DRAW, write("one"), ("draw_rectangle", corner), write("two"))
+    assert answers[0] == READY
+    assert answers[1].endswith("/1/1, x=384, y=378, width=1152, height=324")
+    assert answers[3].endswith("/1/2, x=0, y=0, width=1920, height=1")
+    assert caller.shapes() == [{**CENTRED, "object_text": "one"}, {**corner, "object_text": "two"}]
+    ways = ["draw", "draw by AppleScript"] if make == "fails" else ["draw"]
+    assert caller.scripts() == ["find", "open", *ways, "text", *ways, "text"]
+
+
+@pytest.mark.parametrize(("make", "way"), [("works", "JXA"), ("fails", "AppleScript")])
+def test_only_the_debug_lines_tell_which_way_drew(mac: FakeMac, make: str, way: str) -> None:
+    mac.keynote(shape_push="fails", shape_make=make)
+    shell = Program(program_words("package"), {**mac.env(), "PYTHONPATH": str(ROOT)})
+    shell.data("keynote", "open")
+    drawn = shell.run("keynote", "rectangle", *CENTRED.values(), "--json").json
+    assert set(drawn["data"]) == {"id", *CENTRED} and drawn["data"].items() >= CENTRED.items()
+    assert drawn["debug_logs"][-1] == f"the rectangle was drawn by {way}"
+
+
+def test_the_applescript_is_read_as_any_mac_writes_numbers(caller: Caller, mac: FakeMac) -> None:
+    mac.keynote(shape_push="fails", shape_make="fails")
+    caller.call(OPEN)
+    for numbers in ("1|384.0|380,5|1152|1,0E+2", "2|384|378|1152|324"):
+        mac.fail("osascript", exit=0, stdout=numbers + "\n", when=["askedWidth"], times=1)
+    settled, kept = caller.call(DRAW, DRAW)
+    assert settled.endswith("/1/1, x=384, y=380.5, width=1152, height=100, note=Keynote did not keep 384,378 1152x324")
+    assert kept.endswith("/1/2, x=384, y=378, width=1152, height=324")
+
+
+def test_what_refuses_the_last_way_too_is_said(caller: Caller, mac: FakeMac) -> None:
+    mac.keynote(shape_push="fails", shape_make="fails")
+    caller.call(OPEN)
+    refused = "0:5: execution error: Keynote got an error: AppleEvent handler failed. (-10000)"
+    mac.fail("osascript", stderr=refused, when=["askedWidth"], times=1)
+    (answer,) = caller.call(DRAW)
+    assert answer.startswith("PROGRAM_FAILED: Keynote refused: the script failed with error -10000; close any dialog")
+    assert caller.call(write("x")) == ["INVALID_ARGUMENT: no rectangle was drawn; call draw_rectangle first"]
 
 
 def test_a_rectangle_that_cannot_be_is_refused_before_keynote_is_asked(caller: Caller) -> None:

@@ -314,11 +314,19 @@ def test_a_sheet_makes_the_picture_another_shape_and_its_pixels_are_refused(desk
 
 def test_a_menu_over_the_point_refuses_the_click_and_the_docks_full_screen_window_does_not(desk: Desk) -> None:
     desk.data("screenshot", 1080)
-    desk.mac.open_window("Terminal", title="", bounds=[100, 120, 200, 300], layer=101)
+    menu = desk.mac.open_window("Terminal", title="", bounds=[100, 120, 200, 300], layer=101)
+    assert [one["is_focused"] for one in desk.data("windows")["windows"] if one["window_id"] in (menu, 1080)] == [True]
     assert desk.run("click", 1080, 100, 100).error["code"] == "WINDOW_COVERED"
     assert desk.posted() == []
     desk.data("click", 1080, 1000, 200)
     assert [one[0] for one in desk.clicks()] == [1080]
+
+
+def test_a_window_resized_in_proportion_makes_its_photograph_stale(desk: Desk) -> None:
+    desk.data("screenshot", 1090)
+    desk.mac.resize_window(1090, 600, 450)
+    finished = desk.run("click", 1090, 40, 40)
+    assert (finished.code, finished.error["code"], desk.posted()) == (20, "STALE_SCREENSHOT", [])
 
 
 def test_a_point_outside_every_display_is_refused(desk: Desk) -> None:
@@ -877,7 +885,7 @@ def probes_of(desk: Desk) -> Dict[str, str]:
 def test_every_fact_that_we_rely_on_holds_here(desk: Desk) -> None:
     verdicts = probes_of(desk)
     assert {fact for fact, verdict in verdicts.items() if verdict != "confirmed"} == MAY_BE_UNKNOWN
-    assert len(verdicts) == 20
+    assert len(verdicts) == 21
 
 
 def test_a_missing_grant_contradicts_no_fact(desk: Desk) -> None:

@@ -161,14 +161,58 @@ def ai() -> Iterator[FakeAI]:
         yield one
 
 
+Greeting = Dict[str, Any]
+
+
+def greet(server: Server, tool: str, **arguments: Any) -> Greeting:
+    """A server's first answers: three that must not tell the status, its first success, and the same call again."""
+    before = [
+        server.call("list", item_type="server_status"),  # is the status, and does not count
+        server.call("list_windows"),  # not of the specification
+        server.call("list", app="no app of that name"),  # a failure
+    ]
+    return {"before": before, "first": server.call(tool, **arguments), "again": server.call(tool, **arguments)}
+
+
 @pytest.fixture(scope="module")
 def server(mac: FakeMac, ai: FakeAI) -> Iterator[Server]:
     """The server on the fake Mac, with a model to ask, and a `peekaboo` that is a small shell."""
     (mac.bin_dir / "peekaboo").write_text('#!/bin/sh\neval "$1"\n')
     (mac.bin_dir / "peekaboo").chmod(0o755)
+    (mac.folder / "a.png").write_bytes(picture())
     with serving("package", mac_environment(mac, **ai.env("ollama", "llava:latest"))) as one:
         one.shake_hands()
-        one.first_listing = one.call("list")  # takes the status
+        one.greeting = greet(one, "analyze", image_path=str(mac.folder / "a.png"), question="?")  # type: ignore[attr-defined]
+        yield one
+
+
+@pytest.fixture(scope="module")
+def bare_mac(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeMac]:
+    with fake_mac(tmp_path_factory.mktemp("bare")) as one:
+        yield one
+
+
+UNTIDY_PROVIDERS = " ,ollama/llava:latest ;; openai/gpt-5.4-mini,"
+AGED = {"old.png": 601, "young.png": 300}
+
+
+@pytest.fixture(scope="module")
+def bare(bare_mac: FakeMac, ai: FakeAI) -> Iterator[Server]:
+    """A server whose models do not answer, with a folder for pictures, and without a `peekaboo`."""
+    environment = mac_environment(
+        bare_mac,
+        PEEKABOO_AI_PROVIDERS=UNTIDY_PROVIDERS,
+        PEEKABOO_OLLAMA_BASE_URL=f"http://127.0.0.1:{ai.refused_port()}",
+        PEEKABOO_DEFAULT_SAVE_PATH=str(bare_mac.folder / "shots"),
+    )
+    folder = bare_mac.folder / "tmp" / f"peekaboo_min-{os.getuid()}"
+    folder.mkdir(mode=0o700)
+    for name, age in AGED.items():
+        (folder / name).write_bytes(picture())
+        os.utime(folder / name, (time.time() - age,) * 2)
+    with serving("single file", environment) as one:
+        one.shake_hands()
+        one.greeting = greet(one, "image", app="Calculator", return_data=True, max_dimension=64)  # type: ignore[attr-defined]
         yield one
 
 
@@ -188,9 +232,10 @@ def linux_form(display: str, linux_folder: Path) -> Iterator[Form]:
 def linux(display: str, linux_folder: Path, linux_form: Form) -> Iterator[Server]:
     """The server on X11 with a form, and without any model."""
     environment = clean_environment(linux_folder, DISPLAY=display, PEEKABOO_LOG_FILE=str(linux_folder / "log"))
-    with serving("single file", environment) as one:
+    with serving("package", environment) as one:
         one.shake_hands()
-        wait_for(lambda: one.call("list", app="Form")["isError"] is False, "the form is listed")
+        wait_for(lambda: "Visitor book" in json.dumps(one.call("list_windows")), "the form is listed")
+        one.greeting = greet(one, "list")  # type: ignore[attr-defined]
         yield one
 
 
@@ -362,43 +407,31 @@ def test_the_status_begins_with_the_specifications_block_and_is_text_alone(serve
 
 # the status, once --------------------------------------------------------------------------------------------------------
 
-FIRST = {
-    "list": ({}, {"app": "Safari"}, "None Configured. Set PEEKABOO_AI_PROVIDERS ENV."),
-    "image": ({"PEEKABOO_AI_PROVIDERS": "ocr"}, {"app": "Calculator", "return_data": True, "max_dimension": 64}, "ocr"),
-    "analyze": ({"PEEKABOO_AI_PROVIDERS": "ollama/llava:latest"}, {"question": "What is it?"}, "ollama/llava:latest"),
-}
+NO_PROVIDERS = "None Configured. Set PEEKABOO_AI_PROVIDERS ENV."
+FIRST = {"analyze": ("server", "ollama/llava:latest"), "image": ("bare", ANY), "list": ("linux", NO_PROVIDERS)}
 
 
-@pytest.mark.parametrize(("tool", "row"), FIRST.items(), ids=FIRST.keys())
-def test_the_status_is_appended_exactly_once_to_the_first_success(mac: FakeMac, ai: FakeAI, tmp_path: Path, tool: str, row: Any) -> None:
-    variables, arguments, providers = row
-    if tool == "analyze":
-        (tmp_path / "a.png").write_bytes(picture())
-        arguments = {**arguments, "image_path": str(tmp_path / "a.png")}
-    with serving("package", mac_environment(mac, PEEKABOO_OLLAMA_BASE_URL=ai.ollama_base_url, **variables)) as own:
-        own.shake_hands()
-        before = [
-            own.call("list", item_type="server_status"),  # is the status, and does not count
-            own.call("list_windows"),  # not of the specification
-            own.call("list", app="no app of that name"),  # a failure
-        ]
-        first, second = own.call(tool, **arguments), own.call(tool, **arguments)
-    assert [json.dumps(one).count("Peekaboo MCP Server Status") for one in before] == [1, 0, 0]
-    text = first["content"][0]["text"]
-    assert text.endswith(status_text(providers)) and text.count("Server Status") == 1
+@pytest.mark.parametrize(("fixture", "providers"), FIRST.values(), ids=FIRST.keys())
+def test_the_status_is_appended_exactly_once_to_the_first_success(
+    request: pytest.FixtureRequest, fixture: str, providers: Any
+) -> None:
+    greeting = request.getfixturevalue(fixture).greeting
+    first, again = greeting["first"], greeting["again"]
+    assert [json.dumps(one).count("Peekaboo MCP Server Status") for one in greeting["before"]] == [1, 0, 0]
+    text, _, status = first["content"][0]["text"].partition("\n\n---")
+    assert "\n\n---" + status == status_text(status.split("ENV): ")[1][:-4])
+    assert status.split("ENV): ")[1][:-4] == providers
     if "structuredContent" in first:
-        assert first["structuredContent"]["summary"].endswith(status_text(providers))
-    assert "Server Status" not in json.dumps(second)
-    assert [one["type"] for one in first["content"]] == [one["type"] for one in second["content"]]
+        assert first["structuredContent"]["summary"].endswith("\n\n---" + status)
+    assert "Server Status" not in text + json.dumps(again)
+    assert [one["type"] for one in first["content"]] == [one["type"] for one in again["content"]]
 
 
-def test_the_status_tells_the_providers_as_a_list_however_they_were_written(mac: FakeMac) -> None:
-    with serving("package", mac_environment(mac, PEEKABOO_AI_PROVIDERS=" ,ocr ;; openai/gpt-5.4-mini,")) as own:
-        own.shake_hands()
-        text = own.call("list")["content"][0]["text"]
+def test_the_status_tells_the_providers_as_a_list_however_they_were_written(bare: Server) -> None:
+    text = bare.call("list", item_type="server_status")["content"][0]["text"]
     (line,) = [line for line in text.splitlines() if line.startswith("Configured AI Providers")]
-    told = [one.strip() for one in line.split(": ", 1)[1].split(",")]
-    assert [one.split("/")[0] for one in told] == ["ocr", "openai"]
+    told = [one.strip() for one in line.split("ENV): ", 1)[1].split(",")]
+    assert told == ["ollama/llava:latest", "openai/gpt-5.4-mini"]
 
 
 # image -------------------------------------------------------------------------------------------------------------------
@@ -541,15 +574,11 @@ def test_data_that_has_a_path_is_saved_and_returned(server: Server, tmp_path: Pa
     assert len(pictures_of(answer)) == 1
 
 
-def test_data_that_has_a_folder_by_the_environment_is_saved_there_and_returned(mac: FakeMac, tmp_path: Path) -> None:
-    with serving("package", mac_environment(mac, PEEKABOO_DEFAULT_SAVE_PATH=str(tmp_path / "shots"))) as own:
-        own.shake_hands()
-        own.call("list")  # takes the status
-        answer = own.call("image", app="Form", return_data=True)
-        own.call("image", app="Form")
+def test_data_that_has_a_folder_by_the_environment_is_saved_there_and_returned(bare: Server, bare_mac: FakeMac) -> None:
+    answer = bare.call("image", app="Form", return_data=True)
     (row,) = seen(answer)["saved_files"]
-    assert (Path(row["path"]).parent, len(pictures_of(answer))) == (tmp_path / "shots", 1)
-    assert len(files_in(tmp_path / "shots")) == 2
+    assert (Path(row["path"]).parent, len(pictures_of(answer))) == (bare_mac.folder / "shots", 1)
+    assert image_size(Path(row["path"])) == (960, 720)
 
 
 # a question --------------------------------------------------------------------------------------------------------------
@@ -664,19 +693,10 @@ def test_a_sentence_that_ends_is_not_ended_twice(linux: Server) -> None:
     assert [one["content"][0]["text"] for one in answers if ".." in one["content"][0]["text"]] == []
 
 
-def test_a_server_whose_models_do_not_answer_says_so(mac: FakeMac, ai: FakeAI) -> None:
-    environment = ai.env("ollama", "llava:latest")
-    environment["PEEKABOO_OLLAMA_BASE_URL"] = f"http://127.0.0.1:{ai.refused_port()}"
-    environment["PEEKABOO_AI_PROVIDERS"] += ",openai/gpt-5.4-mini"
-    del environment["OPENAI_BASE_URL"]  # a compatible server would need no key
-    with serving("package", mac_environment(mac, **environment)) as own:
-        own.shake_hands()
-        told = refused(own.call("analyze", image_path="/a.png", question="?"))
-        assert (told["code"], told["said"][: len(NONE_OPERATIONAL)]) == ("AI_PROVIDER_ERROR", NONE_OPERATIONAL)
-        assert "OPENAI_API_KEY is not set" in told["said"]
-        explicit = refused(own.call("analyze", image_path="/a.png", question="?", provider_config={"type": "gemini"}))
-        wanted = "Provider 'gemini' is not enabled in server's PEEKABOO_AI_PROVIDERS configuration."
-        assert (explicit["code"], explicit["said"][: len(wanted)]) == ("AI_NOT_CONFIGURED", wanted)
+def test_a_server_whose_models_do_not_answer_says_so(bare: Server) -> None:
+    told = refused(bare.call("analyze", image_path="/a.png", question="?"))
+    assert (told["code"], told["said"][: len(NONE_OPERATIONAL)]) == ("AI_PROVIDER_ERROR", NONE_OPERATIONAL)
+    assert "OPENAI_API_KEY is not set" in told["said"]
 
 
 # screenshot_app_window ---------------------------------------------------------------------------------------------------
@@ -789,14 +809,10 @@ def test_an_app_window_that_cannot_be_had_is_told_by_its_documents_name(
     assert (told["code"], kept_by(mac), mac.running()) == (name, before, [])
 
 
-def test_the_picture_of_an_app_window_lives_its_time_and_no_longer(server: Server, mac: FakeMac) -> None:
-    old, young = (Path(seen(server.call("screenshot_app_window", appName="Form"))["path"]) for _ in range(2))
-    for path, age in ((old, 601), (young, 590)):
-        os.utime(path, (time.time() - age,) * 2)
-    with serving("package", mac_environment(mac)) as own:
-        own.shake_hands()
-        wait_for(lambda: not old.exists(), "the server has swept")
-    assert young.exists()
+def test_a_picture_lives_its_time_and_no_longer(bare: Server, bare_mac: FakeMac) -> None:
+    folder = bare_mac.folder / "tmp" / f"peekaboo_min-{os.getuid()}"
+    wait_for(lambda: not (folder / "old.png").exists(), "the server has swept")
+    assert (folder / "young.png").exists()
 
 
 # peekaboo_exec -----------------------------------------------------------------------------------------------------------
@@ -901,11 +917,9 @@ def test_exec_follows_no_links(server: Server, tmp_path: Path) -> None:
     assert attached(run(server, f"ln -s {source}/a.png link.png; ln -s {source} linked; cp {source}/a.png real.png")) == ["real.png"]
 
 
-def test_exec_is_not_held_by_a_pipe_that_is_called_a_picture(mac: FakeMac) -> None:
-    with serving("package", mac_environment(mac)) as own:
-        own.shake_hands()
-        number = own.start_call("peekaboo_exec", args=["mkfifo pipe.png"], timeout_seconds=3)
-        assert own.answer_to(number, 4)["result"]["isError"] is False
+def test_exec_is_not_held_by_a_pipe_that_is_called_a_picture(server: Server) -> None:
+    number = server.start_call("peekaboo_exec", args=["mkfifo pipe.png"], timeout_seconds=3)
+    assert server.answer_to(number, 4)["result"]["isError"] is False
 
 
 @pytest.mark.parametrize(("limit", "count"), [(0, 0), (2, 2), (None, 8)])
@@ -931,11 +945,8 @@ def test_exec_that_takes_too_long_is_killed_with_all_that_it_started(server: Ser
     assert [pid for pid in pids_in(pids) if is_alive(pid)] == []
 
 
-def test_exec_without_a_peekaboo_runs_our_own_command_line(mac: FakeMac) -> None:
-    (mac.bin_dir / "peekaboo").unlink()
-    with serving("single file", mac_environment(mac)) as own:
-        own.shake_hands()
-        data = seen(own.call("peekaboo_exec", args=["list", "windows", "--app", "Form", "--json-output"]))
-        assert data["json"]["data"]["target_application_info"]["pid"] == 500
-        answer = own.call("peekaboo_exec", args=["image", "--app", "Form", "--path", "form.png", "--json-output"])
-        assert (attached(answer), seen(answer)["json"]["success"]) == (["form.png"], True)
+def test_exec_without_a_peekaboo_runs_our_own_command_line(bare: Server) -> None:
+    data = seen(bare.call("peekaboo_exec", args=["list", "windows", "--app", "Form", "--json-output"]))
+    assert data["json"]["data"]["target_application_info"]["pid"] == 500
+    answer = bare.call("peekaboo_exec", args=["image", "--app", "Form", "--path", "form.png", "--json-output"])
+    assert (attached(answer), seen(answer)["json"]["success"]) == (["form.png"], True)

@@ -75,8 +75,10 @@ def plan(*moves: Union[Dict[str, Any], Move]) -> Callable[[Request], Dict[str, A
 class Agent:
     """`peekaboo-min agent` in a folder of its own, with a fake model."""
 
-    def __init__(self, folder: Path, environment: Dict[str, str], ai: FakeAI, app: str, words: "Tuple[str, ...]" = PACKAGE) -> None:
-        self.folder, self.environment, self.ai, self.app, self.words = folder, environment, ai, app, words
+    words: "Tuple[str, ...]" = PACKAGE
+
+    def __init__(self, folder: Path, environment: Dict[str, str], ai: FakeAI, app: str) -> None:
+        self.folder, self.environment, self.ai, self.app = folder, environment, ai, app
         self.run_folder = folder / "run"
 
     def argv(self, goal: str, more: "Tuple[Any, ...]") -> List[str]:

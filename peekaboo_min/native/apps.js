@@ -2,9 +2,7 @@
 function run(argv) {
     const counts = {};
     for (const w of windowList(ON_SCREEN_ONLY) || []) {
-        // the windows that `list windows` would tell: visible, and not the 1x1 helpers that many apps keep
-        const isWindow = w.kCGWindowLayer === 0 && w.kCGWindowAlpha > 0 && w.kCGWindowBounds.Width >= 50 && w.kCGWindowBounds.Height >= 50;
-        if (isWindow) counts[w.kCGWindowOwnerPID] = (counts[w.kCGWindowOwnerPID] || 0) + 1;
+        if (isOrdinary(w)) counts[w.kCGWindowOwnerPID] = (counts[w.kCGWindowOwnerPID] || 0) + 1;
     }
     const running = $.NSWorkspace.sharedWorkspace.runningApplications;
     const apps = [];

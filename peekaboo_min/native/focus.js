@@ -45,7 +45,7 @@ function raise(app, request) {
 }
 
 function frontWindow(pid) {
-    return (windowList(ON_SCREEN_ONLY) || []).find(w => w.kCGWindowOwnerPID === pid && w.kCGWindowLayer === 0 && w.kCGWindowAlpha > 0);
+    return (windowList(ON_SCREEN_ONLY) || []).find(w => w.kCGWindowOwnerPID === pid && isOrdinary(w));
 }
 
 function titleBarIsFree(request) {

@@ -35,6 +35,11 @@ function session() {
     return dictionary ? ObjC.deepUnwrap(ObjC.castRefToObject(dictionary)) || {} : null;
 }
 
+// A window that a person would call one: an app may keep invisible or tiny ones in front of it.
+function isOrdinary(w) {
+    return w.kCGWindowLayer === 0 && w.kCGWindowAlpha > 0 && w.kCGWindowBounds.Width >= 50 && w.kCGWindowBounds.Height >= 50;
+}
+
 // An overlay of another layer that lies over a whole window lets clicks through, as the Dock's does.
 function covers(over, b) {
     const o = over.kCGWindowBounds;

@@ -131,10 +131,10 @@ def note(state: State, event: Event) -> None:
 
 def keystroke(state: State, event: Event) -> None:
     """System Events types by the keys of the layout: a character without a key of its own comes as key 0, an "a" (facts F)."""
-    from .pointer_and_keys import DIGITS, KEY_DOWN, LETTERS, SHIFT, SHIFTED, SIGNS, apply_input
+    from .pointer_and_keys import DIGITS, KEY_DOWN, LETTERS, SHIFT, SHIFTED, SIGNS, apply_input, character
 
-    base = {letter: code for table in (LETTERS, DIGITS, SIGNS) for code, letter in table.items()}
-    shifted = {upper: base[lower] for lower, upper in SHIFTED.items()}
+    base = {character(state, code, 0): code for table in (LETTERS, DIGITS, SIGNS) for code in table}
+    shifted = {upper: base.get(lower, 0) for lower, upper in SHIFTED.items()}
     shifted.update({letter.upper(): code for code, letter in LETTERS.items()})
     specials = {"\n": 36, "\r": 36, "\t": 48, "\b": 51, "\x1b": 53}
     for letter in event["text"]:

@@ -182,7 +182,7 @@ class Machine {
     if (node.by === 'every') return this.under(node.of, { element: node.element, by: 'every' });
     const value = this.plain(this.value(node.value));
     const by = node.by || (typeof value === 'number' ? 'index' : 'name');
-    return this.under(node.of, { element: node.element, by, value: by === 'index' && value > 0 ? value - 1 : value });
+    return this.under(node.of, { element: node.element, by, value: by === 'index' && value >= 0 ? (value || NaN) - 1 : value }); // nothing is number 0
   }
 
   make(node) {
