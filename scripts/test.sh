@@ -7,4 +7,8 @@ make_environment pytest
 if [ "$(uname)" = Linux ]; then
     need_desktop node:nodejs || [ -z "${CI:-}" ]
 fi
-exec "$venv/bin/python" -m pytest "$@" "$root/tests"
+cd "$root"
+if [ $# -gt 0 ]; then
+    exec "$venv/bin/python" -m pytest "$@" # sh scripts/test.sh tests/test_thread.py -k click
+fi
+exec "$venv/bin/python" tests/side_by_side.py
