@@ -49,7 +49,7 @@ def error_message(error: PeekabooError, speaks_grammar: bool = False) -> Dict[st
     said = f" ({' '.join(error.details.split())[:300]})" if error.details and not error.hint else ""
     name = "ERROR" if speaks_grammar else error.code_name
     return {
-        "content": [{"type": "text", "text": f"{name}: {error.message}{said}{hint}"}],
+        "content": [{"type": "text", "text": f"{name}: {error.message.rstrip('.') if hint else error.message}{said}{hint}"}],
         "isError": True,
         "_meta": {"backend_error_code": error.code_name},
     }
@@ -71,7 +71,7 @@ def plain_schema(schema: Dict[str, Any]) -> Dict[str, Any]:
         choices = [one for one in node.get("anyOf", []) if one != {"type": "null"}]
         if "anyOf" in node and len(choices) < len(node["anyOf"]):
             node.pop("anyOf")
-            node = {**node, **(choices[0] if len(choices) == 1 else {"anyOf": choices})}
+            node = {**(choices[0] if len(choices) == 1 else {"anyOf": choices}), **node}
         if node.get("default", "") is None:
             node.pop("default")  # optional, and `null` is not a value to send
         return node

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Dict, Optional
+from typing import Any, Dict, List, Optional
 
 from .cancel import time_budget
 from .capture import photograph_window
@@ -12,7 +12,7 @@ from .desktop import Desktop
 from .errors import ErrorCode, PeekabooError, RelayedError
 from .image_files import new_temporary_path, read_image_info
 from .log import log_debug
-from .matching import find_app, find_window, visible_windows, windows_of
+from .matching import app_by_bundle_id, cover_at, find_app, find_window, visible_windows, windows_of
 from .model import ImageInfo, Result, Window
 
 _SHORTEST_MS, _LONGEST_MS = 100, 50_000
@@ -50,8 +50,7 @@ def app_window_result(desktop: Desktop, request: AppWindowRequest) -> Result:
 
     Raises RelayedError ProcessNotFound, NoWindow, CaptureFailed, Timeout, PermissionDenied.
     """
-    identifier = (request.bundle_id or "").strip() or (request.app_name or "").strip()
-    if not identifier:
+    if not (request.bundle_id or "").strip() and not (request.app_name or "").strip():
         raise PeekabooError(ErrorCode.INVALID_ARGUMENT, "Either bundleId or appName must be given.", hint="name the app")
     if not _SHORTEST_MS <= request.timeout_ms <= _LONGEST_MS:
         raise PeekabooError(
@@ -59,18 +58,20 @@ def app_window_result(desktop: Desktop, request: AppWindowRequest) -> Result:
         )
     try:
         with time_budget(request.timeout_ms / 1000):
-            return _photograph_app_window(desktop, request, identifier)
+            return _photograph_app_window(desktop, request)
     except PeekabooError as e:
         if e.code not in _NAMES:
             raise
         raise RelayedError(_NAMES[e.code], e.code, e.message, e.hint, e.details) from e
 
 
-def _photograph_app_window(desktop: Desktop, request: AppWindowRequest, identifier: str) -> Result:
-    app = find_app(identifier, desktop.apps())
-    own = visible_windows(windows_of(app, desktop.windows()))
+def _photograph_app_window(desktop: Desktop, request: AppWindowRequest) -> Result:
+    bundle_id, apps = (request.bundle_id or "").strip(), desktop.apps()
+    app = app_by_bundle_id(bundle_id, apps) if bundle_id else find_app(request.app_name or "", apps)
+    windows = desktop.windows()
+    own = visible_windows(windows_of(app, windows))
     window = find_window(app, own, index=request.window_index)
-    path, info = _take(desktop, window, request)
+    path, info = _take(desktop, window, windows, request)
     scale = _scale_of(desktop, window) if request.includes_shadow else round(info.width / window.bounds.width, 4)
     data: Dict[str, Any] = {
         "path": str(path),
@@ -83,18 +84,21 @@ def _photograph_app_window(desktop: Desktop, request: AppWindowRequest, identifi
     return Result(f"photographed {app.name}: {path}", data, files=(path,))
 
 
-def _take(desktop: Desktop, window: Window, request: AppWindowRequest) -> "tuple[Path, ImageInfo]":
-    """By the window's id; by its rectangle on the screen when that is preferred, or when the id fails."""
+def _take(
+    desktop: Desktop, window: Window, windows: List[Window], request: AppWindowRequest
+) -> "tuple[Path, ImageInfo]":
+    """By the window's id; by its rectangle on the screen when that is preferred, or when the id fails and it is in front."""
     if request.prefers_window_id:
         try:
             shot = photograph_window(desktop, window, request.kind, with_shadow=request.includes_shadow)
             return shot.path, shot.info
         except PeekabooError as e:
-            if e.code is not ErrorCode.CAPTURE_FAILED:
+            if e.code is not ErrorCode.CAPTURE_FAILED or cover_at(window.bounds.centre, window, windows):
                 raise
             log_debug(f"window {window.window_id} failed by its id, trying its rectangle: {e.message}")
     path = new_temporary_path("peekaboo", request.kind)
     desktop.capture_rect(window.bounds, path, request.kind)
+    path.chmod(0o600)
     info = read_image_info(path)
     if info is None:
         raise PeekabooError(ErrorCode.CAPTURE_FAILED, "the rectangle made no picture", hint="see that it is on the screen")

@@ -26,7 +26,7 @@ _FOCUS_AGAIN_S = 0.6
 _FOCUS_POLL_S = 0.05
 _EFFECT_S = 0.3
 _LOOK_AGAIN_S = 0.05
-_LONGEST_TEXT = 20_000
+_LONGEST_TEXT, _MOST_LINES = 20_000, 1000  # what is typed within a tool's 50 seconds
 BUTTONS = ("left", "right", "middle")
 
 
@@ -102,9 +102,12 @@ def type_into_window(desktop: Desktop, window_id: int, text: str, verify: bool =
     """Type text into a window, which is focused first. Raises as click_pixel does."""
     if not text:
         raise PeekabooError(ErrorCode.INVALID_ARGUMENT, "the text is empty", hint="give the text to type")
-    if len(text) > _LONGEST_TEXT:
+    lines = sum(text.count(one) for one in "\n\r\t")
+    if len(text) > _LONGEST_TEXT or lines > _MOST_LINES:
         raise PeekabooError(
-            ErrorCode.INVALID_ARGUMENT, f"the text has {len(text)} characters", hint=f"type at most {_LONGEST_TEXT} at once"
+            ErrorCode.INVALID_ARGUMENT,
+            f"the text has {len(text)} characters, {lines} of them returns and tabs",
+            hint=f"type at most {_LONGEST_TEXT} and {_MOST_LINES} at once",
         )
     bad = next((c for c in text if ord(c) < 32 and c not in "\n\r\t" or "\ud800" <= c <= "\udfff" or c == "\x7f"), None)
     if bad is not None:

@@ -36,6 +36,9 @@ class Desktop(Protocol):
     def windows(self) -> List[Window]:
         """All windows, front to back: docks, menus and minimised ones too. Who may be seen is decided above."""
 
+    def can_see_titles(self) -> bool:
+        """Whether the last windows() could tell other programs' titles."""
+
     def capture_display(self, display: Display, path: Path, kind: str) -> None:
         """Photograph a display into `path`, at its own pixels. kind: png or jpg."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Dict, List, Optional, Tuple
 
 from .automation import focus_by_id
@@ -31,7 +32,7 @@ def image_result(
     """
     choice = choose_provider() if question is not None else None  # what is not configured is said before a capture
     if capture_focus == "foreground":
-        _bring_to_front(desktop, request)
+        request = _bring_to_front(desktop, request)
     shots = take_image(desktop, request)
     pictures: List[Picture] = []
     files: List[Dict[str, Any]] = []
@@ -64,18 +65,24 @@ def _analyse(desktop: Desktop, shots: List[Photograph], question: str, choice: M
     return {"analysis_text": text, "model_used": answers[0].model_used}
 
 
-def _bring_to_front(desktop: Desktop, request: ImageRequest) -> None:
-    """Activate the app and raise the window. A window that will not come is photographed all the same."""
+def _bring_to_front(desktop: Desktop, request: ImageRequest) -> ImageRequest:
+    """Activate the app and raise the window; return the request for that very window, whose index is another one now.
+
+    A window that will not come is photographed all the same.
+    """
     check_may_act("foreground capture")
-    for subject in find_subjects(desktop, request)[:1]:
-        if subject.window is None:
-            return  # a screen has no front
-        try:
-            focus_by_id(desktop, subject.window.window_id)
-        except PeekabooError as e:
-            if e.code not in (ErrorCode.FOCUS_FAILED, ErrorCode.TIMEOUT):
-                raise
-            log_debug("Could not raise specific window; proceeding with frontmost of activated app.")
+    subjects = find_subjects(desktop, request)
+    window = subjects[0].window
+    if window is None:
+        return request  # a screen has no front
+    try:
+        focus_by_id(desktop, window.window_id)
+    except PeekabooError as e:
+        if e.code not in (ErrorCode.FOCUS_FAILED, ErrorCode.TIMEOUT):
+            raise
+        log_debug("Could not raise specific window; proceeding with frontmost of activated app.")
+    is_one = request.mode != "multi"
+    return replace(request, window_id=window.window_id, window_title=None, window_index=None) if is_one else request
 
 
 def _file_data(shot: Photograph) -> Dict[str, Any]:

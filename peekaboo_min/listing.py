@@ -35,7 +35,7 @@ def list_app_windows(desktop: Desktop, identifier: str, details: Sequence[str] =
         )
     app = find_app(identifier, desktop.apps())
     everything = desktop.windows()
-    if titles_are_hidden(desktop, everything):
+    if not desktop.can_see_titles():
         raise desktop.denied(ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING, "window titles cannot be read")
     windows = visible_windows(windows_of(app, everything), with_off_screen="off_screen" in details)
     lines = [_window_line(number, one, details) for number, one in enumerate(windows)]
@@ -72,18 +72,12 @@ def list_displays(desktop: Desktop) -> Result:
     )
 
 
-def titles_are_hidden(desktop: Desktop, windows: Sequence[Window]) -> bool:
-    """Whether the system keeps other programs' titles from us; it is asked only when there are none."""
-    are_missing = all(one.title is None for one in windows if one.layer == 0)
-    return bool(windows) and are_missing and desktop.permissions().screen_recording is False
-
-
 def catalogue(desktop: Desktop, windows: Sequence[Window]) -> Result:
     """Windows as `list_windows` tells them: with ids, owners and bounds, front to back; says why titles are missing."""
     hidden = ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING
-    messages = (desktop.denied(hidden, "window titles are hidden").sentence(),) if titles_are_hidden(desktop, windows) else ()
+    messages = (desktop.denied(hidden, "window titles are hidden").sentence(),) if not desktop.can_see_titles() else ()
     lines = [
-        f"{one.window_id}  {one.app_name}  {_title(one)!r}  {_bounds_text(one)}"
+        f"{one.window_id}  {one.app_name} ({'no pid' if one.pid is None else one.pid})  {_title(one)!r}  {_bounds_text(one)}"
         + (" [FOCUSED]" if one.is_focused else "")
         + ("" if one.is_on_screen else " [OFF-SCREEN]")
         for one in windows

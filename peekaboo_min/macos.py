@@ -40,6 +40,8 @@ class MacDesktop:
 
     def permissions(self) -> Permissions:
         told = self._session()
+        if not told["has_session"]:
+            raise _no_session()
         return Permissions(told["screen_recording"], told["accessibility"], told["automation"])
 
     def denied(self, code: ErrorCode, what: str) -> PeekabooError:
@@ -73,6 +75,9 @@ class MacDesktop:
             (one.window_id for one in windows if one.pid == told["frontmost_pid"] and one.is_ordinary and one.is_on_screen), None
         )
         return [_with_focus(one, focused) for one in windows]
+
+    def can_see_titles(self) -> bool:
+        return self._can_record is not False
 
     def capture_display(self, display: Display, path: Path, kind: str) -> None:
         self._screencapture(["-D", str(display.number)], path, kind)

@@ -59,6 +59,14 @@ def find_app(identifier: str, apps: Sequence[App]) -> App:
     raise _no_such_app(wanted, [app for app, _ in near] or candidates)
 
 
+def app_by_bundle_id(bundle_id: str, apps: Sequence[App]) -> App:
+    """The running app with this very bundle id. Raises APP_NOT_FOUND."""
+    for app in apps:
+        if (app.bundle_id or "").lower() == bundle_id.lower():
+            return app
+    raise _no_such_app(bundle_id, [app for app in apps if app.is_regular])
+
+
 def _is_helper(app: App) -> bool:
     is_browsers = any(name in app.name.lower() for name in _BROWSERS)
     return not app.is_regular or bool(is_browsers and _HELPER.search(app.name))
@@ -143,7 +151,9 @@ def find_window(
         raise PeekabooError(
             ErrorCode.WINDOW_NOT_FOUND, f"{app.name} has no window titled {title[:80]!r}", hint=f"its windows are {titles}"
         )
-    if index is not None and not 0 <= index < len(windows):
+    if index is not None and index < 0:
+        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, f"the window index is {index}", hint="count from 0 (the frontmost)")
+    if index is not None and index >= len(windows):
         raise PeekabooError(
             ErrorCode.WINDOW_NOT_FOUND,
             f"{app.name} has no window with index {index}",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence, Tuple
@@ -12,7 +13,7 @@ from .capture import Photograph, picture_for_model
 from .capture_plan import ImageRequest, Subject
 from .desktop import Desktop
 from .errors import ErrorCode, PeekabooError, RelayedError
-from .image_files import EXTENSIONS, read_image_info, temporary_folder
+from .image_files import EXTENSIONS, clean_text, read_image_info, temporary_folder
 from .log import log_debug, log_error, log_warning
 from .model import Picture, Result
 from .policy import check_may_act, write_audit_line
@@ -27,6 +28,7 @@ _IMAGE_S = 45.0
 _MOST_ATTACHMENTS = 50
 _MOST_FILES = 5000
 _TOLD_CHARACTERS = 20_000
+_ENVELOPE = {"data": dict, "error": dict, "messages": list, "debug_logs": list}
 
 
 @dataclass(frozen=True)
@@ -101,8 +103,10 @@ def _images_below(folder: Path) -> Dict[Path, int]:
         folders.sort()
         for name in sorted(names):
             path = Path(parent) / name
-            if path.suffix.lower() in EXTENSIONS and not path.is_symlink() and len(found) < _MOST_FILES:
-                found[path] = path.stat().st_mtime_ns
+            if path.suffix.lower() in EXTENSIONS and len(found) < _MOST_FILES:
+                status = path.lstat()
+                if stat.S_ISREG(status.st_mode):  # no link out of the folder, no pipe that would hold us
+                    found[path] = status.st_mtime_ns
     return {path: changed for path, changed in found.items() if read_image_info(path)}
 
 
@@ -122,7 +126,6 @@ def _metadata(done: Completed) -> Dict[str, Any]:
     if done.text.lstrip()[:1] in ("{", "["):
         try:
             data["json"] = json.loads(done.text)
-            data["stdout"] = ""  # the same, once is enough
         except ValueError:
             pass
     return data
@@ -142,12 +145,15 @@ def delegate_path() -> Optional[str]:
 
 def image_by_cli(desktop: Desktop, path: str, request: ImageRequest, capture_focus: str, returns_data: bool) -> Result:
     """The MCP tool `image` through another command line, with the original's words in the original's order."""
-    target = request.path or settings().default_save_path
+    if capture_focus == "foreground":
+        check_may_act("foreground capture")
+    target = os.path.expanduser(request.path or settings().default_save_path)
     folder = "" if target else str(_working_folder(None))
+    is_window = request.app is not None or request.window_id is not None
     words = [
         "image",
         *_option("--app", request.app),
-        *_option("--mode", request.mode or ("window" if request.app else "screen")),
+        *_option("--mode", request.mode or ("window" if is_window else "screen")),
         *_option("--window-title", request.window_title),
         *_option("--window-index", request.window_index),
         *_option("--window-id", request.window_id),
@@ -157,9 +163,9 @@ def image_by_cli(desktop: Desktop, path: str, request: ImageRequest, capture_foc
         *_option("--capture-focus", capture_focus),
     ]
     told = _ask_cli(path, words, _IMAGE_S)
-    files = told.data.get("saved_files")
-    if not isinstance(files, list):
-        raise _invalid_output("it tells no saved_files")
+    files = _listed(told, "saved_files")
+    if not all(isinstance(one.get("path"), str) for one in files):
+        raise _invalid_output("a saved file has no path")
     pictures: Tuple[Picture, ...] = ()
     if returns_data:
         pictures = tuple(_saved_picture(desktop, one) for one in files)
@@ -189,9 +195,9 @@ def list_by_cli(path: str, app: Optional[str], details: Sequence[str]) -> Result
     return Result(f"Found {count} window(s) for application: {app}", told.data, (), told.messages)
 
 
-def _listed(told: Result, key: str) -> List[Any]:
+def _listed(told: Result, key: str) -> List[Dict[str, Any]]:
     items = told.data.get(key)
-    if not isinstance(items, list):
+    if not isinstance(items, list) or not all(isinstance(one, dict) for one in items):
         raise _invalid_output(f"it tells no {key}")
     return items
 
@@ -213,7 +219,10 @@ def _ask_cli(path: str, words: List[str], timeout_s: float) -> Result:
     try:
         answer = json.loads(done.text)
         succeeded = bool(answer["success"])
-    except (ValueError, KeyError, TypeError):
+        parts = {key: answer.get(key) or kind() for key, kind in _ENVELOPE.items()}
+        if not all(isinstance(parts[key], kind) for key, kind in _ENVELOPE.items()):
+            raise ValueError("parts of other kinds")
+    except (ValueError, KeyError, TypeError, AttributeError):
         if done.code:
             log_error(f"the peekaboo command line failed with exit code {done.code}: {done.text[:500]}")
             raise RelayedError(
@@ -223,18 +232,26 @@ def _ask_cli(path: str, words: List[str], timeout_s: float) -> Result:
                 hint="see what it said: " + (done.stderr.strip() or done.text.strip() or "nothing")[-300:],
             ) from None
         raise _invalid_output(done.text[:200] or "it said nothing") from None
-    for entry in answer.get("debug_logs") or []:
+    for entry in parts["debug_logs"]:
         log_debug(f"backend=swift swift_log={entry}")
     if not succeeded or done.code:
-        error = answer.get("error") or {}
+        error = parts["error"]
         raise RelayedError(
             str(error.get("code") or "SWIFT_CLI_EXECUTION_ERROR"),
             ErrorCode.PROGRAM_FAILED,
             str(error.get("message") or f"the peekaboo command line failed with exit code {done.code}"),
             details=str(error.get("details") or ""),
         )
-    messages = tuple(str(one) for one in answer.get("messages") or [])
-    return Result("", dict(answer.get("data") or {}), (), messages)
+    return Result("", _cleaned(parts["data"]), (), tuple(clean_text(str(one), 1000) for one in parts["messages"]))
+
+
+def _cleaned(value: Any, key: str = "") -> Any:
+    """Another program's titles are as strange as a window's; a path is left as it is."""
+    if isinstance(value, dict):
+        return {name: _cleaned(one, name) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_cleaned(one) for one in value]
+    return clean_text(value) if isinstance(value, str) and key != "path" else value
 
 
 def _invalid_output(what: str) -> PeekabooError:

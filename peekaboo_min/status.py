@@ -11,7 +11,7 @@ from .errors import ErrorCode, PeekabooError
 from .image_files import temporary_folder
 from .log import default_log_file
 from .model import Permissions, Result
-from .model_choice import provider_status
+from .model_choice import parse_providers, provider_status
 from .platforms import state_folder, this_desktop
 from .proc import run_program
 from .programs import PACKAGES, find_program
@@ -44,7 +44,8 @@ class Check:
 
 def initial_status() -> str:
     """The specification's status text, appended once to a server's first result."""
-    providers = settings().ai_providers or "None Configured. Set PEEKABOO_AI_PROVIDERS ENV."
+    configured = [choice.name for choice in parse_providers(settings().ai_providers)]
+    providers = ", ".join(configured) or "None Configured. Set PEEKABOO_AI_PROVIDERS ENV."
     return (
         "\n\n--- Peekaboo MCP Server Status ---\n"
         f"Name: {SERVER_NAME}\nVersion: {VERSION}\n"
@@ -79,19 +80,19 @@ def permissions_data(permissions: Permissions) -> Dict[str, bool]:
 
 def permissions_result(desktop: Desktop) -> Result:
     """Every grant, as text and data. Raises the error of the first one that is missing, the others in its details."""
-    checks = _check_permissions(desktop)
+    granted = desktop.permissions()
+    checks = _check_permissions(desktop, granted)
     if not checks:
-        return Result("an X11 desktop asks for no permissions", {"permissions": permissions_data(desktop.permissions())})
+        return Result("an X11 desktop asks for no permissions", {"permissions": permissions_data(granted)})
     lines = "\n".join(check.line() for check in checks)
     missing = [check for check in checks if not check.is_fine]
     if missing:
         first = desktop.denied(missing[0].code, f"{missing[0].name} is not granted")
         raise PeekabooError(first.code, first.message, first.hint, details=lines)
-    return Result(lines, {"permissions": permissions_data(desktop.permissions())})
+    return Result(lines, {"permissions": permissions_data(granted)})
 
 
-def _check_permissions(desktop: Desktop) -> List[Check]:
-    granted = desktop.permissions()
+def _check_permissions(desktop: Desktop, granted: Permissions) -> List[Check]:
     if granted == Permissions():
         return []
     grants = (
@@ -142,7 +143,7 @@ def _check_display(desktop: Desktop) -> List[Check]:
     started = time.monotonic()
     try:
         displays, windows = desktop.displays(), desktop.windows()
-        permissions = _check_permissions(desktop)
+        permissions = _check_permissions(desktop, desktop.permissions())
     except PeekabooError as e:
         return [Check("display", False, e.message, e.hint, code=e.code)]
     took = (time.monotonic() - started) * 1000

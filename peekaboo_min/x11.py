@@ -103,6 +103,9 @@ class X11Desktop:
                 return 0  # nothing has the focus
             raise
 
+    def can_see_titles(self) -> bool:
+        return True
+
     def capture_display(self, display: Display, path: Path, kind: str) -> None:
         self.capture_rect(display.bounds, path, kind)
 

@@ -763,6 +763,9 @@ class Desktop(Protocol):
     def windows(self) -> List[Window]:
         """All windows, front to back: docks, menus and minimised ones too. Who may be seen is decided above."""
 
+    def can_see_titles(self) -> bool:
+        """Whether the last windows() could tell other programs' titles."""
+
     def capture_display(self, display: Display, path: Path, kind: str) -> None:
         """Photograph a display into `path`, at its own pixels. kind: png or jpg."""
 
@@ -1725,7 +1728,7 @@ def error_message(error: PeekabooError, speaks_grammar: bool = False) -> Dict[st
     said = f" ({' '.join(error.details.split())[:300]})" if error.details and not error.hint else ""
     name = "ERROR" if speaks_grammar else error.code_name
     return {
-        "content": [{"type": "text", "text": f"{name}: {error.message}{said}{hint}"}],
+        "content": [{"type": "text", "text": f"{name}: {error.message.rstrip('.') if hint else error.message}{said}{hint}"}],
         "isError": True,
         "_meta": {"backend_error_code": error.code_name},
     }
@@ -1747,7 +1750,7 @@ def plain_schema(schema: Dict[str, Any]) -> Dict[str, Any]:
         choices = [one for one in node.get("anyOf", []) if one != {"type": "null"}]
         if "anyOf" in node and len(choices) < len(node["anyOf"]):
             node.pop("anyOf")
-            node = {**node, **(choices[0] if len(choices) == 1 else {"anyOf": choices})}
+            node = {**(choices[0] if len(choices) == 1 else {"anyOf": choices}), **node}
         if node.get("default", "") is None:
             node.pop("default")  # optional, and `null` is not a value to send
         return node
@@ -1806,6 +1809,14 @@ def find_app(identifier: str, apps: Sequence[App]) -> App:
     if near and near[0][1] >= 0.7 and (len(near) == 1 or near[0][1] - near[1][1] > 0.05):
         return near[0][0]
     raise _no_such_app(wanted, [app for app, _ in near] or candidates)
+
+
+def app_by_bundle_id(bundle_id: str, apps: Sequence[App]) -> App:
+    """The running app with this very bundle id. Raises APP_NOT_FOUND."""
+    for app in apps:
+        if (app.bundle_id or "").lower() == bundle_id.lower():
+            return app
+    raise _no_such_app(bundle_id, [app for app in apps if app.is_regular])
 
 
 def _is_helper(app: App) -> bool:
@@ -1892,7 +1903,9 @@ def find_window(
         raise PeekabooError(
             ErrorCode.WINDOW_NOT_FOUND, f"{app.name} has no window titled {title[:80]!r}", hint=f"its windows are {titles}"
         )
-    if index is not None and not 0 <= index < len(windows):
+    if index is not None and index < 0:
+        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, f"the window index is {index}", hint="count from 0 (the frontmost)")
+    if index is not None and index >= len(windows):
         raise PeekabooError(
             ErrorCode.WINDOW_NOT_FOUND,
             f"{app.name} has no window with index {index}",
@@ -2094,7 +2107,7 @@ def list_app_windows(desktop: Desktop, identifier: str, details: Sequence[str] =
         )
     app = find_app(identifier, desktop.apps())
     everything = desktop.windows()
-    if titles_are_hidden(desktop, everything):
+    if not desktop.can_see_titles():
         raise desktop.denied(ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING, "window titles cannot be read")
     windows = visible_windows(windows_of(app, everything), with_off_screen="off_screen" in details)
     lines = [_window_line(number, one, details) for number, one in enumerate(windows)]
@@ -2131,18 +2144,12 @@ def list_displays(desktop: Desktop) -> Result:
     )
 
 
-def titles_are_hidden(desktop: Desktop, windows: Sequence[Window]) -> bool:
-    """Whether the system keeps other programs' titles from us; it is asked only when there are none."""
-    are_missing = all(one.title is None for one in windows if one.layer == 0)
-    return bool(windows) and are_missing and desktop.permissions().screen_recording is False
-
-
 def catalogue(desktop: Desktop, windows: Sequence[Window]) -> Result:
     """Windows as `list_windows` tells them: with ids, owners and bounds, front to back; says why titles are missing."""
     hidden = ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING
-    messages = (desktop.denied(hidden, "window titles are hidden").sentence(),) if titles_are_hidden(desktop, windows) else ()
+    messages = (desktop.denied(hidden, "window titles are hidden").sentence(),) if not desktop.can_see_titles() else ()
     lines = [
-        f"{one.window_id}  {one.app_name}  {_title(one)!r}  {_bounds_text(one)}"
+        f"{one.window_id}  {one.app_name} ({'no pid' if one.pid is None else one.pid})  {_title(one)!r}  {_bounds_text(one)}"
         + (" [FOCUSED]" if one.is_focused else "")
         + ("" if one.is_on_screen else " [OFF-SCREEN]")
         for one in windows
@@ -2992,8 +2999,7 @@ def app_window_result(desktop: Desktop, request: AppWindowRequest) -> Result:
 
     Raises RelayedError ProcessNotFound, NoWindow, CaptureFailed, Timeout, PermissionDenied.
     """
-    identifier = (request.bundle_id or "").strip() or (request.app_name or "").strip()
-    if not identifier:
+    if not (request.bundle_id or "").strip() and not (request.app_name or "").strip():
         raise PeekabooError(ErrorCode.INVALID_ARGUMENT, "Either bundleId or appName must be given.", hint="name the app")
     if not _SHORTEST_MS <= request.timeout_ms <= _LONGEST_MS:
         raise PeekabooError(
@@ -3001,18 +3007,20 @@ def app_window_result(desktop: Desktop, request: AppWindowRequest) -> Result:
         )
     try:
         with time_budget(request.timeout_ms / 1000):
-            return _photograph_app_window(desktop, request, identifier)
+            return _photograph_app_window(desktop, request)
     except PeekabooError as e:
         if e.code not in _NAMES:
             raise
         raise RelayedError(_NAMES[e.code], e.code, e.message, e.hint, e.details) from e
 
 
-def _photograph_app_window(desktop: Desktop, request: AppWindowRequest, identifier: str) -> Result:
-    app = find_app(identifier, desktop.apps())
-    own = visible_windows(windows_of(app, desktop.windows()))
+def _photograph_app_window(desktop: Desktop, request: AppWindowRequest) -> Result:
+    bundle_id, apps = (request.bundle_id or "").strip(), desktop.apps()
+    app = app_by_bundle_id(bundle_id, apps) if bundle_id else find_app(request.app_name or "", apps)
+    windows = desktop.windows()
+    own = visible_windows(windows_of(app, windows))
     window = find_window(app, own, index=request.window_index)
-    path, info = _take(desktop, window, request)
+    path, info = _take(desktop, window, windows, request)
     scale = _scale_of(desktop, window) if request.includes_shadow else round(info.width / window.bounds.width, 4)
     data: Dict[str, Any] = {
         "path": str(path),
@@ -3025,18 +3033,21 @@ def _photograph_app_window(desktop: Desktop, request: AppWindowRequest, identifi
     return Result(f"photographed {app.name}: {path}", data, files=(path,))
 
 
-def _take(desktop: Desktop, window: Window, request: AppWindowRequest) -> "tuple[Path, ImageInfo]":
-    """By the window's id; by its rectangle on the screen when that is preferred, or when the id fails."""
+def _take(
+    desktop: Desktop, window: Window, windows: List[Window], request: AppWindowRequest
+) -> "tuple[Path, ImageInfo]":
+    """By the window's id; by its rectangle on the screen when that is preferred, or when the id fails and it is in front."""
     if request.prefers_window_id:
         try:
             shot = photograph_window(desktop, window, request.kind, with_shadow=request.includes_shadow)
             return shot.path, shot.info
         except PeekabooError as e:
-            if e.code is not ErrorCode.CAPTURE_FAILED:
+            if e.code is not ErrorCode.CAPTURE_FAILED or cover_at(window.bounds.centre, window, windows):
                 raise
             log_debug(f"window {window.window_id} failed by its id, trying its rectangle: {e.message}")
     path = new_temporary_path("peekaboo", request.kind)
     desktop.capture_rect(window.bounds, path, request.kind)
+    path.chmod(0o600)
     info = read_image_info(path)
     if info is None:
         raise PeekabooError(ErrorCode.CAPTURE_FAILED, "the rectangle made no picture", hint="see that it is on the screen")
@@ -4529,6 +4540,8 @@ class MacDesktop:
 
     def permissions(self) -> Permissions:
         told = self._session()
+        if not told["has_session"]:
+            raise _no_session()
         return Permissions(told["screen_recording"], told["accessibility"], told["automation"])
 
     def denied(self, code: ErrorCode, what: str) -> PeekabooError:
@@ -4562,6 +4575,9 @@ class MacDesktop:
             (one.window_id for one in windows if one.pid == told["frontmost_pid"] and one.is_ordinary and one.is_on_screen), None
         )
         return [_with_focus(one, focused) for one in windows]
+
+    def can_see_titles(self) -> bool:
+        return self._can_record is not False
 
     def capture_display(self, display: Display, path: Path, kind: str) -> None:
         self._screencapture(["-D", str(display.number)], path, kind)
@@ -6804,6 +6820,9 @@ class X11Desktop:
                 return 0  # nothing has the focus
             raise
 
+    def can_see_titles(self) -> bool:
+        return True
+
     def capture_display(self, display: Display, path: Path, kind: str) -> None:
         self.capture_rect(display.bounds, path, kind)
 
@@ -7766,6 +7785,7 @@ _IMAGE_S = 45.0
 _MOST_ATTACHMENTS = 50
 _MOST_FILES = 5000
 _TOLD_CHARACTERS = 20_000
+_ENVELOPE = {"data": dict, "error": dict, "messages": list, "debug_logs": list}
 
 
 @dataclass(frozen=True)
@@ -7840,8 +7860,10 @@ def _images_below(folder: Path) -> Dict[Path, int]:
         folders.sort()
         for name in sorted(names):
             path = Path(parent) / name
-            if path.suffix.lower() in EXTENSIONS and not path.is_symlink() and len(found) < _MOST_FILES:
-                found[path] = path.stat().st_mtime_ns
+            if path.suffix.lower() in EXTENSIONS and len(found) < _MOST_FILES:
+                status = path.lstat()
+                if stat.S_ISREG(status.st_mode):  # no link out of the folder, no pipe that would hold us
+                    found[path] = status.st_mtime_ns
     return {path: changed for path, changed in found.items() if read_image_info(path)}
 
 
@@ -7861,7 +7883,6 @@ def _metadata(done: Completed) -> Dict[str, Any]:
     if done.text.lstrip()[:1] in ("{", "["):
         try:
             data["json"] = json.loads(done.text)
-            data["stdout"] = ""  # the same, once is enough
         except ValueError:
             pass
     return data
@@ -7881,12 +7902,15 @@ def delegate_path() -> Optional[str]:
 
 def image_by_cli(desktop: Desktop, path: str, request: ImageRequest, capture_focus: str, returns_data: bool) -> Result:
     """The MCP tool `image` through another command line, with the original's words in the original's order."""
-    target = request.path or settings().default_save_path
+    if capture_focus == "foreground":
+        check_may_act("foreground capture")
+    target = os.path.expanduser(request.path or settings().default_save_path)
     folder = "" if target else str(_working_folder(None))
+    is_window = request.app is not None or request.window_id is not None
     words = [
         "image",
         *_option("--app", request.app),
-        *_option("--mode", request.mode or ("window" if request.app else "screen")),
+        *_option("--mode", request.mode or ("window" if is_window else "screen")),
         *_option("--window-title", request.window_title),
         *_option("--window-index", request.window_index),
         *_option("--window-id", request.window_id),
@@ -7896,9 +7920,9 @@ def image_by_cli(desktop: Desktop, path: str, request: ImageRequest, capture_foc
         *_option("--capture-focus", capture_focus),
     ]
     told = _ask_cli(path, words, _IMAGE_S)
-    files = told.data.get("saved_files")
-    if not isinstance(files, list):
-        raise _invalid_output("it tells no saved_files")
+    files = _listed(told, "saved_files")
+    if not all(isinstance(one.get("path"), str) for one in files):
+        raise _invalid_output("a saved file has no path")
     pictures: Tuple[Picture, ...] = ()
     if returns_data:
         pictures = tuple(_saved_picture(desktop, one) for one in files)
@@ -7928,9 +7952,9 @@ def list_by_cli(path: str, app: Optional[str], details: Sequence[str]) -> Result
     return Result(f"Found {count} window(s) for application: {app}", told.data, (), told.messages)
 
 
-def _listed(told: Result, key: str) -> List[Any]:
+def _listed(told: Result, key: str) -> List[Dict[str, Any]]:
     items = told.data.get(key)
-    if not isinstance(items, list):
+    if not isinstance(items, list) or not all(isinstance(one, dict) for one in items):
         raise _invalid_output(f"it tells no {key}")
     return items
 
@@ -7952,7 +7976,10 @@ def _ask_cli(path: str, words: List[str], timeout_s: float) -> Result:
     try:
         answer = json.loads(done.text)
         succeeded = bool(answer["success"])
-    except (ValueError, KeyError, TypeError):
+        parts = {key: answer.get(key) or kind() for key, kind in _ENVELOPE.items()}
+        if not all(isinstance(parts[key], kind) for key, kind in _ENVELOPE.items()):
+            raise ValueError("parts of other kinds")
+    except (ValueError, KeyError, TypeError, AttributeError):
         if done.code:
             log_error(f"the peekaboo command line failed with exit code {done.code}: {done.text[:500]}")
             raise RelayedError(
@@ -7962,18 +7989,26 @@ def _ask_cli(path: str, words: List[str], timeout_s: float) -> Result:
                 hint="see what it said: " + (done.stderr.strip() or done.text.strip() or "nothing")[-300:],
             ) from None
         raise _invalid_output(done.text[:200] or "it said nothing") from None
-    for entry in answer.get("debug_logs") or []:
+    for entry in parts["debug_logs"]:
         log_debug(f"backend=swift swift_log={entry}")
     if not succeeded or done.code:
-        error = answer.get("error") or {}
+        error = parts["error"]
         raise RelayedError(
             str(error.get("code") or "SWIFT_CLI_EXECUTION_ERROR"),
             ErrorCode.PROGRAM_FAILED,
             str(error.get("message") or f"the peekaboo command line failed with exit code {done.code}"),
             details=str(error.get("details") or ""),
         )
-    messages = tuple(str(one) for one in answer.get("messages") or [])
-    return Result("", dict(answer.get("data") or {}), (), messages)
+    return Result("", _cleaned(parts["data"]), (), tuple(clean_text(str(one), 1000) for one in parts["messages"]))
+
+
+def _cleaned(value: Any, key: str = "") -> Any:
+    """Another program's titles are as strange as a window's; a path is left as it is."""
+    if isinstance(value, dict):
+        return {name: _cleaned(one, name) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_cleaned(one) for one in value]
+    return clean_text(value) if isinstance(value, str) and key != "path" else value
 
 
 def _invalid_output(what: str) -> PeekabooError:
@@ -8015,7 +8050,8 @@ class Check:
 
 def initial_status() -> str:
     """The specification's status text, appended once to a server's first result."""
-    providers = settings().ai_providers or "None Configured. Set PEEKABOO_AI_PROVIDERS ENV."
+    configured = [choice.name for choice in parse_providers(settings().ai_providers)]
+    providers = ", ".join(configured) or "None Configured. Set PEEKABOO_AI_PROVIDERS ENV."
     return (
         "\n\n--- Peekaboo MCP Server Status ---\n"
         f"Name: {SERVER_NAME}\nVersion: {VERSION}\n"
@@ -8050,19 +8086,19 @@ def permissions_data(permissions: Permissions) -> Dict[str, bool]:
 
 def permissions_result(desktop: Desktop) -> Result:
     """Every grant, as text and data. Raises the error of the first one that is missing, the others in its details."""
-    checks = _check_permissions(desktop)
+    granted = desktop.permissions()
+    checks = _check_permissions(desktop, granted)
     if not checks:
-        return Result("an X11 desktop asks for no permissions", {"permissions": permissions_data(desktop.permissions())})
+        return Result("an X11 desktop asks for no permissions", {"permissions": permissions_data(granted)})
     lines = "\n".join(check.line() for check in checks)
     missing = [check for check in checks if not check.is_fine]
     if missing:
         first = desktop.denied(missing[0].code, f"{missing[0].name} is not granted")
         raise PeekabooError(first.code, first.message, first.hint, details=lines)
-    return Result(lines, {"permissions": permissions_data(desktop.permissions())})
+    return Result(lines, {"permissions": permissions_data(granted)})
 
 
-def _check_permissions(desktop: Desktop) -> List[Check]:
-    granted = desktop.permissions()
+def _check_permissions(desktop: Desktop, granted: Permissions) -> List[Check]:
     if granted == Permissions():
         return []
     grants = (
@@ -8113,7 +8149,7 @@ def _check_display(desktop: Desktop) -> List[Check]:
     started = time.monotonic()
     try:
         displays, windows = desktop.displays(), desktop.windows()
-        permissions = _check_permissions(desktop)
+        permissions = _check_permissions(desktop, desktop.permissions())
     except PeekabooError as e:
         return [Check("display", False, e.message, e.hint, code=e.code)]
     took = (time.monotonic() - started) * 1000
@@ -8215,7 +8251,7 @@ _FOCUS_AGAIN_S = 0.6
 _FOCUS_POLL_S = 0.05
 _EFFECT_S = 0.3
 _LOOK_AGAIN_S = 0.05
-_LONGEST_TEXT = 20_000
+_LONGEST_TEXT, _MOST_LINES = 20_000, 1000  # what is typed within a tool's 50 seconds
 BUTTONS = ("left", "right", "middle")
 
 
@@ -8291,9 +8327,12 @@ def type_into_window(desktop: Desktop, window_id: int, text: str, verify: bool =
     """Type text into a window, which is focused first. Raises as click_pixel does."""
     if not text:
         raise PeekabooError(ErrorCode.INVALID_ARGUMENT, "the text is empty", hint="give the text to type")
-    if len(text) > _LONGEST_TEXT:
+    lines = sum(text.count(one) for one in "\n\r\t")
+    if len(text) > _LONGEST_TEXT or lines > _MOST_LINES:
         raise PeekabooError(
-            ErrorCode.INVALID_ARGUMENT, f"the text has {len(text)} characters", hint=f"type at most {_LONGEST_TEXT} at once"
+            ErrorCode.INVALID_ARGUMENT,
+            f"the text has {len(text)} characters, {lines} of them returns and tabs",
+            hint=f"type at most {_LONGEST_TEXT} and {_MOST_LINES} at once",
         )
     bad = next((c for c in text if ord(c) < 32 and c not in "\n\r\t" or "\ud800" <= c <= "\udfff" or c == "\x7f"), None)
     if bad is not None:
@@ -8565,7 +8604,7 @@ def image_result(
     """
     choice = choose_provider() if question is not None else None  # what is not configured is said before a capture
     if capture_focus == "foreground":
-        _bring_to_front(desktop, request)
+        request = _bring_to_front(desktop, request)
     shots = take_image(desktop, request)
     pictures: List[Picture] = []
     files: List[Dict[str, Any]] = []
@@ -8598,18 +8637,24 @@ def _analyse(desktop: Desktop, shots: List[Photograph], question: str, choice: M
     return {"analysis_text": text, "model_used": answers[0].model_used}
 
 
-def _bring_to_front(desktop: Desktop, request: ImageRequest) -> None:
-    """Activate the app and raise the window. A window that will not come is photographed all the same."""
+def _bring_to_front(desktop: Desktop, request: ImageRequest) -> ImageRequest:
+    """Activate the app and raise the window; return the request for that very window, whose index is another one now.
+
+    A window that will not come is photographed all the same.
+    """
     check_may_act("foreground capture")
-    for subject in find_subjects(desktop, request)[:1]:
-        if subject.window is None:
-            return  # a screen has no front
-        try:
-            focus_by_id(desktop, subject.window.window_id)
-        except PeekabooError as e:
-            if e.code not in (ErrorCode.FOCUS_FAILED, ErrorCode.TIMEOUT):
-                raise
-            log_debug("Could not raise specific window; proceeding with frontmost of activated app.")
+    subjects = find_subjects(desktop, request)
+    window = subjects[0].window
+    if window is None:
+        return request  # a screen has no front
+    try:
+        focus_by_id(desktop, window.window_id)
+    except PeekabooError as e:
+        if e.code not in (ErrorCode.FOCUS_FAILED, ErrorCode.TIMEOUT):
+            raise
+        log_debug("Could not raise specific window; proceeding with frontmost of activated app.")
+    is_one = request.mode != "multi"
+    return replace(request, window_id=window.window_id, window_title=None, window_index=None) if is_one else request
 
 
 def _file_data(shot: Photograph) -> Dict[str, Any]:

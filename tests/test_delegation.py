@@ -127,7 +127,19 @@ IMAGE_WORDS = {
     ),
     "jpg in the foreground": (
         {"app": "PID:663", "format": "jpg", "capture_focus": "foreground"},
-        ["--app", "PID:663", "--mode", "window", "--path", "/p/a.png", "--format", "jpg", "--capture-focus", "foreground", "--json-output"],
+        [
+            "--app",
+            "PID:663",
+            "--mode",
+            "window",
+            "--path",
+            "/p/a.png",
+            "--format",
+            "jpg",
+            "--capture-focus",
+            "foreground",
+            "--json-output",
+        ],
     ),
     "values that begin with a dash": (
         {"app": "-rf", "window_specifier": {"title": "--json-output"}},
@@ -220,10 +232,26 @@ def test_rows_of_windows_are_handed_on_with_short_bounds(scripted: Scripted) -> 
 
 
 def test_rows_of_saved_files_are_handed_on_with_their_paths_in_the_text(scripted: Scripted, shot: Path) -> None:
-    rows = [{"path": str(shot), "item_label": "Main", "window_title": "A", "window_id": 7, "window_index": 0, "mime_type": "image/png"}]
+    rows = [
+        {
+            "path": str(shot),
+            "item_label": "Main",
+            "window_title": "A",
+            "window_id": 7,
+            "window_index": 0,
+            "mime_type": "image/png",
+        }
+    ]
     answer = scripted.call("image", success(saved_files=rows), app="Safari")
     assert seen(answer) == {"saved_files": rows}
     assert str(shot) in answer["content"][0]["text"]
+
+
+def test_titles_from_another_program_are_cleaned_as_ours_are(scripted: Scripted) -> None:
+    row = {"window_title": "safe\u202etxt.exe\x1b[2J", "window_index": 0}
+    told = success(windows=[row], target_application_info={"app_name": "A", "pid": 1})
+    (cleaned,) = seen(scripted.call("list", told, app="A"))["window_list"]
+    assert cleaned == {**row, "window_title": "safe txt.exe [2J"}
 
 
 def test_pictures_are_read_from_the_files_that_it_saved(scripted: Scripted, tmp_path: Path) -> None:
@@ -396,7 +424,11 @@ def test_a_path_that_is_no_executable_is_ignored_with_a_warning_until_it_is_one(
 def test_the_shell_never_uses_it(mac: FakeMac, tmp_path: Path) -> None:
     path = executable(tmp_path / "other", f"#!/bin/sh\necho used >> {shlex.quote(str(tmp_path / 'used'))}\n")
     shell = Program(program_words("package"), mac_environment(mac, PEEKABOO_CLI_PATH=str(path)))
-    for words in (["list", "apps"], ["list", "windows", "--app", "Form"], ["image", "--app", "Form", "--path", tmp_path / "a.png"]):
+    for words in (
+        ["list", "apps"],
+        ["list", "windows", "--app", "Form"],
+        ["image", "--app", "Form", "--path", tmp_path / "a.png"],
+    ):
         assert shell.run(*words).code == 0
     assert not (tmp_path / "used").exists()
 

@@ -842,7 +842,10 @@ def test_its_document_names_five_errors(desk: Desk) -> None:
     assert refuses(desk, "--bundleId", "com.apple.Safari", "--windowIndex", 7) == (15, "NoWindow")
     desk.mac.fail("screencapture", "could not create image from window")
     assert refuses(desk, "--bundleId", "com.apple.calculator") == (14, "CaptureFailed")
-    assert [words[1] for words in desk.captures()] == ["-o", "-o", "-o", "-R"]  # by its id, then by its place
+    assert [words[1] for words in desk.captures()] == ["-o"] * 3  # its place shows another window: not photographed
+    desk.mac.activate("Calculator")
+    assert refuses(desk, "--bundleId", "com.apple.calculator") == (14, "CaptureFailed")
+    assert [words[1] for words in desk.captures()[3:]] == ["-o", "-o", "-o", "-R"]  # by its id, then by its place
     desk.mac.heal()
     desk.mac.deny("screen_recording")
     assert refuses(desk, "--appName", "Form") == (11, "PermissionDenied")

@@ -219,11 +219,15 @@ def test_a_window_is_found_by_title_exact_first_or_by_index(
     assert find_window(NOTES, TITLED, title, index).window_id == expected
 
 
-@pytest.mark.parametrize(("title", "index"), [("letter", None), (None, 4), (None, -1), (None, 10**30)])
+@pytest.mark.parametrize(("title", "index"), [("letter", None), (None, 4), (None, 10**30)])
 def test_a_window_that_is_not_there_is_told_with_those_that_are(title: Optional[str], index: Optional[int]) -> None:
     error = error_of(find_window, NOTES, TITLED, title, index)
     assert error.code is ErrorCode.WINDOW_NOT_FOUND
     assert ("'Shopping list', 'List'" in error.hint) is (title is not None)
+
+
+def test_windows_are_counted_from_zero() -> None:
+    assert error_of(find_window, NOTES, TITLED, None, -1).code is ErrorCode.INVALID_ARGUMENT
 
 
 def test_an_app_without_windows_is_told_so() -> None:

@@ -12,7 +12,15 @@ from unittest.mock import ANY
 
 import pytest
 from fakemac import FakeMac, image_size
-from test_spec_tools import APPLICATIONS, fake_mac, files_in, kept_by, mac_environment, screen_row, window_row
+from test_spec_tools import (
+    APPLICATIONS,
+    fake_mac,
+    files_in,
+    kept_by,
+    mac_environment,
+    screen_row,
+    window_row,
+)
 from worlds import Finished, Form, Program, clean_environment, program_words, wait_for
 
 from peekaboo_min.cli import CommandParser
@@ -190,7 +198,9 @@ TAILS = [("png", "background"), ("png", "auto"), ("jpg", "auto"), ("jpg", "foreg
 
 @pytest.mark.parametrize("tail", TAILS, ids=" ".join)
 @pytest.mark.parametrize(("words", "meaning", "_outcome"), TARGETS.values(), ids=TARGETS.keys())
-def test_the_originals_words_for_image_are_understood(words: List[str], meaning: Any, _outcome: Any, tail: Tuple[str, str]) -> None:
+def test_the_originals_words_for_image_are_understood(
+    words: List[str], meaning: Any, _outcome: Any, tail: Tuple[str, str]
+) -> None:
     given = [*words, "--path", "/p", "--format", tail[0], "--capture-focus", tail[1], "--json-output"]
     understood = CommandParser("image", read_signature(COMMANDS["image"])).read(given)
     assert understood == {**NOTHING, **meaning, "path": "/p", "format": tail[0], "capture_focus": tail[1]}
@@ -232,7 +242,9 @@ def test_the_version_is_one_word(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize("word", ["server_status", "permissions"])
-def test_the_permissions_are_two_truths_and_the_exit_code_is_0_even_where_they_are_missing(shell: Shell, mac: FakeMac, word: str) -> None:
+def test_the_permissions_are_two_truths_and_the_exit_code_is_0_even_where_they_are_missing(
+    shell: Shell, mac: FakeMac, word: str
+) -> None:
     told = {"screen_recording": True, "accessibility": True}
     assert shell.data("list", word)["permissions"] == told
     mac.deny("screen_recording")
@@ -311,7 +323,11 @@ def test_an_ambiguity_tells_its_candidates_in_the_details(shell: Shell) -> None:
 
 
 GRANTS = {
-    "image without Screen Recording": ("screen_recording", ["image", "--app", "Form"], (11, "PERMISSION_DENIED_SCREEN_RECORDING")),
+    "image without Screen Recording": (
+        "screen_recording",
+        ["image", "--app", "Form"],
+        (11, "PERMISSION_DENIED_SCREEN_RECORDING"),
+    ),
     "a screen without Screen Recording": ("screen_recording", ["image"], (11, "PERMISSION_DENIED_SCREEN_RECORDING")),
     "windows without Screen Recording": (
         "screen_recording",
@@ -434,7 +450,9 @@ def test_the_text_of_applications_tells_all_that_the_document_tells(shell: Shell
         for number, one in enumerate(APPLICATIONS, 1)
     ]
     text = shell.text("list", "apps")
-    assert text.replace(" [ACTIVE]", "") == "\n".join([f"Found {len(lines)} running application(s):", "", *lines, ""]).replace(" [ACTIVE]", "")
+    assert text.replace(" [ACTIVE]", "") == "\n".join([f"Found {len(lines)} running application(s):", "", *lines, ""]).replace(
+        " [ACTIVE]", ""
+    )
 
 
 def test_the_text_of_windows_tells_ids_bounds_and_the_process(shell: Shell) -> None:
@@ -448,7 +466,9 @@ def test_the_text_of_windows_tells_ids_bounds_and_the_process(shell: Shell) -> N
 
 def missing_words(text: str, rows: List[Dict[str, Any]]) -> List[str]:
     """The numbers and names of a document that its text does not tell."""
-    told = [str(value) for row in rows for key, value in row.items() if isinstance(value, (int, str)) and not isinstance(value, bool)]
+    told = [
+        str(value) for row in rows for key, value in row.items() if isinstance(value, (int, str)) and not isinstance(value, bool)
+    ]
     return sorted({word for word in told if word not in text})
 
 
@@ -516,7 +536,9 @@ def test_on_x11_the_shapes_are_the_same(x11: Shell, x11_form: Form, tmp_path: Pa
 
     text = x11.text("list", "windows", "--app", "Form", "--include-details", "ids,bounds")
     place = f"{bounds['x']},{bounds['y']} {bounds['width']}x{bounds['height']}"
-    assert text.endswith(f'- PID: {app["pid"] or "unknown"}\n\nWindows:\n1. "{x11_form.title}" [ID: {row["window_id"]}] [{place}]\n')
+    assert text.endswith(
+        f'- PID: {app["pid"] or "unknown"}\n\nWindows:\n1. "{x11_form.title}" [ID: {row["window_id"]}] [{place}]\n'
+    )
 
 
 X11_REFUSED = {

@@ -98,7 +98,13 @@ PARAMETERS: Dict[str, Dict[str, Any]] = {
     },
 }
 
-REQUIRED = {"image": [], "analyze": ["image_path", "question"], "list": [], "screenshot_app_window": [], "peekaboo_exec": ["args"]}
+REQUIRED = {
+    "image": [],
+    "analyze": ["image_path", "question"],
+    "list": [],
+    "screenshot_app_window": [],
+    "peekaboo_exec": ["args"],
+}
 
 HELP = {
     "image": {
@@ -325,7 +331,13 @@ APPLICATIONS = [
     {"app_name": "Google Chrome", "bundle_id": "com.google.Chrome", "pid": 420, "is_active": False, "window_count": 1},
     {"app_name": "Notes", "bundle_id": "com.apple.Notes", "pid": 460, "is_active": False, "window_count": 0},
     {"app_name": "Safari", "bundle_id": "com.apple.Safari", "pid": 410, "is_active": False, "window_count": 2},
-    {"app_name": "System Settings", "bundle_id": "com.apple.systempreferences", "pid": 490, "is_active": False, "window_count": 0},
+    {
+        "app_name": "System Settings",
+        "bundle_id": "com.apple.systempreferences",
+        "pid": 490,
+        "is_active": False,
+        "window_count": 0,
+    },
     {"app_name": "Terminal", "bundle_id": "com.apple.Terminal", "pid": 480, "is_active": True, "window_count": 1},
     {"app_name": "TextEdit", "bundle_id": "com.apple.TextEdit", "pid": 430, "is_active": False, "window_count": 2},
 ]
@@ -517,7 +529,9 @@ REFUSED_IMAGES = {
 
 
 @pytest.mark.parametrize(("arguments", "code"), REFUSED_IMAGES.values(), ids=REFUSED_IMAGES.keys())
-def test_what_cannot_be_photographed_is_refused_and_nothing_is_taken(server: Server, mac: FakeMac, arguments: Answer, code: str) -> None:
+def test_what_cannot_be_photographed_is_refused_and_nothing_is_taken(
+    server: Server, mac: FakeMac, arguments: Answer, code: str
+) -> None:
     before = (len(mac.calls("screencapture")), kept_by(mac))
     assert refused(server.call("image", **arguments))["code"] == code
     assert (len(mac.calls("screencapture")), kept_by(mac)) == before
@@ -736,7 +750,9 @@ def linked(answer: Answer) -> Dict[str, Any]:
 
 
 @pytest.mark.parametrize(("arguments", "row", "size"), APP_WINDOWS.values(), ids=APP_WINDOWS.keys())
-def test_an_app_window_is_told_with_its_file_its_place_and_its_scale(server: Server, arguments: Answer, row: Any, size: Any) -> None:
+def test_an_app_window_is_told_with_its_file_its_place_and_its_scale(
+    server: Server, arguments: Answer, row: Any, size: Any
+) -> None:
     data = linked(server.call("screenshot_app_window", **arguments))
     assert data == {"path": ANY, "uri": ANY, "appName": row[0], "rect": row[1], "scale": row[2], "format": row[3]}
     info = sniff_image(Path(data["path"]).read_bytes())
@@ -791,6 +807,7 @@ SAID_BY_NAME = {
     "another format": (usual, {"appName": "Form", "format": "webp"}, "INVALID_ARGUMENT"),
     "an app that does not run": (usual, {"appName": "Nothing of that name"}, "ProcessNotFound"),
     "a bundle id that does not run": (usual, {"bundleId": "org.example.nothing"}, "ProcessNotFound"),
+    "a bundle id that is only begun": (usual, {"bundleId": "com.apple.Saf"}, "ProcessNotFound"),
     "an app that shows no window": (usual, {"appName": "Notes"}, "NoWindow"),
     "an index beyond the last": (usual, {"appName": "Safari", "windowIndex": 2}, "NoWindow"),
     "a capture that fails": (failing, {"appName": "Calculator"}, "CaptureFailed"),
@@ -914,7 +931,9 @@ def test_exec_attaches_pictures_of_all_kinds_by_their_bytes_from_the_folder_and_
 
 def test_exec_follows_no_links(server: Server, tmp_path: Path) -> None:
     source = shlex.quote(str(files(tmp_path / "files")))
-    assert attached(run(server, f"ln -s {source}/a.png link.png; ln -s {source} linked; cp {source}/a.png real.png")) == ["real.png"]
+    assert attached(run(server, f"ln -s {source}/a.png link.png; ln -s {source} linked; cp {source}/a.png real.png")) == [
+        "real.png"
+    ]
 
 
 def test_exec_is_not_held_by_a_pipe_that_is_called_a_picture(server: Server) -> None:
