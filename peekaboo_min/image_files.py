@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import math
 import os
 import re
@@ -82,6 +81,8 @@ def read_image_info(path: Path) -> Optional[ImageInfo]:
 
 def pixel_digest(path: Path) -> str:
     """A digest of a PNG's pixel data (its IDAT bytes, nothing decoded): equal for equal pictures of one program."""
+    import hashlib  # 3 ms that only `verify` needs
+
     data = path.read_bytes()
     digest = hashlib.sha256(data[16:29])
     at = 8

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from .automation import focus_by_id
 from .capture import Photograph, picture_for_model, take_image
@@ -13,9 +13,7 @@ from .errors import ErrorCode, PeekabooError
 from .image_files import clean_text
 from .log import log_debug
 from .model import Picture, Result
-from .model_choice import ModelChoice, choose_provider
 from .policy import check_may_act
-from .vision import ask_model
 
 
 def image_result(
@@ -30,7 +28,7 @@ def image_result(
     capture_focus: foreground brings the window to the front first; background and auto photograph it where it is.
     question: then a configured model is asked about the pictures: `analysis_text` and `model_used` besides.
     """
-    choice = choose_provider() if question is not None else None  # what is not configured is said before a capture
+    analyse = _analyst(desktop, question) if question is not None else None
     if capture_focus == "foreground":
         request = _bring_to_front(desktop, request)
     shots = take_image(desktop, request)
@@ -44,7 +42,7 @@ def image_result(
                 picture, entry = _returned(desktop, shot)
                 pictures.append(picture)
                 returned.append(entry)
-        analysis = _analyse(desktop, shots, question or "", choice) if choice else {}
+        analysis = analyse(shots) if analyse else {}
     finally:
         if request.is_temporary:
             for shot in shots:
@@ -57,12 +55,20 @@ def image_result(
     return Result(text, data, tuple(pictures))
 
 
-def _analyse(desktop: Desktop, shots: List[Photograph], question: str, choice: ModelChoice) -> Dict[str, str]:
-    """What the model says of each picture; several answers stand below their pictures' names."""
-    answers = [ask_model(desktop, [shot.path], question, choice=choice) for shot in shots]
-    blocks = [f'Analysis for "{clean_text(shot.subject.label)}":\n{one.text}' for shot, one in zip(shots, answers)]
-    text = answers[0].text if len(answers) == 1 else "\n\n".join(blocks)
-    return {"analysis_text": text, "model_used": answers[0].model_used}
+def _analyst(desktop: Desktop, question: str) -> Callable[[List[Photograph]], Dict[str, str]]:
+    """A function that asks the model about each picture; that none is configured is said now, before a capture."""
+    from .model_choice import choose_provider  # 20 ms that only a question needs
+    from .vision import ask_model
+
+    choice = choose_provider()
+
+    def analyse(shots: List[Photograph]) -> Dict[str, str]:
+        answers = [ask_model(desktop, [shot.path], question, choice=choice) for shot in shots]
+        blocks = [f'Analysis for "{clean_text(shot.subject.label)}":\n{one.text}' for shot, one in zip(shots, answers)]
+        text = answers[0].text if len(answers) == 1 else "\n\n".join(blocks)
+        return {"analysis_text": text, "model_used": answers[0].model_used}
+
+    return analyse
 
 
 def _bring_to_front(desktop: Desktop, request: ImageRequest) -> ImageRequest:

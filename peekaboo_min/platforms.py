@@ -9,9 +9,7 @@ from pathlib import Path
 from .desktop import Desktop
 from .errors import ErrorCode, PeekabooError
 from .image_files import file_error
-from .macos import MacDesktop
 from .settings import settings
-from .x11 import X11Desktop
 
 
 def platform_name() -> str:
@@ -25,7 +23,14 @@ def platform_name() -> str:
 @lru_cache(maxsize=1)
 def this_desktop() -> Desktop:
     """The desktop in front of us."""
-    return MacDesktop() if platform_name() == "macos" else X11Desktop()
+    # one of the two, not both: each has ten rooms behind it
+    if platform_name() == "macos":
+        from .macos import MacDesktop
+
+        return MacDesktop()
+    from .x11 import X11Desktop
+
+    return X11Desktop()
 
 
 def state_folder() -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import statistics
 import subprocess
@@ -14,10 +15,15 @@ from typing import Any, Callable, Dict, List
 
 from headless import x_server
 
+from peekaboo_min.agent_run import own_time_text
 from peekaboo_min.mcp_client import McpClient, open_own_server
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests"))
+from fake_ai import FakeAI, script  # noqa: E402
+
 ROUNDS = 15
+AGENT_STEPS = 8
 
 
 def milliseconds(work: Callable[[], Any]) -> float:
@@ -66,7 +72,20 @@ def main() -> int:
             time.sleep(0.05)
         client = stack.enter_context(open_own_server({}))
         measure(client)
+        measure_agent(folder, report)
     return 0
+
+
+def measure_agent(folder: Path, report: Path) -> None:
+    """A run of the vision agent with a model that answers at once: what is left is our own time."""
+    places = [json.loads(line) for line in report.read_text().splitlines() if '"agree"' in line and '"layout"' in line]
+    tick = {"action": "click", "x": places[-1]["x"] + 9, "y": places[-1]["y"] + 9, "done": False, "why": "tick"}
+    done = {"action": "done", "done": True, "why": "measured"}
+    with FakeAI(brain=script([json.dumps(one) for one in [*[tick] * AGENT_STEPS, done]])) as model:
+        words = ["agent", "--app", "Form", "--goal", "tick the box", "--run-folder", str(folder / "run")]
+        environment = {**os.environ, **model.env("openai", "gpt-5.4-mini")}
+        subprocess.run([sys.executable, "-m", "peekaboo_min", *words], env=environment, check=True, capture_output=True)
+    print(own_time_text(folder / "run"))
 
 
 def measure(client: McpClient) -> None:

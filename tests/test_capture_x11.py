@@ -132,7 +132,7 @@ def test_of_several_windows_the_asked_one_or_all_are_photographed(
     assert peek.error("image", "--app", "Form", "--window-index", 2)["code"] == "WINDOW_NOT_FOUND"
 
 
-@pytest.mark.parametrize("words", [["--window-index", "9"], ["--window-index", "-1"], ["--window-title", "letter"]])
+@pytest.mark.parametrize("words", [["--window-index", "9"], ["--window-title", "letter"]])
 def test_a_window_that_the_app_does_not_have_is_not_found(peek: Program, book_id: int, words: List[str]) -> None:
     finished = peek.run("image", "--app", "Form", *words, "--json")
     assert (finished.code, finished.error["code"]) == (15, "WINDOW_NOT_FOUND")

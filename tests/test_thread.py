@@ -40,6 +40,11 @@ def test_a_window_is_listed_photographed_and_clicked_and_the_application_confirm
     }
 
 
+# A table is tried on one form: what both have in common is tried on both above and below.
+on_the_package = pytest.mark.parametrize("program", ["package"], indirect=True)
+
+
+@on_the_package
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS.keys())
 def test_any_text_arrives_exactly(on_x11: Program, form: Form, form_window: int, text: str) -> None:
     on_x11.data("screenshot", form_window)
@@ -59,6 +64,7 @@ def test_the_clipboard_is_put_back_after_unicode_was_typed(
     assert held.stdout == b"mine"
 
 
+@on_the_package
 @pytest.mark.parametrize(
     ("key", "keysym", "state"),
     [("ctrl+shift+t", "T", 5), ("ctrl,a", "a", 4), ("Return", "Return", 0), ("enter", "Return", 0),
