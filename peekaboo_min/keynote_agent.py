@@ -22,7 +22,7 @@ from .prompts import NO_CALL_FOUND, keynote_query, keynote_system_prompt, keynot
 from .settings import Settings, settings, settings_with_env_file
 from .vision import ask_model
 
-MAX_ITERATIONS = 8
+_MOST_ITERATIONS = 50
 _DEFAULT_PROVIDER = "gemini"
 _AGENT_LOG = Path("logs") / "agent.log"
 
@@ -44,6 +44,7 @@ class DrawingRun:
     query: str
     choice: ModelChoice
     log_path: Path
+    max_iterations: int
     run_id: str = field(default_factory=lambda: os.urandom(3).hex())
     steps: List[DrawingStep] = field(default_factory=list)
 
@@ -64,6 +65,7 @@ class DrawingRun:
 def run_keynote_agent(
     text: Annotated[str, "the exact text to write into the rectangle; one line"],
     model: Annotated[Optional[str], "PROVIDER or PROVIDER/MODEL, for instance openai/gpt-5.4-mini; default: gemini"] = None,
+    max_iterations: Annotated[int, "stop after so many replies of the model, 1 to 50; default 8"] = 8,
 ) -> Result:
     """Lets a model open Keynote, draw a rectangle on slide 1 and write a text into it, by MCP calls alone. Needs the
     model's key, in the environment or in `.env` of this folder, and the Python package mcp.
@@ -74,7 +76,10 @@ def run_keynote_agent(
     check_is_mac()
     own = settings_with_env_file(Path.cwd())
     check_may_act("keynote-agent", "Keynote")
-    run = DrawingRun(keynote_query(_one_line(text)), _chosen_model(model), _new_log_path())
+    if not 1 <= max_iterations <= _MOST_ITERATIONS:
+        message = f"max_iterations is {max_iterations}"
+        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, message, hint=f"it is 1 to {_MOST_ITERATIONS}")
+    run = DrawingRun(keynote_query(_one_line(text)), _chosen_model(model), _new_log_path(), max_iterations)
     try:
         _run_with_server(run, own)
     except PeekabooError as e:
@@ -139,7 +144,7 @@ def _converse_with_model(run: DrawingRun, server: McpClient) -> None:
     run.show(f"tools listed: {', '.join(tools)}")
     system = keynote_system_prompt("\n".join(_tool_line(n, tool) for n, tool in enumerate(tools.values(), 1)))
     run.note(f"model {run.choice.name}, system prompt: {system}")
-    for _ in range(MAX_ITERATIONS):
+    for _ in range(run.max_iterations):
         prompt = keynote_turn_prompt(run.query, run.transcript())
         run.note(f"prompt: {prompt}")
         answer = ask_model(this_desktop(), [], prompt, choice=run.choice, system=system)
@@ -149,7 +154,7 @@ def _converse_with_model(run: DrawingRun, server: McpClient) -> None:
             run.note(f"FINAL_ANSWER parsed: {reply.text}")
             return _check_written(run)
         run.steps.append(_take_step(run, server, tools, reply, answer.text))
-    message = f"the model did not come to its FINAL_ANSWER in {MAX_ITERATIONS} turns"
+    message = f"the model did not come to its FINAL_ANSWER in {run.max_iterations} turns"
     raise PeekabooError(
         ErrorCode.AI_PROVIDER_ERROR, message, hint=f"see {run.log_path}, or use another model", details=run.transcript()
     )
