@@ -55,6 +55,14 @@ def image_result(
     return Result(text, data, tuple(pictures))
 
 
+def _about(shot: Photograph) -> str:
+    """What a person is told of a picture: what it shows, its size, and what a click by it needs."""
+    parts = [clean_text(shot.subject.label), f"{shot.info.width}x{shot.info.height}"]
+    if shot.screenshot:
+        parts += [f"window {shot.screenshot.window_id}", f"screenshot_id {shot.screenshot.screenshot_id}"]
+    return ", ".join(parts)
+
+
 def _analyst(desktop: Desktop, question: str) -> Callable[[List[Photograph]], Dict[str, str]]:
     """A function that asks the model about each picture; that none is configured is said now, before a capture."""
     from .model_choice import choose_provider  # 20 ms that only a question needs
@@ -128,5 +136,5 @@ def _summary(shots: List[Photograph], is_temporary: bool) -> str:
     if is_temporary:
         labels = "\n".join(f"{number}. {clean_text(shot.subject.label)}" for number, shot in enumerate(shots, 1))
         return f"{head}:\n{labels}"
-    lines = [f"{number}. {shot.path} ({clean_text(shot.subject.label)})" for number, shot in enumerate(shots, 1)]
+    lines = [f"{number}. {shot.path} ({_about(shot)})" for number, shot in enumerate(shots, 1)]
     return "\n".join([f"{head}. Saved files:", *lines])

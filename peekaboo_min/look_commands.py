@@ -119,4 +119,5 @@ def screenshot_command(
     if target:
         move_into_place(shot.path, target)
     data = {**shot.screenshot.as_data(), "path": str(target or shot.path)}
-    return Result(f"window {window_id} of {window.app_name}: {data['path']}", data)
+    size = f"{data['image_width']}x{data['image_height']} pixels, scale {data['scale']:g}"
+    return Result(f"window {window_id} of {window.app_name}: {data['path']} ({size}, screenshot_id {data['screenshot_id']})", data)

@@ -24,6 +24,7 @@ _QUERY_S = 5.0
 _CAPTURE_S = 20.0
 _X11_FOCUS_S = 3.0
 _BUTTONS = {"left": "1", "middle": "2", "right": "3"}
+_TREE_TRIES = 5
 _CLIENT_BITS = 21  # an X client's resources share the bits above
 _UTF8 = {"LC_ALL": "C.UTF-8"}
 _NAME_PROPERTIES = ("_NET_WM_NAME", "WM_NAME", "WM_CLASS")
@@ -86,7 +87,7 @@ class X11Desktop:
         ]
 
     def windows(self) -> List[Window]:
-        nodes = read_x11_tree(ask_x(["xwininfo", "-root", "-tree"]))
+        nodes = read_x11_tree(_ask_tree())
         focused = self._focused_window_id()
         found = in_parallel(lambda node: _describe(node, focused), nodes)
         return [window for window in found if window]
@@ -165,6 +166,17 @@ class X11Desktop:
 
     def input_backend(self) -> str:
         return "xdotool"
+
+
+def _ask_tree() -> str:
+    """xwininfo's walk through all windows; it fails as a whole when one closes in that moment, so again."""
+    for left in reversed(range(_TREE_TRIES)):
+        try:
+            return ask_x(["xwininfo", "-root", "-tree"])
+        except PeekabooError as e:
+            if e.code is not ErrorCode.WINDOW_NOT_FOUND or not left:
+                raise
+    raise AssertionError("the last try returns or raises")
 
 
 def _photograph(what: List[str], path: Path, kind: str) -> None:

@@ -67,6 +67,7 @@ def main() -> int:
         os.environ["PYTHONPATH"] = str(ROOT)
         report = folder / "report.jsonl"
         form = subprocess.Popen(["wish", str(ROOT / "scripts/demo_form.tcl"), "-name", "Form", "--", str(report)])
+        stack.callback(form.wait)
         stack.callback(form.kill)
         while not report.exists() or "ready" not in report.read_text():
             time.sleep(0.05)

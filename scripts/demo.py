@@ -32,6 +32,7 @@ def main() -> int:
         form = subprocess.Popen(
             ["wish", str(ROOT / "scripts" / "demo_form.tcl"), "-name", "Form", "--", str(report), "Visitor book", "+120+90"]
         )
+        stack.callback(form.wait)
         stack.callback(form.kill)
         wait_for_event(report, "ready")
         client = stack.enter_context(open_own_server({"PEEKABOO_AI_PROVIDERS": "ocr"}))

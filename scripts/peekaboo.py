@@ -5829,6 +5829,14 @@ def image_result(
     return Result(text, data, tuple(pictures))
 
 
+def _about(shot: Photograph) -> str:
+    """What a person is told of a picture: what it shows, its size, and what a click by it needs."""
+    parts = [clean_text(shot.subject.label), f"{shot.info.width}x{shot.info.height}"]
+    if shot.screenshot:
+        parts += [f"window {shot.screenshot.window_id}", f"screenshot_id {shot.screenshot.screenshot_id}"]
+    return ", ".join(parts)
+
+
 def _analyst(desktop: Desktop, question: str) -> Callable[[List[Photograph]], Dict[str, str]]:
     """A function that asks the model about each picture; that none is configured is said now, before a capture."""
     pass  # choose_provider stands in this file
@@ -5902,7 +5910,7 @@ def _summary(shots: List[Photograph], is_temporary: bool) -> str:
     if is_temporary:
         labels = "\n".join(f"{number}. {clean_text(shot.subject.label)}" for number, shot in enumerate(shots, 1))
         return f"{head}:\n{labels}"
-    lines = [f"{number}. {shot.path} ({clean_text(shot.subject.label)})" for number, shot in enumerate(shots, 1)]
+    lines = [f"{number}. {shot.path} ({_about(shot)})" for number, shot in enumerate(shots, 1)]
     return "\n".join([f"{head}. Saved files:", *lines])
 
 
@@ -6288,7 +6296,8 @@ def screenshot_command(
     if target:
         move_into_place(shot.path, target)
     data = {**shot.screenshot.as_data(), "path": str(target or shot.path)}
-    return Result(f"window {window_id} of {window.app_name}: {data['path']}", data)
+    size = f"{data['image_width']}x{data['image_height']} pixels, scale {data['scale']:g}"
+    return Result(f"window {window_id} of {window.app_name}: {data['path']} ({size}, screenshot_id {data['screenshot_id']})", data)
 
 
 # ============================== version =============================================================================
@@ -9890,6 +9899,7 @@ _QUERY_S = 5.0
 _CAPTURE_S = 20.0
 _X11_FOCUS_S = 3.0
 _BUTTONS = {"left": "1", "middle": "2", "right": "3"}
+_TREE_TRIES = 5
 _CLIENT_BITS = 21  # an X client's resources share the bits above
 _UTF8 = {"LC_ALL": "C.UTF-8"}
 _NAME_PROPERTIES = ("_NET_WM_NAME", "WM_NAME", "WM_CLASS")
@@ -9952,7 +9962,7 @@ class X11Desktop:
         ]
 
     def windows(self) -> List[Window]:
-        nodes = read_x11_tree(ask_x(["xwininfo", "-root", "-tree"]))
+        nodes = read_x11_tree(_ask_tree())
         focused = self._focused_window_id()
         found = in_parallel(lambda node: _describe(node, focused), nodes)
         return [window for window in found if window]
@@ -10031,6 +10041,17 @@ class X11Desktop:
 
     def input_backend(self) -> str:
         return "xdotool"
+
+
+def _ask_tree() -> str:
+    """xwininfo's walk through all windows; it fails as a whole when one closes in that moment, so again."""
+    for left in reversed(range(_TREE_TRIES)):
+        try:
+            return ask_x(["xwininfo", "-root", "-tree"])
+        except PeekabooError as e:
+            if e.code is not ErrorCode.WINDOW_NOT_FOUND or not left:
+                raise
+    raise AssertionError("the last try returns or raises")
 
 
 def _photograph(what: List[str], path: Path, kind: str) -> None:

@@ -5,7 +5,7 @@ set -eu
 
 make_environment pytest
 if [ "$(uname)" = Linux ]; then
-    need_desktop node:nodejs || [ -z "${CI:-}" ]
+    need_desktop node:nodejs ps:procps || [ -z "${CI:-}" ]
 fi
 cd "$root"
 if [ $# -gt 0 ]; then

@@ -330,7 +330,7 @@ REFUSALS: Dict[str, Tuple[List[Any], int, str]] = {
     "no text": (["type", "FORM", ""], 2, "INVALID_ARGUMENT"),
     "a click without a photograph": (["click", "FORUM", 1, 1], 20, "STALE_SCREENSHOT"),
     "a photograph of another window": (["click", "FORM", 1, 1, "--screenshot-id", "0123456789abcdef"], 20, "STALE_SCREENSHOT"),
-    "a folder that is a file": (["image", "--app", "Form", "--path", "/etc/hostname/shot.png"], 17, "FILE_IO_ERROR"),
+    "a folder that is a file": (["image", "--app", "Form", "--path", "/etc/passwd/shot.png"], 17, "FILE_IO_ERROR"),
 }
 
 

@@ -15,7 +15,7 @@ from fakemac import MENU_BAR, SHADOW, FakeMac, image_size, pixel, widget_colour,
 from fakemac.pictures import Picture, paint
 from fakemac.png import png_bytes
 from fakemac.pointer_and_keys import DIGITS, LETTERS, NAMED, SIGNS
-from worlds import ROOT, Finished, Program, need, program_words
+from worlds import ROOT, Finished, Program, need, need_swift, program_words
 
 from peekaboo_min.keys import read_chord
 from peekaboo_min.mac_keys import mac_key_code, mac_key_flags
@@ -681,7 +681,8 @@ def shown_events(mac: FakeMac) -> List[Dict[str, Any]]:
 
 
 def test_the_helper_is_compiled_once_and_does_exactly_what_jxa_does(tmp_path: Path) -> None:
-    need("node", "swiftc")
+    need("node")
+    need_swift()
     by_swift, by_jxa = Desk(tmp_path / "swift"), Desk(tmp_path / "jxa")
     by_swift.mac.tools("good")
     for one in (by_swift, by_jxa):
@@ -712,7 +713,8 @@ def test_the_helper_is_compiled_once_and_does_exactly_what_jxa_does(tmp_path: Pa
 
 
 def test_doctor_builds_a_damaged_helper_anew(tmp_path: Path) -> None:
-    need("node", "swiftc")
+    need("node")
+    need_swift()
     desk = Desk(tmp_path)
     desk.mac.tools("good")
     desk.data("doctor", "--compile")

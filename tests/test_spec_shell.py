@@ -308,7 +308,7 @@ REFUSED = {
     "a focus of nothing known": (["image", "--capture-focus", "front"], (2, "INVALID_ARGUMENT")),
     "an ambiguous app to photograph": (["image", "--app", "Ca"], (19, "AMBIGUOUS_APP_IDENTIFIER")),
     "an app without windows": (["image", "--app", "Notes"], (15, "WINDOW_NOT_FOUND")),
-    "a path in a file": (["image", "--app", "Form", "--path", "/etc/hosts/a.png"], (17, "FILE_IO_ERROR")),
+    "a path in a file": (["image", "--app", "Form", "--path", "/etc/passwd/a.png"], (17, "FILE_IO_ERROR")),
 }
 
 
@@ -491,11 +491,14 @@ def test_the_text_of_screens_tells_all_that_the_document_tells(shell: Shell) -> 
 
 def test_the_text_of_a_capture_tells_every_file_and_what_it_shows(shell: Shell, tmp_path: Path) -> None:
     folder = tmp_path / "shots"
-    assert shell.text("image", "--app", "Safari", "--mode", "multi", "--path", folder / "a.png") == (
-        "Captured 2 image(s). Saved files:\n"
-        f"1. {folder / 'a_window0_Start_Page.png'} (Start Page)\n"
-        f"2. {folder / 'a_window1_Bug_12_34_crash_in_usr_bin.png'} (Bug 12/34: crash in usr/bin)\n"
-    )
+    text = shell.text("image", "--app", "Safari", "--mode", "multi", "--path", folder / "a.png")
+    lines = [re.sub(r"screenshot_id [0-9a-f]{16}", "screenshot_id S", line) for line in text.splitlines()]
+    assert lines == [
+        "Captured 2 image(s). Saved files:",
+        f"1. {folder / 'a_window0_Start_Page.png'} (Start Page, 2000x1400, window 1012, screenshot_id S)",
+        f"2. {folder / 'a_window1_Bug_12_34_crash_in_usr_bin.png'} "
+        "(Bug 12/34: crash in usr/bin, 1800x1280, window 1004, screenshot_id S)",
+    ]
 
 
 def test_the_text_of_the_status_tells_the_version_and_the_grants(shell: Shell, mac: FakeMac) -> None:

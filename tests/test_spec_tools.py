@@ -868,7 +868,7 @@ BAD_EXEC = {
     "time below zero": {"args": ["x"], "timeout_seconds": -1},
     "attachments below zero": {"args": ["x"], "max_attachments": -1},
     "a folder that is not there": {"args": ["x"], "cwd": "/no/such/folder"},
-    "a file for a folder": {"args": ["x"], "cwd": "/etc/hosts"},
+    "a file for a folder": {"args": ["x"], "cwd": "/etc/passwd"},
     "a NUL": {"args": ["a\0b"]},
     "an unknown argument": {"args": ["x"], "env": {}},
 }

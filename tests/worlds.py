@@ -31,6 +31,12 @@ def need(*programs: str) -> None:
         pytest.skip(f"not on this machine: {', '.join(missing)}; scripts/test.sh installs them")
 
 
+def need_swift() -> None:
+    """Skip without a Swift compiler: no package of the current Debian installs one. PEEKABOO_REQUIRE_SWIFT=1 fails."""
+    if not shutil.which("swiftc"):
+        (pytest.fail if os.environ.get("PEEKABOO_REQUIRE_SWIFT") else pytest.skip)("there is no swiftc on PATH")
+
+
 def wait_for(what: Callable[[], Any], why: str, seconds: float = 10.0) -> Any:
     """The first true value of what(). Fails with `why` when none comes in time."""
     deadline = time.monotonic() + seconds
