@@ -56,5 +56,7 @@ make_environment() { # make_environment PACKAGE... : .venv with our package and 
             "$python" -m venv --clear "$venv"
         fi
     fi
-    "$venv/bin/python" -m pip install -q --disable-pip-version-check -e "$root" "$@"
+    # not editable: that would cost each start of Python 12 ms; what an older build left must not come along
+    rm -rf "$root/build"
+    "$venv/bin/python" -m pip install -q --disable-pip-version-check "$root" "$@"
 }
