@@ -906,3 +906,16 @@ def test_doctor_names_the_program_that_is_missing(desk: Desk) -> None:
     finished = desk.run("doctor")
     assert (finished.code, finished.error["code"]) == (1, "MISSING_PROGRAM")
     assert finished.error["message"].startswith("missing: sips")
+
+
+@pytest.mark.parametrize(("answer", "code"), [("grant", 0), ("deny", 13), ("ask", 0)])
+def test_whether_keynote_may_be_controlled_is_asked_without_a_dialog(desk: Desk, answer: str, code: int) -> None:
+    desk.mac.keynote()
+    desk.data("keynote", "open")  # only a running app can be asked about
+    getattr(desk.mac, answer)("automation", "com.apple.Keynote")
+    finished = desk.run("permissions")
+    assert finished.code == code, finished.out
+    if code:
+        assert finished.error["code"] == "PERMISSION_DENIED_AUTOMATION"
+        assert "Privacy_Automation" in finished.error["message"]
+    assert desk.mac.events("dialog") == []

@@ -26,6 +26,17 @@ const request = (kind) => () => { post({ do: 'dialog', text: `Terminal would lik
 fn('CGRequestScreenCaptureAccess', 0, 'bool', request('screen_recording'), bind);
 fn('CGRequestPostEventAccess', 0, 'bool', request('accessibility'), bind);
 
+// Asks without a prompt when the last argument is false: 0 allowed, -1743 denied, -1744 would ask, -600 does not run (facts D2).
+fn('AEDeterminePermissionToAutomateTarget', 4, 'int', ([target, , , asks]) => {
+  const { bundle } = dataOf(target);
+  const app = state().apps.find((one) => one.bundle_id === bundle);
+  if (!app || app.pid === null) return -600;
+  const { automation } = state().permissions;
+  const answer = automation[bundle] || automation['*'];
+  if (answer === 'not_asked' && asks) host.hang();
+  return { granted: 0, denied: -1743, not_asked: -1744 }[answer];
+}, bind);
+
 fn('CGSessionCopyCurrentDictionary', 0, 'cf', () => {
   const { session } = state();
   if (!session.gui) return null; // no GUI session (facts D6)

@@ -107,6 +107,11 @@ defineClass('NSURL', {
     isFileURL: (data) => data.path !== undefined },
 });
 
+defineClass('NSAppleEventDescriptor', {
+  statics: { descriptorWithBundleIdentifier: (bundle) => makeObject('NSAppleEventDescriptor', { bundle: text('bundle id', bundle) }) },
+  zero: { aeDesc: (data) => makeObject('AEDesc', data) },
+});
+
 defineClass('NSThread', { statics: { sleepForTimeInterval: (seconds) => host.sleep(1000 * number('sleepForTimeInterval', seconds)) } });
 
 // AppKit's values stay frozen until the run loop turns (facts B4).
