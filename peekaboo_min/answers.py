@@ -44,7 +44,7 @@ def _message(text: str, others: Sequence[Dict[str, Any]] = (), structured: Any =
 
 
 def error_message(error: PeekabooError, speaks_grammar: bool = False) -> Dict[str, Any]:
-    """`CODE: what is wrong. Next step: ...`; where a seed gives the answers a grammar, `ERROR: ...`."""
+    """`CODE: what is wrong. Next step: ...`; where a tool's answers have a grammar of their own, `ERROR: ...`."""
     hint = f". Next step: {error.hint}" if error.hint else ""
     said = f" ({' '.join(error.details.split())[:300]})" if error.details and not error.hint else ""
     name = "ERROR" if speaks_grammar else error.code_name

@@ -90,7 +90,7 @@ def catalogue(desktop: Desktop, windows: Sequence[Window]) -> Result:
 
 
 def window_data(window: Window) -> Dict[str, Any]:
-    """A window as seed ui-automation-plan has it, and whether it can be seen and has the keyboard."""
+    """A window as `list_windows` tells it, and whether it can be seen and has the keyboard."""
     return {
         "window_id": window.window_id,
         "owner_name": window.app_name,

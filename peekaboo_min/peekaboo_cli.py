@@ -44,7 +44,7 @@ def run_peekaboo(
 ) -> Result:
     """Run PEEKABOO_CLI_PATH, else a `peekaboo` on PATH, else our own command line; attach the images that it made.
 
-    The result's data are the seed's metadata: stdout, stderr, exit_code, json when stdout is JSON. Raises
+    The result's data: stdout, stderr, exit_code, json when stdout is JSON. Raises
     INVALID_ARGUMENT, POLICY_DENIED, TIMEOUT (the whole process group is dead then).
     """
     _check_exec(arguments, timeout_seconds, max_attachments)

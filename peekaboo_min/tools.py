@@ -30,7 +30,7 @@ class Tool:
     is_idempotent: bool = False
     is_open_world: bool = False
     speaks_grammar: bool = False
-    """True where the seed gives its answers a grammar of their own: an error is `ERROR: ...` then."""
+    """True where its answers have a grammar of their own: an error is `ERROR: ...` then."""
     is_offered: Callable[[], bool] = lambda: True
     """Whether this machine has what it takes."""
 

@@ -1726,7 +1726,7 @@ def _message(text: str, others: Sequence[Dict[str, Any]] = (), structured: Any =
 
 
 def error_message(error: PeekabooError, speaks_grammar: bool = False) -> Dict[str, Any]:
-    """`CODE: what is wrong. Next step: ...`; where a seed gives the answers a grammar, `ERROR: ...`."""
+    """`CODE: what is wrong. Next step: ...`; where a tool's answers have a grammar of their own, `ERROR: ...`."""
     hint = f". Next step: {error.hint}" if error.hint else ""
     said = f" ({' '.join(error.details.split())[:300]})" if error.details and not error.hint else ""
     name = "ERROR" if speaks_grammar else error.code_name
@@ -2165,7 +2165,7 @@ def catalogue(desktop: Desktop, windows: Sequence[Window]) -> Result:
 
 
 def window_data(window: Window) -> Dict[str, Any]:
-    """A window as seed ui-automation-plan has it, and whether it can be seen and has the keyboard."""
+    """A window as `list_windows` tells it, and whether it can be seen and has the keyboard."""
     return {
         "window_id": window.window_id,
         "owner_name": window.app_name,
@@ -4665,7 +4665,7 @@ def run_peekaboo(
 ) -> Result:
     """Run PEEKABOO_CLI_PATH, else a `peekaboo` on PATH, else our own command line; attach the images that it made.
 
-    The result's data are the seed's metadata: stdout, stderr, exit_code, json when stdout is JSON. Raises
+    The result's data: stdout, stderr, exit_code, json when stdout is JSON. Raises
     INVALID_ARGUMENT, POLICY_DENIED, TIMEOUT (the whole process group is dead then).
     """
     _check_exec(arguments, timeout_seconds, max_attachments)
@@ -9058,7 +9058,7 @@ class Tool:
     is_idempotent: bool = False
     is_open_world: bool = False
     speaks_grammar: bool = False
-    """True where the seed gives its answers a grammar of their own: an error is `ERROR: ...` then."""
+    """True where its answers have a grammar of their own: an error is `ERROR: ...` then."""
     is_offered: Callable[[], bool] = lambda: True
     """Whether this machine has what it takes."""
 

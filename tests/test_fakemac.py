@@ -1,4 +1,4 @@
-"""The fake Mac refuses, or mis-answers, what a real one refuses or mis-answers: one fact, one test (facts/fake-mac.md 6.3)."""
+"""The fake Mac refuses, or mis-answers, what a real one refuses or mis-answers: one fact, one test (the fact sheet 6.3)."""
 from __future__ import annotations
 
 import json

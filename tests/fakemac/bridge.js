@@ -1,5 +1,5 @@
 // JXA's Objective-C bridge: ObjC, $ and Ref, and the classes of Foundation.
-// What is not here is undefined, as on a Mac, so that a typo fails (facts/fake-mac.md 1.3, 6.3.7).
+// What is not here is undefined, as on a Mac, so that a typo fails (the fact sheet 1.3, 6.3.7).
 'use strict';
 const { state, strict, isStrict } = load('world');
 

@@ -1,4 +1,4 @@
-"""The fake xcode-select, xcrun and swiftc, with and without the command line tools (facts/macos.md C3)."""
+"""The fake xcode-select, xcrun and swiftc, with and without the command line tools (the fact sheet C3)."""
 from __future__ import annotations
 
 import os

@@ -1,4 +1,4 @@
-// The objects and commands of the fake Keynote (facts/macos.md E, facts/fake-mac.md 3.2). Its dictionary is in dictionary.json.
+// The objects and commands of the fake Keynote (the fact sheet E, the fact sheet 3.2). Its dictionary is in dictionary.json.
 'use strict';
 const { state, post, appleError } = load('world');
 const { applicationProperty } = load('plain_app');

@@ -1,5 +1,5 @@
 // The fake /usr/bin/osascript: options, script, arguments -> the script's result on stdout, errors in osascript's own form.
-// The scripts run unmodified in a context of their own that holds what JXA has and nothing else (facts/fake-mac.md 6.3).
+// The scripts run unmodified in a context of their own that holds what JXA has and nothing else (the fact sheet 6.3).
 'use strict';
 const crypto = require('crypto');
 const fs = require('fs');

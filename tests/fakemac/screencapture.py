@@ -1,4 +1,4 @@
-"""The fake /usr/sbin/screencapture: flags, exit codes and words of facts/macos.md A1 to A8."""
+"""The fake /usr/sbin/screencapture: flags, exit codes and words of the fact sheet A1 to A8."""
 from __future__ import annotations
 
 import base64

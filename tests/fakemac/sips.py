@@ -1,4 +1,4 @@
-"""The fake /usr/bin/sips: query, resize, crop and convert (facts/macos.md F)."""
+"""The fake /usr/bin/sips: query, resize, crop and convert (the fact sheet F)."""
 from __future__ import annotations
 
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The fake open, pbcopy, pbpaste, ps, system_profiler and other small programs (facts/macos.md F, G, C3, D7)."""
+"""The fake open, pbcopy, pbpaste, ps, system_profiler and other small programs (the fact sheet F, G, C3, D7)."""
 from __future__ import annotations
 
 import json
