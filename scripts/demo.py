@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import shutil
 import subprocess
 import sys
 import time
@@ -112,6 +113,7 @@ def ask_the_agent() -> None:
     if not os.environ.get("PEEKABOO_AI_PROVIDERS", "").strip() or os.environ["PEEKABOO_AI_PROVIDERS"] == "ocr":
         say("with a model it goes on by itself: PEEKABOO_AI_PROVIDERS=ollama/qwen3-vl:8b sh scripts/demo.sh")
         return
+    shutil.rmtree(OUTPUT / "agent-run", ignore_errors=True)  # of an earlier demo; a run wants a new folder
     goal = "Fill in Ankara as the city and Engineer as the profession, tick the box, and confirm."
     words = [sys.executable, "-m", "peekaboo_min", "agent", "--app", "Form", "--goal", goal]
     subprocess.run([*words, "--run-folder", str(OUTPUT / "agent-run")], check=False)
