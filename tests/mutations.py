@@ -227,9 +227,9 @@ MUTATIONS: List[Mutation] = [
          'info = read_image_info(path) or ImageInfo("png", 1, 1)\n    if info is None:'),
     ),
     *_in(
-        "listing.py",
+        "macos.py",
         "without_titles",
-        ("hidden titles are not noticed", "return bool(windows) and are_missing and", "return False and"),
+        ("hidden titles are not noticed", "return self._can_record is not False", "return True"),
     ),
     *_in(
         "records.py",
