@@ -9,6 +9,7 @@ from functools import cached_property, lru_cache
 from typing import Callable, Dict, Iterator, List, Optional, Set, Tuple
 
 import pytest
+from readme import refreshed
 from worlds import ROOT
 
 from peekaboo_min.commands import COMMANDS
@@ -322,7 +323,11 @@ def test_everything_offered_has_help_and_so_have_its_parameters(name: str) -> No
         assert signature.example.startswith("peekaboo-min "), "a command's help shows an example"
 
 
-@pytest.mark.skipif(not (ROOT / "README.md").exists(), reason="there is no README.md yet")
+def test_the_readme_tables_are_what_the_code_makes() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert refreshed(text) == text, "run: python3 scripts/readme.py --write"
+
+
 def test_the_readme_names_every_command_tool_and_environment_variable() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     variables = [one.metadata[key] for one in fields(Settings) for key in ("name", "also") if one.metadata[key]]
