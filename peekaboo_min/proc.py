@@ -56,14 +56,14 @@ def run_program(
 ) -> Completed:
     """Run a program to its end and return what it said.
 
-    words: argv; the first is a program's name or path. stdin: all it can read. accept: the exit codes that are fine,
+    words: argv; the first is a program's path, or its name: see programs. stdin: all it can read. accept: the exit codes that are fine,
     None for any. environment: variables set besides the inherited ones. leaves_daemon: its output is not read and a
     child that it leaves behind may live on (xclip serves the clipboard that way).
     Raises MISSING_PROGRAM, TIMEOUT, CANCELLED, PROGRAM_FAILED; the program's whole process group is dead by then.
     """
     check_cancelled()
     timeout_s = within_budget(timeout_s)
-    argv = [program_path(words[0]), *words[1:]]
+    argv = [program_path(words[0], run_program), *words[1:]]
     if any("\0" in word for word in argv):
         raise PeekabooError(ErrorCode.INVALID_ARGUMENT, "a NUL character cannot be passed on", hint="remove it")
     if folder and not os.path.isdir(folder):
@@ -243,7 +243,7 @@ def background_program(words: Sequence[str], stdin: bytes) -> Iterator[Backgroun
         source.write(stdin)
         source.seek(0)
         process = _start(
-            [program_path(words[0]), *words[1:]], stdin=source, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+            [program_path(words[0], run_program), *words[1:]], stdin=source, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
         )
     os.set_blocking(process.stderr.fileno(), False)  # type: ignore[union-attr]
     try:

@@ -14,7 +14,7 @@ from .model import Permissions, Result
 from .model_choice import parse_providers, provider_status
 from .platforms import state_folder, this_desktop
 from .proc import run_program
-from .programs import PACKAGES, find_program
+from .programs import PACKAGES, find_program, look_for_program
 from .settings import settings, told_settings
 from .version import VERSION
 
@@ -128,11 +128,13 @@ def doctor_result() -> Result:
 
 
 def _check_program(name: str, purpose: str = "") -> Check:
-    path = find_program(name)
-    if path:
-        return Check(name, True, path, is_optional=bool(purpose))
+    found = look_for_program(name, run_program, afresh=True)
+    if found.path:
+        text = f"{found.path} {found.version}".strip()
+        return Check(name, True, text + found.strangers_text("; passed over: "), is_optional=bool(purpose))
     advice = f"sudo apt-get install {PACKAGES[name]}" if name in PACKAGES else "it belongs to macOS: see that PATH is right"
-    return Check(name, False, f"not found{f' (only for {purpose})' if purpose else ''}", advice, bool(purpose))
+    text = f"not found{f' (only for {purpose})' if purpose else ''}{found.strangers_text(': ')}"
+    return Check(name, False, text, advice, bool(purpose))
 
 
 def _check_display(desktop: Desktop) -> List[Check]:

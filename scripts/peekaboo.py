@@ -2547,44 +2547,172 @@ def write_agent_line(source: str, text: str, path: Optional[Path] = None) -> Non
 
 
 # ============================== programs ============================================================================
-# Where a program is, and what to install when it is missing.
+# Where a program is, known by what it answers, and its package if missing.
 
 # Mac programs by absolute path: an MCP host that the Finder started has a PATH without /usr/sbin.
 _SYSTEM_FOLDERS = ("/usr/bin", "/usr/sbin", "/bin", "/sbin")
 
-# What to install for a program that is missing (Debian's package names).
-PACKAGES = {
-    "xwininfo": "x11-utils",
-    "xprop": "x11-utils",
-    "xdpyinfo": "x11-utils",
-    "maim": "maim",
-    "xdotool": "xdotool",
-    "xclip": "xclip",
-    "convert": "imagemagick",
-    "tesseract": "tesseract-ocr",
+_ANSWER_S = 3.0
+
+RunProgram = Callable[..., Any]
+"""proc.run_program, which comes as a parameter because it looks for its programs here."""
+
+
+@dataclass(frozen=True)
+class _Identity:
+    """How a program shows that it is the one meant: with `flag` it prints `pattern`, whose group 1 is its version."""
+
+    flag: str
+    pattern: str
+    package: str
+    """Debian's."""
+    other_names: Tuple[str, ...] = ()
+
+
+_X11_UTILS = "x11-utils"
+_IDENTITIES = {
+    "convert": _Identity("-version", r"^Version: ImageMagick (\S+)", "imagemagick", ("magick",)),
+    "maim": _Identity("--version", r"\Av(\d+\.\d+\S*)$", "maim"),
+    "tesseract": _Identity("--version", r"^tesseract v?(\d\S*)", "tesseract-ocr"),
+    "xclip": _Identity("-version", r"^xclip version (\S+)", "xclip"),
+    "xdotool": _Identity("--version", r"^xdotool version (\S+)", "xdotool"),
+    "xdpyinfo": _Identity("-version", r"^xdpyinfo (\d\S*)", _X11_UTILS),
+    # before 1.2.6 it opens the display first, and then says so
+    "xprop": _Identity("-version", r"^xprop (\d\S*)|xprop: +unable to open display", _X11_UTILS),
+    "xwininfo": _Identity("-version", r"^xwininfo (\d\S*)", _X11_UTILS),
 }
+PACKAGES = {name: one.package for name, one in _IDENTITIES.items()}
+_NO_VERSION = "(it does not say its version)"
+
+
+@dataclass(frozen=True)
+class FoundProgram:
+    """What looking for a program along PATH came to."""
+
+    path: Optional[str]
+    """None when it is not there."""
+    version: str = ""
+    """As it printed it; empty for a program that is not asked."""
+    strangers: Tuple[str, ...] = ()
+    """Files of its name that are other programs, as far as they were met before `path`."""
+
+    def strangers_text(self, prefix: str = "") -> str:
+        """What is to say about the strangers, after `prefix`; '' where there are none."""
+        if not self.strangers:
+            return ""
+        verb = "is another program" if len(self.strangers) == 1 else "are other programs"
+        return f"{prefix}{' and '.join(self.strangers)} {verb} of that name, or broken"
 
 
 def find_program(name: str) -> Optional[str]:
-    """The path of a program, or None. PEEKABOO_BIN_DIR, when set, is the only place that is searched."""
+    """The first program of this name, whatever it is, or None. With PEEKABOO_BIN_DIR only that folder is searched."""
+    return next((path for path, _ in _files_named(name)), None)
+
+
+def look_for_program(name: str, run: RunProgram, afresh: bool = False) -> FoundProgram:
+    """Where the program meant by `name` is: another program of that name is passed over.
+
+    A file is asked once; what it said is remembered in the state folder by path, size and time. afresh: ask again.
+    """
+    identity = _IDENTITIES.get(name)
+    if identity is None:
+        return FoundProgram(find_program(name))
+    strangers: List[str] = []
+    is_by_memory = False
+    for path, status in (found for one in (name, *identity.other_names) for found in _files_named(one)):
+        version = None if afresh else _remembered(path, status)
+        if version is None:
+            version = _version(path, identity, run)
+            _remember(path, status, version)
+        elif not version:
+            is_by_memory = True
+        if version:
+            return FoundProgram(path, version, tuple(strangers))
+        strangers.append(path)
+    if is_by_memory:  # an unchanged file may answer now: what it needs may have been missing, or the machine too busy
+        return look_for_program(name, run, afresh=True)
+    return FoundProgram(None, "", tuple(strangers))
+
+
+def program_path(name: str, run: RunProgram) -> str:
+    """The path of a program; a path is taken as it is. Raises MISSING_PROGRAM with what to install."""
+    found = look_for_program(name, run)
+    if found.path is None:
+        package = PACKAGES.get(os.path.basename(name))
+        hint = f"install it: sudo apt-get install {package}" if package else "install it, or put it on PATH"
+        message = f"the program {name} is not on this machine{found.strangers_text(': ')}"
+        raise PeekabooError(ErrorCode.MISSING_PROGRAM, message, hint=hint)
+    return found.path
+
+
+def _files_named(name: str) -> Iterator[Tuple[str, os.stat_result]]:
+    """The programs of this name, in the order of PATH."""
     folders = [settings().bin_dir] if settings().bin_dir else [*search_path(), *_SYSTEM_FOLDERS]
     if os.sep in name:
         folders, name = [os.path.dirname(name)], os.path.basename(name)
+    seen = set()  # /bin may be /usr/bin
     for folder in folders:
-        path = os.path.join(folder, name)
-        if os.path.isfile(path) and os.access(path, os.X_OK):
-            return path
+        path = os.path.join(os.path.abspath(folder), name)
+        try:
+            status = os.stat(path)
+        except (OSError, ValueError):
+            continue
+        file_id = (status.st_dev, status.st_ino)
+        if file_id not in seen and stat.S_ISREG(status.st_mode) and os.access(path, os.X_OK):
+            seen.add(file_id)
+            yield path, status
+
+
+def _version(path: str, identity: _Identity, run: RunProgram) -> str:
+    """The version that the program meant prints; '' for any other program, and for one that fails or hangs."""
+    try:
+        # no display, so that none can keep it waiting
+        answer = run([path, identity.flag], timeout_s=_ANSWER_S, accept=None, environment={"DISPLAY": ""})
+    except PeekabooError as e:
+        if e.code is ErrorCode.CANCELLED:
+            raise
+        within_budget(_ANSWER_S)  # raises when it was the call's own time that ran out
+        return ""
+    match = re.search(identity.pattern, f"{answer.text}{answer.stderr}", re.MULTILINE)
+    return (match[1] or _NO_VERSION) if match else ""
+
+
+# path -> (size, time, version) of programs that were asked ------------------------------------------------------------
+
+
+def _memory_file() -> Path:
+    return settings().xdg_state_folder / "programs.json"  # only programs of an X11 desktop are asked
+
+
+def _read_memory() -> Dict[str, Any]:
+    try:
+        with open(_memory_file(), encoding="utf-8") as f:
+            memory = json.load(f)
+    except (OSError, ValueError, RecursionError):
+        return {}  # none yet, or damaged: everything is asked again
+    return memory if isinstance(memory, dict) else {}
+
+
+@lru_cache(maxsize=1)
+def _memory() -> Dict[str, Any]:
+    return _read_memory()
+
+
+def _remembered(path: str, status: os.stat_result) -> Optional[str]:
+    """The version of an unchanged program, '' for one that is not what is meant; None for one that was not asked."""
+    known = _memory().get(path)
+    if isinstance(known, list) and known[:2] == [status.st_size, status.st_mtime_ns]:
+        return known[2] if len(known) == 3 and isinstance(known[2], str) else None
     return None
 
 
-def program_path(name: str) -> str:
-    """The path of a program. Raises MISSING_PROGRAM with what to install."""
-    path = find_program(name)
-    if path is None:
-        package = PACKAGES.get(os.path.basename(name))
-        hint = f"install it: sudo apt-get install {package}" if package else "install it, or put it on PATH"
-        raise PeekabooError(ErrorCode.MISSING_PROGRAM, f"the program {name} is not on this machine", hint=hint)
-    return path
+def _remember(path: str, status: os.stat_result, version: str) -> None:
+    _memory()[path] = [status.st_size, status.st_mtime_ns, version]
+    try:
+        # other processes remember, too
+        write_privately(_memory_file(), json.dumps({**_read_memory(), path: _memory()[path]}))
+    except PeekabooError:
+        pass  # then this process alone remembers it
 
 
 # ============================== proc ================================================================================
@@ -2628,14 +2756,14 @@ def run_program(
 ) -> Completed:
     """Run a program to its end and return what it said.
 
-    words: argv; the first is a program's name or path. stdin: all it can read. accept: the exit codes that are fine,
+    words: argv; the first is a program's path, or its name: see programs. stdin: all it can read. accept: the exit codes that are fine,
     None for any. environment: variables set besides the inherited ones. leaves_daemon: its output is not read and a
     child that it leaves behind may live on (xclip serves the clipboard that way).
     Raises MISSING_PROGRAM, TIMEOUT, CANCELLED, PROGRAM_FAILED; the program's whole process group is dead by then.
     """
     check_cancelled()
     timeout_s = within_budget(timeout_s)
-    argv = [program_path(words[0]), *words[1:]]
+    argv = [program_path(words[0], run_program), *words[1:]]
     if any("\0" in word for word in argv):
         raise PeekabooError(ErrorCode.INVALID_ARGUMENT, "a NUL character cannot be passed on", hint="remove it")
     if folder and not os.path.isdir(folder):
@@ -2815,7 +2943,7 @@ def background_program(words: Sequence[str], stdin: bytes) -> Iterator[Backgroun
         source.write(stdin)
         source.seek(0)
         process = _start(
-            [program_path(words[0]), *words[1:]], stdin=source, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+            [program_path(words[0], run_program), *words[1:]], stdin=source, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
         )
     os.set_blocking(process.stderr.fileno(), False)  # type: ignore[union-attr]
     try:
@@ -6561,15 +6689,12 @@ def _answer(probe: Probe, folder: Path) -> Dict[str, Any]:
     words = [word.replace("{folder}", str(folder)) for word in probe.words]
     started = time.monotonic()
     code, said, holds = None, "", None
-    if find_program(words[0]) is None:
-        said = f"{words[0]} is not here"
-    else:
-        try:
-            done = run_program(words, timeout_s=_FACT_S, stdin=probe.stdin.encode("utf-8"), accept=None)
-            code, said = done.code, f"{done.text[:300]}{done.stderr[-300:]}".strip()
-            holds = probe.holds(done, folder)
-        except PeekabooError as e:
-            said = e.message
+    try:
+        done = run_program(words, timeout_s=_FACT_S, stdin=probe.stdin.encode("utf-8"), accept=None)
+        code, said = done.code, f"{done.text[:300]}{done.stderr[-300:]}".strip()
+        holds = probe.holds(done, folder)
+    except PeekabooError as e:
+        said = e.message
     return {
         "fact": probe.fact,
         "verdict": {True: "confirmed", False: "CONTRADICTED", None: "unknown"}[holds],
@@ -8154,11 +8279,13 @@ def doctor_result() -> Result:
 
 
 def _check_program(name: str, purpose: str = "") -> Check:
-    path = find_program(name)
-    if path:
-        return Check(name, True, path, is_optional=bool(purpose))
+    found = look_for_program(name, run_program, afresh=True)
+    if found.path:
+        text = f"{found.path} {found.version}".strip()
+        return Check(name, True, text + found.strangers_text("; passed over: "), is_optional=bool(purpose))
     advice = f"sudo apt-get install {PACKAGES[name]}" if name in PACKAGES else "it belongs to macOS: see that PATH is right"
-    return Check(name, False, f"not found{f' (only for {purpose})' if purpose else ''}", advice, bool(purpose))
+    text = f"not found{f' (only for {purpose})' if purpose else ''}{found.strangers_text(': ')}"
+    return Check(name, False, text, advice, bool(purpose))
 
 
 def _check_display(desktop: Desktop) -> List[Check]:

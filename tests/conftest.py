@@ -20,7 +20,9 @@ def nothing_is_left_outside() -> Iterator[None]:
         return [(path, path.stat().st_mtime_ns) if path.exists() else path for path in watched]
 
     before = stamp()
-    yield
+    with tempfile.TemporaryDirectory() as state, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", state)  # for what tests call in this very process
+        yield
     assert stamp() == before, "a test wrote into the real home or the real temporary folder"
 
 

@@ -408,7 +408,7 @@ def test_a_bug_is_told_as_an_internal_error_to_a_program(program: Program, tmp_p
     programs = tmp_path / "bin"
     programs.mkdir()
     for name in ("xwininfo", "xprop", "xdpyinfo"):
-        (programs / name).write_text("#!/bin/sh\necho what this program never said before\n")
+        (programs / name).write_text(f"#!/bin/sh\n[ $1 = -version ] && echo {name} 1.1 || echo what this program never said before\n")
         (programs / name).chmod(0o700)
     finished = program.run("list", "screens", "--json", PEEKABOO_BIN_DIR=str(programs), DISPLAY=empty_display)
     assert (finished.code, finished.json["success"], finished.err) == (1, False, "")
@@ -419,4 +419,4 @@ def test_nothing_is_written_but_in_our_folders(program: Program, tmp_path: Path,
     need("maim")
     program.data("image", DISPLAY=empty_display)
     found = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_dir())
-    assert found == ["home", "state", "tmp", f"tmp/peekaboo_min-{os.getuid()}"]
+    assert found == ["home", "state", "state/peekaboo_min", "tmp", f"tmp/peekaboo_min-{os.getuid()}"]

@@ -294,6 +294,7 @@ def test_a_background_program_reads_its_input_and_dies_with_the_block(tmp_path: 
 
 
 SLOW = """#!/bin/sh
+[ "$1" != -version ] || {{ echo "${{0##*/}} 1.1"; exit; }}
 trap '' TERM INT HUP
 echo $$ >> {pids}
 sleep 60 &

@@ -133,6 +133,7 @@ def shared(request: pytest.FixtureRequest, folder: Path, display: str) -> Iterat
 
 
 SLOW = """#!/bin/sh
+[ "$1" != -version ] || {{ echo "${{0##*/}} 1.1"; exit; }}
 trap '' TERM INT HUP
 echo $$ >> {pids}
 sleep 60 &
@@ -556,7 +557,7 @@ def test_an_error_is_text_with_its_code_beside_it(shared: Server) -> None:
 def test_what_nobody_expected_is_no_traceback_to_the_model(tmp_path: Path, display: str) -> None:
     programs = tmp_path / "bin"
     programs.mkdir()
-    (programs / "xdpyinfo").write_text("#!/bin/sh\necho what this program never said before\n")
+    (programs / "xdpyinfo").write_text("#!/bin/sh\n[ $1 = -version ] && echo xdpyinfo 1.1 || echo what this program never said before\n")
     (programs / "xdpyinfo").chmod(0o700)
     environment = clean_environment(tmp_path, DISPLAY=display, PEEKABOO_BIN_DIR=str(programs))
     with serving("single file", environment) as server:
