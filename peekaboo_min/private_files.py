@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from .image_files import file_error
@@ -17,5 +18,6 @@ def write_privately(path: Path, text: str) -> None:
             f.write(text)
         os.replace(fresh, path)
     except OSError as e:
-        fresh.unlink(missing_ok=True)
+        with suppress(OSError):
+            fresh.unlink()
         raise file_error(path, e) from e

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import stat
+import threading
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -19,7 +20,8 @@ from .settings import search_path, settings
 # Mac programs by absolute path: an MCP host that the Finder started has a PATH without /usr/sbin.
 _SYSTEM_FOLDERS = ("/usr/bin", "/usr/sbin", "/bin", "/sbin")
 
-_ANSWER_S = 3.0
+_ANSWER_S = 5.0
+_asking = threading.Lock()  # threads that need the same program ask it once
 
 RunProgram = Callable[..., Any]
 """proc.run_program, which comes as a parameter because it looks for its programs here."""
@@ -87,12 +89,13 @@ def look_for_program(name: str, run: RunProgram, afresh: bool = False) -> FoundP
     strangers: List[str] = []
     is_by_memory = False
     for path, status in (found for one in (name, *identity.other_names) for found in _files_named(one)):
-        version = None if afresh else _remembered(path, status)
-        if version is None:
-            version = _version(path, identity, run)
-            _remember(path, status, version)
-        elif not version:
-            is_by_memory = True
+        with _asking:
+            version = None if afresh else _remembered(path, status)
+            if version is None:
+                version = _version(path, identity, run)
+                _remember(path, status, version)
+            elif not version:
+                is_by_memory = True
         if version:
             return FoundProgram(path, version, tuple(strangers))
         strangers.append(path)

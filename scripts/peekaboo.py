@@ -44,7 +44,7 @@ import threading
 import time
 import zlib
 from collections import Counter
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar, copy_context
 from dataclasses import asdict, dataclass, field, fields, replace
 from enum import Enum
@@ -2466,7 +2466,8 @@ def write_privately(path: Path, text: str) -> None:
             f.write(text)
         os.replace(fresh, path)
     except OSError as e:
-        fresh.unlink(missing_ok=True)
+        with suppress(OSError):
+            fresh.unlink()
         raise file_error(path, e) from e
 
 
@@ -2552,7 +2553,8 @@ def write_agent_line(source: str, text: str, path: Optional[Path] = None) -> Non
 # Mac programs by absolute path: an MCP host that the Finder started has a PATH without /usr/sbin.
 _SYSTEM_FOLDERS = ("/usr/bin", "/usr/sbin", "/bin", "/sbin")
 
-_ANSWER_S = 3.0
+_ANSWER_S = 5.0
+_asking = threading.Lock()  # threads that need the same program ask it once
 
 RunProgram = Callable[..., Any]
 """proc.run_program, which comes as a parameter because it looks for its programs here."""
@@ -2620,12 +2622,13 @@ def look_for_program(name: str, run: RunProgram, afresh: bool = False) -> FoundP
     strangers: List[str] = []
     is_by_memory = False
     for path, status in (found for one in (name, *identity.other_names) for found in _files_named(one)):
-        version = None if afresh else _remembered(path, status)
-        if version is None:
-            version = _version(path, identity, run)
-            _remember(path, status, version)
-        elif not version:
-            is_by_memory = True
+        with _asking:
+            version = None if afresh else _remembered(path, status)
+            if version is None:
+                version = _version(path, identity, run)
+                _remember(path, status, version)
+            elif not version:
+                is_by_memory = True
         if version:
             return FoundProgram(path, version, tuple(strangers))
         strangers.append(path)

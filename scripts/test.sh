@@ -3,10 +3,10 @@
 set -eu
 . "$(dirname "$0")/setup.sh"
 
-make_environment pytest
 if [ "$(uname)" = Linux ]; then
     need_desktop node:nodejs ps:procps || [ -z "${CI:-}" ]
 fi
+make_environment pytest
 cd "$root"
 if [ $# -gt 0 ]; then
     exec "$venv/bin/python" -m pytest "$@" # sh scripts/test.sh tests/test_thread.py -k click

@@ -491,7 +491,7 @@ def test_what_must_not_be_done_is_refused_and_nothing_reaches_the_window(
 
 
 def test_the_default_stop_file_is_in_the_state_folder(peek: Program, book_id: int, tmp_path: Path) -> None:
-    (tmp_path / "state" / "peekaboo_min").mkdir()
+    (tmp_path / "state" / "peekaboo_min").mkdir(exist_ok=True)
     (tmp_path / "state" / "peekaboo_min" / "STOP").write_text("")
     assert "the stop file" in peek.error("focus", book_id)["message"]
 
