@@ -46,7 +46,7 @@ _IDENTITIES = {
     "xclip": _Identity("-version", r"^xclip version (\S+)", "xclip"),
     "xdotool": _Identity("--version", r"^xdotool version (\S+)", "xdotool"),
     "xdpyinfo": _Identity("-version", r"^xdpyinfo (\d\S*)", _X11_UTILS),
-    # before 1.2.6 it opens the display first, and then says so
+    # opens the display before it prints its version, and there is none: only its complaint shows what it is
     "xprop": _Identity("-version", r"^xprop (\d\S*)|xprop: +unable to open display", _X11_UTILS),
     "xwininfo": _Identity("-version", r"^xwininfo (\d\S*)", _X11_UTILS),
 }
