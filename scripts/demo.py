@@ -21,7 +21,6 @@ from headless import end_on_signals, install_hint, programs_on_path, running, x_
 from peekaboo_min.errors import ErrorCode, PeekabooError
 from peekaboo_min.mcp_client import McpClient, ToolAnswer, talk_to_own_server
 from peekaboo_min.proc import run_program
-from peekaboo_min.programs import program_path
 from peekaboo_min.sources import own_command, own_environment
 from peekaboo_min.status import doctor_result
 
@@ -51,7 +50,7 @@ def main() -> int:
         show_the_main_job()
         return 0
     except PeekabooError as e:
-        return failed(e.sentence(), e.code.exit_code)
+        return failed(f"{e.message}; {e.hint or f'see {SERVER_LOG}'}", e.code.exit_code)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # nobody reads on; Python's last flush must not complain
         return 1
@@ -125,7 +124,7 @@ def use_a_screen_of_our_own(model_variables: Dict[str, str]) -> None:
         os.environ["DISPLAY"] = stack.enter_context(x_server())
         os.environ.pop("WAYLAND_DISPLAY", None)
         doctor_result()  # raises with all that is missing
-        program_path("tesseract")
+        run_program(["tesseract", "--version"], timeout_s=FORM_S)
         open_form(stack)
         talk_to_own_server({"PEEKABOO_AI_PROVIDERS": "ocr"}, lambda client: click_a_word(client, sign_the_book(client)))
         ask_the_agent(model_variables)
