@@ -16,6 +16,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional
 
+signal.signal(signal.SIGINT, signal.SIG_DFL)  # until end_on_signals: no traceback of an import
+
 from headless import end_on_signals, install_hint, programs_on_path, running, x_server
 
 from peekaboo_min.errors import ErrorCode, PeekabooError
@@ -45,7 +47,6 @@ AGENT_S = 300.0
 def main() -> int:
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(encoding="utf-8", errors="replace")  # type: ignore[union-attr]
-    end_on_signals()
     try:
         show_the_main_job()
         return 0
@@ -70,6 +71,7 @@ def show_the_main_job() -> None:
     model_variables = take_out_our_settings()
     make_output_folder()
     with tempfile.TemporaryDirectory(prefix="peekaboo-demo-", ignore_cleanup_errors=True) as folder:
+        end_on_signals(lambda: shutil.rmtree(folder, ignore_errors=True))
         # our state and temporary files too: the home may not be writable, and nothing shall be left
         os.environ.update(XDG_STATE_HOME=folder, TMPDIR=folder, PEEKABOO_LOG_FILE=str(SERVER_LOG))
         tempfile.tempdir = None
@@ -211,12 +213,7 @@ def ask_the_agent(model_variables: Dict[str, str]) -> None:
     with running(words, stdout=None, stderr=None, env=environment) as agent:
         try:
             code = agent.wait(AGENT_S)
-        except BaseException as e:
-            agent.terminate()  # it ends its server, and writes its report
-            with suppress(subprocess.TimeoutExpired):
-                agent.wait(5)
-            if not isinstance(e, subprocess.TimeoutExpired):
-                raise
+        except subprocess.TimeoutExpired:
             code = 1
     if code:
         say("note: the agent did not reach its goal, for the reason above; all the rest of the demo worked")

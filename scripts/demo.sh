@@ -4,8 +4,8 @@
 set -eu
 . "$(dirname "$0")/setup.sh"
 
-make_environment
 if [ "$(uname)" = Linux ] && [ -z "${DISPLAY:-}" ]; then
     need_desktop
 fi
+make_environment
 exec "$venv/bin/python" "$root/scripts/demo.py" "$@"

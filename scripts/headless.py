@@ -6,14 +6,16 @@ import os
 import select
 import signal
 import subprocess
+import threading
 import time
 from contextlib import ExitStack, contextmanager
-from typing import Any, Dict, Iterator, List, Optional, Sequence
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set
 
 from peekaboo_min.errors import ErrorCode, PeekabooError
 
 _ANSWER_S = 5.0
 _START_S = 10.0
+_LEAVE_S = 5.0
 
 # What each program is asked, a part of what it answers, and its Debian package. xprop answers on a display only.
 _PROGRAMS = {
@@ -23,6 +25,7 @@ _PROGRAMS = {
     "openbox": ("--version", "Openbox ", "openbox"),
 }
 
+_running: "Set[subprocess.Popen[bytes]]" = set()
 _is_starting = False
 _signal: Optional[int] = None
 
@@ -81,32 +84,39 @@ def running(words: Sequence[str], **options: Any) -> Iterator["subprocess.Popen[
     _is_starting = True
     try:
         process = subprocess.Popen(words, start_new_session=True, **{**quiet, **options})
-    except BaseException:
+        _running.add(process)
+    finally:
         _is_starting = False
-        raise
     try:
-        _is_starting = False
         _leave_if_signalled()
         yield process
     finally:
-        try:
-            os.killpg(process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass  # the group has ended
+        _kill_group(process)
         process.wait()
+        _running.discard(process)
 
 
-def end_on_signals() -> None:
+def end_on_signals(before_leaving: Callable[[], None]) -> None:
     """From now on the first SIGINT, SIGTERM or SIGHUP raises SystemExit, so that `with` blocks end what they started.
 
-    Never between a process's start and the block that ends it.
+    The exception can come while the MCP client's thread starts, which then waits for ever: when this process has not ended
+    some seconds later, what `running` started is killed, before_leaving called, and the process ended.
     """
+
+    def leave_at_once() -> None:
+        for process in list(_running):
+            _kill_group(process)
+        before_leaving()
+        os._exit(128 + (_signal or 0))
 
     def on_signal(number: int, _frame: object) -> None:
         global _signal
         if _signal is None:
             _signal = number
-            if not _is_starting:
+            timer = threading.Timer(_LEAVE_S, leave_at_once)
+            timer.daemon = True
+            timer.start()
+            if not _is_starting:  # else a moment later, when the process is known
                 _leave_if_signalled()
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -116,6 +126,13 @@ def end_on_signals() -> None:
 def _leave_if_signalled() -> None:
     if _signal is not None:
         raise SystemExit(128 + _signal)
+
+
+def _kill_group(process: "subprocess.Popen[bytes]") -> None:
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass  # it has ended
 
 
 def _answer(words: Sequence[str], environment: Optional[Dict[str, str]] = None) -> str:
