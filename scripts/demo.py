@@ -6,156 +6,291 @@ import json
 import os
 import platform
 import shutil
+import signal
 import subprocess
 import sys
+import tempfile
 import time
-from contextlib import ExitStack
+import traceback
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any, Dict, Iterator, List, Optional
 
-from headless import x_server
+signal.signal(signal.SIGINT, signal.SIG_DFL)  # until end_on_signals: no traceback of an import
 
-from peekaboo_min.mcp_client import McpClient, ToolAnswer, open_own_server
+from headless import end_on_signals, install_hint, programs_on_path, running, x_server
+
+from peekaboo_min.errors import ErrorCode, PeekabooError
+from peekaboo_min.mcp_client import McpClient, ToolAnswer, talk_to_own_server
+from peekaboo_min.proc import run_program
+from peekaboo_min.sources import own_command, own_environment
+from peekaboo_min.status import doctor_result
 
 ROOT = Path(__file__).resolve().parent.parent
 OUTPUT = ROOT / "demo-output"
-VISITOR = "Ada Lovelace — 日本 😀"
+REPORT = OUTPUT / "report.jsonl"
+SERVER_LOG = OUTPUT / "server.log"
+PICTURES = (OUTPUT / "before.jpg", OUTPUT / "after.jpg", OUTPUT / "clicked.png")
+
+# every letter stands in DejaVu Sans, the one font that a machine without a screen is sure to have
+VISITOR = "Zoë Müller — Łódź, Αθήνα, Київ"
+
+# what chooses the agent's model; other settings of ours that the demo inherits do not change it
+MODEL_VARIABLES = ("PEEKABOO_AI_PROVIDERS", "PEEKABOO_OLLAMA_BASE_URL", "PEEKABOO_AI_TIMEOUT", "PEEKABOO_AI_MAX_TOKENS")
+
+FORM_S = 10.0
+CALL_S = 12.0
+READING_S = 30.0
+AGENT_S = 300.0
 
 
 def main() -> int:
-    OUTPUT.mkdir(exist_ok=True)
-    if os.environ.get("DISPLAY") or platform.system() == "Darwin":
-        return look_at_the_real_screen()
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(encoding="utf-8", errors="replace")  # type: ignore[union-attr]
+    try:
+        show_the_main_job()
+        return 0
+    except PeekabooError as e:
+        return failed(f"{e.message}; {e.hint or f'see {SERVER_LOG}'}", e.code.exit_code)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # nobody reads on; Python's last flush must not complain
+        return 1
+    except OSError as e:
+        return failed(f"{e.filename or 'a file'}: {e.strerror or e}; see that it can be read and written", 1)
+    except Exception as e:
+        (OUTPUT / "traceback.txt").write_text(traceback.format_exc(), encoding="utf-8")
+        return failed(f"unexpected {type(e).__name__}; please report it with {OUTPUT / 'traceback.txt'}", 1)
+
+
+def failed(sentence: str, code: int) -> int:
+    print(f"demo: {' '.join(sentence.split())}", file=sys.stderr)
+    return code
+
+
+def show_the_main_job() -> None:
+    model_variables = take_out_our_settings()
+    make_output_folder()
+    with tempfile.TemporaryDirectory(prefix="peekaboo-demo-", ignore_cleanup_errors=True) as folder:
+        end_on_signals(lambda: shutil.rmtree(folder, ignore_errors=True))
+        # our state and temporary files too: the home may not be writable, and nothing shall be left
+        os.environ.update(XDG_STATE_HOME=folder, TMPDIR=folder, PEEKABOO_LOG_FILE=str(SERVER_LOG))
+        tempfile.tempdir = None
+        if os.environ.get("DISPLAY") or platform.system() == "Darwin":
+            look_at_the_real_screen()
+        else:
+            use_a_screen_of_our_own(model_variables)
+
+
+def take_out_our_settings() -> Dict[str, str]:
+    """Remove our variables from the environment, and return those that choose the agent's model."""
+    ours = {name: os.environ.pop(name) for name in list(os.environ) if name.startswith("PEEKABOO_")}
+    return {name: value for name, value in ours.items() if name in MODEL_VARIABLES}
+
+
+def make_output_folder() -> None:
+    try:
+        OUTPUT.mkdir(exist_ok=True)
+        with tempfile.TemporaryFile(dir=OUTPUT):
+            pass
+        for path in (REPORT, SERVER_LOG, *PICTURES):  # of an earlier demo
+            path.unlink(missing_ok=True)
+    except OSError as e:
+        message = f"the folder {OUTPUT} cannot be written: {e.strerror}"
+        raise PeekabooError(ErrorCode.FILE_IO_ERROR, message, hint="make it yours, or remove it") from e
+
+
+def look_at_the_real_screen() -> None:
+    """A person's own screen: photograph it, list its windows, touch nothing."""
+    talk_to_own_server({"PEEKABOO_READONLY": "1"}, list_and_photograph)
+    say("a real screen is only looked at; the whole demo runs where DISPLAY is not set")
+
+
+def list_and_photograph(client: McpClient) -> None:
+    try:
+        windows = ask(client, "list_windows")
+    except PeekabooError as e:
+        if e.code not in (ErrorCode.NO_GUI_SESSION, ErrorCode.TIMEOUT) or platform.system() == "Darwin":
+            raise
+        message = f"the display {os.environ['DISPLAY']} (the variable DISPLAY) does not answer"
+        hint = "to run the demo on a screen of its own: env -u DISPLAY sh scripts/demo.sh"
+        raise PeekabooError(ErrorCode.NO_GUI_SESSION, message, hint=hint) from e
+    say(windows.text.splitlines()[0])
+    for one in windows.data["windows"]:
+        say(f"  {one['window_id']}  {one['owner_name']}  {one['title']}")
+    for one in ask(client, "image", path=str(OUTPUT / "screen.png")).data["saved_files"]:
+        say(f"photographed {one['item_label']}: {one['path']}")
+
+
+def use_a_screen_of_our_own(model_variables: Dict[str, str]) -> None:
     with ExitStack() as stack:
         os.environ["DISPLAY"] = stack.enter_context(x_server())
-        report = OUTPUT / "report.jsonl"
-        report.unlink(missing_ok=True)
-        form = subprocess.Popen(
-            ["wish", str(ROOT / "scripts" / "demo_form.tcl"), "-name", "Form", "--", str(report), "Visitor book", "+120+90"]
-        )
-        stack.callback(form.wait)
-        stack.callback(form.kill)
-        wait_for_event(report, "ready")
-        client = stack.enter_context(open_own_server({"PEEKABOO_AI_PROVIDERS": "ocr"}))
-        window_id = sign_the_book(client, report)
-        click_a_word(client, report, window_id)
-        ask_the_agent()
-    return 0
+        os.environ.pop("WAYLAND_DISPLAY", None)
+        doctor_result()  # raises with all that is missing
+        run_program(["tesseract", "--version"], timeout_s=FORM_S)
+        open_form(stack)
+        talk_to_own_server({"PEEKABOO_AI_PROVIDERS": "ocr"}, lambda client: click_a_word(client, sign_the_book(client)))
+        ask_the_agent(model_variables)
 
 
-def look_at_the_real_screen() -> int:
-    """A person's own screen: photograph it, list its windows, touch nothing."""
-    with open_own_server({"PEEKABOO_READONLY": "1"}) as client:
-        windows = ask(client, "list_windows")
-        print(windows.text.splitlines()[0])
-        for one in windows.data["windows"]:
-            print(f"  {one['window_id']}  {one['owner_name']}  {one['title']}")
-        shots = ask(client, "image", path=str(OUTPUT / "screen.png"))
-        for one in shots.data["saved_files"]:
-            print(f"photographed {one['item_label']}: {one['path']}")
-    print("a real screen is only looked at; the whole demo runs where DISPLAY is not set")
-    return 0
+def open_form(stack: ExitStack) -> None:
+    """The form, by the first wish on PATH that opens it: wish has no flag that tells its version."""
+    message = "the program wish is not on this machine"
+    for wish in programs_on_path("wish"):
+        words = [wish, str(ROOT / "scripts" / "demo_form.tcl"), "-name", "Form", "--", str(REPORT), "Visitor book", "+120+90"]
+        with ExitStack() as attempt, suppress(OSError):
+            form = attempt.enter_context(running(words))
+            if awaited_event("ready", form):
+                stack.push(attempt.pop_all())
+                return
+        message = f"{wish} did not open the demo's form"
+    raise PeekabooError(ErrorCode.MISSING_PROGRAM, message, hint=install_hint("tk"))
 
 
-def sign_the_book(client: McpClient, report: Path) -> int:
+def sign_the_book(client: McpClient) -> int:
     """Fill in the form by pixels of its photograph, and return the window's id."""
     windows = ask(client, "list_windows").data["windows"]
-    window = next(one for one in windows if one["title"] == "Visitor book")
-    say(f"list_windows: {len(windows)} window(s); the form is {window['window_id']}")
+    window_id = next((one["window_id"] for one in windows if one["title"] == "Visitor book"), None)
+    if window_id is None:
+        hint = "see that xwininfo and xprop work: sudo apt-get install --reinstall x11-utils"
+        raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, "list_windows did not find the form", hint=hint)
+    say(f"list_windows: {len(windows)} window(s); the form is {window_id}")
 
-    before = ask(client, "take_window_screenshot", window_id=window["window_id"])
-    (OUTPUT / "before.jpg").write_bytes(before.images[0])
-    say(f"take_window_screenshot: {before.data['image_width']}x{before.data['image_height']} pixels")
+    before, after, clicked = PICTURES
+    shot = ask(client, "take_window_screenshot", window_id=window_id)
+    before.write_bytes(shot.images[0])
+    say(f"take_window_screenshot: {shot.data['image_width']}x{shot.data['image_height']} pixels")
 
-    clicked: List[Dict[str, Any]] = []
-
-    def click(widget: str) -> None:
-        x, y = centre(report, widget)
-        answer = ask(client, "click", window_id=window["window_id"], x=x, y=y, verify=True)
-        clicked.append(answer.data["pixel"])
+    def click(widget: str) -> Dict[str, Any]:
+        x, y = centre(widget)
+        answer = ask(client, "click", window_id=window_id, x=x, y=y, verify=True)
         say(f"click {widget} at pixel {x},{y}: {answer.text.splitlines()[0]}")
+        return dict(answer.data["pixel"])
 
     click("name")
-    ask(client, "type_text", window_id=window["window_id"], text=VISITOR)
-    ask(client, "press_key", window_id=window["window_id"], key="tab")
-    ask(client, "type_text", window_id=window["window_id"], text="ada@example.org")
+    ask(client, "type_text", window_id=window_id, text=VISITOR)
+    ask(client, "press_key", window_id=window_id, key="tab")
+    ask(client, "type_text", window_id=window_id, text="zoe@example.org")
     say("type_text, press_key tab, type_text")
     click("agree")
-    click("sign")
+    pixel = click("sign")
 
-    after = ask(client, "take_window_screenshot", window_id=window["window_id"])
-    (OUTPUT / "after.jpg").write_bytes(after.images[0])
-    mark(OUTPUT / "after.jpg", OUTPUT / "clicked.png", clicked[-1])
-
-    signed = wait_for_event(report, "sign")
-    expected = {"event": "sign", "name": VISITOR, "mail": "ada@example.org", "notes": "", "agreed": 1}
+    after.write_bytes(ask(client, "take_window_screenshot", window_id=window_id).images[0])
+    signed = event("sign")
+    expected = {"event": "sign", "name": VISITOR, "mail": "zoe@example.org", "notes": "", "agreed": 1}
     if signed != expected:
-        raise SystemExit(f"the application received something else: {signed}")
+        message = f"the application received something else: {json.dumps(signed, ensure_ascii=False)}"
+        raise PeekabooError(ErrorCode.PROGRAM_FAILED, message, hint=f"see {after} and {SERVER_LOG}")
     say(f"the application confirms: {json.dumps(signed, ensure_ascii=False)}")
-    say(f"pictures: {OUTPUT / 'before.jpg'}, {OUTPUT / 'after.jpg'}, the last click marked: {OUTPUT / 'clicked.png'}")
-    return int(window["window_id"])
+    say(f"pictures: {before}, {after}{mark(after, clicked, pixel)}")
+    return int(window_id)
 
 
-def click_a_word(client: McpClient, report: Path, window_id: int) -> None:
+def click_a_word(client: McpClient, window_id: int) -> None:
     """Read the picture and click a word in it: with no model, no key, no network."""
-    told = ask(client, "analyze", image_path=str(OUTPUT / "after.jpg"), question="What does it say?")
-    say(f"analyze, by {told.data['model_used']}: {' / '.join(told.text.splitlines()[:3])} ...")
-    hit = ask(client, "find_text", window_id=window_id, text="Details").data
+    answer = ask(client, "analyze", READING_S, image_path=str(PICTURES[1]), question="What does it say?")
+    say(f"analyze, by {answer.data['model_used']}: {' / '.join(answer.text.splitlines()[:3])} ...")
+    hit = ask(client, "find_text", READING_S, window_id=window_id, text="Details").data
+    if not hit["found"]:
+        hint = "install its English data again: sudo apt-get install --reinstall tesseract-ocr-eng"
+        raise PeekabooError(ErrorCode.PROGRAM_FAILED, "tesseract did not read the word Details in the form", hint=hint)
     word = hit["found"][0]
     say(f"find_text Details: at pixel {word['x']},{word['y']}")
     ask(client, "click", window_id=window_id, x=word["x"], y=word["y"], screenshot_id=hit["screenshot_id"])
-    wait_for_event(report, "opened")
+    event("opened")
     say("the application confirms: its dialog is open")
 
 
-def ask_the_agent() -> None:
+def ask_the_agent(model_variables: Dict[str, str]) -> None:
     """A model does the job by itself, where one is configured."""
-    if not os.environ.get("PEEKABOO_AI_PROVIDERS", "").strip() or os.environ["PEEKABOO_AI_PROVIDERS"] == "ocr":
+    if model_variables.get("PEEKABOO_AI_PROVIDERS", "").strip().lower() in ("", "ocr"):
         say("with a model it goes on by itself: PEEKABOO_AI_PROVIDERS=ollama/qwen3-vl:8b sh scripts/demo.sh")
         return
-    shutil.rmtree(OUTPUT / "agent-run", ignore_errors=True)  # of an earlier demo; a run wants a new folder
+    folder = OUTPUT / "agent-run"
+    shutil.rmtree(folder, ignore_errors=True)  # of an earlier demo; a run wants a new folder
     goal = "Fill in Ankara as the city and Engineer as the profession, tick the box, and confirm."
-    words = [sys.executable, "-m", "peekaboo_min", "agent", "--app", "Form", "--goal", goal]
-    subprocess.run([*words, "--run-folder", str(OUTPUT / "agent-run")], check=False)
-    say(f"the agent's report: {OUTPUT / 'agent-run' / 'report.html'}")
+    words = [*own_command(), "agent", "--app", "Form", "--goal", goal, "--run-folder", str(folder)]
+    environment = {**own_environment(dict(os.environ)), **model_variables}
+    with running(words, stdout=None, stderr=None, env=environment) as agent:
+        try:
+            code = agent.wait(AGENT_S)
+        except subprocess.TimeoutExpired:
+            code = 1
+    if code:
+        say("note: the agent did not reach its goal, for the reason above; all the rest of the demo worked")
+    if (folder / "report.html").exists():
+        say(f"the agent's report: {folder / 'report.html'}")
 
 
-def ask(client: McpClient, name: str, **arguments: Any) -> ToolAnswer:
-    answer = client.call(name, arguments)
+def ask(client: McpClient, name: str, limit_s: float = CALL_S, **arguments: Any) -> ToolAnswer:
+    """A tool's answer. Raises the tool's own error, and TIMEOUT."""
+    with at_most(limit_s, name):
+        answer = client.call(name, arguments)
     if answer.is_error:
-        raise SystemExit(f"{name}: {answer.text}")
+        code = ErrorCode(answer.code) if answer.code in ErrorCode.__members__ else ErrorCode.PROGRAM_FAILED
+        message, _, hint = answer.text.removeprefix(f"{answer.code}: ").partition(". Next step: ")
+        raise PeekabooError(code, f"{name}: {message}", hint=hint or f"see {SERVER_LOG}")
     return answer
+
+
+@contextmanager
+def at_most(limit_s: float, name: str) -> Iterator[None]:
+    def on_alarm(_number: int, _frame: object) -> None:
+        hint = f"try again, and see {SERVER_LOG}"
+        raise PeekabooError(ErrorCode.TIMEOUT, f"{name} did not answer within {limit_s:g} seconds", hint=hint)
+
+    signal.signal(signal.SIGALRM, on_alarm)
+    signal.setitimer(signal.ITIMER_REAL, limit_s)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def say(text: str) -> None:
     print(text, flush=True)
 
 
-def events(report: Path) -> List[Dict[str, Any]]:
-    return [json.loads(line) for line in report.read_text(encoding="utf-8").splitlines()] if report.exists() else []
+def events() -> List[Dict[str, Any]]:
+    """What the form has reported; its last line may be half written."""
+    lines = REPORT.read_text(encoding="utf-8").split("\n")[:-1] if REPORT.exists() else []
+    return [json.loads(line) for line in lines]
 
 
-def wait_for_event(report: Path, event: str) -> Dict[str, Any]:
-    deadline = time.monotonic() + 30
+def awaited_event(name: str, form: Optional["subprocess.Popen[bytes]"] = None) -> Optional[Dict[str, Any]]:
+    """The newest event of that name; None when none comes in time, or the form ends before."""
+    deadline = time.monotonic() + FORM_S
     while time.monotonic() < deadline:
-        found = [one for one in events(report) if one["event"] == event]
-        if found:
-            return found[-1]
+        has_ended = form is not None and form.poll() is not None
+        found = [one for one in events() if one["event"] == name]
+        if found or has_ended:
+            return found[-1] if found else None
         time.sleep(0.05)
-    raise SystemExit(f"the form never reported {event}")
+    return None
 
 
-def centre(report: Path, widget: str) -> "tuple[int, int]":
+def event(name: str) -> Dict[str, Any]:
+    found = awaited_event(name)
+    if found is None:
+        message = f"the form did not report {name} within {FORM_S:g} seconds"
+        raise PeekabooError(ErrorCode.TIMEOUT, message, hint=f"see {REPORT} and {SERVER_LOG}")
+    return found
+
+
+def centre(widget: str) -> "tuple[int, int]":
     """The middle of a widget, as the form itself tells it."""
-    place = [one for one in events(report) if one["event"] == "layout" and one["widget"] == widget][-1]
+    place = [one for one in events() if one["event"] == "layout" and one["widget"] == widget][-1]
     return place["x"] + place["width"] // 2, place["y"] + place["height"] // 2
 
 
-def mark(source: Path, target: Path, pixel: Dict[str, Any]) -> None:
+def mark(source: Path, target: Path, pixel: Dict[str, Any]) -> str:
+    """Draw a circle round a pixel into a copy of a picture, and say where the copy is, or why there is none."""
     x, y = pixel["x"], pixel["y"]
-    circle = f"circle {x},{y} {x + 16},{y}"
-    words = ["convert", str(source), "-fill", "none", "-stroke", "#d1312b", "-strokewidth", "3", "-draw", circle]
-    subprocess.run([*words, str(target)], check=True)
+    drawing = ["-fill", "none", "-stroke", "#d1312b", "-strokewidth", "3", "-draw", f"circle {x},{y} {x + 16},{y}"]
+    try:
+        run_program(["convert", str(source), *drawing, str(target)], timeout_s=CALL_S)
+    except PeekabooError as e:
+        return f"\nnote: the last click could not be marked in a picture: {e.sentence()}"
+    return f", the last click marked: {target}"
 
 
 if __name__ == "__main__":

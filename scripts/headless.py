@@ -3,49 +3,175 @@
 from __future__ import annotations
 
 import os
+import select
+import signal
 import subprocess
+import threading
 import time
-from contextlib import contextmanager
-from typing import Iterator, List, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set
+
+from peekaboo_min.errors import ErrorCode, PeekabooError
+
+_ANSWER_S = 5.0
+_START_S = 10.0
+_LEAVE_S = 5.0
+
+# What each program is asked, a part of what it answers, and its Debian package. xprop answers on a display only.
+_PROGRAMS = {
+    "Xvfb": ("-help", "-screen scrn", "xvfb"),
+    "xprop": ("-version", "xprop ", "x11-utils"),
+    "xcompmgr": ("--version", "xcompmgr v", "xcompmgr"),
+    "openbox": ("--version", "Openbox ", "openbox"),
+}
+
+_running: "Set[subprocess.Popen[bytes]]" = set()
+_is_starting = False
+_signal: Optional[int] = None
 
 
 @contextmanager
 def x_server(with_window_manager: bool = True, screen: str = "1280x800x24", options: Sequence[str] = ()) -> Iterator[str]:
-    """A server on a free display number; yields its DISPLAY. Everything that it started ends with the `with` block."""
-    reader, writer = os.pipe()
-    server = subprocess.Popen(
-        ["Xvfb", "-displayfd", str(writer), "-screen", "0", screen, *options, "-nolisten", "tcp", "-noreset"],
-        pass_fds=[writer],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    os.close(writer)
-    others: List[subprocess.Popen] = []
-    try:
-        with os.fdopen(reader) as f:
-            display = f":{f.readline().strip()}"
-        if display == ":":
-            raise SystemExit("Xvfb did not start")
+    """A server on a free display number; yields its DISPLAY. Everything that it started ends with the `with` block.
+
+    Raises MISSING_PROGRAM, also for a program that only bears the name; PROGRAM_FAILED, TIMEOUT.
+    """
+    words = [find_headless_program("Xvfb"), "-screen", "0", screen, *options, "-nolisten", "tcp", "-noreset"]
+    with ExitStack() as stack:
+        display = _start_server(stack, words)
         environment = {**os.environ, "DISPLAY": display}
         # `xcompmgr -a` lets covered windows be photographed
-        for words in (["xcompmgr", "-a"], ["openbox"])[: 2 if with_window_manager else 1]:
-            others.append(
-                subprocess.Popen(words, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            )
-        _wait_for_window_manager(environment, with_window_manager)
+        others = {"xcompmgr": ["-a"], **({"openbox": []} if with_window_manager else {})}
+        for name, arguments in others.items():
+            program = find_headless_program(name)
+            others[name] = stack.enter_context(running([program, *arguments], env=environment))
+        if with_window_manager:
+            _wait_for_window_manager(environment, others["openbox"])
+        if others["xcompmgr"].poll() is not None:
+            raise _did_not_start("xcompmgr", "it ended")
         yield display
+
+
+def find_headless_program(name: str, environment: Optional[Dict[str, str]] = None) -> str:
+    """The first program of this name on PATH that answers as the real one does; others may bear its name.
+
+    Raises MISSING_PROGRAM.
+    """
+    question, answer, package = _PROGRAMS[name]
+    found = programs_on_path(name)
+    for path in found:
+        if answer in _answer([path, question], environment):
+            return path
+    what = f"{found[0]} is not the program {name}" if found else f"the program {name} is not on this machine"
+    raise PeekabooError(ErrorCode.MISSING_PROGRAM, what, hint=install_hint(package))
+
+
+def programs_on_path(name: str) -> List[str]:
+    """The programs of that name, in the order of PATH."""
+    paths = [os.path.join(folder, name) for folder in os.get_exec_path()]
+    return [path for path in paths if os.path.isfile(path) and os.access(path, os.X_OK)]
+
+
+def install_hint(package: str) -> str:
+    return f"install it: sudo apt-get install {package}"
+
+
+@contextmanager
+def running(words: Sequence[str], **options: Any) -> Iterator["subprocess.Popen[bytes]"]:
+    """A process in a group of its own, without input and output; the whole group is killed at the block's end."""
+    global _is_starting
+    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    _is_starting = True
+    try:
+        process = subprocess.Popen(words, start_new_session=True, **{**quiet, **options})
+        _running.add(process)
     finally:
-        for one in [*others, server]:
-            one.kill()
-            one.wait()
+        _is_starting = False
+    try:
+        _leave_if_signalled()
+        yield process
+    finally:
+        _kill_group(process)
+        process.wait()
+        _running.discard(process)
 
 
-def _wait_for_window_manager(environment: "dict[str, str]", is_expected: bool) -> None:
-    deadline = time.monotonic() + 20
-    while is_expected and time.monotonic() < deadline:
-        words = ["xprop", "-root", "_NET_SUPPORTING_WM_CHECK"]
-        if b"window id" in subprocess.run(words, env=environment, capture_output=True).stdout:
+def end_on_signals(before_leaving: Callable[[], None]) -> None:
+    """From now on the first SIGINT, SIGTERM or SIGHUP raises SystemExit, so that `with` blocks end what they started.
+
+    The exception can come while the MCP client's thread starts, which then waits for ever: when this process has not ended
+    some seconds later, what `running` started is killed, before_leaving called, and the process ended.
+    """
+
+    def leave_at_once() -> None:
+        for process in list(_running):
+            _kill_group(process)
+        before_leaving()
+        os._exit(128 + (_signal or 0))
+
+    def on_signal(number: int, _frame: object) -> None:
+        global _signal
+        if _signal is None:
+            _signal = number
+            timer = threading.Timer(_LEAVE_S, leave_at_once)
+            timer.daemon = True
+            timer.start()
+            if not _is_starting:  # else a moment later, when the process is known
+                _leave_if_signalled()
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, on_signal)
+
+
+def _leave_if_signalled() -> None:
+    if _signal is not None:
+        raise SystemExit(128 + _signal)
+
+
+def _kill_group(process: "subprocess.Popen[bytes]") -> None:
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass  # it has ended
+
+
+def _answer(words: Sequence[str], environment: Optional[Dict[str, str]] = None) -> str:
+    """What a program says, on stdout or stderr; nothing when it cannot be started or does not end in time."""
+    try:
+        with running(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment) as process:
+            return process.communicate(timeout=_ANSWER_S)[0].decode("utf-8", "replace")
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+
+
+def _start_server(stack: ExitStack, words: Sequence[str]) -> str:
+    """Start Xvfb, and return the display that it chose."""
+    reader, writer = os.pipe()
+    with os.fdopen(reader, "rb") as f:
+        try:
+            stack.enter_context(running([*words, "-displayfd", str(writer)], pass_fds=[writer]))
+        finally:
+            os.close(writer)
+        is_ready = bool(select.select([f], [], [], _START_S)[0])
+        number = f.readline().strip().decode("ascii", "replace") if is_ready else ""
+    if not number.isdigit():
+        raise _did_not_start("Xvfb", "it ended" if is_ready else f"no display within {_START_S:g} seconds")
+    return f":{number}"
+
+
+def _wait_for_window_manager(environment: Dict[str, str], openbox: "subprocess.Popen[bytes]") -> None:
+    xprop = find_headless_program("xprop", environment)
+    deadline = time.monotonic() + _START_S
+    while time.monotonic() < deadline:
+        if "window id" in _answer([xprop, "-root", "_NET_SUPPORTING_WM_CHECK"], environment):
             return
+        if openbox.poll() is not None:
+            raise _did_not_start("openbox", "it ended")
         time.sleep(0.02)
-    if is_expected:
-        raise SystemExit("the window manager did not start")
+    raise _did_not_start("openbox", f"no window manager within {_START_S:g} seconds")
+
+
+def _did_not_start(name: str, how: str) -> PeekabooError:
+    package = _PROGRAMS[name][2]
+    hint = f"install it again: sudo apt-get install --reinstall {package}"
+    return PeekabooError(ErrorCode.PROGRAM_FAILED, f"{name} did not start: {how}", hint=hint)
