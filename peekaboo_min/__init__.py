@@ -15,7 +15,7 @@ the jobs          matching, policy, turns (one at a time), records (what a photo
 the agents        function_call, keynote_agent; actions, agent_decision, agent_target, agent_loop, agent_run, run_report,
                   vision_agent; mcp_client: how they reach our own server
 the front doors   tools (desktop_tools, capture_tools) and server; commands (look_commands, machine_commands) and cli;
-                  reference: both, as Markdown
+                  reference: both, as Markdown; client_config: what starts the server
 
 One way down, one way back: arguments go from a front door through a tool or command to a job to the Desktop; a frozen Result
 comes back, or one PeekabooError sideways.

@@ -19,6 +19,7 @@ from .log import collect_debug_lines, log_debug, log_error
 from .model import Result
 from .proc import end_cleanly_on_signals
 from .signatures import Parameter, Signature, read_signature
+from .sources import how_to_install
 from .version import VERSION
 
 PROGRAM = "peekaboo-min"
@@ -58,7 +59,9 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     if line.wants_json:
         envelope = {"success": True, "data": result.data, "messages": list(result.messages)}
         return _say(_as_json(envelope, debug_lines), sys.stdout, 0)
-    return _say("\n".join([result.text, *(f"note: {message}" for message in result.messages)]), sys.stdout, 0)
+    code = _say(result.text, sys.stdout, 0)
+    notes = "\n".join(f"note: {message}" for message in result.messages)
+    return _say(notes, sys.stderr, code) if notes else code
 
 
 def _read_line(words: Sequence[str]) -> CommandLine:
@@ -120,10 +123,7 @@ def _serve() -> int:
 
 def _how_to_serve() -> str:
     need = "Python 3.10 or newer and " if sys.version_info < (3, 10) else ""
-    return (
-        f"{PROGRAM}: serving MCP needs {need}the package mcp: python3 -m pip install 'mcp>=2,<3', or run the single file "
-        f"by `uv run peekaboo.py`; the commands work without it, see {PROGRAM} --help"
-    )
+    return f"{PROGRAM}: serving MCP needs {need}the package mcp: {how_to_install()}; for commands see {PROGRAM} --help"
 
 
 def run_command(line: CommandLine) -> Result:
@@ -222,7 +222,8 @@ class CommandParser(argparse.ArgumentParser):
             self.add_argument(one.name, metavar=one.name.upper(), **words)
         else:
             metavar = "{" + ",".join(one.choices) + "}" if one.choices else one.name.upper()
-            self.add_argument(one.flag, dest=one.name, metavar=metavar, required=one.is_required, **words)
+            action = "append" if one.is_list else "store"
+            self.add_argument(one.flag, dest=one.name, metavar=metavar, required=one.is_required, action=action, **words)
 
     def error(self, message: str) -> NoReturn:
         raise PeekabooError(ErrorCode.INVALID_ARGUMENT, f"{self.prog}: {message}", hint=f"see {self.prog} --help")
@@ -250,12 +251,12 @@ class CommandParser(argparse.ArgumentParser):
     def _convert(self, one: Parameter, value: Any) -> Any:
         if value is None or isinstance(value, bool):
             return one.default if value is None else value
-        if isinstance(value, list):
-            return [self._convert_one(one, _unshielded(word)) for word in value]
-        text = _unshielded(value)
-        if one.is_list:
-            return [self._convert_one(one, word.strip()) for word in text.split(",") if word.strip()]
-        return self._convert_one(one, text)
+        if not one.is_list:
+            return self._convert_one(one, _unshielded(value))
+        words = [_unshielded(word) for word in value]
+        if not one.is_required:  # a flag takes several, with commas between them
+            words = [part.strip() for word in words for part in word.split(",") if part.strip()]
+        return [self._convert_one(one, word) for word in words]
 
     def _convert_one(self, one: Parameter, text: str) -> Any:
         if one.choices and text not in one.choices:

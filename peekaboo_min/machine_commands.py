@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Annotated, List, Literal, Optional
 
 from .capture_tools import AnalyzeType
+from .client_config import client_configuration
 from .gmail_oauth import gmail_login
 from .image_files import sweep, temporary_folder
 from .model import Result
 from .peekaboo_cli import run_peekaboo
 from .platforms import this_desktop
 from .probes import probe_facts
-from .reference import client_configuration, tool_reference
+from .reference import tool_reference
 from .settings import settings_with_env_file
 from .status import doctor_result, initial_status, machine_data, permissions_data, permissions_result
 from .swift_helper import build_helper
@@ -90,12 +91,15 @@ def clean_command() -> Result:
 
 def config_command(
     client: Annotated[Literal["claude-code", "claude-desktop", "codex", "cursor", "gemini", "vscode"], "the MCP client"],
+    env: Annotated[
+        Optional[List[str]], "a variable that the server gets too, by its name, with the value that it has here; repeatable"
+    ] = None,
 ) -> Result:
-    """Prints what to write where, so that an MCP client starts this very installation.
+    """Prints the configuration with which an MCP client starts this installation; on stderr, where to put it.
 
     Example: peekaboo-min config claude-desktop
     """
-    return client_configuration(client)
+    return client_configuration(client, env or ())
 
 
 def tools_command() -> Result:

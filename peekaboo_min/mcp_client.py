@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, Iterator, List, Tuple
 
 from .errors import ErrorCode, PeekabooError
 from .settings import child_environment
-from .sources import own_command, own_environment
+from .sources import how_to_install, own_command
 
 _LONGEST_CALL_S = 150.0  # Keynote's own limit is 120
 
@@ -86,11 +86,8 @@ def open_own_server(extra_environment: Dict[str, str]) -> Iterator[McpClient]:
     from mcp.client.stdio import stdio_client
 
     words = own_command()
-    parameters = StdioServerParameters(
-        command=words[0],
-        args=words[1:],
-        env={**own_environment(child_environment()), **extra_environment},
-    )
+    environment = {**child_environment(), **extra_environment}
+    parameters = StdioServerParameters(command=words[0], args=words[1:], env=environment)
 
     @asynccontextmanager
     async def session():  # type: ignore[no-untyped-def]
@@ -117,8 +114,7 @@ def talk_to_own_server(extra_environment: Dict[str, str], talk: Callable[[McpCli
                 failure.append(e)
     except ModuleNotFoundError as e:
         message = "the agent is an MCP client and needs the package mcp, and Python 3.10 or newer"
-        hint = "python3 -m pip install 'mcp>=2,<3', or run the single file by `uv run peekaboo.py`"
-        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, message, hint=hint) from e
+        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, message, hint=how_to_install()) from e
     except Exception as e:
         if not failure:  # at its end a server that died is no news
             message = f"our own MCP server did not start, or died: {type(e).__name__}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import stat
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
@@ -19,8 +18,8 @@ from .model import Picture, Result
 from .policy import check_may_act, write_audit_line
 from .proc import Completed, run_program
 from .programs import find_program
-from .settings import child_environment, settings
-from .sources import own_command, own_environment
+from .settings import settings
+from .sources import own_command
 
 _LONGEST_S = 3600.0
 _LIST_S = 30.0
@@ -29,14 +28,6 @@ _MOST_ATTACHMENTS = 50
 _MOST_FILES = 5000
 _TOLD_CHARACTERS = 20_000
 _ENVELOPE = {"data": dict, "error": dict, "messages": list, "debug_logs": list}
-
-
-@dataclass(frozen=True)
-class _CommandLine:
-    """Which command line runs, and what its environment needs besides."""
-
-    words: List[str]
-    environment: Dict[str, str]
 
 
 def run_peekaboo(
@@ -51,12 +42,10 @@ def run_peekaboo(
     check_may_act("exec")
     folder = _working_folder(cwd)
     before = _images_below(folder) if cwd else {}
-    line = _command_line()
+    words = _command_line()
     # the arguments may hold typed text: only their number and the command are noted
-    write_audit_line("exec", {"program": os.path.basename(line.words[0]), "command": arguments[0][:40], "words": len(arguments)})
-    done = run_program(
-        [*line.words, *arguments], timeout_s=timeout_seconds, accept=None, environment=line.environment, folder=str(folder)
-    )
+    write_audit_line("exec", {"program": os.path.basename(words[0]), "command": arguments[0][:40], "words": len(arguments)})
+    done = run_program([*words, *arguments], timeout_s=timeout_seconds, accept=None, folder=str(folder))
     made = sorted(path for path, changed in _images_below(folder).items() if before.get(path) != changed)
     pictures = [_picture(desktop, path, folder) for path in made[:max_attachments]]
     names = " ".join(f"[{one.label}]" for one in pictures)
@@ -89,11 +78,9 @@ def _working_folder(cwd: Optional[str]) -> Path:
     return folder
 
 
-def _command_line() -> _CommandLine:
+def _command_line() -> List[str]:
     path = delegate_path() or find_program("peekaboo")
-    if path:
-        return _CommandLine([path], {})
-    return _CommandLine(own_command(), own_environment(child_environment()))
+    return [path] if path else own_command()
 
 
 def _images_below(folder: Path) -> Dict[Path, int]:

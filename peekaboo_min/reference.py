@@ -1,27 +1,12 @@
-"""The tool reference as Markdown, and what to write into a client's settings."""
+"""The tool reference and the table of environment variables, as Markdown."""
 
 from __future__ import annotations
 
 import json
-import os
-import sys
-from typing import Any, Dict, List, Sequence
 
-from .errors import ErrorCode, PeekabooError
-from .model import Result
 from .settings import variable_table
 from .signatures import Parameter, read_signature
-from .sources import own_command
 from .tools import TOOLS, Tool
-
-CLIENTS = ("claude-code", "claude-desktop", "codex", "cursor", "gemini", "vscode")
-_FILES = {
-    "claude-desktop": "~/Library/Application Support/Claude/claude_desktop_config.json",
-    "cursor": "~/.cursor/mcp.json",
-    "gemini": "~/.gemini/settings.json",
-    "vscode": ".vscode/mcp.json",
-    "codex": "~/.codex/config.toml",
-}
 
 
 def tool_reference() -> str:
@@ -57,34 +42,3 @@ def variable_reference() -> str:
     """Every environment variable that is read, as a Markdown table."""
     rows = [f"| `{name}` | {_cell(default)} | {_cell(help_text)} |" for name, default, help_text in variable_table()]
     return "\n".join(["| variable | default | what it does |", "|---|---|---|", *rows])
-
-
-def client_configuration(client: str) -> Result:
-    """What to write where, so that a client starts this very installation. Raises INVALID_ARGUMENT."""
-    words = [os.path.abspath(sys.executable), *own_command()[1:]]
-    if client not in CLIENTS:
-        raise PeekabooError(
-            ErrorCode.INVALID_ARGUMENT, f"there is no client {client[:40]!r}", hint=f"known are {', '.join(CLIENTS)}"
-        )
-    if client == "claude-code":
-        text = "claude mcp add peekaboo --scope user -- " + " ".join(_shell_words(words))
-        return Result(text, {"client": client, "command": text})
-    text = _toml(words) if client == "codex" else json.dumps(_json(client, words), indent=2)
-    return Result(f"{text}\n\ninto {_FILES[client]}", {"client": client, "file": _FILES[client], "text": text})
-
-
-def _json(client: str, words: Sequence[str]) -> Dict[str, Any]:
-    server: Dict[str, Any] = {"command": words[0], "args": list(words[1:])}
-    if client == "vscode":
-        return {"servers": {"peekaboo": {"type": "stdio", **server}}}
-    return {"mcpServers": {"peekaboo": server}}
-
-
-def _toml(words: Sequence[str]) -> str:
-    return f"[mcp_servers.peekaboo]\ncommand = {json.dumps(words[0])}\nargs = {json.dumps(list(words[1:]))}"
-
-
-def _shell_words(words: Sequence[str]) -> List[str]:
-    import shlex  # only this needs it
-
-    return [shlex.quote(word) for word in words]

@@ -13,6 +13,7 @@ from .cancel import CancelToken, use_cancel_token
 from .errors import ErrorCode, PeekabooError
 from .image_files import sweep
 from .log import default_log_file, log_debug, log_error, log_info, start_log_file
+from .platforms import platform_name
 from .proc import end_cleanly_on_signals, kill_all_programs
 from .settings import settings
 from .signatures import read_signature
@@ -23,6 +24,10 @@ from .version import VERSION
 _SWEEP_EVERY_S = 60
 _SHOWS_STATUS = ("image", "analyze", "list")
 _LINKS_SINCE = "2025-06-18"
+_HOW_TO_SET_DISPLAY = (
+    'set DISPLAY in this server\'s configuration, like "env": {"DISPLAY": ":0"} (and XAUTHORITY, where the X server wants it), '
+    "then restart the server; `peekaboo-min config CLIENT` in a terminal of the desktop prints one that works"
+)
 
 INSTRUCTIONS = """\
 Eyes and hands on this desktop. The loop: list_windows -> take_window_screenshot -> one action (click, type_text, \
@@ -207,6 +212,8 @@ def _meaning(error: Exception, name: str, validation_error: Any) -> PeekabooErro
     """What the SDK's error was raised from, as an error of ours."""
     cause = error.__cause__
     if isinstance(cause, PeekabooError):
+        if cause.code is ErrorCode.NO_GUI_SESSION and platform_name() == "x11":
+            cause.hint = _HOW_TO_SET_DISPLAY  # the reader of a server's answer has no shell in which to export it
         return cause
     if isinstance(cause, validation_error):
         problems = [_problem(one) for one in cause.errors()[:5]]

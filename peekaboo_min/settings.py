@@ -234,5 +234,5 @@ def child_environment() -> Dict[str, str]:
 
 
 def search_path() -> List[str]:
-    """The folders of PATH."""
-    return os.environ.get("PATH", os.defpath).split(os.pathsep)
+    """The folders of PATH. Not `.` or an empty one: programs of a stranger's working folder are not executed."""
+    return [folder for folder in os.environ.get("PATH", os.defpath).split(os.pathsep) if os.path.isabs(folder)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import Dict, List
@@ -19,15 +20,28 @@ def native_source(name: str) -> str:
 
 
 def own_command() -> List[str]:
-    """argv of this very program, in the form in which it runs; needs own_environment() besides."""
+    """argv of this very program, in the form in which it runs, for any working folder and with any PYTHONPATH.
+
+    By a path: `-m` puts the working folder first on sys.path, and so does `-c`, for which Python 3.13 itself imports
+    `linecache` before the first statement runs.
+    """
     if EMBEDDED_SOURCES:
         return [sys.executable, os.path.abspath(__file__)]
-    return [sys.executable, "-m", "peekaboo_min"]
+    return [sys.executable, str(Path(__file__).resolve().with_name("__main__.py"))]
 
 
-def own_environment(inherited: Dict[str, str]) -> Dict[str, str]:
-    """`inherited`, so that `-m peekaboo_min` finds this package from any folder."""
+def how_to_install() -> str:
+    """What to do where this Python cannot serve MCP. Debian's own pip refuses to install: environments of their own."""
+    here = Path(__file__).resolve()
     if EMBEDDED_SOURCES:
-        return dict(inherited)
-    ours = str(Path(__file__).resolve().parent.parent)
-    return {**inherited, "PYTHONPATH": os.pathsep.join(filter(None, [ours, inherited.get("PYTHONPATH", "")]))}
+        return (
+            f"start it by `uv run {shlex.quote(str(here))}`, or by the Python of an environment that has it: "
+            "python3 -m venv .venv && .venv/bin/pip install 'mcp>=2,<3'"
+        )
+    if not (here.parent.parent / "pyproject.toml").is_file():
+        return f"{shlex.quote(sys.executable)} -m pip install 'mcp>=2,<3'"
+    checkout = shlex.quote(str(here.parent.parent))
+    return (
+        f"install this checkout by `uv tool install {checkout}` or `pipx install {checkout}`, or without either: "
+        f"python3 -m venv .venv && .venv/bin/pip install {checkout}, then start .venv/bin/peekaboo-min"
+    )

@@ -15,6 +15,16 @@ Made by scripts/bundle.py from the package peekaboo_min: change that, not this. 
 
 from __future__ import annotations
 
+import sys
+
+if __name__ == "__main__":
+    # Python put this file's folder first: a json.py that lies there, in ~/Downloads for instance, must not be executed.
+    if not (sys.flags.isolated or getattr(sys.flags, "safe_path", False)):
+        del sys.path[0]
+    if sys.version_info < (3, 9):
+        print("peekaboo.py needs Python 3.9 or newer, and 3.10 or newer to serve MCP: start it by one", file=sys.stderr)
+        raise SystemExit(2)
+
 import argparse
 import base64
 import errno
@@ -31,6 +41,7 @@ import random
 import re
 import secrets
 import selectors
+import shlex
 import shutil
 import signal
 import stat
@@ -1489,8 +1500,8 @@ def child_environment() -> Dict[str, str]:
 
 
 def search_path() -> List[str]:
-    """The folders of PATH."""
-    return os.environ.get("PATH", os.defpath).split(os.pathsep)
+    """The folders of PATH. Not `.` or an empty one: programs of a stranger's working folder are not executed."""
+    return [folder for folder in os.environ.get("PATH", os.defpath).split(os.pathsep) if os.path.isabs(folder)]
 
 
 # ============================== image_files =========================================================================
@@ -3456,18 +3467,31 @@ def native_source(name: str) -> str:
 
 
 def own_command() -> List[str]:
-    """argv of this very program, in the form in which it runs; needs own_environment() besides."""
+    """argv of this very program, in the form in which it runs, for any working folder and with any PYTHONPATH.
+
+    By a path: `-m` puts the working folder first on sys.path, and so does `-c`, for which Python 3.13 itself imports
+    `linecache` before the first statement runs.
+    """
     if EMBEDDED_SOURCES:
         return [sys.executable, os.path.abspath(__file__)]
-    return [sys.executable, "-m", "peekaboo_min"]
+    return [sys.executable, str(Path(__file__).resolve().with_name("__main__.py"))]
 
 
-def own_environment(inherited: Dict[str, str]) -> Dict[str, str]:
-    """`inherited`, so that `-m peekaboo_min` finds this package from any folder."""
+def how_to_install() -> str:
+    """What to do where this Python cannot serve MCP. Debian's own pip refuses to install: environments of their own."""
+    here = Path(__file__).resolve()
     if EMBEDDED_SOURCES:
-        return dict(inherited)
-    ours = str(Path(__file__).resolve().parent.parent)
-    return {**inherited, "PYTHONPATH": os.pathsep.join(filter(None, [ours, inherited.get("PYTHONPATH", "")]))}
+        return (
+            f"start it by `uv run {shlex.quote(str(here))}`, or by the Python of an environment that has it: "
+            "python3 -m venv .venv && .venv/bin/pip install 'mcp>=2,<3'"
+        )
+    if not (here.parent.parent / "pyproject.toml").is_file():
+        return f"{shlex.quote(sys.executable)} -m pip install 'mcp>=2,<3'"
+    checkout = shlex.quote(str(here.parent.parent))
+    return (
+        f"install this checkout by `uv tool install {checkout}` or `pipx install {checkout}`, or without either: "
+        f"python3 -m venv .venv && .venv/bin/pip install {checkout}, then start .venv/bin/peekaboo-min"
+    )
 
 
 # ============================== native ==============================================================================
@@ -4342,6 +4366,236 @@ function run(argv) {
 '''
 
 
+# ============================== client_config =======================================================================
+# What an MCP client must be configured with to start this installation.
+
+_SCRIPT = "peekaboo-min"
+_CHECK_S = 20.0
+_ASK_FOR_MCP = "from importlib.metadata import version; print(version('mcp'))"
+# What uv and pipx delete when their cache is cleaned. Both start a command in an environment that lies there.
+_CACHES = re.compile(r"/((archive|environments|builds)-v\d+|pipx/\.cache|\.cache/pipx)/")
+_VARIABLE_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Launch:
+    """How a client starts the server."""
+
+    words: List[str]
+    """argv."""
+    environment: Dict[str, str]
+    """Variables with the values that they have here."""
+    forwarded: List[str]
+    """Names that a client which filters its own environment has to pass on."""
+    asked: Sequence[str]
+    """The names that --env gave."""
+
+
+@dataclass(frozen=True)
+class _Client:
+    linux_file: str
+    mac_file: str
+    render: Callable[[Launch], str]
+    one_line: Optional[Callable[[Launch], str]] = None
+    filters: bool = True
+    """False: the server gets the client's whole environment. True: HOME, LOGNAME, PATH, SHELL, TERM, USER and `env`."""
+
+
+def client_configuration(client: str, names: Sequence[str] = ()) -> Result:
+    """The configuration as text, where it belongs as messages. `names`: further variables that the server gets.
+
+    Raises INVALID_ARGUMENT for an unknown client, an unset variable, or a Python that cannot serve.
+    """
+    if client not in _CLIENTS:
+        known = ", ".join(_CLIENTS)
+        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, f"there is no client {client[:40]!r}", hint=f"known are {known}")
+    own = _CLIENTS[client]
+    is_mac = platform_name() == "macos"
+    launch = _launch(own, names, is_mac)
+    text, file = own.render(launch), own.mac_file if is_mac else own.linux_file
+    _check_encodable(text)
+    command = own.one_line(launch) if own.one_line else ""
+    messages = [f"put this into {file}"]
+    if command:
+        messages.append(f"or run: {command}")
+    if names and "env_vars" not in text:
+        messages.append(f"it holds the value of {', '.join(names)}: let nobody else read that file")
+    if not is_mac and "DISPLAY" not in launch.environment:
+        messages.append("DISPLAY is not set here: run this in a terminal of the desktop, or add DISPLAY to its environment")
+    data = {"client": client, "file": file, "text": text, "command": command}
+    return Result(text, data, messages=tuple(messages))
+
+
+def _launch(client: _Client, names: Sequence[str], is_mac: bool) -> Launch:
+    here = child_environment()
+    for name in names:
+        if not _VARIABLE_NAME.fullmatch(name):
+            raise PeekabooError(ErrorCode.INVALID_ARGUMENT, f"{name[:40]!r} is no variable's name", hint="give the name alone")
+        if name not in here:
+            problem = f"the environment variable {name} is not set here"
+            raise PeekabooError(ErrorCode.INVALID_ARGUMENT, problem, hint=f"set it: {name}=VALUE {_SCRIPT} config ...")
+    display = [] if is_mac else [name for name in ("DISPLAY",) if here.get(name)]
+    forwarded = ["XAUTHORITY"] if client.filters and not is_mac else []
+    values = [*display, *(name for name in forwarded if here.get(name)), *names]
+    environment = {name: here[name] for name in values}
+    return Launch(_words(environment), environment, list(dict.fromkeys([*forwarded, *names])), names)
+
+
+def _words(environment: Mapping[str, str]) -> List[str]:
+    """argv that goes on working when caches are cleaned, and that serves. Raises INVALID_ARGUMENT where there is none."""
+    if _CACHES.search(f"{sys.prefix}/"):
+        return _words_for_uv()
+    _check_can_serve(environment)
+    started_by = os.path.abspath(sys.argv[0])
+    if not EMBEDDED_SOURCES and os.path.basename(started_by) == _SCRIPT and os.access(started_by, os.X_OK):
+        return [started_by]  # the console script: it survives a new version of Python
+    return own_command()
+
+
+def _words_for_uv() -> List[str]:
+    """The uv command that made the environment of this process."""
+    uv = child_environment().get("UV") or find_program("uv")
+    if not uv or "pipx" in sys.prefix:
+        raise PeekabooError(
+            ErrorCode.INVALID_ARGUMENT,
+            f"this Python lies in a cache that is cleaned one day: {sys.prefix}",
+            hint=f"install the program for good, `uv tool install` or `pipx install`, then run `{_SCRIPT} config` again",
+        )
+    uv = os.path.abspath(uv)
+    if not EMBEDDED_SOURCES:
+        return [uv, "tool", "run", "--from", _package_source(), _SCRIPT]
+    file = own_command()[-1]
+    if not os.path.isfile(file) or _CACHES.search(file):
+        problem = "this program was not started from a file that stays"
+        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, problem, hint="save peekaboo.py and run `uv run peekaboo.py config`")
+    return [uv, "run", "--script", file]
+
+
+def _package_source() -> str:
+    """What uv installed the package from, in the words of `uvx --from` (PEP 610 says how it is noted)."""
+    from importlib import metadata
+    from urllib.parse import unquote, urlsplit
+
+    noted = json.loads(metadata.distribution(_SCRIPT).read_text("direct_url.json") or "{}")
+    url = str(noted.get("url", ""))
+    if "vcs_info" in noted:
+        revision = noted["vcs_info"].get("requested_revision")
+        return f"{noted['vcs_info']['vcs']}+{url}" + (f"@{revision}" if revision else "")
+    return unquote(urlsplit(url).path) if url.startswith("file:") else url or _SCRIPT
+
+
+def _check_can_serve(environment: Mapping[str, str]) -> None:
+    """Asks this Python, in the environment that the server will have, for the package mcp."""
+    if sys.version_info < (3, 10):
+        problem = f"serving MCP needs Python 3.10 or newer, and {sys.executable} is older"
+        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, problem, hint=how_to_install())
+    alone = {"PYTHONPATH": "", "PYTHONHOME": "", **environment}
+    # not from the working folder: `-c` looks for modules there
+    asked = run_program(
+        [sys.executable, "-c", _ASK_FOR_MCP], timeout_s=_CHECK_S, accept=None, environment=alone, folder=os.sep
+    )
+    version = asked.text.strip() if asked.code == 0 else ""
+    if version.split(".")[0] != "2":
+        problem = f"{sys.executable} has mcp {version}" if version else f"{sys.executable} lacks the package mcp"
+        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, f"{problem}: the server would not start", hint=how_to_install())
+
+
+def _check_encodable(text: str) -> None:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as e:
+        problem = "a path or a variable of this installation is not UTF-8: no configuration file can hold it"
+        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, problem, hint="install it in a folder with another name") from e
+
+
+def _server(launch: Launch) -> Dict[str, Any]:
+    block: Dict[str, Any] = {"command": launch.words[0], "args": launch.words[1:]}
+    return {**block, "env": launch.environment} if launch.environment else block
+
+
+def _standard_json(launch: Launch) -> str:
+    return _dump({"mcpServers": {"peekaboo": _server(launch)}})
+
+
+def _json_with_type(launch: Launch) -> str:
+    return _dump({"mcpServers": {"peekaboo": {"type": "stdio", **_server(launch)}}})
+
+
+def _vscode_json(launch: Launch) -> str:
+    return _dump({"servers": {"peekaboo": {"type": "stdio", **_server(launch)}}})
+
+
+def _dump(value: Any, indent: Optional[int] = 2) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=indent)
+
+
+def _codex_toml(launch: Launch) -> str:
+    """What Codex forwards from its own environment is not written down: keys stay out of the file."""
+    fixed = {name: value for name, value in launch.environment.items() if name not in launch.forwarded}
+    lines = [
+        "[mcp_servers.peekaboo]",
+        f"command = {_toml(launch.words[0])}",
+        f"args = [{', '.join(map(_toml, launch.words[1:]))}]",
+        # the first start under uv downloads; Codex calls tools of a slow server "unsupported"
+        "startup_timeout_sec = 60",
+    ]
+    if fixed:
+        lines.append(f"env = {{ {', '.join(f'{name} = {_toml(value)}' for name, value in fixed.items())} }}")
+    if launch.forwarded:
+        lines.append(f"env_vars = [{', '.join(map(_toml, launch.forwarded))}]")
+    return "\n".join(lines)
+
+
+def _toml(text: str) -> str:
+    """A TOML basic string: JSON's escapes, but characters beyond 16 bits as they are, and DEL escaped."""
+    return _dump(text, None).replace("\x7f", "\\u007f")
+
+
+def _add_command(program: str, flag: str, launch: Launch, *, name_first: bool) -> str:
+    """`program peekaboo --env A=B -- argv`; variables of --env are left to the shell, so that no key is shown."""
+    values = [
+        f'{flag} {name}="${name}"' if name in launch.asked else f"{flag} {shlex.quote(f'{name}={value}')}"
+        for name, value in launch.environment.items()
+    ]
+    words = [*(["peekaboo"] if name_first else []), *values, *(["--"] if name_first else ["peekaboo"])]
+    return " ".join([program, *words, *map(shlex.quote, launch.words)])
+
+
+def _claude_command(launch: Launch) -> str:
+    return _add_command("claude mcp add --scope user", "--env", launch, name_first=True)
+
+
+def _codex_command(launch: Launch) -> str:
+    return _add_command("codex mcp add", "--env", launch, name_first=True)
+
+
+def _gemini_command(launch: Launch) -> str:
+    return _add_command("gemini mcp add -s user", "-e", launch, name_first=False)
+
+
+def _vscode_command(launch: Launch) -> str:
+    if launch.asked:  # values of keys do not belong on a command line
+        return ""
+    return f"code --add-mcp {shlex.quote(_dump({'name': 'peekaboo', **_server(launch)}, None))}"
+
+
+_CODE_FILE = "Code/User/mcp.json (or .vscode/mcp.json of one project)"
+_CLIENTS = {
+    "claude-code": _Client("~/.claude.json", "~/.claude.json", _json_with_type, _claude_command, filters=False),
+    "claude-desktop": _Client(
+        "~/.config/Claude/claude_desktop_config.json",
+        "~/Library/Application Support/Claude/claude_desktop_config.json",
+        _standard_json,
+    ),
+    "codex": _Client("~/.codex/config.toml", "~/.codex/config.toml", _codex_toml, _codex_command),
+    "cursor": _Client("~/.cursor/mcp.json", "~/.cursor/mcp.json", _standard_json),
+    "gemini": _Client("~/.gemini/settings.json", "~/.gemini/settings.json", _standard_json, _gemini_command, filters=False),
+    "vscode": _Client(
+        f"~/.config/{_CODE_FILE}", f"~/Library/Application Support/{_CODE_FILE}", _vscode_json, _vscode_command, filters=False
+    ),
+}
+
+
 # ============================== commands ============================================================================
 # COMMANDS: every shell command, and the room of its function.
 
@@ -4477,11 +4731,8 @@ def open_own_server(extra_environment: Dict[str, str]) -> Iterator[McpClient]:
     from mcp.client.stdio import stdio_client
 
     words = own_command()
-    parameters = StdioServerParameters(
-        command=words[0],
-        args=words[1:],
-        env={**own_environment(child_environment()), **extra_environment},
-    )
+    environment = {**child_environment(), **extra_environment}
+    parameters = StdioServerParameters(command=words[0], args=words[1:], env=environment)
 
     @asynccontextmanager
     async def session():  # type: ignore[no-untyped-def]
@@ -4508,8 +4759,7 @@ def talk_to_own_server(extra_environment: Dict[str, str], talk: Callable[[McpCli
                 failure.append(e)
     except ModuleNotFoundError as e:
         message = "the agent is an MCP client and needs the package mcp, and Python 3.10 or newer"
-        hint = "python3 -m pip install 'mcp>=2,<3', or run the single file by `uv run peekaboo.py`"
-        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, message, hint=hint) from e
+        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, message, hint=how_to_install()) from e
     except Exception as e:
         if not failure:  # at its end a server that died is no news
             message = f"our own MCP server did not start, or died: {type(e).__name__}"
@@ -4783,14 +5033,6 @@ _TOLD_CHARACTERS = 20_000
 _ENVELOPE = {"data": dict, "error": dict, "messages": list, "debug_logs": list}
 
 
-@dataclass(frozen=True)
-class _CommandLine:
-    """Which command line runs, and what its environment needs besides."""
-
-    words: List[str]
-    environment: Dict[str, str]
-
-
 def run_peekaboo(
     desktop: Desktop, arguments: Sequence[str], cwd: Optional[str], timeout_seconds: float, max_attachments: int
 ) -> Result:
@@ -4803,12 +5045,10 @@ def run_peekaboo(
     check_may_act("exec")
     folder = _working_folder(cwd)
     before = _images_below(folder) if cwd else {}
-    line = _command_line()
+    words = _command_line()
     # the arguments may hold typed text: only their number and the command are noted
-    write_audit_line("exec", {"program": os.path.basename(line.words[0]), "command": arguments[0][:40], "words": len(arguments)})
-    done = run_program(
-        [*line.words, *arguments], timeout_s=timeout_seconds, accept=None, environment=line.environment, folder=str(folder)
-    )
+    write_audit_line("exec", {"program": os.path.basename(words[0]), "command": arguments[0][:40], "words": len(arguments)})
+    done = run_program([*words, *arguments], timeout_s=timeout_seconds, accept=None, folder=str(folder))
     made = sorted(path for path, changed in _images_below(folder).items() if before.get(path) != changed)
     pictures = [_picture(desktop, path, folder) for path in made[:max_attachments]]
     names = " ".join(f"[{one.label}]" for one in pictures)
@@ -4841,11 +5081,9 @@ def _working_folder(cwd: Optional[str]) -> Path:
     return folder
 
 
-def _command_line() -> _CommandLine:
+def _command_line() -> List[str]:
     path = delegate_path() or find_program("peekaboo")
-    if path:
-        return _CommandLine([path], {})
-    return _CommandLine(own_command(), own_environment(child_environment()))
+    return [path] if path else own_command()
 
 
 def _images_below(folder: Path) -> Dict[Path, int]:
@@ -9244,17 +9482,7 @@ def offered_tools() -> List[Tool]:
 
 
 # ============================== reference ===========================================================================
-# The tool reference as Markdown, and what to write into a client's settings.
-
-CLIENTS = ("claude-code", "claude-desktop", "codex", "cursor", "gemini", "vscode")
-_FILES = {
-    "claude-desktop": "~/Library/Application Support/Claude/claude_desktop_config.json",
-    "cursor": "~/.cursor/mcp.json",
-    "gemini": "~/.gemini/settings.json",
-    "vscode": ".vscode/mcp.json",
-    "codex": "~/.codex/config.toml",
-}
-
+# The tool reference and the table of environment variables, as Markdown.
 
 def tool_reference() -> str:
     """Every tool with its parameters, as Markdown; what this machine does not offer stands in it, too."""
@@ -9289,37 +9517,6 @@ def variable_reference() -> str:
     """Every environment variable that is read, as a Markdown table."""
     rows = [f"| `{name}` | {_cell(default)} | {_cell(help_text)} |" for name, default, help_text in variable_table()]
     return "\n".join(["| variable | default | what it does |", "|---|---|---|", *rows])
-
-
-def client_configuration(client: str) -> Result:
-    """What to write where, so that a client starts this very installation. Raises INVALID_ARGUMENT."""
-    words = [os.path.abspath(sys.executable), *own_command()[1:]]
-    if client not in CLIENTS:
-        raise PeekabooError(
-            ErrorCode.INVALID_ARGUMENT, f"there is no client {client[:40]!r}", hint=f"known are {', '.join(CLIENTS)}"
-        )
-    if client == "claude-code":
-        text = "claude mcp add peekaboo --scope user -- " + " ".join(_shell_words(words))
-        return Result(text, {"client": client, "command": text})
-    text = _toml(words) if client == "codex" else json.dumps(_json(client, words), indent=2)
-    return Result(f"{text}\n\ninto {_FILES[client]}", {"client": client, "file": _FILES[client], "text": text})
-
-
-def _json(client: str, words: Sequence[str]) -> Dict[str, Any]:
-    server: Dict[str, Any] = {"command": words[0], "args": list(words[1:])}
-    if client == "vscode":
-        return {"servers": {"peekaboo": {"type": "stdio", **server}}}
-    return {"mcpServers": {"peekaboo": server}}
-
-
-def _toml(words: Sequence[str]) -> str:
-    return f"[mcp_servers.peekaboo]\ncommand = {json.dumps(words[0])}\nargs = {json.dumps(list(words[1:]))}"
-
-
-def _shell_words(words: Sequence[str]) -> List[str]:
-    import shlex  # only this needs it
-
-    return [shlex.quote(word) for word in words]
 
 
 # ============================== machine_commands ====================================================================
@@ -9396,12 +9593,15 @@ def clean_command() -> Result:
 
 def config_command(
     client: Annotated[Literal["claude-code", "claude-desktop", "codex", "cursor", "gemini", "vscode"], "the MCP client"],
+    env: Annotated[
+        Optional[List[str]], "a variable that the server gets too, by its name, with the value that it has here; repeatable"
+    ] = None,
 ) -> Result:
-    """Prints what to write where, so that an MCP client starts this very installation.
+    """Prints the configuration with which an MCP client starts this installation; on stderr, where to put it.
 
     Example: peekaboo-min config claude-desktop
     """
-    return client_configuration(client)
+    return client_configuration(client, env or ())
 
 
 def tools_command() -> Result:
@@ -9428,6 +9628,10 @@ def gmail_login_command() -> Result:
 _SWEEP_EVERY_S = 60
 _SHOWS_STATUS = ("image", "analyze", "list")
 _LINKS_SINCE = "2025-06-18"
+_HOW_TO_SET_DISPLAY = (
+    'set DISPLAY in this server\'s configuration, like "env": {"DISPLAY": ":0"} (and XAUTHORITY, where the X server wants it), '
+    "then restart the server; `peekaboo-min config CLIENT` in a terminal of the desktop prints one that works"
+)
 
 INSTRUCTIONS = """\
 Eyes and hands on this desktop. The loop: list_windows -> take_window_screenshot -> one action (click, type_text, \
@@ -9612,6 +9816,8 @@ def _meaning(error: Exception, name: str, validation_error: Any) -> PeekabooErro
     """What the SDK's error was raised from, as an error of ours."""
     cause = error.__cause__
     if isinstance(cause, PeekabooError):
+        if cause.code is ErrorCode.NO_GUI_SESSION and platform_name() == "x11":
+            cause.hint = _HOW_TO_SET_DISPLAY  # the reader of a server's answer has no shell in which to export it
         return cause
     if isinstance(cause, validation_error):
         problems = [_problem(one) for one in cause.errors()[:5]]
@@ -10316,7 +10522,9 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     if line.wants_json:
         envelope = {"success": True, "data": result.data, "messages": list(result.messages)}
         return _say(_as_json(envelope, debug_lines), sys.stdout, 0)
-    return _say("\n".join([result.text, *(f"note: {message}" for message in result.messages)]), sys.stdout, 0)
+    code = _say(result.text, sys.stdout, 0)
+    notes = "\n".join(f"note: {message}" for message in result.messages)
+    return _say(notes, sys.stderr, code) if notes else code
 
 
 def _read_line(words: Sequence[str]) -> CommandLine:
@@ -10378,10 +10586,7 @@ def _serve() -> int:
 
 def _how_to_serve() -> str:
     need = "Python 3.10 or newer and " if sys.version_info < (3, 10) else ""
-    return (
-        f"{PROGRAM}: serving MCP needs {need}the package mcp: python3 -m pip install 'mcp>=2,<3', or run the single file "
-        f"by `uv run peekaboo.py`; the commands work without it, see {PROGRAM} --help"
-    )
+    return f"{PROGRAM}: serving MCP needs {need}the package mcp: {how_to_install()}; for commands see {PROGRAM} --help"
 
 
 def run_command(line: CommandLine) -> Result:
@@ -10480,7 +10685,8 @@ class CommandParser(argparse.ArgumentParser):
             self.add_argument(one.name, metavar=one.name.upper(), **words)
         else:
             metavar = "{" + ",".join(one.choices) + "}" if one.choices else one.name.upper()
-            self.add_argument(one.flag, dest=one.name, metavar=metavar, required=one.is_required, **words)
+            action = "append" if one.is_list else "store"
+            self.add_argument(one.flag, dest=one.name, metavar=metavar, required=one.is_required, action=action, **words)
 
     def error(self, message: str) -> NoReturn:
         raise PeekabooError(ErrorCode.INVALID_ARGUMENT, f"{self.prog}: {message}", hint=f"see {self.prog} --help")
@@ -10508,12 +10714,12 @@ class CommandParser(argparse.ArgumentParser):
     def _convert(self, one: Parameter, value: Any) -> Any:
         if value is None or isinstance(value, bool):
             return one.default if value is None else value
-        if isinstance(value, list):
-            return [self._convert_one(one, _unshielded(word)) for word in value]
-        text = _unshielded(value)
-        if one.is_list:
-            return [self._convert_one(one, word.strip()) for word in text.split(",") if word.strip()]
-        return self._convert_one(one, text)
+        if not one.is_list:
+            return self._convert_one(one, _unshielded(value))
+        words = [_unshielded(word) for word in value]
+        if not one.is_required:  # a flag takes several, with commas between them
+            words = [part.strip() for word in words for part in word.split(",") if part.strip()]
+        return [self._convert_one(one, word) for word in words]
 
     def _convert_one(self, one: Parameter, text: str) -> Any:
         if one.choices and text not in one.choices:

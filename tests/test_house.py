@@ -28,7 +28,7 @@ LAYERS = (
     "matching policy turns records capture_plan capture app_window automation imaging listing text_finding answers keynote_memory keynote"
     " providers provider_errors model_choice model_pictures vision peekaboo_cli gmail_oauth gmail probes status",
     "function_call actions agent_decision mcp_client agent_target agent_loop keynote_agent agent_run vision_agent run_report",
-    "capture_tools desktop_tools tools reference look_commands machine_commands commands server cli",
+    "capture_tools desktop_tools tools reference client_config look_commands machine_commands commands server cli",
 )
 LAYER_OF = {name: number for number, names in enumerate(LAYERS) for name in names.split()}
 ENTRY_POINTS = ("__init__", "__main__")
@@ -43,7 +43,7 @@ DOORS = {
     "anyio": ("server", "mcp_client"),
 }
 # An address is taken apart where it is read; only web opens one.
-PARSING = {"gmail": ("urllib.parse",)}
+PARSING = {"gmail": ("urllib.parse",), "client_config": ("urllib.parse",)}
 EXPENSIVE = ("urllib", "http", "email", "asyncio", "mcp")
 
 LONGEST_ROOM = 300

@@ -197,7 +197,7 @@ def test_serving_without_mcp_says_so_in_the_package_too(tmp_path: Path) -> None:
         timeout=60,
     )
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert "python3 -m pip install 'mcp>=2,<3'" in done.stderr
+    assert f"uv tool install {ROOT}" in done.stderr and f".venv/bin/pip install {ROOT}" in done.stderr
 
 
 # the wheel -------------------------------------------------------------------------------------------------------

@@ -147,6 +147,22 @@ def clean_environment(folder: Path, **variables: str) -> Dict[str, str]:
     }
 
 
+class ForeignFolder:
+    """A working folder in which every module that anybody might import lies ready, and notes that it was executed."""
+
+    def __init__(self, path: Path, without: Sequence[str] = ()) -> None:
+        self.path = path
+        self._log = path.with_name(f"{path.name}.log")
+        path.mkdir()
+        ours = ("mcp", "pydantic", "anyio", "peekaboo_min", "sitecustomize", "usercustomize")
+        for name in {*sys.stdlib_module_names, *ours} - {*without}:
+            note = f"open({str(self._log)!r}, 'a').write(__name__ + '\\n')\nraise ImportError('not the real one')\n"
+            (path / f"{name}.py").write_text(note, encoding="utf-8")
+
+    def executed(self) -> List[str]:
+        return self._log.read_text(encoding="utf-8").split() if self._log.exists() else []
+
+
 @contextmanager
 def x_server(with_window_manager: bool = True, screen: str = "1280x800x24", options: Sequence[str] = ()) -> Iterator[str]:
     """scripts/headless.py's server, where the programs for it are there."""
