@@ -1,4 +1,4 @@
-"""The single file: made by bundle.py and nothing else, readable, 3.9 without mcp; and the wheel has all of it too."""
+"""The single file: made by bundle.py and nothing else, readable, 3.9 without mcp."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import re
 import shutil
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 from typing import Dict, List
 
@@ -198,29 +197,3 @@ def test_serving_without_mcp_says_so_in_the_package_too(tmp_path: Path) -> None:
     )
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert f"uv tool install {ROOT}" in done.stderr and f".venv/bin/pip install {ROOT}" in done.stderr
-
-
-# the wheel -------------------------------------------------------------------------------------------------------
-
-
-def test_the_wheel_holds_every_module_and_every_native_source(tmp_path: Path) -> None:
-    source = tmp_path / "source"
-    shutil.copytree(ROOT / "peekaboo_min", source / "peekaboo_min", ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "README.md"):
-        if (ROOT / name).exists():
-            shutil.copy(ROOT / name, source)
-        else:
-            (source / name).write_text("# not written yet\n")
-    words = [sys.executable, "-m", "pip", "wheel", "--no-deps", "-q", "-w", str(tmp_path / "made"), str(source)]
-    done = subprocess.run(words, capture_output=True, encoding="utf-8", timeout=120)
-    offline = re.search("Could not find a version|connection|Temporary failure|No matching distribution", done.stderr)
-    if done.returncode and offline and not os.environ.get("CI"):
-        pytest.skip("no package index is reachable, and the wheel needs setuptools from there")
-    assert done.returncode == 0, done.stderr[-3000:]
-    (wheel,) = (tmp_path / "made").iterdir()
-    with zipfile.ZipFile(wheel) as archive:
-        held = {name for name in archive.namelist() if name.startswith("peekaboo_min/")}
-        (entry_points,) = [name for name in archive.namelist() if name.endswith("entry_points.txt")]
-        assert "peekaboo-min = peekaboo_min.cli:main" in archive.read(entry_points).decode()
-    package = [path for path in (source / "peekaboo_min").rglob("*") if path.is_file()]
-    assert held == {str(path.relative_to(source)) for path in package}
