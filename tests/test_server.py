@@ -96,10 +96,10 @@ class Server:
             one.join(seconds)
         return code
 
-    def end(self) -> int:
+    def end(self, seconds: float = PATIENCE_S) -> int:
         """Close stdin, as a client does that is done."""
         self.process.stdin.close()  # type: ignore[union-attr]
-        return self.wait()
+        return self.wait(seconds)
 
     def close(self) -> None:
         self.process.kill()
@@ -141,20 +141,22 @@ wait
 """
 
 
-SLOW_CALL: Dict[str, Any] = {"tool": "peekaboo_exec", "args": ["list"], "timeout_seconds": 600}
+SLOW_CALL: Dict[str, Any] = {"tool": "image", "app": "Form"}  # of itself given up after 45 seconds
+SOON_S = 30
 
 
 @pytest.fixture
 def slow_world(tmp_path: Path, display: str) -> Dict[str, str]:
-    """An environment whose programs note their pids and do not end. With SLOW_CALL nothing of ours gives one of them up
-    in ten minutes: that it ended sooner needs no clock.
+    """An environment whose programs note their pids and do not end. What SLOW_CALL runs
+    is given up of itself so late that whatever ends it within SOON_S was something else.
     """
     programs = tmp_path / "bin"
     programs.mkdir()
-    for name in ("xwininfo", "xprop", "xdpyinfo", "peekaboo"):
+    for name in ("xwininfo", "xprop", "xdpyinfo", "other_peekaboo"):
         (programs / name).write_text(SLOW.format(pids=tmp_path / "pids"))
         (programs / name).chmod(0o700)
-    return clean_environment(tmp_path, DISPLAY=display, PEEKABOO_BIN_DIR=str(programs))
+    delegate = str(programs / "other_peekaboo")
+    return clean_environment(tmp_path, DISPLAY=display, PEEKABOO_BIN_DIR=str(programs), PEEKABOO_CLI_PATH=delegate)
 
 
 def pids_in(path: Path, count: int = 2) -> List[int]:
@@ -223,7 +225,7 @@ def test_a_cancelled_call_kills_its_programs_at_once_and_the_next_call_works(
         pids = pids_in(tmp_path / "pids")
         assert server.ask("ping")["result"] == {}
         server.send("notifications/cancelled", {"requestId": number, "reason": "enough"}, is_request=False)
-        assert_all_dead(pids)
+        wait_for(lambda: not any(map(is_alive, pids)), "the programs are dead", SOON_S)
         refused = server.call("press_key", window_id=7, key="nonsense")
         assert refused["_meta"]["backend_error_code"] == "INVALID_ARGUMENT"
         assert [json.loads(line).get("id") for line in server.lines].count(number) == 0
@@ -237,7 +239,7 @@ def test_the_end_of_stdin_in_the_middle_of_a_call_ends_everything(
         server.start_call(**SLOW_CALL)
         server.start_call("list_windows")
         pids = pids_in(tmp_path / "pids", 4)
-        assert server.end() == 0
+        assert server.end(SOON_S) == 0
         assert_all_dead(pids)
         assert_only_messages(server)
         assert "Traceback" not in server.errors
@@ -260,7 +262,7 @@ def test_a_signal_ends_the_server_and_all_that_it_runs(
         server.start_call(**SLOW_CALL)
         pids = pids_in(tmp_path / "pids")
         server.process.send_signal(number)
-        assert server.wait() == 128 + number
+        assert server.wait(SOON_S) == 128 + number
         assert_all_dead(pids)
         assert server.errors == ""
 
