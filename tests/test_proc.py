@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
+import selectors
 import signal
 import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import Callable, Iterator, List, Optional, Sequence
+from typing import Any, Callable, Iterator, List, Optional, Sequence
 
 import pytest
 from worlds import PATIENCE_S, ROOT, Program, wait_for
 
+from peekaboo_min import proc
 from peekaboo_min.cancel import CancelToken, pause, use_cancel_token
 from peekaboo_min.errors import ErrorCode, PeekabooError
 from peekaboo_min.proc import Completed, background_program, run_program
@@ -108,6 +110,25 @@ def test_a_grandchild_that_keeps_the_pipe_open_does_not_hold_us(tmp_path: Path, 
 
 def test_what_was_said_just_before_the_end_is_read_whole() -> None:
     assert len(sh("sleep 600 & head -c 300000 /dev/zero").stdout) == 300_000
+
+
+def test_what_was_said_is_read_also_by_a_process_that_was_held_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    class HeldUp(selectors.DefaultSelector):
+        """Looks before the program has said anything, and comes back when it has ended."""
+
+        is_first = True
+
+        def select(self, timeout: Optional[float] = None) -> Any:
+            if self.is_first:
+                (pid,) = [one.pid for one in proc._running]
+                os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+                self.is_first = False
+                return []
+            return super().select(timeout)
+
+    monkeypatch.setattr(proc.selectors, "DefaultSelector", HeldUp)
+    monkeypatch.setattr(proc, "_LAST_LOOK_S", -1.0)  # whoever is held up for long finds it over
+    assert sh("sleep 600 & echo out; echo err >&2") == Completed(0, b"out\n", "err\n")
 
 
 def test_a_daemon_may_live_on_where_that_is_wanted(tmp_path: Path) -> None:
