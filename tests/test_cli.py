@@ -282,7 +282,7 @@ def test_stdin_is_never_read(program: Program, tmp_path: Path, empty_display: st
 def test_a_stdin_that_stays_open_does_not_hold_a_command(program: Program, empty_display: str) -> None:
     process = program.start("windows", "--json", DISPLAY=empty_display)
     try:
-        assert process.wait(10) == 0
+        assert process.wait(PATIENCE_S) == 0
     finally:
         process.communicate()
 

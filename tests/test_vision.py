@@ -607,7 +607,7 @@ def test_an_answer_that_ends_too_soon_is_not_believed(use: Callable[..., None], 
 
 @pytest.mark.parametrize("failure", ["stalled", "slow_drip"])
 def test_a_model_that_takes_too_long_is_left(ai: FakeAI, ask: Callable[..., Any], failure: str) -> None:
-    ai.fail_with(failure, seconds=600)
+    ai.fail_with(failure)
     wrong = failing(ask, "anthropic", timeout_s=0.4)
     assert "did not answer within 0.4 seconds" in wrong.message and "PEEKABOO_AI_TIMEOUT" in wrong.hint
     wait_for_threads()
