@@ -150,9 +150,7 @@ def _converse(process: subprocess.Popen, stdin: bytes, deadline: float, timeout_
             if remaining <= 0:
                 raise _timed_out(name, timeout_s)
             ready = selector.select(min(remaining, _WAKE_S))
-            if last_look is None and process.poll() is not None:
-                last_look = time.monotonic() + _LAST_LOOK_S
-            elif last_look and (not ready or time.monotonic() > last_look):
+            if last_look and not ready:
                 break
             for key, _ in ready:
                 if key.fileobj is process.stdin:
@@ -163,6 +161,11 @@ def _converse(process: subprocess.Popen, stdin: bytes, deadline: float, timeout_
                     continue
                 if not _read_some(key.fd, collected, name, is_stderr=key.fd == err_fd):
                     selector.unregister(key.fileobj)
+            # only after reading: we may have been held up for longer than the last look, with all that it said unread
+            if last_look is None and process.poll() is not None:
+                last_look = time.monotonic() + _LAST_LOOK_S
+            elif last_look and time.monotonic() > last_look:
+                break
     code = _wait_for_end(process, name, deadline, timeout_s)
     for stream in (process.stdout, process.stderr):
         if stream:

@@ -11,19 +11,20 @@ from worlds import Form, Program, clean_environment, program_words, wait_for, x_
 
 
 @pytest.fixture(scope="session", autouse=True)
-def nothing_is_left_outside() -> Iterator[None]:
-    """A test that writes outside its temporary folder fails the session."""
-    watched = [Path.home() / ".local/state/peekaboo_min", Path.home() / "Library"]
-    watched += [Path(tempfile.gettempdir()) / "peekaboo-mcp.log"]
-
-    def stamp() -> "list[object]":
-        return [(path, path.stat().st_mtime_ns) if path.exists() else path for path in watched]
-
-    before = stamp()
-    with tempfile.TemporaryDirectory() as state, pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_STATE_HOME", state)  # for what tests call in this very process
+def nothing_is_left_outside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A test that writes outside its temporary folder fails the session.
+    Home and temporary folder are the session's own: what else runs on this machine may use the real ones meanwhile.
+    """
+    home = tmp_path_factory.mktemp("session_home")
+    (home / "tmp").mkdir()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOME", str(home))
+        patch.setenv("TMPDIR", str(home / "tmp"))
+        patch.setenv("XDG_STATE_HOME", str(home / "state"))  # for what tests call in this very process
+        patch.setattr(tempfile, "tempdir", None)  # read TMPDIR again
         yield
-    assert stamp() == before, "a test wrote into the real home or the real temporary folder"
+    watched = [home / ".local/state/peekaboo_min", home / "Library", home / "tmp/peekaboo-mcp.log"]
+    assert [path for path in watched if path.exists()] == [], "a test wrote into home or the temporary folder"
 
 
 @pytest.fixture(scope="session")

@@ -272,7 +272,7 @@ class Call(BaseHTTPRequestHandler):
     """One connection, one request: reads it, hands it to the server's `answer`, writes what that sends."""
 
     protocol_version = "HTTP/1.1"
-    timeout = 5  # a client that stops in the middle of its request
+    timeout = 60  # a client that stops in the middle of its request
     server: LoopbackServer
 
     def do_GET(self) -> None:
@@ -422,7 +422,7 @@ class FakeAI:
         with self._changed:
             self._failures.clear()
 
-    def wait_for_requests(self, count: int, timeout_s: float = 5.0) -> list[Request]:
+    def wait_for_requests(self, count: int, timeout_s: float = 60.0) -> list[Request]:
         """The requests, as soon as there are so many."""
         with self._changed:
             if not self._changed.wait_for(lambda: len(self.requests) >= count, timeout_s):

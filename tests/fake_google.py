@@ -324,7 +324,7 @@ def browse(address: str, stray_request_first: bool = False) -> Page:
 
 def _get(address: str) -> tuple[Page, Optional[str]]:
     parts = urlsplit(address)
-    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=10)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=60)
     try:
         connection.request("GET", (parts.path or "/") + (f"?{parts.query}" if parts.query else ""))
         answer = connection.getresponse()

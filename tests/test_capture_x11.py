@@ -374,7 +374,7 @@ def test_a_title_fakes_nothing_in_the_listing(
             all_of_them[:] = peek.data("windows", "--all")["windows"]
             return [one for one in all_of_them if one["owner_name"] == "Form" and one["title"].startswith(title[0])]
 
-        found = wait_for(find, "the form is listed", 3)
+        found = wait_for(find, "the form is listed")
         assert {one["owner_name"] for one in all_of_them} <= {"Form", "", "openbox", "Openbox"}
         assert not {0x1234567, 0x1234568} & {one["window_id"] for one in all_of_them}
         assert (len(found), found[0]["pid"], found[0]["is_on_screen"]) == (1, None, True)

@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, Iterator, List, Tuple
 
 import pytest
 from fakemac import FakeMac, default_desktop
-from worlds import ROOT, Form, Program, clean_environment, need, program_words, wait_for, x_server
+from worlds import PATIENCE_S, ROOT, Form, Program, clean_environment, need, program_words, wait_for, x_server
 
 TITLE = "Visitor book"
 PNG, JPG = b"\x89PN", b"\xff\xd8\xff"
@@ -478,7 +478,7 @@ class Server:
 
     def __init__(self, program: Program) -> None:
         self._process = program.start()
-        self._guard = threading.Timer(60, self._process.kill)
+        self._guard = threading.Timer(2 * PATIENCE_S, self._process.kill)
         self._guard.start()
         self._id = 0
         client = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
@@ -509,7 +509,7 @@ class Server:
         return document(answer)
 
     def close(self) -> None:
-        self._process.communicate(timeout=10)
+        self._process.communicate(timeout=PATIENCE_S)
         self._guard.cancel()
 
 

@@ -158,10 +158,10 @@ def test_light_texts_on_coloured_buttons_are_found_and_pressed(
 def test_the_example_script_clicks_a_word(peek: Program, form: Form) -> None:
     need("sh", "python3")
     words = [str(ROOT / "scripts" / "click_word.sh"), "Form", "Sign the book"]
-    done = subprocess.run(words, env=peek.environment, capture_output=True, text=True, timeout=30)
+    done = subprocess.run(words, env=peek.environment, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     form.wait_for_event("sign")
-    done = subprocess.run([*words[:2], "Xylophone"], env=peek.environment, capture_output=True, text=True, timeout=30)
+    done = subprocess.run([*words[:2], "Xylophone"], env=peek.environment, capture_output=True, text=True, timeout=60)
     assert (done.returncode, "does not show: Xylophone" in done.stderr) == (1, True)
 
 

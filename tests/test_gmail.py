@@ -16,6 +16,7 @@ from typing import Any, Callable, Iterator, List, Optional, Tuple
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
+from worlds import PATIENCE_S, wait_for
 
 from fake_ai import FakeAI
 from fake_google import SCOPE, SEND_PATH, FakeGoogle, Page
@@ -294,7 +295,7 @@ def test_no_secret_stands_in_an_error(google: FakeGoogle, logged_in: Path) -> No
 class Login:
     """gmail_login in a thread; `address` is what it printed, `outcome` what it returned or raised."""
 
-    def __init__(self, capfd: Any, timeout_s: float = 10.0) -> None:
+    def __init__(self, capfd: Any, timeout_s: float = PATIENCE_S) -> None:
         self.outcome: Any = None
         self.printed = ""
         self._capfd = capfd
@@ -309,22 +310,22 @@ class Login:
 
     @property
     def address(self) -> str:
-        deadline = time.monotonic() + 5
-        while "http" not in self.printed:
-            assert time.monotonic() < deadline, f"no address was printed: {self.printed!r}"
+        def read() -> bool:
             self.printed += self._capfd.readouterr().err
-            time.sleep(0.01)
+            return "http" in self.printed
+
+        wait_for(read, "an address is printed")
         return self.printed.split()[-1]
 
     def end(self) -> Any:
-        self._thread.join(10)
+        self._thread.join(PATIENCE_S)
         assert not self._thread.is_alive()
         return self.outcome
 
 
 def visit(address: str, method: str = "GET") -> Tuple[int, str]:
     try:
-        with urllib.request.urlopen(urllib.request.Request(address, method=method), timeout=5) as page:
+        with urllib.request.urlopen(urllib.request.Request(address, method=method), timeout=PATIENCE_S) as page:
             return page.status, page.read().decode()
     except urllib.error.HTTPError as e:
         with e:
@@ -361,7 +362,7 @@ def test_a_login_opens_the_browser(google: FakeGoogle, folder: Path) -> None:
     browser = folder.parent / "bin" / "xdg-open"
     browser.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{ROOT}/tests/fake_google.py" "$1"\n')
     browser.chmod(0o755)
-    assert "logged in to Gmail" in gmail_login(10).text
+    assert "logged in to Gmail" in gmail_login(PATIENCE_S).text
     assert kept(folder)["refresh_token"]
 
 
@@ -375,7 +376,7 @@ def test_a_login_that_the_user_denies_is_told(google: FakeGoogle, folder: Path, 
 
 def test_a_redirect_with_anothers_state_is_not_let_in(google: FakeGoogle, folder: Path, capfd: Any) -> None:
     google.wrong_state = True
-    login = Login(capfd, 0.8)
+    login = Login(capfd, 4)
     assert google.consent(login.address).status == 404
     wrong = login.end()
     assert wrong.code is ErrorCode.TIMEOUT and "an answer came that was not to our question" in wrong.message
@@ -406,10 +407,8 @@ def test_a_browser_that_says_nothing_does_not_hold_the_login(google: FakeGoogle,
 
 
 def test_a_login_ends_when_nobody_answers(google: FakeGoogle, folder: Path) -> None:
-    started = time.monotonic()
     wrong = failing(gmail_login, 0.3)
     assert (wrong.code, wrong.message) == (ErrorCode.TIMEOUT, "nobody allowed it in the browser within 0.3 seconds")
-    assert time.monotonic() - started < 1
 
 
 # the credentials
@@ -451,5 +450,5 @@ def test_importing_mail_and_vision_imports_no_urllib(folder: Path) -> None:
         "import sys, peekaboo_min.gmail, peekaboo_min.vision\n"
         "print([n for n in ('urllib.request', 'email', 'http') if n in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=20)
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S)
     assert (done.stdout, done.stderr) == ("[]\n", "")

@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, List, Sequence, Tuple
 
 import pytest
 from fakemac import FakeMac, image_size, labels, pixel, shape_colour
-from worlds import ROOT, Program, need, program_words
+from worlds import PATIENCE_S, ROOT, Program, need, program_words
 
 # Calls tools one after the other in one process, as a server does; argv: seconds that Keynote gets, and the calls.
 CALLER = """
@@ -51,7 +51,7 @@ class Caller:
     def call(self, *calls: Tuple[str, Dict[str, Any]], **options: Any) -> List[str]:
         """What each call answers: its text, or `CODE: sentence`."""
         process = self.start(*calls, **options)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=2 * PATIENCE_S)
         assert (process.returncode, err) == (0, ""), err
         return [json.loads(line)[0] for line in out.splitlines()]
 
@@ -419,7 +419,7 @@ def test_one_call_at_a_time_has_keynote(caller: Caller, mac: FakeMac) -> None:
     caller.call(OPEN)
     places = [{"x": 100 * n, "y": 10, "width": 50, "height": 50} for n in range(4)]
     running = [caller.start(("draw_rectangle", place)) for place in places]
-    answers = [json.loads(process.communicate(timeout=60)[0])[0] for process in running]
+    answers = [json.loads(process.communicate(timeout=2 * PATIENCE_S)[0])[0] for process in running]
     assert sorted(answer.split(",")[0][-4:] for answer in answers) == ["/1/1", "/1/2", "/1/3", "/1/4"]
     (lock,) = mac.home.rglob("keynote.lock")
     with open(lock) as f:

@@ -207,7 +207,7 @@ def test_what_cannot_work_is_refused_before_a_server_is_started(mac: FakeMac, fo
 def test_without_the_package_mcp_it_says_how_to_get_it_and_exits_2(mac: FakeMac, folder: Path) -> None:
     words = [sys.executable, "-S", "-m", "peekaboo_min", "keynote-agent", "x"]
     environment = {**mac.env(), "PYTHONPATH": str(ROOT), "GEMINI_API_KEY": "k"}
-    done = subprocess.run(words, env=environment, cwd=folder, capture_output=True, text=True, timeout=30)
+    done = subprocess.run(words, env=environment, cwd=folder, capture_output=True, text=True, timeout=60)
     assert done.returncode == 2 and f"pip install {ROOT}" in done.stderr and "Traceback" not in done.stderr
 
 

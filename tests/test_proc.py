@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
+import selectors
 import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
-from typing import Callable, Iterator, List, Optional, Sequence
+from typing import Any, Callable, Iterator, List, Optional, Sequence
 
 import pytest
-from worlds import ROOT, Program, wait_for
+from worlds import PATIENCE_S, ROOT, Program, wait_for
 
+from peekaboo_min import proc
 from peekaboo_min.cancel import CancelToken, pause, use_cancel_token
 from peekaboo_min.errors import ErrorCode, PeekabooError
 from peekaboo_min.proc import Completed, background_program, run_program
@@ -38,7 +39,7 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str, str]
     forget()
 
 
-def sh(script: str, *words: str, timeout_s: float = 10, **others: object) -> Completed:
+def sh(script: str, *words: str, timeout_s: float = PATIENCE_S, **others: object) -> Completed:
     return run_program(["sh", "-c", script, "sh", *words], timeout_s=timeout_s, **others)  # type: ignore[arg-type]
 
 
@@ -65,21 +66,17 @@ def pids_in(path: Path, count: int) -> List[int]:
 
 
 def assert_all_dead(pids: Sequence[int]) -> None:
-    wait_for(lambda: not any(map(is_alive, pids)), f"{pids} are dead", 3)
-
-
-def seconds_since(start: float) -> float:
-    return time.monotonic() - start
+    wait_for(lambda: not any(map(is_alive, pids)), f"{pids} are dead")
 
 
 def test_words_arrive_as_they_are_and_no_shell_reads_them() -> None:
     words = ["a b", "$(echo x)", "*", ";ls", "-n", "", "Zoë 日本", "line\nline", "'\"\\"]
-    done = run_program(["printf", "%s\\0", *words], timeout_s=10)
+    done = run_program(["printf", "%s\\0", *words], timeout_s=PATIENCE_S)
     assert done == Completed(0, b"".join(word.encode() + b"\0" for word in words), "")
 
 
 def test_stdin_is_closed_for_a_program_that_is_given_none() -> None:
-    assert run_program(["cat"], timeout_s=5) == Completed(0, b"", "")
+    assert run_program(["cat"], timeout_s=PATIENCE_S) == Completed(0, b"", "")
 
 
 def test_stdout_and_stderr_are_kept_apart() -> None:
@@ -97,29 +94,45 @@ STUBBORN = "trap '' TERM INT HUP; echo $$ >> $1; sh -c 'trap \"\" TERM; echo $$ 
 @pytest.mark.parametrize("leader", ["wait", "while :; do sleep 1; done", "exec >&- 2>&-; while :; do sleep 1; done"])
 def test_a_timeout_kills_the_whole_group_whatever_it_ignores(tmp_path: Path, leader: str) -> None:
     pids = tmp_path / "pids"
-    start = time.monotonic()
-    error = failure(STUBBORN + leader, str(pids), timeout_s=0.6)
+    error = failure(STUBBORN + leader, str(pids), timeout_s=2)
     assert error.code is ErrorCode.TIMEOUT
-    assert error.message == "sh did not end within 0.6 seconds and was killed"
-    assert seconds_since(start) < 2
+    assert error.message == "sh did not end within 2 seconds and was killed"
     assert_all_dead(pids_in(pids, 2))
 
 
-@pytest.mark.parametrize("left_behind", ["sleep 60", "sh -c 'while :; do echo more; sleep 0.01; done'"])
+@pytest.mark.parametrize("left_behind", ["sleep 600", "sh -c 'while :; do echo more; sleep 0.01; done'"])
 def test_a_grandchild_that_keeps_the_pipe_open_does_not_hold_us(tmp_path: Path, left_behind: str) -> None:
-    start = time.monotonic()
-    done = sh(f"{left_behind} & echo $! >> $1; echo said", str(tmp_path / "pids"), timeout_s=2)
+    # held by it, the call would end with TIMEOUT
+    done = sh(f"{left_behind} & echo $! >> $1; echo said", str(tmp_path / "pids"))
     assert (done.code, done.text.replace("more\n", "")) == (0, "said\n")
-    assert seconds_since(start) < 1
     assert_all_dead(pids_in(tmp_path / "pids", 1))
 
 
 def test_what_was_said_just_before_the_end_is_read_whole() -> None:
-    assert len(sh("sleep 60 & head -c 300000 /dev/zero").stdout) == 300_000
+    assert len(sh("sleep 600 & head -c 300000 /dev/zero").stdout) == 300_000
+
+
+def test_what_was_said_is_read_also_by_a_process_that_was_held_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    class HeldUp(selectors.DefaultSelector):
+        """Looks before the program has said anything, and comes back when it has ended."""
+
+        is_first = True
+
+        def select(self, timeout: Optional[float] = None) -> Any:
+            if self.is_first:
+                (pid,) = [one.pid for one in proc._running]
+                os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+                self.is_first = False
+                return []
+            return super().select(timeout)
+
+    monkeypatch.setattr(proc.selectors, "DefaultSelector", HeldUp)
+    monkeypatch.setattr(proc, "_LAST_LOOK_S", -1.0)  # whoever is held up for long finds it over
+    assert sh("sleep 600 & echo out; echo err >&2") == Completed(0, b"out\n", "err\n")
 
 
 def test_a_daemon_may_live_on_where_that_is_wanted(tmp_path: Path) -> None:
-    done = sh("sleep 60 & echo $! >> $1", str(tmp_path / "pids"), leaves_daemon=True)
+    done = sh("sleep 600 & echo $! >> $1", str(tmp_path / "pids"), leaves_daemon=True)
     (pid,) = pids_in(tmp_path / "pids", 1)
     try:
         assert (done, is_alive(pid)) == (Completed(0, b"", ""), True)
@@ -128,10 +141,8 @@ def test_a_daemon_may_live_on_where_that_is_wanted(tmp_path: Path) -> None:
 
 
 def test_a_program_that_writes_without_end_is_stopped_by_the_cap() -> None:
-    start = time.monotonic()
-    error = failure("exec cat /dev/zero", timeout_s=20)
+    error = failure("exec cat /dev/zero")
     assert error.code is ErrorCode.PROGRAM_FAILED
-    assert seconds_since(start) < 10
 
 
 def test_of_much_on_stderr_the_end_is_kept() -> None:
@@ -186,7 +197,7 @@ def test_a_missing_program_is_told_with_its_package(
 ) -> None:
     environment("PEEKABOO_BIN_DIR", str(tmp_path))
     with pytest.raises(PeekabooError) as caught:
-        run_program([name], timeout_s=5)
+        run_program([name], timeout_s=PATIENCE_S)
     assert (caught.value.code, caught.value.message, caught.value.hint) == (
         ErrorCode.MISSING_PROGRAM,
         f"the program {name} is not on this machine",
@@ -207,7 +218,7 @@ def test_the_folder_for_programs_is_the_only_place_that_is_searched(
     (tmp_path / "text").write_text("not a program")
     (tmp_path / "folder").mkdir()
     environment("PEEKABOO_BIN_DIR", str(tmp_path))
-    assert run_program(["mine"], timeout_s=5).text == "mine\n"
+    assert run_program(["mine"], timeout_s=PATIENCE_S).text == "mine\n"
     assert [find_program(name) for name in ("true", "text", "folder", "gone")] == [None] * 4
 
 
@@ -215,7 +226,7 @@ def test_a_file_that_is_no_program_is_told_so(tmp_path: Path) -> None:
     (tmp_path / "broken").write_text("#!/no/such/interpreter\n")
     (tmp_path / "broken").chmod(0o700)
     with pytest.raises(PeekabooError) as caught:
-        run_program([str(tmp_path / "broken")], timeout_s=5)
+        run_program([str(tmp_path / "broken")], timeout_s=PATIENCE_S)
     assert caught.value.code is ErrorCode.MISSING_PROGRAM
 
 
@@ -236,22 +247,20 @@ def under_a_token(work: Callable[[], object]) -> "tuple[CancelToken, threading.T
     return token, thread, raised
 
 
-def test_cancelling_kills_the_whole_group_within_half_a_second(tmp_path: Path) -> None:
+def test_cancelling_kills_the_whole_group(tmp_path: Path) -> None:
     path = tmp_path / "pids"
-    token, thread, raised = under_a_token(lambda: sh(STUBBORN + "wait", str(path), timeout_s=30))
+    token, thread, raised = under_a_token(lambda: sh(STUBBORN + "wait", str(path), timeout_s=600))
     pids = pids_in(path, 2)
-    start = time.monotonic()
     token.cancel()
-    thread.join(5)
-    assert seconds_since(start) < 0.5
+    thread.join(PATIENCE_S)
     assert [one.code for one in raised] == [ErrorCode.CANCELLED]  # type: ignore[attr-defined]
     assert_all_dead(pids)
 
 
 def test_a_cancelled_call_starts_no_program_and_does_not_wait(tmp_path: Path) -> None:
-    token, thread, raised = under_a_token(lambda: pause(30))
+    token, thread, raised = under_a_token(lambda: pause(600))
     token.cancel()
-    thread.join(5)
+    thread.join(PATIENCE_S)
     assert [one.code for one in raised] == [ErrorCode.CANCELLED]  # type: ignore[attr-defined]
 
     def start_late() -> None:
@@ -260,18 +269,18 @@ def test_a_cancelled_call_starts_no_program_and_does_not_wait(tmp_path: Path) ->
 
     token, thread, raised = under_a_token(start_late)
     token.cancel()
-    thread.join(5)
+    thread.join(PATIENCE_S)
     assert ([one.code for one in raised], list(tmp_path.iterdir())) == ([ErrorCode.CANCELLED], [])  # type: ignore
 
 
 def test_much_input_and_much_output_at_once_do_not_block_each_other() -> None:
     data = bytes(range(256)) * 40_000
-    assert run_program(["cat"], timeout_s=20, stdin=data).stdout == data
+    assert run_program(["cat"], timeout_s=PATIENCE_S, stdin=data).stdout == data
 
 
 def test_a_program_that_leaves_its_input_unread_is_no_error() -> None:
-    assert run_program(["head", "-c", "5"], timeout_s=10, stdin=b"x" * 5_000_000) == Completed(0, b"xxxxx", "")
-    assert run_program(["true"], timeout_s=10, stdin=b"x" * 5_000_000) == Completed(0, b"", "")
+    assert run_program(["head", "-c", "5"], timeout_s=PATIENCE_S, stdin=b"x" * 5_000_000) == Completed(0, b"xxxxx", "")
+    assert run_program(["true"], timeout_s=PATIENCE_S, stdin=b"x" * 5_000_000) == Completed(0, b"", "")
 
 
 def test_another_command_line_is_not_handed_on_to_children(environment: Callable[[str, str], None]) -> None:
@@ -279,7 +288,7 @@ def test_another_command_line_is_not_handed_on_to_children(environment: Callable
     environment("PEEKABOO_READONLY", "1")
     said = sh("echo ${PEEKABOO_CLI_PATH-unset} ${PEEKABOO_READONLY-unset} $MORE", environment={"MORE": "more"}).text
     assert said == "unset 1 more\n"
-    with background_program(["sh", "-c", "echo ${PEEKABOO_CLI_PATH-unset} >&2; sleep 60"], b"") as program:
+    with background_program(["sh", "-c", "echo ${PEEKABOO_CLI_PATH-unset} >&2; sleep 600"], b"") as program:
         assert wait_for(program.said, "it says something") == "unset\n"
 
 
@@ -297,7 +306,7 @@ SLOW = """#!/bin/sh
 [ "$1" != -version ] || {{ echo "${{0##*/}} 1.1"; exit; }}
 trap '' TERM INT HUP
 echo $$ >> {pids}
-sleep 60 &
+sleep 600 &
 echo $! >> {pids}
 wait
 """
@@ -313,11 +322,9 @@ def test_a_signal_ends_a_command_and_all_that_it_runs(program: Program, tmp_path
         (programs / name).chmod(0o700)
     with program.start("windows", "--json-output", PEEKABOO_BIN_DIR=str(programs), DISPLAY=":0") as process:
         children = pids_in(pids, 2)
-        start = time.monotonic()
         process.send_signal(number)
-        out, err = process.communicate(timeout=5)
+        out, err = process.communicate(timeout=PATIENCE_S)
         assert (process.returncode, out, err) == (128 + number, b"", b"")
-        assert seconds_since(start) < 1
     assert_all_dead(children)
 
 
@@ -326,10 +333,10 @@ def test_a_program_that_ends_us_as_soon_as_it_starts_does_not_outlive_us(tmp_pat
         "import sys\n"
         "from peekaboo_min.proc import end_cleanly_on_signals, run_program\n"
         "end_cleanly_on_signals()\n"
-        "run_program(['sh', '-c', 'echo $$ >> $0; kill -TERM $PPID; exec sleep 60', sys.argv[1]], timeout_s=9)\n"
+        "run_program(['sh', '-c', 'echo $$ >> $0; kill -TERM $PPID; exec sleep 600', sys.argv[1]], timeout_s=600)\n"
     )
     pids = tmp_path / "pids"
     for round_number in range(1, 6):
-        done = subprocess.run([sys.executable, "-c", script, str(pids)], cwd=ROOT, stdin=subprocess.DEVNULL, timeout=9)
+        done = subprocess.run([sys.executable, "-c", script, str(pids)], cwd=ROOT, stdin=subprocess.DEVNULL, timeout=PATIENCE_S)
         assert done.returncode == 128 + signal.SIGTERM
         assert_all_dead(pids_in(pids, round_number))

@@ -76,7 +76,7 @@ def test_writing_puts_into_place_what_is_printed_and_the_same_each_time(tree: Pa
 
 def test_a_small_house_becomes_a_program_that_runs(tree: Path) -> None:
     bundle(tree, "--write")
-    done = subprocess.run([sys.executable, str(tree / "scripts" / "peekaboo.py")], capture_output=True, timeout=20)
+    done = subprocess.run([sys.executable, str(tree / "scripts" / "peekaboo.py")], capture_output=True, timeout=60)
     assert (done.returncode, done.stderr) == (7, b"")
     assert json.loads(done.stdout) == ["7.0", {"a.js": '// \\d "quoted"\nrun()\n'}, "Point"]
 

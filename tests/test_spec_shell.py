@@ -55,7 +55,7 @@ class Shell:
                 env=self._program.environment,
                 stdin=reader,
                 capture_output=True,
-                timeout=30,
+                timeout=60,
                 encoding="utf-8",
             )
             assert os.read(reader, 100) == b"unread"

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from worlds import Form, Program, wait_for
+from worlds import PATIENCE_S, Form, Program, wait_for
 
 TEXTS = {
     "ascii": "Hello, World! ~`#$%^&*()_+{}|:\"<>?-=[]\\;',./",
@@ -60,7 +60,7 @@ def test_the_clipboard_is_put_back_after_unicode_was_typed(
     environment = {**on_x11.environment}
     subprocess.run(["xclip", "-selection", "clipboard", "-i"], input=b"mine", env=environment, check=True)
     on_x11.data("type", form_window, "日本")
-    held = subprocess.run(["xclip", "-selection", "clipboard", "-o"], env=environment, capture_output=True, timeout=5)
+    held = subprocess.run(["xclip", "-selection", "clipboard", "-o"], env=environment, capture_output=True, timeout=PATIENCE_S)
     assert held.stdout == b"mine"
 
 

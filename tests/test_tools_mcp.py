@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Tuple
 
 import pytest
-from worlds import ROOT, Form, clean_environment, need, wait_for, x_server
+from worlds import PATIENCE_S, ROOT, Form, clean_environment, need, wait_for, x_server
 
 from peekaboo_min.image_files import sniff_image
 
@@ -36,7 +36,7 @@ class Session:
         self._is_open = threading.Event()
         self._thread = threading.Thread(target=self._loop.run_until_complete, args=(self._hold(),))
         self._thread.start()
-        assert self._is_open.wait(20), "the server did not answer"
+        assert self._is_open.wait(PATIENCE_S), "the server did not answer"
 
     async def _hold(self) -> None:
         from mcp import ClientSession, StdioServerParameters
@@ -75,7 +75,7 @@ class Session:
 
     def close(self) -> None:
         self._loop.call_soon_threadsafe(self._done.set)
-        self._thread.join(10)
+        self._thread.join(PATIENCE_S)
         self._loop.close()
 
 

@@ -18,7 +18,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 import pytest
 from fake_ai import FakeAI, Reply, Request, picture, script
 from fakemac import FakeMac
-from worlds import ROOT, SINGLE_FILE, Finished, Form, clean_environment, need, wait_for
+from worlds import PATIENCE_S, ROOT, SINGLE_FILE, Finished, Form, clean_environment, need, wait_for
 
 from peekaboo_min.agent_decision import AgentMind, AgentStop
 from peekaboo_min.agent_run import AgentRun, AgentStep, new_run_folder, own_time_text
@@ -94,7 +94,7 @@ class Agent:
             cwd=self.folder,
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=60,
+            timeout=2 * PATIENCE_S,
             encoding="utf-8",
         )
         return Finished(done.returncode, done.stdout, done.stderr)
@@ -383,7 +383,7 @@ def mind(ai: FakeAI, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
         monkeypatch.setenv(name, value)
     settings.cache_clear()
 
-    def decide(needs_confidence: bool = False, seconds: float = 30.0) -> "Tuple[Any, AgentStep]":
+    def decide(needs_confidence: bool = False, seconds: float = PATIENCE_S) -> "Tuple[Any, AgentStep]":
         step = AgentStep(1, window=Window(7, "Form", 1, "A title", Rect(0, 0, 64, 48)))
         step.picture = Picture(picture("jpeg", 64, 48), ImageInfo("jpg", 64, 48))
         one = AgentMind("Do it", ModelChoice("openai", "gpt-5.4-mini"), needs_confidence)
@@ -425,12 +425,10 @@ def test_a_confidence_that_is_wanted_must_be_said(mind: Any, ai: FakeAI) -> None
 
 
 def test_a_model_gets_no_more_than_the_time_that_is_left(mind: Any, ai: FakeAI) -> None:
-    ai.fail_with("stalled", seconds=20)
-    started = time.monotonic()
+    ai.fail_with("stalled", seconds=600)
     with pytest.raises(AgentStop) as caught:
         mind(seconds=0.5)
     assert (caught.value.status, caught.value.code) == ("limit", ErrorCode.TIMEOUT)
-    assert time.monotonic() - started < 3
 
 
 def test_the_step_limit_ends_it_and_hostile_titles_stay_text(agent: Agent, open_form: Callable[..., Form]) -> None:
@@ -499,11 +497,11 @@ def test_a_stop_file_ends_it_before_the_next_act(agent: Agent, form: Form, tmp_p
 
 
 def test_an_interrupt_ends_the_children_and_writes_the_report(agent: Agent, form: Form) -> None:
-    asked = threading.Event()
+    asked, is_over = threading.Event(), threading.Event()
 
     def brain(request: Request) -> Reply:
         asked.set()
-        time.sleep(1)
+        is_over.wait(2 * PATIENCE_S)
         return Reply("too late")
 
     agent.ai.brain = brain
@@ -511,11 +509,12 @@ def test_an_interrupt_ends_the_children_and_writes_the_report(agent: Agent, form
         agent.argv("Do it", ()), env=agent.variables(), cwd=agent.folder, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE
     )
     try:
-        assert asked.wait(20)
+        assert asked.wait(PATIENCE_S)
         server = children_of(process.pid)
         process.send_signal(signal.SIGINT)
-        assert process.wait(5) == 130
+        assert process.wait(PATIENCE_S) == 130
     finally:
+        is_over.set()
         process.kill()
         process.communicate()
     assert server and [pid for pid in server if Path(f"/proc/{pid}").exists()] == []
@@ -537,7 +536,7 @@ def test_each_act_can_be_asked_for_on_the_terminal(agent: Agent, form: Form) -> 
     )
     try:
         os.write(ours, b"y\nn\n")
-        said = process.communicate(timeout=30)[1].decode()
+        said = process.communicate(timeout=PATIENCE_S)[1].decode()
     finally:
         process.kill()
         os.close(ours)

@@ -17,8 +17,11 @@ import headless
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+HOME = Path.home()  # the real one: the session has one of its own
 SINGLE_FILE = ROOT / "scripts" / "peekaboo.py"
 FORM = ROOT / "scripts" / "demo_form.tcl"
+# How long a test waits for what must come: far longer than a busy machine needs, so that a slow one fails nothing.
+PATIENCE_S = 60.0
 X_PROGRAMS = ("Xvfb", "openbox", "xcompmgr", "wish", "xdotool", "maim", "xwininfo", "xprop", "xclip", "convert")
 
 
@@ -37,7 +40,7 @@ def need_swift() -> None:
         (pytest.fail if os.environ.get("PEEKABOO_REQUIRE_SWIFT") else pytest.skip)("there is no swiftc on PATH")
 
 
-def wait_for(what: Callable[[], Any], why: str, seconds: float = 10.0) -> Any:
+def wait_for(what: Callable[[], Any], why: str, seconds: float = PATIENCE_S) -> Any:
     """The first true value of what(). Fails with `why` when none comes in time."""
     deadline = time.monotonic() + seconds
     while True:
@@ -51,11 +54,11 @@ def wait_for(what: Callable[[], Any], why: str, seconds: float = 10.0) -> Any:
 
 def old_python() -> Optional[str]:
     """A Python 3.9, for the single file's command line."""
-    found = shutil.which("python3.9") or next(iter(map(str, Path.home().glob(".pyenv/versions/3.9*/bin/python"))), None)
+    found = shutil.which("python3.9") or next(iter(map(str, HOME.glob(".pyenv/versions/3.9*/bin/python"))), None)
     # a shim of a version manager may stand for nothing
     if found and subprocess.run([found, "-c", ""], capture_output=True).returncode == 0:
         return found
-    return next(iter(map(str, Path.home().glob(".pyenv/versions/3.9*/bin/python"))), None)
+    return next(iter(map(str, HOME.glob(".pyenv/versions/3.9*/bin/python"))), None)
 
 
 @dataclass(frozen=True)
@@ -88,7 +91,7 @@ class Program:
     words: Sequence[str]
     environment: Dict[str, str]
 
-    def run(self, *arguments: Any, timeout_s: float = 60, **variables: str) -> Finished:
+    def run(self, *arguments: Any, timeout_s: float = 2 * PATIENCE_S, **variables: str) -> Finished:
         words = [*self.words, *(str(one) for one in arguments)]
         done = subprocess.run(
             words,
@@ -183,7 +186,7 @@ class Form:
             env={**os.environ, "DISPLAY": display},
             stdin=subprocess.DEVNULL,
         )
-        self.wait_for_event("ready", 30)
+        self.wait_for_event("ready")
 
     def events(self, event: Optional[str] = None) -> List[Dict[str, Any]]:
         if not self._report.exists():
@@ -191,7 +194,7 @@ class Form:
         lines = self._report.read_text(encoding="utf-8").split("\n")[:-1]
         return [one for one in map(json.loads, lines) if event in (None, one["event"])]
 
-    def wait_for_event(self, event: str, seconds: float = 10.0, after: int = 0) -> Dict[str, Any]:
+    def wait_for_event(self, event: str, seconds: float = PATIENCE_S, after: int = 0) -> Dict[str, Any]:
         """The newest event of that kind, once there are more than `after` of them."""
         return wait_for(lambda: self.events(event)[after:], f"the form reports {event}", seconds)[-1]
 

@@ -97,6 +97,11 @@ class FakeMac:
         """The calls whose process still lives: empty after a cancelled or timed out operation, or children were left behind."""
         return [call for call in self.calls() if is_alive(call["pid"], str(self.folder.resolve()))]
 
+    def hanging(self) -> List[Dict[str, Any]]:
+        """The calls whose process waits to be killed by now: from here on a test need not guess how long a start takes."""
+        pids = {one["pid"] for one in lines(self.folder / "hanging.jsonl")}
+        return [call for call in self.running() if call["pid"] in pids]
+
     def window(self, window_id: int) -> Optional[Dict[str, Any]]:
         return windows.window_with_id(self.state(), window_id)
 

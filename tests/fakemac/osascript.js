@@ -39,6 +39,7 @@ const sleep = (ms) => { if (ms > 0) Atomics.wait(new Int32Array(new SharedArrayB
 function hang() {
   process.on('SIGTERM', () => {});
   sleep(1);
+  append('hanging.jsonl', { pid: process.pid });
   sleep(settledState().switches.hang_limit_s * 1000);
   finish(98, '', 'fakemac: nobody killed this osascript in all that time\n');
 }

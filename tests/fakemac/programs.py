@@ -75,7 +75,7 @@ def scripted_fault(folder: Folder, state: State, program: str, argv: List[str]) 
             post(folder, {"do": "use_fault", "key": fault["key"]})
             settle(folder)
         if fault.get("hang"):
-            hang(state)
+            hang(folder, state)
         if fault.get("file") is not None:
             with open(argv[-1], "wb") as stream:
                 stream.write(bytes.fromhex(fault["file"]))
@@ -84,9 +84,10 @@ def scripted_fault(folder: Folder, state: State, program: str, argv: List[str]) 
         raise Exit(fault["exit"], fault["stderr"], fault["stdout"])
 
 
-def hang(state: State) -> None:
+def hang(folder: Folder, state: State) -> None:
     """Until killed (facts 6.3.5); the limit is only there so that a forgotten one does not stay for ever."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    append_line(os.path.join(folder, "hanging.jsonl"), {"pid": os.getpid()})
     time.sleep(state["switches"]["hang_limit_s"])
     raise Exit(98, "fakemac: nobody killed this program in all that time")
 

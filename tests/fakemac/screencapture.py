@@ -39,7 +39,7 @@ Flags = Dict[str, str]
 def main(folder: Folder, state: State, argv: List[str], stdin: Optional[bytes]) -> int:
     flags, files = parsed(folder, argv)
     if any(flag in flags for flag in "iwWsJvV"):
-        hang(state)  # they wait for a person (facts 6.3.11)
+        hang(folder, state)  # they wait for a person (facts 6.3.11)
     if "p" in flags or "u" in flags or "M" in flags or "P" in flags:
         return 0  # the file argument is ignored (A1)
     if not files and "c" not in flags:
@@ -48,7 +48,7 @@ def main(folder: Folder, state: State, argv: List[str], stdin: Optional[bytes]) 
         time.sleep(float(flags["T"]))
     if "x" not in flags:
         post(folder, {"do": "note", "kind": "sound", "what": {"program": "screencapture"}})
-    check_session(state, flags)
+    check_session(folder, state, flags)
     for picture, target in zip(pictures(state, flags, len(files)), files or [None]):
         save(folder, state, picture, flags, target)
     return 0
@@ -83,10 +83,10 @@ def subject(flags: Flags) -> str:
     return "window" if "l" in flags else "rect" if "R" in flags else "display"
 
 
-def check_session(state: State, flags: Flags) -> None:
+def check_session(folder: Folder, state: State, flags: Flags) -> None:
     permission = granted(state, "screen_recording")
     if permission == "not_asked":
-        hang(state)  # the capture blocks behind the consent dialog (facts 6.3.5)
+        hang(folder, state)  # the capture blocks behind the consent dialog (facts 6.3.5)
     error_era = permission == "denied" and state["system"]["era"] == "error"
     if error_era or state["session"]["locked"] or not state["session"]["gui"]:
         raise Exit(1, f"could not create image from {subject(flags)}")

@@ -5,6 +5,7 @@ A folder holds
   events.jsonl   raw events, appended with O_APPEND by any program in any language
   pointer.json   {"x", "y"}: where the pointer is, for programs that do not read the state
   calls.jsonl    one line per started program: program, argv, stdin hash, pid
+  hanging.jsonl  one line per program that waits to be killed: pid
 
 Whoever reads the state settles it first: `settle(folder)`, or `python3 run.py settle FOLDER` from other languages.
 An event is input (`{"type": 1, "x": ..., "y": ...}`, the numbers of CGEventTypes.h) or an act (`{"do": "activate", ...}`).
