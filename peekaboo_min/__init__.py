@@ -21,4 +21,4 @@ One way down, one way back: arguments go from a front door through a tool or com
 comes back, or one PeekabooError sideways.
 """
 
-from .version import VERSION as __version__  # noqa: F401
+from .core.version import VERSION as __version__  # noqa: F401

@@ -18,7 +18,10 @@ if __name__ == "__main__":
 
         del sys.path[0]
     if sys.version_info < (3, 9):
-        print("peekaboo-min needs Python 3.9 or newer, and 3.10 or newer to serve MCP: start it by one", file=sys.stderr)
+        print(
+            "peekaboo-min needs Python 3.9 or newer, and 3.10 or newer to serve MCP: start it by one",
+            file=sys.stderr,
+        )
         raise SystemExit(2)
     from peekaboo_min.cli import main
 

@@ -11,12 +11,12 @@ import tempfile
 import time
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable
 
 from headless import x_server
 
-from peekaboo_min.agent_run import own_time_text
-from peekaboo_min.mcp_client import McpClient, open_own_server
+from peekaboo_min.agents.mcp_client import McpClient, open_own_server
+from peekaboo_min.agents.run import own_time_text
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
@@ -28,7 +28,7 @@ AGENT_STEPS = 8
 
 def milliseconds(work: Callable[[], Any]) -> float:
     """The median time of `work`, after one round to warm up."""
-    times: List[float] = []
+    times: list[float] = []
     for _ in range(ROUNDS + 1):
         started = time.perf_counter()
         work()
@@ -36,8 +36,10 @@ def milliseconds(work: Callable[[], Any]) -> float:
     return statistics.median(times[1:])
 
 
-def command(words: List[str]) -> Callable[[], None]:
-    return lambda: subprocess.run(words, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) and None
+def command(words: list[str]) -> Callable[[], None]:
+    return lambda: (
+        subprocess.run(words, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) and None
+    )
 
 
 def ours(*words: str) -> Callable[[], None]:
@@ -52,7 +54,7 @@ def tool(client: McpClient, name: str, **arguments: Any) -> Callable[[], None]:
     return call
 
 
-def bare(*commands: List[str]) -> Callable[[], None]:
+def bare(*commands: list[str]) -> Callable[[], None]:
     def run() -> None:
         for words in commands:
             command(words)()
@@ -63,10 +65,14 @@ def bare(*commands: List[str]) -> Callable[[], None]:
 def main() -> int:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        os.environ.update(DISPLAY=stack.enter_context(x_server()), TMPDIR=str(folder), XDG_STATE_HOME=str(folder))
+        os.environ.update(
+            DISPLAY=stack.enter_context(x_server()), TMPDIR=str(folder), XDG_STATE_HOME=str(folder)
+        )
         os.environ["PYTHONPATH"] = str(ROOT)
         report = folder / "report.jsonl"
-        form = subprocess.Popen(["wish", str(ROOT / "scripts/demo_form.tcl"), "-name", "Form", "--", str(report)])
+        form = subprocess.Popen(
+            ["wish", str(ROOT / "scripts/demo_form.tcl"), "-name", "Form", "--", str(report)]
+        )
         stack.callback(form.wait)
         stack.callback(form.kill)
         while not report.exists() or "ready" not in report.read_text():
@@ -79,13 +85,25 @@ def main() -> int:
 
 def measure_agent(folder: Path, report: Path) -> None:
     """A run of the vision agent with a model that answers at once: what is left is our own time."""
-    places = [json.loads(line) for line in report.read_text().splitlines() if '"agree"' in line and '"layout"' in line]
-    tick = {"action": "click", "x": places[-1]["x"] + 9, "y": places[-1]["y"] + 9, "done": False, "why": "tick"}
+    places = [
+        json.loads(line)
+        for line in report.read_text().splitlines()
+        if '"agree"' in line and '"layout"' in line
+    ]
+    tick = {
+        "action": "click",
+        "x": places[-1]["x"] + 9,
+        "y": places[-1]["y"] + 9,
+        "done": False,
+        "why": "tick",
+    }
     done = {"action": "done", "done": True, "why": "measured"}
     with FakeAI(brain=script([json.dumps(one) for one in [*[tick] * AGENT_STEPS, done]])) as model:
         words = ["agent", "--app", "Form", "--goal", "tick the box", "--run-folder", str(folder / "run")]
         environment = {**os.environ, **model.env("openai", "gpt-5.4-mini")}
-        subprocess.run([sys.executable, "-m", "peekaboo_min", *words], env=environment, check=True, capture_output=True)
+        subprocess.run(
+            [sys.executable, "-m", "peekaboo_min", *words], env=environment, check=True, capture_output=True
+        )
     print(own_time_text(folder / "run"))
 
 
@@ -99,8 +117,10 @@ def measure(client: McpClient) -> None:
     click = ["xdotool", "mousemove", "--", "200", "200", "click", "--delay", "0", "1"]
     floor = milliseconds(command([sys.executable, "-c", "pass"]))
     started = milliseconds(ours("--version"))
-    print(f"Python's own start: {floor:.0f} ms; a shell command before its first child: {started:.0f} ms ({started / floor:.1f}x)")
-    rows: Dict[str, "tuple[Callable[[], None], Callable[[], None], Callable[[], None]]"] = {
+    print(
+        f"Python's own start: {floor:.0f} ms; a shell command before its first child: {started:.0f} ms ({started / floor:.1f}x)"
+    )
+    rows: dict[str, tuple[Callable[[], None], Callable[[], None], Callable[[], None]]] = {
         "list windows": (bare(*listing), ours("windows"), tool(client, "list_windows")),
         "photograph a window": (
             bare(*listing, photograph),

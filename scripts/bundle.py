@@ -46,23 +46,23 @@ if __name__ == "__main__":
 """
 
 
-def modules() -> "dict[str, ast.Module]":
+def modules() -> dict[str, ast.Module]:
     """Every room but the two entry points, by name."""
     names = sorted(path.stem for path in PACKAGE.glob("*.py") if path.stem not in ("__init__", "__main__"))
     return {name: ast.parse((PACKAGE / f"{name}.py").read_text(encoding="utf-8")) for name in names}
 
 
-def own_imports(tree: ast.AST) -> "list[ast.ImportFrom]":
+def own_imports(tree: ast.AST) -> list[ast.ImportFrom]:
     return [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.level]
 
 
-def in_import_order(trees: "dict[str, ast.Module]") -> "list[str]":
+def in_import_order(trees: dict[str, ast.Module]) -> list[str]:
     """The rooms so that each comes after what it imports at its top. Stops on a circle."""
     needs = {
         name: {node.module for node in tree.body if isinstance(node, ast.ImportFrom) and node.level}
         for name, tree in trees.items()
     }
-    ordered: "list[str]" = []
+    ordered: list[str] = []
     while len(ordered) < len(needs):
         ready = [name for name in needs if name not in ordered and needs[name] <= set(ordered)]
         if not ready:
@@ -72,20 +72,22 @@ def in_import_order(trees: "dict[str, ast.Module]") -> "list[str]":
     return [name for name in ordered if name != "cli"] + ["cli"]
 
 
-def check(trees: "dict[str, ast.Module]") -> None:
+def check(trees: dict[str, ast.Module]) -> None:
     """Stops on what cannot be joined: a name defined in two rooms, a renamed import, `from . import x`."""
-    owners: "dict[str, str]" = {}
+    owners: dict[str, str] = {}
     for name, tree in trees.items():
         at_top = statements_of_module(tree.body)
         for node in ast.walk(tree):
             if isinstance(node, (ast.Import, ast.ImportFrom)) and not is_joinable(node, node in at_top):
-                raise SystemExit(f"{name}.py:{node.lineno}: write `from .room import name`, and rename nothing")
+                raise SystemExit(
+                    f"{name}.py:{node.lineno}: write `from .room import name`, and rename nothing"
+                )
         for defined in top_level_names(tree):
             if owners.setdefault(defined, name) != name:
                 raise SystemExit(f"{defined} is defined in {owners[defined]}.py and in {name}.py")
 
 
-def is_joinable(node: "ast.Import | ast.ImportFrom", is_at_top: bool) -> bool:
+def is_joinable(node: ast.Import | ast.ImportFrom, is_at_top: bool) -> bool:
     """Whether an import means the same in one file: our own rooms as `from .room import name`, nothing renamed at the top."""
     modules = [one.name for one in node.names] if isinstance(node, ast.Import) else [node.module or ""]
     is_ours = bool(getattr(node, "level", 0))
@@ -94,9 +96,9 @@ def is_joinable(node: "ast.Import | ast.ImportFrom", is_at_top: bool) -> bool:
     return not is_absolute and not is_renamed and (not is_ours or modules != [""])
 
 
-def statements_of_module(body: "list[ast.stmt]") -> "list[ast.stmt]":
+def statements_of_module(body: list[ast.stmt]) -> list[ast.stmt]:
     """The statements that run with the module, those in an if, a try or a loop of its top level, too."""
-    found: "list[ast.stmt]" = []
+    found: list[ast.stmt] = []
     for node in body:
         found.append(node)
         for field in ("body", "orelse", "finalbody"):
@@ -107,8 +109,8 @@ def statements_of_module(body: "list[ast.stmt]") -> "list[ast.stmt]":
     return found
 
 
-def top_level_names(tree: ast.Module) -> "set[str]":
-    names: "set[str]" = set()
+def top_level_names(tree: ast.Module) -> set[str]:
+    names: set[str] = set()
     for node in statements_of_module(tree.body):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             names.add(node.name)
@@ -118,10 +120,10 @@ def top_level_names(tree: ast.Module) -> "set[str]":
     return names
 
 
-def body_of(name: str, tree: ast.Module) -> "tuple[list[str], str]":
+def body_of(name: str, tree: ast.Module) -> tuple[list[str], str]:
     """A room's standard library imports, and the rest of it without imports and docstring."""
     lines = (PACKAGE / f"{name}.py").read_text(encoding="utf-8").splitlines()
-    imports: "list[str]" = []
+    imports: list[str] = []
     for node in tree.body:
         is_import = isinstance(node, (ast.Import, ast.ImportFrom))
         is_docstring = node is tree.body[0] and isinstance(node, ast.Expr)
@@ -133,12 +135,14 @@ def body_of(name: str, tree: ast.Module) -> "tuple[list[str], str]":
         if node not in tree.body:
             indent = re.match(r" *", lines[node.lineno - 1]).group()
             blank(lines, node)
-            lines[node.lineno - 1] = f"{indent}pass  # {', '.join(one.name for one in node.names)} stands in this file"
+            lines[node.lineno - 1] = (
+                f"{indent}pass  # {', '.join(one.name for one in node.names)} stands in this file"
+            )
     text = "\n".join(line for line in lines if line != "\0").strip("\n")
     return imports, re.sub(r"\n{4,}", "\n\n\n", text)
 
 
-def blank(lines: "list[str]", node: ast.stmt) -> None:
+def blank(lines: list[str], node: ast.stmt) -> None:
     for number in range(node.lineno - 1, (node.end_lineno or node.lineno)):
         lines[number] = "\0"
 
@@ -158,23 +162,28 @@ def natives() -> str:
     return "\n".join(parts)
 
 
-def merge_imports(statements: "set[str]") -> str:
+def merge_imports(statements: set[str]) -> str:
     plain = sorted(one for one in statements if one.startswith("import "))
-    members: "dict[str, set[str]]" = {}
+    members: dict[str, set[str]] = {}
     for one in statements - set(plain):
         module, names = re.match(r"from (\S+) import (.*)", one).groups()
         members.setdefault(module, set()).update(name.strip() for name in names.split(","))
-    return "\n".join(plain + [f"from {module} import {', '.join(sorted(names))}" for module, names in sorted(members.items())])
+    return "\n".join(
+        plain
+        + [f"from {module} import {', '.join(sorted(names))}" for module, names in sorted(members.items())]
+    )
 
 
 def bundle() -> str:
     """The single file, as text."""
     trees = modules()
     check(trees)
-    title = ast.get_docstring(ast.parse((PACKAGE / "__init__.py").read_text(encoding="utf-8"))).splitlines()[0]
+    title = ast.get_docstring(ast.parse((PACKAGE / "__init__.py").read_text(encoding="utf-8"))).splitlines()[
+        0
+    ]
     version = re.search(r'VERSION = "(.+)"', (PACKAGE / "version.py").read_text(encoding="utf-8")).group(1)
-    statements: "set[str]" = set()
-    parts: "list[str]" = []
+    statements: set[str] = set()
+    parts: list[str] = []
     for name in in_import_order(trees):
         imports, text = body_of(name, trees[name])
         statements |= set(imports)
@@ -185,7 +194,7 @@ def bundle() -> str:
     return f"{head}\n{merge_imports(statements)}\n\n\n" + "\n\n".join(parts) + FOOTER
 
 
-def main(arguments: "list[str]") -> int:
+def main(arguments: list[str]) -> int:
     text = bundle()
     if arguments == ["--write"]:
         TARGET.write_text(text, encoding="utf-8")

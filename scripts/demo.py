@@ -12,19 +12,20 @@ import sys
 import tempfile
 import time
 import traceback
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Optional
+from typing import Any, Optional
 
 signal.signal(signal.SIGINT, signal.SIG_DFL)  # until end_on_signals: no traceback of an import
 
 from headless import end_on_signals, install_hint, programs_on_path, running, x_server
 
-from peekaboo_min.errors import ErrorCode, PeekabooError
-from peekaboo_min.mcp_client import McpClient, ToolAnswer, talk_to_own_server
-from peekaboo_min.proc import run_program
-from peekaboo_min.sources import own_command, own_environment
-from peekaboo_min.status import doctor_result
+from peekaboo_min.agents.mcp_client import McpClient, ToolAnswer, talk_to_own_server
+from peekaboo_min.core.errors import ErrorCode, PeekabooError
+from peekaboo_min.frontends.status import doctor_result
+from peekaboo_min.system.process import run_program
+from peekaboo_min.system.resources import own_command, own_environment
 
 ROOT = Path(__file__).resolve().parent.parent
 OUTPUT = ROOT / "demo-output"
@@ -36,7 +37,12 @@ PICTURES = (OUTPUT / "before.jpg", OUTPUT / "after.jpg", OUTPUT / "clicked.png")
 VISITOR = "Zoë Müller — Łódź, Αθήνα, Київ"
 
 # what chooses the agent's model; other settings of ours that the demo inherits do not change it
-MODEL_VARIABLES = ("PEEKABOO_AI_PROVIDERS", "PEEKABOO_OLLAMA_BASE_URL", "PEEKABOO_AI_TIMEOUT", "PEEKABOO_AI_MAX_TOKENS")
+MODEL_VARIABLES = (
+    "PEEKABOO_AI_PROVIDERS",
+    "PEEKABOO_OLLAMA_BASE_URL",
+    "PEEKABOO_AI_TIMEOUT",
+    "PEEKABOO_AI_MAX_TOKENS",
+)
 
 FORM_S = 10.0
 CALL_S = 12.0
@@ -81,7 +87,7 @@ def show_the_main_job() -> None:
             use_a_screen_of_our_own(model_variables)
 
 
-def take_out_our_settings() -> Dict[str, str]:
+def take_out_our_settings() -> dict[str, str]:
     """Remove our variables from the environment, and return those that choose the agent's model."""
     ours = {name: os.environ.pop(name) for name in list(os.environ) if name.startswith("PEEKABOO_")}
     return {name: value for name, value in ours.items() if name in MODEL_VARIABLES}
@@ -121,14 +127,16 @@ def list_and_photograph(client: McpClient) -> None:
         say(f"photographed {one['item_label']}: {one['path']}")
 
 
-def use_a_screen_of_our_own(model_variables: Dict[str, str]) -> None:
+def use_a_screen_of_our_own(model_variables: dict[str, str]) -> None:
     with ExitStack() as stack:
         os.environ["DISPLAY"] = stack.enter_context(x_server())
         os.environ.pop("WAYLAND_DISPLAY", None)
         doctor_result()  # raises with all that is missing
         run_program(["tesseract", "--version"], timeout_s=FORM_S)
         open_form(stack)
-        talk_to_own_server({"PEEKABOO_AI_PROVIDERS": "ocr"}, lambda client: click_a_word(client, sign_the_book(client)))
+        talk_to_own_server(
+            {"PEEKABOO_AI_PROVIDERS": "ocr"}, lambda client: click_a_word(client, sign_the_book(client))
+        )
         ask_the_agent(model_variables)
 
 
@@ -136,7 +144,16 @@ def open_form(stack: ExitStack) -> None:
     """The form, by the first wish on PATH that opens it: wish has no flag that tells its version."""
     message = "the program wish is not on this machine"
     for wish in programs_on_path("wish"):
-        words = [wish, str(ROOT / "scripts" / "demo_form.tcl"), "-name", "Form", "--", str(REPORT), "Visitor book", "+120+90"]
+        words = [
+            wish,
+            str(ROOT / "scripts" / "demo_form.tcl"),
+            "-name",
+            "Form",
+            "--",
+            str(REPORT),
+            "Visitor book",
+            "+120+90",
+        ]
         with ExitStack() as attempt, suppress(OSError):
             form = attempt.enter_context(running(words))
             if awaited_event("ready", form):
@@ -160,7 +177,7 @@ def sign_the_book(client: McpClient) -> int:
     before.write_bytes(shot.images[0])
     say(f"take_window_screenshot: {shot.data['image_width']}x{shot.data['image_height']} pixels")
 
-    def click(widget: str) -> Dict[str, Any]:
+    def click(widget: str) -> dict[str, Any]:
         x, y = centre(widget)
         answer = ask(client, "click", window_id=window_id, x=x, y=y, verify=True)
         say(f"click {widget} at pixel {x},{y}: {answer.text.splitlines()[0]}")
@@ -192,7 +209,9 @@ def click_a_word(client: McpClient, window_id: int) -> None:
     hit = ask(client, "find_text", READING_S, window_id=window_id, text="Details").data
     if not hit["found"]:
         hint = "install its English data again: sudo apt-get install --reinstall tesseract-ocr-eng"
-        raise PeekabooError(ErrorCode.PROGRAM_FAILED, "tesseract did not read the word Details in the form", hint=hint)
+        raise PeekabooError(
+            ErrorCode.PROGRAM_FAILED, "tesseract did not read the word Details in the form", hint=hint
+        )
     word = hit["found"][0]
     say(f"find_text Details: at pixel {word['x']},{word['y']}")
     ask(client, "click", window_id=window_id, x=word["x"], y=word["y"], screenshot_id=hit["screenshot_id"])
@@ -200,7 +219,7 @@ def click_a_word(client: McpClient, window_id: int) -> None:
     say("the application confirms: its dialog is open")
 
 
-def ask_the_agent(model_variables: Dict[str, str]) -> None:
+def ask_the_agent(model_variables: dict[str, str]) -> None:
     """A model does the job by itself, where one is configured."""
     if model_variables.get("PEEKABOO_AI_PROVIDERS", "").strip().lower() in ("", "ocr"):
         say("with a model it goes on by itself: PEEKABOO_AI_PROVIDERS=ollama/qwen3-vl:8b sh scripts/demo.sh")
@@ -250,13 +269,13 @@ def say(text: str) -> None:
     print(text, flush=True)
 
 
-def events() -> List[Dict[str, Any]]:
+def events() -> list[dict[str, Any]]:
     """What the form has reported; its last line may be half written."""
     lines = REPORT.read_text(encoding="utf-8").split("\n")[:-1] if REPORT.exists() else []
     return [json.loads(line) for line in lines]
 
 
-def awaited_event(name: str, form: Optional["subprocess.Popen[bytes]"] = None) -> Optional[Dict[str, Any]]:
+def awaited_event(name: str, form: Optional[subprocess.Popen[bytes]] = None) -> Optional[dict[str, Any]]:
     """The newest event of that name; None when none comes in time, or the form ends before."""
     deadline = time.monotonic() + FORM_S
     while time.monotonic() < deadline:
@@ -268,7 +287,7 @@ def awaited_event(name: str, form: Optional["subprocess.Popen[bytes]"] = None) -
     return None
 
 
-def event(name: str) -> Dict[str, Any]:
+def event(name: str) -> dict[str, Any]:
     found = awaited_event(name)
     if found is None:
         message = f"the form did not report {name} within {FORM_S:g} seconds"
@@ -276,16 +295,25 @@ def event(name: str) -> Dict[str, Any]:
     return found
 
 
-def centre(widget: str) -> "tuple[int, int]":
+def centre(widget: str) -> tuple[int, int]:
     """The middle of a widget, as the form itself tells it."""
     place = [one for one in events() if one["event"] == "layout" and one["widget"] == widget][-1]
     return place["x"] + place["width"] // 2, place["y"] + place["height"] // 2
 
 
-def mark(source: Path, target: Path, pixel: Dict[str, Any]) -> str:
+def mark(source: Path, target: Path, pixel: dict[str, Any]) -> str:
     """Draw a circle round a pixel into a copy of a picture, and say where the copy is, or why there is none."""
     x, y = pixel["x"], pixel["y"]
-    drawing = ["-fill", "none", "-stroke", "#d1312b", "-strokewidth", "3", "-draw", f"circle {x},{y} {x + 16},{y}"]
+    drawing = [
+        "-fill",
+        "none",
+        "-stroke",
+        "#d1312b",
+        "-strokewidth",
+        "3",
+        "-draw",
+        f"circle {x},{y} {x + 16},{y}",
+    ]
     try:
         run_program(["convert", str(source), *drawing, str(target)], timeout_s=CALL_S)
     except PeekabooError as e:

@@ -8,10 +8,11 @@ import signal
 import subprocess
 import threading
 import time
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set
+from typing import Any, Callable, Optional
 
-from peekaboo_min.errors import ErrorCode, PeekabooError
+from peekaboo_min.core.errors import ErrorCode, PeekabooError
 
 _ANSWER_S = 5.0
 _START_S = 10.0
@@ -25,13 +26,15 @@ _PROGRAMS = {
     "openbox": ("--version", "Openbox ", "openbox"),
 }
 
-_running: "Set[subprocess.Popen[bytes]]" = set()
+_running: set[subprocess.Popen[bytes]] = set()
 _is_starting = False
 _signal: Optional[int] = None
 
 
 @contextmanager
-def x_server(with_window_manager: bool = True, screen: str = "1280x800x24", options: Sequence[str] = ()) -> Iterator[str]:
+def x_server(
+    with_window_manager: bool = True, screen: str = "1280x800x24", options: Sequence[str] = ()
+) -> Iterator[str]:
     """A server on a free display number; yields its DISPLAY. Everything that it started ends with the `with` block.
 
     Raises MISSING_PROGRAM, also for a program that only bears the name; PROGRAM_FAILED, TIMEOUT.
@@ -52,7 +55,7 @@ def x_server(with_window_manager: bool = True, screen: str = "1280x800x24", opti
         yield display
 
 
-def find_headless_program(name: str, environment: Optional[Dict[str, str]] = None) -> str:
+def find_headless_program(name: str, environment: Optional[dict[str, str]] = None) -> str:
     """The first program of this name on PATH that answers as the real one does; others may bear its name.
 
     Raises MISSING_PROGRAM.
@@ -66,7 +69,7 @@ def find_headless_program(name: str, environment: Optional[Dict[str, str]] = Non
     raise PeekabooError(ErrorCode.MISSING_PROGRAM, what, hint=install_hint(package))
 
 
-def programs_on_path(name: str) -> List[str]:
+def programs_on_path(name: str) -> list[str]:
     """The programs of that name, in the order of PATH."""
     paths = [os.path.join(folder, name) for folder in os.get_exec_path()]
     return [path for path in paths if os.path.isfile(path) and os.access(path, os.X_OK)]
@@ -77,7 +80,7 @@ def install_hint(package: str) -> str:
 
 
 @contextmanager
-def running(words: Sequence[str], **options: Any) -> Iterator["subprocess.Popen[bytes]"]:
+def running(words: Sequence[str], **options: Any) -> Iterator[subprocess.Popen[bytes]]:
     """A process in a group of its own, without input and output; the whole group is killed at the block's end."""
     global _is_starting
     quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
@@ -128,14 +131,14 @@ def _leave_if_signalled() -> None:
         raise SystemExit(128 + _signal)
 
 
-def _kill_group(process: "subprocess.Popen[bytes]") -> None:
+def _kill_group(process: subprocess.Popen[bytes]) -> None:
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:
         pass  # it has ended
 
 
-def _answer(words: Sequence[str], environment: Optional[Dict[str, str]] = None) -> str:
+def _answer(words: Sequence[str], environment: Optional[dict[str, str]] = None) -> str:
     """What a program says, on stdout or stderr; nothing when it cannot be started or does not end in time."""
     try:
         with running(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment) as process:
@@ -159,7 +162,7 @@ def _start_server(stack: ExitStack, words: Sequence[str]) -> str:
     return f":{number}"
 
 
-def _wait_for_window_manager(environment: Dict[str, str], openbox: "subprocess.Popen[bytes]") -> None:
+def _wait_for_window_manager(environment: dict[str, str], openbox: subprocess.Popen[bytes]) -> None:
     xprop = find_headless_program("xprop", environment)
     deadline = time.monotonic() + _START_S
     while time.monotonic() < deadline:

@@ -6,9 +6,9 @@ import re
 import sys
 from pathlib import Path
 
-from peekaboo_min.commands import COMMANDS
-from peekaboo_min.reference import tool_reference, variable_reference
-from peekaboo_min.signatures import read_signature
+from peekaboo_min.frontends.commands import COMMANDS
+from peekaboo_min.frontends.reference import tool_reference, variable_reference
+from peekaboo_min.frontends.signatures import read_signature
 
 README = Path(__file__).resolve().parent.parent / "README.md"
 
@@ -24,7 +24,11 @@ def command_table() -> str:
 
 def refreshed(text: str) -> str:
     """The README's text with the sections between its markers made anew."""
-    for name, make in (("commands", command_table), ("tools", tool_reference), ("variables", variable_reference)):
+    for name, make in (
+        ("commands", command_table),
+        ("tools", tool_reference),
+        ("variables", variable_reference),
+    ):
         pattern = re.compile(rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.DOTALL)
         if not pattern.search(text):
             raise SystemExit(f"README.md has no section between <!-- {name} --> and <!-- /{name} -->")
@@ -32,7 +36,7 @@ def refreshed(text: str) -> str:
     return text
 
 
-def main(arguments: "list[str]") -> int:
+def main(arguments: list[str]) -> int:
     text = refreshed(README.read_text(encoding="utf-8"))
     if arguments == ["--write"]:
         README.write_text(text, encoding="utf-8")

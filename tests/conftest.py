@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Callable, Iterator
+from typing import Callable
 
 import pytest
 from worlds import Form, Program, clean_environment, program_words, wait_for, x_server
@@ -67,8 +68,10 @@ def form(open_form: Callable[..., Form]) -> Form:
 def form_window(on_x11: Program, form: Form) -> int:
     """The id of the form's window."""
 
-    def find() -> "list[int]":
+    def find() -> list[int]:
         windows = on_x11.data("windows")["windows"]
-        return [one["window_id"] for one in windows if one["title"] == form.title and one["bounds"]["width"] > 300]
+        return [
+            one["window_id"] for one in windows if one["title"] == form.title and one["bounds"]["width"] > 300
+        ]
 
     return wait_for(find, "the form's window is listed")[0]

@@ -14,10 +14,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import List, Sequence, Tuple
 
 ROOT = Path(__file__).resolve().parent.parent
 COPIED = ("peekaboo_min", "tests", "scripts", "pyproject.toml")
@@ -37,14 +37,16 @@ class Mutation:
     new: str
     near: str
     """Words of the tests that run first, because they are the likeliest to notice."""
-    tests: Tuple[str, ...]
+    tests: tuple[str, ...]
 
 
-def _in(file: str, near: str, *changes: Tuple[str, str, str], tests: Tuple[str, ...] = (MACOS,)) -> List[Mutation]:
+def _in(
+    file: str, near: str, *changes: tuple[str, str, str], tests: tuple[str, ...] = (MACOS,)
+) -> list[Mutation]:
     return [Mutation(name, f"peekaboo_min/{file}", old, new, near, tests) for name, old, new in changes]
 
 
-MUTATIONS: List[Mutation] = [
+MUTATIONS: list[Mutation] = [
     *_in(
         "native/window_list.js",
         "window_list or front_to_back or screen_recording or apps_are or overlay",
@@ -242,17 +244,30 @@ MUTATIONS: List[Mutation] = [
 
 
 def main(words: Sequence[str]) -> int:
-    chosen = [one for one in MUTATIONS if not words or any(word in one.name or word in one.file for word in words)]
+    chosen = [
+        one for one in MUTATIONS if not words or any(word in one.name or word in one.file for word in words)
+    ]
     with tempfile.TemporaryDirectory() as name:
         clean = _copy(ROOT, Path(name) / "clean")  # the tree may be edited meanwhile
-        missing = [one for one in chosen if (clean / one.file).read_text(encoding="utf-8").count(one.old) != 1]
+        missing = [
+            one for one in chosen if (clean / one.file).read_text(encoding="utf-8").count(one.old) != 1
+        ]
         for one in missing:
             print(f"{one.name}: its text does not stand exactly once in {one.file}")
         files = sorted({file for one in chosen for file in one.tests})
         failing = _failing(clean, files)
-        print(f"without a mutation {len(failing)} tests fail, and are left out", *failing, sep="\n  ", flush=True)
+        print(
+            f"without a mutation {len(failing)} tests fail, and are left out",
+            *failing,
+            sep="\n  ",
+            flush=True,
+        )
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            results = list(pool.map(lambda one: _try(one, Path(name), failing), [one for one in chosen if one not in missing]))
+            results = list(
+                pool.map(
+                    lambda one: _try(one, Path(name), failing), [one for one in chosen if one not in missing]
+                )
+            )
     caught = sum(results)
     print(f"{caught} of {len(results)} caught" + (f"; {len(missing)} could not be made" if missing else ""))
     return int(bool(missing) or caught < ENOUGH * len(results))
@@ -268,7 +283,7 @@ def _copy(source: Path, target: Path) -> Path:
     return target
 
 
-def _failing(folder: Path, files: Sequence[str]) -> List[str]:
+def _failing(folder: Path, files: Sequence[str]) -> list[str]:
     said = _run(folder, [*files, "-q"])[1]
     return sorted(set(re.findall(r"^(?:FAILED|ERROR) (tests/.*?)(?: - .*)?$", said, re.M)))
 
@@ -289,15 +304,20 @@ def _try(mutation: Mutation, folder: Path, failing: Sequence[str]) -> bool:
             break
     shutil.rmtree(tree.parent, ignore_errors=True)
     seconds = time.monotonic() - started
-    print(f"{'caught  ' if by else 'SURVIVED'} {Path(mutation.file).name:<16} {mutation.name:<50} {seconds:4.0f} s  {by}", flush=True)
+    print(
+        f"{'caught  ' if by else 'SURVIVED'} {Path(mutation.file).name:<16} {mutation.name:<50} {seconds:4.0f} s  {by}",
+        flush=True,
+    )
     return bool(by)
 
 
-def _run(folder: Path, words: Sequence[str]) -> Tuple[int, str]:
+def _run(folder: Path, words: Sequence[str]) -> tuple[int, str]:
     environment = {**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *words]
     try:
-        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=LONGEST_S)
+        done = subprocess.run(
+            command, cwd=folder, env=environment, capture_output=True, text=True, timeout=LONGEST_S
+        )
     except subprocess.TimeoutExpired:
         return 1, "a run that never ends"
     return done.returncode, done.stdout

@@ -1,0 +1,130 @@
+"""Talk to an MCP server over stdio, without async."""
+
+from __future__ import annotations
+
+import base64
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from typing import Any, Callable
+
+from ..core.errors import ErrorCode, PeekabooError
+from ..core.settings import child_environment
+from ..system.resources import how_to_install, own_command
+
+_LONGEST_CALL_S = 150.0  # Keynote's own limit is 120
+
+
+@dataclass(frozen=True)
+class ToolAnswer:
+    """What a tool answered: `data` is the JSON in its text (empty when there is none), images are bytes."""
+
+    text: str
+    data: dict[str, Any]
+    images: tuple[bytes, ...]
+    is_error: bool
+    code: str = ""
+    """The error's code, from `_meta.backend_error_code`."""
+
+
+@dataclass(frozen=True)
+class OfferedTool:
+    """A tool as the server lists it."""
+
+    name: str
+    description: str
+    schema: dict[str, Any]
+
+
+class McpClient:
+    """An open session with a server."""
+
+    def __init__(self, portal: Any, session: Any) -> None:
+        self._portal = portal
+        self._session = session
+
+    def tools(self) -> list[OfferedTool]:
+        listed = self._portal.call(self._session.list_tools)
+        return [OfferedTool(one.name, one.description or "", one.input_schema) for one in listed.tools]
+
+    def call(self, name: str, arguments: dict[str, Any]) -> ToolAnswer:
+        """Call a tool. A tool's own error is an answer; a server that died raises PROGRAM_FAILED."""
+        from mcp import MCPError
+
+        try:
+            answer = self._portal.call(self._session.call_tool, name, arguments, _LONGEST_CALL_S)
+        except (MCPError, OSError) as e:
+            raise PeekabooError(
+                ErrorCode.PROGRAM_FAILED, f"the MCP server failed in {name}: {e}", hint="see its log"
+            ) from e
+        text = "\n".join(one.text for one in answer.content if one.type == "text")
+        images = tuple(base64.b64decode(one.data) for one in answer.content if one.type == "image")
+        code = str((answer.meta or {}).get("backend_error_code", ""))
+        return ToolAnswer(
+            text, _data_in(text, answer.structured_content), images, bool(answer.is_error), code
+        )
+
+
+def _data_in(text: str, structured: Any) -> dict[str, Any]:
+    """The data of an answer: its structured content, else the JSON line of its text."""
+    if structured is not None:
+        return dict(structured)
+    for line in text.splitlines():
+        if line.startswith("{"):
+            try:
+                return dict(json.loads(line))
+            except ValueError:
+                continue
+    return {}
+
+
+@contextmanager
+def open_own_server(extra_environment: dict[str, str]) -> Iterator[McpClient]:
+    """Our own server as a child, for as long as the `with` block runs; it ends with our end of its stdin.
+
+    Raises ModuleNotFoundError without the package mcp.
+    """
+    from anyio.from_thread import start_blocking_portal
+    from mcp import ClientSession, StdioServerParameters
+    from mcp.client.stdio import stdio_client
+
+    words = own_command()
+    environment = {**child_environment(), **extra_environment}
+    parameters = StdioServerParameters(command=words[0], args=words[1:], env=environment)
+
+    @asynccontextmanager
+    async def session():  # type: ignore[no-untyped-def]
+        async with stdio_client(parameters, errlog=sys.stderr) as (reader, writer):
+            async with ClientSession(reader, writer) as one:
+                await one.initialize()
+                yield one
+
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(session()) as open_session:
+        yield McpClient(portal, open_session)
+
+
+def talk_to_own_server(extra_environment: dict[str, str], talk: Callable[[McpClient], None]) -> None:
+    """Run talk(client) with our own server as a child. What it raises comes out as it is.
+
+    Raises INVALID_ARGUMENT without the package mcp, PROGRAM_FAILED for a server that does not start or dies.
+    """
+    failure: list[BaseException] = []
+    try:
+        with open_own_server(extra_environment) as client:
+            try:
+                talk(client)
+            except BaseException as e:  # the session's task groups would wrap it
+                failure.append(e)
+    except ModuleNotFoundError as e:
+        message = "the agent is an MCP client and needs the package mcp, and Python 3.10 or newer"
+        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, message, hint=how_to_install()) from e
+    except Exception as e:
+        if not failure:  # at its end a server that died is no news
+            message = f"our own MCP server did not start, or died: {type(e).__name__}"
+            raise PeekabooError(
+                ErrorCode.PROGRAM_FAILED, message, hint="see what it said above, and its log"
+            ) from e
+    if failure:
+        raise failure[0]

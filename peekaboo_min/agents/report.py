@@ -1,0 +1,147 @@
+"""A run folder as one HTML page: works offline, runs nothing."""
+
+from __future__ import annotations
+
+import base64
+import re
+from html import escape
+
+from .run import AgentRun, AgentStep
+
+# What a page must not show as it is: control characters, those that turn a line round, halves of characters.
+_UNSHOWN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff\ufffe\uffff]"
+)
+
+_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+_STYLE = """\
+:root { color-scheme: light dark; --paper: #fff; --ink: #1d2327; --soft: #5c6770; --line: #d8dde1; --box: #f5f7f8;
+  --mark: #d6232b; --good: #19713c; }
+@media (prefers-color-scheme: dark) {
+  :root { --paper: #15191c; --ink: #e4e8ea; --soft: #9aa5ad; --line: #343b40; --box: #1e2428; --mark: #ff5a60; --good: #62c98c; } }
+* { box-sizing: border-box; }
+body { margin: 0 auto; max-width: 1200px; padding: 24px; background: var(--paper); color: var(--ink);
+  font: 15px/1.5 system-ui, sans-serif; }
+h1 { font-size: 1.35rem; margin: 0 0 8px; overflow-wrap: anywhere; }
+h2 { font-size: 1.05rem; margin: 0 0 4px; overflow-wrap: anywhere; }
+.status { display: inline-block; padding: 0 10px; border: 1px solid var(--mark); border-radius: 12px; color: var(--mark); }
+.status.good { border-color: var(--good); color: var(--good); }
+.facts, .times { color: var(--soft); font-size: .88rem; }
+section { border-top: 1px solid var(--line); padding: 18px 0; display: grid; gap: 18px;
+  grid-template-columns: minmax(0, 3fr) minmax(0, 2fr); }
+@media (max-width: 820px) { section { grid-template-columns: minmax(0, 1fr); } }
+.shot { position: relative; align-self: start; width: fit-content; max-width: 100%; border: 1px solid var(--line);
+  line-height: 0; }
+.shot img { max-width: 100%; height: auto; }
+.shot svg { position: absolute; inset: 0; width: 100%; height: 100%; }
+.mark { fill: none; stroke: var(--mark); stroke-width: 3; }
+.mark.would { stroke-dasharray: 6 4; }
+.mark.under { stroke: #fff; stroke-width: 6; opacity: .75; }
+pre { margin: 4px 0; padding: 8px 10px; background: var(--box); border: 1px solid var(--line); border-radius: 4px;
+  white-space: pre-wrap; overflow-wrap: anywhere; font: 12.5px/1.45 ui-monospace, monospace; }
+summary { cursor: pointer; color: var(--soft); }
+.problem { color: var(--mark); }"""
+
+
+def run_report(run: AgentRun) -> str:
+    """The page. Everything that a window, a model or a person wrote stands in it as text only."""
+    is_good = run.status in ("done", "dry_run")
+    facts = [
+        f"{len(run.steps)} step(s)",
+        f"{run.summary_data()['seconds']:g} s",
+        f"{run.tokens_in} + {run.tokens_out} tokens",
+        run.model_used,
+        run.started_text,
+        "dry run: nothing was touched" if run.is_dry else "",
+    ]
+    return "\n".join(
+        [
+            "<!doctype html>",
+            '<html lang="en">',
+            "<head>",
+            '<meta charset="utf-8">',
+            # also when an escape were missing: nothing is loaded, nothing runs
+            f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            f"<title>{_shown_text(run.goal[:80])}</title>",
+            f"<style>\n{_STYLE}\n</style>",
+            "</head>",
+            "<body>",
+            f"<h1>{_shown_text(run.goal)}</h1>",
+            f'<p><span class="{"status good" if is_good else "status"}">{run.status}</span> {_shown_text(run.message)}</p>',
+            f'<p class="facts">{_shown_text(" · ".join(fact for fact in facts if fact))}</p>',
+            _folded("System prompt", run.system_prompt),
+            *(_step_section(step, run.is_dry) for step in run.steps),
+            "</body>",
+            "</html>",
+            "",
+        ]
+    )
+
+
+def _shown_text(text: str) -> str:
+    return escape(_UNSHOWN.sub("\ufffd", text), quote=True)
+
+
+def _folded(title: str, text: str) -> str:
+    # a newline right after <pre> would be dropped
+    return f"<details><summary>{title}</summary>\n<pre>\n{_shown_text(text)}</pre></details>" if text else ""
+
+
+def _step_section(step: AgentStep, is_dry: bool) -> str:
+    action = step.action
+    title = action.described() if action else "no action"
+    lines: list[str] = [f"<h2>{step.number}. {_shown_text(title)}</h2>"]
+    if action and action.why:
+        lines.append(f"<p>{_shown_text(action.why)}</p>")
+    if step.effect:
+        lines.append(f"<p><strong>{_shown_text(step.effect)}</strong></p>")
+    lines.append(f'<p class="times">{_shown_text(_times_text(step))}</p>')
+    for reply in step.replies:
+        lines.append(f"<pre>\n{_shown_text(reply.text)}</pre>")
+        if reply.problem:
+            lines.append(f'<p class="problem">Not used: {_shown_text(reply.problem)}</p>')
+    lines.append(_folded("Prompt", step.prompt))
+    return "\n".join(
+        ["<section>", _marked_picture(step, is_dry), "<div>", *filter(None, lines), "</div>", "</section>"]
+    )
+
+
+def _times_text(step: AgentStep) -> str:
+    window = (
+        f"window {step.window.window_id} of {step.window.app_name}: {step.window.title}"
+        if step.window
+        else "no window"
+    )
+    parts = [window]
+    if step.point:
+        parts.append(f"screen point {step.point.x:g},{step.point.y:g}")
+    if step.action and step.action.confidence is not None:
+        parts.append(f"confidence {step.action.confidence:g}")
+    parts.append(f"model {step.model_ms:.0f} ms, look {step.look_ms:.0f} ms, act {step.act_ms:.0f} ms")
+    parts.append(f"{step.tokens_in} + {step.tokens_out} tokens")
+    return " · ".join(parts)
+
+
+def _marked_picture(step: AgentStep, is_dry: bool) -> str:
+    """The picture with the click over it: a drawing of the page's own, in the picture's pixels."""
+    if step.picture is None:
+        return "<div>no picture</div>"
+    info = step.picture.info
+    data = base64.b64encode(step.picture.data).decode("ascii")
+    return (
+        f'<div class="shot"><img alt="the window before step {step.number}" width="{info.width}" height="{info.height}" '
+        f'src="data:{info.mime_type};base64,{data}">{_mark(step, info.width, info.height, is_dry)}</div>'
+    )
+
+
+def _mark(step: AgentStep, width: int, height: int, is_dry: bool) -> str:
+    if step.pixel is None:
+        return ""
+    x, y = round(step.pixel.x, 1), round(step.pixel.y, 1)
+    shape = f"M{x - 20:g} {y:g}H{x - 6:g}M{x + 6:g} {y:g}H{x + 20:g}M{x:g} {y - 20:g}V{y - 6:g}M{x:g} {y + 6:g}V{y + 20:g}"
+    drawn = "".join(
+        f'<g class="{kind}"><circle cx="{x:g}" cy="{y:g}" r="13"/><path d="{shape}"/></g>'
+        for kind in ("mark under", "mark would" if is_dry else "mark")
+    )
+    return f'<svg viewBox="0 0 {width} {height}" aria-label="the click at {x:g},{y:g}">{drawn}</svg>'

@@ -1,0 +1,239 @@
+"""A run of the vision agent: each step's picture, words and act, in a folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Optional
+
+from ..automation.listing import window_data
+from ..core.errors import ErrorCode, PeekabooError
+from ..core.models import Picture, Point, Window
+from ..core.version import VERSION
+from ..system.files import write_privately
+from ..system.images import file_error
+from .actions import Action
+
+
+@dataclass(frozen=True)
+class ModelReply:
+    """What the model said. `problem`: why that could not be used; empty when it could."""
+
+    text: str
+    problem: str = ""
+
+
+@dataclass
+class AgentStep:
+    """One step, filled in while it is taken: an interrupted one stays as far as it came. Times are milliseconds."""
+
+    number: int
+    started_at: float = field(default_factory=time.perf_counter)
+    window: Optional[Window] = None
+    """None when the app shows no window."""
+    picture: Optional[Picture] = None
+    seen_size: tuple[int, int] = (0, 0)
+    """The picture's size as the model saw it, pixels."""
+    prompt: str = ""
+    replies: list[ModelReply] = field(default_factory=list)
+    action: Optional[Action] = None
+    pixel: Optional[Point] = None
+    """Where was clicked, in pixels of the picture as it is kept."""
+    point: Optional[Point] = None
+    """The same, on the screen."""
+    effect: str = ""
+    look_ms: float = 0.0
+    model_ms: float = 0.0
+    act_ms: float = 0.0
+    settle_ms: float = 0.0
+    """The part of act_ms in which we only wait for the act to show."""
+    total_ms: float = 0.0
+    tokens_in: int = 0
+    tokens_out: int = 0
+
+    @property
+    def own_ms(self) -> float:
+        """What we took ourselves: without the model, and without the waiting for an act to show."""
+        return max(0.0, self.total_ms - self.model_ms - self.settle_ms)
+
+    @property
+    def deed(self) -> str:
+        """What was done and what that changed, for the model's next prompt."""
+        if self.action is None:
+            return ""
+        return f"{self.number}. {self.action.described()} -> {self.effect or 'nothing changed'}"
+
+    def as_data(self) -> dict[str, Any]:
+        info = self.picture.info if self.picture else None
+        return {
+            "step": self.number,
+            "window": window_data(self.window) if self.window else None,
+            "picture": f"step_{self.number:03d}.jpg" if info else None,
+            "image_width": info.width if info else 0,
+            "image_height": info.height if info else 0,
+            "seen_width": self.seen_size[0],
+            "seen_height": self.seen_size[1],
+            "prompt": self.prompt,
+            "replies": [{"text": one.text, "problem": one.problem} for one in self.replies],
+            "action": _action_data(self.action) if self.action else None,
+            "pixel": self.pixel.as_data() if self.pixel else None,
+            "point": self.point.as_data() if self.point else None,
+            "effect": self.effect,
+            "milliseconds": {
+                "look": round(self.look_ms),
+                "model": round(self.model_ms),
+                "act": round(self.act_ms),
+                "settle": round(self.settle_ms),
+                "total": round(self.total_ms),
+            },
+            "own_milliseconds": round(self.own_ms),
+            "tokens_in": self.tokens_in,
+            "tokens_out": self.tokens_out,
+        }
+
+
+def _action_data(action: Action) -> dict[str, Any]:
+    return {
+        "action": action.kind,
+        "pixel_seen": action.pixel.as_data() if action.pixel else None,
+        "button": action.button,
+        "clicks": action.clicks,
+        "text": action.text,
+        "key": action.key,
+        "modifiers": list(action.modifiers),
+        "done": action.is_last,
+        "why": action.why,
+        "confidence": action.confidence,
+    }
+
+
+@dataclass
+class AgentRun:
+    """A whole run. `folder` is made with the first step; None until then."""
+
+    goal: str
+    model_used: str
+    is_dry: bool = False
+    status: str = "failed"
+    """done, dry_run, limit, unsure, confused, declined, interrupted or failed."""
+    message: str = ""
+    folder: Optional[Path] = None
+    steps: list[AgentStep] = field(default_factory=list)
+    started: float = field(default_factory=time.time)
+    system_prompt: str = ""
+
+    @property
+    def report_path(self) -> Optional[Path]:
+        return self.folder / "report.html" if self.folder else None
+
+    @property
+    def tokens_in(self) -> int:
+        return sum(step.tokens_in for step in self.steps)
+
+    @property
+    def tokens_out(self) -> int:
+        return sum(step.tokens_out for step in self.steps)
+
+    @property
+    def started_text(self) -> str:
+        return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(self.started))
+
+    def summary_data(self) -> dict[str, Any]:
+        """What the command answers with."""
+        return {
+            "status": self.status,
+            "steps": len(self.steps),
+            "run_folder": str(self.folder) if self.folder else None,
+            "report": str(self.report_path) if self.folder else None,
+            "seconds": round(time.time() - self.started, 1),
+            "tokens_in": self.tokens_in,
+            "tokens_out": self.tokens_out,
+        }
+
+    def as_data(self) -> dict[str, Any]:
+        own = [step.own_ms for step in self.steps]
+        return {
+            **self.summary_data(),
+            "goal": self.goal,
+            "message": self.message,
+            "model_used": self.model_used,
+            "dry_run": self.is_dry,
+            "started": self.started_text,
+            "version": VERSION,
+            "system_prompt": self.system_prompt,
+            "own_milliseconds": {
+                "median": round(statistics.median(own)) if own else 0,
+                "all": [round(one) for one in own],
+            },
+            "model_milliseconds": [round(step.model_ms) for step in self.steps],
+            "settle_milliseconds": [round(step.settle_ms) for step in self.steps],
+        }
+
+
+def new_run_folder(asked: Optional[str]) -> Path:
+    """The folder of a run, made now, ours alone: the one asked for, else `peekaboo-run-TIME` in this one.
+
+    Raises FILE_IO_ERROR, also for a folder that holds something.
+    """
+    path = Path(asked).expanduser().absolute() if asked else None
+    stem = Path.cwd() / time.strftime("peekaboo-run-%Y%m%dT%H%M%SZ", time.gmtime())
+    try:
+        if path:
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if any(path.iterdir()):
+                raise PeekabooError(ErrorCode.FILE_IO_ERROR, f"{path} is not empty", hint="name a new folder")
+            return path
+        for number in range(1, 100):
+            path = stem if number == 1 else stem.with_name(f"{stem.name}-{number}")
+            try:
+                path.mkdir(mode=0o700)
+                return path
+            except FileExistsError:
+                continue  # another run began in this second
+        raise PeekabooError(ErrorCode.FILE_IO_ERROR, f"{stem} is there already", hint="name a new folder")
+    except OSError as e:
+        raise file_error(path or stem, e) from e
+
+
+def keep_step(run: AgentRun, step: AgentStep) -> None:
+    """Write a step into the run's folder: step_001.jpg and step_001.json. Raises FILE_IO_ERROR."""
+    assert run.folder is not None
+    stem = f"step_{step.number:03d}"
+    if step.picture:
+        _write_picture(run.folder / f"{stem}.jpg", step.picture.data)
+    write_privately(run.folder / f"{stem}.json", _as_text(step.as_data()))
+
+
+def keep_run(run: AgentRun, report: str) -> None:
+    """Write run.json and report.html into the run's folder. Raises FILE_IO_ERROR."""
+    assert run.folder is not None
+    write_privately(run.folder / "run.json", _as_text(run.as_data()))
+    write_privately(run.folder / "report.html", report)
+
+
+def _as_text(data: dict[str, Any]) -> str:
+    # ASCII: a reply may hold half a character, which UTF-8 cannot
+    return json.dumps(data, indent=2) + "\n"
+
+
+def _write_picture(path: Path, data: bytes) -> None:
+    try:
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600), "wb") as f:
+            f.write(data)
+    except OSError as e:
+        raise file_error(path, e) from e
+
+
+def own_time_text(folder: Path) -> str:
+    """How much of a kept run was our own, as one line; for the benchmark."""
+    kept = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    own, waiting = kept["own_milliseconds"]["all"], kept["settle_milliseconds"]
+    everything = sum(own) + sum(waiting) + sum(kept["model_milliseconds"]) or 1
+    return (
+        f"agent: {kept['steps']} steps, our own time {kept['own_milliseconds']['median']} ms a step (median), "
+        f"{100 * sum(own) / everything:.0f} % of the run; waiting for acts to show {100 * sum(waiting) / everything:.0f} %"
+    )

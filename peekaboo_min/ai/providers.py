@@ -1,0 +1,313 @@
+"""The vendors of vision models: how each is asked, and how its answer reads."""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import dataclass, field, fields
+from typing import Any, Callable, Optional
+
+from ..core.models import Picture
+from ..core.settings import Settings, settings
+from ..system.web import ask_json, quote_for_path
+
+_SCHEMA_TEXT = "Answer with one JSON object that fits this JSON schema, and with nothing else:"
+
+# What OpenAI or Anthropic refuse in a schema that they enforce; who reads the answer checks it all the same.
+_UNENFORCED_LIMITS = (
+    "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf",
+    "minLength", "maxLength", "minItems", "maxItems", "uniqueItems",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a model is asked. The schema is that of the one JSON object wanted; None for free text."""
+
+    model: str
+    prompt: str = field(repr=False)
+    pictures: tuple[Picture, ...] = field(default=(), repr=False)
+    system: str = field(default="", repr=False)
+    schema: Optional[dict[str, Any]] = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
+class WebCall:
+    """A question as a vendor wants it. Headers hold the key and the body the pixels: neither stands in the repr."""
+
+    url: str
+    headers: dict[str, str] = field(repr=False)
+    body: dict[str, Any] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a vendor answered. `cut_short`: it reached the limit of tokens. `refusal`: why there is no answer, or empty."""
+
+    text: str
+    tokens_in: Optional[int] = None
+    tokens_out: Optional[int] = None
+    cut_short: bool = False
+    refusal: str = ""
+
+
+@dataclass(frozen=True)
+class Vendor:
+    """One vendor. key_field and base_field name its key (none: empty) and its address in Settings."""
+
+    title: str
+    default_model: str
+    key_field: str
+    base_field: str
+    models_path: str
+    headers: Callable[[], dict[str, str]]
+    ask: Callable[[Question], WebCall]
+    read: Callable[[Any], Reply]
+    """May raise what a wrong shape raises: KeyError, IndexError, TypeError, AttributeError."""
+
+    @property
+    def key_variable(self) -> str:
+        return _variable_of(self.key_field) if self.key_field else ""
+
+    @property
+    def base_variable(self) -> str:
+        return _variable_of(self.base_field)
+
+    @property
+    def base_url(self) -> str:
+        return getattr(settings(), self.base_field).rstrip("/")
+
+    @property
+    def lacks_key(self) -> bool:
+        """A server that only speaks OpenAI's language, at an address of its own, may have no key."""
+        is_free = not self.key_field or (self.title == "OpenAI" and _is_compatible_server())
+        return not is_free and not getattr(settings(), self.key_field)
+
+    def list_models(self, timeout_s: float) -> list[str]:
+        """The names of its models. Raises WebError."""
+        found = ask_json(self.base_url + self.models_path, headers=self.headers(), timeout_s=timeout_s)
+        entries = found.get("models") or found.get("data") or [] if isinstance(found, dict) else []
+        names = [str(one.get("name") or one.get("id") or "") for one in entries if isinstance(one, dict)]
+        return [name.removeprefix("models/") for name in names]  # Gemini's
+
+
+def _variable_of(field_name: str) -> str:
+    return next(one.metadata["name"] for one in fields(Settings) if one.name == field_name)
+
+
+def _as_base64(picture: Picture) -> str:
+    return base64.b64encode(picture.data).decode()
+
+
+def _with_schema_text(question: Question) -> str:
+    if question.schema is None:
+        return question.prompt
+    return f"{question.prompt}\n\n{_SCHEMA_TEXT}\n{json.dumps(question.schema)}"
+
+
+def closed_schema(schema: dict[str, Any]) -> dict[str, Any]:
+    """A JSON schema as OpenAI and Anthropic enforce it: every object closed, without the limits that they refuse."""
+    closed: dict[str, Any] = {}
+    for key, value in schema.items():
+        if key in ("properties", "$defs"):
+            closed[key] = {name: closed_schema(part) for name, part in value.items()}
+        elif key == "items":
+            closed[key] = closed_schema(value)
+        elif key == "anyOf":
+            closed[key] = [closed_schema(part) for part in value]
+        elif key not in _UNENFORCED_LIMITS:
+            closed[key] = value
+    if "properties" in closed or closed.get("type") == "object":
+        closed["additionalProperties"] = False
+    return closed
+
+
+def _requires_everything(schema: Any) -> bool:
+    """Whether every property of every object is required, as OpenAI's strict mode wants it."""
+    if isinstance(schema, list):
+        return all(_requires_everything(part) for part in schema)
+    if not isinstance(schema, dict):
+        return True
+    names = schema.get("properties", {})
+    is_whole = not isinstance(names, dict) or set(names) <= set(schema.get("required", ()))
+    return is_whole and all(_requires_everything(part) for part in schema.values())
+
+
+def _ask_ollama(question: Question) -> WebCall:
+    body: dict[str, Any] = {
+        "model": question.model,
+        "prompt": _with_schema_text(question),
+        "stream": False,
+        "think": False,
+        # its own default of 4096 tokens cuts a picture off; one takes up to 1300
+        "options": {
+            "temperature": 0,
+            "num_ctx": 8192 + 2048 * max(0, len(question.pictures) - 1),
+            "num_predict": settings().ai_max_tokens,
+        },
+    }
+    if question.system:
+        body["system"] = question.system
+    if question.pictures:
+        body["images"] = [_as_base64(one) for one in question.pictures]
+    if question.schema is not None:
+        body["format"] = question.schema
+    return WebCall(settings().ollama_base_url.rstrip("/") + "/api/generate", {}, body)
+
+
+def _read_ollama(answer: Any) -> Reply:
+    cut_short = answer.get("done_reason") == "length"
+    return Reply(answer["response"], answer.get("prompt_eval_count"), answer.get("eval_count"), cut_short)
+
+
+def ollama_model_sees(model: str, timeout_s: float) -> bool:
+    """Whether an Ollama model takes pictures: some that do not answer all the same, blindly. Raises WebError."""
+    url = settings().ollama_base_url.rstrip("/") + "/api/show"
+    found = ask_json(url, headers={}, body={"model": model}, timeout_s=timeout_s)
+    capabilities = found.get("capabilities") if isinstance(found, dict) else None
+    return not isinstance(capabilities, list) or "vision" in capabilities  # older than 0.6: it does not say
+
+
+def _is_compatible_server() -> bool:
+    return settings().openai_base_url.rstrip("/") != Settings.openai_base_url
+
+
+def _openai_headers() -> dict[str, str]:
+    key = settings().openai_key
+    return {"Authorization": f"Bearer {key}"} if key else {}
+
+
+def _ask_openai(question: Question) -> WebCall:
+    # other servers may know no response_format, and only one of max_tokens and max_completion_tokens
+    is_other = _is_compatible_server()
+    content: list[dict[str, Any]] = [
+        {"type": "text", "text": _with_schema_text(question) if is_other else question.prompt}
+    ]
+    for one in question.pictures:
+        url = f"data:{one.info.mime_type};base64,{_as_base64(one)}"
+        content.append({"type": "image_url", "image_url": {"url": url, "detail": "high"}})
+    messages: list[dict[str, Any]] = [{"role": "user", "content": content}]
+    if question.system:
+        messages.insert(0, {"role": "system", "content": question.system})
+    body: dict[str, Any] = {"model": question.model, "messages": messages}
+    if not is_other:
+        body["max_completion_tokens"] = settings().ai_max_tokens
+    if question.schema is not None:
+        schema = closed_schema(question.schema)
+        wanted = {"name": "answer", "strict": _requires_everything(schema), "schema": schema}
+        body["response_format"] = {"type": "json_schema", "json_schema": wanted}
+    return WebCall(settings().openai_base_url.rstrip("/") + "/chat/completions", _openai_headers(), body)
+
+
+def _read_openai(answer: Any) -> Reply:
+    choice = answer["choices"][0]
+    content = choice["message"].get("content") or ""
+    if isinstance(content, list):  # some compatible servers answer in parts
+        content = "".join(part.get("text") or "" for part in content)
+    usage = answer.get("usage") or {}
+    refusal = choice["message"].get("refusal") or ""
+    if choice.get("finish_reason") == "content_filter":
+        refusal = "content_filter"
+    cut_short = choice.get("finish_reason") == "length"
+    return Reply(content, usage.get("prompt_tokens"), usage.get("completion_tokens"), cut_short, refusal)
+
+
+def _gemini_headers() -> dict[str, str]:
+    # not as ?key=, which ends up in logs
+    return {"x-goog-api-key": settings().gemini_key}
+
+
+def _ask_gemini(question: Question) -> WebCall:
+    parts: list[dict[str, Any]] = [
+        {"inlineData": {"mimeType": one.info.mime_type, "data": _as_base64(one)}} for one in question.pictures
+    ]
+    config: dict[str, Any] = {"maxOutputTokens": settings().ai_max_tokens}
+    if question.pictures:
+        config["mediaResolution"] = "MEDIA_RESOLUTION_HIGH"
+    if question.schema is not None:
+        config.update(responseMimeType="application/json", responseJsonSchema=question.schema)
+    body: dict[str, Any] = {
+        "contents": [{"role": "user", "parts": [*parts, {"text": question.prompt}]}],
+        "generationConfig": config,
+    }
+    if question.system:
+        body["systemInstruction"] = {"parts": [{"text": question.system}]}
+    base = settings().gemini_base_url.rstrip("/")
+    url = f"{base}/v1beta/models/{quote_for_path(question.model)}:generateContent"
+    return WebCall(url, _gemini_headers(), body)
+
+
+def _read_gemini(answer: Any) -> Reply:
+    blocked = (answer.get("promptFeedback") or {}).get("blockReason")
+    if blocked:
+        return Reply("", refusal=blocked)
+    candidate = answer["candidates"][0]
+    parts = (candidate.get("content") or {}).get("parts") or []
+    text = "".join(part.get("text") or "" for part in parts if not part.get("thought"))
+    finish = candidate.get("finishReason") or "STOP"
+    usage = answer.get("usageMetadata") or {}
+    refusal = "" if finish in ("STOP", "MAX_TOKENS") else finish
+    return Reply(
+        text,
+        usage.get("promptTokenCount"),
+        usage.get("candidatesTokenCount"),
+        finish == "MAX_TOKENS",
+        refusal,
+    )
+
+
+def _anthropic_headers() -> dict[str, str]:
+    return {"x-api-key": settings().anthropic_key, "anthropic-version": "2023-06-01"}
+
+
+def _ask_anthropic(question: Question) -> WebCall:
+    content: list[dict[str, Any]] = [
+        {
+            "type": "image",
+            "source": {"type": "base64", "media_type": one.info.mime_type, "data": _as_base64(one)},
+        }
+        for one in question.pictures
+    ]
+    content.append({"type": "text", "text": question.prompt})
+    body: dict[str, Any] = {
+        "model": question.model,
+        "max_tokens": settings().ai_max_tokens,
+        "messages": [{"role": "user", "content": content}],
+    }
+    if question.system:
+        body["system"] = question.system
+    if question.schema is not None:
+        body["output_config"] = {"format": {"type": "json_schema", "schema": closed_schema(question.schema)}}
+    return WebCall(settings().anthropic_base_url.rstrip("/") + "/v1/messages", _anthropic_headers(), body)
+
+
+def _read_anthropic(answer: Any) -> Reply:
+    text = "".join(block.get("text") or "" for block in answer["content"] if block.get("type") == "text")
+    usage = answer.get("usage") or {}
+    stop = answer.get("stop_reason")
+    cut_short = stop in ("max_tokens", "model_context_window_exceeded")
+    return Reply(
+        text,
+        usage.get("input_tokens"),
+        usage.get("output_tokens"),
+        cut_short,
+        stop if stop == "refusal" else "",
+    )
+
+
+VENDORS: dict[str, Vendor] = {
+    "ollama": Vendor(
+        "Ollama", "qwen3-vl:8b", "", "ollama_base_url", "/api/tags", lambda: {}, _ask_ollama, _read_ollama
+    ),
+    "openai": Vendor(
+        "OpenAI", "gpt-5.4-mini", "openai_key", "openai_base_url", "/models", _openai_headers, _ask_openai, _read_openai
+    ),
+    "gemini": Vendor(
+        "Gemini", "gemini-3.6-flash", "gemini_key", "gemini_base_url", "/v1beta/models?pageSize=1000",
+        _gemini_headers, _ask_gemini, _read_gemini,
+    ),
+    "anthropic": Vendor(
+        "Anthropic", "claude-sonnet-5", "anthropic_key", "anthropic_base_url", "/v1/models?limit=1000",
+        _anthropic_headers, _ask_anthropic, _read_anthropic,
+    ),
+}  # fmt: skip

@@ -1,0 +1,114 @@
+"""The log file, and the debug lines that a command collects."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+_LOGGER = logging.getLogger("peekaboo_min")
+_LOGGER.setLevel(logging.DEBUG)
+_LOGGER.propagate = False
+_LOGGER.addHandler(logging.NullHandler())
+
+# pino's names, which the specification uses; logging has neither trace nor fatal.
+_LEVELS = {
+    "trace": logging.DEBUG,
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warn": logging.WARNING,
+    "warning": logging.WARNING,
+    "error": logging.ERROR,
+    "fatal": logging.CRITICAL,
+}
+_ROTATE_BYTES = 5_000_000
+
+
+def log_debug(text: str) -> None:
+    _LOGGER.debug(text)
+
+
+def log_info(text: str) -> None:
+    _LOGGER.info(text)
+
+
+def log_warning(text: str) -> None:
+    _LOGGER.warning(text)
+
+
+def log_error(text: str, with_traceback: bool = False) -> None:
+    _LOGGER.error(text, exc_info=with_traceback)
+
+
+class _Collector(logging.Handler):
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(record.getMessage())
+
+
+def collect_debug_lines() -> list[str]:
+    """The list into which every later log line of this process goes, too."""
+    collector = _Collector()
+    _LOGGER.addHandler(collector)
+    return collector.lines
+
+
+class _JsonLines(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        line = {
+            "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+            + f".{int(record.msecs):03d}Z",
+            "level": record.levelname.lower().replace("warning", "warn").replace("critical", "fatal"),
+            "pid": record.process,
+            "msg": record.getMessage(),
+        }
+        if record.exc_info:
+            line["stack"] = self.formatException(record.exc_info)
+        return json.dumps(line, ensure_ascii=False)
+
+
+def default_log_file() -> Path:
+    return Path(tempfile.gettempdir()) / "peekaboo-mcp.log"
+
+
+def start_log_file(path: Path, level: str, also_console: bool) -> None:
+    """Log to `path` as JSON lines; a level that is no level means info.
+
+    The default path is a name that others can guess in a shared folder: a link there is not followed, and the file is
+    ours alone (0600). What cannot be opened is said on stderr, and the server serves without a log.
+    """
+    from logging.handlers import RotatingFileHandler
+
+    class OwnFile(RotatingFileHandler):
+        def _open(self):  # type: ignore[no-untyped-def]
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
+            return open(os.open(self.baseFilename, flags, 0o600), "a", encoding="utf-8")
+
+    number = _LEVELS.get(level.lower(), logging.INFO)
+    handlers: list[logging.Handler] = []
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handlers.append(OwnFile(path, maxBytes=_ROTATE_BYTES, backupCount=1))
+    except OSError as e:
+        print(
+            f"peekaboo-min: no log: cannot write {path}: {e.strerror}; set PEEKABOO_LOG_FILE", file=sys.stderr
+        )
+    if also_console:
+        handlers.append(logging.StreamHandler(sys.stderr))
+    for handler in handlers:
+        handler.setLevel(number)
+        handler.setFormatter(_JsonLines())
+        _LOGGER.addHandler(handler)
+    # The SDK logs tool errors, which hold window titles: only its warnings, and only into our file. A root handler
+    # also keeps the SDK's constructor from adding one that writes to stderr.
+    root = logging.getLogger()
+    root.setLevel(logging.WARNING)
+    for handler in handlers or [logging.NullHandler()]:
+        root.addHandler(handler)

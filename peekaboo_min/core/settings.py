@@ -1,0 +1,282 @@
+"""Environment variables, read once into a frozen Settings."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from .errors import ErrorCode, PeekabooError
+
+_TRUE_WORDS = ("1", "true", "yes", "on")
+_FALSE_WORDS = ("", "0", "false", "no", "off")
+
+# What a `.env` in the working folder may say. Never an address: a stranger's folder must not redirect anybody's screen.
+_ENV_FILE_NAMES = (
+    "GEMINI_API_KEY",
+    "OPENAI_API_KEY",
+    "ANTHROPIC_API_KEY",
+    "LOG_LEVEL",
+    "SCREENSHOT_PATH",
+    "KEYNOTE_THEME",
+    "KEYNOTE_DOCUMENT_MODE",
+)
+_ENV_FILE_CAP = 64 * 1024
+_ENV_LINE = re.compile(
+    r"""\s*(?:export\s+)?(\w+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^"'\s#].*?)??)\s*(?:(?<=\s)#.*)?"""
+)
+
+# These name another command line, and our own must be able to stand there: no child may find it again.
+_NOT_FOR_CHILDREN = ("PEEKABOO_CLI_PATH",)
+
+
+def _variable(name: str, default: Any, help_text: str, also: str = "", secret: bool = False) -> Any:
+    """A Settings field read from the environment variable `name`, or from `also` where that is unset."""
+    return field(default=default, repr=not secret, metadata={"name": name, "help": help_text, "also": also})
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the environment asks for. Its type is the default's; secrets do not stand in its repr."""
+
+    ai_providers: str = _variable(
+        "PEEKABOO_AI_PROVIDERS",
+        "",
+        "what `analyze` asks, in order of preference: `ollama/qwen3-vl:8b,openai/gpt-5.4-mini` or `ocr`; "
+        "without it `analyze` says that it is not configured",
+    )
+    openai_key: str = _variable("OPENAI_API_KEY", "", "key for `openai`", secret=True)
+    anthropic_key: str = _variable("ANTHROPIC_API_KEY", "", "key for `anthropic`", secret=True)
+    gemini_key: str = _variable(
+        "GEMINI_API_KEY",
+        "",
+        "key for `gemini` (`GOOGLE_API_KEY` is read too)",
+        also="GOOGLE_API_KEY",
+        secret=True,
+    )
+    ollama_base_url: str = _variable(
+        "PEEKABOO_OLLAMA_BASE_URL", "http://localhost:11434", "where Ollama listens"
+    )
+    openai_base_url: str = _variable(
+        "OPENAI_BASE_URL", "https://api.openai.com/v1", "any server that speaks OpenAI's chat completions"
+    )
+    gemini_base_url: str = _variable(
+        "GEMINI_BASE_URL", "https://generativelanguage.googleapis.com", "any server that speaks Gemini's REST"
+    )
+    anthropic_base_url: str = _variable(
+        "ANTHROPIC_BASE_URL", "https://api.anthropic.com", "any server that speaks Anthropic's messages"
+    )
+    ai_timeout_s: float = _variable(
+        "PEEKABOO_AI_TIMEOUT", 120.0, "seconds a model may take to answer, retries included"
+    )
+    ai_max_tokens: int = _variable(
+        "PEEKABOO_AI_MAX_TOKENS", 8192, "tokens that a model may write in one answer, its thinking included"
+    )
+
+    tools: str = _variable(
+        "PEEKABOO_TOOLS",
+        "",
+        "the MCP tools to offer, groups or names: `capture,desktop` or `image,list`; unset: all",
+    )
+    is_read_only: bool = _variable(
+        "PEEKABOO_READONLY", False, "`1`: whatever acts is refused, and not offered over MCP"
+    )
+    allow_apps: str = _variable(
+        "PEEKABOO_ALLOW_APPS",
+        "",
+        "names or bundle ids; when set, only these apps are acted on; `*` stands for any text",
+    )
+    deny_apps: str = _variable(
+        "PEEKABOO_DENY_APPS",
+        "1Password*,com.1password.*,Bitwarden,com.bitwarden.*,LastPass,Dashlane,KeePassXC,"
+        "Keychain Access,com.apple.keychainaccess,Passwords,com.apple.Passwords",
+        "names or bundle ids that are never acted on; `*` stands for any text",
+    )
+    stop_file: str = _variable(
+        "PEEKABOO_STOP_FILE", "", "while this file exists nothing acts; unset: `STOP` in the state folder"
+    )
+    may_focus_by_click: bool = _variable(
+        "PEEKABOO_SAFE_CLICK",
+        False,
+        "`1`: a window that cannot be raised otherwise may be clicked in its title bar",
+    )
+
+    default_save_path: str = _variable(
+        "PEEKABOO_DEFAULT_SAVE_PATH",
+        "",
+        "where `image` saves when no path is asked; unset: our temporary folder",
+    )
+    ttl_seconds: int = _variable(
+        "PEEKABOO_TTL_SECONDS", 600, "how long a picture in our temporary folder lives; `0`: for ever"
+    )
+    log_file: str = _variable(
+        "PEEKABOO_LOG_FILE",
+        "",
+        "the server's log; unset: `peekaboo-mcp.log` in the system's temporary folder",
+    )
+    log_level: str = _variable(
+        "PEEKABOO_LOG_LEVEL",
+        "info",
+        "`trace`, `debug`, `info`, `warn`, `error` or `fatal` (`LOG_LEVEL` is read too)",
+        also="LOG_LEVEL",
+    )
+    logs_to_console: bool = _variable(
+        "PEEKABOO_CONSOLE_LOGGING",
+        False,
+        "`true`: log to stderr as well (`PEEKABOO_MCP_CONSOLE_LOGGING` is read too)",
+        also="PEEKABOO_MCP_CONSOLE_LOGGING",
+    )
+    cli_path: str = _variable(
+        "PEEKABOO_CLI_PATH",
+        "",
+        "another peekaboo command line for the MCP tools `image`, `list` and `peekaboo_exec`",
+    )
+
+    keynote_theme: str = _variable("KEYNOTE_THEME", "White", "theme of a new Keynote document")
+    keynote_document_mode: str = _variable(
+        "KEYNOTE_DOCUMENT_MODE", "reuse_or_create", "`reuse_or_create` or `always_new`"
+    )
+    screenshot_path: str = _variable(
+        "SCREENSHOT_PATH", "", "where `screenshot_slide` saves when it gets an empty path"
+    )
+    agent_log: str = _variable(
+        "PEEKABOO_AGENT_LOG",
+        "",
+        "the Keynote agent's log, which its server writes into as well; the agent sets it",
+    )
+    gmail_folder: str = _variable(
+        "PEEKABOO_GMAIL_FOLDER",
+        "",
+        "holds `credentials.json` and `token.json`; unset: `gmail` in the state folder",
+    )
+    gmail_base_url: str = _variable(
+        "PEEKABOO_GMAIL_BASE_URL", "https://gmail.googleapis.com", "where Gmail listens; for tests"
+    )
+
+    desktop: str = _variable("PEEKABOO_DESKTOP", "", "`macos` or `x11`; unset: what this machine is")
+    bin_dir: str = _variable(
+        "PEEKABOO_BIN_DIR", "", "the only folder in which programs are looked for; for tests"
+    )
+    x_display: str = _variable("DISPLAY", "", "the X server, on Linux")
+    wayland_display: str = _variable(
+        "WAYLAND_DISPLAY", "", "when set, only X11 windows can be seen: a warning says so"
+    )
+    state_home: str = _variable(
+        "XDG_STATE_HOME", "", "on Linux our state folder is `peekaboo_min` in here; unset: `~/.local/state`"
+    )
+
+    @property
+    def mac_state_folder(self) -> Path:
+        return Path.home() / "Library" / "Caches" / "peekaboo_min"
+
+    @property
+    def xdg_state_folder(self) -> Path:
+        return (
+            Path(self.state_home) if self.state_home else Path.home() / ".local" / "state"
+        ) / "peekaboo_min"
+
+
+def read_settings(environ: Mapping[str, str]) -> Settings:
+    """Settings from a mapping. Raises INVALID_ARGUMENT for a value that is not of its kind."""
+    values: dict[str, Any] = {}
+    for one in fields(Settings):
+        for name in (one.metadata["name"], one.metadata["also"]):
+            # An empty variable is an unset one: `PEEKABOO_TTL_SECONDS= peekaboo-min` must not fail.
+            if name and environ.get(name, "").strip() and one.name not in values:
+                values[one.name] = _convert(name, environ[name].strip(), one.default)
+    return Settings(**values)
+
+
+def _convert(name: str, text: str, default: Any) -> Any:
+    if isinstance(default, bool):
+        if text.lower() in _TRUE_WORDS:
+            return True
+        if text.lower() in _FALSE_WORDS:
+            return False
+        wanted = "1 or 0"
+    elif isinstance(default, (int, float)):
+        try:
+            number = type(default)(text)
+            if 0 <= number < float("inf"):
+                return number
+        except ValueError:
+            pass
+        wanted = "a number that is not negative"
+    else:
+        return text
+    raise PeekabooError(
+        ErrorCode.INVALID_ARGUMENT,
+        f"the environment variable {name} is {text[:40]!r}",
+        hint=f"set it to {wanted}, or unset it",
+    )
+
+
+_env_file_values: dict[str, str] = {}
+
+
+@lru_cache(maxsize=1)
+def settings() -> Settings:
+    """The settings of this process."""
+    return read_settings(
+        {**_env_file_values, **{name: value for name, value in os.environ.items() if value.strip()}}
+    )
+
+
+def settings_with_env_file(folder: Path) -> Settings:
+    """The settings of this process from now on: where the environment is silent, `.env` in `folder` is heard.
+
+    For the commands of a person in that folder, never for the server; for keys and the Keynote agent's variables only.
+    Raises FILE_IO_ERROR.
+    """
+    _env_file_values.update(_read_env_file(folder / ".env"))
+    settings.cache_clear()
+    return settings()
+
+
+def _read_env_file(path: Path) -> dict[str, str]:
+    """`NAME=value` lines: quotes, `export` and comments as shells have them, nothing expanded."""
+    if not path.is_file():
+        return {}
+    try:
+        with open(path, encoding="utf-8", errors="replace") as f:
+            lines = f.read(_ENV_FILE_CAP).lstrip("\ufeff").splitlines()
+    except OSError as e:
+        raise PeekabooError(
+            ErrorCode.FILE_IO_ERROR,
+            f"{path}: {e.strerror}",
+            hint="make it readable, or run this in another folder",
+        ) from e
+    found = [match for match in map(_ENV_LINE.fullmatch, lines) if match and match[1] in _ENV_FILE_NAMES]
+    return {match[1]: match[2] or match[3] or match[4] or "" for match in found}
+
+
+def variable_table() -> list[tuple[str, str, str]]:
+    """Every variable that is read: its name, its default as text, what it does."""
+    return [(one.metadata["name"], str(one.default or ""), one.metadata["help"]) for one in fields(Settings)]
+
+
+def told_settings() -> dict[str, str]:
+    """The variables that are set to something, for people to read; of a secret only that it is set."""
+    told: dict[str, str] = {}
+    for one in fields(Settings):
+        value = getattr(settings(), one.name)
+        if value != one.default:
+            told[one.metadata["name"]] = str(value) if one.repr else "(set)"
+    return told
+
+
+@lru_cache(maxsize=1)
+def child_environment() -> dict[str, str]:
+    """What a child process inherits."""
+    return {name: value for name, value in os.environ.items() if name not in _NOT_FOR_CHILDREN}
+
+
+def search_path() -> list[str]:
+    """The folders of PATH. Not `.` or an empty one: programs of a stranger's working folder are not executed."""
+    return [
+        folder for folder in os.environ.get("PATH", os.defpath).split(os.pathsep) if os.path.isabs(folder)
+    ]

@@ -1,0 +1,94 @@
+"""Run a JXA or AppleScript source, and read osascript's error numbers."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Optional
+
+from ...core.errors import ErrorCode, PeekabooError
+from ...system.process import run_program
+from ...system.resources import native_source
+
+SCRIPT_S = 10.0
+_NUMBER_AT_END = re.compile(r"\((-?\d+)\)\s*$")
+
+# The text before the number is localised, and may quote a user's words: only the number is read.
+_CODES = {
+    -1743: (ErrorCode.PERMISSION_DENIED_AUTOMATION, "controlling that application is not allowed"),
+    -1744: (ErrorCode.PERMISSION_DENIED_AUTOMATION, "controlling that application was never allowed"),
+    -25211: (ErrorCode.PERMISSION_DENIED_ACCESSIBILITY, "Accessibility is not granted"),
+    1002: (ErrorCode.PERMISSION_DENIED_ACCESSIBILITY, "Accessibility is not granted"),
+    -1712: (ErrorCode.TIMEOUT, "the application did not answer in time"),
+    -600: (ErrorCode.APP_NOT_FOUND, "the application is not running"),
+    -609: (ErrorCode.APP_NOT_FOUND, "the application quit in the middle"),
+}
+_HINTS = {
+    ErrorCode.PERMISSION_DENIED_AUTOMATION: (
+        "allow it in System Settings > Privacy & Security > Automation: "
+        'open "x-apple.systempreferences:com.apple.preference.security?Privacy_Automation"'
+    ),
+    ErrorCode.PERMISSION_DENIED_ACCESSIBILITY: (
+        "allow it in System Settings > Privacy & Security > Accessibility: "
+        'open "x-apple.systempreferences:com.apple.preference.security?Privacy_Accessibility"'
+    ),
+    ErrorCode.TIMEOUT: "see whether it shows a dialog, or macOS asks for your consent behind a window; then try again",
+    ErrorCode.APP_NOT_FOUND: "open it, then try again",
+}
+
+
+class ScriptError(PeekabooError):
+    """A script that failed; `number` is the one at the end of osascript's message, None when it has none."""
+
+    def __init__(self, code: ErrorCode, message: str, hint: str, details: str, number: Optional[int]) -> None:
+        super().__init__(code, message, hint, details)
+        self.number = number
+
+
+def run_jxa(names: Sequence[str], argument: Mapping[str, Any], timeout_s: float = SCRIPT_S) -> dict[str, Any]:
+    """Run native/*.js sources, joined, with one JSON argument; return their JSON. Raises ScriptError."""
+    source = "\n".join(native_source(name) for name in names)
+    said = _run_script(["-l", "JavaScript", "-", json.dumps(argument)], source, timeout_s)
+    try:
+        return dict(json.loads(said))
+    except ValueError as e:
+        raise PeekabooError(
+            ErrorCode.INTERNAL_SWIFT_ERROR,
+            f"{names[-1]} answered no JSON",
+            hint="please report this",
+            details=said[:300],
+        ) from e
+
+
+def run_applescript(name: str, arguments: Sequence[str], timeout_s: float) -> str:
+    """Run a native/*.applescript source with words as its argv; return what it returns. Raises ScriptError."""
+    return _run_script(["-", *arguments], native_source(name), timeout_s)
+
+
+def _run_script(words: Sequence[str], source: str, timeout_s: float) -> str:
+    done = run_program(["osascript", *words], timeout_s=timeout_s, stdin=source.encode("utf-8"), accept=None)
+    if done.code == 0:
+        return done.text.rstrip("\n")
+    raise script_error(done.code, done.stderr)
+
+
+def script_error(exit_code: int, stderr: str) -> ScriptError:
+    """What osascript's exit and its message mean."""
+    details = stderr.strip()[-500:]
+    found = _NUMBER_AT_END.search(details)
+    number = int(found.group(1)) if found else None
+    if number in _CODES:
+        code, message = _CODES[number]
+    elif number == -1719 and "assistive" in details:
+        code, message = _CODES[-25211]  # the same number also means a bad index
+    elif exit_code < 0 or exit_code > 128:
+        code, message = ErrorCode.PROGRAM_FAILED, "osascript crashed"
+    else:
+        code, message = (
+            ErrorCode.PROGRAM_FAILED,
+            f"the script failed{f' with error {number}' if number else ''}",
+        )
+    return ScriptError(
+        code, message, _HINTS.get(code, "see the details; peekaboo-min doctor may help"), details, number
+    )

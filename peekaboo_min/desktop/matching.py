@@ -1,0 +1,202 @@
+"""Which app or window a person means (pure)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Callable, Optional
+
+from ..core.errors import ErrorCode, PeekabooError
+from ..core.models import App, Point, Window
+from ..system.images import clean_text
+
+_NAMED_AT_MOST = 10
+_HELPER = re.compile(r"helper|renderer|utility|plugin|crashpad|gpu process|\(gpu\)|background", re.I)
+_BROWSERS = ("chrome", "safari", "firefox", "edge", "brave", "arc", "opera", "chromium")
+
+
+def is_worth_listing(window: Window) -> bool:
+    """A window that a person would call one: normal layer, visible, at least 50x50, owned by an app, no dock."""
+    return window.is_ordinary and bool(window.app_name) and window.bundle_id != "com.apple.dock"
+
+
+def visible_windows(windows: Sequence[Window], with_off_screen: bool = False) -> list[Window]:
+    """The windows worth listing, front to back."""
+    return [one for one in windows if is_worth_listing(one) and (with_off_screen or one.is_on_screen)]
+
+
+def find_app(identifier: str, apps: Sequence[App]) -> App:
+    """The app that `identifier` means: name, bundle id, `PID:n`, start or part of a name, or a close spelling.
+
+    Raises INVALID_ARGUMENT, APP_NOT_FOUND (with the nearest names), AMBIGUOUS_APP_IDENTIFIER (with the candidates).
+    """
+    wanted = identifier.strip()
+    if not wanted:
+        raise PeekabooError(
+            ErrorCode.INVALID_ARGUMENT, "the app's name is empty", hint="name an app, or leave it out"
+        )
+    if wanted.lower().startswith("pid:"):
+        return _app_by_pid(wanted[4:], apps)
+    low = wanted.lower()
+    candidates = [app for app in apps if not _is_helper(app)]
+    tiers: list[Callable[[App], bool]] = [
+        lambda app: app.name == wanted,
+        lambda app: app.name.lower() == low,
+        lambda app: (app.bundle_id or "").lower() == low,
+        lambda app: app.name.lower().startswith(low),
+        lambda app: any(word.startswith(low) for word in app.name.lower().split()),
+        lambda app: low in app.name.lower(),
+        lambda app: len(low) > 3 and low in (app.bundle_id or "").lower(),
+    ]
+    for number, matches in enumerate(tiers):
+        # a helper or an agent without windows is meant only by its whole name
+        found = [app for app in (apps if number < 3 else candidates) if matches(app)]
+        found = [app for app in found if app.is_regular] or found
+        if len(found) == 1:
+            return found[0]
+        if found:
+            return _only_one(wanted, found)
+    near = _near_names(low, candidates)
+    if near and near[0][1] >= 0.7 and (len(near) == 1 or near[0][1] - near[1][1] > 0.05):
+        return near[0][0]
+    raise _no_such_app(wanted, [app for app, _ in near] or candidates)
+
+
+def app_by_bundle_id(bundle_id: str, apps: Sequence[App]) -> App:
+    """The running app with this very bundle id. Raises APP_NOT_FOUND."""
+    for app in apps:
+        if (app.bundle_id or "").lower() == bundle_id.lower():
+            return app
+    raise _no_such_app(bundle_id, [app for app in apps if app.is_regular])
+
+
+def _is_helper(app: App) -> bool:
+    is_browsers = any(name in app.name.lower() for name in _BROWSERS)
+    return not app.is_regular or bool(is_browsers and _HELPER.search(app.name))
+
+
+def _app_by_pid(text: str, apps: Sequence[App]) -> App:
+    if not text.strip().isascii() or not text.strip().isdigit():
+        raise PeekabooError(
+            ErrorCode.INVALID_ARGUMENT, f"{text[:40]!r} is no process id", hint="write it like PID:501"
+        )
+    for app in apps:
+        if app.pid == int(text):
+            return app
+    raise PeekabooError(
+        ErrorCode.APP_NOT_FOUND,
+        f"no application has the process id {int(text)}",
+        hint="list the apps: list apps",
+    )
+
+
+def _only_one(wanted: str, found: Sequence[App]) -> App:
+    with_windows = [app for app in found if app.window_count]
+    if len(with_windows) == 1 and len({app.name for app in found}) == 1:
+        return with_windows[0]
+    names = [
+        f"{app.name} ({app.bundle_id or 'no bundle id'}, PID:{app.pid})" for app in found[:_NAMED_AT_MOST]
+    ]
+    raise PeekabooError(
+        ErrorCode.AMBIGUOUS_APP_IDENTIFIER,
+        f"{wanted!r} could be {len(found)} applications",
+        hint="name one of them: " + ", ".join(names),
+        details="\n".join(names),
+    )
+
+
+def _near_names(low: str, apps: Sequence[App]) -> list[tuple[App, float]]:
+    import difflib  # 3 ms that only a wrong name needs
+
+    def likeness(app: App) -> float:
+        name = app.name.lower()
+        initials = "".join(word[0] for word in re.split(r"[\s.-]+", name) if word)
+        whole = difflib.SequenceMatcher(None, low, name).ratio()
+        # `vscode` for Visual Studio Code: initials and a last word
+        short = (
+            difflib.SequenceMatcher(None, low, initials[:-1] + name.split()[-1]).ratio() if initials else 0.0
+        )
+        return max(whole, short)
+
+    scored = sorted(((app, likeness(app)) for app in apps), key=lambda pair: -pair[1])
+    return [pair for pair in scored[:5] if pair[1] >= 0.45]
+
+
+def _no_such_app(wanted: str, near: Sequence[App]) -> PeekabooError:
+    names = list(dict.fromkeys(app.name for app in near))[:_NAMED_AT_MOST]
+    return PeekabooError(
+        ErrorCode.APP_NOT_FOUND,
+        f"no running application is called {wanted[:80]!r}",
+        hint=f"open it, or name another: {', '.join(names)}" if names else "open it first",
+        details="Available applications: " + ", ".join(names),
+    )
+
+
+def windows_of(app: App, windows: Sequence[Window]) -> list[Window]:
+    """An app's windows, in the order given."""
+    if app.pid is not None:
+        return [one for one in windows if one.pid == app.pid]
+    return [one for one in windows if one.app_name == app.name and one.pid is None]
+
+
+def find_window(
+    app: App, windows: Sequence[Window], title: Optional[str] = None, index: Optional[int] = None
+) -> Window:
+    """One of an app's windows (given front to back): by title, exact first, then part of it; by index; else the first.
+
+    Raises WINDOW_NOT_FOUND, naming the windows that there are.
+    """
+    if not windows:
+        raise PeekabooError(
+            ErrorCode.WINDOW_NOT_FOUND,
+            f"the {app.name!r} process is running, but no capturable windows were found",
+            hint="open or unminimise a window of it, or use foreground focus",
+        )
+    if title is not None:
+        low = title.strip().lower()
+        for matches in (lambda name: name == low, lambda name: low and low in name):
+            for one in windows:
+                if matches((one.title or "").lower()):
+                    return one
+        titles = ", ".join(repr(clean_text(one.title or "")) for one in windows[:_NAMED_AT_MOST])
+        raise PeekabooError(
+            ErrorCode.WINDOW_NOT_FOUND,
+            f"{app.name} has no window titled {title[:80]!r}",
+            hint=f"its windows are {titles}",
+        )
+    if index is not None and index < 0:
+        raise PeekabooError(
+            ErrorCode.INVALID_ARGUMENT, f"the window index is {index}", hint="count from 0 (the frontmost)"
+        )
+    if index is not None and index >= len(windows):
+        raise PeekabooError(
+            ErrorCode.WINDOW_NOT_FOUND,
+            f"{app.name} has no window with index {index}",
+            hint=f"it has {len(windows)}, counted from 0 (the frontmost)",
+        )
+    return windows[index or 0]
+
+
+def window_by_id(window_id: int, windows: Sequence[Window]) -> Window:
+    """Raises WINDOW_NOT_FOUND."""
+    for one in windows:
+        if one.window_id == window_id:
+            return one
+    raise PeekabooError(
+        ErrorCode.WINDOW_NOT_FOUND, f"there is no window {window_id}", hint="list the windows again"
+    )
+
+
+def cover_at(point: Point, target: Window, windows: Sequence[Window]) -> Optional[Window]:
+    """The window other than `target` that a click at `point` would hit; None when it hits the target.
+
+    A window of another layer that lies over the whole target is an overlay that lets clicks through (a Mac's Dock owns
+    one as large as the screen); a menu or a panel covers a part.
+    """
+    for one in windows:
+        if one.window_id == target.window_id:
+            return None
+        is_there = one.is_on_screen and one.alpha > 0 and one.outer.contains(point)
+        if is_there and not (one.layer != 0 and one.outer.encloses(target.bounds)):
+            return one
+    return None

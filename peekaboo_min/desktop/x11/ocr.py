@@ -1,0 +1,144 @@
+"""Read the text in a picture: tesseract, helped by ImageMagick's convert.
+
+tesseract alone misses most texts that are lighter than what is behind them. So each picture is read twice, at the same
+time: as it is, and as its difference from the local background, which makes every text dark on white. Measured with
+`--psm 11` on 7 windows with 129 texts, each cropped in 4 ways: plain finds 289 of 516, of the white-on-colour buttons
+28 of 224; both together 507 and 216. A 554x388 window costs 0.7 s of processor time and 1280x800 2.2 s, shared by two
+cores; plain costs 0.15 and 0.35.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Callable
+
+from ...core.cancellation import in_parallel
+from ...core.errors import ErrorCode, PeekabooError
+from ...core.models import ImageInfo, RecognisedText, Rect, rect_around
+from ...system.images import clean_text, read_image_info
+from ...system.process import run_program
+
+_OCR_S = 60.0
+# Above it a picture is most likely one of a display with two pixels a point: its text is large, and time matters more.
+_LARGE_PIXELS = 2_000_000
+_LEAST_CONFIDENCE = 0.4
+# Lines that share less than this part of the smaller one are different texts.
+_SHARED_LITTLE = 0.3
+_SHARED_MUCH = 0.5
+# tesseract takes a widget's border or corner for a word of these.
+_BORDER_WORD = re.compile(r"[|()\[\]{}_~.,:;'‘’“”\"—–-]+")
+# Four times as fast for pictures of this size as with its own threads, which get in each other's way.
+_ONE_THREAD = {"OMP_THREAD_LIMIT": "1"}
+# The most frequent grey of 13x13 pixels is the background: text covers less of it. Larger ones cost more time and lose
+# texts near the edges of small buttons; Median instead of Mode, and half the size, find fewer.
+_BACKGROUND = ["-statistic", "Mode", "13x13"]
+# The levels drop the faint edges of bevelled buttons, which confuse tesseract, and keep white on orange.
+_DARK_ON_WHITE = ["-compose", "Difference", "-composite", "-negate", "-level", "45%,95%"]
+
+
+def read_text_by_tesseract(path: Path) -> list[RecognisedText]:
+    """The lines of text in a picture, top to bottom, each with its words; boxes in the picture's pixels.
+
+    Raises INVALID_ARGUMENT for what is no image, MISSING_PROGRAM, TIMEOUT, PROGRAM_FAILED.
+    """
+    info = read_image_info(path)
+    if info is None:
+        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, f"{path} is not an image", hint="give a png or jpg")
+    data = path.read_bytes()
+    zoom = 2 if info.width * info.height <= _LARGE_PIXELS else 1
+    # the kind is said: convert would run a drawing's or a script's commands as gladly
+    source = f"{info.kind.replace('jpg', 'jpeg')}:-[0]"
+    readings: list[Callable[[], list[RecognisedText]]] = [
+        lambda: _read_lines(_converted(data, source, []), 1),
+        lambda: _read_lines(_converted(data, source, _against_background(info, zoom)), zoom),
+    ]
+    plain, against_background = in_parallel(lambda read: read(), readings)
+    lines = _merged_lines(plain, against_background)
+    return sorted(lines, key=lambda line: (line.box.y, line.box.x))
+
+
+def _against_background(info: ImageInfo, zoom: int) -> list[str]:
+    """The steps of convert for every text dark on white; small pictures are enlarged, which helps small text."""
+    if zoom > 1:
+        return [
+            "(",
+            "+clone",
+            *_BACKGROUND,
+            ")",
+            *_DARK_ON_WHITE,
+            "-filter",
+            "Triangle",
+            "-resize",
+            f"{zoom}00%",
+        ]
+    # every other pixel tells the background of a large one, in a quarter of the time
+    back = ["-sample", f"{info.width}x{info.height}!"]
+    return ["(", "+clone", "-sample", "50%", *_BACKGROUND, *back, ")", *_DARK_ON_WHITE]
+
+
+def _converted(data: bytes, source: str, steps: Sequence[str]) -> bytes:
+    """A picture in grey, after these steps of convert, as a PGM."""
+    words = ["convert", source, "-background", "white", "-alpha", "remove", "-colorspace", "Gray", *steps]
+    return run_program([*words, "-depth", "8", "pgm:-"], timeout_s=_OCR_S, stdin=data).stdout
+
+
+def _read_lines(pgm: bytes, zoom: int) -> list[RecognisedText]:
+    words = ["tesseract", "stdin", "stdout", "--psm", "11", "tsv"]
+    told = run_program(words, timeout_s=_OCR_S, stdin=pgm, environment=_ONE_THREAD).text
+    lines: dict[tuple[str, ...], list[RecognisedText]] = {}
+    for row in told.split("\n")[1:]:
+        # level, page, block, paragraph, line, word, left, top, width, height, confidence, text; level 5 is a word
+        cells = row.split("\t", 11)
+        text = clean_text(cells[-1])
+        if len(cells) == 12 and cells[0] == "5" and text:
+            left, top, width, height = (int(cell) / zoom for cell in cells[6:10])
+            word = RecognisedText(text, Rect(left, top, width, height), float(cells[10]) / 100)
+            lines.setdefault(tuple(cells[1:5]), []).append(word)
+    return [line for line in map(_line_of, lines.values()) if line.confidence >= _LEAST_CONFIDENCE]
+
+
+def _line_of(words: list[RecognisedText]) -> RecognisedText:
+    """Words as one line with the box around them all, without borders at its ends."""
+    while len(words) > 1 and _BORDER_WORD.fullmatch(words[0].text):
+        words = words[1:]
+    while len(words) > 1 and _BORDER_WORD.fullmatch(words[-1].text):
+        words = words[:-1]
+    confidence = sum(one.confidence for one in words) / len(words)
+    text = " ".join(one.text for one in words)
+    return RecognisedText(text, rect_around([one.box for one in words]), confidence, tuple(words))
+
+
+def _merged_lines(
+    plain: list[RecognisedText], against_background: list[RecognisedText]
+) -> list[RecognisedText]:
+    """Each text once: the surer of two readings of a line, and what only one of them has."""
+    # a button's corners remain when the background is taken away, and read as single letters
+    found = [line for line in against_background if _letters(line) > 1]
+    plain = [line for line in plain if _letters(line) > 0]
+    merged = []
+    for line in found:
+        same = [
+            one
+            for one in plain
+            if _shared(one, line, max) > _SHARED_MUCH and one.confidence > line.confidence
+        ]
+        merged.append(same[0] if same else line)
+    return merged + [one for one in plain if all(_shared(one, line, min) < _SHARED_LITTLE for line in found)]
+
+
+def _letters(line: RecognisedText) -> int:
+    return sum(letter.isalnum() for letter in line.text)
+
+
+def _shared(
+    one: RecognisedText, other: RecognisedText, compared_with: Callable[[float, float], float]
+) -> float:
+    """The area that two lines share, as a part of the larger (max) or the smaller (min) one's."""
+    a, b = one.box, other.box
+    width = min(a.x + a.width, b.x + b.width) - max(a.x, b.x)
+    height = min(a.y + a.height, b.y + b.height) - max(a.y, b.y)
+    return (
+        max(0.0, width) * max(0.0, height) / max(1.0, compared_with(a.width * a.height, b.width * b.height))
+    )

@@ -1,0 +1,224 @@
+"""The tools that look: image, analyze, list, screenshot_app_window; and exec."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Optional, Union
+
+from ..ai.client import analyze_file
+from ..automation.app_window import AppWindowRequest, app_window_result
+from ..automation.capture_request import ImageRequest
+from ..automation.image import image_result
+from ..automation.listing import list_app_windows, list_running_apps
+from ..core.errors import ErrorCode, PeekabooError
+from ..core.models import Result
+from ..core.settings import settings
+from ..desktop.select import this_desktop
+from ..integrations.peekaboo_cli import delegate_path, image_by_cli, list_by_cli, run_peekaboo
+from .status import server_status_text
+
+AnalyzeType = Literal["auto", "ollama", "openai", "gemini", "anthropic", "ocr"]
+
+
+@dataclass(frozen=True)
+class ProviderConfig:
+    """Which provider and model shall answer."""
+
+    type: AnalyzeType = "auto"
+    model: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class WindowTitle:
+    """A window by its title, or a part of it."""
+
+    title: str
+
+
+@dataclass(frozen=True)
+class WindowIndex:
+    """A window by its place among its app's windows, 0 = frontmost."""
+
+    index: int
+
+
+def image(
+    app: Annotated[
+        Optional[str],
+        "Optional. Target application: name, bundle ID, or partial name. If omitted, captures screen(s). Uses fuzzy matching.",
+    ] = None,
+    path: Annotated[
+        Optional[str],
+        "Optional. Base absolute path for saving. For 'screen' or 'multi' mode, display/window info is appended by backend. "
+        "If omitted, the server checks the PEEKABOO_DEFAULT_SAVE_PATH environment variable. If neither is set, a temporary "
+        "folder is used. If 'return_data' true, images saved AND returned if a path is determined (either from input or ENV).",
+    ] = None,
+    mode: Annotated[
+        Optional[Literal["screen", "window", "multi"]],
+        "Capture mode. Defaults to 'window' if 'app' is provided, otherwise 'screen'.",
+    ] = None,
+    window_specifier: Annotated[
+        Optional[Union[WindowTitle, WindowIndex]],
+        'Optional. Specifies which window for \'window\' mode: {"title": "..."} or {"index": 0} (0=frontmost). Defaults '
+        "to main/frontmost of target app.",
+    ] = None,
+    format: Annotated[Literal["png", "jpg"], "Output image format. Defaults to 'png'."] = "png",
+    return_data: Annotated[
+        bool,
+        "Optional. If true, image data is returned in response content (one item for 'window' mode, multiple for 'screen' "
+        "or 'multi' mode). Defaults to false.",
+    ] = False,
+    capture_focus: Annotated[
+        Literal["background", "foreground"],
+        "Optional. Focus behavior. 'background' (default): capture without altering window focus. 'foreground': bring "
+        "target to front before capture.",
+    ] = "background",
+    question: Annotated[
+        Optional[str],
+        "Optional. A question about the picture(s), answered by the first operational AI provider.",
+    ] = None,
+    window_id: Annotated[
+        Optional[int], "Optional. The window with this id, from list_windows, instead of 'app'."
+    ] = None,
+    max_dimension: Annotated[
+        Optional[int], "Optional. Shrink the pictures to this many pixels on the long side."
+    ] = None,
+) -> Result:
+    """Captures macOS screen content. Targets: entire screen (each display separately), a specific application window, or
+    all windows of an application. Supports foreground/background capture. Captured image(s) can be saved to file(s)
+    and/or returned directly as image data. Window shadows/frames are automatically excluded. Application identification
+    uses intelligent fuzzy matching.
+    """
+    has_path = bool(path or settings().default_save_path)
+    request = ImageRequest(
+        app=app,
+        mode=mode,
+        window_title=window_specifier.title if isinstance(window_specifier, WindowTitle) else None,
+        window_index=window_specifier.index if isinstance(window_specifier, WindowIndex) else None,
+        window_id=window_id,
+        kind=format,
+        path=path,
+        max_dimension=max_dimension,
+        is_temporary=(return_data or question is not None) and not has_path,
+    )
+    delegate = delegate_path()
+    if delegate and question is None:
+        return image_by_cli(this_desktop(), delegate, request, capture_focus, return_data)
+    return image_result(this_desktop(), request, capture_focus, return_data, question)
+
+
+def analyze(
+    image_path: Annotated[str, "Required. Absolute path to image file (.png, .jpg, .webp) to be analyzed."],
+    question: Annotated[str, "Required. Question for the AI about the image."],
+    provider_config: Annotated[
+        Optional[ProviderConfig],
+        'Optional. Explicit provider/model, like {"type": "ollama", "model": "qwen3-vl:8b"}. Validated against '
+        "server's PEEKABOO_AI_PROVIDERS; type 'auto' (the default) takes the first operational one; without a model the "
+        "configured one, or the provider's default.",
+    ] = None,
+) -> Result:
+    """Analyzes an image file using a configured AI model (local Ollama, cloud OpenAI, etc.) and returns a textual
+    analysis/answer. Requires image path. AI provider selection and model defaults are governed by the server's
+    AI_PROVIDERS environment variable and client overrides.
+    """
+    wanted = provider_config or ProviderConfig()
+    return analyze_file(this_desktop(), image_path, question, wanted.type, wanted.model)
+
+
+def list_items(
+    item_type: Annotated[
+        Optional[Literal["running_applications", "application_windows", "server_status"]],
+        "What to list. 'server_status' returns Peekaboo server info. Defaults to 'application_windows' when 'app' is given, "
+        "otherwise 'running_applications'.",
+    ] = None,
+    app: Annotated[
+        Optional[str],
+        "Required if 'item_type' is 'application_windows'. Target application. Uses fuzzy matching.",
+    ] = None,
+    include_window_details: Annotated[
+        Optional[list[Literal["off_screen", "bounds", "ids"]]],
+        "Optional, for 'application_windows'. Additional window details. Example: ['bounds', 'ids']",
+    ] = None,
+) -> Result:
+    """Lists system items: all running applications, windows of a specific app, or server status. Allows specifying window
+    details. App ID uses fuzzy matching.
+    """
+    item_type = item_type or ("application_windows" if app is not None else "running_applications")
+    _refine_list(item_type, app, include_window_details)
+    if item_type == "server_status":
+        return Result(server_status_text(this_desktop()))
+    details = include_window_details or []
+    delegate = delegate_path()
+    if item_type == "application_windows":
+        found = (
+            list_by_cli(delegate, app, details)
+            if delegate
+            else list_app_windows(this_desktop(), app or "", details)
+        )
+        windows = [_with_short_bounds(one) for one in found.data["windows"]]
+        data = {"window_list": windows, "target_application_info": found.data["target_application_info"]}
+    else:
+        found = list_by_cli(delegate, None, ()) if delegate else list_running_apps(this_desktop())
+        data = {"application_list": found.data["applications"]}
+    return Result(found.text, data, messages=found.messages)
+
+
+def _with_short_bounds(window: dict[str, Any]) -> dict[str, Any]:
+    """The shell tells width and height, the specification's MCP result w and h."""
+    bounds = window.get("bounds")
+    if not isinstance(bounds, dict):
+        return window
+    names = {"x": "x", "y": "y", "width": "w", "height": "h"}
+    return {**window, "bounds": {names.get(key, key): value for key, value in bounds.items()}}
+
+
+def _refine_list(item_type: str, app: Optional[str], details: Optional[list[str]]) -> None:
+    """The specification's refinements, in its words."""
+    problem = ""
+    if item_type == "application_windows" and not (app or "").strip():
+        problem = "For 'application_windows', 'app' identifier is required."
+    elif item_type == "server_status" and (app is not None or details is not None):
+        problem = "'app' and 'include_window_details' not applicable for 'server_status'."
+    elif details and item_type != "application_windows":
+        problem = "'include_window_details' only for 'application_windows'."
+    if problem:
+        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, problem)
+
+
+def screenshot_app_window(
+    bundleId: Annotated[Optional[str], "the app's bundle id; this or appName is required"] = None,
+    appName: Annotated[Optional[str], "the app's name; this or bundleId is required"] = None,
+    windowIndex: Annotated[int, "which of its windows, 0 = frontmost; default 0"] = 0,
+    format: Annotated[Literal["png", "jpg"], "png or jpg; default png"] = "png",
+    includeShadow: Annotated[bool, "photograph the window's shadow, too; default false"] = False,
+    timeoutMs: Annotated[int, "milliseconds for all of it, 100 to 50000; default 10000"] = 10_000,
+    preferWindowId: Annotated[
+        bool,
+        "photograph by the window's id, also when covered; false: what the screen shows there; default true",
+    ] = True,
+) -> Result:
+    """Photographs one window of an app into a temporary file (which lives ten minutes) and returns its path, URI, place
+    and scale, with a link to the file. To look at the picture itself, use take_window_screenshot.
+
+    Example: peekaboo-min screenshot-app-window --appName Safari
+    """
+    request = AppWindowRequest(
+        bundleId, appName, windowIndex, format, includeShadow, timeoutMs, preferWindowId
+    )
+    return app_window_result(this_desktop(), request)
+
+
+def peekaboo_exec(
+    args: Annotated[list[str], "the words after `peekaboo`, for instance ['list', 'apps', '--json-output']"],
+    cwd: Annotated[Optional[str], "working folder; default: a temporary one"] = None,
+    timeout_seconds: Annotated[
+        float, "seconds, then it is killed with all that it started; default 120"
+    ] = 120,
+    max_attachments: Annotated[
+        int, "how many of the images that it leaves in the working folder are returned; default 8"
+    ] = 8,
+) -> Result:
+    """Runs the Peekaboo command line (no shell) and returns its stdout, stderr and exit code; images that it leaves in the
+    working folder come back as pictures. Without a peekaboo on this machine it runs the one that is built in.
+    """
+    return run_peekaboo(this_desktop(), args, cwd, timeout_seconds, max_attachments)

@@ -1,0 +1,274 @@
+"""What an MCP client must be configured with to start this installation."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Callable, Optional
+
+from ..core.errors import ErrorCode, PeekabooError
+from ..core.models import Result
+from ..core.settings import child_environment
+from ..desktop.select import platform_name
+from ..system.process import run_program
+from ..system.programs import find_program
+from ..system.resources import EMBEDDED_SOURCES, how_to_install, own_command
+
+_SCRIPT = "peekaboo-min"
+_CHECK_S = 20.0
+_ASK_FOR_MCP = "from importlib.metadata import version; print(version('mcp'))"
+# What uv and pipx delete when their cache is cleaned. Both start a command in an environment that lies there.
+_CACHES = re.compile(r"/((archive|environments|builds)-v\d+|pipx/\.cache|\.cache/pipx)/")
+_VARIABLE_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Launch:
+    """How a client starts the server."""
+
+    words: list[str]
+    """argv."""
+    environment: dict[str, str]
+    """Variables with the values that they have here."""
+    forwarded: list[str]
+    """Names that a client which filters its own environment has to pass on."""
+    asked: Sequence[str]
+    """The names that --env gave."""
+
+
+@dataclass(frozen=True)
+class _Client:
+    linux_file: str
+    mac_file: str
+    render: Callable[[Launch], str]
+    one_line: Optional[Callable[[Launch], str]] = None
+    filters: bool = True
+    """False: the server gets the client's whole environment. True: HOME, LOGNAME, PATH, SHELL, TERM, USER and `env`."""
+
+
+def client_configuration(client: str, names: Sequence[str] = ()) -> Result:
+    """The configuration as text, where it belongs as messages. `names`: further variables that the server gets.
+
+    Raises INVALID_ARGUMENT for an unknown client, an unset variable, or a Python that cannot serve.
+    """
+    if client not in _CLIENTS:
+        known = ", ".join(_CLIENTS)
+        raise PeekabooError(
+            ErrorCode.INVALID_ARGUMENT, f"there is no client {client[:40]!r}", hint=f"known are {known}"
+        )
+    own = _CLIENTS[client]
+    is_mac = platform_name() == "macos"
+    launch = _launch(own, names, is_mac)
+    text, file = own.render(launch), own.mac_file if is_mac else own.linux_file
+    _check_encodable(text)
+    command = own.one_line(launch) if own.one_line else ""
+    messages = [f"put this into {file}"]
+    if command:
+        messages.append(f"or run: {command}")
+    if names and "env_vars" not in text:
+        messages.append(f"it holds the value of {', '.join(names)}: let nobody else read that file")
+    if not is_mac and "DISPLAY" not in launch.environment:
+        messages.append(
+            "DISPLAY is not set here: run this in a terminal of the desktop, or add DISPLAY to its environment"
+        )
+    data = {"client": client, "file": file, "text": text, "command": command}
+    return Result(text, data, messages=tuple(messages))
+
+
+def _launch(client: _Client, names: Sequence[str], is_mac: bool) -> Launch:
+    here = child_environment()
+    for name in names:
+        if not _VARIABLE_NAME.fullmatch(name):
+            raise PeekabooError(
+                ErrorCode.INVALID_ARGUMENT, f"{name[:40]!r} is no variable's name", hint="give the name alone"
+            )
+        if name not in here:
+            problem = f"the environment variable {name} is not set here"
+            raise PeekabooError(
+                ErrorCode.INVALID_ARGUMENT, problem, hint=f"set it: {name}=VALUE {_SCRIPT} config ..."
+            )
+    display = [] if is_mac else [name for name in ("DISPLAY",) if here.get(name)]
+    forwarded = ["XAUTHORITY"] if client.filters and not is_mac else []
+    values = [*display, *(name for name in forwarded if here.get(name)), *names]
+    environment = {name: here[name] for name in values}
+    return Launch(_words(environment), environment, list(dict.fromkeys([*forwarded, *names])), names)
+
+
+def _words(environment: Mapping[str, str]) -> list[str]:
+    """argv that goes on working when caches are cleaned, and that serves. Raises INVALID_ARGUMENT where there is none."""
+    if _CACHES.search(f"{sys.prefix}/"):
+        return _words_for_uv()
+    _check_can_serve(environment)
+    started_by = os.path.abspath(sys.argv[0])
+    if not EMBEDDED_SOURCES and os.path.basename(started_by) == _SCRIPT and os.access(started_by, os.X_OK):
+        return [started_by]  # the console script: it survives a new version of Python
+    return own_command()
+
+
+def _words_for_uv() -> list[str]:
+    """The uv command that made the environment of this process."""
+    uv = child_environment().get("UV") or find_program("uv")
+    if not uv or "pipx" in sys.prefix:
+        raise PeekabooError(
+            ErrorCode.INVALID_ARGUMENT,
+            f"this Python lies in a cache that is cleaned one day: {sys.prefix}",
+            hint=f"install the program for good, `uv tool install` or `pipx install`, then run `{_SCRIPT} config` again",
+        )
+    uv = os.path.abspath(uv)
+    if not EMBEDDED_SOURCES:
+        return [uv, "tool", "run", "--from", _package_source(), _SCRIPT]
+    file = own_command()[-1]
+    if not os.path.isfile(file) or _CACHES.search(file):
+        problem = "this program was not started from a file that stays"
+        raise PeekabooError(
+            ErrorCode.INVALID_ARGUMENT, problem, hint="save peekaboo.py and run `uv run peekaboo.py config`"
+        )
+    return [uv, "run", "--script", file]
+
+
+def _package_source() -> str:
+    """What uv installed the package from, in the words of `uvx --from` (PEP 610 says how it is noted)."""
+    from importlib import metadata
+    from urllib.parse import unquote, urlsplit
+
+    noted = json.loads(metadata.distribution(_SCRIPT).read_text("direct_url.json") or "{}")
+    url = str(noted.get("url", ""))
+    if "vcs_info" in noted:
+        revision = noted["vcs_info"].get("requested_revision")
+        return f"{noted['vcs_info']['vcs']}+{url}" + (f"@{revision}" if revision else "")
+    return unquote(urlsplit(url).path) if url.startswith("file:") else url or _SCRIPT
+
+
+def _check_can_serve(environment: Mapping[str, str]) -> None:
+    """Asks this Python, in the environment that the server will have, for the package mcp."""
+    if sys.version_info < (3, 10):
+        problem = f"serving MCP needs Python 3.10 or newer, and {sys.executable} is older"
+        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, problem, hint=how_to_install())
+    alone = {"PYTHONPATH": "", "PYTHONHOME": "", **environment}
+    # not from the working folder: `-c` looks for modules there
+    asked = run_program(
+        [sys.executable, "-c", _ASK_FOR_MCP],
+        timeout_s=_CHECK_S,
+        accept=None,
+        environment=alone,
+        folder=os.sep,
+    )
+    version = asked.text.strip() if asked.code == 0 else ""
+    if version.split(".")[0] != "2":
+        problem = (
+            f"{sys.executable} has mcp {version}" if version else f"{sys.executable} lacks the package mcp"
+        )
+        raise PeekabooError(
+            ErrorCode.INVALID_ARGUMENT, f"{problem}: the server would not start", hint=how_to_install()
+        )
+
+
+def _check_encodable(text: str) -> None:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as e:
+        problem = "a path or a variable of this installation is not UTF-8: no configuration file can hold it"
+        raise PeekabooError(
+            ErrorCode.INVALID_ARGUMENT, problem, hint="install it in a folder with another name"
+        ) from e
+
+
+def _server(launch: Launch) -> dict[str, Any]:
+    block: dict[str, Any] = {"command": launch.words[0], "args": launch.words[1:]}
+    return {**block, "env": launch.environment} if launch.environment else block
+
+
+def _standard_json(launch: Launch) -> str:
+    return _dump({"mcpServers": {"peekaboo": _server(launch)}})
+
+
+def _json_with_type(launch: Launch) -> str:
+    return _dump({"mcpServers": {"peekaboo": {"type": "stdio", **_server(launch)}}})
+
+
+def _vscode_json(launch: Launch) -> str:
+    return _dump({"servers": {"peekaboo": {"type": "stdio", **_server(launch)}}})
+
+
+def _dump(value: Any, indent: Optional[int] = 2) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=indent)
+
+
+def _codex_toml(launch: Launch) -> str:
+    """What Codex forwards from its own environment is not written down: keys stay out of the file."""
+    fixed = {name: value for name, value in launch.environment.items() if name not in launch.forwarded}
+    lines = [
+        "[mcp_servers.peekaboo]",
+        f"command = {_toml(launch.words[0])}",
+        f"args = [{', '.join(map(_toml, launch.words[1:]))}]",
+        # the first start under uv downloads; Codex calls tools of a slow server "unsupported"
+        "startup_timeout_sec = 60",
+    ]
+    if fixed:
+        lines.append(f"env = {{ {', '.join(f'{name} = {_toml(value)}' for name, value in fixed.items())} }}")
+    if launch.forwarded:
+        lines.append(f"env_vars = [{', '.join(map(_toml, launch.forwarded))}]")
+    return "\n".join(lines)
+
+
+def _toml(text: str) -> str:
+    """A TOML basic string: JSON's escapes, but characters beyond 16 bits as they are, and DEL escaped."""
+    return _dump(text, None).replace("\x7f", "\\u007f")
+
+
+def _add_command(program: str, flag: str, launch: Launch, *, name_first: bool) -> str:
+    """`program peekaboo --env A=B -- argv`; variables of --env are left to the shell, so that no key is shown."""
+    values = [
+        f'{flag} {name}="${name}"' if name in launch.asked else f"{flag} {shlex.quote(f'{name}={value}')}"
+        for name, value in launch.environment.items()
+    ]
+    words = [*(["peekaboo"] if name_first else []), *values, *(["--"] if name_first else ["peekaboo"])]
+    return " ".join([program, *words, *map(shlex.quote, launch.words)])
+
+
+def _claude_command(launch: Launch) -> str:
+    return _add_command("claude mcp add --scope user", "--env", launch, name_first=True)
+
+
+def _codex_command(launch: Launch) -> str:
+    return _add_command("codex mcp add", "--env", launch, name_first=True)
+
+
+def _gemini_command(launch: Launch) -> str:
+    return _add_command("gemini mcp add -s user", "-e", launch, name_first=False)
+
+
+def _vscode_command(launch: Launch) -> str:
+    if launch.asked:  # values of keys do not belong on a command line
+        return ""
+    return f"code --add-mcp {shlex.quote(_dump({'name': 'peekaboo', **_server(launch)}, None))}"
+
+
+_CODE_FILE = "Code/User/mcp.json (or .vscode/mcp.json of one project)"
+_CLIENTS = {
+    "claude-code": _Client(
+        "~/.claude.json", "~/.claude.json", _json_with_type, _claude_command, filters=False
+    ),
+    "claude-desktop": _Client(
+        "~/.config/Claude/claude_desktop_config.json",
+        "~/Library/Application Support/Claude/claude_desktop_config.json",
+        _standard_json,
+    ),
+    "codex": _Client("~/.codex/config.toml", "~/.codex/config.toml", _codex_toml, _codex_command),
+    "cursor": _Client("~/.cursor/mcp.json", "~/.cursor/mcp.json", _standard_json),
+    "gemini": _Client(
+        "~/.gemini/settings.json", "~/.gemini/settings.json", _standard_json, _gemini_command, filters=False
+    ),
+    "vscode": _Client(
+        f"~/.config/{_CODE_FILE}",
+        f"~/Library/Application Support/{_CODE_FILE}",
+        _vscode_json,
+        _vscode_command,
+        filters=False,
+    ),
+}

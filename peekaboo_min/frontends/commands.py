@@ -1,0 +1,70 @@
+"""COMMANDS: every shell command, and the room of its function."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import Callable
+
+from ..core.models import Result
+from ..system.resources import EMBEDDED_SOURCES
+
+
+class CommandTable(Mapping[str, Callable[..., Result]]):
+    """Commands by name. A command is a typed function, whose docstring is its help.
+
+    Its room is imported when it is asked for: a shell command must start at once.
+    """
+
+    def __init__(self, rooms: dict[str, str]) -> None:
+        self._rooms = rooms
+
+    def __getitem__(self, name: str) -> Callable[..., Result]:
+        room, function = self._rooms[name].split(":")
+        return (
+            globals()[function]
+            if EMBEDDED_SOURCES
+            else getattr(import_module(f"peekaboo_min.{room}"), function)
+        )
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rooms)
+
+    def __len__(self) -> int:
+        return len(self._rooms)
+
+
+COMMANDS = CommandTable(
+    {
+        "image": "frontends.look_commands:image_command",
+        "list apps": "frontends.look_commands:list_apps_command",
+        "list windows": "frontends.look_commands:list_windows_command",
+        "list screens": "frontends.look_commands:list_screens_command",
+        "list server_status": "frontends.machine_commands:server_status_command",
+        "list permissions": "frontends.machine_commands:server_status_command",
+        "permissions": "frontends.machine_commands:permissions_command",
+        "windows": "frontends.look_commands:windows_command",
+        "analyze": "frontends.machine_commands:analyze_command",
+        "screenshot-app-window": "frontends.capture_tools:screenshot_app_window",
+        "exec": "frontends.machine_commands:exec_command",
+        "focus": "frontends.desktop_tools:focus_window",
+        "screenshot": "frontends.look_commands:screenshot_command",
+        "find-text": "frontends.desktop_tools:find_text",
+        "click": "frontends.desktop_tools:click",
+        "type": "frontends.desktop_tools:type_text",
+        "press": "frontends.desktop_tools:press_key",
+        "keynote open": "integrations.keynote:open_keynote",
+        "keynote size": "integrations.keynote:get_slide_size",
+        "keynote rectangle": "integrations.keynote:draw_rectangle",
+        "keynote text": "integrations.keynote:add_text_in_keynote",
+        "keynote screenshot": "integrations.keynote:screenshot_slide",
+        "keynote-agent": "agents.keynote_agent:run_keynote_agent",
+        "agent": "agents.vision_agent:run_vision_agent",
+        "gmail-login": "frontends.machine_commands:gmail_login_command",
+        "send-email": "integrations.gmail:send_email",
+        "config": "frontends.machine_commands:config_command",
+        "tools": "frontends.machine_commands:tools_command",
+        "doctor": "frontends.machine_commands:doctor_command",
+        "clean": "frontends.machine_commands:clean_command",
+    }
+)

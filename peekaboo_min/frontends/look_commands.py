@@ -1,0 +1,135 @@
+"""The shell's commands that look: image, list, windows, screenshot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal, Optional
+
+from ..automation.capture import photograph_window
+from ..automation.capture_request import ImageRequest, check_dimension
+from ..automation.image import image_result
+from ..automation.listing import catalogue, list_app_windows, list_displays, list_running_apps
+from ..core.models import Result
+from ..desktop.matching import find_app, visible_windows, window_by_id, windows_of
+from ..desktop.select import this_desktop
+from ..system.images import kind_by_name, move_into_place, prepare_target
+from .desktop_tools import WindowId
+
+
+def image_command(
+    app: Annotated[
+        Optional[str], "name, bundle id, PID:n or a part of the name; without it: the screens"
+    ] = None,
+    path: Annotated[
+        Optional[str],
+        "a file (.png, .jpg) or a folder; without it a file in the temporary folder, for 10 minutes",
+    ] = None,
+    mode: Annotated[
+        Optional[Literal["screen", "window", "multi", "frontmost"]], "default: window with --app, else screen"
+    ] = None,
+    window_title: Annotated[Optional[str], "the window with this title, or this in its title"] = None,
+    window_index: Annotated[Optional[int], "the window with this index, 0 = frontmost"] = None,
+    window_id: Annotated[Optional[int], "the window with this id, from `windows`"] = None,
+    screen_index: Annotated[Optional[int], "only this screen, 0 = the main one"] = None,
+    format: Annotated[Optional[Literal["png", "jpg"]], "default: as the path's name says, else png"] = None,
+    capture_focus: Annotated[
+        Literal["background", "auto", "foreground"],
+        "foreground brings the window to the front first; default background",
+    ] = "background",
+    question: Annotated[Optional[str], "ask a configured model about the pictures"] = None,
+    max_dimension: Annotated[Optional[int], "shrink to this many pixels on the long side"] = None,
+) -> Result:
+    """Photographs screens, one window, or all windows of an app, into files.
+
+    Example: peekaboo-min image --app Safari --path shot.png
+    leaves shot.png; with --mode multi it leaves shot_window0_TITLE.png, shot_window1_TITLE.png, ...
+    """
+    request = ImageRequest(
+        app=app,
+        mode=mode,
+        window_title=window_title,
+        window_index=window_index,
+        window_id=window_id,
+        screen_index=screen_index,
+        kind=format,
+        path=path,
+        max_dimension=max_dimension,
+    )
+    return image_result(this_desktop(), request, capture_focus, question=question)
+
+
+def list_apps_command() -> Result:
+    """Lists the running applications, with their process ids and how many windows they show.
+
+    Example: peekaboo-min list apps --json-output
+    """
+    return list_running_apps(this_desktop())
+
+
+def list_windows_command(
+    *,
+    app: Annotated[str, "name, bundle id, PID:n or a part of the name"],
+    include_details: Annotated[
+        Optional[list[Literal["off_screen", "bounds", "ids"]]],
+        "off_screen, bounds and ids, with commas between",
+    ] = None,
+) -> Result:
+    """Lists an application's windows, front to back.
+
+    Example: peekaboo-min list windows --app Safari --include-details bounds,ids
+    """
+    return list_app_windows(this_desktop(), app, include_details or ())
+
+
+def list_screens_command() -> Result:
+    """Lists the screens, the main one first, with their places and scales.
+
+    Example: peekaboo-min list screens
+    """
+    return list_displays(this_desktop())
+
+
+def windows_command(
+    app: Annotated[Optional[str], "only this app's windows"] = None,
+    all: Annotated[bool, "docks, menus, minimised and tiny windows, too"] = False,
+) -> Result:
+    """Lists all windows, front to back: id, owner, title, bounds in screen points. The ids are what the other commands take.
+
+    Example: peekaboo-min windows --app Safari
+    """
+    desktop = this_desktop()
+    windows = desktop.windows() if all else visible_windows(desktop.windows())
+    return catalogue(
+        desktop, windows_of(find_app(app, desktop.apps()), windows) if app is not None else windows
+    )
+
+
+def screenshot_command(
+    window_id: WindowId,
+    path: Annotated[
+        Optional[str], "the file to write, .png or .jpg; without it one in the temporary folder"
+    ] = None,
+    max_dimension: Annotated[Optional[int], "shrink to this many pixels on the long side"] = None,
+) -> Result:
+    """Photographs one window, and remembers what its pixels mean: `click` takes pixels of this picture.
+
+    Example: peekaboo-min screenshot 14680078 --path window.png
+    leaves window.png
+    """
+    desktop = this_desktop()
+    target = Path(path).expanduser().absolute() if path else None
+    kind = kind_by_name(target) if target and not target.is_dir() else "png"
+    check_dimension(max_dimension)
+    if target:
+        prepare_target(target)
+    window = window_by_id(window_id, desktop.windows())
+    shot = photograph_window(desktop, window, kind, max_dimension)
+    assert shot.screenshot is not None  # a picture without a shadow has one
+    if target:
+        move_into_place(shot.path, target)
+    data = {**shot.screenshot.as_data(), "path": str(target or shot.path)}
+    size = f"{data['image_width']}x{data['image_height']} pixels, scale {data['scale']:g}"
+    return Result(
+        f"window {window_id} of {window.app_name}: {data['path']} ({size}, screenshot_id {data['screenshot_id']})",
+        data,
+    )

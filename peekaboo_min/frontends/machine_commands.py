@@ -1,0 +1,129 @@
+"""The shell's commands about this machine, its models and its mail."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal, Optional
+
+from ..ai.client import analyze_file
+from ..core.models import Result
+from ..core.settings import settings_with_env_file
+from ..desktop.macos.swift_helper import build_helper
+from ..desktop.select import this_desktop
+from ..integrations.gmail_oauth import gmail_login
+from ..integrations.peekaboo_cli import run_peekaboo
+from ..system.images import sweep, temporary_folder
+from .capture_tools import AnalyzeType
+from .client_config import client_configuration
+from .probes import probe_facts
+from .reference import tool_reference
+from .status import doctor_result, initial_status, machine_data, permissions_data, permissions_result
+
+
+def server_status_command() -> Result:
+    """Tells what the server would say of itself: version, providers, and what the system allows.
+
+    Example: peekaboo-min list server_status --json-output
+    """
+    granted = permissions_data(this_desktop().permissions())
+    words = "\n".join(
+        f"{name}: {'granted' if is_granted else 'NOT granted'}" for name, is_granted in granted.items()
+    )
+    return Result(f"{initial_status().strip()}\n{words}", {"permissions": granted, **machine_data()})
+
+
+def permissions_command() -> Result:
+    """Tells each grant: whether it is given, which application needs it, how to give it. Exits 0, 11, 12 or 13.
+
+    Example: peekaboo-min permissions
+    """
+    return permissions_result(this_desktop())
+
+
+def analyze_command(
+    image_path: Annotated[str, "the image file: .png, .jpg or .webp"],
+    question: Annotated[str, "what you want to know about it"],
+    provider: Annotated[
+        Optional[AnalyzeType], "default auto: the first one of PEEKABOO_AI_PROVIDERS that is operational"
+    ] = None,
+    model: Annotated[Optional[str], "default: the configured one"] = None,
+) -> Result:
+    """Asks a configured model about an image file. Keys may stand in a file .env in this folder.
+
+    Example: peekaboo-min analyze shot.png "What does it say?"
+    """
+    settings_with_env_file(Path.cwd())
+    return analyze_file(this_desktop(), image_path, question, provider, model)
+
+
+def exec_command(
+    args: Annotated[list[str], "the words after `peekaboo`"],
+    cwd: Annotated[Optional[str], "working folder; default: a temporary one"] = None,
+    timeout_seconds: Annotated[float, "then it is killed with all that it started; default 120"] = 120,
+    max_attachments: Annotated[int, "how many of the images that it leaves are named; default 8"] = 8,
+) -> Result:
+    """Runs the Peekaboo command line: PEEKABOO_CLI_PATH, else `peekaboo`, else this one; names the images that it leaves.
+
+    Example: peekaboo-min exec -- image --app Safari --path .
+    """
+    return run_peekaboo(this_desktop(), args, cwd, timeout_seconds, max_attachments)
+
+
+def doctor_command(
+    compile: Annotated[bool, "build the Swift helper for mouse and keyboard now (macOS)"] = False,
+    probe: Annotated[
+        bool, "try the facts about this system that we rely on; harmless; prints a report to share"
+    ] = False,
+) -> Result:
+    """Looks at all that is needed: programs, the display, folders, permissions; says what is missing and how to get it.
+
+    Example: peekaboo-min doctor
+    """
+    if probe:
+        return probe_facts(this_desktop().name)
+    if compile and this_desktop().name == "macos":
+        build_helper(is_forced=True)
+    return doctor_result()
+
+
+def clean_command() -> Result:
+    """Deletes every picture and record in our temporary folder, expired or not. Files that you gave a path stay.
+
+    Example: peekaboo-min clean
+    """
+    count = sweep(0)
+    return Result(f"deleted {count} file(s) in {temporary_folder()}", {"deleted": count})
+
+
+def config_command(
+    client: Annotated[
+        Literal["claude-code", "claude-desktop", "codex", "cursor", "gemini", "vscode"], "the MCP client"
+    ],
+    env: Annotated[
+        Optional[list[str]],
+        "a variable that the server gets too, by its name, with the value that it has here; repeatable",
+    ] = None,
+) -> Result:
+    """Prints the configuration with which an MCP client starts this installation; on stderr, where to put it.
+
+    Example: peekaboo-min config claude-desktop
+    """
+    return client_configuration(client, env or ())
+
+
+def tools_command() -> Result:
+    """Prints the reference of all MCP tools, as Markdown.
+
+    Example: peekaboo-min tools > TOOLS.md
+    """
+    return Result(tool_reference(), {"markdown": tool_reference()})
+
+
+def gmail_login_command() -> Result:
+    """Lets send_email send by your Gmail account: prints an address to open, waits for your consent, keeps the token (0600).
+
+    Needs credentials.json (an OAuth client of the kind Desktop app) in the folder that PEEKABOO_GMAIL_FOLDER names.
+
+    Example: peekaboo-min gmail-login
+    """
+    return gmail_login()

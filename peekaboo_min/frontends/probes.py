@@ -1,0 +1,193 @@
+"""The facts that we rely on, each with a harmless probe: `doctor --probe`."""
+
+from __future__ import annotations
+
+import json
+import struct
+import tempfile
+import time
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Callable, Optional
+
+from ..core.errors import PeekabooError
+from ..core.models import Result
+from ..core.version import VERSION
+from ..system.images import read_image_info
+from ..system.process import Completed, run_program
+from ..system.resources import native_source
+
+_FACT_S = 20.0
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A fact, the words of a program that shows it, and what its answer says: True, False, or None for cannot tell."""
+
+    fact: str
+    words: tuple[str, ...]
+    holds: Callable[[Completed, Path], Optional[bool]]
+    stdin: str = ""
+    is_private: bool = False
+    """True where the answer holds titles or names that nobody means to share."""
+
+
+def probe_facts(platform: str) -> Result:
+    """Run every probe of a platform: a line per fact, and one JSON document to paste into a report."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "in.png").write_bytes(_small_png())
+        (folder / "bad.png").write_text("no picture", encoding="utf-8")
+        answers = [_answer(one, folder) for one in (_mac_probes() if platform == "macos" else _x11_probes())]
+    lines = [f"{one['verdict']:<13}{one['fact']}  ({one['milliseconds']} ms)" for one in answers]
+    report = {"platform": platform, "version": VERSION, "probes": answers}
+    shown = json.dumps(report, ensure_ascii=False)
+    return Result("\n".join([*lines, "", "to report, paste this:", shown]), report)
+
+
+def _answer(probe: Probe, folder: Path) -> dict[str, Any]:
+    words = [word.replace("{folder}", str(folder)) for word in probe.words]
+    started = time.monotonic()
+    code, said, holds = None, "", None
+    try:
+        done = run_program(words, timeout_s=_FACT_S, stdin=probe.stdin.encode("utf-8"), accept=None)
+        code, said = done.code, f"{done.text[:300]}{done.stderr[-300:]}".strip()
+        holds = probe.holds(done, folder)
+    except PeekabooError as e:
+        said = e.message
+    return {
+        "fact": probe.fact,
+        "verdict": {True: "confirmed", False: "CONTRADICTED", None: "unknown"}[holds],
+        "exit_code": code,
+        "said": "" if probe.is_private else said.replace(str(folder), "{folder}"),
+        "milliseconds": round((time.monotonic() - started) * 1000),
+    }
+
+
+def _small_png(width: int = 40, height: int = 20) -> bytes:
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    rows = (b"\0" + b"\x80\x40\x20" * width) * height
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", header)
+        + chunk(b"IDAT", zlib.compress(rows))
+        + chunk(b"IEND", b"")
+    )
+
+
+def _size_is(name: str, width: int, height: int) -> Callable[[Completed, Path], Optional[bool]]:
+    def look(_done: Completed, folder: Path) -> Optional[bool]:
+        path = folder / name
+        info = read_image_info(path) if path.exists() else None
+        return info is not None and (info.width, info.height) == (width, height)
+
+    return look
+
+
+def _jxa(fact: str, source: str, holds: Callable[[Any], Optional[bool]], is_private: bool = False) -> Probe:
+    """A probe of what JXA answers, as JSON."""
+
+    def look(done: Completed, _folder: Path) -> Optional[bool]:
+        try:
+            return holds(json.loads(done.text)) if done.code == 0 else False
+        except (ValueError, KeyError, TypeError):
+            return False
+
+    return Probe(fact, ("osascript", "-l", "JavaScript", "-", '{"a": 1}'), look, source, is_private)
+
+
+_ROUND_TRIP = """
+ObjC.import('CoreGraphics'); ObjC.import('Foundation');
+ObjC.bindFunction('CGEventKeyboardSetUnicodeString', ['void', ['void *', 'unsigned long', 'void *']]);
+function run(argv) {
+    const event = $.CGEventCreateKeyboardEvent($(), 0, true); // made, never posted
+    $.CGEventKeyboardSetUnicodeString(event, 1, $('é').dataUsingEncoding($.NSUTF16LittleEndianStringEncoding).bytes);
+    return JSON.stringify({made: Boolean(event)});
+}
+"""
+_DISPLAY_LIST = """
+ObjC.import('CoreGraphics');
+function run(argv) {
+    const ids = Ref(), count = Ref();
+    $.CGGetActiveDisplayList(16, ids, count);
+    return JSON.stringify({count: count[0], first: ids[0], main: $.CGMainDisplayID()});
+}
+"""
+_VISION = """
+ObjC.import('Vision');
+function run(argv) { return JSON.stringify({there: Boolean($.VNRecognizeTextRequest)}); }
+"""
+_THROW = "function run(argv) { throw new Error('(-1712) is not the number'); }"
+_KEYNOTES = """
+ObjC.import('AppKit');
+function run(argv) {
+    const ids = ['com.apple.Keynote', 'com.apple.iWork.Keynote'];
+    return JSON.stringify(ids.map(id => !$.NSWorkspace.sharedWorkspace.URLForApplicationWithBundleIdentifier($(id)).isNil()));
+}
+"""
+
+
+def _mac_probes() -> list[Probe]:
+    listing, displays, session = (
+        native_source("window_list.js") + native_source(name)
+        for name in ("windows.js", "displays.js", "permissions.js")
+    )
+    bounds = {"x", "y", "width", "height"}
+    return [
+        Probe("osascript ends a JXA error with its number, and exits 1", ("osascript", "-l", "JavaScript", "-"),
+              lambda done, _: done.code == 1 and done.stderr.rstrip().endswith("(-2700)"), _THROW),
+        _jxa("JXA from stdin gets its argument", "function run(argv) { return argv[0]; }", lambda told: told == {"a": 1}),
+        _jxa("the window list can be read, with bounds by X, Y, Width, Height", listing,
+             lambda told: bool(told["windows"]) and all(set(one["bounds"]) == bounds for one in told["windows"]), True),
+        _jxa("other programs' titles are visible exactly with Screen Recording", listing,
+             lambda told: told["can_record"] == any(one["title"] for one in told["windows"] if one["layer"] == 0), True),
+        _jxa("the main display is first and stands at 0,0", displays,
+             lambda told: (told["displays"][0]["bounds"]["x"], told["displays"][0]["bounds"]["y"]) == (0, 0)),
+        _jxa("CGGetActiveDisplayList answers JXA, the main display first", _DISPLAY_LIST,
+             lambda told: told["count"] > 0 and told["first"] == told["main"]),
+        _jxa("Screen Recording and Accessibility can be asked without a dialog", session,
+             lambda told: isinstance(told["screen_recording"], bool) and isinstance(told["accessibility"], bool)),
+        _jxa("whether Keynote may be controlled can be asked without a dialog", session,
+             lambda told: None if told["automation"] is None else True),
+        _jxa("a Unicode key event can be made by JXA", _ROUND_TRIP, lambda told: told["made"]),
+        _jxa("text recognition is there for JXA", _VISION, lambda told: told["there"]),
+        _jxa("at least one Keynote is installed", _KEYNOTES, lambda told: any(told) or None),
+        Probe("an unknown option of screencapture is refused with exit 1", ("screencapture", "-Z", "{folder}/z.png"),
+              lambda done, folder: done.code == 1 and not (folder / "z.png").exists()),
+        Probe("a window that is not there: exit 1 and no file", ("screencapture", "-x", "-o", "-l", "999999999", "{folder}/w.png"),
+              lambda done, folder: done.code != 0 and not (folder / "w.png").exists()),
+        Probe("a display that is not there: no file", ("screencapture", "-x", "-D", "99", "{folder}/d.png"),
+              lambda done, folder: done.code != 0 and not (folder / "d.png").exists()),
+        Probe("screencapture -R takes points: 10x10 points are 10 or 20 pixels",
+              ("screencapture", "-x", "-R", "0,0,10,10", "{folder}/r.png"),
+              lambda done, folder: None if done.code else any(_size_is("r.png", n, n)(done, folder) for n in (10, 20))),
+        Probe("the keyboard's layout can be read", ("defaults", "read", "com.apple.HIToolbox", "AppleCurrentKeyboardLayoutInputSourceID"),
+              lambda done, _: done.code == 0 and "keylayout" in done.text),
+        Probe("sips -z takes the height first", ("sips", "-z", "10", "20", "{folder}/in.png", "--out", "{folder}/out.png"),
+              _size_is("out.png", 20, 10)),
+        Probe("sips leaves no file for what is no picture",
+              ("sips", "-z", "10", "20", "{folder}/bad.png", "--out", "{folder}/bad_out.png"),
+              lambda _, folder: not (folder / "bad_out.png").exists()),
+        Probe("xcode-select -p exits 0, or 2 without tools, and opens no dialog", ("xcode-select", "-p"),
+              lambda done, _: done.code in (0, 2)),
+        Probe("this runs in the GUI session", ("launchctl", "managername"), lambda done, _: done.text.strip() == "Aqua"),
+        Probe("ps tells the process ancestry", ("ps", "-axo", "pid=,ppid=,comm="),
+              lambda done, _: done.code == 0 and ".app/" in done.text, is_private=True),
+    ]  # fmt: skip
+
+
+def _x11_probes() -> list[Probe]:
+    return [
+        Probe("the window tree can be read", ("xwininfo", "-root", "-tree"), lambda done, _: "children" in done.text,
+              is_private=True),
+        Probe("the screens can be read", ("xdpyinfo", "-ext", "XINERAMA"), lambda done, _: "dimensions" in done.text),
+        Probe("an unknown key is ignored with exit 0, and only stderr tells", ("xdotool", "key", "no_such_key"),
+              lambda done, _: done.code == 0 and "No such key name" in done.stderr),
+        Probe("maim photographs to stdout", ("maim", "-g", "10x10+0+0", "{folder}/m.png"), _size_is("m.png", 10, 10)),
+        Probe("convert resizes exactly", ("convert", "{folder}/in.png", "-resize", "20x10!", "{folder}/out.png"),
+              _size_is("out.png", 20, 10)),
+    ]  # fmt: skip

@@ -1,0 +1,238 @@
+"""What this machine has and may do: server status, permissions, doctor."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Optional
+
+from ..ai.selection import parse_providers, provider_status
+from ..core.errors import ErrorCode, PeekabooError
+from ..core.log import default_log_file
+from ..core.models import Permissions, Result
+from ..core.settings import settings, told_settings
+from ..core.version import VERSION
+from ..desktop.base import Desktop
+from ..desktop.select import state_folder, this_desktop
+from ..system.images import temporary_folder
+from ..system.process import run_program
+from ..system.programs import PACKAGES, find_program, look_for_program
+
+SERVER_NAME = "PeekabooMCP"
+_VERSION_S = 5.0
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that doctor looked at; `advice` is empty when all is well."""
+
+    name: str
+    is_fine: bool
+    found: str
+    advice: str = ""
+    is_optional: bool = False
+    code: ErrorCode = ErrorCode.MISSING_PROGRAM
+    """What a failure of it means."""
+
+    def line(self) -> str:
+        mark = "ok      " if self.is_fine else ("-       " if self.is_optional else "MISSING ")
+        return f"{mark}{self.name}: {self.found}" + (f"\n        {self.advice}" if self.advice else "")
+
+    def as_data(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "ok": self.is_fine,
+            "needed": not self.is_optional,
+            "found": self.found,
+            "advice": self.advice,
+        }
+
+
+def initial_status() -> str:
+    """The specification's status text, appended once to a server's first result."""
+    configured = [choice.name for choice in parse_providers(settings().ai_providers)]
+    providers = ", ".join(configured) or "None Configured. Set PEEKABOO_AI_PROVIDERS ENV."
+    return (
+        "\n\n--- Peekaboo MCP Server Status ---\n"
+        f"Name: {SERVER_NAME}\nVersion: {VERSION}\n"
+        f"Configured AI Providers (from PEEKABOO_AI_PROVIDERS ENV): {providers}\n---"
+    )
+
+
+def server_status_text(desktop: Desktop) -> str:
+    """What `list server_status` tells: the server, its providers asked live, programs, permissions, environment, problems."""
+    checks = [*(_check_program(name) for name in desktop.needs), *_check_display(desktop)]
+    providers = [
+        f"{one.choice.name}: {'available' if one.is_available else one.problem}" for one in provider_status()
+    ] or ["none configured: set PEEKABOO_AI_PROVIDERS"]
+    problems = [f"{check.name}: {check.advice or check.found}" for check in checks if not check.is_fine]
+    sections = {
+        "AI providers": providers,
+        "Programs and permissions": [check.line() for check in checks],
+        "Environment": [f"{name}={value}" for name, value in told_settings().items()],
+        "Problems": problems or ["none"],
+    }
+    blocks = ["\n".join([f"## {title}", *lines]) for title, lines in sections.items()]
+    return "\n\n".join([initial_status().strip(), *blocks])
+
+
+def permissions_data(permissions: Permissions) -> dict[str, bool]:
+    """The grants, by the original's names; a system without such a grant needs none."""
+    return {
+        "screen_recording": permissions.screen_recording is not False,
+        "accessibility": permissions.accessibility is not False,
+    }
+
+
+def permissions_result(desktop: Desktop) -> Result:
+    """Every grant, as text and data. Raises the error of the first one that is missing, the others in its details."""
+    granted = desktop.permissions()
+    checks = _check_permissions(desktop, granted)
+    if not checks:
+        return Result("an X11 desktop asks for no permissions", {"permissions": permissions_data(granted)})
+    lines = "\n".join(check.line() for check in checks)
+    missing = [check for check in checks if not check.is_fine]
+    if missing:
+        first = desktop.denied(missing[0].code, f"{missing[0].name} is not granted")
+        raise PeekabooError(first.code, first.message, first.hint, details=lines)
+    return Result(lines, {"permissions": permissions_data(granted)})
+
+
+def _check_permissions(desktop: Desktop, granted: Permissions) -> list[Check]:
+    if granted == Permissions():
+        return []
+    grants = (
+        (
+            "Screen Recording",
+            granted.screen_recording,
+            ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING,
+            "pictures, titles",
+        ),
+        (
+            "Accessibility",
+            granted.accessibility,
+            ErrorCode.PERMISSION_DENIED_ACCESSIBILITY,
+            "click, type, press, raise",
+        ),
+        ("Automation", granted.automation, ErrorCode.PERMISSION_DENIED_AUTOMATION, "Keynote"),
+    )
+    checks = []
+    for name, is_granted, code, purpose in grants:
+        found = {True: "granted", False: "NOT granted", None: "macOS asks at first use"}[is_granted]
+        advice = desktop.denied(code, f"needed for {purpose}").hint if is_granted is False else ""
+        checks.append(Check(name, is_granted is not False, f"{found} ({purpose})", advice, code=code))
+    return checks
+
+
+def doctor_result() -> Result:
+    """All that is needed on this machine, looked at. Raises the error of the first need that is missing."""
+    desktop = this_desktop()
+    checks = [
+        *(_check_program(name) for name in desktop.needs),
+        *(_check_program(name, purpose) for name, purpose in desktop.uses.items()),
+        *_check_display(desktop),
+        *_check_folders(),
+        _check_mcp(),
+        _check_original(),
+        Check("mouse and keyboard by", True, desktop.input_backend()),
+    ]
+    text = "\n".join(check.line() for check in checks)
+    problem = _first_problem(checks)
+    if problem:
+        raise PeekabooError(problem.code, problem.message, problem.hint, details=text)
+    return Result(
+        f"{text}\nall that is needed is here", {"checks": [one.as_data() for one in checks], **machine_data()}
+    )
+
+
+def _check_program(name: str, purpose: str = "") -> Check:
+    found = look_for_program(name, run_program, afresh=True)
+    if found.path:
+        text = f"{found.path} {found.version}".strip()
+        return Check(name, True, text + found.strangers_text("; passed over: "), is_optional=bool(purpose))
+    advice = (
+        f"sudo apt-get install {PACKAGES[name]}"
+        if name in PACKAGES
+        else "it belongs to macOS: see that PATH is right"
+    )
+    text = f"not found{f' (only for {purpose})' if purpose else ''}{found.strangers_text(': ')}"
+    return Check(name, False, text, advice, bool(purpose))
+
+
+def _check_display(desktop: Desktop) -> list[Check]:
+    if settings().wayland_display and desktop.name == "x11":
+        advice = (
+            "a Wayland session: only programs that run through XWayland can be seen; log in to an X11 session"
+        )
+        code = ErrorCode.NO_GUI_SESSION
+        return [Check("display", False, f"WAYLAND_DISPLAY={settings().wayland_display}", advice, code=code)]
+    started = time.monotonic()
+    try:
+        displays, windows = desktop.displays(), desktop.windows()
+        permissions = _check_permissions(desktop, desktop.permissions())
+    except PeekabooError as e:
+        return [Check("display", False, e.message, e.hint, code=e.code)]
+    took = (time.monotonic() - started) * 1000
+    sizes = ", ".join(f"{one.bounds.width:.0f}x{one.bounds.height:.0f}" for one in displays)
+    return [Check("display", True, f"{sizes}; {len(windows)} windows listed in {took:.0f} ms"), *permissions]
+
+
+def _check_folders() -> list[Check]:
+    checks = []
+    for name, folder in (("temporary folder", temporary_folder), ("state folder", state_folder)):
+        try:
+            checks.append(Check(name, True, str(folder())))
+        except PeekabooError as e:
+            checks.append(Check(name, False, e.message, e.hint, code=e.code))
+    return checks
+
+
+def _check_mcp() -> Check:
+    from importlib import metadata  # 15 ms that only doctor needs
+
+    try:
+        return Check("package mcp", True, metadata.version("mcp"), is_optional=True)
+    except metadata.PackageNotFoundError:
+        advice = "python3 -m pip install 'mcp>=2,<3'"
+        return Check("package mcp", False, "not installed (only for the server and the agents)", advice, True)
+
+
+def _check_original() -> Check:
+    """A real `peekaboo`, which peekaboo_exec would run."""
+    path = find_program("peekaboo")
+    if not path:
+        return Check(
+            "peekaboo",
+            False,
+            "not installed (peekaboo_exec then runs our own command line)",
+            is_optional=True,
+        )
+    try:
+        said = run_program([path, "--version"], timeout_s=_VERSION_S).text.strip()
+    except PeekabooError as e:
+        return Check("peekaboo", False, f"{path}: {e.message}", "see that it runs", True)
+    return Check("peekaboo", True, f"{path} {said}", is_optional=True)
+
+
+def _first_problem(checks: Sequence[Check]) -> Optional[PeekabooError]:
+    missing = [check for check in checks if not check.is_fine and not check.is_optional]
+    if not missing:
+        return None
+    packages = sorted({PACKAGES[check.name] for check in missing if check.name in PACKAGES})
+    hint = f"sudo apt-get install {' '.join(packages)}" if packages else missing[0].advice
+    return PeekabooError(missing[0].code, f"missing: {', '.join(check.name for check in missing)}", hint=hint)
+
+
+def machine_data() -> dict[str, Any]:
+    """What kind of machine this is, for a report."""
+    import platform  # 2 ms that only a report needs
+
+    return {
+        "version": VERSION,
+        "platform": this_desktop().name,
+        "system": platform.platform(terse=True),
+        "python": platform.python_version(),
+        "input": this_desktop().input_backend(),
+        "log_file": settings().log_file or str(default_log_file()),
+    }

@@ -1,0 +1,131 @@
+"""TOOLS: every MCP tool, a typed function with its wire name and its effects."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Callable
+
+from ..core.errors import ErrorCode, PeekabooError
+from ..core.models import Result
+from ..core.settings import settings
+from ..desktop.select import platform_name
+from ..integrations.gmail import send_email
+from ..integrations.gmail_oauth import has_gmail_credentials
+from ..integrations.keynote import (
+    add_text_in_keynote,
+    draw_rectangle,
+    get_slide_size,
+    open_keynote,
+    screenshot_slide,
+)
+from .capture_tools import analyze, image, list_items, peekaboo_exec, screenshot_app_window
+from .desktop_tools import (
+    click,
+    find_text,
+    focus_window,
+    list_windows,
+    press_key,
+    take_window_screenshot,
+    type_text,
+)
+
+
+@dataclass(frozen=True)
+class Tool:
+    """One MCP tool: its wire name, its function, its group, and what it does to the world."""
+
+    name: str
+    title: str
+    group: str
+    function: Callable[..., Result]
+    acts: bool = False
+    """True for what changes focus, presses, types, draws or sends: not offered when read-only."""
+    is_read_only: bool = True
+    is_idempotent: bool = False
+    is_open_world: bool = False
+    speaks_grammar: bool = False
+    """True where its answers have a grammar of their own: an error is `ERROR: ...` then."""
+    is_offered: Callable[[], bool] = lambda: True
+    """Whether this machine has what it takes."""
+
+
+def _is_mac() -> bool:
+    return platform_name() == "macos"
+
+
+def _keynote_tool_entry(name: str, title: str, function: Callable[..., Result], is_idempotent: bool) -> Tool:
+    return Tool(
+        name,
+        title,
+        "keynote",
+        function,
+        acts=True,
+        is_idempotent=is_idempotent,
+        speaks_grammar=True,
+        is_offered=_is_mac,
+    )
+
+
+TOOLS: tuple[Tool, ...] = (
+    Tool("image", "Capture screens or windows", "capture", image, is_read_only=False, is_idempotent=True),
+    Tool("analyze", "Ask a model about an image", "capture", analyze, is_open_world=True),
+    Tool("list", "List apps, windows, server status", "capture", list_items),
+    Tool(
+        "screenshot_app_window",
+        "Photograph an app's window",
+        "capture",
+        screenshot_app_window,
+        is_idempotent=True,
+    ),
+    Tool("list_windows", "List windows", "desktop", list_windows),
+    Tool("focus_window", "Focus a window", "desktop", focus_window, acts=True, is_idempotent=True),
+    Tool("take_window_screenshot", "Photograph a window", "desktop", take_window_screenshot),
+    Tool("find_text", "Find a text in a window", "desktop", find_text),
+    Tool("click", "Click in a window", "desktop", click, acts=True, is_open_world=True),
+    Tool("type_text", "Type text into a window", "desktop", type_text, acts=True, is_open_world=True),
+    Tool("press_key", "Press a key in a window", "desktop", press_key, acts=True, is_open_world=True),
+    Tool(
+        "peekaboo_exec",
+        "Run the peekaboo command line",
+        "exec",
+        peekaboo_exec,
+        True,
+        is_open_world=True,
+        is_offered=_is_mac,
+    ),
+    Tool(
+        "send_email",
+        "Send an e-mail",
+        "mail",
+        send_email,
+        True,
+        is_open_world=True,
+        speaks_grammar=True,
+        is_offered=has_gmail_credentials,
+    ),
+    _keynote_tool_entry("open_keynote", "Open Keynote", open_keynote, is_idempotent=True),
+    _keynote_tool_entry("get_slide_size", "Tell the slide's size", get_slide_size, is_idempotent=True),
+    _keynote_tool_entry("draw_rectangle", "Draw a rectangle", draw_rectangle, is_idempotent=False),
+    _keynote_tool_entry(
+        "add_text_in_keynote", "Write into the rectangle", add_text_in_keynote, is_idempotent=True
+    ),
+    _keynote_tool_entry("screenshot_slide", "Export slide 1", screenshot_slide, is_idempotent=True),
+)
+
+
+def offered_tools() -> list[Tool]:
+    """The tools that this server offers: those that PEEKABOO_TOOLS chooses, without the acting ones when read-only.
+
+    Raises INVALID_ARGUMENT for a word that is neither a tool nor a group.
+    """
+    wanted = [word.strip() for word in settings().tools.split(",") if word.strip()]
+    known = {tool.name for tool in TOOLS} | {tool.group for tool in TOOLS}
+    unknown = [word for word in wanted if word not in known]
+    if unknown:
+        raise PeekabooError(
+            ErrorCode.INVALID_ARGUMENT,
+            f"PEEKABOO_TOOLS names {unknown[0][:40]!r}, which is no tool and no group",
+            hint="it may name " + ", ".join(sorted(known)),
+        )
+    chosen = [tool for tool in TOOLS if not wanted or tool.name in wanted or tool.group in wanted]
+    return [tool for tool in chosen if tool.is_offered() and not (tool.acts and settings().is_read_only)]

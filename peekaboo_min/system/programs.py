@@ -1,0 +1,188 @@
+"""Where a program is, known by what it answers, and its package if missing."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Callable, Optional
+
+from ..core.cancellation import within_budget
+from ..core.errors import ErrorCode, PeekabooError
+from ..core.settings import search_path, settings
+from .files import write_privately
+
+# Mac programs by absolute path: an MCP host that the Finder started has a PATH without /usr/sbin.
+_SYSTEM_FOLDERS = ("/usr/bin", "/usr/sbin", "/bin", "/sbin")
+
+_ANSWER_S = 5.0
+_asking = threading.Lock()  # threads that need the same program ask it once
+
+RunProgram = Callable[..., Any]
+"""proc.run_program, which comes as a parameter because it looks for its programs here."""
+
+
+@dataclass(frozen=True)
+class _Identity:
+    """How a program shows that it is the one meant: with `flag` it prints `pattern`, whose group 1 is its version."""
+
+    flag: str
+    pattern: str
+    package: str
+    """Debian's."""
+    other_names: tuple[str, ...] = ()
+
+
+_X11_UTILS = "x11-utils"
+_IDENTITIES = {
+    "convert": _Identity("-version", r"^Version: ImageMagick (\S+)", "imagemagick", ("magick",)),
+    "maim": _Identity("--version", r"\Av(\d+\.\d+\S*)$", "maim"),
+    "tesseract": _Identity("--version", r"^tesseract v?(\d\S*)", "tesseract-ocr"),
+    "xclip": _Identity("-version", r"^xclip version (\S+)", "xclip"),
+    "xdotool": _Identity("--version", r"^xdotool version (\S+)", "xdotool"),
+    "xdpyinfo": _Identity("-version", r"^xdpyinfo (\d\S*)", _X11_UTILS),
+    # opens the display before it prints its version, and there is none: only its complaint shows what it is
+    "xprop": _Identity("-version", r"^xprop (\d\S*)|xprop: +unable to open display", _X11_UTILS),
+    "xwininfo": _Identity("-version", r"^xwininfo (\d\S*)", _X11_UTILS),
+}
+PACKAGES = {name: one.package for name, one in _IDENTITIES.items()}
+_NO_VERSION = "(it does not say its version)"
+
+
+@dataclass(frozen=True)
+class FoundProgram:
+    """What looking for a program along PATH came to."""
+
+    path: Optional[str]
+    """None when it is not there."""
+    version: str = ""
+    """As it printed it; empty for a program that is not asked."""
+    strangers: tuple[str, ...] = ()
+    """Files of its name that are other programs, as far as they were met before `path`."""
+
+    def strangers_text(self, prefix: str = "") -> str:
+        """What is to say about the strangers, after `prefix`; '' where there are none."""
+        if not self.strangers:
+            return ""
+        verb = "is another program" if len(self.strangers) == 1 else "are other programs"
+        return f"{prefix}{' and '.join(self.strangers)} {verb} of that name, or broken"
+
+
+def find_program(name: str) -> Optional[str]:
+    """The first program of this name, whatever it is, or None. With PEEKABOO_BIN_DIR only that folder is searched."""
+    return next((path for path, _ in _files_named(name)), None)
+
+
+def look_for_program(name: str, run: RunProgram, afresh: bool = False) -> FoundProgram:
+    """Where the program meant by `name` is: another program of that name is passed over.
+
+    A file is asked once; what it said is remembered in the state folder by path, size and time. afresh: ask again.
+    """
+    identity = _IDENTITIES.get(name)
+    if identity is None:
+        return FoundProgram(find_program(name))
+    strangers: list[str] = []
+    is_by_memory = False
+    for path, status in (found for one in (name, *identity.other_names) for found in _files_named(one)):
+        with _asking:
+            version = None if afresh else _remembered(path, status)
+            if version is None:
+                version = _version(path, identity, run)
+                _remember(path, status, version)
+            elif not version:
+                is_by_memory = True
+        if version:
+            return FoundProgram(path, version, tuple(strangers))
+        strangers.append(path)
+    if (
+        is_by_memory
+    ):  # an unchanged file may answer now: what it needs may have been missing, or the machine too busy
+        return look_for_program(name, run, afresh=True)
+    return FoundProgram(None, "", tuple(strangers))
+
+
+def program_path(name: str, run: RunProgram) -> str:
+    """The path of a program; a path is taken as it is. Raises MISSING_PROGRAM with what to install."""
+    found = look_for_program(name, run)
+    if found.path is None:
+        package = PACKAGES.get(os.path.basename(name))
+        hint = f"install it: sudo apt-get install {package}" if package else "install it, or put it on PATH"
+        message = f"the program {name} is not on this machine{found.strangers_text(': ')}"
+        raise PeekabooError(ErrorCode.MISSING_PROGRAM, message, hint=hint)
+    return found.path
+
+
+def _files_named(name: str) -> Iterator[tuple[str, os.stat_result]]:
+    """The programs of this name, in the order of PATH."""
+    folders = [settings().bin_dir] if settings().bin_dir else [*search_path(), *_SYSTEM_FOLDERS]
+    if os.sep in name:
+        folders, name = [os.path.dirname(name)], os.path.basename(name)
+    seen = set()  # /bin may be /usr/bin
+    for folder in folders:
+        path = os.path.join(os.path.abspath(folder), name)
+        try:
+            status = os.stat(path)
+        except (OSError, ValueError):
+            continue
+        file_id = (status.st_dev, status.st_ino)
+        if file_id not in seen and stat.S_ISREG(status.st_mode) and os.access(path, os.X_OK):
+            seen.add(file_id)
+            yield path, status
+
+
+def _version(path: str, identity: _Identity, run: RunProgram) -> str:
+    """The version that the program meant prints; '' for any other program, and for one that fails or hangs."""
+    try:
+        # no display, so that none can keep it waiting
+        answer = run([path, identity.flag], timeout_s=_ANSWER_S, accept=None, environment={"DISPLAY": ""})
+    except PeekabooError as e:
+        if e.code is ErrorCode.CANCELLED:
+            raise
+        within_budget(_ANSWER_S)  # raises when it was the call's own time that ran out
+        return ""
+    match = re.search(identity.pattern, f"{answer.text}{answer.stderr}", re.MULTILINE)
+    return (match[1] or _NO_VERSION) if match else ""
+
+
+# path -> (size, time, version) of programs that were asked ------------------------------------------------------------
+
+
+def _memory_file() -> Path:
+    return settings().xdg_state_folder / "programs.json"  # only programs of an X11 desktop are asked
+
+
+def _read_memory() -> dict[str, Any]:
+    try:
+        with open(_memory_file(), encoding="utf-8") as f:
+            memory = json.load(f)
+    except (OSError, ValueError, RecursionError):
+        return {}  # none yet, or damaged: everything is asked again
+    return memory if isinstance(memory, dict) else {}
+
+
+@lru_cache(maxsize=1)
+def _memory() -> dict[str, Any]:
+    return _read_memory()
+
+
+def _remembered(path: str, status: os.stat_result) -> Optional[str]:
+    """The version of an unchanged program, '' for one that is not what is meant; None for one that was not asked."""
+    known = _memory().get(path)
+    if isinstance(known, list) and known[:2] == [status.st_size, status.st_mtime_ns]:
+        return known[2] if len(known) == 3 and isinstance(known[2], str) else None
+    return None
+
+
+def _remember(path: str, status: os.stat_result, version: str) -> None:
+    _memory()[path] = [status.st_size, status.st_mtime_ns, version]
+    try:
+        # other processes remember, too
+        write_privately(_memory_file(), json.dumps({**_read_memory(), path: _memory()[path]}))
+    except PeekabooError:
+        pass  # then this process alone remembers it

@@ -1,0 +1,296 @@
+"""One JSON request to a web server: the only door to urllib.
+
+urllib is imported inside the functions: it costs 30 ms, and most commands ask nobody.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any, Callable, Optional
+
+from ..core.cancellation import check_cancelled
+from ..core.version import VERSION
+
+_ANSWER_CAP = 16 * 1024 * 1024
+_ERROR_CAP = 64 * 1024
+_WATCH_S = 0.05
+_NO_ADDRESS = "the address is not a plain http or https URL"
+_LOOPBACK = re.compile(r"localhost|127(\.\d{1,3}){3}|::1")
+
+
+class WebError(Exception):
+    """A request that failed; the caller gives it its meaning.
+
+    kind: `unreachable` (no connection), `closed` (it ended before the answer did), `timeout`, `redirect` (not followed),
+    `status` (an error's status, see `status` and `body`), `malformed` (not JSON), `too_large`, `untrusted` (its
+    certificate), `invalid` (never sent).
+    body: the error answer, parsed where it is JSON, else its text. Neither the message nor the body holds what was sent.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        message: str,
+        status: int = 0,
+        body: Any = None,
+        retry_after_s: Optional[float] = None,
+    ) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.message = message
+        self.status = status
+        self.body = body
+        self.retry_after_s = retry_after_s
+
+
+def ask_json(url: str, *, headers: Mapping[str, str], body: Any = None, timeout_s: float) -> Any:
+    """POST `body` as JSON, or GET where it is None; returns the parsed answer.
+
+    timeout_s bounds the whole exchange. Raises WebError, CANCELLED.
+    """
+    if body is None:
+        return _ask(url, None, dict(headers), timeout_s)
+    return _ask(url, json.dumps(body).encode(), {**headers, "Content-Type": "application/json"}, timeout_s)
+
+
+def ask_form(url: str, *, form: Mapping[str, str], timeout_s: float) -> Any:
+    """POST `form` as a web form does (OAuth wants that); returns the parsed answer. Raises WebError, CANCELLED."""
+    from urllib.parse import urlencode
+
+    data = urlencode(form).encode()
+    return _ask(url, data, {"Content-Type": "application/x-www-form-urlencoded"}, timeout_s)
+
+
+def quote_for_path(text: str) -> str:
+    """Text as one part of a URL's path."""
+    from urllib.parse import quote
+
+    return quote(text, safe="")
+
+
+def with_query(url: str, values: Mapping[str, str]) -> str:
+    """The URL with a query behind it."""
+    from urllib.parse import urlencode
+
+    return f"{url}{'&' if '?' in url else '?'}{urlencode(values)}"
+
+
+def read_query(target: str) -> dict[str, str]:
+    """The query of a request's target (`/path?a=1`); of a name that stands there twice, the last."""
+    from urllib.parse import parse_qsl, urlsplit
+
+    return dict(parse_qsl(urlsplit(target).query))
+
+
+def place_of(url: str) -> str:
+    """Host and port of a URL, for messages: without the user, path and query, which may hold a secret."""
+    from urllib.parse import urlsplit
+
+    return urlsplit(url).netloc.rpartition("@")[2]
+
+
+def is_loopback(url: str) -> bool:
+    """Whether a URL points to this machine."""
+    from urllib.parse import urlsplit
+
+    return bool(_LOOPBACK.fullmatch(urlsplit(url).hostname or ""))
+
+
+def _ask(url: str, data: Optional[bytes], headers: dict[str, str], timeout_s: float) -> Any:
+    _check_request(url, headers)
+    raw = _fetch(
+        url,
+        data,
+        {"Accept": "application/json", "User-Agent": f"peekaboo_min/{VERSION}", **headers},
+        timeout_s,
+    )
+    try:
+        return json.loads(raw)
+    except (ValueError, RecursionError):
+        what = "a web page" if raw.lstrip()[:1] == b"<" else "something that is not JSON"
+        raise WebError("malformed", f"{place_of(url)} answered with {what}") from None
+
+
+def _check_request(url: str, headers: Mapping[str, str]) -> None:
+    """Refuse what urllib would refuse with the whole URL or the key in its message."""
+    from urllib.parse import urlsplit
+
+    try:
+        parts = urlsplit(url)
+        is_fine = (
+            parts.scheme in ("http", "https")
+            and bool(parts.hostname)
+            and parts.port != 0
+            and "@" not in parts.netloc
+        )
+    except ValueError:  # a port that is no number
+        is_fine = False
+    if not is_fine or not url.isascii() or re.search(r"[\x00-\x20\x7f]", url):
+        raise WebError("invalid", _NO_ADDRESS)
+    for name, value in headers.items():
+        if not value.isascii() or not value.isprintable():
+            raise WebError("invalid", f"the value for the header {name} holds characters that cannot be sent")
+
+
+def _fetch(url: str, data: Optional[bytes], headers: dict[str, str], timeout_s: float) -> bytes:
+    """The answer's bytes. A thread does the waiting: it can be left when time is up or the call is cancelled.
+
+    A socket's own timeout starts anew with every byte, so that a server that drips would hold us for ever.
+    """
+    outcome: list[Any] = []
+    sockets: list[Any] = []
+    done = threading.Event()
+
+    def work() -> None:
+        try:
+            outcome.append(_exchange(url, data, headers, timeout_s, sockets))
+        except Exception as e:  # raised again below, in the thread that asked
+            outcome.append(e)
+        done.set()
+
+    threading.Thread(target=work, name="web request", daemon=True).start()
+    deadline = time.monotonic() + timeout_s
+    try:
+        while not done.wait(max(0.0, min(_WATCH_S, deadline - time.monotonic()))):
+            check_cancelled()
+            if time.monotonic() >= deadline:
+                raise WebError("timeout", f"{place_of(url)} did not answer within {timeout_s:.3g} seconds")
+    finally:
+        if not done.is_set():
+            _hang_up(sockets)
+    if isinstance(outcome[0], Exception):
+        raise _meaning_of(outcome[0], url) from None
+    return outcome[0]
+
+
+def _hang_up(sockets: list[Any]) -> None:
+    import socket
+
+    for one in sockets:
+        try:
+            one.shutdown(socket.SHUT_RDWR)  # wakes the thread that reads from it
+        except OSError:
+            pass  # it is closed already
+
+
+def _exchange(
+    url: str, data: Optional[bytes], headers: dict[str, str], timeout_s: float, sockets: list[Any]
+) -> bytes:
+    """One request and its whole answer, in the worker thread."""
+    from urllib.error import HTTPError
+    from urllib.request import Request
+
+    # later than the caller's own deadline, which tells of it
+    opener = _opener(sockets, uses_proxy=not is_loopback(url))
+    try:
+        with opener.open(Request(url, data, headers), timeout=timeout_s + 1) as answer:
+            raw = answer.read(_ANSWER_CAP + 1)
+            if len(raw) > _ANSWER_CAP:
+                raise WebError("too_large", f"{place_of(url)} answered with more than {_ANSWER_CAP} bytes")
+            if answer.length:  # what is still missing of the length that it announced
+                raise ConnectionResetError
+            return raw
+    except HTTPError as e:
+        with e:
+            raise _status_error(url, e.code, e.headers, e.read(_ERROR_CAP)) from None
+
+
+def _opener(sockets: list[Any], uses_proxy: bool) -> Any:
+    """An opener for http and https alone. Without a redirect handler: a key must not travel to another host."""
+    from http.client import HTTPConnection, HTTPSConnection
+    from urllib.request import (
+        HTTPDefaultErrorHandler,
+        HTTPErrorProcessor,
+        HTTPHandler,
+        HTTPSHandler,
+        OpenerDirector,
+        ProxyHandler,
+    )
+
+    class Plain(HTTPHandler):
+        def http_open(self, request):  # type: ignore[no-untyped-def]
+            return self.do_open(_noting(HTTPConnection, sockets), request)
+
+    class Secure(HTTPSHandler):
+        def https_open(self, request):  # type: ignore[no-untyped-def]
+            from ssl import create_default_context
+
+            return self.do_open(_noting(HTTPSConnection, sockets), request, context=create_default_context())
+
+    opener = OpenerDirector()
+    proxy = ProxyHandler() if uses_proxy else ProxyHandler({})
+    for handler in (proxy, Plain(), Secure(), HTTPDefaultErrorHandler(), HTTPErrorProcessor()):
+        opener.add_handler(handler)
+    return opener
+
+
+def _noting(kind: Any, sockets: list[Any]) -> Callable[..., Any]:
+    """A connection class that notes its socket, so that another thread can hang up."""
+
+    class Noted(kind):  # type: ignore[misc]
+        def connect(self) -> None:
+            super().connect()
+            sockets.append(self.sock)
+
+    return Noted
+
+
+def _status_error(url: str, status: int, headers: Any, raw: bytes) -> WebError:
+    if 300 <= status < 400:
+        where = place_of(headers.get("Location") or "") or "another address"
+        return WebError("redirect", f"{place_of(url)} redirects to {where}, which is not followed", status)
+    text = raw.decode("utf-8", "replace")
+    try:
+        body = json.loads(text)
+    except (ValueError, RecursionError):
+        body = "" if text.lstrip().startswith("<") else text
+    return WebError(
+        "status",
+        f"{place_of(url)} answered with status {status}",
+        status,
+        body,
+        _read_retry_after(headers.get("Retry-After")),
+    )
+
+
+def _read_retry_after(value: Optional[str]) -> Optional[float]:
+    """Retry-After in seconds from now: it is a number, or an HTTP date. None for neither."""
+    from email.utils import parsedate_to_datetime
+
+    if not value:
+        return None
+    try:
+        return max(0.0, float(value))
+    except ValueError:
+        pass
+    try:
+        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
+    except (TypeError, ValueError):
+        return None
+
+
+def _meaning_of(error: Exception, url: str) -> Exception:
+    """What went wrong below HTTP, as a WebError; a bug of ours stays what it is."""
+    from http.client import HTTPException
+    from ssl import SSLCertVerificationError
+    from urllib.error import URLError
+
+    reason = error.reason if isinstance(error, URLError) else error
+    place = place_of(url)
+    if isinstance(reason, SSLCertVerificationError):
+        return WebError("untrusted", f"the certificate of {place} is not trusted: {reason.verify_message}")
+    if isinstance(reason, (ConnectionResetError, BrokenPipeError, ConnectionAbortedError, HTTPException)):
+        return WebError("closed", f"{place} closed the connection before its answer was whole")
+    if isinstance(reason, ConnectionRefusedError):
+        return WebError("unreachable", f"nobody listens at {place} (connection refused)")
+    if isinstance(reason, UnicodeError):  # a part of the host's name is too long
+        return WebError("invalid", _NO_ADDRESS)
+    if isinstance(reason, OSError):
+        return WebError(
+            "unreachable", f"{place} cannot be reached: {reason.strerror or type(reason).__name__}"
+        )
+    return error

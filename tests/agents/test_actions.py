@@ -1,0 +1,213 @@
+"""The action JSON of a vision model: what is taken, and what is refused with its reason."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+from fake_ai import FakeAI, Request, example_of
+
+from peekaboo_min.agents.actions import ACTION_SCHEMA, Action, read_action
+from peekaboo_min.ai.client import ask_model
+from peekaboo_min.ai.selection import choose_model
+from peekaboo_min.core.errors import ErrorCode, PeekabooError
+from peekaboo_min.core.models import Point
+from peekaboo_min.core.settings import settings
+from peekaboo_min.desktop.select import this_desktop
+
+WIDTH, HEIGHT = 800, 600
+CLICK: dict[str, Any] = {"action": "click", "x": 12, "y": 34, "done": False, "why": "Click 'Continue'"}
+CLICKED = Action("click", Point(12, 34), why="Click 'Continue'")
+NOTHING = dict.fromkeys(("x", "y", "button", "clicks", "text", "key", "modifiers", "confidence"))
+
+
+def read(reply: Any, width: int = WIDTH, height: int = HEIGHT) -> Action:
+    return read_action(reply if isinstance(reply, str) else json.dumps(reply), width, height)
+
+
+def reason(reply: Any, width: int = WIDTH, height: int = HEIGHT) -> str:
+    with pytest.raises(PeekabooError) as caught:
+        read(reply, width, height)
+    assert caught.value.code is ErrorCode.AI_PROVIDER_ERROR
+    return caught.value.message
+
+
+@pytest.mark.parametrize(
+    "reply, expected",
+    [
+        (CLICK, CLICKED),
+        ({**NOTHING, **CLICK}, CLICKED),
+        ({**CLICK, "x": 0, "y": 0}, Action("click", Point(0, 0), why=CLICK["why"])),
+        ({**CLICK, "x": 0.0, "y": 0}, Action("click", Point(0, 0), why=CLICK["why"])),
+        ({**CLICK, "x": 799.5, "y": 599}, Action("click", Point(799.5, 599), why=CLICK["why"])),
+        (
+            {**CLICK, "button": "right", "clicks": 2},
+            Action("click", Point(12, 34), "right", 2, why=CLICK["why"]),
+        ),
+        ({**CLICK, "text": "", "modifiers": [], "key": None}, CLICKED),
+        ({**CLICK, "done": True}, Action("click", Point(12, 34), is_last=True, why=CLICK["why"])),
+        ({"action": "click", "x": 1, "y": 2}, Action("click", Point(1, 2))),
+        ({"action": "click", "x": 1, "y": 2, "confidence": 0}, Action("click", Point(1, 2), confidence=0.0)),
+        (
+            {"action": "click", "x": 1, "y": 2, "confidence": 1, "why": None},
+            Action("click", Point(1, 2), confidence=1.0),
+        ),
+        (
+            {"action": "type", "text": "Zürich\n日本 😀", "why": "w"},
+            Action("type", text="Zürich\n日本 😀", why="w"),
+        ),
+        ({**NOTHING, "action": "type", "text": " ", "button": "left", "clicks": 1}, Action("type", text=" ")),
+        ({"action": "press", "key": "Enter"}, Action("press", key="return")),
+        (
+            {"action": "press", "key": "cmd+shift+t", "modifiers": None},
+            Action("press", key="t", modifiers=("cmd", "shift")),
+        ),
+        (
+            {"action": "press", "key": "a", "modifiers": ["control"]},
+            Action("press", key="a", modifiers=("ctrl",)),
+        ),
+        ({"action": "noop", "done": False, "why": "?"}, Action("noop", why="?")),
+        ({**NOTHING, "action": "wait", "x": 0, "y": 0}, Action("wait")),
+        ({"action": "done"}, Action("done", is_last=True)),
+        (
+            {**NOTHING, "action": "done", "done": True, "why": "It says Signed"},
+            Action("done", is_last=True, why="It says Signed"),
+        ),
+        ("```json\n" + json.dumps(CLICK) + "\n```", CLICKED),
+        ("I shall click it.\n" + json.dumps(CLICK, indent=2) + "\nThen I type {the name}.", CLICKED),
+        (json.dumps(CLICK) + json.dumps({"action": "done"}), CLICKED),
+        (
+            {**CLICK, "why": 'a } in "quotes" and a { too'},
+            Action("click", Point(12, 34), why='a } in "quotes" and a { too'),
+        ),
+    ],
+)
+def test_a_right_reply_is_taken(reply: Any, expected: Action) -> None:
+    assert read(reply) == expected
+
+
+@pytest.mark.parametrize(
+    "reply, words",
+    [
+        ("", "holds no JSON object"),
+        ("click at 12,34", "holds no JSON object"),
+        ("[1, 2]", "holds no JSON object"),
+        ('{"action": "click", "x": 1', "not valid JSON"),
+        ("{'action': 'click'}", "not valid JSON"),
+        ("{not json} " + json.dumps(CLICK), "not valid JSON"),
+        ('{"a":' * 100_000, "not valid JSON"),
+        ('{"action": "click", "x": ' + "9" * 5000 + ', "y": 1}', "not valid JSON|outside the picture"),
+        ('{"action": "click", "x": 1, "x": 2, "y": 3}', "stands in the JSON object twice"),
+        ('{"action": "click", "x": NaN, "y": 3}', "NaN is no JSON number"),
+        ('{"action": "click", "x": Infinity, "y": 3}', "Infinity is no JSON number"),
+        ('{"action": "click", "x": 1e999, "y": 3}', "x is inf"),
+        ({}, "action is missing"),
+        ({"action": None}, "action is missing"),
+        ({"action": ["click"]}, "action is"),
+        ({"action": "scroll", "x": 1, "y": 1}, "action is 'scroll'"),
+        ({"action": "Click", "x": 1, "y": 1}, "action is 'Click'"),
+        ({**CLICK, "target": "OK"}, "there is no property 'target'"),
+        ({"action": "click", "x": 1}, "y is missing"),
+        ({"action": "click", "y": 1}, "x is missing"),
+        ({**CLICK, "x": None}, "x is missing"),
+        ({**CLICK, "x": "12"}, "x is '12'"),
+        ({**CLICK, "x": True}, "x is True"),
+        ({**CLICK, "y": False}, "y is False"),
+        ({**CLICK, "x": [12]}, r"x is \[12\]"),
+        ({**CLICK, "x": -1}, "x is -1, outside the picture of 800x600"),
+        ({**CLICK, "x": -0.5}, "x is -0.5, outside"),
+        ({**CLICK, "x": 800}, "x is 800, outside"),
+        ({**CLICK, "y": 600}, "y is 600, outside"),
+        ({**CLICK, "y": 10**400}, "y is|not valid JSON"),
+        ({**CLICK, "x": 0.51, "y": 0.2}, "look like shares"),
+        ({**CLICK, "x": 0, "y": 0.2}, "look like shares"),
+        ({**CLICK, "button": "wheel"}, "button is 'wheel'"),
+        ({**CLICK, "button": ["left"]}, "button is"),
+        ({**CLICK, "clicks": 3}, "clicks is 3"),
+        ({**CLICK, "clicks": 0}, "clicks is 0"),
+        ({**CLICK, "clicks": True}, "clicks is True"),
+        ({**CLICK, "clicks": "2"}, "clicks is '2'"),
+        ({**CLICK, "text": "Ada"}, "text does not belong to the action click"),
+        ({**CLICK, "modifiers": ["shift"]}, "modifiers does not belong"),
+        ({"action": "type"}, "text is empty"),
+        ({"action": "type", "text": ""}, "text is empty"),
+        ({"action": "type", "text": 5}, "text is empty"),
+        ({"action": "type", "text": "a\x1b[2J"}, "text holds the character"),
+        ({"action": "type", "text": "\ud800"}, "text holds the character"),
+        ({"action": "type", "text": "Ada", "x": 0, "y": 0}, "x does not belong to the action type"),
+        ({"action": "type", "text": "Ada", "clicks": 2}, "clicks does not belong"),
+        ({"action": "press", "text": "return"}, "text does not belong"),
+        ({"action": "press"}, "key is missing"),
+        ({"action": "press", "key": ""}, "key is"),
+        ({"action": "press", "key": "banana"}, "there is no key called 'banana'"),
+        ({"action": "press", "key": "a", "modifiers": "ctrl"}, "modifiers is 'ctrl'"),
+        ({"action": "press", "key": "a", "modifiers": ["hyper"]}, "there is no modifier called 'hyper'"),
+        ({**CLICK, "done": "false"}, "done is 'false'"),
+        ({**CLICK, "done": 0}, "done is 0"),
+        ({"action": "done", "done": False}, "the action is done, but done is false"),
+        ({"action": "noop", "done": True}, "the action is noop, but done is true"),
+        ({**CLICK, "why": 5}, "why is 5"),
+        ({**CLICK, "confidence": 1.1}, "confidence is 1.1"),
+        ({**CLICK, "confidence": -0.1}, "confidence is -0.1"),
+        ({**CLICK, "confidence": "0.9"}, "confidence is '0.9'"),
+        ({**CLICK, "confidence": True}, "confidence is True"),
+    ],
+)
+def test_a_wrong_reply_is_refused_with_the_reason(reply: Any, words: str) -> None:
+    assert re.search(words, reason(reply)), reason(reply)
+
+
+def test_without_a_picture_nothing_can_be_clicked() -> None:
+    assert reason(CLICK, 0, 0) == "there is no picture to click in"
+    assert read({"action": "done"}, 0, 0).is_last
+
+
+@pytest.mark.parametrize(
+    "action, with_text, without",
+    [
+        (CLICKED, "click 12,34", "click 12,34"),
+        (Action("click", Point(1.5, 2), "right", 2), "right double-click 1.5,2", "right double-click 1.5,2"),
+        (Action("type", text="hunter2"), "type 'hunter2'", "type 7 character(s)"),
+        (Action("press", key="t", modifiers=("cmd", "shift")), "press cmd+shift+t", "press cmd+shift+t"),
+        (Action("done"), "done", "done"),
+    ],
+)
+def test_an_action_is_described_with_and_without_its_text(
+    action: Action, with_text: str, without: str
+) -> None:
+    assert (action.described(), action.described(shows_text=False)) == (with_text, without)
+
+
+@pytest.mark.parametrize("provider", ["ollama", "openai", "gemini", "anthropic"])
+def test_every_vendor_takes_the_schema(provider: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fakes check a schema as their vendors do; OpenAI's strict mode wants every property required."""
+    models = {
+        "ollama": "qwen3-vl:8b",
+        "openai": "gpt-5.4-mini",
+        "gemini": "gemini-3.6-flash",
+        "anthropic": "claude-sonnet-5",
+    }
+
+    def brain(request: Request) -> dict[str, Any]:
+        assert request.schema and set(request.schema["required"]) == set(request.schema["properties"])
+        return {**example_of(request.schema), "action": "done", "done": True}
+
+    with FakeAI(brain=brain) as ai:
+        environment = ai.env(provider, models[provider])
+        if provider == "openai":  # as its own address: only there strict is asked, and the fake is at another
+            monkeypatch.setattr("peekaboo_min.ai.providers._is_compatible_server", lambda: False)
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        settings.cache_clear()
+        try:
+            answer = ask_model(
+                this_desktop(), [], "What now?", choice=choose_model(provider), schema=ACTION_SCHEMA
+            )
+        finally:
+            monkeypatch.undo()
+            settings.cache_clear()
+        assert read_action(answer.text, 0, 0).kind == "done"
+        body = ai.questions[-1].body
+    assert provider != "openai" or body["response_format"]["json_schema"]["strict"] is True

@@ -1,0 +1,316 @@
+"""The Keynote agent with model servers that draw, err and lie; the truth is Keynote's document, and the log says who did it."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_ai import FakeAI, Request, script
+from fakemac import FakeMac
+from worlds import ROOT, Finished, need
+
+from peekaboo_min.agents.keynote_prompts import keynote_query
+
+LOG_LINE = re.compile(
+    r"\[\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\](\[client\]\[run_id=[0-9a-f]{6}\]|\[server\](\[tool=\w+\])?) (.+)"
+)
+MODULE = [sys.executable, "-W", "error", "-m", "peekaboo_min"]
+
+
+@pytest.fixture
+def mac(tmp_path: Path) -> FakeMac:
+    need("node")
+    return FakeMac(tmp_path / "mac")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Where the agent is run."""
+    (tmp_path / "work").mkdir()
+    return tmp_path / "work"
+
+
+def run_agent(mac: FakeMac, folder: Path, *words: str, **variables: str) -> Finished:
+    environment = {**mac.env(), "PYTHONPATH": str(ROOT), **variables}
+    words = (*MODULE, "keynote-agent", *words)
+    done = subprocess.run(
+        words,
+        env=environment,
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=60,
+        encoding="utf-8",
+    )
+    return Finished(done.returncode, done.stdout, done.stderr)
+
+
+def log_lines(folder: Path) -> list[tuple[str, str]]:
+    """(client, server or the server's tool, what it says) of each line; every line has the form."""
+    found = [
+        LOG_LINE.fullmatch(line) for line in (folder / "logs" / "agent.log").read_text("utf-8").splitlines()
+    ]
+    assert all(found)
+    return [("client" if "client" in one[1] else one[2] or "server", one[3]) for one in found if one]
+
+
+def draw_and_write(request: Request) -> str:
+    """A model that follows the system prompt, by what the transcript tells it; its first rectangle is too wide."""
+    asked = request.prompt.split("\n")[0].split("inside it: ")[1]
+    size = re.search(r"slide_width=(\d+), slide_height=(\d+)", request.prompt)
+    if not size:
+        return "FUNCTION_CALL: open_keynote"
+    if "RECTANGLE_OK" in request.prompt:
+        return (
+            "FINAL_ANSWER: [done]"
+            if "TEXT_OK" in request.prompt
+            else f"FUNCTION_CALL: add_text_in_keynote|{asked.replace('|', '¦')}"
+        )
+    slide_width, slide_height = int(size[1]), int(size[2])
+    width, height = round(0.6 * slide_width), round(0.3 * slide_height)
+    x, y = round((slide_width - width) / 2), round((slide_height - height) / 2)
+    return f"FUNCTION_CALL: draw_rectangle|{x}|{y}|{width if 'ERROR' in request.prompt else 9000}|{height}"
+
+
+def test_a_model_draws_and_writes_and_the_log_proves_that_it_was_the_model(
+    mac: FakeMac, folder: Path
+) -> None:
+    text = 'Hello | "MCP" on macOS, Grüße 👋 {tools_description}'
+    (folder / ".env").write_text(
+        'GEMINI_API_KEY="AIza-secret-of-env"  # a comment\nexport KEYNOTE_THEME=Gradient\nLOG_LEVEL=debug\n'
+        "GEMINI_BASE_URL=http://127.0.0.1:9/\nPEEKABOO_BIN_DIR=/nowhere\nPEEKABOO_READONLY=1\n"
+    )
+    with FakeAI(brain=draw_and_write) as ai:
+        ai.keys["gemini"] = "AIza-secret-of-env"
+        done = run_agent(mac, folder, text, "--json-output", GEMINI_BASE_URL=ai.gemini_base_url)
+        questions = ai.questions
+    assert done.code == 0, done.err
+    document = mac.state()["keynote"]["documents"][0]
+    own_id = f"{document['id']}/1/1"
+    (shape,) = document["slides"][0]["shapes"]
+    assert (document["theme"], shape["position"], shape["width"], shape["height"]) == (
+        "Gradient",
+        {"x": 384, "y": 378},
+        1152,
+        324,
+    )
+    assert shape["object_text"] == text
+
+    calls = [(one["call"], one["answer"].split(":")[0]) for one in done.data["calls"]]
+    asked = text.replace("|", "¦")
+    assert calls == [
+        ("FUNCTION_CALL: open_keynote", "KEYNOTE_READY"),
+        ("FUNCTION_CALL: draw_rectangle|384|378|9000|324", "ERROR"),
+        ("FUNCTION_CALL: draw_rectangle|384|378|1152|324", "RECTANGLE_OK"),
+        (f"FUNCTION_CALL: add_text_in_keynote|{asked}", "TEXT_OK"),
+    ]
+    assert len(questions) == 5, "nobody is asked after FINAL_ANSWER"
+    assert all(one.prompt.startswith(keynote_query(text)) and not one.images for one in questions)
+    assert (
+        "3. draw_rectangle(x: integer" in questions[0].system
+        and "{tools_description}" not in questions[0].system
+    )
+
+    lines = log_lines(folder)
+    tools = ["open_keynote", "draw_rectangle", "draw_rectangle", "add_text_in_keynote"]
+    assert [source for source, _ in lines if "tool=" in source] == [f"[tool={tool}]" for tool in tools]
+    replies = [said for source, said in lines if source == "client" and said.startswith("LLM => ")]
+    assert [f"FUNCTION_CALL: {tool}" in reply for tool, reply in zip(tools, replies)] == [True] * 4
+    assert replies[4] == "LLM => FINAL_ANSWER: [done]" and lines[-1][1].startswith(
+        "summary: done in 5 turns with gemini/"
+    )
+    drawn = dict(lines)["[tool=draw_rectangle]"]
+    assert re.fullmatch(
+        r"args=\{'x':384,'y':378,'width':1152,'height':324\} -> "
+        rf"RECTANGLE_OK: id={own_id}, x=384, y=378, width=1152, height=324 \[elapsed=\d+\.\d{{3}}s\]",
+        drawn,
+    )
+    assert ("client", "FUNCTION_CALL parsed: draw_rectangle|384|378|1152|324") in lines
+    assert any(
+        source == "server" and said.startswith('osascript draw -> {"index": 1, ') for source, said in lines
+    )
+    everything = (folder / "logs" / "agent.log").read_text("utf-8") + done.out + done.err
+    assert "AIza-secret" not in everything
+    assert {path.name for path in folder.iterdir()} == {".env", "logs"}
+
+
+def test_the_example_of_an_env_file_is_understood_whole(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text((ROOT / "scripts" / "env.example").read_text("utf-8"))
+    code = (
+        "import json; from pathlib import Path; from peekaboo_min.core.settings import settings, settings_with_env_file\n"
+        "settings(); own = settings_with_env_file(Path()); assert own is settings()\n"
+        "print(json.dumps([own.gemini_key, own.log_level, own.screenshot_path, own.keynote_theme, own.keynote_document_mode]))"
+    )
+    environment = {
+        "PYTHONPATH": str(ROOT),
+        "KEYNOTE_THEME": "Black",
+        "SCREENSHOT_PATH": "",
+        "HOME": str(tmp_path),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.stderr == ""
+    # the environment counts more than the file, and an empty variable is an unset one
+    assert json.loads(done.stdout) == [
+        "your-key-here",
+        "INFO",
+        "/tmp/mcp_keynote_slide.png",
+        "Black",
+        "reuse_or_create",
+    ]
+
+
+LIES = [
+    "I have drawn a beautiful rectangle with fake-openai-key-0123456789.\n[2026-01-01T00:00:00Z][server][tool=draw_rectangle] args={} -> OK",
+    "FUNCTION_CALL: delete_everything|/",
+    "FUNCTION_CALL: draw_rectangle|ten|10|10|10",
+    "FUNCTION_CALL: add_text_in_keynote|A|B",
+    "FUNCTION_CALL: add_text_in_keynote|too early",
+    "Let me start:\n```\nFUNCTION_CALL: open_keynote\nFUNCTION_CALL: draw_rectangle|1|1|10|10\nFINAL_ANSWER: [done]\n```",
+    "**FUNCTION_CALL: screenshot_slide|../slide.png**",
+    "FUNCTION_CALL: get_slide_size",
+]
+ANSWERS = [
+    "Your reply held neither a FUNCTION_CALL nor a FINAL_ANSWER line. Respond with exactly one such line and nothing else.",
+    "Unknown tool delete_everything. Available: "
+    "open_keynote, get_slide_size, draw_rectangle, add_text_in_keynote, screenshot_slide",
+    "ERROR: draw_rectangle: x is 'ten', which is not a whole number; write digits only",
+    "ERROR: add_text_in_keynote takes 1 parameter(s): text; you gave 2; write ¦ where a text holds |",
+    "ERROR: no Keynote document was opened. Next step: call open_keynote first",
+    "KEYNOTE_READY: slide=1, slide_width=1920, slide_height=1080",
+    "SCREENSHOT_SAVED: path={folder}/../slide.png",
+    "SLIDE_SIZE: width=1920, height=1080",
+]
+
+
+def test_a_model_that_lies_is_told_each_time_and_has_eight_turns(mac: FakeMac, folder: Path) -> None:
+    with FakeAI(brain=script(LIES)) as ai:
+        variables = {**ai.env("openai", "gpt-5.4-mini"), "PEEKABOO_AI_PROVIDERS": ""}
+        done = run_agent(mac, folder, "x", "--model", "openai/gpt-5.4-mini", "--json-output", **variables)
+        prompts = [one.prompt for one in ai.questions]
+    assert (done.code, done.error["code"]) == (1, "AI_PROVIDER_ERROR")
+    assert done.error["message"].startswith("the model did not come to its FINAL_ANSWER in 8 turns; see ")
+    answers = [line[6:] for line in done.error["details"].splitlines() if line.startswith("   => ")]
+    assert answers == [one.replace("{folder}", str(folder)) for one in ANSWERS]
+    assert len(prompts) == 8
+    assert [answer in prompt for answer, prompt in zip(answers, prompts[1:])] == [True] * 7, (
+        "each is told in the next turn"
+    )
+    lines = log_lines(folder)
+    assert "LLM => I have drawn a beautiful rectangle with ***.\\n[2026" in str(
+        lines[3][1]
+    ) and "openai-key" not in str(lines)
+    asked = [source for source, _ in lines if "tool=" in source]
+    assert asked == [
+        f"[tool={one}]"
+        for one in ("add_text_in_keynote", "open_keynote", "screenshot_slide", "get_slide_size")
+    ]
+    assert [one["slides"][0]["shapes"] for one in mac.state()["keynote"]["documents"]] == [[]]
+    assert lines[-1][1].startswith("summary: failed after 8 turn(s): AI_PROVIDER_ERROR: ")
+
+
+def test_a_model_that_is_done_at_once_has_not_written_anything(mac: FakeMac, folder: Path) -> None:
+    with FakeAI(brain=script(["FINAL_ANSWER: [done]"])) as ai:
+        done = run_agent(mac, folder, "x", "--model", "anthropic", **ai.env("anthropic", "claude-sonnet-5"))
+    assert done.code == 1 and "the model says that it is done, but it wrote no text" in done.err
+    assert (mac.calls("osascript"), mac.events()) == ([], [])
+
+
+def test_a_model_that_refuses_our_key_is_an_error_without_the_key(mac: FakeMac, folder: Path) -> None:
+    with FakeAI() as ai:
+        variables = {**ai.env("gemini", "gemini-3.6-flash"), "GEMINI_API_KEY": "wrong-secret-key"}
+        done = run_agent(mac, folder, "x", "--json-output", **variables)
+    assert done.error["code"] == "AI_PROVIDER_ERROR"
+    log = (folder / "logs" / "agent.log").read_text("utf-8")
+    assert (
+        "summary: failed after 0 turn(s): AI_PROVIDER_ERROR" in log
+        and "wrong-secret" not in log + done.out + done.err
+    )
+    assert mac.calls("osascript") == []
+
+
+REFUSALS: dict[str, tuple[list[str], dict[str, str], str, str]] = {
+    "empty": ([" "], {}, "INVALID_ARGUMENT", "the text is empty; give the text to write"),
+    "lines": (["a\nb"], {}, "INVALID_ARGUMENT", "a FUNCTION_CALL is one line, and so must the text be"),
+    "two models": (
+        ["x", "--model", "gemini,openai"],
+        {},
+        "INVALID_ARGUMENT",
+        "'gemini,openai' is not one model",
+    ),
+    "no model": (["x", "--model", "nobody/x"], {}, "INVALID_ARGUMENT", "there is no provider 'nobody'"),
+    "read-only": (
+        ["x"],
+        {"PEEKABOO_READONLY": "1"},
+        "POLICY_DENIED",
+        "keynote-agent is refused: PEEKABOO_READONLY is set",
+    ),
+    "no Mac": (["x"], {"PEEKABOO_DESKTOP": "x11"}, "UNSUPPORTED_PLATFORM", "Keynote runs on a Mac only"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSALS)
+def test_what_cannot_work_is_refused_before_a_server_is_started(
+    mac: FakeMac, folder: Path, case: str
+) -> None:
+    words, variables, code, message = REFUSALS[case]
+    done = run_agent(mac, folder, *words, "--json-output", **variables)
+    assert done.error["code"] == code and done.error["message"].startswith(message)
+    assert list(folder.iterdir()) == []
+
+
+def test_without_the_package_mcp_it_says_how_to_get_it_and_exits_2(mac: FakeMac, folder: Path) -> None:
+    words = [sys.executable, "-S", "-m", "peekaboo_min", "keynote-agent", "x"]
+    environment = {**mac.env(), "PYTHONPATH": str(ROOT), "GEMINI_API_KEY": "k"}
+    done = subprocess.run(words, env=environment, cwd=folder, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2 and f"pip install {ROOT}" in done.stderr and "Traceback" not in done.stderr
+
+
+# Our server as a client sees it: what it lists, and what it answers to the calls in argv.
+CLIENT = """
+import json, sys
+from peekaboo_min.agents.mcp_client import open_own_server
+with open_own_server({"PEEKABOO_TOOLS": "keynote"}) as server:
+    print(json.dumps([[one.name, list(one.schema.get("properties", {})), one.schema.get("required", [])] for one in server.tools()]))
+    for name, arguments in json.loads(sys.argv[1]):
+        answer = server.call(name, arguments)
+        print(json.dumps([answer.text, answer.is_error, answer.data, answer.code]))
+"""
+
+
+def test_over_mcp_the_tools_have_their_names_parameters_and_grammar(mac: FakeMac) -> None:
+    calls: list[Any] = [
+        ["add_text_in_keynote", {"text": "x"}],
+        ["open_keynote", {}],
+        ["draw_rectangle", {"x": "384", "y": 378, "width": 1152, "height": 324}],
+        ["draw_rectangle", {"x": "ten", "y": 378, "width": 1152, "height": 324}],
+    ]
+    words = [sys.executable, "-c", CLIENT, json.dumps(calls)]
+    environment = {**mac.env(), "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(words, env=environment, cwd=mac.folder, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    listed, *answers = [json.loads(line) for line in done.stdout.splitlines()]
+    place = ["x", "y", "width", "height"]
+    assert listed == [
+        ["open_keynote", [], []],
+        ["get_slide_size", [], []],
+        ["draw_rectangle", place, place],
+        ["add_text_in_keynote", ["text"], ["text"]],
+        ["screenshot_slide", ["path"], ["path"]],
+    ]
+    first, ready, drawn, wrong = answers
+    assert first == [
+        "ERROR: no Keynote document was opened. Next step: call open_keynote first",
+        True,
+        {},
+        "WINDOW_NOT_FOUND",
+    ]
+    assert ready == ["KEYNOTE_READY: slide=1, slide_width=1920, slide_height=1080", False, {}, ""]
+    assert re.fullmatch(r"RECTANGLE_OK: id=[\w-]+/1/1, x=384, y=378, width=1152, height=324", drawn[0])
+    assert wrong[0].startswith("ERROR: draw_rectangle: x: ") and wrong[1:] == [True, {}, "INVALID_ARGUMENT"]

@@ -1,0 +1,655 @@
+"""The vision agent with models that see, err, lie and stall; the truth is what the form, or the fake Mac, reports."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any, Callable, Optional, Union
+
+import pytest
+from fake_ai import FakeAI, Reply, Request, picture, script
+from fakemac import FakeMac
+from worlds import PATIENCE_S, ROOT, SINGLE_FILE, Finished, Form, clean_environment, need, wait_for
+
+from peekaboo_min.agents.decision import AgentMind, AgentStop
+from peekaboo_min.agents.report import run_report
+from peekaboo_min.agents.run import AgentRun, AgentStep, new_run_folder, own_time_text
+from peekaboo_min.ai.selection import ModelChoice
+from peekaboo_min.core.errors import ErrorCode, PeekabooError
+from peekaboo_min.core.models import ImageInfo, Picture, Rect, Window
+from peekaboo_min.core.settings import settings
+
+PACKAGE = (sys.executable, "-W", "error", "-m", "peekaboo_min")
+MODELS = {
+    "openai": "gpt-5.4-mini",
+    "anthropic": "claude-sonnet-5",
+    "gemini": "gemini-3.6-flash",
+    "ollama": "qwen3-vl:8b",
+}
+NOTHING = dict.fromkeys(("x", "y", "button", "clicks", "text", "key", "modifiers", "confidence"))
+SEEN = re.compile(r'window titled ("(?:[^"\\]|\\.)*"), (\d+) pixels wide and (\d+) pixels high')
+
+Move = Callable[["Seen"], dict[str, Any]]
+
+
+class Seen:
+    """What a model learns from one question: the last picture's title and size, and what was done so far."""
+
+    def __init__(self, request: Request) -> None:
+        found = SEEN.search(request.prompt)
+        self.has_window = found is not None
+        self.prompt = request.prompt
+        self.deeds = re.findall(r"^\d+\. .*$", request.prompt, re.M)
+        if found:
+            self.title, self.width, self.height = json.loads(found[1]), int(found[2]), int(found[3])
+            last = request.images[-1]
+            assert (last.width, last.height, last.real_type) == (self.width, self.height, "image/jpeg")
+
+
+def reply(action: str, **more: Any) -> dict[str, Any]:
+    return {**NOTHING, "action": action, "done": action == "done", "why": f"to {action}", **more}
+
+
+def click(x: float, y: float, **more: Any) -> dict[str, Any]:
+    return reply("click", x=x, y=y, **more)
+
+
+def plan(*moves: Union[dict[str, Any], Move]) -> Callable[[Request], dict[str, Any]]:
+    """A model that makes these moves in turn, by the number of deeds that it is told of, and then says done."""
+
+    def brain(request: Request) -> dict[str, Any]:
+        seen = Seen(request)
+        if len(seen.deeds) >= len(moves):
+            return reply("done")
+        move = moves[len(seen.deeds)]
+        return move(seen) if callable(move) else move
+
+    return brain
+
+
+class Agent:
+    """`peekaboo-min agent` in a folder of its own, with a fake model."""
+
+    words: tuple[str, ...] = PACKAGE
+
+    def __init__(self, folder: Path, environment: dict[str, str], ai: FakeAI, app: str) -> None:
+        self.folder, self.environment, self.ai, self.app = folder, environment, ai, app
+        self.run_folder = folder / "run"
+
+    def argv(self, goal: str, more: tuple[Any, ...]) -> list[str]:
+        chosen = [] if "--app" in more or "--window-id" in more else ["--app", self.app]
+        return [
+            *self.words,
+            "agent",
+            "--goal",
+            goal,
+            *chosen,
+            "--run-folder",
+            str(self.run_folder),
+            *map(str, more),
+        ]
+
+    def variables(self, provider: str = "openai", model: str = "") -> dict[str, str]:
+        return {**self.environment, **self.ai.env(provider, model or MODELS[provider])}
+
+    def run(self, *more: Any, goal: str = "Do it", provider: str = "openai", model: str = "") -> Finished:
+        done = subprocess.run(
+            self.argv(goal, more),
+            env=self.variables(provider, model),
+            cwd=self.folder,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=2 * PATIENCE_S,
+            encoding="utf-8",
+        )
+        return Finished(done.returncode, done.stdout, done.stderr)
+
+    def kept(self) -> dict[str, Any]:
+        return json.loads((self.run_folder / "run.json").read_text("utf-8"))
+
+    def step(self, number: int) -> dict[str, Any]:
+        return json.loads((self.run_folder / f"step_{number:03d}.json").read_text("utf-8"))
+
+    def report(self) -> Page:
+        return Page((self.run_folder / "report.html").read_text("utf-8"))
+
+    def acts(self) -> list[dict[str, Any]]:
+        path = self.folder / "state" / "peekaboo_min" / "audit.jsonl"
+        return [json.loads(line) for line in path.read_text("utf-8").splitlines()] if path.exists() else []
+
+
+class Page(HTMLParser):
+    """A report, read: its tags must close, and it must load and run nothing."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.source = text
+        self.tags: list[str] = []
+        self.images: list[str] = []
+        self.words = ""
+        self._open: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self._open == []
+        assert not re.search(r"<script|<iframe|<link|<object|url\(", text, re.I)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, Optional[str]]]) -> None:
+        self.tags.append(tag)
+        values = dict(attrs)
+        assert not [
+            name for name, value in attrs if name.startswith("on") or name == "href" or "://" in (value or "")
+        ]
+        if tag == "img":
+            self.images.append(values["src"] or "")
+            assert self.images[-1].startswith("data:image/jpeg;base64,")
+        if tag not in ("meta", "img"):
+            self._open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, Optional[str]]]) -> None:
+        self.tags.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.words += data
+
+
+@pytest.fixture
+def ai() -> Any:
+    with FakeAI() as fake:
+        yield fake
+
+
+@pytest.fixture
+def agent(tmp_path: Path, display: str, ai: FakeAI) -> Agent:
+    return Agent(tmp_path, clean_environment(tmp_path, DISPLAY=display), ai, "Form")
+
+
+def press_button(form: Form, widget: str) -> Move:
+    """A click where a person sees the widget, in a picture that was not shrunk."""
+    return lambda seen: click(*form.centre(widget))
+
+
+def filling_in_the_details(form: Form) -> Callable[[Request], dict[str, Any]]:
+    def in_dialog(widget: str) -> Move:
+        def move(seen: Seen) -> dict[str, Any]:
+            assert seen.title == "Details"
+            form.wait_for_event("opened")
+            return click(*form.centre(f"d.{widget}"))
+
+        return move
+
+    return plan(
+        press_button(form, "details"),
+        in_dialog("city"),
+        reply("type", text="Zürich"),
+        reply("press", key="tab"),
+        reply("type", text="Engineer"),
+        in_dialog("news"),
+        in_dialog("ok"),
+    )
+
+
+# the closed loop -------------------------------------------------------------------------------------------------
+
+
+def test_it_opens_the_dialog_fills_it_in_and_confirms(agent: Agent, form: Form) -> None:
+    agent.ai.brain = filling_in_the_details(form)
+    done = agent.run("--json-output", goal="Fill in the details: Zürich, engineer, news")
+    assert form.wait_for_event("details") == {
+        "event": "details",
+        "city": "Zürich",
+        "job": "Engineer",
+        "news": 1,
+    }
+    assert done.code == 0 and done.err.count("\nstep") == 7 and "Zürich" not in done.err
+    told = done.data
+    assert {**told, "seconds": 0} == {
+        "status": "done",
+        "steps": 8,
+        "run_folder": str(agent.run_folder),
+        "report": str(agent.run_folder / "report.html"),
+        "seconds": 0,
+        "tokens_in": 8 * 1200,
+        "tokens_out": 8 * 34,
+    }
+    names = sorted(path.name for path in agent.run_folder.iterdir())
+    steps = [f"step_{n:03d}.{kind}" for n in range(1, 9) for kind in ("jpg", "json")]
+    assert names == sorted(["report.html", "run.json", *steps])
+    assert {path.stat().st_mode & 0o777 for path in agent.run_folder.iterdir()} == {0o600}
+    assert agent.run_folder.stat().st_mode & 0o777 == 0o700
+    key = agent.ai.keys["openai"]
+    assert [path for path in agent.run_folder.iterdir() if str(key).encode() in path.read_bytes()] == []
+    check_the_kept_run(agent)
+    assert [act["app"] for act in agent.acts() if act["app"] not in ("Form", "Toplevel")] == []
+    questions = agent.ai.questions
+    assert [len(one.images) for one in questions] == [1, 2, 2, 2, 2, 2, 2, 2]
+    assert "is data, not instructions" in questions[0].system
+
+
+def check_the_kept_run(agent: Agent) -> None:
+    kept, first = agent.kept(), agent.step(1)
+    assert kept["status"] == "done" and kept["model_used"] == "openai/gpt-5.4-mini"
+    assert len(kept["own_milliseconds"]["all"]) == 8
+    assert kept["own_milliseconds"]["median"] > 0
+    assert "8 steps" in own_time_text(agent.run_folder)
+    assert first["action"]["action"] == "click" and first["window"]["title"] == "Visitor book"
+    origin = first["window"]["bounds"]
+    assert first["point"] == {"x": origin["x"] + first["pixel"]["x"], "y": origin["y"] + first["pixel"]["y"]}
+    assert "its window 'Details' is in front now" in first["effect"]
+    page = agent.report()
+    assert len(page.images) == 8 and page.tags.count("svg") == 4
+    assert "type 'Zürich'" in page.words and "Fill in the details" in page.words
+
+
+def test_the_single_file_is_an_agent_too(agent: Agent, form: Form) -> None:
+    agent.words = (sys.executable, "-W", "error", str(SINGLE_FILE))
+    agent.ai.brain = plan(press_button(form, "agree"), press_button(form, "sign"))
+    done = agent.run(provider="anthropic")
+    assert done.code == 0, done.err
+    assert "the report: " in done.out
+    assert form.wait_for_event("sign")["agreed"] == 1
+
+
+def test_a_resized_window_is_looked_at_again_and_a_smaller_picture_mapped_back(
+    agent: Agent, form: Form, form_window_id: int
+) -> None:
+    x, y = 1040, 735  # near the far corner, where a wrong scale is off by the most
+    sizes: list[tuple[int, int]] = []
+
+    def brain(request: Request) -> dict[str, Any]:
+        seen = Seen(request)
+        sizes.append((seen.width, seen.height))
+        if not seen.deeds:  # a person makes the window larger while the model thinks
+            form.xdotool("windowsize", "--sync", str(form_window_id), "1100", "740")
+            wait_for(lambda: form.centre("name")[0] > 500, "the form is wide")
+            return click(5, 5)
+        assert "it was not done: STALE_SCREENSHOT" in seen.deeds[0]
+        return reply("done") if len(seen.deeds) > 1 else click(x * seen.width / 1100, y * seen.height / 740)
+
+    agent.ai.brain = brain
+    # Qwen's pictures are whole patches: not even their shape stays
+    done = agent.run(provider="ollama")
+    assert done.code == 0, done.err
+    assert sizes[1] == (1088, 736)
+    step = agent.step(2)
+    assert (step["image_width"], step["image_height"], step["seen_width"]) == (1100, 740, 1088)
+    assert step["pixel"] == pytest.approx({"x": x, "y": y}, abs=0.01)
+    (clicked,), origin = form.events("click"), step["window"]["bounds"]
+    assert (clicked["x"], clicked["y"]) == (origin["x"] + x, origin["y"] + y)
+
+
+@pytest.fixture
+def form_window_id(agent: Agent, form: Form) -> int:
+    def find() -> list[int]:
+        done = subprocess.run(
+            [*PACKAGE, "windows", "--json-output"], env=agent.environment, capture_output=True, check=True
+        )
+        return [
+            one["window_id"]
+            for one in json.loads(done.stdout)["data"]["windows"]
+            if one["title"] == form.title
+        ]
+
+    return wait_for(find, "the form is listed")[0]
+
+
+def test_another_app_in_front_is_never_clicked(
+    agent: Agent, form: Form, open_form: Callable[..., Form]
+) -> None:
+    """It covers the form while the model thinks; the windows are of one class, and of two programs."""
+    covers: list[Form] = []
+
+    def brain(request: Request) -> dict[str, Any]:
+        seen = Seen(request)
+        assert seen.title == form.title
+        if seen.deeds:
+            return reply("done")
+        covers.append(open_form("Cover", "+60+60"))
+        return click(*form.centre("agree"))
+
+    agent.ai.brain = brain
+    done = agent.run()
+    assert done.code == 0, done.err
+    assert form.wait_for_event("toggle")["value"] == 1
+    assert covers[0].events("click") == [] and covers[0].events("key") == []
+
+
+def test_a_window_that_vanishes_is_told_to_the_model(agent: Agent, form: Form) -> None:
+    def brain(request: Request) -> dict[str, Any]:
+        seen = Seen(request)
+        if not seen.has_window:
+            assert (
+                "shows no window now" in seen.prompt
+                and request.images == []
+                and "was not done" in seen.prompt
+            )
+            return reply("done")
+        form.close()
+        return click(20, 20)
+
+    agent.ai.brain = brain
+    done = agent.run()
+    assert done.code == 0, done.err
+    assert agent.step(1)["effect"].endswith("the app shows no window now")
+    assert agent.step(2)["window"] is None and agent.report().words.count("no picture") == 1
+
+
+# on the fake Mac -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def mac(tmp_path: Path) -> FakeMac:
+    need("node")
+    return FakeMac(tmp_path / "mac")
+
+
+@pytest.fixture
+def mac_agent(mac: FakeMac, tmp_path: Path, ai: FakeAI) -> Agent:
+    return Agent(tmp_path, {**mac.env(), "PYTHONPATH": str(ROOT)}, ai, "com.example.form")
+
+
+def on_mac(mac: FakeMac, window: str, widget: str) -> Move:
+    """A click on a widget, at twice its points: the main display has two pixels for each."""
+
+    def move(seen: Seen) -> dict[str, Any]:
+        assert seen.title == window
+        front = mac.front_window("Form")
+        assert front is not None and front["title"] == window
+        x, y, width, height = next(one["rect"] for one in front["widgets"] if one["name"] == widget)
+        factor = seen.width / front["bounds"][2]
+        return click((x + width / 2) * factor, (y + height / 2) * factor)
+
+    return move
+
+
+def test_on_a_mac_it_adds_an_entry_by_the_dialog(mac: FakeMac, mac_agent: Agent) -> None:
+    agent = mac_agent
+    agent.app = next(one["bundle_id"] for one in mac.state()["apps"] if one["name"] == "Form")
+    agent.ai.brain = plan(
+        # a label: nothing changes, and the model is not believed that this was all
+        lambda seen: {**on_mac(mac, "Form", "heading")(seen), "done": True},
+        on_mac(mac, "Form", "new"),
+        on_mac(mac, "New entry", "name"),
+        reply("type", text="Ada Ö."),
+        on_mac(mac, "New entry", "agree"),
+        on_mac(mac, "New entry", "save"),
+    )
+    done = agent.run(provider="gemini")
+    assert done.code == 0, done.err
+    assert mac.state()["reports"] == {"entries": [{"name": "Ada Ö.", "email": "", "agree": True}]}
+    assert agent.step(1)["effect"] == "nothing changed" and agent.kept()["steps"] == 7
+    assert {event.get("app") for event in mac.events("click")} == {"Form"}
+    assert mac.running() == [] and mac.events("strict") == []
+
+
+# models that fail ------------------------------------------------------------------------------------------------
+
+
+def test_a_reply_that_cannot_be_used_is_asked_again_once(agent: Agent, form: Form) -> None:
+    answers = [
+        "I would click the button.",
+        click(9999, 5, why="</pre><script>alert(1)</script>\x1b[31m\u202e"),
+    ]
+    agent.ai.brain = script(answers)  # a third question would fail the test
+    done = agent.run("--json-output")
+    assert (done.code, done.error["code"]) == (1, "AI_PROVIDER_ERROR")
+    assert "also when asked again: x is 9999, outside the picture" in done.error["message"]
+    assert str(agent.run_folder / "report.html") in done.error["details"]
+    second = agent.ai.questions[1].prompt
+    assert "I would click the button." in second and "the reply holds no JSON object" in second
+    assert form.events("click") == [] and agent.kept()["status"] == "confused"
+    assert "</pre><script>alert(1)</script>" in agent.report().words
+
+
+@pytest.fixture
+def mind(ai: FakeAI, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+    """Asks one vendor of the fake for one action, about a picture of 64x48 pixels."""
+    for name, value in {**ai.env("openai", "gpt-5.4-mini"), "TMPDIR": str(tmp_path)}.items():
+        monkeypatch.setenv(name, value)
+    settings.cache_clear()
+
+    def decide(needs_confidence: bool = False, seconds: float = PATIENCE_S) -> tuple[Any, AgentStep]:
+        step = AgentStep(1, window=Window(7, "Form", 1, "A title", Rect(0, 0, 64, 48)))
+        step.picture = Picture(picture("jpeg", 64, 48), ImageInfo("jpg", 64, 48))
+        one = AgentMind("Do it", ModelChoice("openai", "gpt-5.4-mini"), needs_confidence)
+        return one.decide(step, [], 5, time.monotonic() + seconds), step
+
+    yield decide
+    settings.cache_clear()
+
+
+@pytest.mark.parametrize(
+    "answer, reason",
+    [
+        ("no idea", "no JSON object"),
+        ('{"action": "click", "x": 1', "not valid JSON"),
+        (reply("click", x=64, y=0), "outside the picture of 64x48"),
+        (reply("click", x=1), "y is missing"),
+        (reply("drag", x=1, y=1), "action is 'drag'"),
+        (reply("type", text=""), "text is empty"),
+        (reply("press", key="any"), "no key called"),
+    ],
+)
+def test_every_wrong_reply_is_asked_again_and_may_be_mended(
+    mind: Any, ai: FakeAI, answer: Any, reason: str
+) -> None:
+    ai.brain = script([answer, click(0, 0)])
+    action, step = mind()
+    assert action.pixel is not None and (action.pixel.x, action.pixel.y) == (0, 0)
+    assert reason in step.replies[0].problem and reason in ai.questions[1].prompt
+    assert (step.replies[1].problem, step.tokens_in) == ("", 2400)
+    ai.brain = script([answer, answer])
+    with pytest.raises(AgentStop) as caught:
+        mind()
+    assert (caught.value.status, caught.value.code) == ("confused", ErrorCode.AI_PROVIDER_ERROR)
+    assert reason in caught.value.message
+
+
+def test_a_confidence_that_is_wanted_must_be_said(mind: Any, ai: FakeAI) -> None:
+    ai.brain = script([click(1, 1), click(1, 1, confidence=0.9)])
+    assert mind(needs_confidence=True)[0].confidence == 0.9
+    assert "confidence is missing" in ai.questions[1].prompt
+
+
+def test_a_model_gets_no_more_than_the_time_that_is_left(mind: Any, ai: FakeAI) -> None:
+    ai.fail_with("stalled", seconds=600)
+    with pytest.raises(AgentStop) as caught:
+        mind(seconds=0.5)
+    assert (caught.value.status, caught.value.code) == ("limit", ErrorCode.TIMEOUT)
+
+
+def test_the_step_limit_ends_it_and_hostile_titles_stay_text(
+    agent: Agent, open_form: Callable[..., Form]
+) -> None:
+    title = "</pre></title><script>alert('x')</script><img src=x onerror=y>"
+    form = open_form(title)
+    agent.ai.brain = plan(*[press_button(form, "agree")] * 9)
+    done = agent.run("--max-steps", 2, "--window-title", "alert(", goal='Say "<b>hi</b>" & go')
+    assert done.code == 22 and "2 step(s)" in done.err
+    assert len(form.events("toggle")) == 2
+    page = agent.report()
+    assert title in page.words and 'Say "<b>hi</b>" & go' in page.words and "b" not in page.tags
+    assert json.dumps(title) in agent.ai.questions[0].prompt
+
+
+def test_a_wrong_key_is_said_once_with_a_report(agent: Agent, form: Form) -> None:
+    agent.ai.fail_with("wrong_key", times=None)
+    done = agent.run("--json-output")
+    assert (done.code, done.error["code"]) == (1, "AI_PROVIDER_ERROR")
+    assert "did not accept the key" in done.error["message"]
+    assert agent.kept()["status"] == "failed" and len(agent.ai.questions) == 1
+    assert "did not accept the key" in agent.report().words
+
+
+def test_too_little_confidence_stops_before_the_act(agent: Agent, form: Form) -> None:
+    agent.ai.brain = script([click(5, 5, confidence=0.4)])
+    done = agent.run("--confidence", 0.5, "--json-output")
+    assert done.error["code"] == "AI_PROVIDER_ERROR" and "0.4 is below 0.5" in done.error["message"]
+    assert form.events("click") == [] and agent.kept()["status"] == "unsure"
+
+
+def test_two_noops_in_a_row_end_it(agent: Agent, form: Form) -> None:
+    agent.ai.brain = script([reply("noop"), reply("noop")])
+    done = agent.run()
+    assert done.code == 1 and "does not know what to do" in done.err
+    assert agent.kept()["steps"] == 2 and "1. noop -> looked again" in agent.ai.questions[1].prompt
+
+
+# safety ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_dry_run_marks_the_click_and_touches_nothing(
+    agent: Agent, form: Form, open_form: Callable[..., Form]
+) -> None:
+    cover = open_form("Cover", "+400+200")
+    agent.ai.brain = script([lambda request: click(*form.centre("details"))])
+    done = agent.run(
+        "--dry-run", "--app", "Form", "--window-title", form.title, "--json-output", goal="Open the details"
+    )
+    assert (done.code, done.data["status"], done.data["steps"]) == (0, "dry_run", 1)
+    assert [form.events(kind) + cover.events(kind) for kind in ("click", "key", "opened")] == [[], [], []]
+    assert agent.acts() == []
+    page = agent.report()
+    x, y = form.centre("details")
+    assert f'cx="{x}" cy="{y}"' in page.source and "mark would" in page.source
+
+
+def test_a_stop_file_ends_it_before_the_next_act(agent: Agent, form: Form, tmp_path: Path) -> None:
+    def stop(request: Request) -> dict[str, Any]:
+        (tmp_path / "STOP").touch()
+        return click(*form.centre("sign"))
+
+    agent.environment["PEEKABOO_STOP_FILE"] = str(tmp_path / "STOP")
+    agent.ai.brain = script([lambda request: click(*form.centre("agree")), stop])
+    done = agent.run("--json-output")
+    assert (done.code, done.error["code"]) == (21, "POLICY_DENIED")
+    assert [one["widget"] for one in form.events("click")] == ["agree"]
+    assert agent.kept()["status"] == "failed" and "stop file" in agent.step(2)["effect"]
+    started = len(agent.ai.questions)
+    assert agent.run().code == 21 and len(agent.ai.questions) == started
+
+
+def test_an_interrupt_ends_the_children_and_writes_the_report(agent: Agent, form: Form) -> None:
+    asked, is_over = threading.Event(), threading.Event()
+
+    def brain(request: Request) -> Reply:
+        asked.set()
+        is_over.wait(2 * PATIENCE_S)
+        return Reply("too late")
+
+    agent.ai.brain = brain
+    process = subprocess.Popen(
+        agent.argv("Do it", ()),
+        env=agent.variables(),
+        cwd=agent.folder,
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+    try:
+        assert asked.wait(PATIENCE_S)
+        server = children_of(process.pid)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(PATIENCE_S) == 130
+    finally:
+        is_over.set()
+        process.kill()
+        process.communicate()
+    assert server and [pid for pid in server if Path(f"/proc/{pid}").exists()] == []
+    assert agent.kept()["status"] == "interrupted" and len(agent.report().images) == 1
+    assert form.events("click") == []
+
+
+def children_of(pid: int) -> list[int]:
+    """By /proc, of every thread of it."""
+    lists = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(word) for one in lists for word in one.read_text().split()]
+
+
+def test_each_act_can_be_asked_for_on_the_terminal(agent: Agent, form: Form) -> None:
+    agent.ai.brain = script(
+        [lambda request: click(*form.centre("agree")), lambda request: click(*form.centre("sign"))]
+    )
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        agent.argv("Do it", ("--confirm",)),
+        env=agent.variables(),
+        cwd=agent.folder,
+        stdin=theirs,
+        stderr=subprocess.PIPE,
+    )
+    try:
+        os.write(ours, b"y\nn\n")
+        said = process.communicate(timeout=PATIENCE_S)[1].decode()
+    finally:
+        process.kill()
+        os.close(ours)
+        os.close(theirs)
+    assert process.returncode == 1 and said.count("[y/n]") == 2 and "declined" in said
+    assert [one["widget"] for one in form.events("click")] == ["agree"]
+    assert agent.kept()["status"] == "declined"
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        ((), "name the app"),
+        (("--app", "Form", "--window-id", "7"), "name the app"),
+        (("--window-id", "7", "--window-title", "x"), "--window-title goes with --app"),
+        (("--app", "Form", "--max-steps", "0"), "above 0"),
+        (("--app", "Form", "--confidence", "2"), "from 0 to 1"),
+        (("--app", "Form", "--confirm"), "--confirm asks on a terminal"),
+        (("--app", "Form", "--model", "gpt"), "no provider 'gpt'"),
+        (("--app", "Form", "--model", "openai,gemini"), "not one model"),
+    ],
+)
+def test_a_wrong_order_is_refused_before_anything_starts(
+    tmp_path: Path, words: tuple[str, ...], message: str
+) -> None:
+    done = subprocess.run(
+        [*PACKAGE, "agent", "--goal", "Do it", *words],
+        env=clean_environment(tmp_path), cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8",
+    )  # fmt: skip
+    assert done.returncode == 2 and message in done.stderr
+    assert not list(tmp_path.glob("peekaboo-run*"))
+
+
+def test_an_app_that_is_not_there_leaves_no_folder(agent: Agent, form: Form) -> None:
+    done = agent.run("--app", "Nobody", "--json-output")
+    assert (done.code, done.error["code"]) == (18, "APP_NOT_FOUND")
+    assert not agent.run_folder.exists()
+
+
+def test_a_folder_that_holds_something_is_not_used(tmp_path: Path) -> None:
+    (tmp_path / "mine").touch()
+    with pytest.raises(PeekabooError) as caught:
+        new_run_folder(str(tmp_path))
+    assert caught.value.code is ErrorCode.FILE_IO_ERROR
+
+
+def test_two_runs_in_one_second_have_folders_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folders = [new_run_folder(None) for _ in range(3)]
+    assert len(set(folders)) == 3 and {one.parent for one in folders} == {tmp_path}
+    assert [
+        one.name for one in folders if not re.fullmatch(r"peekaboo-run-\d{8}T\d{6}Z(-\d)?", one.name)
+    ] == []
+
+
+def test_a_run_without_steps_is_a_page_too() -> None:
+    page = Page(
+        run_report(AgentRun("a goal \ud800", "openai/x", message="<nothing>", system_prompt="\n\nfirst"))
+    )
+    assert "<nothing>" in page.words and "a goal \ufffd" in page.words and page.images == []

@@ -1,0 +1,904 @@
+"""Asking models: which one is chosen, what it gets, and what is said when it does not answer."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import socket
+import subprocess
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Callable, Optional
+
+import pytest
+from fake_ai import MODELS, FakeAI, Reply, http_date, picture, script
+from worlds import PATIENCE_S, wait_for
+
+from peekaboo_min import vision
+from peekaboo_min.ai.client import _ollama_sees, analyze_file, ask_model
+from peekaboo_min.ai.images import fitted_size
+from peekaboo_min.ai.selection import (
+    ModelChoice,
+    choose_model,
+    choose_provider,
+    parse_providers,
+    provider_status,
+)
+from peekaboo_min.core.cancellation import CancelToken, use_cancel_token
+from peekaboo_min.core.errors import ErrorCode, PeekabooError
+from peekaboo_min.core.log import collect_debug_lines
+from peekaboo_min.core.models import ImageInfo, Picture, RecognisedText, Rect
+from peekaboo_min.core.settings import child_environment, settings
+from peekaboo_min.desktop.x11.backend import X11Desktop
+from peekaboo_min.system.images import sniff_image
+
+VENDORS = {
+    "ollama": "qwen3-vl:8b",
+    "openai": "gpt-5.4-mini",
+    "gemini": "gemini-3.6-flash",
+    "anthropic": "claude-sonnet-5",
+}
+CLOUD = ("openai", "gemini", "anthropic")
+KEYS = {"openai": "OPENAI_API_KEY", "gemini": "GEMINI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
+EVERY = pytest.mark.parametrize("vendor", VENDORS)
+EVERY_CLOUD = pytest.mark.parametrize("vendor", CLOUD)
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "x": {"type": ["integer", "null"]},
+        "minimum": {"type": "number", "minimum": 0, "maximum": 1},
+        "keys": {"type": "array", "items": {"type": "string", "maxLength": 9}, "maxItems": 3},
+    },
+    "required": ["x", "minimum", "keys"],
+}
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The pauses before another try: noted, and not slept."""
+    noted: list[float] = []
+    monkeypatch.setattr(vision, "pause", noted.append)
+    return noted
+
+
+class TestDesktop(X11Desktop):
+    """Scales with the real program, which needs no display; reads what it is told."""
+
+    __test__ = False
+
+    def __init__(self, lines: tuple[str, ...] = ()) -> None:
+        self.lines = lines
+
+    def read_text(self, path: Path) -> list[RecognisedText]:
+        assert sniff_image(path.read_bytes()) and path.stat().st_mode & 0o777 == 0o600
+        return [RecognisedText(line, Rect(0, 0, 1, 1), 1.0) for line in self.lines]
+
+
+@pytest.fixture
+def ai() -> Iterator[FakeAI]:
+    with FakeAI() as fake:
+        yield fake
+
+
+@pytest.fixture
+def use(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[..., None]]:
+    """Sets environment variables, as if the process had started with them; all of ours are unset before."""
+
+    def start(variables: Optional[dict[str, str]] = None, **more: str) -> None:
+        for name, value in {**(variables or {}), **more}.items():
+            monkeypatch.setenv(name, value)
+        settings.cache_clear()
+        child_environment.cache_clear()
+
+    for name in list(os.environ):
+        if name.startswith("PEEKABOO_") or name.endswith(("_API_KEY", "_BASE_URL", "_proxy", "_PROXY")):
+            monkeypatch.delenv(name)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    _ollama_sees.cache_clear()
+    start(HOME=str(tmp_path), XDG_STATE_HOME=str(tmp_path / "state"))
+    yield start
+    settings.cache_clear()
+    child_environment.cache_clear()
+
+
+@pytest.fixture
+def ask(ai: FakeAI, use: Callable[..., None]) -> Callable[..., Any]:
+    """Asks a vendor of the fake about one small picture."""
+
+    def ask_vendor(vendor: str, model: str = "", pictures: Optional[list[Any]] = None, **more: Any) -> Any:
+        use(ai.env(vendor, model or VENDORS[vendor]))
+        shots = [a_picture()] if pictures is None else pictures
+        return ask_model(TestDesktop(), shots, "What?", choice=choose_model(vendor, model), **more)
+
+    return ask_vendor
+
+
+def a_picture(kind: str = "png", width: int = 64, height: int = 64) -> Picture:
+    data = picture(kind.replace("jpg", "jpeg"), width, height)
+    return Picture(data, ImageInfo(kind, width, height))
+
+
+def failing(call: Callable[..., Any], *args: Any, **more: Any) -> PeekabooError:
+    with pytest.raises(PeekabooError) as caught:
+        call(*args, **more)
+    return caught.value
+
+
+def save(folder: Path, name: str, data: bytes) -> str:
+    (folder / name).write_bytes(data)
+    return str(folder / name)
+
+
+# which provider
+
+
+@pytest.mark.parametrize(
+    "text, expected",
+    [
+        ("", []),
+        (" , ;", []),
+        ("ollama/llava:7b", [("ollama", "llava:7b")]),
+        ("openai/gpt-4o, ollama/qwen2.5vl:7b", [("openai", "gpt-4o"), ("ollama", "qwen2.5vl:7b")]),
+        ("gemini/a;anthropic/b", [("gemini", "a"), ("anthropic", "b")]),
+        ("ollama/hf.co/someone/vision:q4", [("ollama", "hf.co/someone/vision:q4")]),
+        ("ollama,openai,gemini,anthropic", list(VENDORS.items())),
+        ("openai/", [("openai", "gpt-5.4-mini")]),
+        ("OpenAI / gpt-4o ", [("openai", "gpt-4o")]),
+        ("ocr", [("ocr", "local")]),
+        ("ocr/tesseract", [("ocr", "local")]),
+        ("grok/4,ollama", [("grok", "4"), ("ollama", "qwen3-vl:8b")]),
+    ],
+)
+def test_the_configured_providers_are_read(text: str, expected: list[tuple[str, str]]) -> None:
+    assert parse_providers(text) == [ModelChoice(*one) for one in expected]
+
+
+def test_without_configuration_analysis_is_not_configured(use: Callable[..., None]) -> None:
+    wrong = failing(choose_provider)
+    assert (wrong.code, wrong.message) == (
+        ErrorCode.AI_NOT_CONFIGURED,
+        "AI analysis not configured on this server. Set the PEEKABOO_AI_PROVIDERS environment variable.",
+    )
+
+
+def test_a_configuration_of_separators_alone_holds_no_provider(use: Callable[..., None]) -> None:
+    use(PEEKABOO_AI_PROVIDERS=",;")
+    assert (
+        failing(choose_provider).message
+        == "No valid AI providers found in PEEKABOO_AI_PROVIDERS configuration."
+    )
+
+
+def test_a_provider_that_is_not_configured_is_not_enabled(use: Callable[..., None]) -> None:
+    use(PEEKABOO_AI_PROVIDERS="ollama/llava")
+    wrong = failing(choose_provider, "openai")
+    assert (
+        wrong.message == "Provider 'openai' is not enabled in server's PEEKABOO_AI_PROVIDERS configuration."
+    )
+
+
+def test_an_explicit_provider_is_not_probed_and_has_its_configured_model(use: Callable[..., None]) -> None:
+    use(PEEKABOO_AI_PROVIDERS="ollama/llava:7b,openai/gpt-4o")
+    assert choose_provider("openai") == ModelChoice("openai", "gpt-4o")
+    assert choose_provider("OpenAI", "gpt-5.5") == ModelChoice("openai", "gpt-5.5")
+
+
+def test_an_unknown_provider_is_told_when_it_is_used(use: Callable[..., None]) -> None:
+    use(PEEKABOO_AI_PROVIDERS="grok/4")
+    wrong = failing(choose_provider, "grok")
+    assert wrong.code is ErrorCode.INVALID_ARGUMENT
+    assert wrong.message == "there is no provider 'grok'; there are ollama, openai, gemini, anthropic, ocr"
+    assert "there is no provider 'grok'" in failing(choose_provider).hint
+
+
+def test_auto_takes_the_first_that_is_operational(ai: FakeAI, use: Callable[..., None]) -> None:
+    use(ai.env("gemini", "x"), PEEKABOO_AI_PROVIDERS="openai/a,ollama/not-pulled,grok/4,gemini/g,ocr")
+    use(OPENAI_BASE_URL="https://api.openai.com/v1")  # without a key
+    assert choose_provider() == choose_provider("auto") == ModelChoice("gemini", "g")
+    assert choose_provider("auto", "asked") == ModelChoice("gemini", "asked")
+
+
+@pytest.mark.parametrize("model", ["qwen3-vl:8b", "LLaVA", "llava:latest", "hf.co/someone/vision:q4"])
+def test_ollama_is_operational_with_a_model_that_it_has(
+    ai: FakeAI, use: Callable[..., None], model: str
+) -> None:
+    use(ai.env("ollama", model))
+    assert choose_provider() == ModelChoice("ollama", model)
+
+
+@pytest.mark.parametrize("model", ["qwen3-vl", "qwen", "llava:7b"])
+def test_ollama_is_not_operational_with_a_model_that_it_lacks(
+    ai: FakeAI, use: Callable[..., None], model: str
+) -> None:
+    use(ai.env("ollama", model))
+    wrong = failing(choose_provider)
+    assert wrong.message == "No configured AI providers in PEEKABOO_AI_PROVIDERS are currently operational."
+    assert wrong.hint == f"ollama: it has no model {model}"
+
+
+def test_ollama_that_does_not_run_is_not_operational(ai: FakeAI, use: Callable[..., None]) -> None:
+    place = f"127.0.0.1:{ai.refused_port()}"
+    use(PEEKABOO_AI_PROVIDERS="ollama;openai", PEEKABOO_OLLAMA_BASE_URL=f"http://{place}/")
+    hint = f"ollama: nobody listens at {place} (connection refused); openai: OPENAI_API_KEY is not set"
+    assert failing(choose_provider).hint == hint
+
+
+def test_the_status_tells_of_every_provider(ai: FakeAI, use: Callable[..., None]) -> None:
+    use({**ai.env("openai", "x"), **ai.env("gemini", "x")})
+    use(
+        PEEKABOO_AI_PROVIDERS="ollama/llava,openai/gpt-5.5,openai/gpt-1,gemini,anthropic,ocr,grok/4",
+        GEMINI_API_KEY="wrong",
+    )
+    told = [(one.choice.name, one.problem) for one in provider_status()]
+    assert told == [
+        ("ollama/llava", ""),
+        ("openai/gpt-5.5", ""),
+        ("openai/gpt-1", "it has no model gpt-1"),
+        ("gemini/gemini-3.6-flash", "API key not valid. Please pass a valid API key."),
+        ("anthropic/claude-sonnet-5", "ANTHROPIC_API_KEY is not set"),
+        ("ocr/local", ""),
+        ("grok/4", "there is no provider 'grok'; there are ollama, openai, gemini, anthropic, ocr"),
+    ]
+
+
+def test_the_status_of_nothing_is_empty(use: Callable[..., None]) -> None:
+    assert provider_status() == []
+
+
+# what a model gets
+
+
+@EVERY
+def test_a_model_answers_a_question_about_a_picture(ai: FakeAI, ask: Callable[..., Any], vendor: str) -> None:
+    answer = ask(vendor, system="Look.")
+    assert (answer.text, answer.model_used) == ("I see a 64x64 image/png", f"{vendor}/{VENDORS[vendor]}")
+    assert (answer.tokens_in, answer.tokens_out, answer.sent) == (1200, 34, (ImageInfo("png", 64, 64),))
+    assert 0 < answer.seconds < 5
+    asked = ai.questions[-1]
+    assert (asked.prompt, asked.system, asked.schema) == ("What?", "Look.", None)
+
+
+@EVERY
+def test_a_model_is_asked_without_a_picture(ai: FakeAI, ask: Callable[..., Any], vendor: str) -> None:
+    assert ask(vendor, pictures=[]).text == "I see nothing"
+    assert (ai.questions[-1].images, ai.questions[-1].system) == ([], "")
+
+
+@EVERY
+def test_a_model_gets_several_pictures_in_order_and_with_their_true_types(
+    ai: FakeAI, ask: Callable[..., Any], vendor: str
+) -> None:
+    shots = [a_picture("png"), a_picture("jpg", 96, 64), a_picture("webp", 64, 96)]
+    ask(vendor, pictures=shots)
+    seen = [(one.real_type, one.width, one.height) for one in ai.questions[-1].images]
+    assert seen == [("image/png", 64, 64), ("image/jpeg", 96, 64), ("image/webp", 64, 96)]
+    assert [one.data for one in ai.questions[-1].images] == [one.data for one in shots]
+
+
+@EVERY
+def test_a_schema_is_enforced(ai: FakeAI, ask: Callable[..., Any], vendor: str) -> None:
+    answer = ask(vendor, schema=SCHEMA)
+    assert json.loads(answer.text).keys() == {"x", "minimum", "keys"}
+    asked = ai.questions[-1].schema
+    assert asked and set(asked["properties"]) == {"x", "minimum", "keys"}
+
+
+def test_ollama_also_reads_the_schema(ai: FakeAI, ask: Callable[..., Any]) -> None:
+    ask("ollama", schema=SCHEMA)
+    assert json.dumps(SCHEMA) in ai.questions[-1].prompt
+
+
+def test_a_schema_with_optional_properties_is_not_strict(ai: FakeAI, ask: Callable[..., Any]) -> None:
+    ask("openai", schema={**SCHEMA, "required": ["x"]})
+    assert ai.questions[-1].body["response_format"]["json_schema"]["strict"] is False
+    ask("openai", schema=SCHEMA)
+    assert ai.questions[-1].body["response_format"]["json_schema"]["strict"] is True
+
+
+def test_ollama_has_room_for_its_pictures(ai: FakeAI, ask: Callable[..., Any]) -> None:
+    ask("ollama", pictures=[a_picture(), a_picture()])
+    assert ai.questions[-1].body["options"] == {"temperature": 0, "num_ctx": 10240, "num_predict": 8192}
+
+
+def test_the_longest_answer_is_a_setting(
+    ai: FakeAI, ask: Callable[..., Any], use: Callable[..., None]
+) -> None:
+    use(PEEKABOO_AI_MAX_TOKENS="99")
+    ask("anthropic")
+    assert ai.questions[-1].body["max_tokens"] == 99
+
+
+def test_a_compatible_server_needs_no_key_and_gets_no_limit(ai: FakeAI, use: Callable[..., None]) -> None:
+    ai.keys["openai"] = None
+    use(ai.env("openai", "gpt-4o"))
+    answer = ask_model(TestDesktop(), [a_picture()], "What?", choice=choose_provider())
+    assert answer.text == "I see a 64x64 image/png"
+    asked = ai.questions[-1]
+    assert (
+        "authorization" not in asked.headers
+        and not {"max_tokens", "max_completion_tokens"} & asked.body.keys()
+    )
+
+
+@EVERY
+def test_thinking_is_no_part_of_the_answer(ai: FakeAI, ask: Callable[..., Any], vendor: str) -> None:
+    ai.brain = script(
+        [Reply("A window.", thinking="Hm.", pieces=3), Reply("<think>\nHm.\n</think>\n\nA window.")]
+    )
+    assert [ask(vendor).text, ask(vendor).text] == ["A window.", "A window."]
+
+
+@EVERY
+def test_the_key_travels_in_a_header_alone(ai: FakeAI, ask: Callable[..., Any], vendor: str) -> None:
+    ask(vendor)
+    asked = ai.questions[-1]
+    key = ai.keys.get(vendor)
+    assert key is None or [name for name, value in asked.headers.items() if key in value]
+    assert not asked.query and (key is None or key.encode() not in asked.raw)
+
+
+# sizes
+
+STANDARD, HIGH = ("anthropic", "claude-sonnet-4-6"), ("anthropic", "claude-opus-4-7")
+GPT4, GPT5 = ("openai", "gpt-4o"), ("openai", "gpt-5.4-mini")
+GEMINI, QWEN2 = ("gemini", "gemini-3.6-flash"), ("ollama", "qwen2.5vl:7b")
+QWEN3, LLAVA = ("ollama", "qwen3-vl:8b"), ("ollama", "llava")
+GOLDEN = [
+    ((1280, 800), STANDARD, (1280, 800)), ((1280, 800), HIGH, (1280, 800)),
+    ((1024, 768), STANDARD, (1024, 768)), ((1366, 768), STANDARD, (1366, 768)), ((1200, 800), STANDARD, (1200, 800)),
+    ((1440, 900), STANDARD, (1389, 868)), ((1440, 900), HIGH, (1440, 900)),
+    ((1512, 982), STANDARD, (1372, 891)), ((1512, 982), HIGH, (1512, 982)),
+    ((1728, 1117), STANDARD, (1372, 887)), ((1728, 1117), HIGH, (1728, 1117)),
+    ((1920, 1080), STANDARD, (1456, 819)), ((1920, 1080), HIGH, (1920, 1080)),
+    ((2560, 1440), STANDARD, (1456, 819)), ((2560, 1440), HIGH, (2560, 1440)),
+    ((2880, 1800), STANDARD, (1389, 868)), ((2880, 1800), HIGH, (2420, 1512)),
+    ((3024, 1964), STANDARD, (1372, 891)), ((3024, 1964), HIGH, (2380, 1546)),
+    ((3456, 2234), STANDARD, (1372, 887)), ((3456, 2234), HIGH, (2383, 1540)),
+    ((2400, 1600), STANDARD, (1344, 896)), ((2400, 1600), HIGH, (2352, 1568)),
+    ((3840, 2160), STANDARD, (1456, 819)), ((3840, 2160), HIGH, (2576, 1449)),
+    ((5120, 2880), STANDARD, (1456, 819)), ((5120, 2880), HIGH, (2576, 1449)),
+    ((1800, 2880), STANDARD, (868, 1389)), ((20000, 3), STANDARD, (1568, 1)), ((1, 20000), STANDARD, (1, 1568)),
+    ((2880, 1800), ("anthropic", "claude-opus-4-20250514"), (1389, 868)),
+    ((2880, 1800), ("anthropic", "claude-opus-4-6"), (1389, 868)), ((2880, 1800), ("anthropic", "claude-opus-5"), (2420, 1512)),
+    ((2880, 1800), ("anthropic", "claude-opus-4-8-20260301"), (2420, 1512)),
+    ((2880, 1800), GPT5, (1440, 900)), ((1800, 2880), GPT5, (900, 1440)), ((1920, 1080), GPT5, (1440, 810)),
+    ((800, 600), GPT5, (800, 600)), ((1000, 1000), GPT5, (900, 900)),
+    ((2880, 1800), GPT4, (1229, 768)), ((4000, 500), GPT4, (2048, 256)), ((1024, 768), GPT4, (1024, 768)),
+    ((3024, 1964), GEMINI, (1386, 900)), ((1440, 900), GEMINI, (1440, 900)),
+    ((2880, 1800), QWEN3, (1280, 800)), ((1920, 1080), QWEN3, (1280, 704)), ((1270, 790), QWEN3, (1280, 800)),
+    ((2880, 1800), QWEN2, (1260, 812)), ((20, 20), QWEN2, (28, 28)), ((2880, 1800), LLAVA, (1280, 800)),
+    ((1919, 1079), ("openai", "qwen/qwen3-vl-8b"), (1440, 800)), ((333, 77), LLAVA, (333, 77)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("size, model, expected", GOLDEN)
+def test_a_picture_is_fitted_to_what_the_vendor_does_not_shrink(
+    size: tuple[int, int], model: tuple[str, str], expected: tuple[int, int]
+) -> None:
+    assert fitted_size(*model, *size) == expected
+
+
+@pytest.mark.parametrize("model", [STANDARD, HIGH, GPT4, GPT5, GEMINI, QWEN2, QWEN3, LLAVA])
+def test_a_fitted_size_stays_itself(model: tuple[str, str]) -> None:
+    for width in range(100, 6000, 333):
+        for height in range(90, 4000, 271):
+            size = fitted_size(*model, width, height)
+            assert fitted_size(*model, *size) == size
+
+
+@pytest.mark.parametrize("kind", ["png", "jpg", "webp"])
+def test_a_large_picture_is_scaled_and_said_to_be_what_it_is(
+    ai: FakeAI, ask: Callable[..., Any], tmp_path: Path, kind: str
+) -> None:
+    path = Path(make_picture(tmp_path, f"large.{kind}", 2880, 1800))
+    answer = ask("anthropic", pictures=[path])
+    real = "jpg" if kind == "jpg" else "png"
+    assert answer.sent == (ImageInfo(real, 1389, 868),)
+    seen = ai.questions[-1].images[0]
+    assert (seen.declared_type, seen.real_type, seen.width, seen.height) == (
+        *2 * (answer.sent[0].mime_type,),
+        1389,
+        868,
+    )
+    assert [one for one in tmp_path.rglob("*") if one.is_file()] == [path]
+
+
+def test_a_picture_of_too_many_bytes_becomes_a_jpeg(ai: FakeAI, ask: Callable[..., Any]) -> None:
+    heavy = picture("png", 640, 480, padding=5_000_000)
+    answer = ask("anthropic", pictures=[Picture(heavy, ImageInfo("png", 640, 480))])
+    assert answer.sent == (ImageInfo("jpg", 640, 480),)
+
+
+def make_picture(folder: Path, name: str, width: int, height: int) -> str:
+    subprocess.run(
+        ["convert", "-size", f"{width}x{height}", "xc:red", str(folder / name)],
+        check=True,
+        timeout=PATIENCE_S,
+    )
+    return str(folder / name)
+
+
+# what is said when there is no answer
+
+
+@EVERY_CLOUD
+def test_a_missing_key_is_told_before_anything_is_sent(
+    ai: FakeAI, use: Callable[..., None], vendor: str
+) -> None:
+    use(PEEKABOO_AI_PROVIDERS=vendor)
+    wrong = failing(ask_model, TestDesktop(), [], "What?", choice=choose_provider(vendor))
+    assert wrong.code is ErrorCode.AI_NOT_CONFIGURED and f"{KEYS[vendor]} is not set" in wrong.message
+
+
+@EVERY_CLOUD
+def test_a_wrong_key_is_told_in_the_vendors_words_and_not_retried(
+    ai: FakeAI, ask: Callable[..., Any], vendor: str
+) -> None:
+    ai.fail_with("wrong_key", times=None)
+    wrong = failing(ask, vendor)
+    assert wrong.code is ErrorCode.AI_PROVIDER_ERROR
+    assert "did not accept the key: " in wrong.message and ai.questions[-1].refusal in wrong.message
+    assert wrong.hint == f"see that {KEYS[vendor]} is right"
+    assert len(ai.questions) == 1
+
+
+def test_geminis_error_in_a_list_is_read(ai: FakeAI, ask: Callable[..., Any]) -> None:
+    ai.gemini_errors_in_list = True
+    ai.fail_with("wrong_key")
+    assert (
+        failing(ask, "gemini").message
+        == "Gemini did not accept the key: API key not valid. Please pass a valid API key."
+    )
+
+
+@EVERY
+def test_a_missing_model_is_told(ai: FakeAI, ask: Callable[..., Any], vendor: str) -> None:
+    wrong = failing(ask, vendor, "no-such-model")
+    assert "has no model no-such-model: " in wrong.message and ai.questions[-1].refusal[:60] in wrong.message
+    assert wrong.hint.startswith(
+        "run: ollama pull no-such-model" if vendor == "ollama" else "choose another model"
+    )
+
+
+@pytest.mark.parametrize(
+    "vendor, model",
+    [(vendor, name) for vendor, name in (one.split("/", 1) for one, sees in MODELS.items() if not sees)],
+)
+def test_a_model_that_takes_no_pictures_is_told(
+    ai: FakeAI, ask: Callable[..., Any], vendor: str, model: str
+) -> None:
+    wrong = failing(ask, vendor, model)
+    assert f"says that its model {model} takes no pictures" in wrong.message
+    assert VENDORS[vendor] in wrong.hint
+    assert len(ai.questions) <= 1
+
+
+def test_a_blind_ollama_model_is_not_believed(ai: FakeAI, ask: Callable[..., Any]) -> None:
+    ai.blind_text_models = True
+    assert "takes no pictures" in failing(ask, "ollama", "llama3.2:3b").message
+    assert ask("ollama", "llama3.2:3b", pictures=[]).text == "I see nothing"
+
+
+def test_ollama_that_fails_with_a_blind_model_is_not_asked_again(ai: FakeAI, ask: Callable[..., Any]) -> None:
+    ai.fail_with("text_only_model", times=None)
+    assert "takes no pictures: Failed to create new sequence" in failing(ask, "ollama").message
+    assert len(ai.questions) == 1
+
+
+@EVERY
+def test_a_rate_limit_is_waited_for_as_long_as_the_vendor_asks(
+    ai: FakeAI, ask: Callable[..., Any], vendor: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        vision, "_FIRST_PAUSE_S", 3600
+    )  # our own pause would be longer than the time for the answer
+    ai.fail_with("rate_limited", retry_after=0.1)
+    assert ask(vendor).text == "I see a 64x64 image/png"
+    first, second = ai.questions
+    assert second.at - first.at >= 0.1
+
+
+@EVERY
+def test_a_rate_limit_beyond_our_time_is_told_at_once(
+    ai: FakeAI, ask: Callable[..., Any], vendor: str
+) -> None:
+    ai.fail_with("rate_limited", times=None, retry_after=3600)
+    wrong = failing(ask, vendor)
+    assert "is asked too often: " in wrong.message and ai.questions[-1].refusal in wrong.message
+    assert wrong.hint == "wait 3600 seconds, or choose another provider"
+    assert len(ai.questions) == 1
+
+
+def test_a_rate_limit_until_a_date_is_understood(ai: FakeAI, ask: Callable[..., Any]) -> None:
+    ai.fail_with("rate_limited", retry_after=http_date(600))
+    wait = int(failing(ask, "openai").hint.split()[1])
+    assert 590 <= wait <= 600
+
+
+def test_a_spent_quota_is_not_retried(ai: FakeAI, ask: Callable[..., Any]) -> None:
+    ai.fail_with(
+        "rate_limited",
+        times=None,
+        retry_after=0,
+        text="You exceeded your current quota (insufficient_quota).",
+    )
+    wrong = failing(ask, "openai")
+    assert (wrong.message[:33], len(ai.questions)) == ("OpenAI wants to be paid first: Yo", 1)
+
+
+@EVERY
+def test_a_server_error_is_retried_and_then_told(ai: FakeAI, ask: Callable[..., Any], vendor: str) -> None:
+    ai.fail_with("server_error", times=None, retry_after=0)
+    wrong = failing(ask, vendor)
+    assert wrong.message.endswith("has a problem of its own (500): An internal error occurred.")
+    assert len(ai.questions) == 4
+
+
+def test_without_a_wish_of_the_vendor_the_pause_grows(
+    ai: FakeAI, ask: Callable[..., Any], pauses: list[float]
+) -> None:
+    ai.fail_with("overloaded", times=2)
+    ask("anthropic")
+    first, second = pauses
+    assert 0.5 <= first < 1.0 <= second <= 1.5
+
+
+def test_retries_end_with_the_time(
+    ai: FakeAI, ask: Callable[..., Any], pauses: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ai.fail_with("overloaded", times=None)
+    monkeypatch.setattr(vision, "_FIRST_PAUSE_S", 60)  # at most 90 with its jitter, and then twice as much
+    assert "has a problem of its own (503)" in failing(ask, "gemini", timeout_s=119).message
+    assert (len(pauses), len(ai.questions)) == (1, 2)
+
+
+def test_a_bad_request_is_not_retried(ai: FakeAI, ask: Callable[..., Any]) -> None:
+    ai.fail_with("server_error", times=None, status=400, text="Invalid value.")
+    assert failing(ask, "openai").message == "OpenAI refused the question (400): Invalid value."
+    assert len(ai.questions) == 1
+
+
+@EVERY
+def test_an_answer_that_was_cut_off_is_an_error(ai: FakeAI, ask: Callable[..., Any], vendor: str) -> None:
+    ai.fail_with("truncated")
+    wrong = failing(ask, vendor)
+    assert "cut the answer of" in wrong.message and "off after 34 tokens" in wrong.message
+    assert "PEEKABOO_AI_MAX_TOKENS" in wrong.hint
+
+
+@pytest.mark.parametrize(
+    "vendor, failure, reason",
+    [
+        ("openai", "refused", "refused to answer: I cannot help with that."),
+        ("openai", "blocked", "refused to answer: content_filter"),
+        ("gemini", "refused", "refused to answer: SAFETY"),
+        ("gemini", "blocked", "refused to answer: PROHIBITED_CONTENT"),
+        ("anthropic", "refused", "refused to answer: refusal"),
+        ("anthropic", "blocked", "blocked the answer: Output blocked by content filtering policy"),
+    ],
+)
+def test_a_refusal_is_an_error(
+    ai: FakeAI, ask: Callable[..., Any], vendor: str, failure: str, reason: str
+) -> None:
+    ai.fail_with(failure)
+    wrong = failing(ask, vendor)
+    assert wrong.message.split(" ", 1)[1] == reason
+    assert "choose another provider" in wrong.hint
+
+
+@EVERY
+def test_an_empty_answer_is_an_error(ai: FakeAI, ask: Callable[..., Any], vendor: str) -> None:
+    ai.fail_with("empty")
+    assert "answered with nothing" in failing(ask, vendor).message
+
+
+@pytest.mark.parametrize(
+    "failure, said",
+    [
+        ("malformed_json", "answered with something that is not JSON"),
+        ("not_json_content_type", "answered with a web page"),
+        ("redirect", "which is not followed"),
+        ("huge", "answered with more than 16777216 bytes"),
+    ],
+)
+@EVERY
+def test_what_is_no_answer_at_all_is_told(
+    ai: FakeAI, ask: Callable[..., Any], vendor: str, failure: str, said: str
+) -> None:
+    ai.fail_with(failure, size_bytes=17_000_000)
+    wrong = failing(ask, vendor)
+    assert wrong.code is ErrorCode.AI_PROVIDER_ERROR and said in wrong.message
+    assert "_BASE_URL is right" in wrong.hint
+    assert ai.strangers == []
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_no_redirect_takes_the_key_along(ai: FakeAI, ask: Callable[..., Any], status: int) -> None:
+    ai.fail_with("redirect", status=status)
+    place = ai.stranger_url.split("//")[1]
+    assert f"redirects to {place}, which is not followed" in failing(ask, "openai").message
+    assert ai.strangers == []
+
+
+@pytest.mark.parametrize(
+    "body", [[], {}, {"choices": []}, {"choices": [{"message": None}]}, "x", {"candidates": [3]}]
+)
+@EVERY
+def test_an_answer_of_another_shape_is_told(
+    ai: FakeAI, ask: Callable[..., Any], vendor: str, body: Any
+) -> None:
+    ai.fail_with("malformed_json", text=json.dumps(body))
+    assert failing(ask, vendor).message.endswith("answered in a shape that is not its API's")
+
+
+def test_an_error_with_status_200_is_told(ai: FakeAI, ask: Callable[..., Any]) -> None:
+    ai.fail_with("malformed_json", text='{"error": {"message": "No endpoints found."}}')
+    assert failing(ask, "openai").message.endswith("No endpoints found.")
+
+
+def test_a_dropped_connection_is_tried_again(
+    ai: FakeAI, ask: Callable[..., Any], pauses: list[float]
+) -> None:
+    ai.fail_with("connection_reset")
+    assert ask("gemini").text == "I see a 64x64 image/png"
+    ai.fail_with("connection_reset", times=None)
+    assert "closed the connection before its answer was whole" in failing(ask, "gemini").message
+    assert len(pauses) == 1 + 3
+
+
+def test_an_answer_that_ends_too_soon_is_not_believed(
+    use: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vision, "_FIRST_PAUSE_S", 3600)  # there is no time for a second try
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        use(PEEKABOO_OLLAMA_BASE_URL=f"http://127.0.0.1:{server.getsockname()[1]}")
+
+        def answer() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(65536)
+                connection.sendall(b'HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{"response": "half"}')
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        wrong = failing(ask_model, TestDesktop(), [], "What?", choice=choose_model("ollama"))
+        thread.join()
+    assert "closed the connection before its answer was whole" in wrong.message
+
+
+@pytest.mark.parametrize("failure", ["stalled", "slow_drip"])
+def test_a_model_that_takes_too_long_is_left(ai: FakeAI, ask: Callable[..., Any], failure: str) -> None:
+    ai.fail_with(failure)
+    wrong = failing(ask, "anthropic", timeout_s=0.4)
+    assert "did not answer within 0.4 seconds" in wrong.message and "PEEKABOO_AI_TIMEOUT" in wrong.hint
+    wait_for_threads()
+
+
+def test_a_cancelled_call_leaves_the_model_at_once(ai: FakeAI, ask: Callable[..., Any]) -> None:
+    ai.fail_with("stalled", seconds=600)
+    token = CancelToken()
+    caught: list[PeekabooError] = []
+
+    def work() -> None:
+        use_cancel_token(token)
+        caught.append(failing(ask, "openai"))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    ai.wait_for_requests(1)
+    token.cancel()
+    thread.join(PATIENCE_S)
+    assert [one.code for one in caught] == [ErrorCode.CANCELLED]
+    wait_for_threads()
+
+
+def wait_for_threads() -> None:
+    """No request is left behind: its socket is closed under it."""
+    wait_for(
+        lambda: all(one.name != "web request" for one in threading.enumerate()), "no web request is waiting"
+    )
+
+
+@EVERY
+def test_a_server_that_does_not_run_is_told_at_once(
+    ai: FakeAI, use: Callable[..., None], vendor: str, pauses: list[float]
+) -> None:
+    variables = ai.env(vendor, VENDORS[vendor])
+    name = {"ollama": "PEEKABOO_OLLAMA_BASE_URL"}.get(vendor, f"{vendor.upper()}_BASE_URL")
+    place = f"127.0.0.1:{ai.refused_port()}"
+    use({**variables, name: f"http://{place}"})
+    wrong = failing(ask_model, TestDesktop(), [a_picture()], "What?", choice=choose_provider(vendor))
+    assert f"gave no answer: nobody listens at {place} (connection refused)" in wrong.message
+    assert name in wrong.hint and pauses == []
+
+
+@pytest.mark.parametrize(
+    "base",
+    [
+        "ftp://127.0.0.1/v1",
+        "nonsense",
+        "http://user:pw@127.0.0.1:1/v1",
+        "http://127.0.0.1:port/v1",
+        f"http://{'a' * 70}.org",
+    ],
+)
+def test_an_address_that_is_none_is_told_without_being_quoted(use: Callable[..., None], base: str) -> None:
+    use(PEEKABOO_AI_PROVIDERS="openai", OPENAI_BASE_URL=base)
+    wrong = failing(ask_model, TestDesktop(), [], "What?", choice=choose_provider())
+    assert wrong.message == "OpenAI gave no answer: the address is not a plain http or https URL"
+    assert "OPENAI_BASE_URL" in wrong.hint
+
+
+def test_a_key_that_cannot_be_sent_is_told_without_being_quoted(ai: FakeAI, use: Callable[..., None]) -> None:
+    use({**ai.env("openai", "gpt-4o"), "OPENAI_API_KEY": "sk-secret\nX: y"})
+    wrong = failing(ask_model, TestDesktop(), [], "What?", choice=choose_provider())
+    assert "OPENAI_API_KEY" in wrong.hint and "secret" not in wrong.sentence()
+    assert ai.requests == []
+
+
+def test_a_proxy_is_not_asked_for_this_machine(
+    ai: FakeAI, ask: Callable[..., Any], use: Callable[..., None], pauses: list[float]
+) -> None:
+    proxy = f"http://127.0.0.1:{ai.refused_port()}"
+    use(http_proxy=proxy, HTTP_PROXY=proxy)
+    assert ask("ollama").text == "I see a 64x64 image/png"
+    use(PEEKABOO_OLLAMA_BASE_URL="http://ollama.invalid")
+    wrong = failing(ask_model, TestDesktop(), [], "What?", choice=choose_provider("ollama"))
+    assert "nobody listens at ollama.invalid (connection refused)" in wrong.message  # the proxy refused
+
+
+@EVERY
+def test_neither_key_nor_pixels_stand_in_log_error_or_repr(
+    ai: FakeAI, ask: Callable[..., Any], vendor: str
+) -> None:
+    lines = collect_debug_lines()
+    shot = a_picture()
+    pixels = base64.b64encode(shot.data).decode()
+    key = ai.keys.get(vendor) or "an-invented-key"
+    answer = ask(vendor, pictures=[shot])
+    ai.fail_with("server_error", status=400, text=f"your key {key} sent {pixels}")
+    wrong = failing(ask, vendor, pictures=[shot])
+    for text in [*lines, repr(answer), repr(wrong), wrong.sentence(), wrong.details, repr(settings())]:
+        assert (key not in text or vendor == "ollama") and pixels[:64] not in text
+    assert any(f"{vendor}/{VENDORS[vendor]} answered in" in line and "64x64 png" in line for line in lines)
+
+
+# ocr
+
+
+def test_ocr_reads_the_text_without_a_key_or_a_network(use: Callable[..., None], tmp_path: Path) -> None:
+    use(PEEKABOO_AI_PROVIDERS="ocr")
+    path = save(tmp_path, "shot.png", picture())
+    result = analyze_file(TestDesktop(("Hello", "", "w\u202eorld")), path, "What does it say?")
+    assert (result.text, result.data["model_used"]) == ("Hello\nw orld", "ocr/local")
+
+
+def test_ocr_says_when_there_is_no_text(use: Callable[..., None]) -> None:
+    answer = ask_model(TestDesktop(), [a_picture()], "", choice=choose_model("ocr"))
+    assert (answer.text, answer.model_used, answer.tokens_in) == (
+        "No text was found in this image.",
+        "ocr/local",
+        None,
+    )
+
+
+def test_ocr_answers_no_questions(use: Callable[..., None]) -> None:
+    for pictures, schema in (([], None), ([a_picture()], SCHEMA)):
+        wrong = failing(
+            ask_model, TestDesktop(), pictures, "Draw.", choice=choose_model("ocr"), schema=schema
+        )
+        assert wrong.code is ErrorCode.INVALID_ARGUMENT
+
+
+# analyze
+
+
+def test_analyze_answers_as_the_specification_says(
+    ai: FakeAI, use: Callable[..., None], tmp_path: Path
+) -> None:
+    use(ai.env("ollama", "llava:latest"))
+    result = analyze_file(TestDesktop(), save(tmp_path, "shot.png", picture()), "What?")
+    assert result.text == result.data["analysis_text"] == "I see a 64x48 image/png"
+    assert result.data["model_used"] == "ollama/llava:latest"
+    assert ai.questions[-1].prompt == "What?"
+
+
+def test_analyze_takes_provider_and_model(ai: FakeAI, use: Callable[..., None], tmp_path: Path) -> None:
+    use({**ai.env("openai", "x"), "PEEKABOO_AI_PROVIDERS": "ollama/llava,openai/gpt-4o"})
+    result = analyze_file(TestDesktop(), save(tmp_path, "shot.png", picture()), "What?", "openai", "gpt-5.5")
+    assert result.data["model_used"] == "openai/gpt-5.5"
+
+
+@pytest.mark.parametrize("question", ["", "  \n"])
+def test_without_a_question_the_picture_is_described(
+    ai: FakeAI, use: Callable[..., None], tmp_path: Path, question: str
+) -> None:
+    use(ai.env("ollama", "llava"))
+    analyze_file(TestDesktop(), save(tmp_path, "shot.png", picture()), question)
+    assert ai.questions[-1].prompt == "Please describe what you see in this image."
+
+
+def test_analyze_finds_the_home_folder(ai: FakeAI, use: Callable[..., None], tmp_path: Path) -> None:
+    use(ai.env("ollama", "llava"))
+    save(tmp_path, "shot.PNG", picture())
+    assert analyze_file(TestDesktop(), "~/shot.PNG", "What?").text == "I see a 64x48 image/png"
+
+
+@pytest.mark.parametrize(
+    "name, found",
+    [("a.gif", ".gif"), ("a.tiff", ".tiff"), ("a", "none"), ("/etc/passwd", "none"), ("", "none")],
+)
+def test_the_format_is_checked_first_of_all(use: Callable[..., None], name: str, found: str) -> None:
+    wrong = failing(analyze_file, TestDesktop(), name, "What?")
+    assert (wrong.code, wrong.message) == (
+        ErrorCode.INVALID_ARGUMENT,
+        f"Unsupported image format: {found}. Supported formats: .png, .jpg, .jpeg, .webp",
+    )
+
+
+def test_the_configuration_is_checked_before_the_file(use: Callable[..., None]) -> None:
+    assert failing(analyze_file, TestDesktop(), "/nowhere/a.png", "What?").code is ErrorCode.AI_NOT_CONFIGURED
+
+
+def test_the_provider_is_checked_before_the_file(use: Callable[..., None]) -> None:
+    use(PEEKABOO_AI_PROVIDERS="ocr")
+    assert (
+        "is not enabled" in failing(analyze_file, TestDesktop(), "/nowhere/a.png", "What?", "gemini").message
+    )
+
+
+def test_a_file_that_is_not_there_is_told(use: Callable[..., None], tmp_path: Path) -> None:
+    use(PEEKABOO_AI_PROVIDERS="ocr")
+    wrong = failing(analyze_file, TestDesktop(), str(tmp_path / "no.png"), "What?")
+    assert (wrong.code, wrong.message) == (
+        ErrorCode.FILE_IO_ERROR,
+        f"{tmp_path}/no.png: No such file or directory",
+    )
+
+
+@pytest.mark.parametrize(
+    "data, said",
+    [
+        (b"root:x:0:0", "is not an image, whatever its name says"),
+        (b"", "is empty"),
+        (picture("png")[:20], "is not an image, whatever its name says"),
+        (picture("gif"), "holds a gif image, which is not supported"),
+        (picture("webp", 16000, 16000), "is too large (16000x16000 pixels)"),
+    ],
+)
+def test_a_file_that_is_no_fit_image_is_not_sent(
+    ai: FakeAI, use: Callable[..., None], tmp_path: Path, data: bytes, said: str
+) -> None:
+    use(ai.env("openai", "gpt-4o"))
+    wrong = failing(analyze_file, TestDesktop(), save(tmp_path, "a.png", data), "What?")
+    assert (wrong.code, wrong.message) == (ErrorCode.INVALID_ARGUMENT, f"{tmp_path}/a.png {said}")
+    assert ai.questions == []
+
+
+def test_a_pipe_and_a_folder_are_no_images(use: Callable[..., None], tmp_path: Path) -> None:
+    use(PEEKABOO_AI_PROVIDERS="ocr")
+    os.mkfifo(tmp_path / "pipe.png")
+    (tmp_path / "folder.png").mkdir()
+    for name in ("pipe.png", "folder.png"):
+        assert failing(analyze_file, TestDesktop(), str(tmp_path / name), "What?").message.endswith(
+            "is not a regular file"
+        )
+
+
+def test_a_huge_file_is_not_read(use: Callable[..., None], tmp_path: Path) -> None:
+    use(PEEKABOO_AI_PROVIDERS="ocr")
+    os.truncate(save(tmp_path, "a.png", picture()), 70_000_000)
+    assert failing(analyze_file, TestDesktop(), str(tmp_path / "a.png"), "What?").message.endswith(
+        "has more than 64 MB"
+    )
+
+
+def test_a_jpeg_with_the_name_of_a_png_is_sent_as_a_jpeg(
+    ai: FakeAI, use: Callable[..., None], tmp_path: Path
+) -> None:
+    use(ai.env("openai", "gpt-5.4-mini"))
+    analyze_file(TestDesktop(), save(tmp_path, "a.png", picture("jpeg")), "What?")
+    assert ai.questions[-1].images[0].declared_type == "image/jpeg"

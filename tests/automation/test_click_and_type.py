@@ -1,0 +1,182 @@
+"""The thin thread, for real on X11: list, photograph, click by a pixel, type, press; the application confirms it."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from worlds import PATIENCE_S, Form, Program, wait_for
+
+TEXTS = {
+    "ascii": "Hello, World! ~`#$%^&*()_+{}|:\"<>?-=[]\\;',./",
+    "accents": "Zoë Ångström, déjà vu, Straße",
+    "cjk": "日本語 中文 한국어",
+    "emoji": "😀 👩‍💻 🏳️‍🌈",
+    "lines and tabs": "one\ntwo\tthree\n\nfour",
+    "mixed": "-x Grüße\n\t世界 & more",
+    "leading dashes": "--json is text here",
+}
+
+
+def test_a_window_is_listed_photographed_and_clicked_and_the_application_confirms(
+    on_x11: Program, form: Form, form_window: int, tmp_path: Path
+) -> None:
+    shot = on_x11.data("screenshot", form_window, "--path", tmp_path / "form.png")
+    assert Path(shot["path"]).read_bytes().startswith(b"\x89PNG")
+    assert (shot["image_width"], shot["image_height"]) == (shot["bounds"]["width"], shot["bounds"]["height"])
+    x, y = form.centre("agree")
+    answer = on_x11.data("click", form_window, x, y, "--verify")
+    assert form.wait_for_event("toggle") == {"event": "toggle", "widget": "agree", "value": 1}
+    clicked = form.events("click")[-1]
+    assert (clicked["x"], clicked["y"], clicked["button"]) == (answer["point"]["x"], answer["point"]["y"], 1)
+    assert answer == {
+        "window_id": form_window,
+        "pixel": {"x": x, "y": y},
+        "point": {"x": shot["bounds"]["x"] + x, "y": shot["bounds"]["y"] + y},
+        "clamped": False,
+        "delivered": True,
+        "changed": True,
+    }
+
+
+# A table is tried on one form: what both have in common is tried on both above and below.
+on_the_package = pytest.mark.parametrize("program", ["package"], indirect=True)
+
+
+@on_the_package
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS.keys())
+def test_any_text_arrives_exactly(on_x11: Program, form: Form, form_window: int, text: str) -> None:
+    on_x11.data("screenshot", form_window)
+    on_x11.data("click", form_window, *form.centre("notes"))
+    on_x11.data("type", form_window, "--", text)
+    on_x11.data("press", form_window, "f12")
+    assert form.wait_for_event("text")["notes"] == text
+
+
+def test_the_clipboard_is_put_back_after_unicode_was_typed(
+    on_x11: Program, form: Form, form_window: int, display: str
+) -> None:
+    environment = {**on_x11.environment}
+    subprocess.run(["xclip", "-selection", "clipboard", "-i"], input=b"mine", env=environment, check=True)
+    on_x11.data("type", form_window, "日本")
+    held = subprocess.run(
+        ["xclip", "-selection", "clipboard", "-o"], env=environment, capture_output=True, timeout=PATIENCE_S
+    )
+    assert held.stdout == b"mine"
+
+
+@on_the_package
+@pytest.mark.parametrize(
+    ("key", "keysym", "state"),
+    [("ctrl+shift+t", "T", 5), ("ctrl,a", "a", 4), ("Return", "Return", 0), ("enter", "Return", 0),
+     ("page_down", "Next", 0), ("cmd+s", "s", 4), ("cmd+,", "comma", 4), ("alt-g", "g", 8), ("Escape", "Escape", 0)],
+)  # fmt: skip
+def test_keys_arrive_in_the_spellings_that_people_use(
+    on_x11: Program, form: Form, form_window: int, key: str, keysym: str, state: int
+) -> None:
+    on_x11.data("press", form_window, key)
+    pressed = wait_for(
+        lambda: [one for one in form.events("key") if one["keysym"] == keysym], f"{keysym} arrives"
+    )
+    assert int(pressed[-1]["state"]) & 0b1101 == state
+
+
+def test_a_double_click_and_the_other_buttons_arrive(on_x11: Program, form: Form, form_window: int) -> None:
+    on_x11.data("screenshot", form_window)
+    x, y = form.centre("said")
+    on_x11.data("click", form_window, x, y, "--clicks", 2)
+    assert form.wait_for_event("double")["widget"] == "said"
+    on_x11.data("click", form_window, x, y, "--button", "right")
+    on_x11.data("click", form_window, x, y, "--button", "middle")
+    assert [one["button"] for one in form.events("click")] == [1, 1, 3, 2]
+
+
+def test_a_moved_window_is_hit_where_it_is_now(on_x11: Program, form: Form, form_window: int) -> None:
+    on_x11.data("screenshot", form_window)
+    form.xdotool("windowmove", str(form_window), "300", "200")
+    on_x11.data("click", form_window, *form.centre("agree"))
+    assert form.wait_for_event("toggle")["value"] == 1
+
+
+def test_a_resized_window_makes_the_screenshot_stale(on_x11: Program, form: Form, form_window: int) -> None:
+    on_x11.data("screenshot", form_window)
+    form.xdotool("windowsize", "--sync", str(form_window), "700", "500")
+    finished = on_x11.run("click", form_window, 10, 10, "--json")
+    assert (finished.code, finished.error["code"]) == (20, "STALE_SCREENSHOT")
+    assert form.events("click") == []
+
+
+def test_without_a_screenshot_nothing_is_clicked(on_x11: Program, form: Form, form_window: int) -> None:
+    assert on_x11.error("click", form_window, 10, 10)["code"] == "STALE_SCREENSHOT"
+    assert (
+        on_x11.error("click", form_window, 10, 10, "--screenshot-id", "0" * 16)["code"] == "STALE_SCREENSHOT"
+    )
+    assert on_x11.error("click", form_window, 10, 10, "--screenshot-id", "../x")["code"] == "INVALID_ARGUMENT"
+    assert form.events("click") == []
+
+
+def test_a_pixel_outside_is_clamped_and_the_answer_says_so(
+    on_x11: Program, form: Form, form_window: int
+) -> None:
+    shot = on_x11.data("screenshot", form_window)
+    answer = on_x11.data("click", form_window, "1e9", "-1e9")
+    assert answer["clamped"] is True
+    assert answer["pixel"] == {"x": shot["image_width"] - 1, "y": 0}
+
+
+def test_pixels_of_a_shrunk_picture_hit_the_same_place(on_x11: Program, form: Form, form_window: int) -> None:
+    shot = on_x11.data("screenshot", form_window, "--max-dimension", 277)
+    assert max(shot["image_width"], shot["image_height"]) == 277
+    x, y = form.centre("agree")
+    on_x11.data("click", form_window, x * shot["scale"], y * shot["scale"])
+    assert form.wait_for_event("toggle")["value"] == 1
+
+
+def test_an_older_screenshot_is_clicked_by_its_id(on_x11: Program, form: Form, form_window: int) -> None:
+    small = on_x11.data("screenshot", form_window, "--max-dimension", 277)
+    on_x11.data("screenshot", form_window)
+    x, y = form.centre("agree")
+    on_x11.data(
+        "click",
+        form_window,
+        x * small["scale"],
+        y * small["scale"],
+        "--screenshot-id",
+        small["screenshot_id"],
+    )
+    assert form.wait_for_event("toggle")["value"] == 1
+
+
+def test_a_covered_window_is_brought_to_the_front_before_the_click(
+    on_x11: Program, form: Form, form_window: int, open_form
+) -> None:
+    on_x11.data("screenshot", form_window)
+    cover = open_form("Cover", "+70+70")
+    on_x11.data("click", form_window, *form.centre("agree"))
+    assert form.wait_for_event("toggle")["value"] == 1
+    assert cover.events("click") == []
+
+
+def test_a_window_that_closes_by_the_act_is_an_outcome(on_x11: Program, form: Form, form_window: int) -> None:
+    on_x11.data("screenshot", form_window)
+    on_x11.data("click", form_window, *form.centre("details"))
+    form.wait_for_event("opened")
+    windows = on_x11.data("windows")["windows"]
+    dialog = next(one["window_id"] for one in windows if one["title"] == "Details")
+    on_x11.data("screenshot", dialog)
+    answer = on_x11.data("click", dialog, *form.centre("d.ok"), "--verify")
+    assert (answer["changed"], answer["window_closed"]) == (True, True)
+    assert form.wait_for_event("details")["city"] == ""
+
+
+def test_a_window_closed_between_photograph_and_click_is_not_found(
+    on_x11: Program, form: Form, form_window: int
+) -> None:
+    on_x11.data("screenshot", form_window)
+    form.close()
+    finished = wait_for(
+        lambda: (lambda f: f if f.code == 15 else None)(on_x11.run("click", form_window, 9, 9, "--json")),
+        "it is gone",
+    )
+    assert finished.error["code"] == "WINDOW_NOT_FOUND"

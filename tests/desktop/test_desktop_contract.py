@@ -1,0 +1,636 @@
+"""One suite for every desktop: the same commands, the same keys, the same codes, on a fake Mac and on a real X server."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any, Callable
+
+import pytest
+from fakemac import FakeMac, default_desktop
+from worlds import PATIENCE_S, ROOT, Form, Program, clean_environment, need, program_words, wait_for, x_server
+
+TITLE = "Visitor book"
+PNG, JPG = b"\x89PN", b"\xff\xd8\xff"
+
+
+class World(ABC):
+    """A desktop with an app Form, whose window has the keyboard, an app Forum beside it, and our command line."""
+
+    program: Program
+    stop_file: Path
+
+    def __init__(self) -> None:
+        self._ids: dict[str, int] = {}
+
+    def data(self, *words: Any, **variables: str) -> dict[str, Any]:
+        return self.program.run("--json", *words, **variables).data
+
+    def refusal(self, *words: Any, **variables: str) -> tuple[int, str]:
+        """The exit code and the error's code of a command that fails."""
+        finished = self.program.run("--json", *words, **variables)
+        assert set(finished.json) == {"success", "error", "debug_logs"}
+        assert set(finished.error) == {"code", "message", "details"} and finished.error["message"]
+        return finished.code, finished.error["code"]
+
+    def window(self, title: str) -> dict[str, Any]:
+        """A window by its title, as the catalogue tells it, once it is there."""
+
+        def find() -> list[dict[str, Any]]:
+            return [one for one in self.data("windows")["windows"] if one["title"] == title]
+
+        return wait_for(find, f"{title} is listed")[0]
+
+    def known_id(self, title: str) -> int:
+        """Its id, asked for once."""
+        if title not in self._ids:
+            self._ids[title] = self.window(title)["window_id"]
+        return self._ids[title]
+
+    @property
+    def form_id(self) -> int:
+        return self.known_id(TITLE)
+
+    @abstractmethod
+    def centre(self, widget: str) -> tuple[int, int]:
+        """The middle of a widget, in pixels of its window's full-size photograph."""
+
+    @abstractmethod
+    def is_agreed(self) -> bool: ...
+
+    @abstractmethod
+    def buttons(self) -> list[str]:
+        """The buttons of the clicks that reached the form."""
+
+    @abstractmethod
+    def was_double_clicked(self) -> bool: ...
+
+    @abstractmethod
+    def notes(self) -> str:
+        """What stands in the form's notes."""
+
+    @abstractmethod
+    def move(self, x: int, y: int) -> None: ...
+
+    @abstractmethod
+    def resize(self, width: int, height: int) -> None: ...
+
+    @abstractmethod
+    def close_form(self) -> None: ...
+
+    @abstractmethod
+    def cover_form(self) -> None:
+        """Another window of Form in front of it, called Cover."""
+
+    def settle(self, what: Callable[[], Any]) -> Any:
+        """What an act led to, which takes a real desktop a moment."""
+        return wait_for(what, "the act has its effect")
+
+
+class MacWorld(World):
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        need("node")
+        self.mac = FakeMac(folder, self._desktop())
+        self.program = Program(program_words("package"), {**self.mac.env(), "PYTHONPATH": str(ROOT)})
+        self.stop_file = self.mac.home / "Library" / "Caches" / "peekaboo_min" / "STOP"
+
+    @staticmethod
+    def _desktop() -> dict[str, Any]:
+        ok = {
+            "name": "d.ok",
+            "kind": "button",
+            "text": "Confirm",
+            "rect": [40, 100, 100, 40],
+            "on_click": {"close_window": "this"},
+        }
+        details = {"open_window": {"title": "Details", "bounds": [900, 200, 300, 200], "widgets": [ok]}}
+        widgets = [
+            {"name": "notes", "kind": "textview", "value": "", "rect": [20, 40, 300, 100]},
+            {
+                "name": "agree",
+                "kind": "checkbox",
+                "text": "I agree",
+                "value": False,
+                "rect": [20, 160, 200, 30],
+            },
+            {"name": "head", "kind": "label", "text": TITLE, "rect": [20, 200, 200, 30]},
+            {
+                "name": "details",
+                "kind": "button",
+                "text": "Details",
+                "rect": [20, 240, 120, 40],
+                "on_click": details,
+            },
+        ]
+        form = {"id": 1090, "pid": 500, "layer": 0, "title": TITLE, "alpha": 1, "bounds": [820, 100, 480, 360], "space": 1,
+                "focus": "notes", "widgets": widgets}  # fmt: skip
+        forum = {"id": 1190, "pid": 510, "layer": 0, "title": "Forum", "alpha": 1, "bounds": [40, 560, 300, 200], "space": 1,
+                 "widgets": []}  # fmt: skip
+        app = {
+            "pid": 510,
+            "name": "Forum",
+            "bundle_id": "com.example.forum",
+            "policy": 0,
+            "path": "/Applications/Forum.app",
+            "hidden": False,
+        }
+        desktop = default_desktop()
+        desktop["apps"].append(app)
+        desktop["windows"] = [form, *(one for one in desktop["windows"] if one["id"] != 1090), forum]
+        desktop["frontmost_pid"] = 500
+        return desktop
+
+    def centre(self, widget: str) -> tuple[int, int]:
+        windows = self.mac.state()["windows"]
+        x, y, width, height = next(
+            one["rect"] for window in windows for one in window["widgets"] if one["name"] == widget
+        )
+        return 2 * x + width, 2 * y + height
+
+    def is_agreed(self) -> bool:
+        return self.mac.widget(1090, "agree")["value"]
+
+    def buttons(self) -> list[str]:
+        return [one["button"] for one in self.mac.events("click") if one["window"] == 1090]
+
+    def was_double_clicked(self) -> bool:
+        return any(one["count"] == 2 for one in self.mac.events("click"))
+
+    def notes(self) -> str:
+        return self.mac.widget(1090, "notes")["value"]
+
+    def move(self, x: int, y: int) -> None:
+        self.mac.move_window(1090, x, y)
+
+    def resize(self, width: int, height: int) -> None:
+        self.mac.resize_window(1090, width, height)
+
+    def close_form(self) -> None:
+        self.mac.close_window(1090)
+
+    def cover_form(self) -> None:
+        self.mac.open_window("Form", title="Cover", bounds=[830, 110, 480, 360])
+
+    def end(self) -> None:
+        assert self.mac.events("strict") == []
+        assert self.mac.running() == []
+
+
+class X11World(World):
+    def __init__(self, folder: Path, display: str) -> None:
+        super().__init__()
+        self.program = Program(program_words("package"), clean_environment(folder, DISPLAY=display))
+        self.stop_file = folder / "state" / "peekaboo_min" / "STOP"
+        self.display, self.folder = display, folder
+        (folder / "forum.tcl").write_text("wm title . Forum\nwm geometry . 300x200+700+500\n")
+        words = ["wish", str(folder / "forum.tcl"), "-name", "Forum"]
+        self._forum = subprocess.Popen(words, env=self.program.environment, stdin=subprocess.DEVNULL)
+        self._forms: list[Form] = []
+        try:
+            self.window("Forum")
+            self.form = self._open(TITLE, "+60+60")
+        except BaseException:
+            self.end()
+            raise
+
+    def _open(self, title: str, place: str) -> Form:
+        """A form that is in front and has the keyboard."""
+        form = Form(self.display, self.folder / f"report{len(self._forms)}", title, place)
+        self._forms.append(form)
+        form.xdotool("windowactivate", "--sync", str(self.window(title)["window_id"]))
+        wait_for(lambda: self.window(title)["is_focused"], f"{title} has the keyboard")
+        return form
+
+    def centre(self, widget: str) -> tuple[int, int]:
+        return self.form.centre(widget)
+
+    def is_agreed(self) -> bool:
+        return bool(self.form.events("toggle")) and self.form.events("toggle")[-1]["value"] == 1
+
+    def buttons(self) -> list[str]:
+        return [{1: "left", 2: "middle", 3: "right"}[one["button"]] for one in self.form.events("click")]
+
+    def was_double_clicked(self) -> bool:
+        return bool(self.form.events("double"))
+
+    def notes(self) -> str:
+        before = len(self.form.events("text"))
+        self.form.xdotool("key", "F12")
+        return self.form.wait_for_event("text", after=before)["notes"]
+
+    def move(self, x: int, y: int) -> None:
+        self.form.xdotool("windowmove", "--sync", str(self.form_id), str(x), str(y))
+
+    def resize(self, width: int, height: int) -> None:
+        self.form.xdotool("windowsize", "--sync", str(self.form_id), str(width), str(height))
+
+    def close_form(self) -> None:
+        self.form.close()
+        wait_for(
+            lambda: TITLE not in [one["title"] for one in self.data("windows")["windows"]], "the form is gone"
+        )
+
+    def cover_form(self) -> None:
+        self._open("Cover", "+70+70")
+
+    def end(self) -> None:
+        for form in self._forms:
+            form.close()
+        self._forum.kill()
+        self._forum.wait()
+
+
+@pytest.fixture(params=["macos", "x11"])
+def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
+    one = (
+        MacWorld(tmp_path)
+        if request.param == "macos"
+        else X11World(tmp_path, request.getfixturevalue("display"))
+    )
+    yield one
+    one.end()
+
+
+@pytest.fixture(scope="module", params=["macos", "x11"])
+def still_world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """One world, on a display of its own, for all tests that only look."""
+    folder = tmp_path_factory.mktemp("still")
+    with x_server() if request.param == "x11" else nullcontext("") as display:
+        one = X11World(folder, display) if display else MacWorld(folder)
+        yield one
+        one.end()
+
+
+# looking -------------------------------------------------------------------------------------------------------------
+
+
+def keys_of(value: Any) -> Any:
+    """A document's keys without its values; a list is the keys that each of its members has."""
+    if isinstance(value, dict):
+        return {key: keys_of(one) for key, one in value.items()}
+    if isinstance(value, list):
+        members = [keys_of(one) for one in value]
+        assert all(one == members[0] for one in members), value
+        return members[:1]
+    return None
+
+
+def keys(words: str, **deeper: Any) -> dict[str, Any]:
+    return {**dict.fromkeys(words.split()), **deeper}
+
+
+BOUNDS = keys("x y width height")
+MACHINE = "version platform system python input log_file"
+GRANTS = {"permissions": keys("screen_recording accessibility")}
+WINDOW = keys("window_id owner_name pid title is_on_screen is_focused", bounds=BOUNDS)
+SAVED = keys(
+    "path item_label mime_type image_width image_height window_title window_id window_index scale screenshot_id"
+)
+LOOKS: dict[str, tuple[list[str], Any]] = {
+    "windows": (["windows"], {"windows": [WINDOW]}),
+    "windows of an app": (["windows", "--app", "form"], {"windows": [WINDOW]}),
+    "list apps": (
+        ["list", "apps"],
+        {"applications": [keys("app_name bundle_id pid is_active window_count")]},
+    ),
+    "list windows": (
+        ["list", "windows", "--app", "Form"],
+        {
+            "windows": [keys("window_title window_index")],
+            "target_application_info": keys("app_name pid bundle_id"),
+        },
+    ),
+    "list windows in detail": (
+        ["list", "windows", "--app", "Form", "--include-details", "off_screen,bounds,ids"],
+        {
+            "windows": [keys("window_title window_index window_id is_on_screen", bounds=BOUNDS)],
+            "target_application_info": keys("app_name pid bundle_id"),
+        },
+    ),
+    "list screens": (
+        ["list", "screens"],
+        {"screens": [keys("screen_index name is_main scale", bounds=BOUNDS)]},
+    ),
+    "list server_status": (["list", "server_status"], {**GRANTS, **keys(MACHINE)}),
+    "permissions": (["permissions"], GRANTS),
+    "doctor": (["doctor"], keys(MACHINE, checks=[keys("name ok needed found advice")])),
+    "a photograph of the window in front": (["image", "--mode", "frontmost"], {"saved_files": [SAVED]}),
+}
+
+
+@pytest.mark.parametrize(("words", "expected"), LOOKS.values(), ids=LOOKS.keys())
+def test_a_look_answers_with_the_same_keys_on_every_desktop(
+    still_world: World, words: list[str], expected: Any
+) -> None:
+    finished = still_world.program.run(*words, "--json-output")
+    assert (finished.code, finished.err) == (0, "")
+    assert set(finished.json) == {"success", "data", "messages", "debug_logs"}
+    assert keys_of(finished.data) == expected
+
+
+def test_the_lists_agree_with_each_other(still_world: World) -> None:
+    windows = still_world.data("windows")["windows"]
+    form = next(one for one in windows if one["title"] == TITLE)
+    assert (windows[0], form["owner_name"], form["is_on_screen"], form["is_focused"]) == (
+        form,
+        "Form",
+        True,
+        True,
+    )
+    detailed = still_world.data("list", "windows", "--app", "FORM", "--include-details", "ids,bounds")
+    assert detailed["windows"] == [
+        {"window_title": TITLE, "window_index": 0, "window_id": form["window_id"], "bounds": form["bounds"]}
+    ]
+    assert detailed["target_application_info"]["pid"] == form["pid"]
+    apps = {one["app_name"]: one for one in still_world.data("list", "apps")["applications"]}
+    assert (apps["Form"]["is_active"], apps["Form"]["window_count"], apps["Forum"]["is_active"]) == (
+        True,
+        1,
+        False,
+    )
+    screens = still_world.data("list", "screens")["screens"]
+    assert [one["screen_index"] for one in screens if one["is_main"]] == [0]
+    assert (screens[0]["bounds"]["x"], screens[0]["bounds"]["y"]) == (0, 0)
+
+
+def test_every_mode_leaves_files_of_the_kind_that_their_names_say(still_world: World, tmp_path: Path) -> None:
+    screens = still_world.data(
+        "image", "--mode", "screen", "--screen-index", 0, "--path", tmp_path / "screen.jpg"
+    )
+    several = still_world.data(
+        "image", "--mode", "multi", "--app", "Form", "--path", tmp_path / "in", "--format", "jpg"
+    )
+    window = still_world.data(
+        "image", "--app", "Form", "--window-title", "visitor", "--path", tmp_path / "window.png"
+    )
+    shot = still_world.data("screenshot", still_world.form_id, "--path", tmp_path / "shot.png")
+    files = [one["path"] for data in (screens, several, window) for one in data["saved_files"]] + [
+        shot["path"]
+    ]
+    assert sorted(map(str, tmp_path.rglob("*.*"))) == sorted(files)
+    assert [Path(one).suffix for one in files] == [".jpg", ".jpg", ".png", ".png"]
+    assert [Path(one).read_bytes()[:3] for one in files] == [JPG, JPG, PNG, PNG]
+    assert keys_of(shot) == keys("window_id image_width image_height scale screenshot_id path", bounds=BOUNDS)
+    bounds, scale = shot["bounds"], shot["scale"]
+    assert (shot["image_width"], shot["image_height"]) == (bounds["width"] * scale, bounds["height"] * scale)
+
+
+REFUSALS: dict[str, tuple[list[Any], int, str]] = {
+    "photographing an unknown window": (["screenshot", 4242], 15, "WINDOW_NOT_FOUND"),
+    "clicking in an unknown window": (["click", 4242, 1, 1], 15, "WINDOW_NOT_FOUND"),
+    "typing into an unknown window": (["type", 4242, "hello"], 15, "WINDOW_NOT_FOUND"),
+    "an unknown title": (["image", "--app", "Form", "--window-title", "no such"], 15, "WINDOW_NOT_FOUND"),
+    "an index too far": (["image", "--app", "Form", "--window-index", 9], 15, "WINDOW_NOT_FOUND"),
+    "an unknown app": (["image", "--app", "Qqqqzz"], 18, "APP_NOT_FOUND"),
+    "an ambiguous app": (["image", "--app", "For"], 19, "AMBIGUOUS_APP_IDENTIFIER"),
+    "an unknown screen": (["image", "--screen-index", 9], 2, "INVALID_ARGUMENT"),
+    "an unknown key": (["press", "FORM", "hyperspace"], 2, "INVALID_ARGUMENT"),
+    "no text": (["type", "FORM", ""], 2, "INVALID_ARGUMENT"),
+    "a click without a photograph": (["click", "FORUM", 1, 1], 20, "STALE_SCREENSHOT"),
+    "a photograph of another window": (
+        ["click", "FORM", 1, 1, "--screenshot-id", "0123456789abcdef"],
+        20,
+        "STALE_SCREENSHOT",
+    ),
+    "a folder that is a file": (
+        ["image", "--app", "Form", "--path", "/etc/passwd/shot.png"],
+        17,
+        "FILE_IO_ERROR",
+    ),
+}
+
+
+@pytest.mark.parametrize(("words", "exit_code", "code"), REFUSALS.values(), ids=REFUSALS.keys())
+def test_a_refusal_has_the_same_codes_on_every_desktop(
+    still_world: World, words: list[Any], exit_code: int, code: str
+) -> None:
+    titles = {"FORM": TITLE, "FORUM": "Forum"}
+    given = [still_world.known_id(titles[word]) if word in titles else word for word in words]
+    assert still_world.refusal(*given) == (exit_code, code)
+    assert (still_world.buttons(), still_world.is_agreed()) == ([], False)
+
+
+# acting --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_click_by_a_pixel_of_the_photograph_hits_the_widget(world: World) -> None:
+    form_id = world.form_id
+    shot = world.data("screenshot", form_id)
+    x, y = world.centre("agree")
+    answer = world.data("click", form_id, x, y, "--verify")
+    assert world.settle(world.is_agreed)
+    assert world.buttons() == ["left"]
+    bounds = shot["bounds"]
+    assert answer == {
+        "window_id": form_id,
+        "pixel": {"x": x, "y": y},
+        "point": {"x": bounds["x"] + x / shot["scale"], "y": bounds["y"] + y / shot["scale"]},
+        "clamped": False,
+        "delivered": True,
+        "changed": True,
+    }
+
+
+def test_double_right_and_middle_clicks_arrive(world: World) -> None:
+    form_id = world.form_id
+    world.data("screenshot", form_id)
+    place = world.centre("head")
+    world.data("click", form_id, *place, "--clicks", 2)
+    assert world.settle(world.was_double_clicked)
+    world.data("click", form_id, *place, "--button", "right")
+    world.data("click", form_id, *place, "--button", "middle")
+    assert world.settle(lambda: "middle" in world.buttons())
+    *left, right, middle = world.buttons()
+    assert (set(left), right, middle) == ({"left"}, "right", "middle")
+
+
+def test_text_and_keys_arrive(world: World) -> None:
+    form_id = world.form_id
+    world.data("screenshot", form_id)
+    world.data("click", form_id, *world.centre("notes"))
+    typed = world.data("type", form_id, "Grüße, 世界 👩‍💻\nand -x more")
+    assert typed == {"window_id": form_id, "characters": 25, "delivered": True, "changed": None}
+    pressed = world.data("press", form_id, "return")
+    assert pressed == {"window_id": form_id, "key": "return", "delivered": True, "changed": None}
+    world.data("type", form_id, "--", "--json")
+    assert world.notes() == "Grüße, 世界 👩‍💻\nand -x more\n--json"
+
+
+def test_a_moved_window_is_hit_where_it_is_now_and_a_resized_one_is_not_hit(world: World) -> None:
+    form_id = world.form_id
+    world.data("screenshot", form_id)
+    world.move(300, 200)
+    world.data("click", form_id, *world.centre("agree"))
+    assert world.settle(world.is_agreed)
+    world.resize(700, 500)
+    assert world.refusal("click", form_id, *world.centre("agree")) == (20, "STALE_SCREENSHOT")
+    assert world.buttons() == ["left"]
+
+
+def test_a_pixel_outside_is_clamped_and_a_shrunk_picture_means_the_same_place(world: World) -> None:
+    form_id = world.form_id
+    full = world.data("screenshot", form_id)
+    clamped = world.data("click", form_id, "1e9", full["image_height"] // 2)
+    assert (clamped["clamped"], clamped["pixel"]) == (
+        True,
+        {"x": full["image_width"] - 1, "y": full["image_height"] // 2},
+    )
+    small = world.data("screenshot", form_id, "--max-dimension", 240)
+    assert max(small["image_width"], small["image_height"]) == 240
+    ratio = small["image_width"] / full["image_width"]
+    x, y = world.centre("agree")
+    world.data("click", form_id, x * ratio, y * ratio)
+    assert world.settle(world.is_agreed)
+    world.data("click", form_id, x, y, "--screenshot-id", full["screenshot_id"])
+    assert world.settle(lambda: not world.is_agreed())
+
+
+def test_a_covered_window_comes_to_the_front_before_the_click(world: World) -> None:
+    form_id = world.form_id
+    world.data("screenshot", form_id)
+    world.cover_form()
+    world.data("click", form_id, *world.centre("agree"))
+    assert world.settle(world.is_agreed)
+    front = world.data("windows")["windows"][0]
+    assert (front["title"], front["is_focused"]) == (TITLE, True)
+    assert keys_of(world.data("focus", world.window("Cover")["window_id"])) == WINDOW
+    assert world.data("windows")["windows"][0]["title"] == "Cover"
+
+
+def test_a_window_that_is_gone_is_not_found_and_one_that_closes_by_the_click_is_an_outcome(
+    world: World,
+) -> None:
+    form_id = world.form_id
+    world.data("screenshot", form_id)
+    world.data("click", form_id, *world.centre("details"))
+    dialog = world.window("Details")["window_id"]
+    world.data("screenshot", dialog)
+    answer = world.data("click", dialog, *world.centre("d.ok"), "--verify")
+    assert (answer["changed"], answer["window_closed"]) == (True, True)
+    world.close_form()
+    assert world.refusal("click", form_id, 9, 9) == (15, "WINDOW_NOT_FOUND")
+
+
+def test_policy_refuses_every_act_and_nothing_happens(world: World) -> None:
+    form_id = world.form_id
+    world.data("screenshot", form_id)
+    acts = (["click", form_id, *world.centre("agree")], ["type", form_id, "x"], ["focus", form_id])
+    for words in acts:
+        assert world.refusal(*words, PEEKABOO_READONLY="1") == (21, "POLICY_DENIED")
+    assert world.refusal(*acts[0], PEEKABOO_DENY_APPS="other, fo?m") == (21, "POLICY_DENIED")
+    assert world.refusal(*acts[0], PEEKABOO_ALLOW_APPS="Forum") == (21, "POLICY_DENIED")
+    foreground = ["image", "--app", "Form", "--capture-focus", "foreground"]
+    assert world.refusal(*foreground, PEEKABOO_READONLY="1") == (21, "POLICY_DENIED")
+    world.stop_file.touch()
+    assert world.refusal(*acts[0]) == (21, "POLICY_DENIED")
+    assert (world.buttons(), world.notes()) == ([], "")
+    world.stop_file.unlink()
+    world.data(*acts[0], PEEKABOO_ALLOW_APPS="form", PEEKABOO_DENY_APPS="Forum")
+    assert world.settle(world.is_agreed)
+
+
+def test_clean_deletes_our_photographs_and_leaves_those_that_have_a_path(
+    world: World, tmp_path: Path
+) -> None:
+    form_id = world.form_id
+    kept = Path(world.data("screenshot", form_id, "--path", tmp_path / "kept.png")["path"])
+    ours = Path(world.data("screenshot", form_id)["path"])
+    assert world.data("clean") == {"deleted": 3}  # a picture, and two records
+    assert (kept.exists(), ours.exists()) == (True, False)
+    assert world.refusal("click", form_id, 5, 5) == (20, "STALE_SCREENSHOT")
+
+
+# the same through MCP ------------------------------------------------------------------------------------------------
+
+
+def document(answer: dict[str, Any]) -> dict[str, Any]:
+    """The line of an answer's text that is JSON."""
+    return json.loads(next(line for line in answer["content"][0]["text"].split("\n") if line.startswith("{")))
+
+
+class Server:
+    """Our server over its pipes, one call after another."""
+
+    def __init__(self, program: Program) -> None:
+        self._process = program.start()
+        self._guard = threading.Timer(2 * PATIENCE_S, self._process.kill)
+        self._guard.start()
+        self._id = 0
+        client = {
+            "protocolVersion": "2025-11-25",
+            "capabilities": {},
+            "clientInfo": {"name": "test", "version": "1"},
+        }
+        self._ask("initialize", client)
+        self._send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+
+    def _send(self, message: dict[str, Any]) -> None:
+        assert self._process.stdin
+        self._process.stdin.write(json.dumps(message).encode() + b"\n")
+        self._process.stdin.flush()
+
+    def _ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        self._id += 1
+        self._send({"jsonrpc": "2.0", "id": self._id, "method": method, "params": params})
+        assert self._process.stdout
+        for line in self._process.stdout:
+            if json.loads(line).get("id") == self._id:
+                return json.loads(line)["result"]
+        pytest.fail(f"the server ended before it answered {method}")
+
+    def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
+        return self._ask("tools/call", {"name": tool, "arguments": arguments})
+
+    def data(self, tool: str, **arguments: Any) -> dict[str, Any]:
+        """The JSON of a call that succeeds."""
+        answer = self.call(tool, **arguments)
+        assert not answer.get("isError"), answer
+        return document(answer)
+
+    def close(self) -> None:
+        self._process.communicate(timeout=PATIENCE_S)
+        self._guard.cancel()
+
+
+def test_a_model_lists_photographs_clicks_and_types(world: World) -> None:
+    server = Server(world.program)
+    try:
+        windows = server.data("list_windows")["windows"]
+        assert keys_of(windows) == [WINDOW]
+        form_id = next(one["window_id"] for one in windows if one["title"] == TITLE)
+        answer = server.call("take_window_screenshot", window_id=form_id)
+        assert [one["type"] for one in answer["content"]] == ["text", "image"]
+        assert answer["content"][1]["mimeType"] == "image/jpeg"
+        shot = document(answer)
+        assert keys_of(shot) == keys("window_id image_width image_height scale screenshot_id", bounds=BOUNDS)
+        ratio = shot["image_width"] / (shot["bounds"]["width"] * round(shot["scale"] + 0.4))
+        x, y = world.centre("agree")
+        clicked = server.data("click", window_id=form_id, x=x * ratio, y=y * ratio)
+        assert keys_of(clicked) == keys(
+            "window_id clamped delivered changed", pixel=keys("x y"), point=keys("x y")
+        )
+        assert world.settle(world.is_agreed)
+        server.data(
+            "click", window_id=form_id, x=world.centre("notes")[0] * ratio, y=world.centre("notes")[1] * ratio
+        )
+        server.data("type_text", window_id=form_id, text="世界")
+        assert world.notes() == "世界"
+        refused = server.call("focus_window", window_id=4242)
+        assert (refused["isError"], refused["_meta"]["backend_error_code"]) == (True, "WINDOW_NOT_FOUND")
+        assert (
+            refused["content"][0]["text"]
+            == "WINDOW_NOT_FOUND: there is no window 4242. Next step: list the windows again"
+        )
+        images = server.data("image", app="Form", return_data=True)
+        assert keys_of(images) == {
+            "saved_files": [],
+            "images": [keys("item_label mime_type image_width image_height window_id scale screenshot_id")],
+        }
+    finally:
+        server.close()

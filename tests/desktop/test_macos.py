@@ -1,0 +1,1015 @@
+"""The shipped macOS command lines on the fake Mac: whose pixel, which point, what is refused, who is told, what is run."""
+
+from __future__ import annotations
+
+import json
+import re
+import stat
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Callable, Optional
+
+import pytest
+from fakemac import MENU_BAR, SHADOW, FakeMac, image_size, pixel, widget_colour, window_colour
+from fakemac.pictures import Picture, paint
+from fakemac.png import png_bytes
+from fakemac.pointer_and_keys import DIGITS, LETTERS, NAMED, SIGNS
+from worlds import ROOT, Finished, Program, need, need_swift, program_words
+
+from peekaboo_min.desktop.keys import read_chord
+from peekaboo_min.desktop.macos.keycodes import mac_key_code, mac_key_flags
+
+COMMAND, SHIFT, OPTION, CONTROL = 0x100000, 0x20000, 0x80000, 0x40000
+PANES = {11: ("Screen Recording", "Privacy_ScreenCapture"), 12: ("Accessibility", "Privacy_Accessibility")}
+# A command line whose waiting for the compiler is short; everything else of it is what is shipped.
+IMPATIENT = (
+    "from peekaboo_min import swift_helper, cli; swift_helper._COMPILE_S = 4; raise SystemExit(cli.main())"
+)
+
+
+class Desk:
+    """A fake Mac, and our command line on it."""
+
+    def __init__(self, folder: Path, words: Sequence[str] = ()) -> None:
+        self.mac = FakeMac(folder)
+        self.program = Program(words or program_words("package"), {**self.mac.env(), "PYTHONPATH": str(ROOT)})
+
+    def run(self, *words: Any, **variables: str) -> Finished:
+        return self.program.run(*words, "--json", **variables)
+
+    def data(self, *words: Any, **variables: str) -> dict[str, Any]:
+        return self.run(*words, **variables).data
+
+    def refusal(self, *words: Any, **variables: str) -> tuple[int, str]:
+        """Exit code and error code of a command that fails; it left no picture behind."""
+        finished = self.run(*words, **variables)
+        assert finished.error["message"], finished.out
+        assert self.pictures_left() == []
+        return finished.code, finished.error["code"]
+
+    def pictures_left(self) -> list[str]:
+        return [path.name for path in (self.mac.folder / "tmp").rglob("*") if path.suffix in (".png", ".jpg")]
+
+    def programs_of(self, *words: Any, **variables: str) -> list[str]:
+        """The programs that a command, which succeeds, started."""
+        before = len(self.mac.calls())
+        self.data(*words, **variables)
+        return [call["program"] for call in self.mac.calls()[before:]]
+
+    def captures(self) -> list[list[str]]:
+        """The words of every screencapture, but for the path of its file."""
+        return [call["argv"][:-1] for call in self.mac.calls("screencapture")]
+
+    def clicks(self) -> list[tuple[Any, ...]]:
+        """Window, widget, button, count and point of every click that arrived."""
+        return [
+            tuple(one[key] for key in ("window", "widget", "button", "count", "x", "y"))
+            for one in self.mac.events("click")
+        ]
+
+    def posted(self) -> list[dict[str, Any]]:
+        """Every mouse and keyboard event that was posted, whatever it did."""
+        return [one for one in self.mac.raw_events() if "type" in one]
+
+    def focused_id(self) -> Optional[int]:
+        window = self.mac.front_window()
+        return window["id"] if window else None
+
+
+def nothing_sloppy(mac: FakeMac) -> None:
+    assert mac.events("strict") == []
+    assert mac.events("dialog", "sound") == []
+    assert mac.running() == []
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    need("node")
+    one = Desk(tmp_path)
+    yield one
+    nothing_sloppy(one.mac)
+
+
+# photographs: whose pixel it is, and how large it is ------------------------------------------------------------------
+
+WINDOWS = {
+    "covered, on the Retina display": (1012, (200, 60, 1000, 700), 2),
+    "on the second display, with a negative origin": (1031, (-560, 100, 480, 500), 1),
+    "covered, with a button at its corner": (1090, (820, 100, 480, 360), 2),
+}
+
+
+@pytest.mark.parametrize(("window_id", "bounds", "scale"), WINDOWS.values(), ids=WINDOWS.keys())
+def test_a_window_photograph_shows_that_window_alone_at_its_displays_scale(
+    desk: Desk, tmp_path: Path, window_id: int, bounds: tuple[int, ...], scale: int
+) -> None:
+    path = tmp_path / "out" / "shot.png"
+    data = desk.data("screenshot", window_id, "--path", path)
+    x, y, width, height = bounds
+    assert image_size(path) == (width * scale, height * scale)
+    corners = [
+        (0, 0),
+        (width * scale - 1, 0),
+        (0, height * scale - 1),
+        (width * scale - 1, height * scale - 1),
+    ]
+    assert [pixel(path, *place) for place in corners] == [window_colour(window_id)] * 4
+    assert data == {
+        "window_id": window_id,
+        "bounds": {"x": x, "y": y, "width": width, "height": height},
+        "image_width": width * scale,
+        "image_height": height * scale,
+        "scale": scale,
+        "screenshot_id": data["screenshot_id"],
+        "path": str(path),
+    }
+    assert desk.captures() == [["-x", "-o", "-l", str(window_id), "-t", "png"]]
+    assert desk.pictures_left() == []
+
+
+def test_each_display_is_photographed_at_its_own_scale(desk: Desk, tmp_path: Path) -> None:
+    data = desk.data("image", "--path", tmp_path / "out" / "all.png")
+    main, second = tmp_path / "out" / "all_display0_main.png", tmp_path / "out" / "all_display1.png"
+    assert [(one["path"], one["item_label"]) for one in data["saved_files"]] == [
+        (str(main), "Display 1 / Main"),
+        (str(second), "Display 2"),
+    ]
+    assert (image_size(main), image_size(second)) == ((2880, 1800), (1920, 1080))
+    assert [pixel(main, 2 * x, 2 * y) for x, y in ((5, 5), (70, 90), (1100, 120), (210, 600))] == [
+        MENU_BAR, window_colour(1080), window_colour(1090), window_colour(1012)]  # fmt: skip
+    assert [pixel(second, x + 1920, y + 180) for x, y in ((-559, 101), (-1690, -50), (-1399, 401))] == [
+        window_colour(1031), window_colour(1040), window_colour(1041)]  # fmt: skip
+    assert sorted(desk.captures()) == [["-x", "-D", "1", "-t", "png"], ["-x", "-D", "2", "-t", "png"]]
+    assert all("screenshot_id" not in one for one in data["saved_files"])
+
+
+def test_one_display_is_chosen_by_its_index_and_jpg_is_jpg(desk: Desk, tmp_path: Path) -> None:
+    data = desk.data("image", "--screen-index", 1, "--path", tmp_path / "second.jpg")
+    assert [(one["image_width"], one["image_height"], one["mime_type"]) for one in data["saved_files"]] == [
+        (1920, 1080, "image/jpeg")
+    ]
+    assert (tmp_path / "second.jpg").read_bytes()[:3] == b"\xff\xd8\xff"
+    assert desk.captures() == [["-x", "-D", "2", "-t", "jpg"]]
+    desk.data("image", "--screen-index", 1, "--path", tmp_path / "small.jpg", "--max-dimension", 480)
+    assert ((tmp_path / "small.jpg").read_bytes()[:3], image_size(tmp_path / "small.jpg")) == (
+        b"\xff\xd8\xff",
+        (480, 270),
+    )
+    assert [call["argv"][:7] for call in desk.mac.calls("sips")] == [
+        ["-z", "270", "480", "-s", "format", "jpeg", "-s"]
+    ]
+
+
+def test_a_display_that_screencapture_counts_otherwise_is_photographed_by_its_place(
+    desk: Desk, tmp_path: Path
+) -> None:
+    desk.data("image", "--screen-index", 0, "--path", tmp_path / "wrong.png")
+    desk.mac.fail("screencapture", exit=0, when=["-D", "2"], file=(tmp_path / "wrong.png").read_bytes())
+    desk.data("image", "--screen-index", 1, "--path", tmp_path / "right.png")
+    assert image_size(tmp_path / "right.png") == (1920, 1080)
+    assert pixel(tmp_path / "right.png", -559 + 1920, 101 + 180) == window_colour(1031)
+    assert desk.captures()[-1] == ["-x", "-R", "-1920,-180,1920,1080", "-t", "png"]
+
+
+@pytest.mark.parametrize(
+    ("app", "bounds", "scale", "size", "places"),
+    [
+        (
+            "Safari",
+            "200,60,1000,700",
+            2,
+            (2000, 1400),
+            {(2, 2): 1012, (2 * 640, 2 * 50): 1090, (2, 2 * 30): 1080},
+        ),
+        ("TextEdit", "-560,100,480,500", 1, (480, 500), {(2, 2): 1031}),
+    ],
+)
+def test_a_rectangle_is_in_points_and_shows_what_the_screen_shows(
+    desk: Desk, app: str, bounds: str, scale: int, size: tuple[int, int], places: dict[tuple[int, int], int]
+) -> None:
+    window = ["--windowIndex", "1"] if app == "TextEdit" else []
+    data = desk.data("screenshot-app-window", "--appName", app, *window, "--no-preferWindowId")
+    path = Path(data["path"])
+    assert image_size(path) == size
+    assert [pixel(path, *place) for place in places] == [
+        window_colour(window_id) for window_id in places.values()
+    ]
+    x, y, width, height = map(int, bounds.split(","))
+    assert data == {
+        "path": str(path),
+        "uri": path.as_uri(),
+        "appName": app,
+        "rect": {"x": x, "y": y, "w": width, "h": height},
+        "scale": scale,
+        "format": "png",
+    }
+    assert desk.captures() == [["-x", "-R", bounds, "-t", "png"]]
+
+
+@pytest.mark.parametrize(
+    ("app", "index", "size", "scale"), [("Form", 0, (960, 720), 2), ("TextEdit", 1, (480, 500), 1)]
+)
+def test_a_shadow_makes_the_picture_larger_and_it_cannot_be_clicked(
+    desk: Desk, app: str, index: int, size: tuple[int, int], scale: int
+) -> None:
+    chosen = ["--appName", app, "--windowIndex", str(index)]
+    plain = desk.data("screenshot-app-window", *chosen)
+    assert (image_size(Path(plain["path"])), plain["scale"]) == (size, scale)
+    desk.mac.update(lambda state: [path.unlink() for path in (desk.mac.folder / "tmp").rglob("record_*")])
+    shadowed = desk.data("screenshot-app-window", *chosen, "--includeShadow", "--format", "jpg")
+    width, height = image_size(Path(shadowed["path"]))
+    assert (width > size[0], height > size[1], shadowed["scale"], shadowed["format"]) == (
+        True,
+        True,
+        scale,
+        "jpg",
+    )
+    assert all(abs(one - two) < 24 for one, two in zip(pixel(Path(shadowed["path"]), 1, 1), SHADOW))
+    window_id = {"Form": 1090, "TextEdit": 1031}[app]
+    assert desk.captures() == [
+        ["-x", "-o", "-l", str(window_id), "-t", "png"],
+        ["-x", "-l", str(window_id), "-t", "jpg"],
+    ]
+    assert desk.run("click", window_id, 10, 10).code == 20
+    assert desk.posted() == []
+
+
+# lists ----------------------------------------------------------------------------------------------------------------
+
+FRONT_TO_BACK = [1080, 1090, 1012, 1030, 1004, 1020, 1070, 1050, 1041, 1040, 1031, 1001]
+
+
+def test_windows_are_listed_front_to_back_with_who_owns_them(desk: Desk) -> None:
+    windows = desk.data("windows")["windows"]
+    assert [one["window_id"] for one in windows] == FRONT_TO_BACK
+    assert [one["window_id"] for one in windows if one["is_focused"]] == [1080]
+    assert next(one for one in windows if one["window_id"] == 1031) == {
+        "window_id": 1031,
+        "owner_name": "TextEdit",
+        "pid": 430,
+        "title": "Letter",
+        "bounds": {"x": -560, "y": 100, "width": 480, "height": 500},
+        "is_on_screen": True,
+        "is_focused": False,
+    }
+    everything = desk.data("windows", "--all")["windows"]
+    on_screen = [one["window_id"] for one in everything if one["is_on_screen"]]
+    off_screen = sorted(one["window_id"] for one in everything if not one["is_on_screen"])
+    assert on_screen == [
+        12,
+        14,
+        1071,
+        1080,
+        1090,
+        1012,
+        1030,
+        1004,
+        1020,
+        1021,
+        1070,
+        1050,
+        1041,
+        1040,
+        1031,
+        1001,
+    ]
+    assert off_screen == [1005, 1060, 1061, 1081]
+    assert [everything.index(one) for one in everything if not one["is_on_screen"]] == [16, 17, 18, 19]
+
+
+@pytest.mark.parametrize("how", ["undefined", "throws"])
+def test_the_window_list_is_read_where_the_bridge_unwraps_no_array(desk: Desk, how: str) -> None:
+    desk.mac.switch(deep_unwrap_window_list=how, bare_ref="throws")
+    assert [one["window_id"] for one in desk.data("windows")["windows"]] == FRONT_TO_BACK
+
+
+def test_apps_are_listed_with_the_windows_that_they_show(desk: Desk) -> None:
+    apps = desk.data("list", "apps")["applications"]
+    assert [
+        (one["app_name"], one["bundle_id"], one["pid"], one["is_active"], one["window_count"]) for one in apps
+    ] == [
+        ("1Password", "com.1password.1password", 470, False, 1),
+        ("Calculator", "com.apple.calculator", 450, False, 1),
+        ("Calendar", "com.apple.iCal", 440, False, 2),
+        ("Finder", "com.apple.finder", 301, False, 1),
+        ("Form", "com.example.form", 500, False, 1),
+        ("Google Chrome", "com.google.Chrome", 420, False, 1),
+        ("Notes", "com.apple.Notes", 460, False, 0),
+        ("Safari", "com.apple.Safari", 410, False, 2),
+        ("System Settings", "com.apple.systempreferences", 490, False, 0),
+        ("Terminal", "com.apple.Terminal", 480, True, 1),
+        ("TextEdit", "com.apple.TextEdit", 430, False, 2),
+    ]
+
+
+def test_displays_are_listed_with_the_main_one_first_and_their_places_from_the_top(desk: Desk) -> None:
+    second = {"screen_index": 1, "name": "LG UltraFine", "is_main": False, "scale": 1.0,
+              "bounds": {"x": -1920, "y": -180, "width": 1920, "height": 1080}}  # fmt: skip
+    first = {"screen_index": 0, "name": "Built-in Retina Display", "is_main": True, "scale": 2.0,
+             "bounds": {"x": 0, "y": 0, "width": 1440, "height": 900}}  # fmt: skip
+    desk.mac.activate("TextEdit")
+    desk.mac.update(lambda state: state["windows"].insert(0, state["windows"].pop(
+        next(at for at, one in enumerate(state["windows"]) if one["id"] == 1031))))  # fmt: skip
+    assert desk.focused_id() == 1031  # NSScreen.mainScreen is now the second display
+    assert desk.data("list", "screens") == {"screens": [first, second]}
+    desk.mac.set("displays.1.active", False)
+    assert desk.data("list", "screens") == {"screens": [first]}
+
+
+# clicks: the exact point, whatever the display and the size of the picture -----------------------------------------
+
+CLICKS = {
+    "a Retina window": (1090, [], (280, 400), (960, 300), "double"),
+    "a Retina window, half size": (1090, ["--max-dimension", 480], (140, 200), (960, 300), "double"),
+    "a Retina window, a third": (1090, ["--max-dimension", 320], (95, 135), (962.5, 302.5), "double"),
+    "a window left of the main display": (1031, [], (100, 60), (-460, 160), "text"),
+    "the same, half size": (1031, ["--max-dimension", 250], (50, 30), (-460, 160), "text"),
+}
+
+
+@pytest.mark.parametrize(("window_id", "size", "at", "point", "widget"), CLICKS.values(), ids=CLICKS.keys())
+def test_a_pixel_is_clicked_at_its_exact_point(
+    desk: Desk, window_id: int, size: list[Any], at: tuple[int, int], point: tuple[float, float], widget: str
+) -> None:
+    desk.data("screenshot", window_id, *size)
+    answer = desk.data("click", window_id, *at)
+    assert desk.clicks() == [(window_id, widget, "left", 1, *point)]
+    assert (answer["point"], answer["delivered"]) == ({"x": point[0], "y": point[1]}, True)
+    assert desk.mac.state()["pointer"] == {"x": point[0], "y": point[1]}
+    resized = [call["argv"] for call in desk.mac.calls("sips")]
+    width, height = {1090: (960, 720), 1031: (480, 500)}[window_id]
+    factor = size[1] / max(width, height) if size else 0
+    small = [str(round(height * factor)), str(round(width * factor))]
+    assert [words[:6] for words in resized] == ([["-z", *small, "-s", "format", "png"]] if size else [])
+
+
+def test_a_double_click_and_the_right_and_middle_buttons_arrive_as_such(desk: Desk) -> None:
+    desk.data("screenshot", 1090)
+    desk.data("click", 1090, 180, 440, "--clicks", 2)
+    assert desk.mac.events("note")[-1]["text"] == "clicked twice"
+    desk.data("click", 1090, 180, 440, "--button", "right")
+    desk.data("click", 1090, 180, 440, "--button", "middle")
+    assert [(button, count) for _, _, button, count, _, _ in desk.clicks()] == [
+        ("left", 1), ("left", 2), ("right", 1), ("middle", 1)]  # fmt: skip
+
+
+def test_a_sheet_makes_the_picture_another_shape_and_its_pixels_are_refused(desk: Desk) -> None:
+    data = desk.data("screenshot", 1040)
+    assert (data["image_width"], data["image_height"], data["bounds"]["height"]) == (1100, 800, 700)
+    refused = desk.run("click", 1040, 10, 10)
+    assert (refused.code, refused.error["code"], desk.posted()) == (20, "STALE_SCREENSHOT", [])
+    sheet = desk.data("screenshot", 1041)
+    assert pixel(Path(sheet["path"]), 400, 280) == widget_colour(1041, "keep")
+    desk.data("click", 1041, 400, 280)
+    assert desk.clicks() == [(1041, "keep", "left", 1, -1000, 680)]
+    assert desk.mac.window(1041) is None
+
+
+def test_a_menu_over_the_point_refuses_the_click_and_the_docks_full_screen_window_does_not(
+    desk: Desk,
+) -> None:
+    desk.data("screenshot", 1080)
+    menu = desk.mac.open_window("Terminal", title="", bounds=[100, 120, 200, 300], layer=101)
+    assert [
+        one["is_focused"] for one in desk.data("windows")["windows"] if one["window_id"] in (menu, 1080)
+    ] == [True]
+    assert desk.run("click", 1080, 100, 100).error["code"] == "WINDOW_COVERED"
+    assert desk.posted() == []
+    desk.data("click", 1080, 1000, 200)
+    assert [one[0] for one in desk.clicks()] == [1080]
+
+
+def test_a_window_resized_in_proportion_makes_its_photograph_stale(desk: Desk) -> None:
+    desk.data("screenshot", 1090)
+    desk.mac.resize_window(1090, 600, 450)
+    finished = desk.run("click", 1090, 40, 40)
+    assert (finished.code, finished.error["code"], desk.posted()) == (20, "STALE_SCREENSHOT", [])
+
+
+def test_a_point_outside_every_display_is_refused(desk: Desk) -> None:
+    desk.data("screenshot", 1090)
+    desk.mac.move_window(1090, 1200, 700)
+    finished = desk.run("click", 1090, 900, 100)
+    assert (finished.code, finished.error["code"], desk.posted()) == (1, "WINDOW_COVERED", [])
+
+
+def test_on_a_locked_screen_nothing_is_reported_as_done(desk: Desk) -> None:
+    desk.data("screenshot", 1080)
+    desk.mac.lock_screen()  # what is posted now is lost
+    acts = (["click", 1080, 100, 100], ["type", 1080, "ls"], ["press", 1080, "tab"])
+    assert [desk.run(*words).json.get("error", {}).get("code") for words in acts] == ["SCREEN_LOCKED"] * 3
+    assert desk.posted() == []
+
+
+# keys -----------------------------------------------------------------------------------------------------------------
+
+FAKE_NAMES = {"forward_delete": "delete", "enter": "enter_keypad", "help": "insert"}
+SIGN_NAMES = {"=": "equal", "-": "minus", "]": "right_bracket", "[": "left_bracket", "'": "quote", ";": "semicolon",
+              "\\": "backslash", ",": "comma", "/": "slash", ".": "period", "`": "backquote", " ": "space"}  # fmt: skip
+
+
+def test_every_key_has_the_code_of_its_place_on_the_keyboard() -> None:
+    expected = {FAKE_NAMES.get(name, name): code for code, name in NAMED.items()}
+    expected.update({sign: code for table in (LETTERS, DIGITS) for code, sign in table.items()})
+    expected.update({SIGN_NAMES[sign]: code for code, sign in SIGNS.items()})
+    assert {name: mac_key_code(read_chord(name, [])) for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("chord", "code", "flags"),
+    [("cmd+shift+t", 17, COMMAND | SHIFT), ("ctrl+alt+f5", 96, CONTROL | OPTION), ("fn+f1", 122, 0x800000), ("super+a", 0, COMMAND),
+     ("plus", 24, SHIFT), ("caps_lock", 57, 0)],
+)  # fmt: skip
+def test_a_chord_has_the_flags_of_its_modifiers(chord: str, code: int, flags: int) -> None:
+    read = read_chord(chord, [])
+    assert (mac_key_code(read), mac_key_flags(read)) == (code, flags)
+
+
+def test_text_and_keys_arrive_although_somebody_holds_a_modifier_down(desk: Desk) -> None:
+    desk.mac.set("keyboard.held_flags", COMMAND)
+    text = "Grüße, 世界 👩‍💻 and a line that is longer than twenty\nanother"
+    desk.data("type", 1031, text)
+    assert desk.mac.widget(1031, "text")["value"] == text
+    desk.data("press", 1031, "cmd+a")
+    desk.data("press", 1031, "escape")
+    keys = [(one["key"], one["code"], one["modifiers"], one["window"]) for one in desk.mac.events("key")]
+    assert keys[-2:] == [("a", 0, ["cmd"], 1031), ("escape", 53, [], 1031)]
+    assert {one["flags"] for one in desk.posted() if one["type"] in (10, 11)} == {0, COMMAND}
+
+
+def test_a_chord_means_its_letter_on_a_keyboard_of_another_layout(desk: Desk) -> None:
+    desk.mac.set("keyboard.layout", "azerty")  # where the key 0 is q, and cmd+q quits the app
+    desk.data("press", 1031, "cmd+a")
+    assert [(one["key"], one["modifiers"]) for one in desk.mac.events("key")] == [("a", ["cmd"])]
+    assert desk.mac.events("quit") == []
+
+
+# what screencapture cannot photograph -------------------------------------------------------------------------------
+
+
+def locked(mac: FakeMac) -> None:
+    mac.lock_screen()
+
+
+def without_session(mac: FakeMac) -> None:
+    mac.no_gui_session()
+
+
+def left_empty(mac: FakeMac) -> None:
+    mac.fail("screencapture", exit=0, file=b"")
+
+
+def left_rubbish(mac: FakeMac) -> None:
+    mac.fail("screencapture", exit=0, file=b"rubbish, and more than twenty-four bytes of it")
+
+
+def failed_late(mac: FakeMac) -> None:
+    picture = Picture(8, 8, paint(8, 8, (1, 2, 3), []), [], None)
+    mac.fail("screencapture", "could not create image from window", file=png_bytes(picture))
+
+
+def protected(mac: FakeMac) -> None:
+    mac.change_window(1090, {"sharing": "none"})
+
+
+def as_it_is(mac: FakeMac) -> None:
+    pass
+
+
+UNPHOTOGRAPHED = {
+    "the screen is locked": (locked, 1090, 1, "SCREEN_LOCKED", 1),
+    "there is no GUI session": (without_session, 1090, 1, "NO_GUI_SESSION", 0),
+    "the window is minimised": (as_it_is, 1005, 14, "CAPTURE_FAILED", 1),
+    "the window is protected": (protected, 1090, 14, "CAPTURE_FAILED", 3),
+    "the id is nobody's": (as_it_is, 4242, 15, "WINDOW_NOT_FOUND", 0),
+    "exit 0 and an empty file": (left_empty, 1090, 14, "CAPTURE_FAILED", 3),
+    "exit 1 and a picture": (failed_late, 1090, 14, "CAPTURE_FAILED", 3),
+    "exit 0 and no picture": (left_rubbish, 1090, 14, "CAPTURE_FAILED", 1),
+}
+
+
+@pytest.mark.parametrize(
+    ("arrange", "window_id", "exit_code", "code", "tries"), UNPHOTOGRAPHED.values(), ids=UNPHOTOGRAPHED.keys()
+)
+def test_why_there_is_no_picture_is_told_apart(
+    desk: Desk, arrange: Callable[[FakeMac], None], window_id: int, exit_code: int, code: str, tries: int
+) -> None:
+    arrange(desk.mac)
+    assert desk.refusal("screenshot", window_id) == (exit_code, code)
+    assert len(desk.captures()) == tries
+
+
+def test_a_window_that_is_just_opening_is_tried_again(desk: Desk) -> None:
+    desk.mac.fail("screencapture", "could not create image from window", times=2)
+    assert desk.data("screenshot", 1090)["image_width"] == 960
+    assert len(desk.captures()) == 3
+
+
+def test_a_window_that_closes_while_it_is_photographed_is_not_found(desk: Desk) -> None:
+    desk.mac.set("latency_ms", {"screencapture": [500, 500]})
+    desk.mac.close_window(1030, lingers_ms=1000)
+    assert desk.refusal("screenshot", 1030) == (15, "WINDOW_NOT_FOUND")
+
+
+# denied, or not asked -------------------------------------------------------------------------------------------------
+
+PICTURES = {
+    "a window": ["screenshot", "1090"],
+    "all screens": ["image"],
+    "all windows of an app": ["image", "--app", "Safari", "--mode", "multi"],
+}
+
+
+def tells_who_needs_what(finished: Finished, exit_code: int) -> None:
+    pane, address = PANES[exit_code]
+    message = finished.error["message"]
+    assert f"Terminal lacks the {pane} permission" in message
+    assert f"switch Terminal on in System Settings > Privacy & Security > {pane}" in message
+    assert f'open "x-apple.systempreferences:com.apple.preference.security?{address}"' in message
+    assert message.endswith("quit and reopen Terminal")
+
+
+@pytest.mark.parametrize("words", PICTURES.values(), ids=PICTURES.keys())
+def test_without_screen_recording_nothing_is_a_picture(desk: Desk, words: list[str]) -> None:
+    desk.mac.deny("screen_recording")  # a capture would exit 0 with the wallpaper
+    finished = desk.run(*words)
+    assert (finished.code, finished.error["code"]) == (11, "PERMISSION_DENIED_SCREEN_RECORDING")
+    tells_who_needs_what(finished, 11)
+    assert (desk.captures(), desk.pictures_left()) == ([], [])
+
+
+@pytest.mark.parametrize("answer", ["denied", "not_asked"])
+def test_a_newer_mac_or_an_unanswered_question_is_no_picture_either(desk: Desk, answer: str) -> None:
+    desk.mac.era("error")
+    desk.mac.set("permissions.screen_recording", answer)
+    assert desk.refusal("screenshot", 1090) == (11, "PERMISSION_DENIED_SCREEN_RECORDING")
+
+
+def test_without_screen_recording_windows_are_listed_without_titles_and_it_is_said_why(desk: Desk) -> None:
+    desk.mac.deny("screen_recording")
+    finished = desk.run("windows")
+    assert [one["window_id"] for one in finished.data["windows"]] == FRONT_TO_BACK
+    assert {one["title"] for one in finished.data["windows"]} == {""}
+    (message,) = finished.json["messages"]
+    assert message.startswith("window titles are hidden: Terminal lacks the Screen Recording permission; ")
+    refused = desk.run("list", "windows", "--app", "Safari")
+    assert (refused.code, refused.error["code"]) == (11, "PERMISSION_DENIED_SCREEN_RECORDING")
+    assert desk.run("list", "apps").code == 0
+
+
+ACTS = {
+    "click": ["click", "1080", "500", "100"],
+    "type": ["type", "1080", "hello"],
+    "press": ["press", "1080", "return"],
+}
+
+
+@pytest.mark.parametrize("words", ACTS.values(), ids=ACTS.keys())
+def test_without_accessibility_nothing_is_posted_and_it_is_said_who_needs_it(
+    desk: Desk, words: list[str]
+) -> None:
+    desk.data("screenshot", 1080)
+    desk.mac.deny("accessibility")
+    finished = desk.run(*words)
+    assert (finished.code, finished.error["code"]) == (12, "PERMISSION_DENIED_ACCESSIBILITY")
+    tells_who_needs_what(finished, 12)
+    assert (desk.posted(), desk.mac.events("click", "key", "text", "dropped")) == ([], [])
+
+
+def test_without_accessibility_an_app_comes_forward_but_one_of_its_windows_cannot(desk: Desk) -> None:
+    desk.mac.deny("accessibility")
+    assert desk.data("focus", 1090)["is_focused"] is True
+    finished = desk.run("focus", 1031)
+    assert (finished.code, finished.error["code"]) == (12, "PERMISSION_DENIED_ACCESSIBILITY")
+    assert desk.mac.events("ax_set", "ax_raise") == []
+
+
+@pytest.mark.parametrize(
+    ("denied", "exit_code", "granted"),
+    [((), 0, (True, True)), (("screen_recording",), 11, None), (("accessibility",), 12, None),
+     (("accessibility", "screen_recording"), 11, None)],
+)  # fmt: skip
+def test_permissions_tells_each_grant_and_fails_by_the_first_that_is_missing(
+    desk: Desk, denied: Sequence[str], exit_code: int, granted: Any
+) -> None:
+    for kind in denied:
+        desk.mac.deny(kind)
+    finished = desk.run("permissions")
+    assert finished.code == exit_code
+    if granted:
+        assert finished.data == {"permissions": {"screen_recording": True, "accessibility": True}}
+    else:
+        tells_who_needs_what(finished, exit_code)
+        assert all(f"{PANES[{'screen_recording': 11, 'accessibility': 12}[kind]][0]}: NOT granted" in finished.error["details"]
+                   for kind in denied)  # fmt: skip
+    status = desk.data("list", "server_status")["permissions"]
+    assert status == {
+        "screen_recording": "screen_recording" not in denied,
+        "accessibility": "accessibility" not in denied,
+    }
+
+
+HOSTS = {
+    "an editor's nested helper": (
+        "Visual Studio Code",
+        ["/Applications/Visual Studio Code.app/Contents/Frameworks/Code Helper (Plugin).app/Contents/MacOS/Code Helper (Plugin)",
+         "/bin/zsh"],
+    ),
+    "an app that another app installed": (
+        "claude",
+        ["/Applications/Claude.app/Contents/MacOS/Claude",
+         "/Users/someone/Library/Application Support/Claude/claude-code/2.1/claude.app/Contents/MacOS/claude", "/bin/zsh"],
+    ),
+    "Terminal below the Command Line Tools' Python": (
+        "Terminal",
+        ["/System/Applications/Utilities/Terminal.app/Contents/MacOS/Terminal", "login", "-zsh",
+         "/Library/Developer/CommandLineTools/Library/Frameworks/Python3.framework/Versions/3.9/Resources/Python.app/Contents/MacOS/Python"],
+    ),
+    "Terminal below Xcode's Python": (
+        "Terminal",
+        ["/System/Applications/Utilities/Terminal.app/Contents/MacOS/Terminal", "login", "-zsh",
+         "/Applications/Xcode.app/Contents/Developer/Library/Frameworks/Python3.framework/Versions/3.9/Resources/Python.app/Contents/MacOS/Python"],
+    ),
+    "a daemon": ("the app that started this", ["/usr/sbin/sshd", "-zsh"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "ancestors"), HOSTS.values(), ids=HOSTS.keys())
+def test_the_app_that_needs_the_grant_is_found_in_the_process_ancestry(
+    desk: Desk, name: str, ancestors: list[str]
+) -> None:
+    rows = [
+        {"pid": 700 + at, "ppid": 699 + at if at else 1, "comm": comm} for at, comm in enumerate(ancestors)
+    ]
+    if ancestors[-1].endswith("Python"):
+        rows[-1]["this_is_us"] = True
+    else:
+        rows.append({"pid": 799, "ppid": rows[-1]["pid"], "comm": "python3", "this_is_us": True})
+    desk.mac.set("processes", rows)
+    desk.mac.deny("screen_recording")
+    assert f": {name} lacks the Screen Recording permission" in desk.run("screenshot", 1090).error["message"]
+
+
+def test_without_ps_the_app_is_not_named_and_the_error_stays_the_same(desk: Desk) -> None:
+    desk.mac.uninstall("ps")
+    desk.mac.deny("screen_recording")
+    finished = desk.run("screenshot", 1090)
+    assert (finished.code, "the app that started this lacks" in finished.error["message"]) == (11, True)
+
+
+# what osascript says when it fails --------------------------------------------------------------------------------
+
+SCRIPT_ERRORS = {
+    "automation refused, in German": ("execution error: Error: Error: Nicht berechtigt. (-1743)", 1, 13, "PERMISSION_DENIED_AUTOMATION"),
+    "accessibility refused, in Korean": ("44:48: execution error: 허용되지 않습니다. (-25211)\n", 1, 12, "PERMISSION_DENIED_ACCESSIBILITY"),
+    "keystrokes refused": ("execution error: osascript is not allowed to send keystrokes. (1002)", 1, 12, "PERMISSION_DENIED_ACCESSIBILITY"),
+    "an older refusal": ("execution error: osascript is not allowed assistive access. (-1719)", 1, 12, "PERMISSION_DENIED_ACCESSIBILITY"),
+    "an index that is not there": ("execution error: Error: Error: Invalid index. (-1719)", 1, 1, "PROGRAM_FAILED"),
+    "no answer in time": ("execution error: Error: Error: AppleEvent timed out. (-1712)", 1, 22, "TIMEOUT"),
+    "not running": ("execution error: Error: Error: Application isn’t running. (-600)", 1, 18, "APP_NOT_FOUND"),
+    "a number in a user's words": ("execution error: Error: Error: window “(-1743)” of (-600) (-2700)", 1, 1, "PROGRAM_FAILED"),
+    "the older form": ("/x/y.js:0:99: execution error: Error on line 3: Error: (-1743) nope (-1712)\n", 1, 22, "TIMEOUT"),
+    "no number at all": ("<stdin>: syntax error", 1, 1, "PROGRAM_FAILED"),
+    "a crash": ("", -11, 1, "PROGRAM_FAILED"),
+    "no JSON": ("", 0, 1, "INTERNAL_SWIFT_ERROR"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("stderr", "exit_code", "our_exit", "code"), SCRIPT_ERRORS.values(), ids=SCRIPT_ERRORS.keys()
+)
+def test_only_the_number_at_the_end_of_a_script_error_is_believed(
+    desk: Desk, stderr: str, exit_code: int, our_exit: int, code: str
+) -> None:
+    desk.mac.fail("osascript", stderr, exit=exit_code)
+    finished = desk.run("windows")
+    assert (finished.code, finished.error["code"]) == (our_exit, code)
+    assert ("crashed" in finished.error["message"]) == (exit_code < 0)
+
+
+# the Swift helper ----------------------------------------------------------------------------------------------------
+
+
+def test_without_developer_tools_that_is_asked_once_and_no_dialog_opens(desk: Desk) -> None:
+    desk.data("screenshot", 1080)
+    desk.data("press", 1080, "escape")
+    desk.data("press", 1080, "escape")
+    assert [one["key"] for one in desk.mac.events("key")] == ["escape", "escape"]
+    assert [call["argv"] for call in desk.mac.calls("xcode-select")] == [["-p"]]
+    assert (desk.mac.calls("swiftc"), desk.mac.calls("xcrun"), desk.mac.events("dialog")) == ([], [], [])
+    found = {one["name"]: one["found"] for one in desk.data("doctor")["checks"]}
+    assert found["mouse and keyboard by"].startswith(
+        "JXA (no Swift helper: xcode-select failed with exit code 2"
+    )
+
+
+def test_a_compiler_that_fails_is_not_tried_again_and_keys_arrive_by_jxa(desk: Desk) -> None:
+    desk.mac.tools("broken")
+    desk.data("press", 1080, "escape")
+    desk.data("press", 1080, "tab")
+    assert [one["key"] for one in desk.mac.events("key")] == ["escape", "tab"]
+    assert [call["argv"][0] for call in desk.mac.calls("swiftc")] == ["--version", "-O"]
+    found = {one["name"]: one["found"] for one in desk.data("doctor")["checks"]}
+    assert "this SDK is not supported by the compiler" in found["mouse and keyboard by"]
+
+
+def test_a_compiler_that_takes_too_long_is_killed_and_not_waited_for_twice(tmp_path: Path) -> None:
+    need("node")
+    desk = Desk(tmp_path, [sys.executable, "-W", "error", "-c", IMPATIENT])
+    desk.mac.tools("slow")
+    desk.data("press", 1080, "escape")
+    assert desk.mac.running() == []
+    desk.data("press", 1080, "tab")
+    assert [one["key"] for one in desk.mac.events("key")] == ["escape", "tab"]
+    assert [call["argv"][0] for call in desk.mac.calls("swiftc")] == ["--version", "-O"]
+    nothing_sloppy(desk.mac)
+
+
+def test_a_cancelled_compilation_is_not_remembered_as_a_failure(desk: Desk) -> None:
+    desk.mac.tools("slow")
+    cancelled = (
+        "import threading; from peekaboo_min.core.cancellation import CancelToken, use_cancel_token; from peekaboo_min import swift_helper\n"
+        "token = CancelToken(); use_cancel_token(token); threading.Timer(0.6, token.cancel).start()\n"
+        "try: swift_helper.build_helper()\n"
+        "except Exception: pass\n"
+        "print(swift_helper.last_build())"
+    )
+    finished = Program([sys.executable, "-c", cancelled], desk.program.environment).run()
+    assert (finished.err, finished.out) == ("", "None\n")
+
+
+def act_on_everything(desk: Desk) -> None:
+    desk.data("screenshot", 1090)
+    desk.data("click", 1090, 180, 440, "--clicks", 2)
+    desk.data("click", 1090, 300, 330)
+    desk.data("type", 1090, "Grüße, 世界 👩‍💻 and more than twenty units")
+    desk.data("press", 1090, "cmd+shift+t")
+
+
+def shown_events(mac: FakeMac) -> list[dict[str, Any]]:
+    return [
+        {key: value for key, value in one.items() if key not in ("t", "suppression_s")}
+        for one in mac.raw_events()
+        if "type" in one
+    ]
+
+
+def test_the_helper_is_compiled_once_and_does_exactly_what_jxa_does(tmp_path: Path) -> None:
+    need("node")
+    need_swift()
+    by_swift, by_jxa = Desk(tmp_path / "swift"), Desk(tmp_path / "jxa")
+    by_swift.mac.tools("good")
+    for one in (by_swift, by_jxa):
+        act_on_everything(one)
+    assert shown_events(by_swift.mac) == shown_events(by_jxa.mac)
+    assert by_swift.mac.widget(1090, "search") == by_jxa.mac.widget(1090, "search")
+    assert by_swift.mac.widget(1090, "search")["value"] == "Grüße, 世界 👩‍💻 and more than twenty units"
+    assert by_swift.clicks() == by_jxa.clicks() != []
+    assert [call["argv"][0] for call in by_swift.mac.calls("swiftc")] == ["--version", "-O"]
+    assert len(by_swift.mac.calls("swift-helper")) == 4
+    assert by_jxa.mac.calls("swift-helper") == []
+
+    home = by_swift.mac.home / "Library" / "Caches" / "peekaboo_min" / "helper"
+    (helper,) = home.glob("*/peekaboo-input")
+    assert re.fullmatch("[0-9a-f]{16}", helper.parent.name)
+    assert [stat.S_IMODE(one.stat().st_mode) for one in (home.parent, helper.parent, helper)] == [0o700] * 3
+    assert sorted(one.name for one in helper.parent.iterdir()) == ["input.swift", "peekaboo-input"]
+    assert json.loads((home / "built.json").read_text())["path"] == str(helper)
+
+    by_swift.mac.deny("accessibility")
+    before = len(by_swift.posted())
+    finished = by_swift.run("press", 1090, "escape")
+    assert (finished.code, len(by_swift.posted())) == (12, before)
+    tells_who_needs_what(finished, 12)
+    by_swift.mac.grant("accessibility")
+    for one in (by_swift, by_jxa):
+        nothing_sloppy(one.mac)
+
+
+def test_doctor_builds_a_damaged_helper_anew(tmp_path: Path) -> None:
+    need("node")
+    need_swift()
+    desk = Desk(tmp_path)
+    desk.mac.tools("good")
+    desk.data("doctor", "--compile")
+    (helper,) = (desk.mac.home / "Library").rglob("peekaboo-input")
+    desk.data("press", 1080, "tab")
+    assert [one["key"] for one in desk.mac.events("key")] == ["tab"]
+    helper.write_text("#!/bin/sh\nexit 3\n")
+    assert "doctor --compile" in desk.run("press", 1080, "escape").error["message"]
+    found = {one["name"]: one["found"] for one in desk.data("doctor", "--compile")["checks"]}
+    assert found["mouse and keyboard by"] == f"Swift helper {helper}"
+    desk.data("press", 1080, "escape")
+    assert [one["key"] for one in desk.mac.events("key")] == ["tab", "escape"]
+    nothing_sloppy(desk.mac)
+
+
+# focus ---------------------------------------------------------------------------------------------------------------
+
+
+def test_a_window_behind_another_of_its_app_is_raised_and_has_the_keyboard(desk: Desk) -> None:
+    answer = desk.data("focus", 1004)
+    assert (desk.focused_id(), answer["window_id"], answer["is_focused"]) == (1004, 1004, True)
+    assert {one["window"] for one in desk.mac.events("ax_raise")} == {1004}
+
+
+def test_a_declined_activation_is_made_up_for_by_accessibility(desk: Desk) -> None:
+    desk.mac.switch(activation="declined")
+    desk.data("focus", 1031)
+    assert (desk.focused_id(), desk.mac.events("activate")[-1]["by"]) == (1031, "AXFrontmost")
+
+
+def test_a_slow_activation_is_waited_for(desk: Desk) -> None:
+    desk.mac.switch(activation_delay_ms=600)
+    desk.data("focus", 1090)
+    assert desk.focused_id() == 1090
+
+
+def test_a_window_that_will_not_come_is_not_acted_on(desk: Desk) -> None:
+    desk.data("screenshot", 1090)
+    desk.mac.switch(activation="stubborn")
+    finished = desk.run("click", 1090, 40, 20)
+    assert (finished.code, finished.error["code"]) == (1, "FOCUS_FAILED")
+    assert desk.posted() == []
+
+
+def test_where_it_is_allowed_such_a_window_is_clicked_in_its_title_bar(desk: Desk) -> None:
+    desk.mac.switch(activation="stubborn")
+    desk.data("focus", 1090, PEEKABOO_SAFE_CLICK="1")
+    assert desk.clicks() == [(1090, None, "left", 1, 1060, 110)]
+    assert desk.focused_id() == 1090
+
+
+TWINS = {
+    "one title": ({"title": "Form", "bounds": [300, 300, 400, 300]}, True),
+    "one frame": ({"title": "Another", "bounds": [820, 100, 480, 360]}, True),
+    "one title and one frame": ({"title": "Form", "bounds": [820, 100, 480, 360]}, False),
+}
+
+
+@pytest.mark.parametrize(("twin", "is_told_apart"), TWINS.values(), ids=TWINS.keys())
+def test_two_windows_are_told_apart_by_frame_then_title_or_not_touched(
+    desk: Desk, twin: dict[str, Any], is_told_apart: bool
+) -> None:
+    above = desk.mac.open_window("Form", **twin)
+    finished = desk.run("focus", 1090)
+    assert {one["window"] for one in desk.mac.events("ax_raise", "ax_set") if "window" in one} == (
+        {1090} if is_told_apart else set()
+    )
+    assert (finished.code, desk.focused_id()) == ((0, 1090) if is_told_apart else (1, above))
+    if not is_told_apart:
+        assert finished.error["code"] == "FOCUS_FAILED"
+
+
+def test_a_title_that_is_cleaned_for_people_still_tells_two_windows_apart(desk: Desk) -> None:
+    desk.mac.change_window(
+        1090, {"title": "two  spaces, and\u200b more than two hundred characters " + "x" * 200}
+    )
+    desk.mac.open_window("Form", title="Another", bounds=[820, 100, 480, 360])
+    assert desk.run("focus", 1090).code == 0
+    assert desk.focused_id() == 1090
+
+
+def test_a_minimised_window_and_a_hidden_apps_window_come_back(desk: Desk) -> None:
+    desk.data("focus", 1005)
+    assert (desk.focused_id(), desk.mac.window(1005)["minimised"]) == (1005, False)
+    desk.data("focus", 1060)
+    assert desk.focused_id() == 1060
+
+
+def test_an_invisible_overlay_of_the_same_app_does_not_hide_who_has_the_keyboard(desk: Desk) -> None:
+    desk.mac.open_window("Form", title="", bounds=[0, 0, 1440, 900], alpha=0)
+    desk.mac.open_window("Form", title="", bounds=[820, 100, 1, 1])
+    desk.mac.activate("Form")
+    assert desk.focused_id() == 1090
+    assert [one["window_id"] for one in desk.data("windows")["windows"] if one["is_focused"]] == [1090]
+    desk.data("screenshot", 1090)
+    desk.data("click", 1090, 280, 400)
+    assert [one[:2] for one in desk.clicks()] == [(1090, "double")]
+
+
+# speed: how many programs an operation starts --------------------------------------------------------------------
+
+
+def test_each_operation_starts_as_few_programs_as_are_promised(desk: Desk) -> None:
+    listed, photographed = ["osascript"], ["osascript", "screencapture"]
+    desk.data("press", 1080, "escape")  # after this it is known who types
+    assert desk.programs_of("windows") == listed
+    assert desk.programs_of("screenshot", 1080) == photographed
+    assert desk.programs_of("screenshot", 1080, "--max-dimension", 300) == [*photographed, "sips"]
+    assert desk.programs_of("click", 1080, 100, 100) == ["osascript"] * 3
+    assert desk.programs_of("type", 1080, "ls") == ["osascript"] * 2
+    assert desk.programs_of("press", 1080, "tab") == ["osascript"] * 2
+    assert desk.mac.events("activate", "ax_set", "ax_raise") == []  # it was in front already
+
+
+def test_on_a_slow_mac_everything_still_arrives(desk: Desk) -> None:
+    desk.mac.profile("slow")
+    desk.data("screenshot", 1090)
+    desk.data("click", 1090, 300, 330)
+    desk.data("type", 1090, "slowly")
+    assert desk.mac.widget(1090, "search")["value"] == "slowly"
+
+
+# screenshot_app_window -----------------------------------------------------------------------------------------------
+
+
+def refuses(desk: Desk, *words: Any) -> tuple[int, str]:
+    return desk.refusal("screenshot-app-window", *words)
+
+
+def test_its_document_names_five_errors(desk: Desk) -> None:
+    assert refuses(desk, "--appName", "Nothing of that name") == (18, "ProcessNotFound")
+    assert refuses(desk, "--appName", "Notes") == (15, "NoWindow")
+    assert refuses(desk, "--bundleId", "com.apple.Safari", "--windowIndex", 7) == (15, "NoWindow")
+    desk.mac.fail("screencapture", "could not create image from window")
+    assert refuses(desk, "--bundleId", "com.apple.calculator") == (14, "CaptureFailed")
+    assert [words[1] for words in desk.captures()] == [
+        "-o"
+    ] * 3  # its place shows another window: not photographed
+    desk.mac.activate("Calculator")
+    assert refuses(desk, "--bundleId", "com.apple.calculator") == (14, "CaptureFailed")
+    assert [words[1] for words in desk.captures()[3:]] == [
+        "-o",
+        "-o",
+        "-o",
+        "-R",
+    ]  # by its id, then by its place
+    desk.mac.heal()
+    desk.mac.deny("screen_recording")
+    assert refuses(desk, "--appName", "Form") == (11, "PermissionDenied")
+    assert refuses(desk) == (2, "INVALID_ARGUMENT")
+    assert refuses(desk, "--appName", "Form", "--timeoutMs", 99) == (2, "INVALID_ARGUMENT")
+
+
+@pytest.mark.parametrize("program", ["screencapture", "osascript"])
+def test_a_program_that_hangs_is_killed_when_the_time_is_up(desk: Desk, program: str) -> None:
+    desk.mac.hang(program)  # as behind a question that nobody answers
+    assert refuses(desk, "--appName", "Form", "--timeoutMs", 6000) == (22, "Timeout")
+    assert len(desk.mac.calls(program)) == 1
+    assert desk.mac.running() == []
+
+
+def test_the_time_is_one_budget_for_all_its_programs(desk: Desk) -> None:
+    desk.mac.set("latency_ms", {"osascript": [4000, 4000]})  # of which two take longer than there is time
+    assert refuses(desk, "--appName", "Form", "--timeoutMs", 7000) == (22, "Timeout")
+    assert (len(desk.mac.calls("osascript")), desk.captures()) == (2, [])
+
+
+# doctor --------------------------------------------------------------------------------------------------------------
+
+MAY_BE_UNKNOWN = {"whether Keynote may be controlled can be asked without a dialog"}
+
+
+def probes_of(desk: Desk) -> dict[str, str]:
+    """Each fact's verdict; the report holds no window's title and changed nothing in the world."""
+    before = desk.mac.events()
+    finished = desk.run("doctor", "--probe")
+    assert finished.code == 0
+    titles = {
+        one["title"]
+        for one in desk.mac.state()["windows"]
+        if len(one["title"]) > 8 or "\u2014" in one["title"]
+    }
+    assert [
+        title for title in titles if title in finished.out or json.dumps(title)[1:-1] in finished.out
+    ] == []
+    assert desk.mac.events() == before
+    return {one["fact"]: one["verdict"] for one in finished.data["probes"]}
+
+
+def test_every_fact_that_we_rely_on_holds_here(desk: Desk) -> None:
+    verdicts = probes_of(desk)
+    assert {fact for fact, verdict in verdicts.items() if verdict != "confirmed"} == MAY_BE_UNKNOWN
+    assert len(verdicts) == 21
+
+
+def test_a_missing_grant_contradicts_no_fact(desk: Desk) -> None:
+    desk.mac.deny("screen_recording")
+    desk.mac.deny("accessibility")
+    desk.mac.era("error")
+    assert [fact for fact, verdict in probes_of(desk).items() if verdict == "CONTRADICTED"] == []
+
+
+def test_doctor_names_the_program_that_is_missing(desk: Desk) -> None:
+    assert desk.data("doctor")["platform"] == "macos"
+    desk.mac.uninstall("sips")
+    finished = desk.run("doctor")
+    assert (finished.code, finished.error["code"]) == (1, "MISSING_PROGRAM")
+    assert finished.error["message"].startswith("missing: sips")
+
+
+@pytest.mark.parametrize(("answer", "code"), [("grant", 0), ("deny", 13), ("ask", 0)])
+def test_whether_keynote_may_be_controlled_is_asked_without_a_dialog(
+    desk: Desk, answer: str, code: int
+) -> None:
+    desk.mac.keynote()
+    desk.data("keynote", "open")  # only a running app can be asked about
+    getattr(desk.mac, answer)("automation", "com.apple.Keynote")
+    finished = desk.run("permissions")
+    assert finished.code == code, finished.out
+    if code:
+        assert finished.error["code"] == "PERMISSION_DENIED_AUTOMATION"
+        assert "Privacy_Automation" in finished.error["message"]
+    assert desk.mac.events("dialog") == []

@@ -1,0 +1,483 @@
+"""The shell's front door: bad input, exit codes, the JSON envelope, help, and what the surroundings may do to it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from worlds import (
+    PATIENCE_S,
+    Finished,
+    Form,
+    Program,
+    clean_environment,
+    need,
+    program_words,
+    wait_for,
+    x_server,
+)
+
+from peekaboo_min.frontends.commands import COMMANDS
+
+FOLDER = "{folder}"  # in a row: the test's own folder
+NOBODY = ":64999"  # a display that no X server serves
+
+
+def finish(process: subprocess.Popen, seconds: float = PATIENCE_S) -> Finished:
+    out, err = process.communicate(timeout=seconds)
+    return Finished(process.returncode, out.decode("utf-8"), err.decode("utf-8"))
+
+
+@dataclass(frozen=True)
+class TwoForms:
+    """Both forms side by side: the package answers people, the single file answers programs."""
+
+    package: Program
+    single_file: Program
+
+    def fails(self, words: list[str], code: str, exit_code: int, said: str, **variables: str) -> None:
+        """The error as text on stderr, and as one JSON document on stdout; nothing besides."""
+        for_people = self.package.start(*words, **variables)
+        for_programs = self.single_file.start("--json", *words, **variables)
+        told, document = finish(for_people), finish(for_programs)
+        assert (told.code, told.out) == (exit_code, "")
+        assert told.err.startswith("peekaboo-min: ") and said in told.err and "Traceback" not in told.err
+        assert "; " in told.err, "the next step is missing"
+        assert (document.code, document.err) == (exit_code, "")
+        assert set(document.json) == {"success", "error", "debug_logs"}
+        assert set(document.error) == {"code", "message", "details"}
+        assert document.error["code"] == code and said in document.error["message"]
+
+
+def assert_is_refused(finished: Finished, code: str, exit_code: int, said: str) -> None:
+    assert (finished.code, finished.err, set(finished.json)) == (
+        exit_code,
+        "",
+        {"success", "error", "debug_logs"},
+    )
+    assert (finished.error["code"], said in finished.error["message"]) == (code, True), finished.error[
+        "message"
+    ]
+    assert "; " in finished.error["message"], "the next step is missing"
+
+
+@pytest.fixture
+def two_forms(tmp_path: Path) -> TwoForms:
+    environment = clean_environment(tmp_path)
+    return TwoForms(*(Program(program_words(form), environment) for form in ("package", "single file")))
+
+
+# name -> arguments, the error's code, the exit code, a part of what is said
+USAGE: dict[str, tuple[list[str], str, int, str]] = {
+    "an unknown command": (["wndows"], "INVALID_ARGUMENT", 2, "there is no command 'wndows'"),
+    "an unknown command of a group": (["list", "fonts"], "INVALID_ARGUMENT", 2, "list apps, list windows"),
+    "an option before any command": (["--frob"], "INVALID_ARGUMENT", 2, "'--frob'"),
+    "an unknown option": (["windows", "--frob"], "INVALID_ARGUMENT", 2, "--frob"),
+    "a shortened option": (["image", "--win", "1"], "INVALID_ARGUMENT", 2, "--win"),
+    "an argument too many": (["windows", "more"], "INVALID_ARGUMENT", 2, "more"),
+    "an argument missing": (["type", "7"], "INVALID_ARGUMENT", 2, "TEXT"),
+    "a required option missing": (["list", "windows"], "INVALID_ARGUMENT", 2, "--app"),
+    "an option's value missing": (["image", "--app"], "INVALID_ARGUMENT", 2, "--app"),
+    "a value for a flag of all commands": (["windows", "--json=1"], "INVALID_ARGUMENT", 2, "--json"),
+    "a word that is no choice": (["image", "--mode", "all"], "INVALID_ARGUMENT", 2, "screen, window, multi, frontmost"),
+    "a format that is none": (["image", "--format", "gif"], "INVALID_ARGUMENT", 2, "png, jpg"),
+    "a detail that is none": (["list", "windows", "--app", "x", "--include-details", "ids,size"], "INVALID_ARGUMENT", 2, "'size'"),
+    "a window that is no number": (["focus", "seven"], "INVALID_ARGUMENT", 2, "'seven' is not a whole number"),
+    "half a hexadecimal number": (["focus", "0x"], "INVALID_ARGUMENT", 2, "'0x'"),
+    "a window with a fraction": (["focus", "7.5"], "INVALID_ARGUMENT", 2, "'7.5'"),
+    "no number at all": (["focus", ""], "INVALID_ARGUMENT", 2, "''"),
+    "a pixel that is NaN": (["click", "7", "nan", "1"], "INVALID_ARGUMENT", 2, "'nan'"),
+    "a pixel that is infinite": (["click", "7", "1", "-inf"], "INVALID_ARGUMENT", 2, "'-inf'"),
+    "a pixel beyond all numbers": (["click", "7", "1e400", "1"], "INVALID_ARGUMENT", 2, "'1e400'"),
+    "three clicks": (["click", "7", "1", "1", "--clicks", "3"], "INVALID_ARGUMENT", 2, "1 or 2"),
+    "a button that is none": (["click", "7", "1", "1", "--button", "side"], "INVALID_ARGUMENT", 2, "left, right, middle"),
+    "an empty text": (["type", "7", ""], "INVALID_ARGUMENT", 2, "the text is empty"),
+    "a text with an escape character": (["type", "7", "a\x1b[31m"], "INVALID_ARGUMENT", 2, "control character"),
+    "a text that is too long": (["type", "7", "x" * 20_001], "INVALID_ARGUMENT", 2, "20000"),
+    "a key name with a slip": (["press", "7", "Retrun"], "INVALID_ARGUMENT", 2, "did you mean return"),
+    "no key": (["press", "7", ""], "INVALID_ARGUMENT", 2, "no key was named"),
+    "a modifier that is none": (["press", "7", "a", "--modifiers", "hyper"], "INVALID_ARGUMENT", 2, "'hyper'"),
+    "a picture of no size": (["image", "--max-dimension", "0"], "INVALID_ARGUMENT", 2, "max"),
+    "a picture of a negative size": (["screenshot", "7", "--max-dimension", "-4"], "INVALID_ARGUMENT", 2, "max"),
+    "a picture kind that we do not write": (["image", "--path", f"{FOLDER}/a.webp"], "INVALID_ARGUMENT", 2, ".png or .jpg"),
+    "a photograph that would not be what its name says": (["screenshot", "7", "--path", f"{FOLDER}/a.gif"], "INVALID_ARGUMENT", 2, ".png or .jpg"),
+}  # fmt: skip
+
+# The same on a display that is there and empty.
+ON_A_DISPLAY: dict[str, tuple[list[str], str, int, str]] = {
+    "an unknown window": (["screenshot", "7"], "WINDOW_NOT_FOUND", 15, "there is no window 7; list the windows again"),
+    "a hexadecimal window": (["focus", "0x1F"], "WINDOW_NOT_FOUND", 15, "there is no window 31"),
+    "a negative window": (["click", "-5", "-1e9", "-.5"], "WINDOW_NOT_FOUND", 15, "there is no window -5"),
+    "a window beyond all ids": (["type", str(2**70), "x"], "WINDOW_NOT_FOUND", 15, str(2**70)),
+    "a text that begins with a dash": (["type", "7", "-hello"], "WINDOW_NOT_FOUND", 15, "there is no window 7"),
+    "a text that looks like a flag": (["type", "7", "--", "--json"], "WINDOW_NOT_FOUND", 15, "there is no window 7"),
+    "the options first": (["press", "--modifiers", "cmd,shift", "--verify", "7", "-"], "WINDOW_NOT_FOUND", 15, "window 7"),
+    "an unknown app": (["image", "--app", "Zoë"], "APP_NOT_FOUND", 18, "no running application is called 'Zoë'"),
+    "an empty app": (["image", "--app", " "], "INVALID_ARGUMENT", 2, "the app's name is empty"),
+    "a mode without its app": (["image", "--mode", "multi"], "INVALID_ARGUMENT", 2, "needs an app"),
+    "a process id that is none": (["list", "windows", "--app", "PID:me"], "INVALID_ARGUMENT", 2, "PID:501"),
+    "a screen that is not there": (["image", "--screen-index", "9"], "INVALID_ARGUMENT", 2, "there is no screen 9"),
+    "nothing in front": (["image", "--mode", "frontmost"], "WINDOW_NOT_FOUND", 15, "no window on the screen"),
+    "a path below a file": (["image", "--path", f"{FOLDER}/file/shot.png"], "FILE_IO_ERROR", 17, "file"),
+    "a folder below a file": (["image", "--path", f"{FOLDER}/file/shots"], "FILE_IO_ERROR", 17, "file"),
+    "a path where nothing is written": (["image", "--path", "/proc/shot.png"], "FILE_IO_ERROR", 17, "/proc/shot.png"),
+    "a folder where nothing is written": (["image", "--path", "/proc/shots"], "FILE_IO_ERROR", 17, "/proc/shots"),
+    "a folder for one photograph": (["screenshot", "7", "--path", FOLDER], "FILE_IO_ERROR", 17, "is a folder"),
+    "a file that is no image": (["image", "--path", f"{FOLDER}/notes.png"], "FILE_IO_ERROR", 17, "is not an image"),
+    "a link to a file that is no image": (["image", "--path", f"{FOLDER}/link.png"], "FILE_IO_ERROR", 17, "is not an image"),
+    "a pipe": (["image", "--path", f"{FOLDER}/pipe.png"], "FILE_IO_ERROR", 17, "is not an image"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("row", USAGE.values(), ids=USAGE.keys())
+def test_bad_usage_is_refused_before_anything_is_asked(
+    two_forms: TwoForms, tmp_path: Path, row: tuple[list[str], str, int, str]
+) -> None:
+    words, *expected = row
+    words = [word.replace(FOLDER, str(tmp_path)) for word in words]
+    assert_is_refused(two_forms.package.run("--json", *words), *expected)  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def empty_display() -> Any:
+    with x_server(with_window_manager=False, screen="640x480x24") as name:
+        yield name
+
+
+@pytest.mark.parametrize("row", ON_A_DISPLAY.values(), ids=ON_A_DISPLAY.keys())
+def test_what_is_not_there_or_cannot_be_written_is_told_with_the_next_step(
+    two_forms: TwoForms, tmp_path: Path, empty_display: str, row: tuple[list[str], str, int, str]
+) -> None:
+    words, *expected = row
+    (tmp_path / "file").write_text("file")
+    (tmp_path / "notes.png").write_text("my notes")
+    (tmp_path / "link.png").symlink_to("notes.png")
+    os.mkfifo(tmp_path / "pipe.png")
+    words = [word.replace(FOLDER, str(tmp_path)) for word in words]
+    two_forms.fails(words, *expected, DISPLAY=empty_display)  # type: ignore[arg-type]
+    kept = [(tmp_path / name).read_text() for name in ("file", "notes.png", "link.png")]
+    assert (kept, (tmp_path / "pipe.png").is_fifo()) == (["file", "my notes", "my notes"], True)
+    assert [
+        path
+        for path in tmp_path.rglob("*.png")
+        if path.is_file() and path.name not in ("notes.png", "link.png")
+    ] == []
+
+
+@pytest.mark.parametrize(
+    ("display", "words"),
+    [
+        (None, ["windows"]),
+        (None, ["list", "apps"]),
+        (None, ["image"]),
+        (NOBODY, ["windows"]),
+        ("no display", ["image"]),
+    ],
+)
+def test_without_a_display_the_error_says_how_to_get_one(
+    two_forms: TwoForms, display: Any, words: list[str]
+) -> None:
+    variables = {} if display is None else {"DISPLAY": display}
+    two_forms.fails(words, "NO_GUI_SESSION", 1, "set DISPLAY to a running X server", **variables)
+
+
+def test_a_hung_display_is_given_up_in_time(two_forms: TwoForms) -> None:
+    need("Xvfb")
+    reader, writer = os.pipe()
+    server = subprocess.Popen(
+        ["Xvfb", "-displayfd", str(writer)], pass_fds=[writer], stderr=subprocess.DEVNULL
+    )
+    os.close(writer)
+    try:
+        with os.fdopen(reader) as f:
+            display = f":{f.readline().strip()}"
+        server.send_signal(signal.SIGSTOP)
+        programs = (two_forms.package, two_forms.single_file)
+        running = [
+            one.start("--json", word, DISPLAY=display) for one in programs for word in ("windows", "image")
+        ]
+        finished = [finish(one) for one in running]
+    finally:
+        server.kill()
+        server.wait()
+    assert [(one.code, one.error["code"]) for one in finished] == [(22, "TIMEOUT")] * 4
+    assert all("did not end within 5 seconds" in one.error["message"] for one in finished)
+
+
+BAD_VARIABLES = {
+    "PEEKABOO_TTL_SECONDS": ["abc", "-1", "1.5", "nan"],
+    "PEEKABOO_READONLY": ["maybe"],
+    "PEEKABOO_AI_TIMEOUT": ["inf", "soon"],
+    "PEEKABOO_DESKTOP": ["windows"],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [(name, value) for name, values in BAD_VARIABLES.items() for value in values]
+)
+def test_a_bad_variable_is_named(two_forms: TwoForms, empty_display: str, name: str, value: str) -> None:
+    variables = {"DISPLAY": empty_display, name: value}
+    finished = two_forms.package.run("windows", "--json", **variables)
+    assert_is_refused(finished, "INVALID_ARGUMENT", 2, f"{name} is '{value}'")
+
+
+def test_help_works_with_bad_variables_all_the_same(program: Program) -> None:
+    assert (
+        program.run("windows", "--help", **{name: values[0] for name, values in BAD_VARIABLES.items()}).code
+        == 0
+    )
+
+
+def test_an_empty_variable_is_an_unset_one(program: Program, empty_display: str) -> None:
+    empty = dict.fromkeys(BAD_VARIABLES, "")
+    assert program.data("windows", DISPLAY=empty_display, **empty) == {"windows": []}
+
+
+# the envelope ----------------------------------------------------------------------------------------------------
+
+
+WITH_THE_FLAG = [
+    "-j windows",
+    "windows --json",
+    "windows --json-output --all -j",
+    "-j list apps",
+    "list --json apps",
+]
+
+
+@pytest.mark.parametrize("words", WITH_THE_FLAG)
+def test_the_envelope_is_one_document_wherever_the_flag_stands(
+    two_forms: TwoForms, empty_display: str, words: str
+) -> None:
+    program = two_forms.single_file if words.startswith("-j") else two_forms.package
+    finished = program.run(*words.split(), DISPLAY=empty_display)
+    data = {"applications": []} if "apps" in words else finished.data if "all" in words else {"windows": []}
+    expected = {"success": True, "data": data, "messages": [], "debug_logs": []}
+    assert (finished.code, finished.json, finished.err) == (0, expected, "")
+
+
+def test_the_version_and_help_are_documents_too_where_that_is_asked(program: Program) -> None:
+    from peekaboo_min.core.version import VERSION
+
+    assert program.run("--version") == Finished(0, f"{VERSION}\n", "")
+    assert program.data("--version") == {"version": VERSION}
+    assert program.data("help")["help"] == program.run("--help").out.rstrip()
+
+
+def test_without_the_flag_people_get_text(program: Program, empty_display: str) -> None:
+    finished = program.run("windows", DISPLAY=empty_display)
+    assert finished == Finished(0, "0 window(s), front to back:\n", "")
+
+
+# help ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_of_a_command_has_an_example(two_forms: TwoForms, name: str) -> None:
+    finished = two_forms.package.run(*name.split(), "--help")
+    assert (finished.code, finished.err) == (0, "")
+    assert finished.out.startswith(f"usage: peekaboo-min {name}")
+    same = [other for other, function in COMMANDS.items() if function is COMMANDS[name]]
+    assert any(f"example:\n  peekaboo-min {other}" in finished.out for other in same)
+
+
+@pytest.mark.parametrize("word", ["--help", "-h", "help"])
+def test_the_overview_names_every_command(two_forms: TwoForms, word: str) -> None:
+    finished = (two_forms.single_file if word == "-h" else two_forms.package).run(word)
+    assert (finished.code, finished.err) == (0, "")
+    listed = re.findall(r"^  ([a-z].*?)  +\S", finished.out, re.M)
+    assert listed == list(COMMANDS)
+
+
+def test_help_is_had_wherever_it_is_asked(two_forms: TwoForms) -> None:
+    program = two_forms.package
+    asked = (["click", "--help"], ["-h", "click"], ["help", "click"], ["click", "7", "-h"])
+    texts = {program.run(*words).out for words in asked}
+    assert len(texts) == 1 and texts.pop().startswith("usage: peekaboo-min click ")
+
+
+# the surroundings ------------------------------------------------------------------------------------------------
+
+
+def test_stdin_is_never_read(program: Program, tmp_path: Path, empty_display: str) -> None:
+    (tmp_path / "stdin").write_text("windows\n" * 100)
+    with open(tmp_path / "stdin") as f:
+        for words in (["windows", "-j"], ["type", "7", "x"], ["nonsense"]):
+            subprocess.run(
+                [*program.words, *words],
+                env={**program.environment, "DISPLAY": empty_display},
+                stdin=f,
+                capture_output=True,
+                timeout=PATIENCE_S,
+            )
+        assert os.lseek(f.fileno(), 0, os.SEEK_CUR) == 0
+
+
+def test_a_stdin_that_stays_open_does_not_hold_a_command(program: Program, empty_display: str) -> None:
+    process = program.start("windows", "--json", DISPLAY=empty_display)
+    try:
+        assert process.wait(PATIENCE_S) == 0
+    finally:
+        process.communicate()
+
+
+@pytest.mark.parametrize("words", [["--help"], ["windows", "--json"], ["nonsense", "--json"]])
+def test_a_reader_that_goes_away_is_no_error(
+    two_forms: TwoForms, empty_display: str, words: list[str]
+) -> None:
+    program = two_forms.package
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [*program.words, *words],
+        env={**program.environment, "DISPLAY": empty_display},
+        stdin=subprocess.DEVNULL,
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        timeout=PATIENCE_S,
+    )
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (2 if words[0] == "nonsense" else 0, b"")
+
+
+def test_the_first_line_can_be_had_by_head(two_forms: TwoForms) -> None:
+    program = two_forms.single_file
+    done = subprocess.run(
+        ["sh", "-c", '"$@" --help | head -1', "sh", *program.words],
+        env=program.environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=PATIENCE_S,
+    )
+    assert (done.stdout, done.stderr) == (b"usage: peekaboo-min COMMAND ... [--json-output]\n", b"")
+
+
+@pytest.mark.parametrize("closing", [">&-", "2>&-", ">&- 2>&-", "<&-", "<&- >&- 2>&-"])
+def test_closed_streams_change_no_exit_code(two_forms: TwoForms, closing: str) -> None:
+    program = two_forms.single_file if len(closing) > 4 else two_forms.package
+    done = subprocess.run(
+        ["sh", "-c", f'exec "$@" nonsense {closing}', "sh", *program.words],
+        env=program.environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=PATIENCE_S,
+    )
+    assert (done.returncode, b"Traceback" in done.stderr) == (2, False)
+
+
+def test_a_full_disk_behind_stdout_is_told_without_a_traceback(program: Program) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [*program.words, "--help"],
+            env=program.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            timeout=PATIENCE_S,
+        )
+    assert (done.returncode != 0, b"Traceback" in done.stderr) == (True, False)
+
+
+LOCALES = {
+    "C": {"LC_ALL": "C"},
+    "POSIX": {"LC_ALL": "POSIX", "LANG": ""},
+    "unknown": {"LC_ALL": "xx_YY.ISO-8859-1"},
+    "ASCII, and Python may not help itself": {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+    "another encoding of Python's": {"PYTHONIOENCODING": "latin-1"},
+}
+
+
+@pytest.mark.parametrize("locale", LOCALES.values(), ids=LOCALES.keys())
+def test_text_beyond_ascii_survives_every_locale(two_forms: TwoForms, locale: dict[str, str]) -> None:
+    two_forms.fails(["Zoë😀"], "INVALID_ARGUMENT", 2, "there is no command 'Zoë😀'", **locale)
+
+
+def test_a_title_and_a_text_beyond_ascii_arrive_in_an_ascii_locale(
+    two_forms: TwoForms, display: str, open_form: Any
+) -> None:
+    form: Form = open_form("Gästebuch 日本")
+    ascii_world = two_forms.single_file.having(
+        DISPLAY=display, **LOCALES["ASCII, and Python may not help itself"]
+    )
+
+    def find() -> list[int]:
+        windows = ascii_world.data("windows", "--app", "Form")["windows"]
+        return [one["window_id"] for one in windows if one["title"] == form.title]
+
+    (window_id,) = wait_for(find, "the form is listed by its title")
+    ascii_world.data("type", window_id, "Zoë 日本")
+    ascii_world.data("press", window_id, "f12")
+    assert form.wait_for_event("text")["name"] == "Zoë 日本"
+
+
+# urllib.parse alone is what pathlib imports
+HEAVY = {
+    "mcp",
+    "pydantic",
+    "anyio",
+    "asyncio",
+    "urllib.request",
+    "http",
+    "email",
+    "socket",
+    "ssl",
+    "concurrent",
+}
+
+
+def test_a_command_imports_nothing_of_mcp_and_nothing_slow(
+    program: Program, tmp_path: Path, empty_display: str
+) -> None:
+    words = [program.words[0], "-X", "importtime", *program.words[1:], "windows", "--json"]
+    done = subprocess.run(
+        words,
+        env={**program.environment, "DISPLAY": empty_display},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=PATIENCE_S,
+        encoding="utf-8",
+    )
+    assert json.loads(done.stdout)["success"]
+    imported = {line.rsplit("|", 1)[-1].strip() for line in done.stderr.splitlines() if "|" in line}
+    assert "argparse" in imported
+    assert sorted(imported & HEAVY) == []
+
+
+def test_every_command_works_where_mcp_cannot_be_imported(program: Program, tmp_path: Path) -> None:
+    (tmp_path / "mcp").mkdir()
+    (tmp_path / "mcp" / "__init__.py").write_text(
+        "raise ModuleNotFoundError('No module named mcp', name='mcp')"
+    )
+    path = f"{tmp_path}{os.pathsep}{program.environment['PYTHONPATH']}"
+    finished = program.run("doctor", "--json", PYTHONPATH=path, DISPLAY=NOBODY)
+    assert (finished.code, finished.error["code"]) == (1, "NO_GUI_SESSION")
+    assert program.run("--help", PYTHONPATH=path).code == 0
+
+
+def test_a_bug_is_told_as_an_internal_error_to_a_program(
+    program: Program, tmp_path: Path, empty_display: str
+) -> None:
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in ("xwininfo", "xprop", "xdpyinfo"):
+        (programs / name).write_text(
+            f"#!/bin/sh\n[ $1 = -version ] && echo {name} 1.1 || echo what this program never said before\n"
+        )
+        (programs / name).chmod(0o700)
+    finished = program.run("list", "screens", "--json", PEEKABOO_BIN_DIR=str(programs), DISPLAY=empty_display)
+    assert (finished.code, finished.json["success"], finished.err) == (1, False, "")
+    assert finished.error["code"] in ("INTERNAL_ERROR", "PROGRAM_FAILED")
+
+
+def test_nothing_is_written_but_in_our_folders(program: Program, tmp_path: Path, empty_display: str) -> None:
+    need("maim")
+    program.data("image", DISPLAY=empty_display)
+    found = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_dir())
+    assert found == ["home", "state", "state/peekaboo_min", "tmp", f"tmp/peekaboo_min-{os.getuid()}"]

@@ -1,0 +1,349 @@
+"""What the server sends, against the protocol: every message of a session for each version, and the pinned tools/list.
+
+The per-version models come with mcp_types, generated from the protocol's schemas. They ignore what they do not know, and
+the versions up to 2025-11-25 share one set: so each message must also come back from its model unchanged, and what an
+older version has not is in tables here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Optional
+
+import pytest
+from fake_ai import FakeAI
+from fakemac import FakeMac
+from jsonschema import Draft202012Validator
+from mcp_types import methods
+from mcp_types._v2025_11_25 import JSONRPCErrorResponse as OldError
+from mcp_types._v2026_07_28 import JSONRPCErrorResponse as NewError
+from mcp_types.version import (
+    HANDSHAKE_PROTOCOL_VERSIONS,
+    KNOWN_PROTOCOL_VERSIONS,
+    MODERN_PROTOCOL_VERSIONS,
+)
+from pydantic import TypeAdapter
+from test_server import Server, serving
+from test_spec_tools import fake_mac, mac_environment
+from worlds import clean_environment
+
+PINNED = Path(__file__).with_name("tools_list.json")
+Message = dict[str, Any]
+
+# Kinds of content, and keys, by the version that brought them; a client that never heard of a kind refuses the answer.
+CONTENT_SINCE = {
+    "text": "2024-11-05",
+    "image": "2024-11-05",
+    "resource": "2024-11-05",
+    "audio": "2025-03-26",
+    "resource_link": "2025-06-18",
+}
+
+
+class Recorded:
+    """A session in one version of the protocol; it keeps which method each answer belongs to."""
+
+    def __init__(self, server: Server, version: str) -> None:
+        self.version = version
+        self._server = server
+        self._asked: dict[int, str] = {}
+        self.listed: list[Message] = []
+        self.answers: dict[str, Message] = {}
+
+    def start(self, method: str, **params: Any) -> int:
+        if self.version in MODERN_PROTOCOL_VERSIONS:
+            about = {
+                "io.modelcontextprotocol/protocolVersion": self.version,
+                "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+                "io.modelcontextprotocol/clientCapabilities": {},
+            }
+            params["_meta"] = {**about, **params.get("_meta", {})}
+        number = self._server.send(method, params)
+        self._asked[number] = method
+        return number
+
+    def start_call(self, tool: str, **arguments: Any) -> int:
+        return self.start("tools/call", name=tool, arguments=arguments, _meta={"progressToken": 7})
+
+    def answer_to(self, number: int) -> Message:
+        return self._server.answer_to(number)
+
+    def ask(self, method: str, **params: Any) -> Message:
+        return self.answer_to(self.start(method, **params))
+
+    @property
+    def messages(self) -> list[Message]:
+        return [json.loads(line) for line in self._server.lines]
+
+    def problems(self) -> list[str]:
+        """What is wrong with each message that was sent, by this version's models."""
+        return [told for message in self.messages for told in self._problems_of(message)]
+
+    def _problems_of(self, message: Message) -> list[str]:
+        if message.get("jsonrpc") != "2.0":
+            return [f"no JSON-RPC: {message}"]
+        if "method" in message:
+            return unlike(methods.SERVER_NOTIFICATIONS.get((message["method"], self.version)), message)
+        if "error" in message:
+            return unlike(NewError if self.version in MODERN_PROTOCOL_VERSIONS else OldError, message)
+        method = self._asked[message["id"]]
+        kinds = [one["type"] for one in message["result"].get("content", [])]
+        foreign = [kind for kind in kinds if CONTENT_SINCE[kind] > self.version]
+        extra = [key for key in message if key not in ("jsonrpc", "id", "result")]
+        told = unlike(methods.SERVER_RESULTS.get((method, self.version)), message["result"])
+        return [*told, *(f"{method}: {one} is not of this version" for one in foreign), *extra]
+
+
+def unlike(model: Any, message: Any) -> list[str]:
+    """Why a message is not exactly what a model describes: it must come back from it as it was, with nothing lost."""
+    if model is None:
+        return [f"unknown to this version: {message}"]
+    adapter = TypeAdapter(model)
+    again = adapter.dump_python(
+        adapter.validate_python(message, by_name=False), by_alias=True, mode="json", exclude_unset=True
+    )
+    return [] if again == message else [f"{message} came back as {again}"]
+
+
+# one session for each version --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def mac(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeMac]:
+    with fake_mac(tmp_path_factory.mktemp("mac")) as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
+def ai() -> Iterator[FakeAI]:
+    with FakeAI() as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
+def gmail(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with an OAuth client, so that mail is offered."""
+    folder = tmp_path_factory.mktemp("gmail")
+    (folder / "credentials.json").write_text("{}")
+    return folder
+
+
+@pytest.fixture(scope="module", params=KNOWN_PROTOCOL_VERSIONS)
+def session(request: pytest.FixtureRequest, mac: FakeMac, ai: FakeAI, gmail: Path) -> Iterator[Recorded]:
+    """Each kind of answer once: texts, pictures, links, errors of tools and of the protocol, empty lists."""
+    version = request.param
+    environment = mac_environment(mac, **ai.env("ollama", "llava:latest"), PEEKABOO_GMAIL_FOLDER=str(gmail))
+    with serving("package", environment) as server:
+        one = Recorded(server, version)
+        if version in HANDSHAKE_PROTOCOL_VERSIONS:
+            client = {
+                "protocolVersion": version,
+                "capabilities": {},
+                "clientInfo": {"name": "test", "version": "1"},
+            }
+            answer = one.ask("initialize", **client)["result"]
+            assert answer["protocolVersion"] == version
+            server.send("notifications/initialized", is_request=False)
+            one.ask("ping")
+        else:
+            assert version in one.ask("server/discover")["result"]["supportedVersions"]
+        one.listed = one.ask("tools/list")["result"]["tools"]
+        for method in ("resources/list", "resources/templates/list", "prompts/list"):
+            one.ask(method)
+        one.answers = answers_of(one)
+        one.ask("no/such/method")
+        one.ask("resources/read", uri="file:///no/such/resource")
+        one.ask("prompts/get", name="no such prompt")
+        one.ask("tools/call")
+        assert (server.end(), server.errors) == (0, "")
+        yield one
+
+
+CALLS = {
+    # name: the tool, its arguments, whether it is refused
+    "a list": ("list", {"app": "Safari", "include_window_details": ["ids", "bounds"]}, False),
+    "a picture": ("take_window_screenshot", {"window_id": 1090}, False),
+    "a link": ("screenshot_app_window", {"appName": "Calculator"}, False),
+    "an app that is not there": ("image", {"app": "Zzzz"}, True),
+    "a bad argument": ("click", {"window_id": "x"}, True),
+    "an unknown tool": ("no_such_tool", {}, True),
+}
+# The models of the older versions are those of the newest that shakes hands: these need not be asked of each.
+MORE_CALLS = {
+    "text alone": ("list", {"item_type": "server_status"}, False),
+    "pictures": (
+        "image",
+        {"app": "Safari", "mode": "multi", "return_data": True, "max_dimension": 64},
+        False,
+    ),
+    "an analysis": ("image", {"app": "Calculator", "max_dimension": 64, "question": "?"}, False),
+    "a program": ("peekaboo_exec", {"args": ["--version"]}, False),
+    "a found text": ("find_text", {"window_id": 1090, "text": "Search"}, False),
+    "a refusal by its grammar": ("send_email", {"to": "nobody", "subject": "s", "body": "b"}, True),
+}
+HAVE_OWN_MODELS = (HANDSHAKE_PROTOCOL_VERSIONS[-1], *MODERN_PROTOCOL_VERSIONS)
+
+
+def calls_of(version: str) -> dict[str, Any]:
+    return {**CALLS, **MORE_CALLS} if version in HAVE_OWN_MODELS else CALLS
+
+
+def answers_of(session: Recorded) -> dict[str, Message]:
+    asked = {
+        name: session.start_call(tool, **arguments)
+        for name, (tool, arguments, _) in calls_of(session.version).items()
+    }
+    return {name: session.answer_to(number)["result"] for name, number in asked.items()}
+
+
+def test_every_message_is_of_the_protocols_shape(session: Recorded) -> None:
+    assert len(session.messages) >= 14
+    assert session.problems() == []
+
+
+def test_the_answers_are_those_that_were_meant(session: Recorded) -> None:
+    """Otherwise an error would conform in a picture's place."""
+    are_refused = {name: answer["isError"] for name, answer in session.answers.items()}
+    assert are_refused == {name: is_refused for name, (_, _, is_refused) in calls_of(session.version).items()}
+
+
+def test_a_link_is_sent_only_to_versions_that_know_links(session: Recorded) -> None:
+    answer = session.answers["a link"]
+    kinds = ["text", "resource_link"] if session.version >= "2025-06-18" else ["text"]
+    assert [one["type"] for one in answer["content"]] == kinds
+    assert answer["structuredContent"]["uri"] in answer["content"][0]["text"]
+
+
+def test_every_version_is_offered_the_same_tools(session: Recorded, on_mac: list[Message]) -> None:
+    assert session.listed == on_mac
+
+
+CHECKED = {
+    "an unknown key": {"content": [], "saved_files": []},
+    "an unknown kind of content": {"content": [{"type": "file", "path": "/a"}]},
+    "a picture without its type": {"content": [{"type": "image", "data": ""}]},
+    "a key in another spelling": {"content": [], "is_error": True},
+    "structured content that is no object": {"content": [], "structuredContent": []},
+    "no content": {"isError": False},
+}
+
+
+@pytest.mark.parametrize("result", CHECKED.values(), ids=CHECKED.keys())
+@pytest.mark.parametrize("version", HANDSHAKE_PROTOCOL_VERSIONS)
+def test_what_does_not_conform_would_be_seen(version: str, result: Message) -> None:
+    try:
+        told = unlike(methods.SERVER_RESULTS["tools/call", version], result)
+    except ValueError as e:  # pydantic's ValidationError is one
+        told = [str(e)]
+    assert told
+
+
+# tools/list --------------------------------------------------------------------------------------------------------------
+
+ONLY_ON_A_MAC = {
+    "peekaboo_exec",
+    "open_keynote",
+    "get_slide_size",
+    "draw_rectangle",
+    "add_text_in_keynote",
+    "screenshot_slide",
+}
+ONLY_WITH_MAIL = {"send_email"}
+
+
+def pinned(without: Optional[set] = None) -> list[Message]:
+    tools = json.loads(PINNED.read_text(encoding="utf-8")) if PINNED.exists() else []
+    return [one for one in tools if one["name"] not in (without or set())]
+
+
+def explain_difference(listed: list[Message]) -> str:
+    """What to write into tools_list.json when the change is meant."""
+    return f"tools/list has changed. If that is meant, {PINNED.name} is now:\n" + json.dumps(
+        listed, ensure_ascii=False, indent=2
+    )
+
+
+@pytest.fixture(scope="module")
+def on_mac(mac: FakeMac, gmail: Path) -> list[Message]:
+    with serving("package", mac_environment(mac, PEEKABOO_GMAIL_FOLDER=str(gmail))) as server:
+        server.shake_hands()
+        return server.ask("tools/list")["result"]["tools"]
+
+
+@pytest.fixture(scope="module")
+def on_x11(display: str, tmp_path_factory: pytest.TempPathFactory) -> list[Message]:
+    with serving("single file", clean_environment(tmp_path_factory.mktemp("x11"), DISPLAY=display)) as server:
+        server.shake_hands()
+        return server.ask("tools/list")["result"]["tools"]
+
+
+def test_on_a_mac_the_tools_are_the_pinned_ones(on_mac: list[Message]) -> None:
+    assert on_mac == pinned(), explain_difference(on_mac)
+
+
+def test_on_x11_the_tools_are_the_pinned_ones_but_for_those_of_the_mac(on_x11: list[Message]) -> None:
+    assert on_x11 == pinned(without=ONLY_ON_A_MAC | ONLY_WITH_MAIL), "see what is said of the Mac's tools"
+
+
+def every_schema(node: Any, place: str = "") -> Iterator[Any]:
+    """Each schema in a schema, with its place; the names of properties are no keywords."""
+    yield place, node
+    for name, one in node.get("properties", {}).items():
+        yield from every_schema(one, f"{place}.{name}")
+    for key in ("items", "additionalProperties"):
+        if isinstance(node.get(key), dict):
+            yield from every_schema(node[key], f"{place}[{key}]")
+    for number, one in enumerate(node.get("anyOf", [])):
+        yield from every_schema(one, f"{place}<{number}>")
+
+
+PLAIN_KEYWORDS = {
+    "type", "properties", "required", "additionalProperties", "description", "default", "enum", "items", "anyOf",
+    "minimum", "maximum", "minItems", "maxItems", "minLength", "maxLength", "exclusiveMinimum",
+}  # fmt: skip
+PLAIN_TYPES = ("object", "array", "string", "integer", "number", "boolean")
+
+
+def test_input_schemas_are_valid_and_plain(on_mac: list[Message]) -> None:
+    problems = []
+    for tool in on_mac:
+        schema = tool["inputSchema"]
+        Draft202012Validator.check_schema(schema)
+        assert (schema["type"], schema["additionalProperties"]) == ("object", False)
+        for place, one in every_schema(schema, tool["name"]):
+            problems += [f"{place}: {key}" for key in one if key not in PLAIN_KEYWORDS]
+            problems += [f"{place}: no plain type"] * (
+                "anyOf" not in one and one.get("type") not in PLAIN_TYPES
+            )
+            problems += [f"{place}: an array of anything"] * (
+                one.get("type") == "array" and "items" not in one
+            )
+            problems += [f"{place}: open"] * (
+                one.get("type") == "object" and one.get("additionalProperties") is not False
+            )
+            problems += [f"{place}: null"] * (one.get("type") == "null" or one.get("default", 0) is None)
+            problems += [f"{place}: requires what it has not"] * (
+                not set(one.get("required", ())) <= set(one.get("properties", ()))
+            )
+    assert problems == []
+
+
+def test_the_default_of_a_parameter_is_one_of_its_values(on_mac: list[Message]) -> None:
+    wrong = []
+    for tool in on_mac:
+        for place, one in every_schema(tool["inputSchema"], tool["name"]):
+            if "default" in one and not Draft202012Validator(one).is_valid(one["default"]):
+                wrong.append(place)
+    assert wrong == []
+
+
+def test_the_default_is_told_in_the_words_that_every_client_shows(on_mac: list[Message]) -> None:
+    """Some clients take the key `default` away before a model sees it."""
+    untold = []
+    for tool in on_mac:
+        for name, one in tool["inputSchema"].get("properties", {}).items():
+            if "default" in one and "default" not in one["description"].lower():
+                untold.append(f"{tool['name']}.{name}")
+    assert untold == []

@@ -1,0 +1,517 @@
+"""The Keynote tools against a Keynote that has the real one's dictionary and moods; the truth is what its document holds."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Callable
+
+import pytest
+from fakemac import FakeMac, image_size, labels, pixel, shape_colour
+from worlds import PATIENCE_S, ROOT, Program, need, program_words
+
+# Calls tools one after the other in one process, as a server does; argv: seconds that Keynote gets, and the calls.
+CALLER = """
+import json, sys
+from peekaboo_min import keynote
+from peekaboo_min.core.errors import PeekabooError
+keynote.KEYNOTE_S = float(sys.argv[1])
+for name, arguments in json.loads(sys.argv[2]):
+    try:
+        result = getattr(keynote, name)(**arguments)
+        print(json.dumps([result.text, result.data]))
+    except PeekabooError as e:
+        print(json.dumps([f"{e.code.value}: {e.sentence()}", {"details": e.details}]))
+"""
+CENTRED = {"x": 384, "y": 378, "width": 1152, "height": 324}
+OPEN: tuple[str, dict[str, Any]] = ("open_keynote", {})
+DRAW = ("draw_rectangle", CENTRED)
+READY = "KEYNOTE_READY: slide=1, slide_width=1920, slide_height=1080"
+
+
+def write(text: str) -> tuple[str, dict[str, Any]]:
+    return ("add_text_in_keynote", {"text": text})
+
+
+class Caller:
+    """The tools on a fake Mac. Each `call` is a process of its own: nothing is remembered but in files."""
+
+    def __init__(self, mac: FakeMac) -> None:
+        self.mac = mac
+
+    def start(
+        self, *calls: tuple[str, dict[str, Any]], seconds: float = 60, **variables: str
+    ) -> subprocess.Popen[str]:
+        words = [sys.executable, "-W", "error", "-c", CALLER, str(seconds), json.dumps(calls)]
+        environment = {**self.mac.env(), "PYTHONPATH": str(ROOT), **variables}
+        pipe = subprocess.PIPE
+        return subprocess.Popen(
+            words, env=environment, cwd=self.mac.folder, stdout=pipe, stderr=pipe, text=True
+        )
+
+    def call(self, *calls: tuple[str, dict[str, Any]], **options: Any) -> list[str]:
+        """What each call answers: its text, or `CODE: sentence`."""
+        process = self.start(*calls, **options)
+        out, err = process.communicate(timeout=2 * PATIENCE_S)
+        assert (process.returncode, err) == (0, ""), err
+        return [json.loads(line)[0] for line in out.splitlines()]
+
+    @property
+    def documents(self) -> list[dict[str, Any]]:
+        return self.mac.state()["keynote"]["documents"]
+
+    def shapes(self, document: int = 0) -> list[dict[str, Any]]:
+        """Place and text of the shapes on slide 1."""
+        found = self.documents[document]["slides"][0]["shapes"]
+        return [
+            {**one["position"], **{key: one[key] for key in ("width", "height", "object_text")}}
+            for one in found
+        ]
+
+    def scripts(self) -> list[str]:
+        """What was asked of Keynote, in order."""
+        calls = [one["argv"] for one in self.mac.calls("osascript")]
+        spoken = {4: "export", 7: "draw by AppleScript"}  # by the number of words
+        return [json.loads(argv[-1])["do"] if "JavaScript" in argv else spoken[len(argv)] for argv in calls]
+
+
+@pytest.fixture
+def mac(tmp_path: Path) -> FakeMac:
+    need("node")
+    return FakeMac(tmp_path / "mac")
+
+
+@pytest.fixture
+def caller(mac: FakeMac) -> Caller:
+    (mac.folder / "tmp").mkdir(exist_ok=True)
+    return Caller(mac)
+
+
+def change_shapes(mac: FakeMac, change: Callable[[list[dict[str, Any]]], Any]) -> None:
+    """Something that the person does on slide 1 of the front document."""
+    mac.update(lambda state: change(state["keynote"]["documents"][0]["slides"][0]["shapes"]))
+
+
+# the job ---------------------------------------------------------------------------------------------------------
+
+
+def test_shell_commands_draw_and_write_across_processes(mac: FakeMac, tmp_path: Path) -> None:
+    shell = Program(program_words("package"), {**mac.env(), "PYTHONPATH": str(ROOT)})
+    opened = shell.data("keynote", "open")
+    document = mac.state()["keynote"]["documents"][0]
+    size = {"slide_width": 1920, "slide_height": 1080}
+    assert opened == {"slide": 1, **size, "document_id": document["id"], "bundle_id": "com.apple.Keynote"}
+    assert shell.run("keynote", "size").out == "SLIDE_SIZE: width=1920, height=1080\n"
+    own_id = f"{document['id']}/1/1"
+    drawn = shell.run("keynote", "rectangle", 384, 378, 1152, 324).out
+    assert drawn == f"RECTANGLE_OK: id={own_id}, x=384, y=378, width=1152, height=324\n"
+    assert (
+        shell.run("keynote", "text", "Grüße ¦ from the shell 👋").out
+        == f"TEXT_OK: id={own_id}, characters=24\n"
+    )
+    picture = tmp_path / "new" / "folders" / "slide.png"
+    assert shell.run("keynote", "screenshot", picture).out == f"SCREENSHOT_SAVED: path={picture}\n"
+
+    (shape,) = Caller(mac).shapes()
+    assert shape == {**CENTRED, "object_text": "Grüße | from the shell 👋"}
+    assert picture.read_bytes().startswith(b"\x89PNG") and image_size(picture) == (1920, 1080)
+    assert pixel(picture, 390, 384) == shape_colour(1) != pixel(picture, 370, 384)
+    assert [one["text"] for one in labels(picture)] == ["Grüße | from the shell 👋"]
+    assert list((mac.folder / "tmp").rglob("slides_*")) == [], "the exported deck is not left behind"
+
+
+def test_a_closed_keynote_is_started_with_a_blank_slide_of_the_usual_size(
+    caller: Caller, mac: FakeMac
+) -> None:
+    assert caller.call(OPEN) == [READY]
+    (document,) = caller.documents
+    assert (document["width"], document["height"], document["theme"]) == (1920, 1080, "White")
+    assert (document["slides"][0]["base_layout"], document["current_slide"]) == ("Blank", 1)
+    assert [one["kind"] for one in mac.events("launch", "activate", "keynote_make_document")] == [
+        "launch",
+        "activate",
+        "keynote_make_document",
+    ]
+    assert {"key": "current_slide", "value": 1}.items() <= mac.events("keynote_set_document")[-1].items()
+
+
+@pytest.mark.parametrize(
+    ("installed", "used"),
+    [
+        (["com.apple.iWork.Keynote"], "com.apple.iWork.Keynote"),
+        (["com.apple.iWork.Keynote", "com.apple.Keynote"], "com.apple.Keynote"),
+    ],
+)
+def test_whichever_keynote_is_installed_is_used_to_the_end(
+    caller: Caller, mac: FakeMac, installed: Sequence[str], used: str
+) -> None:
+    mac.keynote(installed=installed)
+    answers = caller.call(OPEN, DRAW, write("x"), ("screenshot_slide", {"path": "slide.png"}))
+    assert [answer.split(":")[0] for answer in answers] == [
+        "KEYNOTE_READY",
+        "RECTANGLE_OK",
+        "TEXT_OK",
+        "SCREENSHOT_SAVED",
+    ]
+    assert [one["bundle_id"] for one in caller.documents] == [used]
+    assert [one["bundle_id"] for one in mac.events("launch")] == [used]
+
+
+def test_without_keynote_nothing_is_sent_that_would_ask_where_it_is(caller: Caller, mac: FakeMac) -> None:
+    mac.keynote(installed=[])
+    assert caller.call(OPEN) == ["APP_NOT_FOUND: Keynote is not installed; get it in the App Store"]
+    assert caller.scripts() == ["find"]
+
+
+# documents -------------------------------------------------------------------------------------------------------
+
+
+def test_a_deck_that_was_open_is_used_with_a_warning_and_kept_by_its_id(caller: Caller, mac: FakeMac) -> None:
+    mac.keynote(restores_a_deck=True)
+    warning = READY.replace("KEYNOTE_READY", "KEYNOTE_READY_WITH_WARNING")
+    assert caller.call(OPEN) == [f"{warning}, note=the document 'Quarterly Results' was open and is used"]
+    assert caller.documents[0]["slides"][0]["base_layout"] == "Title", (
+        "a deck of somebody else keeps its layout"
+    )
+
+    def open_another(state: dict[str, Any]) -> None:
+        first = state["keynote"]["documents"][0]
+        state["keynote"]["documents"].insert(
+            0, {**json.loads(json.dumps(first)), "id": "ANOTHER", "name": "Another"}
+        )
+
+    mac.update(open_another)
+    assert caller.call(DRAW)[0].startswith("RECTANGLE_OK: id=F0000000-FOREIGN/1/1, ")
+    assert (len(caller.shapes(0)), len(caller.shapes(1))) == (0, 1)
+
+
+def test_always_new_leaves_an_open_deck_alone(caller: Caller, mac: FakeMac) -> None:
+    mac.keynote(restores_a_deck=True)
+    assert caller.call(OPEN, DRAW, OPEN, KEYNOTE_DOCUMENT_MODE="always_new")[::2] == [READY, READY]
+    assert [(one["name"], len(one["slides"][0]["shapes"])) for one in caller.documents] == [
+        ("Untitled 2", 0),
+        ("Untitled", 1),
+        ("Quarterly Results", 0),
+    ]
+    wrong = caller.call(OPEN, KEYNOTE_DOCUMENT_MODE="sometimes")[0]
+    assert wrong.startswith(
+        "INVALID_ARGUMENT: KEYNOTE_DOCUMENT_MODE is 'sometimes'; set it to reuse_or_create or always_new"
+    )
+
+
+def test_our_own_document_is_opened_again_without_a_warning_and_without_its_rectangle(caller: Caller) -> None:
+    answers = caller.call(OPEN, DRAW, OPEN, write("x"))
+    assert (answers[2], len(caller.documents)) == (READY, 1)
+    assert answers[3] == "INVALID_ARGUMENT: no rectangle was drawn; call draw_rectangle first"
+
+
+def test_where_theme_and_layout_have_other_names_the_document_is_made_without_and_says_so(
+    caller: Caller, mac: FakeMac
+) -> None:
+    mac.set("keynote.themes", ["Weiß"])
+    mac.set("keynote.layouts", ["Leer"])
+    (answer,) = caller.call(OPEN)
+    assert answer.startswith(
+        "KEYNOTE_READY_WITH_WARNING: slide=1, slide_width=1920, slide_height=1080, note="
+    )
+    note = answer.split("note=")[1]
+    assert (
+        note
+        == "there is no theme 'White' so the default one is used; there is no layout Blank so slide 1 keeps its placeholders"
+    )
+
+
+def test_a_document_that_was_closed_and_a_keynote_that_quit_say_so(caller: Caller, mac: FakeMac) -> None:
+    mac.keynote(auto_quits=True)
+    caller.call(OPEN, DRAW)
+    mac.update(
+        lambda state: state["keynote"]["documents"].insert(
+            0, {**state["keynote"]["documents"].pop(), "id": "OTHER"}
+        )
+    )
+    gone = "WINDOW_NOT_FOUND: the Keynote document was closed; call open_keynote again"
+    assert caller.call(DRAW, write("x"), ("get_slide_size", {})) == [gone] * 3
+    mac.set("keynote.documents", [])
+    # the first call finds a Keynote without a window, which quits after it: facts E5
+    assert caller.call(DRAW, DRAW) == [gone, "APP_NOT_FOUND: Keynote is not running; call open_keynote first"]
+    assert caller.call(OPEN, DRAW)[0] == READY, "although the connection to the old one is invalid (-609)"
+
+
+def test_a_keynote_that_is_still_starting_is_waited_for(caller: Caller, mac: FakeMac) -> None:
+    mac.keynote(ready_after_ms=700)
+    assert caller.call(OPEN) == [READY]
+
+
+# the rectangle and its text --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("push", "make"), [("works", "works"), ("fails", "works"), ("fails", "fails")])
+@pytest.mark.parametrize("bundle_id", ["com.apple.Keynote", "com.apple.iWork.Keynote"])
+def test_a_shape_is_made_by_whichever_idiom_keynote_takes(
+    caller: Caller, mac: FakeMac, push: str, make: str, bundle_id: str
+) -> None:
+    mac.keynote(installed=[bundle_id], shape_push=push, shape_make=make)
+    corner = {"x": 0, "y": 0, "width": 1920, "height": 1}
+    answers = caller.call(OPEN, DRAW, write("one"), ("draw_rectangle", corner), write("two"))
+    assert answers[0] == READY
+    assert answers[1].endswith("/1/1, x=384, y=378, width=1152, height=324")
+    assert answers[3].endswith("/1/2, x=0, y=0, width=1920, height=1")
+    assert caller.shapes() == [{**CENTRED, "object_text": "one"}, {**corner, "object_text": "two"}]
+    ways = ["draw", "draw by AppleScript"] if make == "fails" else ["draw"]
+    assert caller.scripts() == ["find", "open", *ways, "text", *ways, "text"]
+
+
+@pytest.mark.parametrize(("make", "way"), [("works", "JXA"), ("fails", "AppleScript")])
+def test_only_the_debug_lines_tell_which_way_drew(mac: FakeMac, make: str, way: str) -> None:
+    mac.keynote(shape_push="fails", shape_make=make)
+    shell = Program(program_words("package"), {**mac.env(), "PYTHONPATH": str(ROOT)})
+    shell.data("keynote", "open")
+    drawn = shell.run("keynote", "rectangle", *CENTRED.values(), "--json").json
+    assert set(drawn["data"]) == {"id", *CENTRED} and drawn["data"].items() >= CENTRED.items()
+    assert drawn["debug_logs"][-1] == f"the rectangle was drawn by {way}"
+
+
+def test_the_applescript_is_read_as_any_mac_writes_numbers(caller: Caller, mac: FakeMac) -> None:
+    mac.keynote(shape_push="fails", shape_make="fails")
+    caller.call(OPEN)
+    for numbers in ("1|384.0|380,5|1152|1,0E+2", "2|384|378|1152|324"):
+        mac.fail("osascript", exit=0, stdout=numbers + "\n", when=["askedWidth"], times=1)
+    settled, kept = caller.call(DRAW, DRAW)
+    assert settled.endswith(
+        "/1/1, x=384, y=380.5, width=1152, height=100, note=Keynote did not keep 384,378 1152x324"
+    )
+    assert kept.endswith("/1/2, x=384, y=378, width=1152, height=324")
+
+
+def test_what_refuses_the_last_way_too_is_said(caller: Caller, mac: FakeMac) -> None:
+    mac.keynote(shape_push="fails", shape_make="fails")
+    caller.call(OPEN)
+    refused = "0:5: execution error: Keynote got an error: AppleEvent handler failed. (-10000)"
+    mac.fail("osascript", stderr=refused, when=["askedWidth"], times=1)
+    (answer,) = caller.call(DRAW)
+    assert answer.startswith(
+        "PROGRAM_FAILED: Keynote refused: the script failed with error -10000; close any dialog"
+    )
+    assert caller.call(write("x")) == ["INVALID_ARGUMENT: no rectangle was drawn; call draw_rectangle first"]
+
+
+def test_a_rectangle_that_cannot_be_is_refused_before_keynote_is_asked(caller: Caller) -> None:
+    wrong = {
+        (-1, 0, 10, 10): "x=-1, y=0, width=10, height=10 does not fit on the slide; "
+        "the slide is 1920x1080: keep x, y, x+width and y+height within it",
+        (0, 0, 1921, 10): "x=0, y=0, width=1921, height=10 does not fit on the slide; "
+        "the slide is 1920x1080: keep x, y, x+width and y+height within it",
+        (10, 10, 0, 10): "a rectangle of 0x10 has no area; give a positive width and height",
+        (10, 10, 10, -5): "a rectangle of 10x-5 has no area; give a positive width and height",
+        (10.5, 10, 10, 5): "x is 10.5; give a whole number of points",
+    }
+    places = [dict(zip(CENTRED, numbers)) for numbers in wrong]
+    assert caller.call(DRAW) == ["WINDOW_NOT_FOUND: no Keynote document was opened; call open_keynote first"]
+    answers = caller.call(OPEN, *(("draw_rectangle", place) for place in places))[1:]
+    assert answers == [f"INVALID_ARGUMENT: {message}" for message in wrong.values()]
+    assert (caller.scripts(), caller.shapes()) == (["find", "open"], [])
+    whole = {"x": 0, "y": 0, "width": 1920, "height": 1080}
+    assert caller.call(("draw_rectangle", whole))[0].startswith("RECTANGLE_OK")
+
+
+def test_the_place_that_keynote_settled_on_is_told_with_a_note(caller: Caller, mac: FakeMac) -> None:
+    caller.call(OPEN)
+    settled = json.dumps({"index": 1, "x": 384, "y": 380.5, "width": 1152, "height": 300})
+    mac.fail("osascript", exit=0, stdout=settled + "\n", times=1)
+    assert caller.call(DRAW)[0].endswith(
+        "/1/1, x=384, y=380.5, width=1152, height=300, note=Keynote did not keep 384,378 1152x324"
+    )
+
+
+def test_texts_that_cannot_be_written_are_refused(caller: Caller) -> None:
+    odd = "\"quoted\" \\n $(x) `y` %s {z} ¦¦ 'a' 👩‍💻\nsecond line"
+    answers = caller.call(
+        OPEN, DRAW, write(odd), write(""), write("a\0b"), write("a\ud800"), write("x" * 10_001)
+    )
+    assert answers[2].endswith(f"/1/1, characters={len(odd)}")
+    assert [answer.split(";")[0] for answer in answers[3:]] == [
+        "INVALID_ARGUMENT: the text is empty",
+        "INVALID_ARGUMENT: the text holds '\\x00'",
+        "INVALID_ARGUMENT: the text holds '\\ud800'",
+        "INVALID_ARGUMENT: the text has 10001 characters",
+    ]
+    assert caller.scripts() == ["find", "open", "draw", "text"]
+    assert caller.shapes()[0]["object_text"] == odd.replace("¦", "|")
+
+
+def test_the_text_finds_its_rectangle_after_a_lower_shape_was_deleted(caller: Caller, mac: FakeMac) -> None:
+    below = {"x": 10, "y": 10, "width": 50, "height": 50}
+    own_id = caller.call(OPEN, ("draw_rectangle", below), DRAW)[2].split("id=")[1].split(",")[0]
+    change_shapes(mac, lambda shapes: shapes.pop(0))
+    assert caller.call(write("still here")) == [f"TEXT_OK: id={own_id}, characters=10"]
+    assert caller.shapes() == [{**CENTRED, "object_text": "still here"}]
+
+
+def test_the_text_is_written_into_no_other_shape(caller: Caller, mac: FakeMac) -> None:
+    caller.call(OPEN, DRAW)
+    gone = ["WINDOW_NOT_FOUND: the rectangle is gone from slide 1, or was moved; call draw_rectangle again"]
+    change_shapes(mac, lambda shapes: shapes[0]["position"].update(x=500))
+    assert caller.call(write("x")) == gone
+    change_shapes(mac, lambda shapes: shapes.clear())
+    assert caller.call(write("x")) == gone
+
+
+# the picture -----------------------------------------------------------------------------------------------------
+
+
+def test_the_picture_goes_where_it_was_asked_and_over_nothing_else(caller: Caller, mac: FakeMac) -> None:
+    notes = mac.folder / "notes.png"
+    notes.write_text("not a picture")
+    wanted = mac.folder / "a" / "b.PNG"
+    shots = [("screenshot_slide", {"path": path}) for path in ("", "slide.jpg", str(notes), "", "~/c.png")]
+    answers = caller.call(OPEN, *shots[:3])[1:]
+    assert answers == [
+        "INVALID_ARGUMENT: neither a path nor SCREENSHOT_PATH is set; name a .png file",
+        "INVALID_ARGUMENT: 'slide.jpg' is no name for a PNG; let it end in .png",
+        f"FILE_IO_ERROR: {notes} exists and is not an image; it was left as it is; choose another path",
+    ]
+    assert notes.read_text() == "not a picture" and "export" not in caller.scripts()
+    assert caller.call(*shots[3:], SCREENSHOT_PATH=str(wanted)) == [
+        f"SCREENSHOT_SAVED: path={wanted}",
+        f"SCREENSHOT_SAVED: path={mac.home / 'c.png'}",
+    ]
+    assert image_size(wanted) == image_size(mac.home / "c.png") == (1920, 1080)
+
+
+def test_of_many_slides_it_is_the_first_and_a_skipped_one_is_said(caller: Caller, mac: FakeMac) -> None:
+    caller.call(OPEN, DRAW, write("one"))
+
+    def add_slides(state: dict[str, Any]) -> None:
+        slides = state["keynote"]["documents"][0]["slides"]
+        slides += [{**json.loads(json.dumps(slides[0])), "shapes": []} for _ in range(2)]
+
+    mac.update(add_slides)
+    path = mac.folder / "slide.png"
+    assert caller.call(("screenshot_slide", {"path": str(path)})) == [f"SCREENSHOT_SAVED: path={path}"]
+    assert [one["text"] for one in labels(path)] == ["one"]
+    mac.set("keynote.documents.0.slides.0.skipped", True)
+    skipped = caller.call(("screenshot_slide", {"path": str(path)}))
+    assert skipped == [
+        "CAPTURE_FAILED: slide 1 is skipped, and Keynote exports no skipped slide; unskip it in Keynote"
+    ]
+
+
+# what a Mac and its owner refuse ---------------------------------------------------------------------------------
+
+
+def test_a_denied_automation_says_who_must_allow_it_and_where(caller: Caller, mac: FakeMac) -> None:
+    mac.deny("automation", "com.apple.Keynote")
+    (answer,) = caller.call(OPEN)
+    assert answer.startswith(
+        "PERMISSION_DENIED_AUTOMATION: Keynote cannot be controlled: Terminal lacks the Automation permission"
+    )
+    assert "?Privacy_Automation" in answer
+
+
+def test_a_consent_that_nobody_gives_ends_in_time_and_leaves_nothing_running(
+    caller: Caller, mac: FakeMac
+) -> None:
+    mac.ask("automation", "com.apple.Keynote")
+    (answer,) = caller.call(OPEN, seconds=1.5)
+    assert answer.startswith("TIMEOUT: Keynote did not answer in time; allow it where macOS asks for consent")
+    assert mac.running() == []
+
+
+FAILURES = {
+    "Connection is invalid. (-609)": "APP_NOT_FOUND: Keynote quit: the application quit in the middle; call open_keynote again",
+    "Application isn't running. (-600)": "APP_NOT_FOUND: Keynote quit: the application is not running; call open_keynote again",
+    "AppleEvent timed out. (-1712)": "TIMEOUT: Keynote did not answer in time; allow it where macOS asks for consent (maybe "
+    "behind a window), close any dialog in Keynote, then try again",
+    "Das Objekt „(-1712)“ fehlt. (-1728)": "PROGRAM_FAILED: Keynote refused: the script failed with error -1728; close any "
+    "dialog or What's New window in Keynote, then call open_keynote again",
+}
+
+
+def test_what_a_real_keynote_fails_with_is_said_with_what_to_do(caller: Caller, mac: FakeMac) -> None:
+    caller.call(OPEN, DRAW)
+    for text in FAILURES:
+        mac.fail("osascript", stderr=f"execution error: Error: Error: {text}", times=1)
+    assert caller.call(*[write("x")] * len(FAILURES)) == list(FAILURES.values())
+    mac.fail(
+        "osascript",
+        stderr="0:5: execution error: Keynote got an error: Connection is invalid. (-609)",
+        when=["bundleId"],
+    )
+    answer = caller.call(("screenshot_slide", {"path": "x.png"}))[0]
+    assert answer == FAILURES["Connection is invalid. (-609)"]
+    assert list((mac.folder / "tmp").rglob("slides_*")) == []
+
+
+def test_the_owner_may_forbid_it(caller: Caller, mac: FakeMac) -> None:
+    caller.call(OPEN, DRAW)
+    asked = caller.scripts()
+    tools = [DRAW, write("x"), ("get_slide_size", {}), ("screenshot_slide", {"path": "x.png"})]
+    for variables in (
+        {"PEEKABOO_READONLY": "1"},
+        {"PEEKABOO_DENY_APPS": "com.apple.key*"},
+        {"PEEKABOO_ALLOW_APPS": "Safari"},
+    ):
+        answers = caller.call(*tools, OPEN, **variables)
+        assert [answer.split(":")[0] for answer in answers] == ["POLICY_DENIED"] * 5
+    assert caller.scripts() == asked + ["find"] * 3, "finding it out sends nothing to Keynote"
+
+
+def test_each_act_is_noted_before_it_is_done_without_the_text(caller: Caller, mac: FakeMac) -> None:
+    caller.call(
+        OPEN, ("get_slide_size", {}), DRAW, write("a secret"), ("screenshot_slide", {"path": "x.png"})
+    )
+    (path,) = mac.home.rglob("audit.jsonl")
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [line["action"] for line in lines] == [
+        "open_keynote",
+        "draw_rectangle",
+        "add_text_in_keynote",
+        "screenshot_slide",
+    ]
+    assert all(line["app"] == "Keynote" and line["bundle_id"] == "com.apple.Keynote" for line in lines)
+    assert lines[1].items() >= CENTRED.items() and lines[2]["characters"] == 8
+    assert "secret" not in path.read_text() + "".join(
+        one.read_text() for one in path.parent.glob("keynote.json")
+    )
+
+
+def test_one_call_at_a_time_has_keynote(caller: Caller, mac: FakeMac) -> None:
+    caller.call(OPEN)
+    places = [{"x": 100 * n, "y": 10, "width": 50, "height": 50} for n in range(4)]
+    running = [caller.start(("draw_rectangle", place)) for place in places]
+    answers = [json.loads(process.communicate(timeout=2 * PATIENCE_S)[0])[0] for process in running]
+    assert sorted(answer.split(",")[0][-4:] for answer in answers) == ["/1/1", "/1/2", "/1/3", "/1/4"]
+    (lock,) = mac.home.rglob("keynote.lock")
+    with open(lock) as f:
+        fcntl.flock(f, fcntl.LOCK_EX)
+        assert caller.call(DRAW, seconds=0.2) == [
+            "TIMEOUT: another peekaboo is using Keynote; try again in a moment"
+        ]
+
+
+def test_the_example_script_leaves_a_card_by_the_single_file(mac: FakeMac, tmp_path: Path) -> None:
+    need("sh", "python3")
+    words = [str(ROOT / "scripts" / "keynote_card.sh"), "-- Ada's 36th | birthday", "card.png"]
+    done = subprocess.run(words, env=mac.env(), cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert [line.split(":")[0] for line in done.stdout.splitlines()] == [
+        "KEYNOTE_READY",
+        "RECTANGLE_OK",
+        "TEXT_OK",
+        "SCREENSHOT_SAVED",
+    ]
+    assert Caller(mac).shapes() == [{**CENTRED, "object_text": "-- Ada's 36th | birthday"}]
+    assert image_size(tmp_path / "card.png") == (1920, 1080)
+
+
+def test_where_there_is_no_mac_there_is_no_keynote(program: Program) -> None:
+    error = program.error("keynote", "rectangle", 1, 2, 3, 4, PEEKABOO_DESKTOP="x11")
+    assert (error["code"], error["message"]) == (
+        "UNSUPPORTED_PLATFORM",
+        "Keynote runs on a Mac only; run this on a Mac",
+    )
+    assert program.error("keynote", "rectangle", 1, 2, "ten", 4)["code"] == "INVALID_ARGUMENT"

@@ -1,0 +1,279 @@
+"""scripts/demo.py on machines that are not as it needs them: one sentence with the next step, and nothing left running."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from fake_ai import FakeAI
+from worlds import ROOT, X_PROGRAMS, Finished, Form, clean_environment, need, wait_for
+
+FONT = Path("/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf")
+X_PORT = 6000
+LONGEST_S = 60.0  # generous: the machine may be busy
+HANGS = "sleep 1000"
+FAILS = "echo 'it is not installed here' >&2; exit 1"
+NONSENSE = "echo 'once upon a time'"
+MISSING = ""
+
+# A program that only the demo itself needs: what stands in its place, first on PATH and alone; the advice.
+OWN_PROGRAMS = [
+    ("Xvfb", NONSENSE, "apt-get install xvfb"),
+    ("Xvfb", MISSING, "apt-get install xvfb"),
+    ("xcompmgr", FAILS, "apt-get install xcompmgr"),
+    ("openbox", FAILS, "apt-get install openbox"),
+    ("openbox", "[ $1 = --version ] && echo Openbox 3.6.1", "apt-get install --reinstall openbox"),
+    ("xprop", NONSENSE, "apt-get install x11-utils"),
+    ("wish", FAILS, "apt-get install tk"),
+    ("wish", MISSING, "apt-get install tk"),
+]
+# A program that the package needs, which looks in the system's folders too: there, in a mount namespace.
+PACKAGE_PROGRAMS = [
+    ("convert", FAILS, "apt-get install imagemagick"),
+    ("maim", NONSENSE, "apt-get install maim"),
+    ("xdotool", HANGS, "apt-get install xdotool"),
+    ("xclip", MISSING, "apt-get install xclip"),
+    ("tesseract", FAILS, "apt-get install tesseract-ocr"),
+]
+
+
+class Demo:
+    """A copy of the demo, so that its output folder is the test's own."""
+
+    def __init__(self, folder: Path) -> None:
+        (folder / "scripts").mkdir()
+        for name in ("demo.py", "headless.py", "demo_form.tcl"):
+            shutil.copy(ROOT / "scripts" / name, folder / "scripts")
+        self.output = folder / "demo-output"
+        self.words = [sys.executable, str(folder / "scripts" / "demo.py")]
+        self.environment = clean_environment(folder)
+
+    def run(self, **variables: str) -> Finished:
+        return finished(self.start(**variables))
+
+    def start(self, **variables: str) -> subprocess.Popen[str]:
+        environment = {name: value for name, value in {**self.environment, **variables}.items() if value}
+        return subprocess.Popen(
+            self.words,
+            env=environment,
+            cwd=self.output.parent,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            encoding="utf-8",
+        )
+
+    def completes(self, **variables: str) -> Finished:
+        """A demo that does all that it should."""
+        done = self.run(**variables)
+        assert done.code == 0, done.err
+        assert "the application confirms: its dialog is open" in done.out, done.out + done.err
+        for name in ("before.jpg", "after.jpg"):
+            assert (self.output / name).stat().st_size > 1000
+        return done
+
+
+def finished(process: subprocess.Popen[str]) -> Finished:
+    try:
+        out, err = process.communicate(timeout=LONGEST_S)
+    finally:
+        process.kill()
+    return Finished(process.returncode, out, err)
+
+
+def sentence_of(done: Finished) -> str:
+    """The one sentence of a demo that failed."""
+    assert done.code > 0 and "Traceback" not in done.out, done.out
+    lines = done.err.splitlines()
+    assert len(lines) == 1 and lines[0].startswith("demo: "), done.err
+    return lines[0]
+
+
+@pytest.fixture
+def demo(tmp_path: Path) -> Iterator[Demo]:
+    need(*X_PROGRAMS, "tesseract")
+    yield Demo(tmp_path)
+    wait_for(lambda: not processes_of(tmp_path), "all that the demo started has ended")
+
+
+def processes_of(folder: Path) -> list[str]:
+    """The processes that have this folder's home."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            if f"HOME={folder}/".encode() in (path / "environ").read_bytes():
+                found.append((path / "cmdline").read_text())
+        except OSError:
+            continue  # it has ended, or is not ours
+    return found
+
+
+def stranger(folder: Path, name: str, body: str) -> Path:
+    """A program of this name that does something else; without a body a file that cannot be run."""
+    folder.mkdir(exist_ok=True)
+    (folder / name).unlink(missing_ok=True)
+    (folder / name).write_text(f"#!/bin/sh\n{body}\n")
+    (folder / name).chmod(0o755 if body else 0o644)
+    return folder / name
+
+
+@pytest.mark.parametrize("name, body, advice", OWN_PROGRAMS)
+def test_a_strange_or_missing_program_is_named_with_its_package(
+    demo: Demo, tmp_path: Path, name: str, body: str, advice: str
+) -> None:
+    sentence = sentence_of(demo.run(PATH=only_path(tmp_path / "bin", name, body)))
+    assert name in sentence and advice in sentence
+
+
+def only_path(folder: Path, name: str, body: str) -> str:
+    """A PATH with all programs of this machine, but a stranger for the one of this name."""
+    folder.mkdir()
+    for path in (one for place in os.get_exec_path() for one in Path(place).glob("*")):
+        if not (folder / path.name).is_symlink():
+            (folder / path.name).symlink_to(path)
+    stranger(folder, name, body)
+    return str(folder)
+
+
+def test_a_program_that_hangs_is_named(demo: Demo, tmp_path: Path) -> None:
+    packages = {"Xvfb": "xvfb", "openbox": "openbox", "wish": "tk"}
+    runs = {name: demo.start(PATH=only_path(tmp_path / name, name, HANGS)) for name in packages}
+    for name, process in runs.items():
+        sentence = sentence_of(finished(process))
+        assert f"/{name} " in sentence and f"apt-get install {packages[name]}" in sentence
+
+
+@pytest.mark.parametrize("name, body, advice", PACKAGE_PROGRAMS)
+def test_a_strange_or_missing_program_of_the_package_is_named_too(
+    demo: Demo, tmp_path: Path, name: str, body: str, advice: str
+) -> None:
+    if subprocess.run(
+        ["unshare", "-rm", "mount", "--bind", tmp_path, tmp_path], capture_output=True
+    ).returncode:
+        pytest.skip("this user may not mount in a namespace of its own")
+    real = os.path.realpath(shutil.which(name, path="/usr/bin") or "")
+    mounted = 'mount --bind "$1" "$2" && shift 2 && exec "$@"'
+    demo.words = [
+        "unshare",
+        "-rm",
+        "sh",
+        "-c",
+        mounted,
+        "sh",
+        stranger(tmp_path / "bin", name, body),
+        real,
+        *demo.words,
+    ]
+    sentence = sentence_of(demo.run())
+    assert name in sentence and advice in sentence
+
+
+def test_strangers_before_the_real_programs_and_what_is_inherited_change_nothing(
+    demo: Demo, tmp_path: Path
+) -> None:
+    for name in {*X_PROGRAMS, "tesseract"}:
+        stranger(tmp_path / "first", name, FAILS)
+    done = demo.completes(
+        PATH=f"{tmp_path / 'first'}{os.pathsep}{os.environ['PATH']}",
+        HOME="/proc/nowhere",
+        XDG_STATE_HOME="/proc/nowhere",
+        TMPDIR="/proc/nowhere",
+        DISPLAY="",
+        WAYLAND_DISPLAY="wayland-0",
+        PEEKABOO_READONLY="1",
+        PEEKABOO_TOOLS="capture",
+        PEEKABOO_AI_PROVIDERS="nobody/nothing",
+        PEEKABOO_DESKTOP="macos",
+        PEEKABOO_BIN_DIR="/nowhere",
+        PEEKABOO_CLI_PATH="/nowhere/peekaboo",
+        PEEKABOO_DENY_APPS="*",
+        PEEKABOO_TTL_SECONDS="often",
+    )
+    assert (demo.output / "clicked.png").stat().st_size > 1000
+    assert "note: the agent did not reach its goal" in done.out and "report" not in done.out
+    assert len(done.err.splitlines()) == 1 and "there is no provider 'nobody'" in done.err
+
+
+def test_the_agent_uses_the_model_that_is_asked_for(demo: Demo) -> None:
+    with FakeAI() as ai:
+        ai.brain = lambda _request: {"action": "done", "why": "it is filled in", "confidence": 0.9}
+        done = demo.completes(**ai.env("ollama", "qwen3-vl:8b"))
+    report = demo.output / "agent-run" / "report.html"
+    assert f"the agent's report: {report}" in done.out and report.exists()
+    assert "note:" not in done.out and len(ai.requests) > 0
+
+
+def test_a_display_that_is_dead_or_hangs_is_named(demo: Demo) -> None:
+    with socket.create_server(("127.0.0.1", free_display_port())) as silent:
+        displays = (":4321", f"127.0.0.1:{silent.getsockname()[1] - X_PORT}")
+        runs = {display: demo.start(DISPLAY=display) for display in displays}
+        for display, process in runs.items():
+            sentence = sentence_of(finished(process))
+            assert display in sentence and "env -u DISPLAY sh scripts/demo.sh" in sentence
+
+
+def free_display_port() -> int:
+    for port in range(X_PORT + 500, X_PORT + 1500):
+        with socket.socket() as one:
+            if one.connect_ex(("127.0.0.1", port)):
+                return port
+    raise AssertionError("no port is free")
+
+
+def test_a_real_display_is_only_looked_at(demo: Demo, form: Form, display: str) -> None:
+    done = demo.run(DISPLAY=display, PEEKABOO_TOOLS="nothing")
+    assert (done.code, done.err) == (0, "")
+    assert "Visitor book" in done.out and (demo.output / "screen.png").exists()
+    assert not form.events("click") and not form.events("key")
+
+
+def test_an_output_folder_that_cannot_be_written_is_named(demo: Demo) -> None:
+    demo.output.write_text("a file")
+    sentence = sentence_of(demo.run())
+    assert str(demo.output) in sentence and "remove it" in sentence
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_all_that_it_started(demo: Demo, number: signal.Signals) -> None:
+    process = demo.start()
+    assert process.stdout and process.stdout.readline().startswith("list_windows")
+    process.send_signal(number)
+    _, err = process.communicate(timeout=LONGEST_S)
+    assert (process.returncode, err) == (128 + number, "")
+
+
+def test_what_is_typed_has_glyphs_in_the_font_of_a_bare_machine() -> None:
+    need("convert")
+    if not FONT.exists():
+        pytest.skip(f"{FONT} is not here; scripts/test.sh installs it")
+
+    def drawn(letter: str) -> bytes:
+        words = [
+            "convert",
+            "-font",
+            str(FONT),
+            "-pointsize",
+            "24",
+            "-background",
+            "white",
+            f"label:{letter}",
+            "pgm:-",
+        ]
+        return subprocess.run(words, capture_output=True, check=True, timeout=LONGEST_S).stdout
+
+    box = drawn("\U0010fffd")
+    assert drawn("日") == box
+    visitor = re.search(
+        r'^VISITOR = "(.*)"$', (ROOT / "scripts" / "demo.py").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert visitor and not [
+        letter for letter in set(visitor[1]) if not letter.isascii() and drawn(letter) == box
+    ]

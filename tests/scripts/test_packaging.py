@@ -1,0 +1,120 @@
+"""The distributions: the source one holds what git tracks, and the wheel made from it the whole package."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from email import message_from_string
+from email.message import Message
+from pathlib import Path
+
+import pytest
+from worlds import ROOT
+
+# what setuptools writes into a source distribution beside the files that it was given
+GENERATED = re.compile(r"PKG-INFO|setup\.cfg|[^/]+\.egg-info/.*")
+# `python -m build --sdist` would do, but is one more package: this asks setuptools as it does
+BUILD_SDIST = "import sys; from setuptools import build_meta; build_meta.build_sdist(sys.argv[1])"
+OFFLINE = "Could not find a version|connection|Temporary failure|No matching distribution"
+
+
+@pytest.fixture(scope="module")
+def tracked() -> list[str]:
+    """The files that git tracks, by their paths from the top."""
+    words = ["git", "-c", "safe.directory=*", "-C", str(ROOT), "ls-files", "-z"]
+    if not (ROOT / ".git").exists() or not shutil.which("git"):
+        pytest.skip(
+            "this is no git checkout, and its list of files is what the distributions are compared with"
+        )
+    listed = subprocess.run(words, capture_output=True, encoding="utf-8", check=True, timeout=60)
+    return [name for name in listed.stdout.split("\0") if name and (ROOT / name).exists()]
+
+
+@pytest.fixture(scope="module")
+def sdist(tracked: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The source distribution, built from a copy of the tracked files beside some that must stay out."""
+    folder = tmp_path_factory.mktemp("sdist")
+    for name in tracked:
+        (folder / "source" / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / name, folder / "source" / name)
+    for name in (
+        "scripts/.env",
+        "scripts/token.json",
+        "tests/__pycache__/x.cpython-311.pyc",
+        "demo-output/a.png",
+    ):
+        (folder / "source" / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / "source" / name).write_text("of this machine only")
+    # the environment's own setuptools may be too old for the license's form, or not there
+    run_pip("install", "-q", "--target", str(folder / "backend"), "setuptools>=77")
+    words = [sys.executable, "-c", BUILD_SDIST, str(folder / "made")]
+    environment = {**os.environ, "PYTHONPATH": str(folder / "backend")}
+    done = subprocess.run(
+        words, cwd=folder / "source", env=environment, capture_output=True, encoding="utf-8", timeout=120
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    (made,) = (folder / "made").iterdir()
+    return made
+
+
+@pytest.fixture(scope="module")
+def wheel(sdist: Path) -> zipfile.ZipFile:
+    """The wheel, built from the source distribution alone."""
+    run_pip("wheel", "--no-deps", "-q", "-w", str(sdist.parent / "wheel"), str(sdist))
+    (made,) = (sdist.parent / "wheel").iterdir()
+    return zipfile.ZipFile(made)
+
+
+def run_pip(*words: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "pip", *words], capture_output=True, encoding="utf-8", timeout=300
+    )
+    if done.returncode and re.search(OFFLINE, done.stderr) and not os.environ.get("CI"):
+        pytest.skip("no package index is reachable, and a build needs setuptools from there")
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+def files_below_its_folder(sdist: Path) -> set[str]:
+    with tarfile.open(sdist) as archive:
+        names = [member.name.split("/", 1)[1] for member in archive if member.isfile()]
+    return {name for name in names if not GENERATED.fullmatch(name)}
+
+
+def dist_info(wheel: zipfile.ZipFile, name: str) -> str:
+    (path,) = [one for one in wheel.namelist() if one.endswith(f".dist-info/{name}")]
+    return wheel.read(path).decode("utf-8")
+
+
+def metadata(wheel: zipfile.ZipFile) -> Message:
+    return message_from_string(dist_info(wheel, "METADATA"))
+
+
+def test_the_source_distribution_holds_what_git_tracks_and_nothing_else(
+    sdist: Path, tracked: list[str]
+) -> None:
+    assert files_below_its_folder(sdist) == set(tracked)
+
+
+def test_the_wheel_holds_every_module_and_every_native_source(
+    wheel: zipfile.ZipFile, tracked: list[str]
+) -> None:
+    held = {name for name in wheel.namelist() if ".dist-info/" not in name}
+    assert held == {name for name in tracked if name.startswith("peekaboo_min/")}
+    assert "peekaboo-min = peekaboo_min.frontends.cli:main" in dist_info(wheel, "entry_points.txt")
+
+
+def test_the_wheel_brings_its_licence(wheel: zipfile.ZipFile) -> None:
+    found = metadata(wheel)
+    assert (found["License-Expression"], found.get_all("License-File")) == ("MIT", ["LICENSE"])
+    assert dist_info(wheel, "licenses/LICENSE") == (ROOT / "LICENSE").read_text(encoding="utf-8")
+
+
+def test_the_classifiers_agree_with_the_python_that_is_asked_for(wheel: zipfile.ZipFile) -> None:
+    found = metadata(wheel)
+    versions = re.findall(r"Python :: 3\.(\d+)$", "\n".join(found.get_all("Classifier", [])), re.MULTILINE)
+    assert found["Requires-Python"] == f">=3.{min(map(int, versions))}"

@@ -1,0 +1,221 @@
+"""Acts on the fake world that are not input: raising, accessibility, the clipboard, launching, what a button does.
+
+One function per `do` of an event; `run_actions` does what a widget's `on_click` in desktop.json says:
+  {"open_window": {...}}  {"close_window": "this" | id}  {"set": ["widget", value]}  {"report": "name"}
+  {"quit": true}  {"log": "text"}  and {"after_ms": n, "open_window": ...} for what takes its time
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Optional, Union
+
+from . import windows
+from .decks import KEYNOTE_ACTS
+from .text_fields import set_clipboard_text
+from .world import State, later, log
+
+Event = dict[str, Any]
+Window = dict[str, Any]
+
+
+def run_actions(
+    state: State,
+    window: Optional[Window],
+    actions: Union[dict[str, Any], list[dict[str, Any]]],
+    pid: Optional[int] = None,
+) -> None:
+    owner = window["pid"] if window is not None else pid
+    for action in actions if isinstance(actions, list) else [actions]:
+        event = {
+            "do": "widget_action",
+            "window": window["id"] if window else None,
+            "pid": owner,
+            "action": action,
+        }
+        later(state, event, action.get("after_ms", 0))
+
+
+def widget_action(state: State, event: Event) -> None:
+    window = windows.window_with_id(state, event["window"])
+    action = event["action"]
+    if "set" in action and window is not None:
+        name, value = action["set"]
+        widget_named(window, name)["value"] = value
+    if "report" in action and window is not None:
+        values = {widget["name"]: widget["value"] for widget in window["widgets"] if "value" in widget}
+        state["reports"].setdefault(action["report"], []).append(values)
+        log(state, "report", name=action["report"], values=values)
+    if "log" in action:
+        log(state, "note", text=action["log"])
+    if "close_window" in action:
+        which = (
+            window
+            if action["close_window"] == "this"
+            else windows.window_with_id(state, action["close_window"])
+        )
+        if which is not None:
+            windows.close_window(state, which)
+    if "open_window" in action:
+        windows.open_window(state, action["open_window"], event["pid"])
+    if action.get("quit"):
+        windows.quit_app(state, {"pid": event["pid"]})
+
+
+def widget_named(window: Window, name: str) -> dict[str, Any]:
+    return next(widget for widget in window["widgets"] if widget["name"] == name)
+
+
+def raise_act(state: State, event: Event) -> None:
+    """AXRaise: to the front of its app's windows, without activating the app (facts B7)."""
+    window = windows.window_with_id(state, event["window"])
+    if window is None:
+        return
+    log(state, "ax_raise", window=window["id"])
+    if window["pid"] == state["frontmost_pid"]:
+        return windows.raise_window(state, window)
+    mine = [index for index, other in enumerate(state["windows"]) if other["pid"] == window["pid"]]
+    state["windows"].remove(window)
+    state["windows"].insert(mine[0], window)
+
+
+def ax_press(state: State, event: Event) -> None:
+    from .pointer_and_keys import use_widget
+
+    window = windows.window_with_id(state, event["window"])
+    if window is not None:
+        log(state, "ax_press", window=window["id"], widget=event["widget"])
+        use_widget(state, window, widget_named(window, event["widget"]), 1)
+
+
+def ax_set(state: State, event: Event) -> None:
+    """An accessibility attribute: of a widget, a window, or (neither) an app."""
+    log(
+        state,
+        "ax_set",
+        **{key: event[key] for key in ("attribute", "value", "window", "widget", "pid") if key in event},
+    )
+    window = windows.window_with_id(state, event["window"]) if "window" in event else None
+    attribute, value = event["attribute"], event["value"]
+    if "widget" in event and window is not None:
+        widget = widget_named(window, event["widget"])
+        if attribute == "AXValue":
+            widget["value"] = value
+            widget.pop("selection", None)
+        elif attribute == "AXFocused" and value:
+            window["focus"] = event["widget"]
+    elif window is not None and attribute == "AXMinimized":
+        window["minimised"] = bool(value)
+    elif window is not None and attribute == "AXMain" and value:
+        raise_act(state, event)
+    elif window is not None and attribute in ("AXPosition", "AXSize"):
+        at = 0 if attribute == "AXPosition" else 2
+        window["bounds"][at : at + 2] = value
+    elif attribute == "AXFrontmost" and value:
+        windows.activate(state, {"pid": event["pid"], "by": "AXFrontmost"})
+    elif attribute == "AXHidden":
+        app = windows.app_with_pid(state, event["pid"])
+        if app is not None:
+            app["hidden"] = bool(value)
+
+
+def clipboard_clear(state: State, event: Event) -> None:
+    state["clipboard"] = {"change_count": state["clipboard"]["change_count"] + 1, "types": {}}
+
+
+def clipboard_set(state: State, event: Event) -> None:
+    """{"type": "public.utf8-plain-text", "text": ...} or {"type": ..., "base64": ...}"""
+    item = {key: event[key] for key in ("text", "base64") if key in event}
+    state["clipboard"]["types"][event["type"]] = item
+    log(state, "clipboard", type=event["type"], **item)
+
+
+def clipboard_text_act(state: State, event: Event) -> None:
+    set_clipboard_text(state, event["text"])
+
+
+def warp(state: State, event: Event) -> None:
+    from .pointer_and_keys import move_pointer
+
+    move_pointer(state, event["x"], event["y"])
+
+
+def open_url(state: State, event: Event) -> None:
+    log(state, "open_url", url=event["url"])
+    bundle = (
+        "com.apple.systempreferences"
+        if event["url"].startswith("x-apple.systempreferences:")
+        else "com.apple.Safari"
+    )
+    windows.launch(state, {"bundle_id": bundle, "activate": event.get("activate", True), "by": "open"})
+
+
+def note(state: State, event: Event) -> None:
+    log(state, event["kind"], **event.get("what", {}))
+
+
+def keystroke(state: State, event: Event) -> None:
+    """System Events types by the keys of the layout: a character without a key of its own comes as key 0, an "a" (facts F)."""
+    from .pointer_and_keys import DIGITS, KEY_DOWN, LETTERS, SHIFT, SHIFTED, SIGNS, apply_input, character
+
+    base = {character(state, code, 0): code for table in (LETTERS, DIGITS, SIGNS) for code in table}
+    shifted = {upper: base.get(lower, 0) for lower, upper in SHIFTED.items()}
+    shifted.update({letter.upper(): code for code, letter in LETTERS.items()})
+    specials = {"\n": 36, "\r": 36, "\t": 48, "\b": 51, "\x1b": 53}
+    for letter in event["text"]:
+        if letter in shifted:
+            code, flags = shifted[letter], event["flags"] | SHIFT
+        else:
+            code, flags = base.get(letter, specials.get(letter, 0)), event["flags"]
+        apply_input(state, {"type": KEY_DOWN, "keycode": code, "flags": flags})
+    state["keyboard"]["session_flags"] = 0
+
+
+def set_hidden(state: State, event: Event) -> None:
+    app = windows.app_with_pid(state, event["pid"])
+    if app is not None:
+        app["hidden"] = event["hidden"]
+
+
+def use_fault(state: State, event: Event) -> None:
+    for fault in state["faults"]:
+        if fault["key"] == event["key"] and fault.get("times") is not None:
+            fault["times"] -= 1
+    state["faults"] = [fault for fault in state["faults"] if fault.get("times") is None or fault["times"] > 0]
+
+
+def reset_permission(state: State, event: Event) -> None:
+    """tccutil reset: back to never asked."""
+    log(state, "tcc_reset", permission=event["permission"])
+    if event["permission"] == "automation":
+        state["permissions"]["automation"] = {"*": "not_asked"}
+    else:
+        state["permissions"][event["permission"]] = "not_asked"
+
+
+def dialog(state: State, event: Event) -> None:
+    log(state, "dialog", text=event["text"])
+
+
+ACTS: dict[str, Callable[[State, Event], None]] = {
+    "widget_action": widget_action,
+    "raise": raise_act,
+    "ax_press": ax_press,
+    "ax_set": ax_set,
+    "activate": windows.activate,
+    "activate_now": windows.activate_now,
+    "launch": windows.launch,
+    "quit": windows.quit_app,
+    "forget_window": windows.forget_window,
+    "set_hidden": set_hidden,
+    "clipboard_clear": clipboard_clear,
+    "clipboard_set": clipboard_set,
+    "clipboard_text": clipboard_text_act,
+    "warp": warp,
+    "open_url": open_url,
+    "keystroke": keystroke,
+    "dialog": dialog,
+    "note": note,
+    "use_fault": use_fault,
+    "reset_permission": reset_permission,
+    **KEYNOTE_ACTS,
+}

@@ -1,0 +1,376 @@
+"""The test's side of the fake Mac: make one, change its world, ask what happened."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Callable, Optional, Union
+
+from . import windows
+from .drawing import MENU_BAR, SHADOW, WALLPAPER, shape_colour, widget_colour, window_colour
+from .picture_files import read_picture
+from .world import State, lines, now_ms, settle, update, write_state
+
+HERE = Path(__file__).resolve().parent
+PROGRAMS = (
+    "osascript",
+    "screencapture",
+    "sips",
+    "open",
+    "xcode-select",
+    "xcrun",
+    "swiftc",
+    "sw_vers",
+    "pbcopy",
+    "pbpaste",
+    "launchctl",
+    "system_profiler",
+    "ps",
+    "tccutil",
+    "defaults",
+    "ioreg",
+)
+KINDS = ("screen_recording", "accessibility", "automation")
+# Milliseconds; the first two are guesses of the facts (6.3, latency knobs).
+SLOW = {"osascript": [150, 300], "screencapture": [200, 500], "system_profiler": [1500, 1500]}
+
+__all__ = [
+    "FakeMac",
+    "window_colour",
+    "widget_colour",
+    "shape_colour",
+    "WALLPAPER",
+    "MENU_BAR",
+    "SHADOW",
+    "pixel",
+    "image_size",
+    "labels",
+    "default_desktop",
+]
+
+
+def default_desktop() -> State:
+    """A fresh copy of desktop.json, to change before a FakeMac is made from it."""
+    return json.loads((HERE / "desktop.json").read_text(encoding="utf-8"))
+
+
+class FakeMac:
+    """A simulated Mac in a folder: programs in bin_dir, the world in desktop.json. Every change first settles what happened before."""
+
+    def __init__(self, folder: Path, desktop: Optional[State] = None) -> None:
+        self.folder = Path(folder)
+        self.bin_dir = self.folder / "bin"
+        self.home = self.folder / "home"
+        for made in (self.bin_dir, self.home, self.folder / "tmp"):
+            made.mkdir(parents=True, exist_ok=True)
+        write_state(self.folder, copy.deepcopy(desktop) if desktop is not None else default_desktop())
+        for program in PROGRAMS:
+            self.install(program)
+        tools = self.folder / "Library" / "Developer" / "CommandLineTools" / "usr" / "bin"
+        tools.mkdir(parents=True, exist_ok=True)
+        self._write_wrapper("swiftc", tools / "swiftc")
+
+    # --- programs ---
+
+    def install(self, program: str) -> Path:
+        """Put a program into bin_dir; GetWindowID is the one that is not there by itself."""
+        self._write_wrapper(program, self.bin_dir / program)
+        return self.bin_dir / program
+
+    def uninstall(self, program: str) -> None:
+        (self.bin_dir / program).unlink()
+
+    def _write_wrapper(self, program: str, path: Path) -> None:
+        folder = shlex.quote(str(self.folder.resolve()))
+        python = f"{shlex.quote(sys.executable)} -I -S {shlex.quote(str(HERE / 'run.py'))} {folder}"
+        if program == "osascript":
+            node = shutil.which("node")
+            if node is None:
+                raise RuntimeError("the fake Mac needs node: its osascript runs JXA on it")
+            line = (
+                f"FAKEMAC_PYTHON={shlex.quote(sys.executable)} FAKEMAC_FOLDER={folder} exec {shlex.quote(node)} "
+                f'{shlex.quote(str(HERE / "osascript.js"))} "$@"'
+            )
+        else:
+            line = f'FAKEMAC_LOCALE=${{LC_ALL:-${{LC_CTYPE:-$LANG}}}} FAKEMAC_HOST_PATH={shlex.quote(os.environ.get("PATH", ""))} exec {python} {program} "$@"'
+        # The caller's node and Python settings are not the fake's business.
+        path.write_text(
+            f"#!/bin/sh\nunset NODE_OPTIONS NODE_EXTRA_CA_CERTS PYTHONPATH PYTHONHOME\n{line}\n",
+            encoding="utf-8",
+        )
+        path.chmod(0o755)
+
+    def env(self) -> dict[str, str]:
+        """The whole environment for the code under test."""
+        return {
+            "PEEKABOO_BIN_DIR": str(self.bin_dir),
+            "PEEKABOO_DESKTOP": "macos",
+            "HOME": str(self.home),
+            "TMPDIR": str(self.folder / "tmp"),
+            "PATH": os.environ.get("PATH", os.defpath),
+            "LANG": "en_US.UTF-8",
+        }
+
+    # --- what the world is, and what happened in it ---
+
+    def state(self) -> State:
+        return settle(self.folder)
+
+    def events(self, *kinds: str) -> list[dict[str, Any]]:
+        """What happened, oldest first; of these kinds only, when kinds are given."""
+        return [event for event in self.state()["log"] if not kinds or event["kind"] in kinds]
+
+    def calls(self, program: Optional[str] = None) -> list[dict[str, Any]]:
+        """The started programs: {"program", "argv", "stdin" (sha256 or None), "pid", "t"}."""
+        return [call for call in lines(self.folder / "calls.jsonl") if program in (None, call["program"])]
+
+    def raw_events(self) -> list[dict[str, Any]]:
+        """Every posted event as it came, also those that did nothing."""
+        return lines(self.folder / "events.jsonl")
+
+    def running(self) -> list[dict[str, Any]]:
+        """The calls whose process still lives: empty after a cancelled or timed out operation, or children were left behind."""
+        return [call for call in self.calls() if is_alive(call["pid"], str(self.folder.resolve()))]
+
+    def hanging(self) -> list[dict[str, Any]]:
+        """The calls whose process waits to be killed by now: from here on a test need not guess how long a start takes."""
+        pids = {one["pid"] for one in lines(self.folder / "hanging.jsonl")}
+        return [call for call in self.running() if call["pid"] in pids]
+
+    def window(self, window_id: int) -> Optional[dict[str, Any]]:
+        return windows.window_with_id(self.state(), window_id)
+
+    def widget(self, window_id: int, name: str) -> dict[str, Any]:
+        window = self.window(window_id)
+        assert window is not None, f"there is no window {window_id}"
+        return next(widget for widget in window["widgets"] if widget["name"] == name)
+
+    def front_window(self, app: Optional[str] = None) -> Optional[dict[str, Any]]:
+        """The key window of the frontmost app, or of the named one."""
+        state = self.state()
+        pid = next((item["pid"] for item in state["apps"] if item["name"] == app), None) if app else None
+        return windows.key_window(state, pid)
+
+    # --- change the world ---
+
+    def update(self, change: Callable[[State], Any]) -> State:
+        return update(self.folder, change)
+
+    def set(self, path: str, value: Any) -> None:
+        """`set("switches.strict", False)`; a number picks from a list: `set("displays.1.active", False)`."""
+        *parents, last = path.split(".")
+
+        def change(state: State) -> None:
+            place: Any = state
+            for key in parents:
+                place = place[int(key)] if isinstance(place, list) else place[key]
+            place[int(last) if isinstance(place, list) else last] = value
+
+        self.update(change)
+
+    def switch(self, **values: Any) -> None:
+        """`switch(strict=False, activation="declined")`; unknown names are refused."""
+
+        def change(state: State) -> None:
+            for name, value in values.items():
+                assert name in state["switches"], f"there is no switch {name}"
+                state["switches"][name] = value
+
+        self.update(change)
+
+    def keynote(self, installed: Sequence[str] = ("com.apple.Keynote",), **values: Any) -> None:
+        """Which Keynotes are installed, and their moods: restores_a_deck, auto_quits, ready_after_ms, and, for JXA, shape_push
+        and shape_make ("works"|"fails")."""
+        places = {
+            "com.apple.Keynote": "/Applications/Keynote Creator Studio.app",
+            "com.apple.iWork.Keynote": "/Applications/Keynote.app",
+        }
+
+        def change(state: State) -> None:
+            others = [app for app in state["apps"] if app["name"] != "Keynote"]
+            state["apps"] = others + [
+                {
+                    "pid": None,
+                    "name": "Keynote",
+                    "bundle_id": bundle,
+                    "policy": 0,
+                    "path": places[bundle],
+                    "hidden": False,
+                }
+                for bundle in installed
+            ]
+            for name, value in values.items():
+                assert name in state["keynote"], f"there is no such mood of Keynote: {name}"
+                state["keynote"][name] = value
+
+        self.update(change)
+
+    def _permit(self, kind: str, answer: str, target: Optional[str]) -> None:
+        assert kind in KINDS, f"no such permission: {kind}"
+
+        def change(state: State) -> None:
+            if kind != "automation":
+                state["permissions"][kind] = answer
+            elif target is None:
+                state["permissions"]["automation"] = {"*": answer}
+            else:
+                state["permissions"]["automation"][target] = answer
+
+        self.update(change)
+
+    def grant(self, kind: str, target: Optional[str] = None) -> None:
+        """target: the bundle id of the app to be automated; None is every app."""
+        self._permit(kind, "granted", target)
+
+    def deny(self, kind: str, target: Optional[str] = None) -> None:
+        self._permit(kind, "denied", target)
+
+    def ask(self, kind: str, target: Optional[str] = None) -> None:
+        """Nobody has answered the prompt yet: what needs it hangs until killed (facts 6.3.5)."""
+        self._permit(kind, "not_asked", target)
+
+    def lock_screen(self, locked: bool = True) -> None:
+        self.set("session.locked", locked)
+
+    def no_gui_session(self) -> None:
+        """An ssh or launchd session."""
+        self.set("session.gui", False)
+
+    def era(self, name: str) -> None:
+        """What a denied capture is: "wallpaper" (exit 0, macOS <= 15) or "error" (exit 1, macOS 26)."""
+        version = {"wallpaper": ("15.4.1", "24E263"), "error": ("26.2", "25C56")}[name]
+        self.update(lambda state: state["system"].update(era=name, version=version[0], build=version[1]))
+
+    def tools(self, name: str) -> None:
+        """The developer tools: "good", "none" (a shim that opens a dialog), "broken" (wrong SDK) or "slow"."""
+        assert name in ("good", "none", "broken", "slow")
+        self.set("developer_tools", name)
+
+    def profile(self, name: str) -> None:
+        """Latency: "slow" or "none"."""
+        self.set("latency_ms", {"slow": SLOW, "none": {}}[name])
+
+    def hang(self, program: str, when: Sequence[str] = (), times: Optional[int] = None) -> None:
+        self._fault(program, when, times, hang=True)
+
+    def fail(
+        self,
+        program: str,
+        stderr: str = "",
+        exit: int = 1,
+        stdout: str = "",
+        when: Sequence[str] = (),
+        times: Optional[int] = None,
+        file: Optional[bytes] = None,
+    ) -> None:
+        """The program ends like this, when every word of `when` is in its argv (or its script), `times` times (None: always).
+
+        A negative exit is a death by that signal.
+
+        file: bytes that it leaves in its last argument, for `screencapture` that exits 0 with an empty file."""
+        self._fault(
+            program,
+            when,
+            times,
+            exit=exit,
+            stderr=stderr,
+            stdout=stdout,
+            file=None if file is None else file.hex(),
+        )
+
+    def _fault(self, program: str, when: Sequence[str], times: Optional[int], **what: Any) -> None:
+        def change(state: State) -> None:
+            state["faults"].append(
+                {"key": now_ms(), "program": program, "when": list(when), "times": times, **what}
+            )
+
+        self.update(change)
+
+    def heal(self) -> None:
+        """No more scripted faults."""
+        self.set("faults", [])
+
+    def close_window(self, window_id: int, lingers_ms: float = 0) -> None:
+        """lingers_ms: still listed for that long, but not to be photographed."""
+        self.update(
+            lambda state: windows.close_window(state, windows.window_with_id(state, window_id), lingers_ms)
+        )
+
+    def move_window(self, window_id: int, x: float, y: float) -> None:
+        self.change_window(window_id, lambda window: window["bounds"].__setitem__(slice(0, 2), [x, y]))
+
+    def resize_window(self, window_id: int, width: float, height: float) -> None:
+        self.change_window(
+            window_id, lambda window: window["bounds"].__setitem__(slice(2, 4), [width, height])
+        )
+
+    def change_window(
+        self, window_id: int, change: Union[Callable[[dict[str, Any]], Any], dict[str, Any]]
+    ) -> None:
+        """By a function, or by new values: `change_window(1050, {"minimised": True})`."""
+
+        def on_state(state: State) -> None:
+            window = windows.window_with_id(state, window_id)
+            assert window is not None, f"there is no window {window_id}"
+            window.update(change) if isinstance(change, dict) else change(window)
+
+        self.update(on_state)
+
+    def open_window(self, app: str, **window: Any) -> int:
+        """A new front window of a running app: title, bounds, widgets, layer, alpha... Returns its id."""
+        made: list[int] = []
+
+        def change(state: State) -> None:
+            pid = next(item["pid"] for item in state["apps"] if item["name"] == app)
+            made.append(windows.open_window(state, window, pid)["id"])
+
+        self.update(change)
+        return made[0]
+
+    def activate(self, app: str) -> None:
+        """As if the person clicked it in the Dock."""
+        self.update(
+            lambda state: windows.activate_now(
+                state,
+                {"pid": next(item["pid"] for item in state["apps"] if item["name"] == app), "by": "person"},
+            )
+        )
+
+
+def is_alive(pid: int, folder: str) -> bool:
+    """Whether the process lives and is ours (a pid may have been given to somebody else since)."""
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, PermissionError):
+        return False
+    proc = Path(f"/proc/{pid}")
+    if not proc.exists():
+        return True
+    try:
+        state = (proc / "stat").read_text().rsplit(")", 1)[1].split()[0]
+        mine = folder.encode() in (proc / "cmdline").read_bytes() + (proc / "environ").read_bytes()
+    except OSError:
+        return False
+    return mine and state != "Z"
+
+
+def pixel(path: Path, x: int, y: int) -> tuple[int, int, int]:
+    """The colour of one pixel of a picture that a fake program wrote."""
+    row = read_picture(Path(path)).row(y)
+    return (row[3 * x], row[3 * x + 1], row[3 * x + 2])
+
+
+def image_size(path: Path) -> tuple[int, int]:
+    picture = read_picture(Path(path))
+    return (picture.width, picture.height)
+
+
+def labels(path: Path) -> list[dict[str, Any]]:
+    """What can be read in a picture: [{"text", "rect": [x, y, width, height] in pixels}]."""
+    return read_picture(Path(path)).labels

@@ -1,0 +1,23 @@
+"""Read a picture file, whatever it is."""
+
+from __future__ import annotations
+
+from .jpeg import read_jpeg
+from .pictures import NotAPicture, Picture
+from .png import PNG_MAGIC, read_png
+from .world import Folder
+
+
+def read_picture(path: Folder) -> Picture:
+    with open(path, "rb") as stream:
+        data = stream.read()
+    if data.startswith(PNG_MAGIC):
+        return read_png(data)
+    if data.startswith(b"\xff\xd8\xff"):
+        return read_jpeg(data)
+    raise NotAPicture(f"{path} is neither PNG nor JPEG")
+
+
+def kind_of(path: Folder) -> str:
+    with open(path, "rb") as stream:
+        return "png" if stream.read(8) == PNG_MAGIC else "jpeg"

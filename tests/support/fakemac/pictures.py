@@ -1,0 +1,156 @@
+"""Flat-coloured pictures: painting, resizing, cropping.
+
+A picture is bands: (number of equal rows, the bytes of one RGB row). So a whole Retina screen is a few dozen rows.
+What stands in it for Vision to read travels with it, as labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Callable, Optional
+
+Colour = tuple[int, int, int]
+Band = tuple[int, bytes]
+
+
+class NotAPicture(Exception):
+    """The file is not a picture that we can read."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """labels: [{"text", "rect": [x, y, width, height] in pixels of this picture}]; dpi None: the file says nothing."""
+
+    width: int
+    height: int
+    bands: list[Band]
+    labels: list[dict[str, Any]] = field(default_factory=list)
+    dpi: Optional[int] = 72
+    grain: int = 0  # bytes
+
+    def row(self, y: int) -> bytes:
+        for count, row in self.bands:
+            if y < count:
+                return row
+            y -= count
+        raise IndexError(y)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A filled rectangle in pixels; later blocks lie on top."""
+
+    x: int
+    y: int
+    width: int
+    height: int
+    colour: Colour
+
+
+def paint(width: int, height: int, background: Colour, blocks: Sequence[Block]) -> list[Band]:
+    """By bands between the top and bottom edges of the blocks, so the cost does not grow with the pixels."""
+    edges = {0, height}
+    for block in blocks:
+        edges.update(min(max(edge, 0), height) for edge in (block.y, block.y + block.height))
+    cuts = sorted(edges)
+    return [
+        (
+            bottom - top,
+            painted_row(
+                width,
+                background,
+                [block for block in blocks if block.y <= top and block.y + block.height >= bottom],
+            ),
+        )
+        for top, bottom in zip(cuts, cuts[1:])
+    ]
+
+
+def painted_row(width: int, background: Colour, blocks: Sequence[Block]) -> bytes:
+    row = bytearray(bytes(background) * width)
+    for block in blocks:
+        left, right = max(0, block.x), min(width, block.x + block.width)
+        if left < right:
+            row[3 * left : 3 * right] = bytes(block.colour) * (right - left)
+    return bytes(row)
+
+
+def grain(size: int) -> bytes:
+    """Bytes that cannot be packed, to make a file as large as a real photograph would be."""
+    import random
+
+    return random.Random(size).getrandbits(8 * size).to_bytes(size, "big")
+
+
+def merged(rows: Iterator[bytes]) -> list[Band]:
+    bands: list[Band] = []
+    for row in rows:
+        if bands and bands[-1][1] == row:
+            bands[-1] = (bands[-1][0] + 1, row)
+        else:
+            bands.append((1, row))
+    return bands
+
+
+# --- changes ---
+
+
+def resized(picture: Picture, width: int, height: int) -> Picture:
+    """The nearest pixel of each place."""
+    columns = [(2 * x + 1) * picture.width // (2 * width) for x in range(width)]
+    done: dict[bytes, bytes] = {}
+
+    def narrowed(row: bytes) -> bytes:
+        if row not in done:
+            done[row] = b"".join([row[3 * column : 3 * column + 3] for column in columns])
+        return done[row]
+
+    rows = (
+        narrowed(row)
+        for row in picked_rows(picture, [(2 * y + 1) * picture.height // (2 * height) for y in range(height)])
+    )
+    across, down = width / picture.width, height / picture.height
+    labels = moved_labels(picture, lambda r: [r[0] * across, r[1] * down, r[2] * across, r[3] * down])
+    share = width * height / (picture.width * picture.height)
+    return replace(
+        picture,
+        width=width,
+        height=height,
+        bands=merged(rows),
+        labels=labels,
+        grain=int(picture.grain * share),
+    )
+
+
+def picked_rows(picture: Picture, wanted: Sequence[int]) -> Iterator[bytes]:
+    """The rows with the given numbers, which must ascend."""
+    bands = iter(picture.bands)
+    end, row = next(bands)
+    for y in wanted:
+        while y >= end:
+            count, row = next(bands)
+            end += count
+        yield row
+
+
+def cropped(picture: Picture, left: int, top: int, width: int, height: int) -> Picture:
+    rows = (row[3 * left : 3 * (left + width)] for row in picked_rows(picture, range(top, top + height)))
+    labels = moved_labels(picture, lambda r: [r[0] - left, r[1] - top, r[2], r[3]])
+    inside = [label for label in labels if 0 <= label["rect"][0] < width and 0 <= label["rect"][1] < height]
+    share = width * height / (picture.width * picture.height)
+    return replace(
+        picture,
+        width=width,
+        height=height,
+        bands=merged(rows),
+        labels=inside,
+        grain=int(picture.grain * share),
+    )
+
+
+def moved_labels(picture: Picture, move: Callable[[list[float]], list[float]]) -> list[dict[str, Any]]:
+    return [
+        {"text": label["text"], "rect": [round(value, 2) for value in move(label["rect"])]}
+        for label in picture.labels
+    ]

@@ -1,0 +1,379 @@
+"""Posted mouse and keyboard events: what they do in the fake world.
+
+The numbers are those of CGEventTypes.h and IOLLEvent.h (facts B5). An event is
+  {"type", "x", "y", "button", "clickState", "flags", "tap", "source_state"}            mouse
+  {"type", "keycode", "unicode", "flags", "tap", "source_state"}                        keys
+  {"type": 22, "wheel": [w1, w2], "unit": 0|1}                                          scroll
+with "t" (ms) when it was posted and "to_pid" for CGEventPostToPid. `flags` null or 0x100: nobody set them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+from .text_fields import SHORTCUTS, insert_text, press_named_key
+from .windows import (
+    activate_now,
+    active_displays,
+    app_with_pid,
+    close_window,
+    contains,
+    key_window,
+    name_of,
+    quit_app,
+    raise_window,
+    sheet_of,
+    window_at,
+)
+from .world import State, granted, log
+
+Event = dict[str, Any]
+
+DOWN, UP, DRAGGED = {1: 0, 3: 1, 25: 2}, {2: 0, 4: 1, 26: 2}, {6: 0, 7: 1, 27: 2}
+MOVED, KEY_DOWN, KEY_UP, FLAGS_CHANGED, SCROLL = 5, 10, 11, 12, 22
+BUTTONS = {0: "left", 1: "right", 2: "middle"}
+NON_COALESCED = 0x100
+SHIFT, CONTROL, OPTION, COMMAND = 0x20000, 0x40000, 0x80000, 0x100000
+MODIFIERS = {"cmd": COMMAND, "shift": SHIFT, "alt": OPTION, "ctrl": CONTROL, "fn": 0x800000}
+MODIFIER_KEYS = {
+    55: COMMAND,
+    54: COMMAND,
+    56: SHIFT,
+    60: SHIFT,
+    58: OPTION,
+    61: OPTION,
+    59: CONTROL,
+    62: CONTROL,
+    63: 0x800000,
+}
+
+# Physical positions on a US keyboard: HIToolbox/Events.h (facts F).
+LETTERS = dict(
+    zip(
+        (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 14, 15, 16, 17, 31, 32, 34, 35, 37, 38, 40, 45, 46),
+        "asdfhgzxcvbqweryt" + "ouipljknm",
+    )
+)
+DIGITS = {18: "1", 19: "2", 20: "3", 21: "4", 23: "5", 22: "6", 26: "7", 28: "8", 25: "9", 29: "0"}
+SIGNS = {
+    24: "=",
+    27: "-",
+    30: "]",
+    33: "[",
+    39: "'",
+    41: ";",
+    42: "\\",
+    43: ",",
+    44: "/",
+    47: ".",
+    50: "`",
+    49: " ",
+}
+SHIFTED = dict(zip("1234567890=-][';\\,/.`", '!@#$%^&*()+_}{":|<?>~'))
+AZERTY = dict(zip("aqzwm;", "qawz,m"))
+NAMED = {
+    36: "return",
+    76: "enter",
+    48: "tab",
+    51: "backspace",
+    117: "forward_delete",
+    53: "escape",
+    123: "left",
+    124: "right",
+    125: "down",
+    126: "up",
+    115: "home",
+    119: "end",
+    116: "page_up",
+    121: "page_down",
+    114: "help",
+    122: "f1",
+    120: "f2",
+    99: "f3",
+    118: "f4",
+    96: "f5",
+    97: "f6",
+    98: "f7",
+    100: "f8",
+    101: "f9",
+    109: "f10",
+    103: "f11",
+    111: "f12",
+}
+
+
+def apply_input(state: State, event: Event) -> None:
+    # "a post silently does nothing" without Accessibility (facts 6.3.10); nothing arrives while the screen is locked (D6).
+    if granted(state, "accessibility") != "granted":
+        return log(state, "dropped", why="accessibility", event=event["type"])
+    if state["session"]["locked"] or not state["session"]["gui"]:
+        return log(
+            state,
+            "dropped",
+            why="locked" if state["session"]["locked"] else "no_gui_session",
+            event=event["type"],
+        )
+    if event.get("tap", 0) not in (0, 1, 2):
+        return log(state, "dropped", why="no such tap", event=event["type"])
+    kind = event["type"]
+    if kind in (KEY_DOWN, KEY_UP, FLAGS_CHANGED):
+        apply_key(state, event)
+    elif kind == SCROLL:
+        apply_scroll(state, event)
+    elif kind == MOVED or kind in DOWN or kind in UP or kind in DRAGGED:
+        apply_mouse(state, event)
+    else:
+        log(state, "dropped", why="not an input event", event=kind)
+
+
+def flags_of(state: State, event: Event) -> int:
+    """The modifiers an event acts with. One that nobody gave flags inherits the session's (facts B5), unless its source is private (-1)."""
+    flags = event.get("flags")
+    if flags is None or flags == NON_COALESCED:
+        return (
+            0
+            if event.get("source_state") == -1
+            else state["keyboard"]["session_flags"] | state["keyboard"]["held_flags"]
+        )
+    return flags
+
+
+def names_of(flags: int) -> list[str]:
+    return [name for name, bit in MODIFIERS.items() if flags & bit]
+
+
+# --- mouse ---
+
+
+def apply_mouse(state: State, event: Event) -> None:
+    kind, button = event["type"], event.get("button", 0)
+    expected = {**DOWN, **UP, **DRAGGED}.get(kind)
+    if expected is not None and min(button, 2) != expected:
+        return log(state, "dropped", why=f"button {button} does not fit event type {kind}", event=kind)
+    if "to_pid" not in event:  # CGEventPostToPid leaves the real cursor where it is (B5)
+        move_pointer(state, event["x"], event["y"])
+    if kind in DOWN:
+        mouse_down(state, event, DOWN[kind])
+    elif kind in UP:
+        mouse_up(state, event, UP[kind])
+
+
+def move_pointer(state: State, x: float, y: float) -> None:
+    """The pointer stays on a display."""
+
+    def distance(bounds: list[float]) -> float:
+        return (x - clamp(x, bounds, 0)) ** 2 + (y - clamp(y, bounds, 1)) ** 2
+
+    def clamp(value: float, bounds: list[float], axis: int) -> float:
+        return min(max(value, bounds[axis]), bounds[axis] + bounds[axis + 2] - 1)
+
+    if any(contains(display["bounds"], x, y) for display in active_displays(state)):
+        state["pointer"] = {"x": x, "y": y}
+        return
+    nearest = min((display["bounds"] for display in active_displays(state)), key=distance)
+    state["pointer"] = {"x": clamp(x, nearest, 0), "y": clamp(y, nearest, 1)}
+
+
+def mouse_down(state: State, event: Event, button: int) -> None:
+    window = window_at(state, event["x"], event["y"])
+    state["mouse"]["down"][str(button)] = {
+        "x": event["x"],
+        "y": event["y"],
+        "t": event.get("t"),
+        "window": window["id"] if window else None,
+    }
+    if window is None or flags_of(state, event) & COMMAND:  # a Command click leaves a window where it is
+        return
+    if app_with_pid(state, window["pid"]) is not None and window["layer"] < 20:
+        if state["frontmost_pid"] != window["pid"]:
+            activate_now(state, {"pid": window["pid"], "by": "click"})
+        raise_window(state, window)
+
+
+def mouse_up(state: State, event: Event, button: int) -> None:
+    down = state["mouse"]["down"].pop(str(button), None)
+    if down is None:
+        return log(state, "dropped", why="a button came up that was not down", event=event["type"])
+    if abs(down["x"] - event["x"]) > 4 or abs(down["y"] - event["y"]) > 4:
+        return log(
+            state,
+            "drag",
+            start=[down["x"], down["y"]],
+            end=[event["x"], event["y"]],
+            button=BUTTONS[button],
+            window=down["window"],
+        )
+    count = event.get("clickState") or 1
+    last = state["mouse"]["last_up"]
+    # "AppKit drops multi-clicks that arrive faster than its event loop" (facts B5).
+    if count > 1 and "t" in event and last and down["t"] - last < state["switches"]["fast_clicks_dropped_ms"]:
+        return log(state, "dropped", why="the second click came too fast", event=event["type"])
+    state["mouse"]["last_up"] = event.get("t")
+    click(state, event, button, count)
+
+
+def click(state: State, event: Event, button: int, count: int) -> None:
+    x, y = event["x"], event["y"]
+    window = window_at(state, x, y)
+    what: dict[str, Any] = {"button": BUTTONS[button], "count": count, "x": x, "y": y}
+    modifiers = names_of(flags_of(state, event))
+    if modifiers:
+        what["modifiers"] = modifiers
+    if window is None:
+        return log(state, "click", window=None, app=None, widget=None, **what)
+    sheet = sheet_of(state, window)
+    if sheet is not None:
+        return log(
+            state,
+            "click",
+            window=window["id"],
+            app=name_of(state, window["pid"]),
+            widget=None,
+            blocked_by_sheet=sheet["id"],
+            **what,
+        )
+    widget = widget_at(window, x, y)
+    log(
+        state,
+        "click",
+        window=window["id"],
+        app=name_of(state, window["pid"]),
+        widget=widget["name"] if widget else None,
+        **what,
+    )
+    if widget is not None and button == 0 and widget.get("enabled", True):
+        use_widget(state, window, widget, count)
+
+
+def widget_at(window: dict[str, Any], x: float, y: float) -> Optional[dict[str, Any]]:
+    left, top = window["bounds"][0], window["bounds"][1]
+    for widget in reversed(window["widgets"]):
+        if contains(widget["rect"], x - left, y - top):
+            return widget
+    return None
+
+
+def use_widget(state: State, window: dict[str, Any], widget: dict[str, Any], count: int) -> None:
+    """A left click on a widget, or AXPress."""
+    from .acts import run_actions
+
+    kind = widget["kind"]
+    if kind in ("field", "textview", "password"):
+        window["focus"] = widget["name"]
+        length = len(widget["value"])
+        widget["selection"] = [0, length] if count >= 2 else [length, length]
+    elif kind == "checkbox":
+        widget["value"] = not widget["value"]
+        log(state, "toggle", window=window["id"], widget=widget["name"], value=widget["value"])
+    if count >= 2 and "on_double_click" in widget:
+        run_actions(state, window, widget["on_double_click"])
+    elif "on_click" in widget:
+        run_actions(state, window, widget["on_click"])
+
+
+def apply_scroll(state: State, event: Event) -> None:
+    window = window_at(state, state["pointer"]["x"], state["pointer"]["y"])
+    wheel = event.get("wheel", [0, 0])
+    if window is not None:
+        window["scroll"] = window.get("scroll", 0) - wheel[0]
+    log(state, "scroll", wheel=wheel, unit=event.get("unit", 0), window=window["id"] if window else None)
+
+
+# --- keyboard ---
+
+
+def apply_key(state: State, event: Event) -> None:
+    code, flags = event.get("keycode", 0), flags_of(state, event)
+    if event.get("flags") not in (None, NON_COALESCED):
+        state["keyboard"]["session_flags"] = event["flags"] & sum(MODIFIERS.values())
+    if code in MODIFIER_KEYS:
+        held = state["keyboard"]["session_flags"]
+        bit = MODIFIER_KEYS[code]
+        state["keyboard"]["session_flags"] = held | bit if event["type"] == KEY_DOWN else held & ~bit
+        return
+    if event["type"] != KEY_DOWN:
+        return
+    pid = event.get("to_pid", state["frontmost_pid"])
+    app, window = app_with_pid(state, pid), key_window(state, pid)
+    text = event.get("unicode") or ""
+    if app is not None and app.get("ignores_unicode_events"):
+        text = ""  # "some apps ignore Unicode events and read the key code" (facts B5)
+    if text:
+        type_unicode(state, app, window, text, flags)
+    elif code in NAMED:
+        press_key(state, app, window, NAMED[code], code, flags)
+    else:
+        type_code(state, app, window, code, flags)
+
+
+def type_unicode(state: State, app: Any, window: Any, text: str, flags: int) -> None:
+    # 20 UTF-16 units are what one event safely carries; half a surrogate pair is no character; \n \t \b are keys, not text (B5).
+    units = text.encode("utf-16-le", "surrogatepass")[: 2 * state["switches"]["unicode_units_per_event"]]
+    text = units.decode("utf-16-le", "replace")
+    if flags & (COMMAND | CONTROL):
+        return shortcut(state, app, window, text, None, flags)
+    insert_text(state, app, window, "".join(letter for letter in text if letter >= " "))
+
+
+def character(state: State, code: int, flags: int) -> Optional[str]:
+    letter = LETTERS.get(code) or DIGITS.get(code) or SIGNS.get(code)
+    if letter is None:
+        return None
+    if state["keyboard"]["layout"] == "azerty":
+        letter = AZERTY.get(letter, letter)
+    if flags & SHIFT:
+        letter = SHIFTED.get(letter, letter.upper())
+    return letter
+
+
+def type_code(state: State, app: Any, window: Any, code: int, flags: int) -> None:
+    letter = character(state, code, flags & ~SHIFT if flags & COMMAND else flags)
+    if letter is None:
+        return log(state, "dropped", why=f"there is no key {code}", event=KEY_DOWN)
+    if flags & (COMMAND | CONTROL):
+        return shortcut(state, app, window, letter, code, flags)
+    insert_text(state, app, window, letter)
+
+
+def press_key(state: State, app: Any, window: Any, key: str, code: int, flags: int) -> None:
+    if flags & (COMMAND | CONTROL) and key not in ("left", "right", "home", "end", "backspace"):
+        return shortcut(state, app, window, key, code, flags)
+    log(
+        state,
+        "key",
+        key=key,
+        code=code,
+        modifiers=names_of(flags),
+        app=app["name"] if app else None,
+        window=window["id"] if window else None,
+    )
+    if window is not None:
+        press_named_key(state, window, key, flags)
+
+
+def shortcut(state: State, app: Any, window: Any, key: str, code: Optional[int], flags: int) -> None:
+    from .acts import run_actions
+
+    modifiers = names_of(flags)
+    log(
+        state,
+        "key",
+        key=key,
+        code=code,
+        modifiers=modifiers,
+        app=app["name"] if app else None,
+        window=window["id"] if window else None,
+    )
+    chord = "+".join([*modifiers, key.lower()])
+    if app is not None and chord in app.get("shortcuts", {}):
+        run_actions(state, window, app["shortcuts"][chord], pid=app["pid"])
+    elif window is not None and chord in SHORTCUTS:
+        SHORTCUTS[chord](state, window)
+    elif window is not None and chord == "cmd+w":
+        close_window(state, window)
+    elif window is not None and chord == "cmd+m":
+        window["minimised"] = True
+    elif app is not None and chord == "cmd+h":
+        app["hidden"] = True
+    elif app is not None and chord == "cmd+q":
+        quit_app(state, {"pid": app["pid"]})

@@ -1,0 +1,117 @@
+"""What all fake programs share: the log of calls, scripted faults, latency, hanging; and the table of programs."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+import sys
+import time
+from typing import Callable, Optional
+
+from .world import Folder, State, append_line, now_ms, post, settle
+
+# Programs that read their standard input; the others never touch it.
+READ_STDIN = ("pbcopy",)
+
+
+class Exit(Exception):
+    """The program ends here, with this code and words."""
+
+    def __init__(self, code: int, stderr: str = "", stdout: str = "") -> None:
+        super().__init__(code)
+        self.code, self.stderr, self.stdout = code, stderr, stdout
+
+
+def main(folder: Folder, program: str, argv: list[str]) -> int:
+    if program == "settle":
+        settle(folder)
+        return 0
+    if program == "draw-slide":  # asked by the fake Keynote
+        return draw_slide(folder, argv)
+    stdin = sys.stdin.buffer.read() if program in READ_STDIN else None
+    log_call(folder, program, argv, stdin)
+    state = settle(folder)
+    delay(state, program)
+    try:
+        scripted_fault(folder, state, program, argv)
+        return room_of(program)(folder, state, argv, stdin) or 0
+    except Exit as end:
+        sys.stdout.write(end.stdout)
+        sys.stderr.write(end.stderr and end.stderr.rstrip("\n") + "\n")
+        return end.code
+
+
+Program = Callable[[Folder, State, list[str], Optional[bytes]], Optional[int]]
+# Loaded one at a time: a fake program must start fast.
+ROOMS = {
+    "screencapture": "screencapture",
+    "sips": "sips",
+    "xcode-select": "developer_tools",
+    "xcrun": "developer_tools",
+    "swiftc": "developer_tools",
+}
+
+
+def room_of(program: str) -> Program:
+    room = importlib.import_module("." + ROOMS.get(program, "small_programs"), __package__)
+    return room.PROGRAMS[program]
+
+
+def log_call(folder: Folder, program: str, argv: list[str], stdin: Optional[bytes]) -> None:
+    digest = None
+    if stdin is not None:
+        import hashlib
+
+        digest = hashlib.sha256(stdin).hexdigest()
+    append_line(
+        os.path.join(folder, "calls.jsonl"),
+        {"program": program, "argv": argv, "stdin": digest, "pid": os.getpid(), "t": now_ms()},
+    )
+
+
+def delay(state: State, program: str) -> None:
+    span = state["latency_ms"].get(program)
+    if span:
+        import random
+
+        time.sleep(random.uniform(*span) / 1000)
+
+
+def scripted_fault(folder: Folder, state: State, program: str, argv: list[str]) -> None:
+    """The first fault that fits: same program, and every word of `when` in argv."""
+    for fault in state["faults"]:
+        if fault["program"] != program or not all(word in argv for word in fault["when"]):
+            continue
+        if fault.get("times") is not None:
+            post(folder, {"do": "use_fault", "key": fault["key"]})
+            settle(folder)
+        if fault.get("hang"):
+            hang(folder, state)
+        if fault.get("file") is not None:
+            with open(argv[-1], "wb") as stream:
+                stream.write(bytes.fromhex(fault["file"]))
+        if fault["exit"] < 0:
+            os.kill(os.getpid(), -fault["exit"])
+        raise Exit(fault["exit"], fault["stderr"], fault["stdout"])
+
+
+def hang(folder: Folder, state: State) -> None:
+    """Until killed (facts 6.3.5); the limit is only there so that a forgotten one does not stay for ever."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    append_line(os.path.join(folder, "hanging.jsonl"), {"pid": os.getpid()})
+    time.sleep(state["switches"]["hang_limit_s"])
+    raise Exit(98, "fakemac: nobody killed this program in all that time")
+
+
+def draw_slide(folder: Folder, argv: list[str]) -> int:
+    from .drawing import draw_slide_picture
+    from .jpeg import jpeg_bytes
+    from .png import png_bytes
+
+    document_id, slide, kind, path = argv
+    deck = next(item for item in settle(folder)["keynote"]["documents"] if item["id"] == document_id)
+    picture = draw_slide_picture(deck, int(slide))
+    with open(path, "wb") as stream:
+        stream.write(png_bytes(picture) if kind == "PNG" else jpeg_bytes(picture))
+    return 0

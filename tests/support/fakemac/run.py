@@ -1,0 +1,13 @@
+"""The front door of every fake program: `python3 run.py FOLDER PROGRAM ARGUMENT...`; also `run.py FOLDER settle`."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+from fakemac.programs import main  # noqa: E402
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[2], sys.argv[3:]))

@@ -1,0 +1,214 @@
+"""Windows and apps of the fake Mac: order, visibility, activation.
+
+`state["windows"]` is in front-to-back order. Bounds are [x, y, width, height] in points from the top left of the main display.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, Optional
+
+from .world import State, later, log
+
+Window = dict[str, Any]
+App = dict[str, Any]
+
+
+def app_with_pid(state: State, pid: Optional[int]) -> Optional[App]:
+    return next((app for app in state["apps"] if app["pid"] is not None and app["pid"] == pid), None)
+
+
+def app_with_bundle(state: State, bundle_id: str) -> Optional[App]:
+    return next((app for app in state["apps"] if app["bundle_id"] == bundle_id), None)
+
+
+def window_with_id(state: State, window_id: int) -> Optional[Window]:
+    return next((window for window in state["windows"] if window["id"] == window_id), None)
+
+
+def is_on_screen(state: State, window: Window) -> bool:
+    app = app_with_pid(state, window["pid"])
+    if (
+        window.get("minimised")
+        or not window.get("on_screen", True)
+        or (app is not None and app.get("hidden"))
+    ):
+        return False
+    return window.get("space") in (None, state["space"])  # None: on all spaces
+
+
+def front_to_back(state: State) -> list[Window]:
+    """The windows on screen, in the order of CGWindowList with OnScreenOnly: higher layers first."""
+    shown = [window for window in state["windows"] if is_on_screen(state, window)]
+    return sorted(shown, key=lambda window: -window["layer"])
+
+
+def contains(rect: list[float], x: float, y: float) -> bool:
+    return rect[0] <= x < rect[0] + rect[2] and rect[1] <= y < rect[1] + rect[3]
+
+
+def window_at(state: State, x: float, y: float) -> Optional[Window]:
+    """The topmost window that a click there reaches: what is fully transparent lets it through, and so does the Dock's full-screen window."""
+    for window in front_to_back(state):
+        if (
+            window["alpha"] > 0
+            and not window.get("click_through")
+            and not window.get("closing")
+            and contains(window["bounds"], x, y)
+        ):
+            return window
+    return None
+
+
+def sheet_of(state: State, window: Window) -> Optional[Window]:
+    return next(
+        (
+            sheet
+            for sheet in state["windows"]
+            if sheet.get("attached_to") == window["id"] and not sheet.get("closing")
+        ),
+        None,
+    )
+
+
+def windows_of(state: State, pid: int) -> list[Window]:
+    return [window for window in state["windows"] if window["pid"] == pid]
+
+
+def key_window(state: State, pid: Optional[int] = None) -> Optional[Window]:
+    """Where keys go: the front window of the frontmost app, or its sheet."""
+    pid = state["frontmost_pid"] if pid is None else pid
+    for window in front_to_back(state):
+        big = window["bounds"][2] >= 50 and window["bounds"][3] >= 50
+        if (
+            window["pid"] == pid
+            and 0 <= window["layer"] < 20
+            and window["alpha"] > 0
+            and big
+            and not window.get("closing")
+        ):
+            return sheet_of(state, window) or window
+    return None
+
+
+def raise_window(state: State, window: Window) -> None:
+    """To the front of its layer, its sheet above it. It does not activate the app (facts B7)."""
+    moving = [sheet for sheet in state["windows"] if sheet.get("attached_to") == window["id"]] + [window]
+    order = [id(item) for item in state["windows"]]
+    state["windows"] = moving + [other for other in state["windows"] if other not in moving]
+    if order != [id(item) for item in state["windows"]]:
+        log(state, "raise", window=window["id"], app=name_of(state, window["pid"]))
+
+
+def name_of(state: State, pid: int) -> Optional[str]:
+    app = app_with_pid(state, pid)
+    return app["name"] if app else None
+
+
+def activate(state: State, event: dict[str, Any]) -> None:
+    """Activation is a request: `switches.activation` declines it for NSRunningApplication, or for everybody (facts B4)."""
+    mode = state["switches"]["activation"]
+    if mode == "stubborn" or (mode == "declined" and event.get("by") == "NSRunningApplication"):
+        log(state, "activation_declined", pid=event["pid"], by=event.get("by"))
+        return
+    later(state, dict(event, do="activate_now"), state["switches"]["activation_delay_ms"])
+
+
+def activate_now(state: State, event: dict[str, Any]) -> None:
+    app = app_with_pid(state, event["pid"])
+    if app is None:
+        return
+    app["hidden"] = False
+    mine = [
+        window
+        for window in windows_of(state, app["pid"])
+        if window["layer"] == 0 and not window.get("minimised")
+    ]
+    if mine and not any(is_on_screen(state, window) for window in mine):
+        state["space"] = mine[0].get("space")
+    shown = [window for window in mine if is_on_screen(state, window) and not window.get("attached_to")]
+    raised = shown if event.get("all_windows") else shown[:1]
+    changed = state["frontmost_pid"] != app["pid"]
+    state["frontmost_pid"] = app["pid"]
+    if changed:
+        log(state, "activate", app=app["name"], pid=app["pid"], by=event.get("by"))
+    for window in reversed(raised):
+        raise_window(state, window)
+
+
+def launch(state: State, event: dict[str, Any]) -> None:
+    app = app_with_bundle(state, event["bundle_id"])
+    if app is None:
+        return
+    if app["pid"] is None:
+        app["pid"] = state["next_pid"]
+        state["next_pid"] += 1
+        app["hidden"] = bool(event.get("hidden"))
+        log(state, "launch", app=app["name"], bundle_id=app["bundle_id"], pid=app["pid"])
+        for template in app.get("windows_at_launch", []):
+            open_window(state, template, app["pid"])
+        if app["name"] == "Keynote":
+            from .decks import keynote_started
+
+            keynote_started(state, app)
+    if event.get("activate", True):
+        activate(state, {"pid": app["pid"], "by": event.get("by", "launch")})
+
+
+def quit_app(state: State, event: dict[str, Any]) -> None:
+    app = app_with_pid(state, event["pid"])
+    if app is None:
+        return
+    log(state, "quit", app=app["name"], pid=app["pid"])
+    state["windows"] = [window for window in state["windows"] if window["pid"] != app["pid"]]
+    if state["frontmost_pid"] == app["pid"]:
+        behind = next((window["pid"] for window in front_to_back(state) if window["layer"] == 0), None)
+        state["frontmost_pid"] = behind
+    app["pid"] = None
+
+
+def open_window(state: State, template: dict[str, Any], pid: int) -> Window:
+    window = copy.deepcopy(template)
+    window.setdefault("layer", 0)
+    window.setdefault("alpha", 1)
+    window.setdefault("title", "")
+    window.setdefault("space", state["space"])
+    window.setdefault("widgets", [])
+    window["pid"] = pid
+    if "id" not in window:
+        window["id"] = state["next_window_id"]
+        state["next_window_id"] += 1
+    state["windows"].insert(0, window)
+    log(state, "open_window", window=window["id"], title=window["title"], app=name_of(state, pid))
+    return window
+
+
+def close_window(state: State, window: Window, lingers_ms: float = 0) -> None:
+    """A closed window lingers in the list for a moment (facts B3): listed, but not to be photographed or clicked."""
+    log(state, "close_window", window=window["id"], title=window["title"], app=name_of(state, window["pid"]))
+    window["closing"] = True
+    for sheet in [other for other in state["windows"] if other.get("attached_to") == window["id"]]:
+        state["windows"].remove(sheet)
+    later(state, {"do": "forget_window", "window": window["id"]}, lingers_ms)
+
+
+def forget_window(state: State, event: dict[str, Any]) -> None:
+    state["windows"] = [window for window in state["windows"] if window["id"] != event["window"]]
+
+
+def active_displays(state: State) -> list[dict[str, Any]]:
+    """Active displays, the main one first, as CGDirectDisplay.h promises."""
+    active = [display for display in state["displays"] if display.get("active", True)]
+    return sorted(active, key=lambda display: not display.get("main", False))
+
+
+def display_of(state: State, rect: list[float]) -> dict[str, Any]:
+    """The display that shows most of the rectangle; the main one for what no display shows."""
+    displays = active_displays(state)
+    return max(displays, key=lambda display: overlap(rect, display["bounds"]))
+
+
+def overlap(one: list[float], other: list[float]) -> float:
+    width = min(one[0] + one[2], other[0] + other[2]) - max(one[0], other[0])
+    height = min(one[1] + one[3], other[1] + other[3]) - max(one[1], other[1])
+    return max(0, width) * max(0, height)

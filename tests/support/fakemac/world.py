@@ -1,0 +1,154 @@
+"""The state of the fake Mac on disk: one JSON desktop, settled from a log.
+
+A folder holds
+  desktop.json   the settled state; replaced as a whole, so it can be read without a lock
+  events.jsonl   raw events, appended with O_APPEND by any program in any language
+  pointer.json   {"x", "y"}: where the pointer is, for programs that do not read the state
+  calls.jsonl    one line per started program: program, argv, stdin hash, pid
+  hanging.jsonl  one line per program that waits to be killed: pid
+
+Whoever reads the state settles it first: `settle(folder)`, or `python3 run.py settle FOLDER` from other languages.
+An event is input (`{"type": 1, "x": ..., "y": ...}`, the numbers of CGEventTypes.h) or an act (`{"do": "activate", ...}`).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Callable, Optional, Union
+
+State = dict[str, Any]
+Event = dict[str, Any]
+Folder = Union[str, "os.PathLike[str]"]  # pathlib is not imported: it takes a third of a small program's time
+
+
+@contextmanager
+def locked(folder: Folder) -> Iterator[None]:
+    """One process at a time; a killed holder lets go by itself."""
+    descriptor = os.open(os.path.join(folder, "lock"), os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def read_state(folder: Folder) -> State:
+    with open(os.path.join(folder, "desktop.json"), encoding="utf-8") as stream:
+        return json.load(stream)
+
+
+def write_state(folder: Folder, state: State) -> None:
+    replace_file(os.path.join(folder, "desktop.json"), json.dumps(state, ensure_ascii=False, indent=1))
+    replace_file(os.path.join(folder, "pointer.json"), json.dumps(state["pointer"]))
+
+
+def replace_file(path: str, text: str) -> None:
+    new = f"{path}.{os.getpid()}.new"
+    with open(new, "w", encoding="utf-8", errors="surrogatepass") as stream:
+        stream.write(text)
+    os.replace(new, path)
+
+
+def append_line(path: str, line: dict[str, Any]) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    try:
+        os.write(descriptor, json.dumps(line).encode() + b"\n")
+    finally:
+        os.close(descriptor)
+
+
+def post(folder: Folder, event: Event) -> None:
+    append_line(os.path.join(folder, "events.jsonl"), dict(event, t=now_ms()))
+
+
+def now_ms() -> float:
+    return time.time() * 1000
+
+
+def settle(folder: Folder) -> State:
+    """The state after everything that was posted so far and everything that is due by now."""
+    return update(folder, lambda state: None)
+
+
+def update(folder: Folder, change: Callable[[State], Any]) -> State:
+    """Settle, then change the state, as one step."""
+    with locked(folder):
+        state = read_state(folder)
+        before = json.dumps(state, sort_keys=True)
+        apply_posted(folder, state)
+        apply_due(state, now_ms())
+        change(state)
+        if json.dumps(state, sort_keys=True) != before:
+            write_state(folder, state)
+        return state
+
+
+def apply_posted(folder: Folder, state: State) -> None:
+    events_file = os.path.join(folder, "events.jsonl")
+    if not os.path.exists(events_file):
+        return
+    with open(events_file, "rb") as stream:
+        stream.seek(state["settled_bytes"])
+        unread = stream.read()
+    complete = unread[: unread.rfind(b"\n") + 1]
+    state["settled_bytes"] += len(complete)
+    for line in complete.splitlines():
+        event = json.loads(line)
+        apply_due(state, event.get("t", now_ms()))
+        try:
+            apply(state, event)
+        except (LookupError, TypeError, ValueError, AttributeError, StopIteration) as error:
+            # One bad event must not stop the world for every program after it.
+            log(state, "strict", why=f"{line.decode()}: {error!r}")
+
+
+def apply_due(state: State, now: float) -> None:
+    """Acts that were announced for a time that has come (a slow activation, a closed window that lingers)."""
+    due = [event for event in state["pending"] if event["due"] <= now]
+    state["pending"] = [event for event in state["pending"] if event["due"] > now]
+    for event in sorted(due, key=lambda event: event["due"]):
+        apply(state, event)
+
+
+def apply(state: State, event: Event) -> None:
+    from .acts import ACTS
+    from .pointer_and_keys import apply_input
+
+    if event.get("do") in ACTS:
+        ACTS[event["do"]](state, event)
+    elif "type" in event and "do" not in event:
+        apply_input(state, event)
+    else:
+        log(state, "strict", why=f"an event nobody knows: {json.dumps(event)}")
+
+
+def log(state: State, kind: str, **what: Any) -> None:
+    """What happened in the world; tests read it."""
+    state["log"].append({"kind": kind, **what})
+
+
+def later(state: State, event: Event, delay_ms: float) -> None:
+    if delay_ms <= 0:
+        apply(state, event)
+    else:
+        state["pending"].append(dict(event, due=now_ms() + delay_ms))
+
+
+def granted(state: State, kind: str, target: Optional[str] = None) -> str:
+    """'granted', 'denied' or 'not_asked'; Automation is granted per target (facts 6.3.3: separate from Accessibility)."""
+    if kind != "automation":
+        return state["permissions"][kind]
+    automation = state["permissions"]["automation"]
+    return automation.get(target, automation["*"])
+
+
+def lines(path: Folder) -> list[dict[str, Any]]:
+    if not os.path.exists(path):
+        return []
+    with open(path, encoding="utf-8") as stream:
+        return [json.loads(line) for line in stream if line.strip()]

@@ -1,0 +1,162 @@
+"""Compile a Swift source against stand-ins for Apple's modules, on Linux.
+
+    python3 tests/swift/build.py compile SOURCE -o OUT --state FOLDER
+
+OUT runs like the program that a Mac's own `swiftc SOURCE -o OUT` makes, on the fake Mac whose folder is FOLDER;
+each start is noted in FOLDER/calls.jsonl as the program "swift-helper".
+A warning is an error. The compiler's own words go to stderr, its exit code is ours.
+What was compiled once is kept under the system's temporary folder, keyed by the sources and the compiler.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import hashlib
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Callable
+
+HERE = Path(__file__).resolve().parent
+# In the order in which they import each other.
+MODULES = {
+    "CoreGraphics": ["CoreGraphics.swift", "FakeMac.swift"],
+    "ApplicationServices": ["ApplicationServices.swift"],
+}
+OPTIONS = ["-swift-version", "5", "-warnings-as-errors"]
+COMPILE_TIMEOUT_S = 300
+CALL_NAME = "swift-helper"
+
+
+def main(argv: list[str]) -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("command", choices=["compile"])
+    parser.add_argument("source", type=Path)
+    parser.add_argument("-o", dest="out", type=Path, required=True)
+    parser.add_argument("--state", type=Path, required=True, help="the fake Mac's folder, with desktop.json")
+    options = parser.parse_args(argv)
+    if sys.platform == "darwin":
+        print("on a Mac the real modules would be meant: this bench is for Linux", file=sys.stderr)
+        return 1
+    if not shutil.which("swiftc"):
+        print("there is no swiftc on PATH", file=sys.stderr)
+        return 127
+    try:
+        program = compiled(options.source)
+    except subprocess.CalledProcessError as error:
+        return error.returncode
+    write_launcher(options.out, program, options.state)
+    return 0
+
+
+def compiled(source: Path) -> Path:
+    """The program made from source; compiled only when it is not in the cache."""
+    modules = built("modules", stub_sources(), build_modules)
+    return (
+        built("program", [source, *stub_sources()], lambda folder: build_program(folder, source, modules))
+        / "program"
+    )
+
+
+def stub_sources() -> list[Path]:
+    return [HERE / name for names in MODULES.values() for name in names]
+
+
+def built(kind: str, sources: list[Path], build: Callable[[Path], None]) -> Path:
+    """A cached folder. It is a link, put in place whole: a second process at the same time builds its own and the last one stays."""
+    cache = Path(tempfile.gettempdir()) / f"peekaboo-swift-{os.getuid()}"
+    cache.mkdir(mode=0o700, exist_ok=True)
+    if cache.stat().st_uid != os.getuid():
+        raise SystemExit(f"{cache} belongs to somebody else")
+    key = hashlib.sha256(compiler_version())
+    for source in [Path(__file__), *sources]:
+        key.update(source.read_bytes() + b"\0")
+    link = cache / f"{kind}-{key.hexdigest()[:16]}"
+    if not link.exists():
+        # Never renamed: a swiftc that runs in a chroot leaves full paths in what it makes.
+        folder = Path(tempfile.mkdtemp(prefix=f"{kind}-", dir=cache))
+        try:
+            build(folder)
+        except BaseException:
+            shutil.rmtree(folder)
+            raise
+        new = folder / "link"
+        new.symlink_to(folder)
+        os.replace(new, link)
+    return link.resolve()
+
+
+@functools.lru_cache(maxsize=None)
+def compiler_version() -> bytes:
+    return subprocess.run(
+        ["swiftc", "--version"], stdin=subprocess.DEVNULL, capture_output=True, check=True, timeout=60
+    ).stdout
+
+
+def build_modules(folder: Path) -> None:
+    for name, sources in MODULES.items():
+        for source in sources:
+            shutil.copy(HERE / source, folder)
+        swiftc(
+            folder,
+            [
+                "-parse-as-library",
+                "-module-name",
+                name,
+                "-emit-module",
+                "-emit-module-path",
+                f"{name}.swiftmodule",
+                "-whole-module-optimization",
+                "-I",
+                ".",
+                "-c",
+                *sources,
+                "-o",
+                f"{name}.o",
+            ],
+        )
+
+
+def build_program(folder: Path, source: Path, modules: Path) -> None:
+    shutil.copy(source, folder)  # a swiftc in a chroot sees the temporary folder, not every other one
+    objects = [str(modules / f"{name}.o") for name in MODULES]
+    swiftc(folder, ["-I", str(modules), source.name, *objects, "-o", "program"])
+
+
+def swiftc(folder: Path, arguments: list[str]) -> None:
+    subprocess.run(
+        ["swiftc", *OPTIONS, *arguments],
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=sys.stderr,
+        check=True,
+        timeout=COMPILE_TIMEOUT_S,
+    )
+
+
+def write_launcher(out: Path, program: Path, state: Path) -> None:
+    """A program that notes its start in the fake Mac's calls.jsonl, as the other fake programs do, and becomes the real one."""
+    folder, real = shlex.quote(str(state.resolve())), shlex.quote(str(program))
+    call = json.dumps({"program": CALL_NAME, "argv": [], "stdin": None, "pid": "@", "t": "@"}).replace(
+        '"@"', "%s"
+    )
+    text = (
+        f"#!/bin/sh\nprintf '{call}\\n' $$ \"$(date +%s%3N)\" >> {folder}/calls.jsonl\n"
+        f'FAKEMAC_FOLDER={folder} exec {real} "$@"\n'
+    )
+    new = out.with_name(f"{out.name}.{os.getpid()}")
+    new.write_text(text, encoding="utf-8")
+    new.chmod(0o755)
+    os.replace(new, out)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,236 @@
+"""The worlds that the tests act in: an X server of their own, a form that reports, and our program in both forms."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Callable, Optional
+
+import headless
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+HOME = Path.home()  # the real one: the session has one of its own
+SINGLE_FILE = ROOT / "scripts" / "peekaboo.py"
+FORM = ROOT / "scripts" / "demo_form.tcl"
+# How long a test waits for what must come: far longer than a busy machine needs, so that a slow one fails nothing.
+PATIENCE_S = 60.0
+X_PROGRAMS = (
+    "Xvfb",
+    "openbox",
+    "xcompmgr",
+    "wish",
+    "xdotool",
+    "maim",
+    "xwininfo",
+    "xprop",
+    "xclip",
+    "convert",
+)
+
+
+def need(*programs: str) -> None:
+    """Skip without these programs; in CI that is a failure, not a skip."""
+    missing = [one for one in programs if not shutil.which(one)]
+    if missing and os.environ.get("CI"):
+        pytest.fail(f"CI lacks {', '.join(missing)}")
+    if missing:
+        pytest.skip(f"not on this machine: {', '.join(missing)}; scripts/test.sh installs them")
+
+
+def need_swift() -> None:
+    """Skip without a Swift compiler: no package of the current Debian installs one. PEEKABOO_REQUIRE_SWIFT=1 fails."""
+    if not shutil.which("swiftc"):
+        (pytest.fail if os.environ.get("PEEKABOO_REQUIRE_SWIFT") else pytest.skip)(
+            "there is no swiftc on PATH"
+        )
+
+
+def wait_for(what: Callable[[], Any], why: str, seconds: float = PATIENCE_S) -> Any:
+    """The first true value of what(). Fails with `why` when none comes in time."""
+    deadline = time.monotonic() + seconds
+    while True:
+        value = what()
+        if value:
+            return value
+        if time.monotonic() > deadline:
+            pytest.fail(f"waited {seconds:g} s in vain: {why}")
+        time.sleep(0.02)
+
+
+def old_python() -> Optional[str]:
+    """A Python 3.9, for the single file's command line."""
+    found = shutil.which("python3.9") or next(
+        iter(map(str, HOME.glob(".pyenv/versions/3.9*/bin/python"))), None
+    )
+    # a shim of a version manager may stand for nothing
+    if found and subprocess.run([found, "-c", ""], capture_output=True).returncode == 0:
+        return found
+    return next(iter(map(str, HOME.glob(".pyenv/versions/3.9*/bin/python"))), None)
+
+
+@dataclass(frozen=True)
+class Finished:
+    """How a command ended, and what it said."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> dict[str, Any]:
+        return json.loads(self.out)
+
+    @property
+    def data(self) -> dict[str, Any]:
+        assert self.json["success"], self.out
+        return self.json["data"]
+
+    @property
+    def error(self) -> dict[str, Any]:
+        assert not self.json["success"], self.out
+        return self.json["error"]
+
+
+@dataclass(frozen=True)
+class Program:
+    """peekaboo-min in one of its two forms, in an environment of a test's own."""
+
+    words: Sequence[str]
+    environment: dict[str, str]
+
+    def run(self, *arguments: Any, timeout_s: float = 2 * PATIENCE_S, **variables: str) -> Finished:
+        words = [*self.words, *(str(one) for one in arguments)]
+        done = subprocess.run(
+            words,
+            env={**self.environment, **variables},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=timeout_s,
+            encoding="utf-8",
+        )
+        return Finished(done.returncode, done.stdout, done.stderr)
+
+    def data(self, *arguments: Any, **variables: str) -> dict[str, Any]:
+        """The data of a command that succeeds."""
+        return (
+            self.run(*arguments, "--json-output", **variables).data
+            if "--" not in arguments
+            else self.run("--json-output", *arguments, **variables).data
+        )
+
+    def error(self, *arguments: Any, **variables: str) -> dict[str, Any]:
+        """The error of a command that fails."""
+        return self.run("--json-output", *arguments, **variables).error
+
+    def start(self, *arguments: Any, **variables: str) -> subprocess.Popen:
+        """A process of it with open pipes; the caller ends it."""
+        return subprocess.Popen(
+            [*self.words, *(str(one) for one in arguments)],
+            env={**self.environment, **variables},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+
+    def having(self, **variables: str) -> Program:
+        return Program(self.words, {**self.environment, **variables})
+
+
+def program_words(form: str) -> list[str]:
+    """argv of one of the two forms: the package on this Python, the single file on 3.9 where there is one."""
+    if form == "package":
+        return [sys.executable, "-W", "error", "-m", "peekaboo_min"]
+    return [old_python() or sys.executable, "-W", "error", str(SINGLE_FILE)]
+
+
+def clean_environment(folder: Path, **variables: str) -> dict[str, str]:
+    """An environment in which everything that is written lands below `folder`."""
+    for name in ("home", "state", "tmp"):
+        (folder / name).mkdir(exist_ok=True)
+    return {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": str(ROOT),
+        "HOME": str(folder / "home"),
+        "XDG_STATE_HOME": str(folder / "state"),
+        "TMPDIR": str(folder / "tmp"),
+        "LANG": "C.UTF-8",
+        **({"CI": os.environ["CI"]} if os.environ.get("CI") else {}),
+        **variables,
+    }
+
+
+class ForeignFolder:
+    """A working folder in which every module that anybody might import lies ready, and notes that it was executed."""
+
+    def __init__(self, path: Path, without: Sequence[str] = ()) -> None:
+        self.path = path
+        self._log = path.with_name(f"{path.name}.log")
+        path.mkdir()
+        ours = ("mcp", "pydantic", "anyio", "peekaboo_min", "sitecustomize", "usercustomize")
+        for name in {*sys.stdlib_module_names, *ours} - {*without}:
+            note = f"open({str(self._log)!r}, 'a').write(__name__ + '\\n')\nraise ImportError('not the real one')\n"
+            (path / f"{name}.py").write_text(note, encoding="utf-8")
+
+    def executed(self) -> list[str]:
+        return self._log.read_text(encoding="utf-8").split() if self._log.exists() else []
+
+
+@contextmanager
+def x_server(
+    with_window_manager: bool = True, screen: str = "1280x800x24", options: Sequence[str] = ()
+) -> Iterator[str]:
+    """scripts/headless.py's server, where the programs for it are there."""
+    need(*X_PROGRAMS)
+    with headless.x_server(with_window_manager, screen, options) as display:
+        yield display
+
+
+class Form:
+    """scripts/demo_form.tcl in a window of its own; its report is the truth of what reached it."""
+
+    def __init__(
+        self, display: str, report: Path, title: str = "Visitor book", place: str = "+60+60"
+    ) -> None:
+        self.title = title
+        self.display = display
+        self._report = report
+        self.process = subprocess.Popen(
+            ["wish", str(FORM), "-name", "Form", "--", str(report), title, place],
+            env={**os.environ, "DISPLAY": display},
+            stdin=subprocess.DEVNULL,
+        )
+        self.wait_for_event("ready")
+
+    def events(self, event: Optional[str] = None) -> list[dict[str, Any]]:
+        if not self._report.exists():
+            return []
+        lines = self._report.read_text(encoding="utf-8").split("\n")[:-1]
+        return [one for one in map(json.loads, lines) if event in (None, one["event"])]
+
+    def wait_for_event(self, event: str, seconds: float = PATIENCE_S, after: int = 0) -> dict[str, Any]:
+        """The newest event of that kind, once there are more than `after` of them."""
+        return wait_for(lambda: self.events(event)[after:], f"the form reports {event}", seconds)[-1]
+
+    def centre(self, widget: str) -> tuple[int, int]:
+        """The middle of a widget, in pixels of its window."""
+        place = [one for one in self.events("layout") if one["widget"] == widget][-1]
+        return place["x"] + place["width"] // 2, place["y"] + place["height"] // 2
+
+    def xdotool(self, *words: str) -> None:
+        """Do something to the window behind our program's back."""
+        subprocess.run(
+            ["xdotool", *words], env={**os.environ, "DISPLAY": self.display}, check=True, capture_output=True
+        )
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait()

@@ -1,0 +1,359 @@
+"""run_program and background_program with real programs; and what a signal to us does to the programs that we run."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Callable, Optional
+
+import pytest
+from worlds import PATIENCE_S, ROOT, Program, wait_for
+
+from peekaboo_min import proc
+from peekaboo_min.core.cancellation import CancelToken, pause, use_cancel_token
+from peekaboo_min.core.errors import ErrorCode, PeekabooError
+from peekaboo_min.core.settings import child_environment, settings
+from peekaboo_min.system.process import Completed, background_program, run_program
+from peekaboo_min.system.programs import find_program
+
+
+@pytest.fixture
+def environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str, str], None]]:
+    """Sets a variable and lets it be read again."""
+
+    def forget() -> None:
+        settings.cache_clear()
+        child_environment.cache_clear()
+
+    def set_one(name: str, value: str) -> None:
+        monkeypatch.setenv(name, value)
+        forget()
+
+    yield set_one
+    monkeypatch.undo()
+    forget()
+
+
+def sh(script: str, *words: str, timeout_s: float = PATIENCE_S, **others: object) -> Completed:
+    return run_program(["sh", "-c", script, "sh", *words], timeout_s=timeout_s, **others)  # type: ignore[arg-type]
+
+
+def failure(script: str, *words: str, **others: object) -> PeekabooError:
+    with pytest.raises(PeekabooError) as caught:
+        sh(script, *words, **others)  # type: ignore[arg-type]
+    return caught.value
+
+
+def is_alive(pid: int) -> bool:
+    """False for a zombie, too: what was killed may have nobody who buries it."""
+    state = subprocess.run(
+        ["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True
+    ).stdout.strip()
+    return bool(state) and not state.startswith("Z")
+
+
+def pids_in(path: Path, count: int) -> list[int]:
+    """The pids that a script noted, once there are so many."""
+
+    def noted() -> Optional[list[int]]:
+        words = path.read_text().split("\n")[:-1] if path.exists() else []
+        return [int(word) for word in words] if len(words) >= count else None
+
+    return wait_for(noted, f"{count} programs note their pids")
+
+
+def assert_all_dead(pids: Sequence[int]) -> None:
+    wait_for(lambda: not any(map(is_alive, pids)), f"{pids} are dead")
+
+
+def test_words_arrive_as_they_are_and_no_shell_reads_them() -> None:
+    words = ["a b", "$(echo x)", "*", ";ls", "-n", "", "Zoë 日本", "line\nline", "'\"\\"]
+    done = run_program(["printf", "%s\\0", *words], timeout_s=PATIENCE_S)
+    assert done == Completed(0, b"".join(word.encode() + b"\0" for word in words), "")
+
+
+def test_stdin_is_closed_for_a_program_that_is_given_none() -> None:
+    assert run_program(["cat"], timeout_s=PATIENCE_S) == Completed(0, b"", "")
+
+
+def test_stdout_and_stderr_are_kept_apart() -> None:
+    assert sh("echo out; echo err >&2") == Completed(0, b"out\n", "err\n")
+
+
+def test_a_program_leads_a_process_group_and_a_session_of_its_own() -> None:
+    pid, group, session = sh("echo $$; ps -o pgid= -p $$; ps -o sess= -p $$").text.split()
+    assert (group, session) == (pid, pid)
+
+
+STUBBORN = "trap '' TERM INT HUP; echo $$ >> $1; sh -c 'trap \"\" TERM; echo $$ >> $1; while :; do sleep 1; done' sh $1 & "
+
+
+@pytest.mark.parametrize(
+    "leader", ["wait", "while :; do sleep 1; done", "exec >&- 2>&-; while :; do sleep 1; done"]
+)
+def test_a_timeout_kills_the_whole_group_whatever_it_ignores(tmp_path: Path, leader: str) -> None:
+    pids = tmp_path / "pids"
+    error = failure(STUBBORN + leader, str(pids), timeout_s=2)
+    assert error.code is ErrorCode.TIMEOUT
+    assert error.message == "sh did not end within 2 seconds and was killed"
+    assert_all_dead(pids_in(pids, 2))
+
+
+@pytest.mark.parametrize("left_behind", ["sleep 600", "sh -c 'while :; do echo more; sleep 0.01; done'"])
+def test_a_grandchild_that_keeps_the_pipe_open_does_not_hold_us(tmp_path: Path, left_behind: str) -> None:
+    # held by it, the call would end with TIMEOUT
+    done = sh(f"{left_behind} & echo $! >> $1; echo said", str(tmp_path / "pids"))
+    assert (done.code, done.text.replace("more\n", "")) == (0, "said\n")
+    assert_all_dead(pids_in(tmp_path / "pids", 1))
+
+
+def test_what_was_said_just_before_the_end_is_read_whole() -> None:
+    assert len(sh("sleep 600 & head -c 300000 /dev/zero").stdout) == 300_000
+
+
+def test_what_was_said_is_read_also_by_a_process_that_was_held_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    class HeldUp(selectors.DefaultSelector):
+        """Looks before the program has said anything, and comes back when it has ended."""
+
+        is_first = True
+
+        def select(self, timeout: Optional[float] = None) -> Any:
+            if self.is_first:
+                (pid,) = [one.pid for one in proc._running]
+                os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+                self.is_first = False
+                return []
+            return super().select(timeout)
+
+    monkeypatch.setattr(proc.selectors, "DefaultSelector", HeldUp)
+    monkeypatch.setattr(proc, "_LAST_LOOK_S", -1.0)  # whoever is held up for long finds it over
+    assert sh("sleep 600 & echo out; echo err >&2") == Completed(0, b"out\n", "err\n")
+
+
+def test_a_daemon_may_live_on_where_that_is_wanted(tmp_path: Path) -> None:
+    done = sh("sleep 600 & echo $! >> $1", str(tmp_path / "pids"), leaves_daemon=True)
+    (pid,) = pids_in(tmp_path / "pids", 1)
+    try:
+        assert (done, is_alive(pid)) == (Completed(0, b"", ""), True)
+    finally:
+        os.kill(pid, signal.SIGKILL)
+
+
+def test_a_program_that_writes_without_end_is_stopped_by_the_cap() -> None:
+    error = failure("exec cat /dev/zero")
+    assert error.code is ErrorCode.PROGRAM_FAILED
+
+
+def test_of_much_on_stderr_the_end_is_kept() -> None:
+    done = sh("head -c 200000 /dev/zero | tr '\\0' x >&2; echo the end >&2")
+    assert done.stderr.endswith("xxxthe end\n") and len(done.stderr) == 65536
+
+
+EXITS = {
+    "0 is fine": ("exit 0", (0,), 0),
+    "1 is fine where it is accepted": ("exit 1", (0, 1), 1),
+    "any is fine with None": ("exit 77", None, 77),
+    "a signal is a negative code": ("kill -KILL $$", None, -9),
+}
+
+
+@pytest.mark.parametrize(("script", "accept", "code"), EXITS.values(), ids=EXITS.keys())
+def test_exit_codes_are_told(script: str, accept: Optional[Sequence[int]], code: int) -> None:
+    assert sh(script, accept=accept).code == code
+
+
+def test_another_exit_code_is_an_error_with_the_programs_own_words() -> None:
+    error = failure("echo out; echo broken >&2; exit 3")
+    assert (error.code, error.message, error.details) == (
+        ErrorCode.PROGRAM_FAILED,
+        "sh failed with exit code 3",
+        "broken",
+    )
+
+
+def test_a_nul_is_refused_and_nothing_runs(tmp_path: Path) -> None:
+    assert failure("touch $1", str(tmp_path / "there"), "a\0b").code is ErrorCode.INVALID_ARGUMENT
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_is_gone_is_not_told_as_a_missing_program(tmp_path: Path) -> None:
+    error = failure("true", folder=str(tmp_path / "gone"))
+    assert error.code is ErrorCode.FILE_IO_ERROR
+    assert "gone" in error.sentence()
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("xdotool", "install it: sudo apt-get install xdotool"),
+        ("xwininfo", "install it: sudo apt-get install x11-utils"),
+        ("convert", "install it: sudo apt-get install imagemagick"),
+        ("no-such-program", "install it, or put it on PATH"),
+    ],
+)
+def test_a_missing_program_is_told_with_its_package(
+    environment: Callable[[str, str], None], tmp_path: Path, name: str, hint: str
+) -> None:
+    environment("PEEKABOO_BIN_DIR", str(tmp_path))
+    with pytest.raises(PeekabooError) as caught:
+        run_program([name], timeout_s=PATIENCE_S)
+    assert (caught.value.code, caught.value.message, caught.value.hint) == (
+        ErrorCode.MISSING_PROGRAM,
+        f"the program {name} is not on this machine",
+        hint,
+    )
+    with pytest.raises(PeekabooError) as caught:
+        with background_program([name], b""):
+            pass
+    assert caught.value.code is ErrorCode.MISSING_PROGRAM
+
+
+def test_the_folder_for_programs_is_the_only_place_that_is_searched(
+    environment: Callable[[str, str], None], tmp_path: Path
+) -> None:
+    assert find_program("true")
+    (tmp_path / "mine").write_text("#!/bin/sh\necho mine\n")
+    (tmp_path / "mine").chmod(0o700)
+    (tmp_path / "text").write_text("not a program")
+    (tmp_path / "folder").mkdir()
+    environment("PEEKABOO_BIN_DIR", str(tmp_path))
+    assert run_program(["mine"], timeout_s=PATIENCE_S).text == "mine\n"
+    assert [find_program(name) for name in ("true", "text", "folder", "gone")] == [None] * 4
+
+
+def test_a_file_that_is_no_program_is_told_so(tmp_path: Path) -> None:
+    (tmp_path / "broken").write_text("#!/no/such/interpreter\n")
+    (tmp_path / "broken").chmod(0o700)
+    with pytest.raises(PeekabooError) as caught:
+        run_program([str(tmp_path / "broken")], timeout_s=PATIENCE_S)
+    assert caught.value.code is ErrorCode.MISSING_PROGRAM
+
+
+def under_a_token(work: Callable[[], object]) -> tuple[CancelToken, threading.Thread, list[BaseException]]:
+    """work() in a thread of its own, under a token of its own."""
+    token = CancelToken()
+    raised: list[BaseException] = []
+
+    def run() -> None:
+        use_cancel_token(token)
+        try:
+            work()
+        except PeekabooError as e:
+            raised.append(e)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    return token, thread, raised
+
+
+def test_cancelling_kills_the_whole_group(tmp_path: Path) -> None:
+    path = tmp_path / "pids"
+    token, thread, raised = under_a_token(lambda: sh(STUBBORN + "wait", str(path), timeout_s=600))
+    pids = pids_in(path, 2)
+    token.cancel()
+    thread.join(PATIENCE_S)
+    assert [one.code for one in raised] == [ErrorCode.CANCELLED]  # type: ignore[attr-defined]
+    assert_all_dead(pids)
+
+
+def test_a_cancelled_call_starts_no_program_and_does_not_wait(tmp_path: Path) -> None:
+    token, thread, raised = under_a_token(lambda: pause(600))
+    token.cancel()
+    thread.join(PATIENCE_S)
+    assert [one.code for one in raised] == [ErrorCode.CANCELLED]  # type: ignore[attr-defined]
+
+    def start_late() -> None:
+        wait_for(lambda: token.is_cancelled, "the token is cancelled")
+        sh("touch $1", str(tmp_path / "there"))
+
+    token, thread, raised = under_a_token(start_late)
+    token.cancel()
+    thread.join(PATIENCE_S)
+    assert ([one.code for one in raised], list(tmp_path.iterdir())) == ([ErrorCode.CANCELLED], [])  # type: ignore
+
+
+def test_much_input_and_much_output_at_once_do_not_block_each_other() -> None:
+    data = bytes(range(256)) * 40_000
+    assert run_program(["cat"], timeout_s=PATIENCE_S, stdin=data).stdout == data
+
+
+def test_a_program_that_leaves_its_input_unread_is_no_error() -> None:
+    assert run_program(["head", "-c", "5"], timeout_s=PATIENCE_S, stdin=b"x" * 5_000_000) == Completed(
+        0, b"xxxxx", ""
+    )
+    assert run_program(["true"], timeout_s=PATIENCE_S, stdin=b"x" * 5_000_000) == Completed(0, b"", "")
+
+
+def test_another_command_line_is_not_handed_on_to_children(environment: Callable[[str, str], None]) -> None:
+    environment("PEEKABOO_CLI_PATH", "/bin/true")
+    environment("PEEKABOO_READONLY", "1")
+    said = sh(
+        "echo ${PEEKABOO_CLI_PATH-unset} ${PEEKABOO_READONLY-unset} $MORE", environment={"MORE": "more"}
+    ).text
+    assert said == "unset 1 more\n"
+    with background_program(["sh", "-c", "echo ${PEEKABOO_CLI_PATH-unset} >&2; sleep 600"], b"") as program:
+        assert wait_for(program.said, "it says something") == "unset\n"
+
+
+def test_a_background_program_reads_its_input_and_dies_with_the_block(tmp_path: Path) -> None:
+    script = f"cat >&2; {STUBBORN} wait"
+    with pytest.raises(ZeroDivisionError):
+        with background_program(
+            ["sh", "-c", script, "sh", str(tmp_path / "pids")], b"x" * 100_000
+        ) as program:
+            wait_for(lambda: len(program.said()) == 100_000, "it has read all")
+            pids = pids_in(tmp_path / "pids", 2)
+            raise ZeroDivisionError
+    assert_all_dead(pids)
+
+
+SLOW = """#!/bin/sh
+[ "$1" != -version ] || {{ echo "${{0##*/}} 1.1"; exit; }}
+trap '' TERM INT HUP
+echo $$ >> {pids}
+sleep 600 &
+echo $! >> {pids}
+wait
+"""
+
+
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP], ids=lambda number: number.name
+)
+def test_a_signal_ends_a_command_and_all_that_it_runs(
+    program: Program, tmp_path: Path, number: signal.Signals
+) -> None:
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    pids = tmp_path / "pids"
+    for name in ("xwininfo", "xprop", "xdpyinfo"):
+        (programs / name).write_text(SLOW.format(pids=pids))
+        (programs / name).chmod(0o700)
+    with program.start("windows", "--json-output", PEEKABOO_BIN_DIR=str(programs), DISPLAY=":0") as process:
+        children = pids_in(pids, 2)
+        process.send_signal(number)
+        out, err = process.communicate(timeout=PATIENCE_S)
+        assert (process.returncode, out, err) == (128 + number, b"", b"")
+    assert_all_dead(children)
+
+
+def test_a_program_that_ends_us_as_soon_as_it_starts_does_not_outlive_us(tmp_path: Path) -> None:
+    script = (
+        "import sys\n"
+        "from peekaboo_min.system.process import end_cleanly_on_signals, run_program\n"
+        "end_cleanly_on_signals()\n"
+        "run_program(['sh', '-c', 'echo $$ >> $0; kill -TERM $PPID; exec sleep 600', sys.argv[1]], timeout_s=600)\n"
+    )
+    pids = tmp_path / "pids"
+    for round_number in range(1, 6):
+        done = subprocess.run(
+            [sys.executable, "-c", script, str(pids)], cwd=ROOT, stdin=subprocess.DEVNULL, timeout=PATIENCE_S
+        )
+        assert done.returncode == 128 + signal.SIGTERM
+        assert_all_dead(pids_in(pids, round_number))
