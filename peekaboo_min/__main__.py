@@ -23,6 +23,6 @@ if __name__ == "__main__":
             file=sys.stderr,
         )
         raise SystemExit(2)
-    from peekaboo_min.cli import main
+    from peekaboo_min.frontends.cli import main
 
     raise SystemExit(main())

@@ -19,7 +19,7 @@ from peekaboo_min.agents.mcp_client import McpClient, open_own_server
 from peekaboo_min.agents.run import own_time_text
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT / "tests" / "support"))
 from fake_ai import FakeAI, script  # noqa: E402
 
 ROUNDS = 15

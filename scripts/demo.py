@@ -20,10 +20,10 @@ from typing import Any, Optional
 signal.signal(signal.SIGINT, signal.SIG_DFL)  # until end_on_signals: no traceback of an import
 
 from headless import end_on_signals, install_hint, programs_on_path, running, x_server
+from peekaboo_min.frontends.status import doctor_result
 
 from peekaboo_min.agents.mcp_client import McpClient, ToolAnswer, talk_to_own_server
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
-from peekaboo_min.frontends.status import doctor_result
 from peekaboo_min.system.process import run_program
 from peekaboo_min.system.resources import own_command, own_environment
 

@@ -11,4 +11,4 @@ cd "$root"
 if [ $# -gt 0 ]; then
     exec "$venv/bin/python" -m pytest "$@" # sh scripts/test.sh tests/test_thread.py -k click
 fi
-exec "$venv/bin/python" tests/side_by_side.py
+exec "$venv/bin/python" tests/support/side_by_side.py

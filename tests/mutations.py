@@ -21,7 +21,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 COPIED = ("peekaboo_min", "tests", "scripts", "pyproject.toml")
-MACOS, SWIFT, CONTRACT = "tests/test_macos.py", "tests/test_swift.py", "tests/test_desktop_contract.py"
+MACOS, SWIFT, CONTRACT = (
+    "tests/desktop/test_macos.py",
+    "tests/desktop/test_swift.py",
+    "tests/desktop/test_desktop_contract.py",
+)
 AT_ONCE = 2
 LONGEST_S = 400
 ENOUGH = 0.9
@@ -48,7 +52,7 @@ def _in(
 
 MUTATIONS: list[Mutation] = [
     *_in(
-        "native/window_list.js",
+        "desktop/macos/window_list.js",
         "window_list or front_to_back or screen_recording or apps_are or overlay",
         ("the reference is not cast", "const cast = ObjC.castRefToObject(list);\n    if (cast.isNil()) return null;", "const cast = list;"),
         ("CoreGraphics is not imported", "ObjC.import('CoreGraphics');\n", ""),
@@ -64,7 +68,7 @@ MUTATIONS: list[Mutation] = [
         ("the preflight is not bound", "ObjC.bindFunction('CGPreflightScreenCaptureAccess', ['bool', []]);\n", ""),
     ),
     *_in(
-        "native/windows.js",
+        "desktop/macos/windows.js",
         "front_to_back or without_titles",
         ("bounds by width", "width: w.kCGWindowBounds.Width", "width: w.kCGWindowBounds.width"),
         ("bounds by x", "x: w.kCGWindowBounds.X", "x: w.kCGWindowBounds.x"),
@@ -76,20 +80,20 @@ MUTATIONS: list[Mutation] = [
         tests=(MACOS, CONTRACT),
     ),
     *_in(
-        "native/apps.js",
+        "desktop/macos/apps.js",
         "apps_are_listed",
         ("every window is counted", "if (isOrdinary(w)) ", ""),
         ("every app is a regular one", "is_regular: app.activationPolicy === 0", "is_regular: true"),
     ),
     *_in(
-        "native/displays.js",
+        "desktop/macos/displays.js",
         "displays_are_listed",
         ("the origin is not flipped", "y: mainHeight - frame.origin.y - frame.size.height", "y: frame.origin.y"),
         ("the focused screen's height", "screens.count ? screens.objectAtIndex(0).frame.size.height : 0", "$.NSScreen.mainScreen.frame.size.height"),
         ("the scale is 2", "scale: screen.backingScaleFactor", "scale: 2"),
     ),
     *_in(
-        "native/focus.js",
+        "desktop/macos/focus.js",
         "raised or declined or two_windows or minimised or comes_forward",
         ("the first window is raised", "found = found.filter(w => isAt(w, request.bounds));", "found = found.slice(0, 1);"),
         ("two windows of one frame are one", "if (found.length > 1) found = found.filter(titled);", "found = found.slice(0, 1);"),
@@ -101,13 +105,13 @@ MUTATIONS: list[Mutation] = [
         ("accessibility is always granted", "const trusted = $.AXIsProcessTrusted();", "const trusted = true;"),
     ),
     *_in(
-        "native/permissions.js",
+        "desktop/macos/permissions.js",
         "permissions_tells or told_apart",
         ("accessibility is always told", "accessibility: $.AXIsProcessTrusted() && $.CGPreflightPostEventAccess()", "accessibility: true"),
         ("the screen is never locked", "is_locked: Boolean(about && about.CGSSessionScreenIsLocked)", "is_locked: false"),
     ),
     *_in(
-        "native/input.js",
+        "desktop/macos/input.js",
         "jxa",
         ("no click state", "$.CGEventSetIntegerValueField(event, CLICK_STATE, clickState);", ""),
         ("the wrong field for the click state", "const CLICK_STATE = 1;", "const CLICK_STATE = 3;"),
@@ -127,7 +131,7 @@ MUTATIONS: list[Mutation] = [
         tests=(SWIFT, MACOS),
     ),
     *_in(
-        "native/input.swift",
+        "desktop/macos/input.swift",
         "swift",
         ("Swift: no click state", "event?.setIntegerValueField(.mouseEventClickState, value: clickState)", ""),
         ("Swift: flags are not set", "event.flags = flags", ""),
@@ -139,7 +143,7 @@ MUTATIONS: list[Mutation] = [
         tests=(SWIFT,),
     ),
     *_in(
-        "macos.py",
+        "desktop/macos/backend.py",
         "photograph or rectangle or told_apart or exact_point or chosen_by or screen_recording or accessibility or front_to_back",
         ("the shadow is photographed", 'shadow = [] if with_shadow else ["-o"]', "shadow = []"),
         ("the shutter is heard", '["screencapture", "-x", *words', '["screencapture", *words'),
@@ -162,7 +166,7 @@ MUTATIONS: list[Mutation] = [
         tests=(MACOS, CONTRACT),
     ),
     *_in(
-        "mac_keys.py",
+        "desktop/macos/keycodes.py",
         "every_key or chord",
         ("return is enter", '"return": 36', '"return": 76'),
         ("a and s are swapped", '"a": 0, "s": 1', '"a": 1, "s": 0'),
@@ -170,7 +174,7 @@ MUTATIONS: list[Mutation] = [
         ("plus is not shifted", '*(["shift"] if chord.key == "plus" else [])', ""),
     ),
     *_in(
-        "osascript.py",
+        "desktop/macos/osascript.py",
         "script_error",
         ("a number anywhere is the error's", r'_NUMBER_AT_END = re.compile(r"\((-?\d+)\)\s*$")', r'_NUMBER_AT_END = re.compile(r"\((-?\d+)\)")'),
         ("-1719 is always accessibility", 'elif number == -1719 and "assistive" in details:', "elif number == -1719:"),
@@ -178,14 +182,14 @@ MUTATIONS: list[Mutation] = [
         ("a crash is a failed script", "elif exit_code < 0 or exit_code > 128:", "elif False:"),
     ),
     *_in(
-        "mac_host.py",
+        "desktop/macos/permissions.py",
         "ancestry or without_screen_recording_nothing",
         ("the innermost bundle", 're.compile(r"^(.*?/([^/]+)\\.app)/")', 're.compile(r"^(.*/([^/]+)\\.app)/")'),
         ("Python is the host", " and not _PYTHONS_OWN.search(command)", ""),
         ("the wrong pane", '("Screen Recording", "Privacy_ScreenCapture")', '("Screen Recording", "Privacy_Accessibility")'),
     ),
     *_in(
-        "swift_helper.py",
+        "desktop/macos/swift_helper.py",
         "helper or compiler or developer_tools",
         ("the shim is asked", 'run_program(["xcode-select", "-p"], timeout_s=_ASK_S)\n', "\n"),
         ("a failure is forgotten", "if known and not known.path and time.time() - known.built_at < _RETRY_AFTER_S:", "if False:"),
@@ -193,7 +197,7 @@ MUTATIONS: list[Mutation] = [
         ("the compiler is waited for", "timeout_s=_COMPILE_S)", "timeout_s=600)"),
     ),
     *_in(
-        "automation.py",
+        "automation/input.py",
         "menu_over or outside_every or will_not_come",
         ("focus is not looked at", "if window.is_focused and window.is_on_screen:", "if True:"),
         ("what covers is clicked", "    if cover:\n", "    if False:\n"),
@@ -201,19 +205,19 @@ MUTATIONS: list[Mutation] = [
         tests=(MACOS, CONTRACT),
     ),
     *_in(
-        "matching.py",
+        "desktop/matching.py",
         "front_to_back or menu_over",
         ("every window of an app is listed", "return window.is_ordinary and ", "return "),
         ("the Dock's full-screen window covers", "if is_there and not (one.layer != 0 and one.outer.encloses(target.bounds)):", "if is_there:"),
     ),
     *_in(
-        "model.py",
+        "core/models.py",
         "front_to_back or menu_over",
         ("windows of every layer are listed", "return self.layer == 0 and self.alpha > 0", "return self.alpha > 0"),
         ("transparent windows are listed", "self.layer == 0 and self.alpha > 0", "self.layer == 0"),
     ),
     *_in(
-        "app_window.py",
+        "automation/app_window.py",
         "budget or rectangle or shadow or five_errors",
         ("every program has the whole time", "with time_budget(request.timeout_ms / 1000):", "if True:"),
         ("always by the window's id", "if request.prefers_window_id:", "if True:"),
@@ -222,19 +226,19 @@ MUTATIONS: list[Mutation] = [
          'ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING: "CaptureFailed"'),
     ),
     *_in(
-        "capture.py",
+        "automation/capture.py",
         "tried_again or told_apart",
         ("one try", "_TRIES = 3", "_TRIES = 1"),
         ("any file is a picture", "info = read_image_info(path) if path.is_file() else None\n    if info is None:",
          'info = read_image_info(path) or ImageInfo("png", 1, 1)\n    if info is None:'),
     ),
     *_in(
-        "macos.py",
+        "desktop/macos/backend.py",
         "without_titles",
         ("hidden titles are not noticed", "return self._can_record is not False", "return True"),
     ),
     *_in(
-        "records.py",
+        "automation/coordinates.py",
         "sheet or resized",
         ("a sheet's picture is clicked", "if abs(scale_x - scale_y) > 0.02 * max(scale_x, scale_y)", "if False"),
         ("a resized window is clicked", "if not record.bounds.has_size_of(window.bounds):", "if False:"),

@@ -15,6 +15,7 @@ import pytest
 from worlds import ROOT, SINGLE_FILE, clean_environment, old_python
 
 BUNDLE = ROOT / "scripts" / "bundle.py"
+LOADER = ROOT / "scripts" / "single_file_loader.py"
 
 
 def bundle(root: Path, *words: str) -> subprocess.CompletedProcess:
@@ -25,32 +26,58 @@ def bundle(root: Path, *words: str) -> subprocess.CompletedProcess:
     )
 
 
-SMALL_HOUSE = {
-    "__init__": '"""A small house."""',
-    "version": '"""The version."""\n\nVERSION = "7.0"',
-    "model": '"""The words."""\n\nclass Point:\n    pass',
-    "sources": '"""The sources."""\n\nEMBEDDED_SOURCES = {}',
-    "keys": '"""Keys."""\n\nfrom .model import Point\n\nMODIFIERS = ()\n\n\ndef read_chord():\n    return Point()',
-    "cli": '"""The door."""\n\nimport json\n\nfrom .keys import read_chord\nfrom .version import VERSION\n\n\n'
-    "def main():\n    from .sources import EMBEDDED_SOURCES\n\n"
-    "    print(json.dumps([VERSION, EMBEDDED_SOURCES, type(read_chord()).__name__]))\n    return 7",
+SMALL_PACKAGE = {
+    "__init__.py": '"""A small package."""\n',
+    "core/__init__.py": "",
+    "core/version.py": '"""The version."""\n\nVERSION = "7.0"\n',
+    "core/quotes.py": "'''It holds triple quotes.'''\n\nTRICKY = r"
+    + "\"\"\"a\\'''b''''c\\\\\"\"\""
+    + "\nTAIL = '\\\\'\n",
+    "core/__main__.py": "raise SystemExit('not for the single file')\n",
+    "frontends/__init__.py": "",
+    "frontends/a.js": "// \\d \"quoted\" '''\nrun()\n",
+    "frontends/cli.py": '"""The way in."""\n\nimport json\n\nfrom ..core.quotes import TAIL, TRICKY\n'
+    "from ..core.version import VERSION\n\n\n"
+    "def main():\n"
+    '    native = __spec__.loader.get_data(__file__.replace("cli.py", "a.js")).decode()\n'
+    "    print(json.dumps([VERSION, native, TRICKY, TAIL, __name__]))\n"
+    "    return 7\n",
 }
+SMALL_ANSWER = [
+    "7.0",
+    SMALL_PACKAGE["frontends/a.js"],
+    "a\\'''b''''c\\\\",
+    "\\",
+    "peekaboo_min.frontends.cli",
+]
 
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """A house of few rooms, and the bundler."""
-    (tmp_path / "peekaboo_min" / "native").mkdir(parents=True)
-    (tmp_path / "peekaboo_min" / "native" / "a.js").write_text('// \\d "quoted"\nrun()\n')
-    for name, text in SMALL_HOUSE.items():
-        (tmp_path / "peekaboo_min" / f"{name}.py").write_text(f"{text}\n")
+    """A package of few modules, and the bundler."""
+    for name, text in SMALL_PACKAGE.items():
+        path = tmp_path / "peekaboo_min" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
     (tmp_path / "scripts").mkdir()
-    shutil.copy(BUNDLE, tmp_path / "scripts")
+    for script in (BUNDLE, LOADER):
+        shutil.copy(script, tmp_path / "scripts")
     return tmp_path
 
 
-def add_room(tree: Path, name: str, text: str) -> None:
-    (tree / "peekaboo_min" / f"{name}.py").write_text(f'"""A room for a test."""\n\n{text}\n')
+def run_single_file(tree: Path) -> subprocess.CompletedProcess[str]:
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return subprocess.run(
+        [sys.executable, str(tree / "scripts" / "peekaboo.py")],
+        env={**environment, "HOME": str(tree), "XDG_STATE_HOME": str(tree / "state")},
+        capture_output=True,
+        encoding="utf-8",
+        timeout=60,
+    )
+
+
+def kept_bytecode(tree: Path) -> list[Path]:
+    return sorted((tree / "state" / "peekaboo_min" / "bytecode").glob("*"))
 
 
 # is it made right? -----------------------------------------------------------------------------------------------
@@ -75,78 +102,73 @@ def test_writing_puts_into_place_what_is_printed_and_the_same_each_time(tree: Pa
     assert os.access(target, os.X_OK)
 
 
-def test_a_small_house_becomes_a_program_that_runs(tree: Path) -> None:
+def test_a_small_package_becomes_a_program_that_runs(tree: Path) -> None:
     bundle(tree, "--write")
-    done = subprocess.run(
-        [sys.executable, str(tree / "scripts" / "peekaboo.py")], capture_output=True, timeout=60
-    )
-    assert (done.returncode, done.stderr) == (7, b"")
-    assert json.loads(done.stdout) == ["7.0", {"a.js": '// \\d "quoted"\nrun()\n'}, "Point"]
+    for _ in ("compiled", "by the bytecode that was kept"):
+        done = run_single_file(tree)
+        assert (done.returncode, done.stderr) == (7, "")
+        assert json.loads(done.stdout) == SMALL_ANSWER
+    # the package, two wings, three modules
+    assert [path.stat().st_mode & 0o777 for path in kept_bytecode(tree)] == [0o600] * 6
 
 
-SPOILERS = {
-    "a circle": (
-        {"attic": "from .cellar import b\n\na = 1", "cellar": "from .attic import a\n\nb = 1"},
-        "circular import",
-    ),
-    "a name of another room": ({"attic": "def read_chord():\n    pass"}, "read_chord is defined in"),
-    "a constant of another room": ({"attic": "MODIFIERS = 1"}, "MODIFIERS is defined in"),
-    "a class of another room": ({"attic": "class Point:\n    pass"}, "Point is defined in"),
-    "an annotated name of another room": ({"attic": "VERSION: str = '2'"}, "VERSION is defined in"),
-    "a room imported whole": ({"attic": "from . import keys"}, "attic.py:3: write `from .room import name`"),
-    "a renamed import": ({"attic": "from .keys import read_chord as chord"}, "attic.py:3: write"),
-    "a room imported whole in a function": (
-        {"attic": "def attic():\n    from . import keys"},
-        "attic.py:4: write",
-    ),
-    "an absolute import of ours": (
-        {"attic": "from peekaboo_min.desktop.keys import read_chord"},
-        "attic.py:3: write",
-    ),
-    "a name in an if": ({"attic": "if True:\n    MODIFIERS = 1"}, "MODIFIERS is defined in"),
-    "a renamed standard module": ({"attic": "import time as json\n\nattic = json.time()"}, "attic.py:3"),
-}
+def test_bytecode_of_another_source_is_not_used(tree: Path) -> None:
+    bundle(tree, "--write")
+    run_single_file(tree)
+    version = tree / "peekaboo_min" / "core" / "version.py"
+    version.write_text(version.read_text().replace("7.0", "7.1"))
+    bundle(tree, "--write")
+    assert json.loads(run_single_file(tree).stdout)[0] == "7.1"
 
 
-@pytest.mark.parametrize(("rooms", "said"), SPOILERS.values(), ids=SPOILERS.keys())
-def test_the_bundler_stops_on_what_cannot_be_joined(tree: Path, rooms: dict[str, str], said: str) -> None:
-    for name, text in rooms.items():
-        add_room(tree, name, text)
-    made = bundle(tree)
-    assert (made.returncode, made.stdout) == (1, "")
-    assert said in made.stderr and "Traceback" not in made.stderr
+def test_bytecode_that_is_cut_short_is_compiled_anew(tree: Path) -> None:
+    bundle(tree, "--write")
+    run_single_file(tree)
+    for path in kept_bytecode(tree):
+        path.write_bytes(path.read_bytes()[:9])
+    assert json.loads(run_single_file(tree).stdout) == SMALL_ANSWER
+    assert all(path.stat().st_size > 9 for path in kept_bytecode(tree))
+
+
+def test_a_folder_that_others_can_write_to_is_not_used(tree: Path) -> None:
+    bundle(tree, "--write")
+    folder = tree / "state" / "peekaboo_min" / "bytecode"
+    folder.mkdir(parents=True)
+    folder.parent.chmod(0o700)
+    folder.chmod(0o777)
+    assert json.loads(run_single_file(tree).stdout) == SMALL_ANSWER
+    assert kept_bytecode(tree) == []
+
+
+def test_a_traceback_shows_the_lines_of_the_file(tree: Path) -> None:
+    cli = tree / "peekaboo_min" / "frontends" / "cli.py"
+    cli.write_text(cli.read_text().replace("    return 7\n", "    return 1 / 0  # here\n"))
+    bundle(tree, "--write")
+    lines = (tree / "scripts" / "peekaboo.py").read_text().splitlines()
+    number = next(n for n, line in enumerate(lines, 1) if line.endswith("# here"))
+    for _ in ("compiled", "by the bytecode that was kept"):
+        done = run_single_file(tree)
+        assert f'peekaboo.py", line {number}, in main\n    return 1 / 0  # here\n' in done.stderr
+
+
+def test_every_source_of_the_package_stands_in_the_file_as_it_is() -> None:
+    lines = SINGLE_FILE.read_text(encoding="utf-8").splitlines()
+    starts = {}
+    for number, line in enumerate(lines):
+        found = re.match(r"SOURCES\['(.+?)'\] = ", line)
+        if found:
+            starts[found[1]] = number
+    kinds = (".py", ".js", ".swift", ".applescript")
+    package = [path for path in (ROOT / "peekaboo_min").rglob("*") if path.suffix in kinds]
+    assert set(starts) == {str(path.relative_to(ROOT)) for path in package if path.name != "__main__.py"}
+    for path, number in starts.items():
+        text = (ROOT / path).read_text(encoding="utf-8").splitlines()
+        assert lines[number + 1 : number + len(text)] == text[1:], f"{path}, behind its first line"
 
 
 def test_an_option_that_the_bundler_does_not_know_is_refused(tree: Path) -> None:
     made = bundle(tree, "--help")
     assert (made.returncode, made.stdout, made.stderr) == (2, "", "usage: bundle.py [--write]\n")
-
-
-def test_every_top_level_name_stands_once_in_the_file() -> None:
-    tree = ast.parse(SINGLE_FILE.read_text(encoding="utf-8"))
-    names = [one.name for one in tree.body if isinstance(one, (ast.FunctionDef, ast.ClassDef))]
-    assert sorted(name for name in set(names) if names.count(name) > 1) == []
-
-
-def test_nothing_of_the_package_is_imported_by_the_file() -> None:
-    tree = ast.parse(SINGLE_FILE.read_text(encoding="utf-8"))
-    relative = [node.lineno for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.level]
-    assert (
-        relative,
-        "peekaboo_min." in SINGLE_FILE.read_text(encoding="utf-8").replace("peekaboo_min.py", ""),
-    ) == ([], False)
-
-
-def test_the_native_sources_stand_in_it_as_they_are(tmp_path: Path) -> None:
-    ask = "import runpy, sys, json; print(json.dumps(runpy.run_path(sys.argv[1])['EMBEDDED_SOURCES']))"
-    done = subprocess.run(
-        [sys.executable, "-c", ask, str(SINGLE_FILE)],
-        env=clean_environment(tmp_path),
-        capture_output=True,
-        timeout=60,
-    )
-    natives = sorted((ROOT / "peekaboo_min" / "native").iterdir())
-    assert json.loads(done.stdout) == {path.name: path.read_text(encoding="utf-8") for path in natives}
 
 
 def test_the_header_for_uv_can_be_read_and_asks_for_what_the_project_asks() -> None:

@@ -7,16 +7,16 @@ import time
 from dataclasses import dataclass
 from typing import Optional
 
-from ..ai.selection import ModelChoice
+from ..ai.client import ModelChoice
 from ..automation.policy import check_may_act
 from ..core.cancellation import pause
 from ..core.errors import ErrorCode, PeekabooError
 from ..core.models import App
+from ..core.text import clean_text
 from ..desktop.select import this_desktop
-from ..system.images import clean_text
 from .actions import Action
-from .decision import AgentMind, AgentStop, out_of_time
 from .mcp_client import McpClient
+from .planner import AgentMind, AgentStop, out_of_time
 from .run import AgentRun, AgentStep, keep_step, new_run_folder
 from .target import NOTHING_CHANGED, AgentTarget, Look
 

@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Any, Optional
 
 from ..automation.listing import window_data
-from ..core.errors import ErrorCode, PeekabooError
+from ..core.errors import ErrorCode, PeekabooError, file_error
 from ..core.models import Picture, Point, Window
 from ..core.version import VERSION
 from ..system.files import write_privately
-from ..system.images import file_error
 from .actions import Action
 
 

@@ -9,19 +9,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Optional
 
-from ..ai.selection import ModelChoice, choose_model, choose_provider, parse_providers
+from ..ai.client import ModelChoice, choose_model, choose_provider, parse_providers
 from ..automation.policy import check_may_act
 from ..core.errors import ErrorCode, PeekabooError
 from ..core.models import Result
 from ..core.settings import settings_with_env_file
 from ..system.process import before_leaving, leave_if_told
-from .decision import AgentStop
 from .loop import AgentLoop, AgentOrder
 from .mcp_client import talk_to_own_server
+from .planner import AGENT_SYSTEM_PROMPT, AgentStop
 from .report import run_report
 from .run import AgentRun, keep_run
 from .target import ACTING_TOOLS, LOOKING_TOOLS
-from .vision_prompts import AGENT_SYSTEM_PROMPT
 
 
 class AgentInterrupted(BaseException):

@@ -7,7 +7,7 @@ from typing import Any, Optional
 
 from ..core.errors import ErrorCode, PeekabooError
 from ..core.settings import settings
-from ..system.images import clean_text
+from ..core.text import clean_text
 from ..system.web import WebError, is_loopback
 from .providers import Reply, Vendor
 

@@ -10,10 +10,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from ..core.errors import ErrorCode, PeekabooError
+from ..core.errors import ErrorCode, PeekabooError, file_error
 from ..core.models import Picture
 from ..desktop.base import Desktop
-from ..system.images import file_error, new_temporary_path, sniff_image
+from ..system.files import new_temporary_path
+from ..system.images import sniff_image
 
 _FILE_CAP = 64 * 1024 * 1024
 _PIXELS_CAP = 200_000_000

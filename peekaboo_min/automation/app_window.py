@@ -12,7 +12,8 @@ from ..core.log import log_debug
 from ..core.models import ImageInfo, Result, Window
 from ..desktop.base import Desktop
 from ..desktop.matching import app_by_bundle_id, cover_at, find_app, find_window, visible_windows, windows_of
-from ..system.images import new_temporary_path, read_image_info
+from ..system.files import new_temporary_path
+from ..system.images import read_image_info
 from .capture import photograph_window
 
 _SHORTEST_MS, _LONGEST_MS = 100, 50_000

@@ -12,8 +12,7 @@ from typing import Optional
 
 from ..core.errors import ErrorCode, PeekabooError
 from ..core.models import ImageInfo, Rect, Screenshot, Window
-from ..system.files import write_privately
-from ..system.images import temporary_folder
+from ..system.files import temporary_folder, write_privately
 
 _HINT = "take a screenshot of the window first, and use its pixels"
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from ..core.errors import ErrorCode, PeekabooError
 from ..core.models import RecognisedText, Rect, Result, Screenshot, rect_around
+from ..core.text import clean_text
 from ..desktop.base import Desktop
 from ..desktop.matching import window_by_id
-from ..system.images import clean_text
 from .capture import photograph_window
 
 MATCHES = ("exact", "case_insensitive", "close")

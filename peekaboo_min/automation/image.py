@@ -8,10 +8,9 @@ from typing import Any, Callable, Optional
 from ..core.errors import ErrorCode, PeekabooError
 from ..core.log import log_debug
 from ..core.models import Picture, Result
+from ..core.text import clean_text
 from ..desktop.base import Desktop
-from ..system.images import clean_text
-from .capture import Photograph, picture_for_model, take_image
-from .capture_request import ImageRequest, find_subjects
+from .capture import ImageRequest, Photograph, find_subjects, picture_for_model, take_image
 from .input import focus_by_id
 from .policy import check_may_act
 
@@ -67,8 +66,7 @@ def _about(shot: Photograph) -> str:
 
 def _analyst(desktop: Desktop, question: str) -> Callable[[list[Photograph]], dict[str, str]]:
     """A function that asks the model about each picture; that none is configured is said now, before a capture."""
-    from ..ai.client import ask_model
-    from ..ai.selection import choose_provider  # 20 ms that only a question needs
+    from ..ai.client import ask_model, choose_provider
 
     choice = choose_provider()
 

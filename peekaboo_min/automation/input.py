@@ -14,8 +14,8 @@ from ..core.settings import settings
 from ..desktop.base import Desktop
 from ..desktop.keys import read_chord
 from ..desktop.matching import cover_at, window_by_id
+from ..system.files import only_one
 from ..system.images import pixel_digest
-from ..system.lock import only_one
 from .capture import photograph_window
 from .coordinates import find_record
 from .policy import check_may_act, write_audit_line

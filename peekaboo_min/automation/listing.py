@@ -7,9 +7,9 @@ from typing import Any
 
 from ..core.errors import ErrorCode, PeekabooError
 from ..core.models import App, Display, Result, Window
+from ..core.text import clean_text
 from ..desktop.base import Desktop
 from ..desktop.matching import find_app, visible_windows, windows_of
-from ..system.images import clean_text
 
 DETAILS = ("off_screen", "bounds", "ids")
 

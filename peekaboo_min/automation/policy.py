@@ -9,11 +9,10 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, Optional
 
-from ..core.errors import ErrorCode, PeekabooError
+from ..core.errors import ErrorCode, PeekabooError, file_error
 from ..core.log import log_info
 from ..core.settings import settings
-from ..desktop.select import state_folder
-from ..system.images import file_error
+from ..system.files import state_folder
 
 
 def stop_file() -> Path:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 from enum import Enum
+from pathlib import Path
 
 
 class ErrorCode(str, Enum):
@@ -77,6 +79,13 @@ class PeekabooError(Exception):
         """The code as programs see it."""
         return self.code.value
 
+    def message_for_model(self, name: str) -> str:
+        """`NAME: what is wrong. Next step: ...`, as a tool's answer."""
+        details = f" ({' '.join(self.details.split())[:300]})" if self.details and not self.hint else ""
+        if not self.hint:
+            return f"{name}: {self.message}{details}"
+        return f"{name}: {self.message.rstrip('.')}{details}. Next step: {self.hint}"
+
     def sentence(self) -> str:
         """What is wrong and what to do next, as one line of text."""
         return f"{self.message}; {self.hint}" if self.hint else self.message
@@ -92,3 +101,20 @@ class RelayedError(PeekabooError):
     @property
     def code_name(self) -> str:
         return self._name
+
+
+def file_error(path: Path, error: OSError) -> PeekabooError:
+    """FILE_IO_ERROR for what the system said of `path`."""
+    hints = {
+        errno.EACCES: "choose a folder that you may write to",
+        errno.EPERM: "choose a folder that you may write to",
+        errno.EROFS: "choose a folder that you may write to",
+        errno.ENOSPC: "free some space, or choose another disk",
+        errno.ENAMETOOLONG: "choose a shorter path",
+        errno.ENOTDIR: "a part of that path is a file; choose another",
+        errno.ENOENT: "see that the path is right",
+    }
+    reason = error.strerror or type(error).__name__
+    return PeekabooError(
+        ErrorCode.FILE_IO_ERROR, f"{path}: {reason}", hint=hints.get(error.errno or 0, "choose another path")
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
@@ -224,6 +225,16 @@ def settings() -> Settings:
     return read_settings(
         {**_env_file_values, **{name: value for name, value in os.environ.items() if value.strip()}}
     )
+
+
+def platform_name() -> str:
+    """`macos` or `x11`: PEEKABOO_DESKTOP, else what this machine is. Raises INVALID_ARGUMENT for another word."""
+    asked = settings().desktop.lower()
+    if asked not in ("", "macos", "x11"):
+        raise PeekabooError(
+            ErrorCode.INVALID_ARGUMENT, f"PEEKABOO_DESKTOP is {asked[:40]!r}", hint="set it to macos or x11"
+        )
+    return asked or ("macos" if sys.platform == "darwin" else "x11")
 
 
 def settings_with_env_file(folder: Path) -> Settings:

@@ -8,7 +8,7 @@ from typing import Callable, Optional
 
 from ..core.errors import ErrorCode, PeekabooError
 from ..core.models import App, Point, Window
-from ..system.images import clean_text
+from ..core.text import clean_text
 
 _NAMED_AT_MOST = 10
 _HELPER = re.compile(r"helper|renderer|utility|plugin|crashpad|gpu process|\(gpu\)|background", re.I)

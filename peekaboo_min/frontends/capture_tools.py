@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Optional, Union
 
 from ..ai.client import analyze_file
 from ..automation.app_window import AppWindowRequest, app_window_result
-from ..automation.capture_request import ImageRequest
+from ..automation.capture import ImageRequest
 from ..automation.image import image_result
 from ..automation.listing import list_app_windows, list_running_apps
 from ..core.errors import ErrorCode, PeekabooError
@@ -15,7 +15,7 @@ from ..core.models import Result
 from ..core.settings import settings
 from ..desktop.select import this_desktop
 from ..integrations.peekaboo_cli import delegate_path, image_by_cli, list_by_cli, run_peekaboo
-from .status import server_status_text
+from .doctor import server_status_text
 
 AnalyzeType = Literal["auto", "ollama", "openai", "gemini", "anthropic", "ocr"]
 

@@ -17,7 +17,7 @@ from ..core.errors import ErrorCode, PeekabooError
 from ..core.log import collect_debug_lines, log_debug, log_error
 from ..core.models import Result
 from ..core.version import VERSION
-from ..system.images import sweep
+from ..system.files import sweep
 from ..system.process import end_cleanly_on_signals
 from ..system.resources import how_to_install
 from .commands import COMMANDS

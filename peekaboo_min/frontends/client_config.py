@@ -17,7 +17,7 @@ from ..core.settings import child_environment
 from ..desktop.select import platform_name
 from ..system.process import run_program
 from ..system.programs import find_program
-from ..system.resources import EMBEDDED_SOURCES, how_to_install, own_command
+from ..system.resources import how_to_install, own_command, single_file
 
 _SCRIPT = "peekaboo-min"
 _CHECK_S = 20.0
@@ -105,7 +105,7 @@ def _words(environment: Mapping[str, str]) -> list[str]:
         return _words_for_uv()
     _check_can_serve(environment)
     started_by = os.path.abspath(sys.argv[0])
-    if not EMBEDDED_SOURCES and os.path.basename(started_by) == _SCRIPT and os.access(started_by, os.X_OK):
+    if not single_file() and os.path.basename(started_by) == _SCRIPT and os.access(started_by, os.X_OK):
         return [started_by]  # the console script: it survives a new version of Python
     return own_command()
 
@@ -120,7 +120,7 @@ def _words_for_uv() -> list[str]:
             hint=f"install the program for good, `uv tool install` or `pipx install`, then run `{_SCRIPT} config` again",
         )
     uv = os.path.abspath(uv)
-    if not EMBEDDED_SOURCES:
+    if not single_file():
         return [uv, "tool", "run", "--from", _package_source(), _SCRIPT]
     file = own_command()[-1]
     if not os.path.isfile(file) or _CACHES.search(file):

@@ -7,7 +7,6 @@ from importlib import import_module
 from typing import Callable
 
 from ..core.models import Result
-from ..system.resources import EMBEDDED_SOURCES
 
 
 class CommandTable(Mapping[str, Callable[..., Result]]):
@@ -21,11 +20,8 @@ class CommandTable(Mapping[str, Callable[..., Result]]):
 
     def __getitem__(self, name: str) -> Callable[..., Result]:
         room, function = self._rooms[name].split(":")
-        return (
-            globals()[function]
-            if EMBEDDED_SOURCES
-            else getattr(import_module(f"peekaboo_min.{room}"), function)
-        )
+        command: Callable[..., Result] = getattr(import_module(f"peekaboo_min.{room}"), function)
+        return command
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._rooms)

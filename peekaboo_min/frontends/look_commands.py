@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal, Optional
 
-from ..automation.capture import photograph_window
-from ..automation.capture_request import ImageRequest, check_dimension
+from ..automation.capture import ImageRequest, check_dimension, photograph_window
 from ..automation.image import image_result
 from ..automation.listing import catalogue, list_app_windows, list_displays, list_running_apps
 from ..core.models import Result
 from ..desktop.matching import find_app, visible_windows, window_by_id, windows_of
 from ..desktop.select import this_desktop
-from ..system.images import kind_by_name, move_into_place, prepare_target
+from ..system.files import move_into_place
+from ..system.images import kind_by_name, prepare_target
 from .desktop_tools import WindowId
 
 

@@ -12,12 +12,12 @@ from ..desktop.macos.swift_helper import build_helper
 from ..desktop.select import this_desktop
 from ..integrations.gmail_oauth import gmail_login
 from ..integrations.peekaboo_cli import run_peekaboo
-from ..system.images import sweep, temporary_folder
+from ..system.files import sweep, temporary_folder
 from .capture_tools import AnalyzeType
 from .client_config import client_configuration
+from .doctor import doctor_result, initial_status, machine_data, permissions_data, permissions_result
 from .probes import probe_facts
 from .reference import tool_reference
-from .status import doctor_result, initial_status, machine_data, permissions_data, permissions_result
 
 
 def server_status_command() -> Result:

@@ -133,8 +133,8 @@ function run(argv) {
 
 def _mac_probes() -> list[Probe]:
     listing, displays, session = (
-        native_source("window_list.js") + native_source(name)
-        for name in ("windows.js", "displays.js", "permissions.js")
+        native_source("desktop/macos/window_list.js") + native_source(name)
+        for name in ("desktop/macos/windows.js", "desktop/macos/displays.js", "desktop/macos/permissions.js")
     )
     bounds = {"x", "y", "width", "height"}
     return [

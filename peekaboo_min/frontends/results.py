@@ -46,15 +46,9 @@ def _message(text: str, others: Sequence[dict[str, Any]] = (), structured: Any =
 
 def error_message(error: PeekabooError, speaks_grammar: bool = False) -> dict[str, Any]:
     """`CODE: what is wrong. Next step: ...`; where a tool's answers have a grammar of their own, `ERROR: ...`."""
-    hint = f". Next step: {error.hint}" if error.hint else ""
-    said = f" ({' '.join(error.details.split())[:300]})" if error.details and not error.hint else ""
-    name = "ERROR" if speaks_grammar else error.code_name
     return {
         "content": [
-            {
-                "type": "text",
-                "text": f"{name}: {error.message.rstrip('.') if hint else error.message}{said}{hint}",
-            }
+            {"type": "text", "text": error.message_for_model("ERROR" if speaks_grammar else error.code_name)}
         ],
         "isError": True,
         "_meta": {"backend_error_code": error.code_name},

@@ -12,14 +12,13 @@ from typing import Annotated, Any, Callable
 from ..core.cancellation import CancelToken, use_cancel_token
 from ..core.errors import ErrorCode, PeekabooError
 from ..core.log import default_log_file, log_debug, log_error, log_info, start_log_file
-from ..core.settings import settings
+from ..core.settings import platform_name, settings
 from ..core.version import VERSION
-from ..desktop.select import platform_name
-from ..system.images import sweep
+from ..system.files import sweep
 from ..system.process import end_cleanly_on_signals, kill_all_programs
+from .doctor import SERVER_NAME, initial_status
 from .results import error_message, plain_schema, success_message
 from .signatures import read_signature
-from .status import SERVER_NAME, initial_status
 from .tools import Tool, offered_tools
 
 _SWEEP_EVERY_S = 60

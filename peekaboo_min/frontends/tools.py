@@ -7,8 +7,7 @@ from typing import Callable
 
 from ..core.errors import ErrorCode, PeekabooError
 from ..core.models import Result
-from ..core.settings import settings
-from ..desktop.select import platform_name
+from ..core.settings import platform_name, settings
 from ..integrations.gmail import send_email
 from ..integrations.gmail_oauth import has_gmail_credentials
 from ..integrations.keynote import (

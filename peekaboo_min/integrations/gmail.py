@@ -11,7 +11,7 @@ from ..automation.policy import check_may_act, write_audit_line
 from ..core.errors import ErrorCode, PeekabooError
 from ..core.models import Result
 from ..core.settings import settings
-from ..system.images import clean_text
+from ..core.text import clean_text
 from ..system.web import WebError, ask_json
 from .gmail_oauth import GmailToken, google_error, read_token, renew_token
 

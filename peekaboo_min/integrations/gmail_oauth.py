@@ -16,13 +16,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from ..core.cancellation import check_cancelled
-from ..core.errors import ErrorCode, PeekabooError
+from ..core.errors import ErrorCode, PeekabooError, file_error
 from ..core.log import log_debug
 from ..core.models import Result
-from ..core.settings import settings
-from ..desktop.select import platform_name, state_folder
-from ..system.files import write_privately
-from ..system.images import clean_text, file_error
+from ..core.settings import platform_name, settings
+from ..core.text import clean_text
+from ..system.files import state_folder, write_privately
 from ..system.process import run_program
 from ..system.programs import find_program
 from ..system.web import WebError, ask_form, read_query, with_query

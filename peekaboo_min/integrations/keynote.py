@@ -15,13 +15,12 @@ from ..automation.policy import check_may_act, write_audit_line
 from ..core.errors import ErrorCode, PeekabooError
 from ..core.log import log_debug
 from ..core.models import Rect, Result
-from ..core.settings import settings
+from ..core.settings import platform_name, settings
+from ..core.text import clean_text
 from ..desktop.macos.osascript import run_applescript, run_jxa
 from ..desktop.macos.permissions import permission_error
-from ..desktop.select import platform_name
-from ..frontends.results import error_message
-from ..system.images import clean_text, move_into_place, prepare_target, read_image_info, temporary_folder
-from ..system.lock import only_one
+from ..system.files import move_into_place, only_one, temporary_folder
+from ..system.images import prepare_target, read_image_info
 from .keynote_state import Deck, recall_deck, remember_deck, write_agent_line
 
 KEYNOTE_S = 120.0
@@ -68,7 +67,7 @@ def _keynote_tool(function: Callable[..., Result]) -> Callable[..., Result]:
             said = result.text
             return result
         except PeekabooError as e:
-            said = error_message(e, speaks_grammar=True)["content"][0]["text"]
+            said = e.message_for_model("ERROR")
             raise
         finally:
             given = ",".join(f"{name!r}:{value!r}" for name, value in arguments.items())
@@ -91,7 +90,7 @@ def _noted(what: str, run: Callable[..., Any], source: Any, given: Any) -> Any:
 
 def _ask_keynote(request: dict[str, Any]) -> dict[str, Any]:
     """What keynote.js answers. Raises what a Mac's refusals mean."""
-    told: dict[str, Any] = _noted(request["do"], run_jxa, ["keynote.js"], request)
+    told: dict[str, Any] = _noted(request["do"], run_jxa, ["integrations/keynote.js"], request)
     failures = "; ".join(told.get("failures", ()))
     if failures:
         log_debug(f"idioms that Keynote did not take: {failures}")
@@ -106,7 +105,7 @@ def _ask_keynote(request: dict[str, Any]) -> dict[str, Any]:
 def _drawn_by_applescript(request: dict[str, Any]) -> dict[str, Any]:
     """What keynote.js answers to "draw", where no idiom of JXA's made a shape; "by" tells so."""
     words = [str(request[key]) for key in ("bundle_id", "document_id", "x", "y", "width", "height")]
-    said = _noted("draw", run_applescript, "keynote_draw.applescript", words)
+    said = _noted("draw", run_applescript, "integrations/keynote_draw.applescript", words)
     numbers = (float(word.replace(",", ".")) for word in said.split("|"))  # a German Mac writes 380,5
     whole = (int(one) if one.is_integer() else one for one in numbers)
     return dict(zip(("index", "x", "y", "width", "height"), whole), by="AppleScript")
@@ -341,7 +340,7 @@ def screenshot_slide(
         _noted(
             "export",
             run_applescript,
-            "keynote_export.applescript",
+            "integrations/keynote_export.applescript",
             [deck.bundle_id, deck.document_id, str(folder)],
         )
         pictures = sorted(one for one in folder.rglob("*.png") if read_image_info(one))

@@ -10,11 +10,10 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Optional
 
+from ..core.errors import file_error
 from ..core.models import Rect
 from ..core.settings import settings
-from ..desktop.select import state_folder
-from ..system.files import write_privately
-from ..system.images import file_error
+from ..system.files import state_folder, write_privately
 
 _CONTROL_CHARACTER = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 

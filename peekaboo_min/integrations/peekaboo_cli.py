@@ -9,15 +9,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Optional
 
-from ..automation.capture import Photograph, picture_for_model
-from ..automation.capture_request import ImageRequest, Subject
+from ..automation.capture import ImageRequest, Photograph, Subject, picture_for_model
 from ..automation.policy import check_may_act, write_audit_line
 from ..core.errors import ErrorCode, PeekabooError, RelayedError
 from ..core.log import log_debug, log_error, log_warning
 from ..core.models import Picture, Result
 from ..core.settings import settings
+from ..core.text import clean_text
 from ..desktop.base import Desktop
-from ..system.images import EXTENSIONS, clean_text, read_image_info, temporary_folder
+from ..system.files import temporary_folder
+from ..system.images import EXTENSIONS, read_image_info
 from ..system.process import Completed, run_program
 from ..system.programs import find_program
 from ..system.resources import own_command

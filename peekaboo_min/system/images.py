@@ -1,30 +1,19 @@
-"""Image files: kind, size and pixels by bytes, names, our temporary folder."""
+"""Image files: kind, size and pixels, read from their bytes."""
 
 from __future__ import annotations
 
 import errno
 import math
 import os
-import re
-import shutil
-import stat
 import struct
-import tempfile
-import time
 from pathlib import Path
 from typing import Optional
 
-from ..core.errors import ErrorCode, PeekabooError
+from ..core.errors import ErrorCode, PeekabooError, file_error
 from ..core.models import ImageInfo
-from ..core.settings import settings
 
 EXTENSIONS = {".png": "png", ".jpg": "jpg", ".jpeg": "jpg", ".webp": "webp", ".gif": "gif"}
-_NAME_BYTES = 255
 _HEADER_BYTES = 256 * 1024
-# Control characters, and those that turn the direction of a line round (a title could fake another name with them).
-_UNSAFE = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
-)
 
 # A model shrinks what is larger, and then answers in pixels that we never saw (Anthropic's standard tier; also what
 # Claude Desktop takes in one result).
@@ -104,35 +93,6 @@ def model_size(info: ImageInfo, edge: int = MODEL_EDGE, pixels: int = MODEL_PIXE
     return max(1, int(info.width * factor)), max(1, int(info.height * factor))
 
 
-def clean_text(text: str, limit: int = 200) -> str:
-    """Text from outside (a window's title, recognised text) without control and direction characters, cut at `limit`."""
-    return _UNSAFE.sub(" ", text)[:limit].strip()
-
-
-def file_name(stem: str, kind: str) -> str:
-    """A name for a picture: what a file system refuses or a shell stumbles over is `_`; at most 255 bytes."""
-    cleaned = re.sub(r"[\s/\\:*?\"<>|]+", "_", clean_text(stem, 1000)).strip("._") or "window"
-    room = _NAME_BYTES - len(kind) - 1
-    return f"{cleaned.encode('utf-8')[:room].decode('utf-8', 'ignore')}.{kind}"
-
-
-def temporary_folder() -> Path:
-    """Our folder for pictures and their records, ours alone (0700). Raises FILE_IO_ERROR when it is someone else's."""
-    folder = Path(tempfile.gettempdir()) / f"peekaboo_min-{os.getuid()}"
-    try:
-        folder.mkdir(mode=0o700, exist_ok=True)
-        found = folder.lstat()
-    except OSError as e:
-        raise file_error(folder, e) from e
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
-        raise PeekabooError(
-            ErrorCode.FILE_IO_ERROR,
-            f"{folder} is not a private folder of ours",
-            hint="remove it, or set TMPDIR to a folder of your own",
-        )
-    return folder
-
-
 def kind_by_name(path: Path) -> str:
     """png or jpg, as the file's name says; raises INVALID_ARGUMENT for another ending."""
     kind = EXTENSIONS.get(path.suffix.lower())
@@ -143,32 +103,6 @@ def kind_by_name(path: Path) -> str:
             hint="end the path in .png or .jpg",
         )
     return kind
-
-
-def new_temporary_path(stem: str, kind: str) -> Path:
-    """A path that nothing has yet, in our temporary folder."""
-    return temporary_folder() / file_name(f"{stem}_{os.urandom(6).hex()}", kind)
-
-
-def sweep(ttl_seconds: Optional[int] = None) -> int:
-    """Delete what has lived longer than its time in our temporary folder; return how many files."""
-    ttl = settings().ttl_seconds if ttl_seconds is None else ttl_seconds
-    if ttl == 0 and ttl_seconds is None:
-        return 0
-    oldest = time.time() - ttl
-    removed = 0
-    for entry in os.scandir(temporary_folder()):
-        try:
-            if entry.stat(follow_symlinks=False).st_mtime > oldest:
-                continue
-            if entry.is_dir(follow_symlinks=False):
-                shutil.rmtree(entry.path)
-            else:
-                os.unlink(entry.path)
-            removed += 1
-        except OSError:
-            continue  # another process sweeps as well, or a file is not ours to delete
-    return removed
 
 
 def prepare_target(path: Path) -> None:
@@ -191,29 +125,3 @@ def prepare_target(path: Path) -> None:
             raise PermissionError(errno.EACCES, "Permission denied")
     except OSError as e:
         raise file_error(path, e) from e
-
-
-def move_into_place(source: Path, target: Path) -> None:
-    """Put a finished picture where it was asked for. Raises FILE_IO_ERROR; `source` is gone in either case."""
-    try:
-        shutil.move(str(source), str(target))
-    except OSError as e:
-        source.unlink(missing_ok=True)
-        raise file_error(target, e) from e
-
-
-def file_error(path: Path, error: OSError) -> PeekabooError:
-    """FILE_IO_ERROR for what the system said of `path`."""
-    hints = {
-        errno.EACCES: "choose a folder that you may write to",
-        errno.EPERM: "choose a folder that you may write to",
-        errno.EROFS: "choose a folder that you may write to",
-        errno.ENOSPC: "free some space, or choose another disk",
-        errno.ENAMETOOLONG: "choose a shorter path",
-        errno.ENOTDIR: "a part of that path is a file; choose another",
-        errno.ENOENT: "see that the path is right",
-    }
-    reason = error.strerror or type(error).__name__
-    return PeekabooError(
-        ErrorCode.FILE_IO_ERROR, f"{path}: {reason}", hint=hints.get(error.errno or 0, "choose another path")
-    )

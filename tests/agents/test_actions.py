@@ -10,8 +10,7 @@ import pytest
 from fake_ai import FakeAI, Request, example_of
 
 from peekaboo_min.agents.actions import ACTION_SCHEMA, Action, read_action
-from peekaboo_min.ai.client import ask_model
-from peekaboo_min.ai.selection import choose_model
+from peekaboo_min.ai.client import ask_model, choose_model
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
 from peekaboo_min.core.models import Point
 from peekaboo_min.core.settings import settings

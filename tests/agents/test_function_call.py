@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from peekaboo_min.agents.function_call import FinalAnswer, FunctionCall, convert_arguments, read_reply
-from peekaboo_min.agents.keynote_prompts import (
+from peekaboo_min.agents.keynote_agent import (
     DEFAULT_QUERY,
     KEYNOTE_SYSTEM_PROMPT,
     keynote_query,

@@ -14,7 +14,7 @@ from fake_ai import FakeAI, Request, script
 from fakemac import FakeMac
 from worlds import ROOT, Finished, need
 
-from peekaboo_min.agents.keynote_prompts import keynote_query
+from peekaboo_min.agents.keynote_agent import keynote_query
 
 LOG_LINE = re.compile(
     r"\[\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\](\[client\]\[run_id=[0-9a-f]{6}\]|\[server\](\[tool=\w+\])?) (.+)"

@@ -20,10 +20,10 @@ from fake_ai import FakeAI, Reply, Request, picture, script
 from fakemac import FakeMac
 from worlds import PATIENCE_S, ROOT, SINGLE_FILE, Finished, Form, clean_environment, need, wait_for
 
-from peekaboo_min.agents.decision import AgentMind, AgentStop
+from peekaboo_min.agents.planner import AgentMind, AgentStop
 from peekaboo_min.agents.report import run_report
 from peekaboo_min.agents.run import AgentRun, AgentStep, new_run_folder, own_time_text
-from peekaboo_min.ai.selection import ModelChoice
+from peekaboo_min.ai.client import ModelChoice
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
 from peekaboo_min.core.models import ImageInfo, Picture, Rect, Window
 from peekaboo_min.core.settings import settings

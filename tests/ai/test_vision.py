@@ -17,16 +17,18 @@ import pytest
 from fake_ai import MODELS, FakeAI, Reply, http_date, picture, script
 from worlds import PATIENCE_S, wait_for
 
-from peekaboo_min import vision
-from peekaboo_min.ai.client import _ollama_sees, analyze_file, ask_model
-from peekaboo_min.ai.images import fitted_size
-from peekaboo_min.ai.selection import (
+from peekaboo_min.ai import client
+from peekaboo_min.ai.client import (
     ModelChoice,
+    _ollama_sees,
+    analyze_file,
+    ask_model,
     choose_model,
     choose_provider,
     parse_providers,
     provider_status,
 )
+from peekaboo_min.ai.images import fitted_size
 from peekaboo_min.core.cancellation import CancelToken, use_cancel_token
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
 from peekaboo_min.core.log import collect_debug_lines
@@ -60,7 +62,7 @@ SCHEMA = {
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The pauses before another try: noted, and not slept."""
     noted: list[float] = []
-    monkeypatch.setattr(vision, "pause", noted.append)
+    monkeypatch.setattr(client, "pause", noted.append)
     return noted
 
 
@@ -493,7 +495,7 @@ def test_a_rate_limit_is_waited_for_as_long_as_the_vendor_asks(
     ai: FakeAI, ask: Callable[..., Any], vendor: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        vision, "_FIRST_PAUSE_S", 3600
+        client, "_FIRST_PAUSE_S", 3600
     )  # our own pause would be longer than the time for the answer
     ai.fail_with("rate_limited", retry_after=0.1)
     assert ask(vendor).text == "I see a 64x64 image/png"
@@ -550,7 +552,7 @@ def test_retries_end_with_the_time(
     ai: FakeAI, ask: Callable[..., Any], pauses: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ai.fail_with("overloaded", times=None)
-    monkeypatch.setattr(vision, "_FIRST_PAUSE_S", 60)  # at most 90 with its jitter, and then twice as much
+    monkeypatch.setattr(client, "_FIRST_PAUSE_S", 60)  # at most 90 with its jitter, and then twice as much
     assert "has a problem of its own (503)" in failing(ask, "gemini", timeout_s=119).message
     assert (len(pauses), len(ai.questions)) == (1, 2)
 
@@ -652,7 +654,7 @@ def test_a_dropped_connection_is_tried_again(
 def test_an_answer_that_ends_too_soon_is_not_believed(
     use: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(vision, "_FIRST_PAUSE_S", 3600)  # there is no time for a second try
+    monkeypatch.setattr(client, "_FIRST_PAUSE_S", 3600)  # there is no time for a second try
     with socket.create_server(("127.0.0.1", 0)) as server:
         use(PEEKABOO_OLLAMA_BASE_URL=f"http://127.0.0.1:{server.getsockname()[1]}")
 

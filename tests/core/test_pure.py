@@ -15,6 +15,7 @@ from peekaboo_min.automation.coordinates import find_record, keep_record
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
 from peekaboo_min.core.models import App, ImageInfo, KeyChord, Point, Rect, Window
 from peekaboo_min.core.settings import Settings, read_settings
+from peekaboo_min.core.text import clean_text
 from peekaboo_min.desktop.keys import read_chord
 from peekaboo_min.desktop.matching import (
     cover_at,
@@ -25,7 +26,8 @@ from peekaboo_min.desktop.matching import (
     windows_of,
 )
 from peekaboo_min.frontends.signatures import Parameter, read_signature
-from peekaboo_min.system.images import clean_text, file_name, model_size, sniff_image
+from peekaboo_min.system.files import file_name
+from peekaboo_min.system.images import model_size, sniff_image
 
 
 def error_of(work: Callable[..., Any], *arguments: Any, **named: Any) -> PeekabooError:

@@ -23,9 +23,7 @@ from peekaboo_min.desktop.macos.keycodes import mac_key_code, mac_key_flags
 COMMAND, SHIFT, OPTION, CONTROL = 0x100000, 0x20000, 0x80000, 0x40000
 PANES = {11: ("Screen Recording", "Privacy_ScreenCapture"), 12: ("Accessibility", "Privacy_Accessibility")}
 # A command line whose waiting for the compiler is short; everything else of it is what is shipped.
-IMPATIENT = (
-    "from peekaboo_min import swift_helper, cli; swift_helper._COMPILE_S = 4; raise SystemExit(cli.main())"
-)
+IMPATIENT = "from peekaboo_min.desktop.macos import swift_helper; from peekaboo_min.frontends import cli; swift_helper._COMPILE_S = 4; raise SystemExit(cli.main())"
 
 
 class Desk:
@@ -729,7 +727,7 @@ def test_a_compiler_that_takes_too_long_is_killed_and_not_waited_for_twice(tmp_p
 def test_a_cancelled_compilation_is_not_remembered_as_a_failure(desk: Desk) -> None:
     desk.mac.tools("slow")
     cancelled = (
-        "import threading; from peekaboo_min.core.cancellation import CancelToken, use_cancel_token; from peekaboo_min import swift_helper\n"
+        "import threading; from peekaboo_min.core.cancellation import CancelToken, use_cancel_token; from peekaboo_min.desktop.macos import swift_helper\n"
         "token = CancelToken(); use_cancel_token(token); threading.Timer(0.6, token.cancel).start()\n"
         "try: swift_helper.build_helper()\n"
         "except Exception: pass\n"

@@ -18,7 +18,7 @@ import pytest
 from fakemac import FakeMac
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-SOURCE = ROOT / "peekaboo_min" / "native" / "input.swift"
+SOURCE = ROOT / "peekaboo_min" / "desktop" / "macos" / "input.swift"
 JXA_SOURCE = SOURCE.with_suffix(".js")
 BUILD = ROOT / "tests" / "swift" / "build.py"
 

@@ -16,6 +16,8 @@ import pytest
 from fake_ai import FakeAI
 from fakemac import FakeMac
 from jsonschema import Draft202012Validator
+from macs import fake_mac, mac_environment
+from mcp_server import Server, serving
 from mcp_types import methods
 from mcp_types._v2025_11_25 import JSONRPCErrorResponse as OldError
 from mcp_types._v2026_07_28 import JSONRPCErrorResponse as NewError
@@ -25,8 +27,6 @@ from mcp_types.version import (
     MODERN_PROTOCOL_VERSIONS,
 )
 from pydantic import TypeAdapter
-from test_server import Server, serving
-from test_spec_tools import fake_mac, mac_environment
 from worlds import clean_environment
 
 PINNED = Path(__file__).with_name("tools_list.json")

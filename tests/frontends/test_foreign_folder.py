@@ -122,8 +122,7 @@ def test_python_p_is_respected(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("python", pythons())
 def test_the_single_file_imports_nothing_that_lies_beside_it(tmp_path: Path, python: str) -> None:
-    # Python looks for __future__ before the first statement that a file may have
-    downloads = ForeignFolder(tmp_path / "downloads", without=["__future__"])
+    downloads = ForeignFolder(tmp_path / "downloads")
     shutil.copy(SINGLE_FILE, downloads.path)
     done = run(
         [python, "peekaboo.py", "exec", "--", "--version"], downloads.path, without_pythonpath(tmp_path)

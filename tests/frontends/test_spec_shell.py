@@ -12,16 +12,9 @@ from typing import Any
 from unittest.mock import ANY
 
 import pytest
+from answers import APPLICATIONS, files_in, kept_by, screen_row, window_row
 from fakemac import FakeMac, image_size
-from test_spec_tools import (
-    APPLICATIONS,
-    fake_mac,
-    files_in,
-    kept_by,
-    mac_environment,
-    screen_row,
-    window_row,
-)
+from macs import fake_mac, mac_environment
 from worlds import Finished, Form, Program, clean_environment, program_words, wait_for
 
 from peekaboo_min.core.version import VERSION

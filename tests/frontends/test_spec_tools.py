@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import os
-import re
 import shlex
 import time
 from collections.abc import Iterator
@@ -15,15 +13,25 @@ from typing import Any
 from unittest.mock import ANY
 
 import pytest
+from answers import (
+    APPLICATIONS,
+    Answer,
+    files_in,
+    kept_by,
+    pictures_of,
+    refused,
+    screen_row,
+    seen,
+    window_row,
+)
 from fake_ai import FakeAI, picture, script
 from fakemac import FakeMac, image_size, pixel, window_colour
-from test_server import Server, is_alive, pids_in, serving
-from worlds import ROOT, Form, clean_environment, need, wait_for
+from macs import fake_mac, mac_environment
+from mcp_server import Server, is_alive, pids_in, serving
+from worlds import Form, clean_environment, wait_for
 
 from peekaboo_min.core.version import VERSION
 from peekaboo_min.system.images import sniff_image
-
-Answer = dict[str, Any]
 
 # what the specification says, word for word ------------------------------------------------------------------------------
 
@@ -161,19 +169,6 @@ def status_text(providers: str) -> str:
 # the worlds --------------------------------------------------------------------------------------------------------------
 
 
-@contextmanager
-def fake_mac(folder: Path) -> Iterator[FakeMac]:
-    """A fake Mac; at its end nothing of us runs in it, and nothing sloppy was done to it."""
-    need("node")
-    mac = FakeMac(folder)
-    yield mac
-    assert (mac.events("strict"), mac.events("dialog", "sound"), mac.running()) == ([], [], [])
-
-
-def mac_environment(mac: FakeMac, **variables: str) -> dict[str, str]:
-    return {**mac.env(), "PYTHONPATH": str(ROOT), "PEEKABOO_LOG_FILE": str(mac.folder / "log"), **variables}
-
-
 @pytest.fixture(scope="module")
 def mac(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeMac]:
     with fake_mac(tmp_path_factory.mktemp("mac")) as one:
@@ -270,47 +265,6 @@ def linux(display: str, linux_folder: Path, linux_form: Form) -> Iterator[Server
         yield one
 
 
-def seen(answer: Answer) -> dict[str, Any]:
-    """The data of a success, after making sure that a client sees it whole in whichever part it looks at."""
-    assert answer["isError"] is False, answer
-    text, *others = answer["content"]
-    assert text["type"] == "text"
-    summary, _, document = text["text"].rpartition("\n")
-    data = json.loads(document)
-    pictures = [one for one in others if one["type"] == "image"]
-    if pictures:
-        assert "structuredContent" not in answer
-    else:
-        assert answer["structuredContent"] == {"summary": summary, **data}
-    return data
-
-
-def pictures_of(answer: Answer) -> list[bytes]:
-    return [base64.b64decode(one["data"]) for one in answer["content"] if one["type"] == "image"]
-
-
-def refused(answer: Answer) -> dict[str, str]:
-    """Code and text of a refusal, after making sure of its shape."""
-    (block,) = answer["content"]
-    code = answer["_meta"]["backend_error_code"]
-    assert answer == {"content": [block], "isError": True, "_meta": {"backend_error_code": code}}
-    assert (block["type"], block["text"].split(": ")[0]) == ("text", code)
-    return {"code": code, "said": block["text"].split(": ", 1)[1]}
-
-
-def files_in(folder: Path) -> list[str]:
-    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
-
-
-def kept_by(mac: FakeMac) -> list[str]:
-    """What lies in our temporary folder but for the coordinate records."""
-    return [
-        name
-        for name in files_in(mac.folder / "tmp")
-        if not re.search(r"/record_\d+_[0-9a-f]{16}\.json$", name)
-    ]
-
-
 # tools/list --------------------------------------------------------------------------------------------------------------
 
 
@@ -355,73 +309,6 @@ def test_the_mac_alone_has_exec(tools: dict[str, Any], linux: Server) -> None:
 
 # list --------------------------------------------------------------------------------------------------------------------
 
-APPLICATIONS = [
-    {
-        "app_name": "1Password",
-        "bundle_id": "com.1password.1password",
-        "pid": 470,
-        "is_active": False,
-        "window_count": 1,
-    },
-    {
-        "app_name": "Calculator",
-        "bundle_id": "com.apple.calculator",
-        "pid": 450,
-        "is_active": False,
-        "window_count": 1,
-    },
-    {
-        "app_name": "Calendar",
-        "bundle_id": "com.apple.iCal",
-        "pid": 440,
-        "is_active": False,
-        "window_count": 2,
-    },
-    {
-        "app_name": "Finder",
-        "bundle_id": "com.apple.finder",
-        "pid": 301,
-        "is_active": False,
-        "window_count": 1,
-    },
-    {"app_name": "Form", "bundle_id": "com.example.form", "pid": 500, "is_active": False, "window_count": 1},
-    {
-        "app_name": "Google Chrome",
-        "bundle_id": "com.google.Chrome",
-        "pid": 420,
-        "is_active": False,
-        "window_count": 1,
-    },
-    {"app_name": "Notes", "bundle_id": "com.apple.Notes", "pid": 460, "is_active": False, "window_count": 0},
-    {
-        "app_name": "Safari",
-        "bundle_id": "com.apple.Safari",
-        "pid": 410,
-        "is_active": False,
-        "window_count": 2,
-    },
-    {
-        "app_name": "System Settings",
-        "bundle_id": "com.apple.systempreferences",
-        "pid": 490,
-        "is_active": False,
-        "window_count": 0,
-    },
-    {
-        "app_name": "Terminal",
-        "bundle_id": "com.apple.Terminal",
-        "pid": 480,
-        "is_active": True,
-        "window_count": 1,
-    },
-    {
-        "app_name": "TextEdit",
-        "bundle_id": "com.apple.TextEdit",
-        "pid": 430,
-        "is_active": False,
-        "window_count": 2,
-    },
-]
 SAFARI = {"app_name": "Safari", "pid": 410, "bundle_id": "com.apple.Safari"}
 START = {"window_title": "Start Page", "window_index": 0}
 BUG = {"window_title": "Bug 12/34: crash in usr/bin", "window_index": 1}
@@ -544,31 +431,6 @@ def test_the_status_tells_the_providers_as_a_list_however_they_were_written(bare
 
 
 # image -------------------------------------------------------------------------------------------------------------------
-
-
-def window_row(path: Path, window_id: int, title: str, index: Any, size: Any, scale: float) -> dict[str, Any]:
-    row = {
-        "path": str(path),
-        "item_label": title,
-        "window_title": title,
-        "window_id": window_id,
-        "mime_type": "image/jpeg" if path.suffix == ".jpg" else "image/png",
-        "image_width": size[0],
-        "image_height": size[1],
-        "scale": scale,
-        "screenshot_id": ANY,
-    }
-    return row if index is None else {**row, "window_index": index}
-
-
-def screen_row(path: Path, label: str, size: Any) -> dict[str, Any]:
-    return {
-        "path": str(path),
-        "item_label": label,
-        "mime_type": "image/png",
-        "image_width": size[0],
-        "image_height": size[1],
-    }
 
 
 def shots(folder: Path) -> dict[str, Any]:

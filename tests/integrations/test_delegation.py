@@ -11,12 +11,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import mcp_server
 import pytest
-import test_server
+from answers import refused, seen
 from fake_ai import picture
 from fakemac import FakeMac, image_size
-from test_server import Server, is_alive, pids_in, serving
-from test_spec_tools import fake_mac, mac_environment, refused, seen
+from macs import fake_mac, mac_environment
+from mcp_server import Server, is_alive, pids_in, serving
 from worlds import ROOT, Program, program_words, wait_for
 
 from peekaboo_min.system.images import sniff_image
@@ -34,7 +35,7 @@ exit $(cat {folder}/code)
 HANGS = "trap '' TERM INT HUP\necho $$ >> {pids}\nsleep 600 &\necho $! >> {pids}\nwait\n"
 # The shipped server, but for its patience with another command line.
 IMPATIENT = (
-    "from peekaboo_min import peekaboo_cli, server; peekaboo_cli._LIST_S = peekaboo_cli._IMAGE_S = 5; "
+    "from peekaboo_min.integrations import peekaboo_cli; from peekaboo_min.frontends import server; peekaboo_cli._LIST_S = peekaboo_cli._IMAGE_S = 5; "
     "raise SystemExit(server.serve())"
 )
 
@@ -430,7 +431,7 @@ def pids(scripted: Scripted, tmp_path: Path) -> Iterator[Path]:
 def test_a_command_line_that_hangs_is_killed_with_all_that_it_started(
     scripted: Scripted, pids: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(test_server.FORMS, "impatient", ["-c", IMPATIENT])
+    monkeypatch.setitem(mcp_server.FORMS, "impatient", ["-c", IMPATIENT])
     with serving("impatient", scripted.environment) as server:
         server.shake_hands()
         numbers = [

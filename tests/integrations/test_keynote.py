@@ -17,7 +17,7 @@ from worlds import PATIENCE_S, ROOT, Program, need, program_words
 # Calls tools one after the other in one process, as a server does; argv: seconds that Keynote gets, and the calls.
 CALLER = """
 import json, sys
-from peekaboo_min import keynote
+from peekaboo_min.integrations import keynote
 from peekaboo_min.core.errors import PeekabooError
 keynote.KEYNOTE_S = float(sys.argv[1])
 for name, arguments in json.loads(sys.argv[2]):

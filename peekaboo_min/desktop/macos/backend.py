@@ -10,7 +10,8 @@ from typing import Any, Optional
 from ...core.errors import ErrorCode, PeekabooError
 from ...core.log import log_debug
 from ...core.models import App, Display, KeyChord, Permissions, Point, RecognisedText, Rect, Window
-from ...system.images import clean_text, read_image_info
+from ...core.text import clean_text
+from ...system.images import read_image_info
 from ...system.process import run_program
 from .keycodes import is_ansi_layout, mac_chord_character, mac_key_code, mac_key_flags, mac_modifier_words
 from .osascript import run_jxa
@@ -48,7 +49,7 @@ class MacDesktop:
         return permission_error(code, what)
 
     def displays(self) -> list[Display]:
-        told = run_jxa(["window_list.js", "displays.js"], {})
+        told = run_jxa(["desktop/macos/window_list.js", "desktop/macos/displays.js"], {})
         if told["displays"] is None:
             raise _no_session()
         self._can_record = told["can_record"]
@@ -67,11 +68,11 @@ class MacDesktop:
                 one["is_regular"],
                 one["window_count"],
             )
-            for one in run_jxa(["window_list.js", "apps.js"], {})["apps"]
+            for one in run_jxa(["desktop/macos/window_list.js", "desktop/macos/apps.js"], {})["apps"]
         ]
 
     def windows(self) -> list[Window]:
-        told = run_jxa(["window_list.js", "windows.js"], {})
+        told = run_jxa(["desktop/macos/window_list.js", "desktop/macos/windows.js"], {})
         if told["windows"] is None:
             raise _no_session()
         self._can_record, self._is_locked = told["can_record"], told["is_locked"]
@@ -164,7 +165,7 @@ class MacDesktop:
             )
 
     def _ask_for_focus(self, request: dict[str, Any]) -> dict[str, Any]:
-        told = run_jxa(["window_list.js", "focus.js"], request)
+        told = run_jxa(["desktop/macos/window_list.js", "desktop/macos/focus.js"], request)
         log_debug(f"focus: {json.dumps(told)}")
         return told
 
@@ -180,7 +181,11 @@ class MacDesktop:
         if character and not self._has_ansi_keyboard():
             # key codes are places: on a French keyboard cmd+a would be cmd+q. System Events knows the layout.
             self._check_unlocked()
-            run_jxa(["keystroke.js"], {"text": character, "using": mac_modifier_words(chord)}, _INPUT_S)
+            run_jxa(
+                ["desktop/macos/keystroke.js"],
+                {"text": character, "using": mac_modifier_words(chord)},
+                _INPUT_S,
+            )
         else:
             self._input({"do": "press", "key_code": mac_key_code(chord), "flags": mac_key_flags(chord)})
 
@@ -200,7 +205,7 @@ class MacDesktop:
             )
             told = _helper_answer(done.stdout, done.stderr, done.code)
         else:
-            told = run_jxa(["input.js"], request, timeout_s)
+            told = run_jxa(["desktop/macos/input.js"], request, timeout_s)
         if told["ok"]:
             return told
         if told["code"] == ErrorCode.PERMISSION_DENIED_ACCESSIBILITY.value:
@@ -234,7 +239,7 @@ class MacDesktop:
             raise PeekabooError(
                 ErrorCode.INVALID_ARGUMENT, f"{path} is not an image", hint="give a png or jpg"
             )
-        told = run_jxa(["read_text.js"], {"path": str(path)}, _VISION_S)
+        told = run_jxa(["desktop/macos/read_text.js"], {"path": str(path)}, _VISION_S)
         return [
             RecognisedText(
                 clean_text(one["text"], 1000),
@@ -260,7 +265,7 @@ class MacDesktop:
             raise _locked("nothing was clicked or typed")
 
     def _session(self) -> dict[str, Any]:
-        return run_jxa(["window_list.js", "permissions.js"], {})
+        return run_jxa(["desktop/macos/window_list.js", "desktop/macos/permissions.js"], {})
 
 
 def _helper_answer(stdout: bytes, stderr: str, code: int) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from ...system.files import write_privately
 from ...system.process import run_program
 from ...system.resources import native_source
 
-_SOURCE = "input.swift"
+_SOURCE = "desktop/macos/input.swift"
 _COMPILE_S = 20.0
 _ASK_S = 5.0
 _RETRY_AFTER_S = 24 * 3600
@@ -89,7 +89,7 @@ def _compile(swiftc: str, compiler: str, is_forced: bool) -> Path:
     key = hashlib.sha256(f"{native_source(_SOURCE)}\0{compiler}".encode()).hexdigest()[:16]
     folder = _helper_folder() / key
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    source, target = folder / _SOURCE, folder / "peekaboo-input"
+    source, target = folder / "input.swift", folder / "peekaboo-input"
     if target.exists() and not is_forced:
         return target
     source.write_text(native_source(_SOURCE), encoding="utf-8")

@@ -14,7 +14,7 @@ from typing import NamedTuple, Optional
 from ...core.cancellation import in_parallel
 from ...core.errors import ErrorCode, PeekabooError
 from ...core.models import App, Display, KeyChord, Permissions, Point, RecognisedText, Rect, Window
-from ...system.images import clean_text
+from ...core.text import clean_text
 from ...system.process import run_program
 from .keyboard import press_x11_key, type_x11_text
 from .ocr import read_text_by_tesseract

@@ -17,7 +17,8 @@ from typing import Callable
 from ...core.cancellation import in_parallel
 from ...core.errors import ErrorCode, PeekabooError
 from ...core.models import ImageInfo, RecognisedText, Rect, rect_around
-from ...system.images import clean_text, read_image_info
+from ...core.text import clean_text
+from ...system.images import read_image_info
 from ...system.process import run_program
 
 _OCR_S = 60.0

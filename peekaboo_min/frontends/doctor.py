@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Optional
 
-from ..ai.selection import parse_providers, provider_status
+from ..ai.client import parse_providers, provider_status
 from ..core.errors import ErrorCode, PeekabooError
 from ..core.log import default_log_file
 from ..core.models import Permissions, Result
 from ..core.settings import settings, told_settings
 from ..core.version import VERSION
 from ..desktop.base import Desktop
-from ..desktop.select import state_folder, this_desktop
-from ..system.images import temporary_folder
+from ..desktop.select import this_desktop
+from ..system.files import state_folder, temporary_folder
 from ..system.process import run_program
 from ..system.programs import PACKAGES, find_program, look_for_program
 

@@ -1,0 +1,90 @@
+"""The first part of the single file: imports the package from the strings that follow it."""
+
+import marshal
+import os
+import stat
+import sys
+from importlib.machinery import ModuleSpec
+from importlib.util import source_hash
+from types import CodeType, ModuleType
+from typing import Any, Optional
+
+# Path in the package -> the line of this file on which its text begins, and its text.
+SOURCES: dict[str, tuple[int, str]] = {}
+
+
+class EmbeddedPackage:
+    """A finder and loader for the modules in SOURCES. Only what is imported is compiled."""
+
+    def __init__(self, single_file: str) -> None:
+        self.single_file = single_file
+        self._bytecode = _bytecode_folder()
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Optional[ModuleSpec]:
+        place = name.replace(".", "/")
+        for source in (f"{place}/__init__.py", f"{place}.py"):
+            if source in SOURCES:
+                origin = os.path.join(self.single_file, source)
+                spec = ModuleSpec(name, self, origin=origin, is_package=source.endswith("/__init__.py"))  # type: ignore[arg-type]
+                spec.has_location = True
+                return spec
+        return None
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        return None
+
+    def exec_module(self, module: ModuleType) -> None:
+        exec(self._code(os.path.relpath(str(module.__file__), self.single_file)), module.__dict__)
+
+    def get_data(self, path: str) -> bytes:
+        return SOURCES[os.path.relpath(path, self.single_file)][1].encode("utf-8")
+
+    def _code(self, source: str) -> CodeType:
+        """A module's code, whose file and line numbers are those of this file, so that tracebacks show its lines."""
+        line, text = SOURCES[source]
+        key = source_hash(f"{sys.version}{sys.flags.optimize}{self.single_file}{line}{text}".encode()).hex()
+        kept = os.path.join(self._bytecode, key) if self._bytecode else ""
+        try:
+            with open(kept, "rb") as f:
+                return marshal.load(f)  # type: ignore[no-any-return]
+        except (OSError, ValueError, EOFError, TypeError):
+            pass  # not kept yet, or cut short
+        code = compile("\n" * (line - 1) + text, self.single_file, "exec", dont_inherit=True)
+        if kept and not sys.dont_write_bytecode:
+            _keep(kept, marshal.dumps(code))
+        return code
+
+
+def _bytecode_folder() -> str:
+    """Where bytecode is kept: in our state folder, and only if that is ours alone; '' for nowhere."""
+    state = os.environ.get("XDG_STATE_HOME") or os.path.join("~", ".local", "state")
+    home = os.path.join("~", "Library", "Caches") if sys.platform == "darwin" else state
+    ours = os.path.join(os.path.expanduser(home), "peekaboo_min")
+    folder = os.path.join(ours, "bytecode")
+    try:
+        for each in (ours, folder):
+            if not os.path.isdir(each) and not sys.dont_write_bytecode:
+                os.makedirs(each, mode=0o700)
+            status = os.lstat(each)
+            if status.st_uid != os.getuid() or not stat.S_ISDIR(status.st_mode) or status.st_mode & 0o077:
+                return ""  # others could have put code into it
+    except OSError:
+        return ""
+    return folder
+
+
+def _keep(path: str, data: bytes) -> None:
+    fresh = f"{path}.{os.getpid()}"
+    try:
+        with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as f:
+            f.write(data)
+        os.replace(fresh, path)
+    except OSError:
+        pass  # it is compiled anew the next time
+
+
+def run_embedded_package() -> None:
+    sys.meta_path.insert(0, EmbeddedPackage(os.path.abspath(__file__)))  # type: ignore[arg-type]
+    from peekaboo_min.frontends.cli import main
+
+    raise SystemExit(main())

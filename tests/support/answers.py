@@ -1,0 +1,149 @@
+"""What a tool answered, after a look at its shape."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from pathlib import Path
+from typing import Any
+from unittest.mock import ANY
+
+from fakemac import FakeMac
+
+Answer = dict[str, Any]
+
+
+def seen(answer: Answer) -> dict[str, Any]:
+    """The data of a success, after making sure that a client sees it whole in whichever part it looks at."""
+    assert answer["isError"] is False, answer
+    text, *others = answer["content"]
+    assert text["type"] == "text"
+    summary, _, document = text["text"].rpartition("\n")
+    data = json.loads(document)
+    pictures = [one for one in others if one["type"] == "image"]
+    if pictures:
+        assert "structuredContent" not in answer
+    else:
+        assert answer["structuredContent"] == {"summary": summary, **data}
+    return data
+
+
+def pictures_of(answer: Answer) -> list[bytes]:
+    return [base64.b64decode(one["data"]) for one in answer["content"] if one["type"] == "image"]
+
+
+def refused(answer: Answer) -> dict[str, str]:
+    """Code and text of a refusal, after making sure of its shape."""
+    (block,) = answer["content"]
+    code = answer["_meta"]["backend_error_code"]
+    assert answer == {"content": [block], "isError": True, "_meta": {"backend_error_code": code}}
+    assert (block["type"], block["text"].split(": ")[0]) == ("text", code)
+    return {"code": code, "said": block["text"].split(": ", 1)[1]}
+
+
+def files_in(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+def kept_by(mac: FakeMac) -> list[str]:
+    """What lies in our temporary folder but for the coordinate records."""
+    return [
+        name
+        for name in files_in(mac.folder / "tmp")
+        if not re.search(r"/record_\d+_[0-9a-f]{16}\.json$", name)
+    ]
+
+
+APPLICATIONS = [
+    {
+        "app_name": "1Password",
+        "bundle_id": "com.1password.1password",
+        "pid": 470,
+        "is_active": False,
+        "window_count": 1,
+    },
+    {
+        "app_name": "Calculator",
+        "bundle_id": "com.apple.calculator",
+        "pid": 450,
+        "is_active": False,
+        "window_count": 1,
+    },
+    {
+        "app_name": "Calendar",
+        "bundle_id": "com.apple.iCal",
+        "pid": 440,
+        "is_active": False,
+        "window_count": 2,
+    },
+    {
+        "app_name": "Finder",
+        "bundle_id": "com.apple.finder",
+        "pid": 301,
+        "is_active": False,
+        "window_count": 1,
+    },
+    {"app_name": "Form", "bundle_id": "com.example.form", "pid": 500, "is_active": False, "window_count": 1},
+    {
+        "app_name": "Google Chrome",
+        "bundle_id": "com.google.Chrome",
+        "pid": 420,
+        "is_active": False,
+        "window_count": 1,
+    },
+    {"app_name": "Notes", "bundle_id": "com.apple.Notes", "pid": 460, "is_active": False, "window_count": 0},
+    {
+        "app_name": "Safari",
+        "bundle_id": "com.apple.Safari",
+        "pid": 410,
+        "is_active": False,
+        "window_count": 2,
+    },
+    {
+        "app_name": "System Settings",
+        "bundle_id": "com.apple.systempreferences",
+        "pid": 490,
+        "is_active": False,
+        "window_count": 0,
+    },
+    {
+        "app_name": "Terminal",
+        "bundle_id": "com.apple.Terminal",
+        "pid": 480,
+        "is_active": True,
+        "window_count": 1,
+    },
+    {
+        "app_name": "TextEdit",
+        "bundle_id": "com.apple.TextEdit",
+        "pid": 430,
+        "is_active": False,
+        "window_count": 2,
+    },
+]
+
+
+def screen_row(path: Path, label: str, size: Any) -> dict[str, Any]:
+    return {
+        "path": str(path),
+        "item_label": label,
+        "mime_type": "image/png",
+        "image_width": size[0],
+        "image_height": size[1],
+    }
+
+
+def window_row(path: Path, window_id: int, title: str, index: Any, size: Any, scale: float) -> dict[str, Any]:
+    row = {
+        "path": str(path),
+        "item_label": title,
+        "window_title": title,
+        "window_id": window_id,
+        "mime_type": "image/jpeg" if path.suffix == ".jpg" else "image/png",
+        "image_width": size[0],
+        "image_height": size[1],
+        "scale": scale,
+        "screenshot_id": ANY,
+    }
+    return row if index is None else {**row, "window_index": index}

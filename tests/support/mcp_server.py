@@ -1,0 +1,137 @@
+"""A server process of ours, spoken to in raw JSON-RPC."""
+
+from __future__ import annotations
+
+import json
+import queue
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Optional
+
+import pytest
+from worlds import PATIENCE_S, SINGLE_FILE, wait_for
+
+FORMS = {"package": ["-m", "peekaboo_min"], "single file": [str(SINGLE_FILE)]}
+VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+
+
+class Server:
+    """A server process and its pipes; every line of its stdout is kept."""
+
+    def __init__(self, form: str, environment: dict[str, str], stdin: Any = subprocess.PIPE) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-W", "error::ResourceWarning", *FORMS[form]],
+            env=environment,
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        self.lines: list[bytes] = []
+        self._errors: list[bytes] = []
+        self._answers: queue.Queue[dict[str, Any]] = queue.Queue()
+        self._kept: dict[Any, dict[str, Any]] = {}
+        self._readers = [threading.Thread(target=one) for one in (self._read_stdout, self._read_stderr)]
+        for one in self._readers:
+            one.start()
+        self._last_id = 0
+        self.first_listing: dict[str, Any] = {}
+
+    def _read_stdout(self) -> None:
+        for line in self.process.stdout:  # type: ignore[union-attr]
+            self.lines.append(line)
+            self._answers.put(json.loads(line))
+
+    def _read_stderr(self) -> None:
+        for line in self.process.stderr:  # type: ignore[union-attr]
+            self._errors.append(line)
+
+    def send(self, method: str, params: Optional[dict[str, Any]] = None, is_request: bool = True) -> int:
+        self._last_id += is_request
+        message = {"jsonrpc": "2.0", "method": method, **({"id": self._last_id} if is_request else {})}
+        self.process.stdin.write(json.dumps({**message, "params": params or {}}).encode() + b"\n")  # type: ignore
+        self.process.stdin.flush()  # type: ignore[union-attr]
+        return self._last_id
+
+    def answer_to(self, number: int, seconds: float = PATIENCE_S) -> dict[str, Any]:
+        deadline = time.monotonic() + seconds
+        while number not in self._kept:
+            try:
+                message = self._answers.get(timeout=max(0.01, deadline - time.monotonic()))
+            except queue.Empty:
+                pytest.fail(f"no answer to request {number} in {seconds:g} s; stderr: {self.errors[-2000:]}")
+            self._kept[message.get("id")] = message
+        return self._kept.pop(number)
+
+    def ask(self, method: str, params: Optional[dict[str, Any]] = None) -> dict[str, Any]:
+        return self.answer_to(self.send(method, params))
+
+    def start_call(self, tool: str, **arguments: Any) -> int:
+        return self.send("tools/call", {"name": tool, "arguments": arguments})
+
+    def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
+        return self.answer_to(self.start_call(tool, **arguments))["result"]
+
+    def shake_hands(self, version: str = VERSIONS[-1]) -> dict[str, Any]:
+        client = {
+            "protocolVersion": version,
+            "capabilities": {},
+            "clientInfo": {"name": "test", "version": "1"},
+        }
+        answer = self.ask("initialize", client)["result"]
+        self.send("notifications/initialized", is_request=False)
+        return answer
+
+    @property
+    def errors(self) -> str:
+        return b"".join(self._errors).decode("utf-8", "replace")
+
+    def wait(self, seconds: float = PATIENCE_S) -> int:
+        code = self.process.wait(seconds)
+        for one in self._readers:
+            one.join(seconds)
+        return code
+
+    def end(self, seconds: float = PATIENCE_S) -> int:
+        """Close stdin, as a client does that is done."""
+        self.process.stdin.close()  # type: ignore[union-attr]
+        return self.wait(seconds)
+
+    def close(self) -> None:
+        self.process.kill()
+        self.wait()
+        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
+            if stream:
+                stream.close()
+
+
+@contextmanager
+def serving(form: str, environment: dict[str, str], stdin: Any = subprocess.PIPE) -> Iterator[Server]:
+    server = Server(form, environment, stdin)
+    try:
+        yield server
+    finally:
+        server.close()
+
+
+def pids_in(path: Path, count: int = 2) -> list[int]:
+    def noted() -> Optional[list[int]]:
+        words = path.read_text().split("\n")[:-1] if path.exists() else []
+        return [int(word) for word in words] if len(words) >= count else None
+
+    return wait_for(noted, f"{count} programs note their pids")
+
+
+def is_alive(pid: int) -> bool:
+    state = subprocess.run(
+        ["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True
+    ).stdout.strip()
+    return bool(state) and not state.startswith("Z")
+
+
+def assert_all_dead(pids: list[int]) -> None:
+    wait_for(lambda: not any(map(is_alive, pids)), f"{pids} are dead")
