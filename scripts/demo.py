@@ -20,7 +20,7 @@ from typing import Any, Optional
 signal.signal(signal.SIGINT, signal.SIG_DFL)  # until end_on_signals: no traceback of an import
 
 from headless import end_on_signals, install_hint, programs_on_path, running, x_server
-from peekaboo_min.frontends.status import doctor_result
+from peekaboo_min.frontends.doctor import doctor_result
 
 from peekaboo_min.agents.mcp_client import McpClient, ToolAnswer, talk_to_own_server
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
