@@ -25,7 +25,7 @@ from peekaboo_min.frontends.doctor import doctor_result
 from peekaboo_min.agents.mcp_client import McpClient, ToolAnswer, talk_to_own_server
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
 from peekaboo_min.system.process import run_program
-from peekaboo_min.system.resources import own_command, own_environment
+from peekaboo_min.system.resources import own_command
 
 ROOT = Path(__file__).resolve().parent.parent
 OUTPUT = ROOT / "demo-output"
@@ -228,7 +228,7 @@ def ask_the_agent(model_variables: dict[str, str]) -> None:
     shutil.rmtree(folder, ignore_errors=True)  # of an earlier demo; a run wants a new folder
     goal = "Fill in Ankara as the city and Engineer as the profession, tick the box, and confirm."
     words = [*own_command(), "agent", "--app", "Form", "--goal", goal, "--run-folder", str(folder)]
-    environment = {**own_environment(dict(os.environ)), **model_variables}
+    environment = {**os.environ, **model_variables}
     with running(words, stdout=None, stderr=None, env=environment) as agent:
         try:
             code = agent.wait(AGENT_S)
