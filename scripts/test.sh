@@ -9,6 +9,6 @@ fi
 make_environment pytest
 cd "$root"
 if [ $# -gt 0 ]; then
-    exec "$venv/bin/python" -m pytest "$@" # sh scripts/test.sh tests/test_thread.py -k click
+    exec "$venv/bin/python" -m pytest "$@" # sh scripts/test.sh tests/automation/test_click_and_type.py -k click
 fi
 exec "$venv/bin/python" tests/support/side_by_side.py

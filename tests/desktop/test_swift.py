@@ -1,6 +1,6 @@
 """The two sources of input, input.swift and input.js: one contract, and exactly the same events on a fake Mac.
 
-The Swift bench is tests/swift: stand-ins for Apple's modules, against which the shipped source must compile without a
+The Swift bench is tests/support/swift: stand-ins for Apple's modules, against which the shipped source must compile without a
 warning; so what runs here is the logic and the spelling of the calls, not the system behind them. PEEKABOO_REQUIRE_SWIFT=1 makes a missing compiler a failure.
 """
 
@@ -20,7 +20,7 @@ from fakemac import FakeMac
 ROOT = Path(__file__).resolve().parent.parent.parent
 SOURCE = ROOT / "peekaboo_min" / "desktop" / "macos" / "input.swift"
 JXA_SOURCE = SOURCE.with_suffix(".js")
-BUILD = ROOT / "tests" / "swift" / "build.py"
+BUILD = ROOT / "tests" / "support" / "swift" / "build.py"
 
 Event = dict[str, Any]
 LEFT, RIGHT, MIDDLE = (0, 1, 2), (1, 3, 4), (2, 25, 26)  # button, down, up

@@ -401,7 +401,7 @@ def test_every_login_has_secrets_of_its_own(google: FakeGoogle, folder: Path, ca
 
 def test_a_login_opens_the_browser(google: FakeGoogle, folder: Path) -> None:
     browser = folder.parent / "bin" / "xdg-open"
-    browser.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{ROOT}/tests/fake_google.py" "$1"\n')
+    browser.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{ROOT}/tests/support/fake_google.py" "$1"\n')
     browser.chmod(0o755)
     assert "logged in to Gmail" in gmail_login(PATIENCE_S).text
     assert kept(folder)["refresh_token"]

@@ -82,7 +82,7 @@ def swiftc(folder: Folder, state: State, argv: list[str], stdin: Optional[bytes]
 
 
 def compile_for_real(folder: Folder, argv: list[str]) -> int:
-    """By a Linux swiftc against stand-ins for Apple's modules, which tests/swift/build.py knows."""
+    """By a Linux swiftc against stand-ins for Apple's modules, which tests/support/swift/build.py knows."""
     sources = [word for word in argv if word.endswith(".swift")]
     if "-o" not in argv or len(sources) != 1:
         raise Exit(1, "fakemac: swiftc SOURCE.swift -o OUT is what is simulated")

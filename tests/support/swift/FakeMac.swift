@@ -17,7 +17,7 @@ public enum FakeMac {
         return CGPoint(x: number(point["x"]), y: number(point["y"]))
     }
 
-    /// A locked screen takes no events, and the pointer stays on a display: as tests/fakemac settles it.
+    /// A locked screen takes no events, and the pointer stays on a display: as tests/support/fakemac settles it.
     public static func movePointer(to point: CGPoint) {
         let desktop = read("desktop.json")
         let session = object(desktop["session"])

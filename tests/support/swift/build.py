@@ -1,6 +1,6 @@
 """Compile a Swift source against stand-ins for Apple's modules, on Linux.
 
-    python3 tests/swift/build.py compile SOURCE -o OUT --state FOLDER
+    python3 tests/support/swift/build.py compile SOURCE -o OUT --state FOLDER
 
 OUT runs like the program that a Mac's own `swiftc SOURCE -o OUT` makes, on the fake Mac whose folder is FOLDER;
 each start is noted in FOLDER/calls.jsonl as the program "swift-helper".
