@@ -1,4 +1,7 @@
-"""Fixtures: an X server for the session, a form and a program for each test, and a watch on what tests leave behind."""
+"""Fixtures of all tests: an X server, forms, fake Macs, fake models, our program, and a check of what tests leave behind.
+
+A plain name (`form`, `mac`, `ai`) is new for each test; `shared_...` is one for all tests of a file.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,9 @@ from pathlib import Path
 from typing import Callable
 
 import pytest
+from fake_ai import FakeAI
+from fakemac import FakeMac
+from macs import fake_mac
 from worlds import Form, Program, clean_environment, program_words, wait_for, x_server
 
 
@@ -75,3 +81,34 @@ def form_window(on_x11: Program, form: Form) -> int:
         ]
 
     return wait_for(find, "the form's window is listed")[0]
+
+
+@pytest.fixture(scope="module")
+def shared_form(display: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Form]:
+    form = Form(display, tmp_path_factory.mktemp("form") / "report.jsonl")
+    yield form
+    form.close()
+
+
+@pytest.fixture
+def mac(tmp_path: Path) -> Iterator[FakeMac]:
+    with fake_mac(tmp_path / "mac") as fake:
+        yield fake
+
+
+@pytest.fixture(scope="module")
+def shared_mac(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeMac]:
+    with fake_mac(tmp_path_factory.mktemp("mac")) as fake:
+        yield fake
+
+
+@pytest.fixture
+def ai() -> Iterator[FakeAI]:
+    with FakeAI() as fake:
+        yield fake
+
+
+@pytest.fixture(scope="module")
+def shared_ai() -> Iterator[FakeAI]:
+    with FakeAI() as fake:
+        yield fake

@@ -16,7 +16,7 @@ import pytest
 from fake_ai import FakeAI
 from fakemac import FakeMac
 from jsonschema import Draft202012Validator
-from macs import fake_mac, mac_environment
+from macs import mac_environment
 from mcp_server import Server, serving
 from mcp_types import methods
 from mcp_types._v2025_11_25 import JSONRPCErrorResponse as OldError
@@ -108,18 +108,6 @@ def unlike(model: Any, message: Any) -> list[str]:
 
 
 # one session for each version --------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def mac(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeMac]:
-    with fake_mac(tmp_path_factory.mktemp("mac")) as one:
-        yield one
-
-
-@pytest.fixture(scope="module")
-def ai() -> Iterator[FakeAI]:
-    with FakeAI() as one:
-        yield one
 
 
 @pytest.fixture(scope="module")

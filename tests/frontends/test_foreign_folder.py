@@ -158,11 +158,10 @@ def test_the_vision_agents_server_imports_nothing_from_there(
 
 @pytest.mark.parametrize("form", FORMS)
 def test_the_keynote_agents_server_imports_nothing_from_there(
-    tmp_path: Path, foreign: ForeignFolder, form: str
+    own_mac: FakeMac, foreign: ForeignFolder, form: str
 ) -> None:
-    mac = FakeMac(tmp_path / "mac")
     with FakeAI(brain=script(["FUNCTION_CALL: open_keynote", "FINAL_ANSWER: [done]"])) as ai:
-        environment = {**mac.env(), **ai.env("gemini", "gemini-3.6-flash")}
+        environment = {**own_mac.env(), **ai.env("gemini", "gemini-3.6-flash")}
         done = run([sys.executable, FORMS[form], "keynote-agent", "x", "--json"], foreign.path, environment)
     assert foreign.executed() == []
     assert "KEYNOTE_READY" in done.out + (foreign.path / "logs" / "agent.log").read_text(encoding="utf-8")

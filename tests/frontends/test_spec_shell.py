@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from unittest.mock import ANY
 import pytest
 from answers import APPLICATIONS, files_in, kept_by, screen_row, window_row
 from fakemac import FakeMac, image_size
-from macs import fake_mac, mac_environment
+from macs import mac_environment
 from worlds import Finished, Form, Program, clean_environment, program_words, wait_for
 
 from peekaboo_min.core.version import VERSION
@@ -85,12 +84,6 @@ class Shell:
 
 
 @pytest.fixture(scope="module")
-def mac(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeMac]:
-    with fake_mac(tmp_path_factory.mktemp("mac")) as one:
-        yield one
-
-
-@pytest.fixture(scope="module")
 def shell(mac: FakeMac) -> Shell:
     """The command line on a fake Mac; what the tables ask has been run, and has left no file but the asked ones."""
     shell = Shell(Program(program_words("package"), mac_environment(mac)))
@@ -106,27 +99,12 @@ def shell(mac: FakeMac) -> Shell:
 
 
 @pytest.fixture
-def own_mac(tmp_path: Path) -> Iterator[FakeMac]:
-    """A fake Mac for a test that changes the order of its windows."""
-    (tmp_path / "mac").mkdir()
-    with fake_mac(tmp_path / "mac") as one:
-        yield one
-
-
-@pytest.fixture
 def own_shell(own_mac: FakeMac) -> Shell:
     return Shell(Program(program_words("package"), mac_environment(own_mac)))
 
 
 @pytest.fixture(scope="module")
-def x11_form(display: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Form]:
-    form = Form(display, tmp_path_factory.mktemp("form") / "report.jsonl")
-    yield form
-    form.close()
-
-
-@pytest.fixture(scope="module")
-def x11(display: str, x11_form: Form, tmp_path_factory: pytest.TempPathFactory) -> Shell:
+def x11(display: str, shared_form: Form, tmp_path_factory: pytest.TempPathFactory) -> Shell:
     environment = clean_environment(tmp_path_factory.mktemp("x11"), DISPLAY=display)
     shell = Shell(Program(program_words("single file"), environment))
     wait_for(lambda: shell.data("list", "apps")["applications"], "the form is listed")
@@ -588,14 +566,14 @@ def test_an_error_for_people_is_on_stderr_with_its_exit_code(shell: Shell) -> No
 # X11 ---------------------------------------------------------------------------------------------------------------------
 
 
-def test_on_x11_the_shapes_are_the_same(x11: Shell, x11_form: Form, tmp_path: Path) -> None:
+def test_on_x11_the_shapes_are_the_same(x11: Shell, shared_form: Form, tmp_path: Path) -> None:
     (app,) = x11.data("list", "apps")["applications"]
     assert app == {"app_name": "Form", "bundle_id": None, "pid": ANY, "is_active": ANY, "window_count": 1}
     told = x11.data("list", "windows", "--app", "Form", "--include-details", "off_screen,bounds,ids")
     (row,) = told["windows"]
     size = {"x": ANY, "y": ANY, "width": ANY, "height": ANY}
     assert row == {
-        "window_title": x11_form.title,
+        "window_title": shared_form.title,
         "window_index": 0,
         "window_id": ANY,
         "bounds": size,
@@ -607,7 +585,7 @@ def test_on_x11_the_shapes_are_the_same(x11: Shell, x11_form: Form, tmp_path: Pa
     tail = ["--format", "png", "--capture-focus", "auto", "--path", tmp_path / "a.png"]
     shot = x11.data("image", "--app", "Form", "--mode", "multi", *tail)
     expected = window_row(
-        tmp_path / "a.png", row["window_id"], x11_form.title, 0, (bounds["width"], bounds["height"]), 1.0
+        tmp_path / "a.png", row["window_id"], shared_form.title, 0, (bounds["width"], bounds["height"]), 1.0
     )
     assert shot == {"saved_files": [expected]}
     screen = x11.data("image", "--mode", "screen", "--screen-index", 0, *tail)
@@ -616,7 +594,7 @@ def test_on_x11_the_shapes_are_the_same(x11: Shell, x11_form: Form, tmp_path: Pa
     text = x11.text("list", "windows", "--app", "Form", "--include-details", "ids,bounds")
     place = f"{bounds['x']},{bounds['y']} {bounds['width']}x{bounds['height']}"
     assert text.endswith(
-        f'- PID: {app["pid"] or "unknown"}\n\nWindows:\n1. "{x11_form.title}" [ID: {row["window_id"]}] [{place}]\n'
+        f'- PID: {app["pid"] or "unknown"}\n\nWindows:\n1. "{shared_form.title}" [ID: {row["window_id"]}] [{place}]\n'
     )
 
 

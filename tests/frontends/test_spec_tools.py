@@ -169,18 +169,6 @@ def status_text(providers: str) -> str:
 # the worlds --------------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def mac(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeMac]:
-    with fake_mac(tmp_path_factory.mktemp("mac")) as one:
-        yield one
-
-
-@pytest.fixture(scope="module")
-def ai() -> Iterator[FakeAI]:
-    with FakeAI() as one:
-        yield one
-
-
 Greeting = dict[str, Any]
 
 
@@ -246,14 +234,7 @@ def linux_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def linux_form(display: str, linux_folder: Path) -> Iterator[Form]:
-    form = Form(display, linux_folder / "report.jsonl")
-    yield form
-    form.close()
-
-
-@pytest.fixture(scope="module")
-def linux(display: str, linux_folder: Path, linux_form: Form) -> Iterator[Server]:
+def linux(display: str, linux_folder: Path, shared_form: Form) -> Iterator[Server]:
     """The server on X11 with a form, and without any model."""
     environment = clean_environment(
         linux_folder, DISPLAY=display, PEEKABOO_LOG_FILE=str(linux_folder / "log")
@@ -784,10 +765,10 @@ def test_a_shadow_makes_the_picture_larger_and_changes_neither_rect_nor_scale(se
     assert (data["rect"], data["scale"], width > 2000, height > 1400) == (SAFARI_RECT, 2.0, True, True)
 
 
-def test_an_app_window_on_x11_is_told_in_the_same_way(linux: Server, linux_form: Form) -> None:
+def test_an_app_window_on_x11_is_told_in_the_same_way(linux: Server, shared_form: Form) -> None:
     listed = seen(linux.call("list", app="Form", include_window_details=["bounds"]))["window_list"]
     data = linked(linux.call("screenshot_app_window", appName="form"))
-    rect = next(one["bounds"] for one in listed if one["window_title"] == linux_form.title)
+    rect = next(one["bounds"] for one in listed if one["window_title"] == shared_form.title)
     assert data == {"path": ANY, "uri": ANY, "appName": "Form", "rect": rect, "scale": 1.0, "format": "png"}
     info = sniff_image(Path(data["path"]).read_bytes())
     assert info and (info.width, info.height) == (rect["w"], rect["h"])

@@ -1,0 +1,28 @@
+"""The tests of the front ends share a fake Mac and a fake model for a whole file: each server starts only once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from fake_ai import FakeAI
+from fakemac import FakeMac
+from macs import fake_mac
+
+
+@pytest.fixture(scope="module")
+def mac(shared_mac: FakeMac) -> FakeMac:
+    return shared_mac
+
+
+@pytest.fixture(scope="module")
+def ai(shared_ai: FakeAI) -> FakeAI:
+    return shared_ai
+
+
+@pytest.fixture
+def own_mac(tmp_path: Path) -> Iterator[FakeMac]:
+    """For a test that changes the Mac's permissions, behaviour or order of windows."""
+    with fake_mac(tmp_path / "mac") as fake:
+        yield fake
