@@ -80,7 +80,7 @@ def kept_bytecode(tree: Path) -> list[Path]:
     return sorted((tree / "state" / "peekaboo_min" / "bytecode").glob("*"))
 
 
-# is it made right? -----------------------------------------------------------------------------------------------
+# is it made right? ------------------------------------------------------------------------------------------
 
 
 def test_the_committed_file_is_what_the_bundler_prints() -> None:
@@ -186,7 +186,7 @@ def test_the_header_for_uv_can_be_read_and_asks_for_what_the_project_asks() -> N
     )
 
 
-# does it work as it says? ----------------------------------------------------------------------------------------
+# does it work as it says? -----------------------------------------------------------------------------------
 
 
 def test_the_file_is_written_in_the_language_of_python_3_9() -> None:

@@ -240,7 +240,7 @@ def test_an_empty_variable_is_an_unset_one(program: Program, empty_display: str)
     assert program.data("windows", DISPLAY=empty_display, **empty) == {"windows": []}
 
 
-# the envelope ----------------------------------------------------------------------------------------------------
+# the envelope -----------------------------------------------------------------------------------------------
 
 
 WITH_THE_FLAG = [
@@ -276,7 +276,7 @@ def test_without_the_flag_people_get_text(program: Program, empty_display: str) 
     assert finished == Finished(0, "0 window(s), front to back:\n", "")
 
 
-# help ------------------------------------------------------------------------------------------------------------
+# help -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -303,7 +303,7 @@ def test_help_is_had_wherever_it_is_asked(two_forms: TwoForms) -> None:
     assert len(texts) == 1 and texts.pop().startswith("usage: peekaboo-min click ")
 
 
-# the surroundings ------------------------------------------------------------------------------------------------
+# the surroundings -------------------------------------------------------------------------------------------
 
 
 def test_stdin_is_never_read(program: Program, tmp_path: Path, empty_display: str) -> None:

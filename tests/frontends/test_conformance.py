@@ -107,7 +107,7 @@ def unlike(model: Any, message: Any) -> list[str]:
     return [] if again == message else [f"{message} came back as {again}"]
 
 
-# one session for each version --------------------------------------------------------------------------------------------
+# one session for each version -------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -228,7 +228,7 @@ def test_what_does_not_conform_would_be_seen(version: str, result: Message) -> N
     assert told
 
 
-# tools/list --------------------------------------------------------------------------------------------------------------
+# tools/list -------------------------------------------------------------------------------------------------
 
 ONLY_ON_A_MAC = {
     "peekaboo_exec",

@@ -111,7 +111,7 @@ def x11(display: str, shared_form: Form, tmp_path_factory: pytest.TempPathFactor
     return shell
 
 
-# the words that the original sends ---------------------------------------------------------------------------------------
+# the words that the original sends --------------------------------------------------------------------------
 
 NOTHING = {
     "app": None,
@@ -261,7 +261,7 @@ def test_the_permissions_are_two_truths_and_the_exit_code_is_0_even_where_they_a
         mac.grant("screen_recording")
 
 
-# list --------------------------------------------------------------------------------------------------------------------
+# list -------------------------------------------------------------------------------------------------------
 
 SAFARI = {"app_name": "Safari", "pid": 410, "bundle_id": "com.apple.Safari"}
 ROWS = [
@@ -410,7 +410,7 @@ def test_a_window_that_will_not_be_raised_is_photographed_all_the_same_and_the_d
     assert [(one["window_id"], one["window_title"]) for one in answer["data"]["saved_files"]] == [BUG]
 
 
-# image -------------------------------------------------------------------------------------------------------------------
+# image ------------------------------------------------------------------------------------------------------
 
 
 def shapes(folder: Path) -> dict[str, Any]:
@@ -478,7 +478,7 @@ def test_a_file_is_what_its_name_says_whatever_the_format(shell: Shell, tmp_path
     assert (row["mime_type"], (tmp_path / "a.jpg").read_bytes()[:3]) == ("image/jpeg", b"\xff\xd8\xff")
 
 
-# for people --------------------------------------------------------------------------------------------------------------
+# for people -------------------------------------------------------------------------------------------------
 
 
 def test_the_text_of_applications_tells_all_that_the_document_tells(shell: Shell) -> None:
@@ -563,7 +563,7 @@ def test_an_error_for_people_is_on_stderr_with_its_exit_code(shell: Shell) -> No
     assert done.err.startswith("peekaboo-min: 'Ca' could be 2 applications; name one of them: Calendar")
 
 
-# X11 ---------------------------------------------------------------------------------------------------------------------
+# X11 --------------------------------------------------------------------------------------------------------
 
 
 def test_on_x11_the_shapes_are_the_same(x11: Shell, shared_form: Form, tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ from worlds import Form, clean_environment, wait_for
 from peekaboo_min.core.version import VERSION
 from peekaboo_min.system.images import sniff_image
 
-# what the specification says, word for word ------------------------------------------------------------------------------
+# what the specification says, word for word -----------------------------------------------------------------
 
 DESCRIPTIONS = {
     "image": "Captures macOS screen content. Targets: entire screen (each display separately), a specific application window, "
@@ -166,7 +166,7 @@ def status_text(providers: str) -> str:
     )
 
 
-# the worlds --------------------------------------------------------------------------------------------------------------
+# the worlds -------------------------------------------------------------------------------------------------
 
 
 Greeting = dict[str, Any]
@@ -246,7 +246,7 @@ def linux(display: str, linux_folder: Path, shared_form: Form) -> Iterator[Serve
         yield one
 
 
-# tools/list --------------------------------------------------------------------------------------------------------------
+# tools/list -------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -288,7 +288,7 @@ def test_the_mac_alone_has_exec(tools: dict[str, Any], linux: Server) -> None:
     assert refused(linux.call("peekaboo_exec", args=["list", "apps"]))["code"] == "INVALID_ARGUMENT"
 
 
-# list --------------------------------------------------------------------------------------------------------------------
+# list -------------------------------------------------------------------------------------------------------
 
 SAFARI = {"app_name": "Safari", "pid": 410, "bundle_id": "com.apple.Safari"}
 START = {"window_title": "Start Page", "window_index": 0}
@@ -378,7 +378,7 @@ def test_the_status_begins_with_the_specifications_block_and_is_text_alone(serve
     assert [words for words in wanted if words not in block["text"]] == []
 
 
-# the status, once --------------------------------------------------------------------------------------------------------
+# the status, once -------------------------------------------------------------------------------------------
 
 NO_PROVIDERS = "None Configured. Set PEEKABOO_AI_PROVIDERS ENV."
 FIRST = {
@@ -411,7 +411,7 @@ def test_the_status_tells_the_providers_as_a_list_however_they_were_written(bare
     assert told == ["ollama/llava:latest", "openai/gpt-5.4-mini"]
 
 
-# image -------------------------------------------------------------------------------------------------------------------
+# image ------------------------------------------------------------------------------------------------------
 
 
 def shots(folder: Path) -> dict[str, Any]:
@@ -560,7 +560,7 @@ def test_data_that_has_a_folder_by_the_environment_is_saved_there_and_returned(
     assert image_size(Path(row["path"])) == (960, 720)
 
 
-# a question --------------------------------------------------------------------------------------------------------------
+# a question -------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -618,7 +618,7 @@ def test_a_provider_that_fails_makes_the_call_fail_and_no_picture_stays(
     assert kept_by(mac) == before
 
 
-# analyze -----------------------------------------------------------------------------------------------------------------
+# analyze ----------------------------------------------------------------------------------------------------
 
 
 def test_an_answer_is_the_text_and_stands_in_the_data_with_its_model(
@@ -706,7 +706,7 @@ def test_a_server_whose_models_do_not_answer_says_so(bare: Server) -> None:
     assert "OPENAI_API_KEY is not set" in told["said"]
 
 
-# screenshot_app_window ---------------------------------------------------------------------------------------------------
+# screenshot_app_window --------------------------------------------------------------------------------------
 
 SAFARI_RECT = {"x": 200, "y": 60, "w": 1000, "h": 700}
 APP_WINDOWS = {
@@ -832,7 +832,7 @@ def test_a_picture_lives_its_time_and_no_longer(bare: Server, bare_mac: FakeMac)
     assert (folder / "young.png").exists()
 
 
-# peekaboo_exec -----------------------------------------------------------------------------------------------------------
+# peekaboo_exec ----------------------------------------------------------------------------------------------
 
 PNG, JPEG, GIF, WEBP = (picture(kind) for kind in ("png", "jpeg", "gif", "webp"))
 

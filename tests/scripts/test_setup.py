@@ -265,7 +265,7 @@ def test_a_long_installation_goes_on_saying_that_it_lives(machine: Machine, shel
     assert process.returncode == 7
 
 
-# .venv ---------------------------------------------------------------------------------------------------------------
+# .venv ------------------------------------------------------------------------------------------------------
 
 
 def break_nothing(_venv: Path) -> None:

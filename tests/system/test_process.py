@@ -208,9 +208,8 @@ def test_a_missing_program_is_told_with_its_package(
         f"the program {name} is not on this machine",
         hint,
     )
-    with pytest.raises(PeekabooError) as caught:
-        with background_program([name], b""):
-            pass
+    with pytest.raises(PeekabooError) as caught, background_program([name], b""):
+        pass
     assert caught.value.code is ErrorCode.MISSING_PROGRAM
 
 
@@ -306,13 +305,13 @@ def test_another_command_line_is_not_handed_on_to_children(environment: Callable
 
 def test_a_background_program_reads_its_input_and_dies_with_the_block(tmp_path: Path) -> None:
     script = f"cat >&2; {STUBBORN} wait"
-    with pytest.raises(ZeroDivisionError):
-        with background_program(
-            ["sh", "-c", script, "sh", str(tmp_path / "pids")], b"x" * 100_000
-        ) as program:
-            wait_for(lambda: len(program.said()) == 100_000, "it has read all")
-            pids = pids_in(tmp_path / "pids", 2)
-            raise ZeroDivisionError
+    with (
+        pytest.raises(ZeroDivisionError),
+        background_program(["sh", "-c", script, "sh", str(tmp_path / "pids")], b"x" * 100_000) as program,
+    ):
+        wait_for(lambda: len(program.said()) == 100_000, "it has read all")
+        pids = pids_in(tmp_path / "pids", 2)
+        raise ZeroDivisionError
     assert_all_dead(pids)
 
 

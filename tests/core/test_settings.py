@@ -1,0 +1,62 @@
+"""Settings, read from environment variables."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from samples import error_of
+
+from peekaboo_min.core.errors import ErrorCode
+from peekaboo_min.core.settings import Settings, read_settings
+
+READ: dict[str, tuple[dict[str, str], str, Any]] = {
+    "nothing": ({}, "ttl_seconds", 600),
+    "a number": ({"PEEKABOO_TTL_SECONDS": " 5 "}, "ttl_seconds", 5),
+    "zero": ({"PEEKABOO_TTL_SECONDS": "0"}, "ttl_seconds", 0),
+    "empty": ({"PEEKABOO_TTL_SECONDS": ""}, "ttl_seconds", 600),
+    "blank": ({"PEEKABOO_READONLY": "  "}, "is_read_only", False),
+    "yes": ({"PEEKABOO_READONLY": "YES"}, "is_read_only", True),
+    "off": ({"PEEKABOO_READONLY": "off"}, "is_read_only", False),
+    "a fraction": ({"PEEKABOO_AI_TIMEOUT": "1.5"}, "ai_timeout_s", 1.5),
+    "the other name": ({"GOOGLE_API_KEY": "g"}, "gemini_key", "g"),
+    "the first name before the other": ({"GOOGLE_API_KEY": "g", "GEMINI_API_KEY": "k"}, "gemini_key", "k"),
+    "the other name where the first is empty": (
+        {"GOOGLE_API_KEY": "g", "GEMINI_API_KEY": ""},
+        "gemini_key",
+        "g",
+    ),
+    "another spelling": ({"PEEKABOO_MCP_CONSOLE_LOGGING": "true"}, "logs_to_console", True),
+}
+
+
+@pytest.mark.parametrize(("environ", "name", "value"), READ.values(), ids=READ.keys())
+def test_a_variable_is_read_as_its_kind(environ: dict[str, str], name: str, value: Any) -> None:
+    read = read_settings(environ)
+    assert (getattr(read, name), replace(read, **{name: getattr(Settings(), name)})) == (value, Settings())
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("PEEKABOO_TTL_SECONDS", "abc"),
+        ("PEEKABOO_TTL_SECONDS", "-1"),
+        ("PEEKABOO_TTL_SECONDS", "1e3"),
+        ("PEEKABOO_AI_TIMEOUT", "nan"),
+        ("PEEKABOO_AI_TIMEOUT", "inf"),
+        ("PEEKABOO_READONLY", "2"),
+    ],
+)
+def test_a_variable_of_another_kind_is_refused_by_name(name: str, value: str) -> None:
+    error = error_of(read_settings, {name: value})
+    assert (error.code, name in error.message, "unset it" in error.hint) == (
+        ErrorCode.INVALID_ARGUMENT,
+        True,
+        True,
+    )
+
+
+def test_no_key_stands_in_the_repr_of_the_settings() -> None:
+    keys = {name: f"secret-{name}" for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY")}
+    assert "secret" not in repr(read_settings(keys))

@@ -1,0 +1,190 @@
+"""Which app and which window are meant, which windows are listed, and what covers a point."""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+import pytest
+from samples import app, error_of, window
+
+from peekaboo_min.core.errors import ErrorCode
+from peekaboo_min.core.models import App, Point, Rect
+from peekaboo_min.desktop.matching import (
+    cover_at,
+    find_app,
+    find_window,
+    is_worth_listing,
+    visible_windows,
+    windows_of,
+)
+
+# apps -------------------------------------------------------------------------------------------------------
+
+CHROME = app("Google Chrome", 10, "com.google.Chrome", window_count=2)
+CHROME_HELPER = app("Google Chrome Helper (Renderer)", 11, "com.google.Chrome.helper")
+CODE = app("Visual Studio Code", 20, "com.microsoft.VSCode", window_count=1)
+CALCULATOR = app("Calculator", 30, "com.apple.calculator", window_count=1)
+CALENDAR = app("Calendar", 31, "com.apple.iCal", window_count=1)
+SAFARI = app("Safari", 40, "com.apple.Safari", window_count=1)
+SAFARI_PREVIEW = app("Safari Technology Preview", 41, "com.apple.SafariTechnologyPreview")
+AGENT = app("CoreServicesUIAgent", 50, "com.apple.coreservices.uiagent", is_regular=False)
+XTERM = app("XTerm")
+NOTES = app("Notes", 60, "com.apple.Notes", window_count=1)
+APPS = [CHROME_HELPER, CHROME, CODE, CALCULATOR, CALENDAR, SAFARI, SAFARI_PREVIEW, AGENT, XTERM, NOTES]
+
+FOUND = {
+    "the whole name": ("Google Chrome", CHROME),
+    "another case": ("google chrome", CHROME),
+    "spaces around": ("  Notes ", NOTES),
+    "a bundle id": ("com.apple.Safari", SAFARI),
+    "a bundle id in another case": ("COM.APPLE.SAFARI", SAFARI),
+    "the start of a name": ("Calcu", CALCULATOR),
+    "the start of a word": ("chrome", CHROME),
+    "a part within": ("studio", CODE),
+    "a whole name that starts another": ("Safari", SAFARI),
+    "a misspelling": ("Chromee", CHROME),
+    "a swapped letter": ("Safarri", SAFARI),
+    "a short form": ("VSCode", CODE),
+    "Calc": ("Calc", CALCULATOR),
+    "a process id": ("PID:31", CALENDAR),
+    "a process id in small letters": ("pid: 31 ", CALENDAR),
+    "a helper by its process id": ("PID:11", CHROME_HELPER),
+    "a helper by its whole name": ("Google Chrome Helper (Renderer)", CHROME_HELPER),
+    "an agent by its whole name": ("coreservicesuiagent", AGENT),
+    "one without a process id": ("xterm", XTERM),
+}
+
+
+@pytest.mark.parametrize(("identifier", "expected"), FOUND.values(), ids=FOUND.keys())
+def test_an_app_is_found_by_what_a_person_would_say(identifier: str, expected: App) -> None:
+    assert find_app(identifier, APPS) == expected
+    assert find_app(identifier, APPS[::-1]) == expected
+
+
+NOT_FOUND = {
+    "nothing": ("", ErrorCode.INVALID_ARGUMENT),
+    "blanks": (" \t\n", ErrorCode.INVALID_ARGUMENT),
+    "no process id": ("PID:", ErrorCode.INVALID_ARGUMENT),
+    "a word for a process id": ("PID:abc", ErrorCode.INVALID_ARGUMENT),
+    "a negative process id": ("PID:-1", ErrorCode.INVALID_ARGUMENT),
+    "digits of another script": ("PID:٣١", ErrorCode.INVALID_ARGUMENT),
+    "a process id of nobody": ("PID:99", ErrorCode.APP_NOT_FOUND),
+    "a huge process id": (f"PID:{10**30}", ErrorCode.APP_NOT_FOUND),
+    "nothing like it": ("Photoshop", ErrorCode.APP_NOT_FOUND),
+    "one character of nothing": ("ß", ErrorCode.APP_NOT_FOUND),
+    "a pattern": ("*", ErrorCode.APP_NOT_FOUND),
+    "a very long name": ("x" * 10_000, ErrorCode.APP_NOT_FOUND),
+    "Cal, which two begin with": ("Cal", ErrorCode.AMBIGUOUS_APP_IDENTIFIER),
+    "C, which several begin with": ("C", ErrorCode.AMBIGUOUS_APP_IDENTIFIER),
+    "Saf": ("Saf", ErrorCode.AMBIGUOUS_APP_IDENTIFIER),
+}
+
+
+@pytest.mark.parametrize(("identifier", "code"), NOT_FOUND.values(), ids=NOT_FOUND.keys())
+def test_what_means_no_app_or_several_is_refused_with_the_next_step(identifier: str, code: ErrorCode) -> None:
+    error = error_of(find_app, identifier, APPS)
+    assert (error.code, bool(error.hint), len(error.message) < 200) == (code, True, True)
+
+
+def test_an_ambiguity_names_its_candidates() -> None:
+    error = error_of(find_app, "cal", APPS)
+    candidates = ["Calculator (com.apple.calculator, PID:30)", "Calendar (com.apple.iCal, PID:31)"]
+    assert error.details.split("\n") == candidates
+    assert all(one in error.hint for one in candidates)
+
+
+def test_an_unknown_app_is_answered_with_the_nearest_names() -> None:
+    error = error_of(find_app, "Noets App", APPS)
+    assert "Notes" in error.hint
+    assert error_of(find_app, "x", []).hint == "open it first"
+
+
+def test_the_helpers_of_a_browser_are_no_candidates() -> None:
+    assert error_of(find_app, "renderer", APPS).code is ErrorCode.APP_NOT_FOUND
+    assert error_of(find_app, "chrome helper", [CHROME_HELPER]).code is ErrorCode.APP_NOT_FOUND
+
+
+def test_of_two_processes_of_one_name_the_one_with_windows_is_meant() -> None:
+    two = [app("Notes", 1), app("Notes", 2, window_count=1)]
+    assert find_app("notes", two) == two[1]
+    both = [app("Notes", 1, window_count=1), app("Notes", 2, window_count=1)]
+    assert error_of(find_app, "notes", both).code is ErrorCode.AMBIGUOUS_APP_IDENTIFIER
+
+
+# windows ----------------------------------------------------------------------------------------------------
+
+TITLED = [window(1, "Shopping list"), window(2, "List"), window(3, None), window(4, "shopping")]
+
+
+@pytest.mark.parametrize(
+    ("title", "index", "expected"),
+    [
+        ("List", None, 2),
+        ("list", None, 2),
+        (" SHOPPING ", None, 4),
+        ("ping l", None, 1),
+        (None, 0, 1),
+        (None, 3, 4),
+        (None, None, 1),
+    ],
+)
+def test_a_window_is_found_by_title_exact_first_or_by_index(
+    title: Optional[str], index: Optional[int], expected: int
+) -> None:
+    assert find_window(NOTES, TITLED, title, index).window_id == expected
+
+
+@pytest.mark.parametrize(("title", "index"), [("letter", None), (None, 4), (None, 10**30)])
+def test_a_window_that_is_not_there_is_told_with_those_that_are(
+    title: Optional[str], index: Optional[int]
+) -> None:
+    error = error_of(find_window, NOTES, TITLED, title, index)
+    assert error.code is ErrorCode.WINDOW_NOT_FOUND
+    assert ("'Shopping list', 'List'" in error.hint) is (title is not None)
+
+
+def test_windows_are_counted_from_zero() -> None:
+    assert error_of(find_window, NOTES, TITLED, None, -1).code is ErrorCode.INVALID_ARGUMENT
+
+
+def test_an_app_without_windows_is_told_so() -> None:
+    assert error_of(find_window, NOTES, []).code is ErrorCode.WINDOW_NOT_FOUND
+
+
+@pytest.mark.parametrize(
+    ("others", "is_listed"),
+    [
+        ({}, True),
+        ({"title": ""}, True),
+        ({"layer": 25}, False),
+        ({"alpha": 0.0}, False),
+        ({"bounds": Rect(0, 0, 49, 200)}, False),
+        ({"bounds": Rect(0, 0, 50, 50)}, True),
+        ({"app_name": ""}, False),
+        ({"bundle_id": "com.apple.dock"}, False),
+    ],
+)
+def test_only_what_a_person_would_call_a_window_is_listed(others: dict[str, Any], is_listed: bool) -> None:
+    assert is_worth_listing(window(**others)) is is_listed
+
+
+def test_windows_off_the_screen_are_listed_only_where_asked() -> None:
+    windows = [window(1), window(2, is_on_screen=False)]
+    assert [one.window_id for one in visible_windows(windows)] == [1]
+    assert [one.window_id for one in visible_windows(windows, with_off_screen=True)] == [1, 2]
+
+
+def test_the_windows_of_an_app_without_a_process_id_are_those_of_its_name() -> None:
+    windows = [window(1, pid=None), window(2, pid=60), window(3, pid=None, app_name="XTerm")]
+    assert [one.window_id for one in windows_of(XTERM, windows)] == [3]
+    assert [one.window_id for one in windows_of(NOTES, windows)] == [2]
+
+
+def test_a_click_would_hit_the_frontmost_window_there_with_its_frame() -> None:
+    front = window(1, app_name="Mail", pid=2, bounds=Rect(10, 30, 50, 50), frame=Rect(10, 10, 50, 70))
+    clear = window(2, app_name="Veil", pid=3, bounds=Rect(0, 0, 500, 500), alpha=0.0)
+    back = window(3, bounds=Rect(0, 0, 500, 500))
+    windows = [front, clear, back]
+    places = [(10, 10), (59.5, 79.5), (60, 30), (9, 30), (499, 499), (500, 0)]
+    assert [cover_at(Point(x, y), back, windows) for x, y in places] == [front, front, None, None, None, None]
+    assert cover_at(Point(20, 20), front, windows) is None

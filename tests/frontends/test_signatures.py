@@ -1,0 +1,43 @@
+"""A tool's signature and docstring, as the front ends read them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Optional
+
+from peekaboo_min.frontends.signatures import Parameter, read_signature
+
+
+def example_tool(
+    name: Annotated[str, "the\n  name"],
+    mode: Annotated[Optional[Literal["a", "b"]], "how"] = None,
+    tags: Annotated[Optional[list[Literal["x", "y"]]], "which"] = None,
+    *,
+    size: Annotated[int, "how large"],
+    plain: bool = False,
+) -> None:
+    """Does a thing,
+    in two lines. And more.
+
+    A second part.
+
+    Example: peekaboo-min thing 5
+    leaves thing.png
+    """
+
+
+def test_a_signature_is_read_whole() -> None:
+    read = read_signature(example_tool)
+    assert (read.summary, read.description, read.example) == (
+        "Does a thing, in two lines. And more.",
+        "Does a thing,\nin two lines. And more.\n\nA second part.",
+        "peekaboo-min thing 5\nleaves thing.png",
+    )
+    strings, tags = Optional[Literal["a", "b"]], Optional[list[Literal["x", "y"]]]
+    assert read.parameters == (
+        Parameter("name", "the name", str, str, (), False, True, False, None),
+        Parameter("mode", "how", str, strings, ("a", "b"), False, False, False, None),
+        Parameter("tags", "which", str, tags, ("x", "y"), True, False, False, None),
+        Parameter("size", "how large", int, int, (), False, True, True, None),
+        Parameter("plain", "", bool, bool, (), False, False, True, False),
+    )
+    assert [one.flag for one in read.parameters] == ["--name", "--mode", "--tags", "--size", "--plain"]

@@ -1,0 +1,97 @@
+"""The kind and size of an image, read from its header; the size of an image for a model."""
+
+from __future__ import annotations
+
+import struct
+import subprocess
+from pathlib import Path
+
+import pytest
+from worlds import need
+
+from peekaboo_min.core.models import ImageInfo
+from peekaboo_min.system.images import model_size, sniff_image
+
+PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", 640, 480) + b"\x08\x02\0\0\0"
+JPEG_HEAD = b"\xff\xd8\xff\xe0\x00\x10JFIF\0\1\1\0\0\1\0\1\0\0"
+JPEG = JPEG_HEAD + b"\xff\xc4\x00\x04\0\0\xff\xff\xc2\x00\x11\x08" + struct.pack(">HH", 480, 640) + b"\x03"
+GIF = b"GIF89a" + struct.pack("<HH", 640, 480) + b"\0\0\0"
+WEBP_LOSSY = b"RIFF\0\0\0\0WEBPVP8 \0\0\0\0\0\0\0\x9d\x01\x2a" + struct.pack("<HH", 640 | 0x4000, 480)
+WEBP_LOSSLESS = b"RIFF\0\0\0\0WEBPVP8L\0\0\0\0\x2f" + struct.pack("<I", 639 | 479 << 14)
+WEBP_EXTENDED = (
+    b"RIFF\0\0\0\0WEBPVP8X\x0a\0\0\0\0\0\0\0" + (639).to_bytes(3, "little") + (479).to_bytes(3, "little")
+)
+
+HEADERS = {
+    "png": ("png", PNG, 24),
+    "jpg": ("jpg", JPEG, len(JPEG) - 1),
+    "gif": ("gif", GIF, 10),
+    "lossy webp": ("webp", WEBP_LOSSY, 30),
+    "lossless webp": ("webp", WEBP_LOSSLESS, 25),
+    "extended webp": ("webp", WEBP_EXTENDED, 30),
+}
+
+
+@pytest.mark.parametrize(("kind", "data", "needed"), HEADERS.values(), ids=HEADERS.keys())
+def test_kind_and_size_are_read_from_the_header_and_from_nothing_less(
+    kind: str, data: bytes, needed: int
+) -> None:
+    assert sniff_image(data) == ImageInfo(kind, 640, 480)
+    for length in range(needed):
+        assert sniff_image(data[:length]) is None, f"cut to {length} bytes"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"text",
+        b"%PDF-1.7",
+        b"\x89PNG\r\n\x1a\n",
+        b"RIFF\0\0\0\0WAVEfmt ",
+        b"\xff\xd8\xff" * 40,
+        b"BM" + b"\0" * 60,
+    ],
+)
+def test_what_is_no_image_is_none(data: bytes) -> None:
+    assert sniff_image(data) is None
+
+
+@pytest.mark.parametrize("kind", ["png", "jpg", "gif", "webp"])
+def test_real_pictures_are_known_for_what_they_are(tmp_path: Path, kind: str) -> None:
+    need("convert")
+    target = tmp_path / f"a.{kind}"
+    done = subprocess.run(
+        ["convert", "-size", "321x123", "gradient:red-blue", str(target)], capture_output=True
+    )
+    if done.returncode and kind == "webp":
+        pytest.skip("this ImageMagick writes no webp")
+    assert sniff_image(target.read_bytes()) == ImageInfo(kind, 321, 123)
+
+
+SIZES = {
+    "small stays": ((640, 480), (640, 480)),
+    "at the edge": ((1568, 733), (1568, 733)),
+    "wide": ((3136, 400), (1568, 200)),
+    "tall": ((400, 3136), (200, 1568)),
+    "too many pixels": ((1568, 1568), (1072, 1072)),
+    "a large screen": ((2560, 1600), (1356, 847)),
+    "a line": ((100_000, 1), (1568, 1)),
+    "one pixel": ((1, 1), (1, 1)),
+}
+
+
+@pytest.mark.parametrize(("size", "expected"), SIZES.values(), ids=SIZES.keys())
+def test_a_picture_for_a_model_is_as_large_as_it_may_be(
+    size: tuple[int, int], expected: tuple[int, int]
+) -> None:
+    width, height = model_size(ImageInfo("png", *size))
+    assert (width, height) == expected
+    assert max(width, height) <= 1568 and width * height <= 1_150_000
+
+
+def test_no_size_goes_beyond_the_limits() -> None:
+    for width in (700, 1071, 1073, 1569, 2047, 5000):
+        for height in (1, 500, 1073, 1569, 3333):
+            fitted = model_size(ImageInfo("png", width, height))
+            assert max(fitted) <= 1568 and fitted[0] * fitted[1] <= 1_150_000 and min(fitted) >= 1
