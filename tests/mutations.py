@@ -213,8 +213,8 @@ MUTATIONS: list[Mutation] = [
     *_in(
         "core/models.py",
         "front_to_back or menu_over",
-        ("windows of every layer are listed", "return self.layer == 0 and self.alpha > 0", "return self.alpha > 0"),
-        ("transparent windows are listed", "self.layer == 0 and self.alpha > 0", "self.layer == 0"),
+        ("windows of every layer are listed", "self.layer == 0", "True"),
+        ("transparent windows are listed", "self.alpha > 0", "True"),
     ),
     *_in(
         "automation/app_window.py",
@@ -240,7 +240,7 @@ MUTATIONS: list[Mutation] = [
     *_in(
         "automation/coordinates.py",
         "sheet or resized",
-        ("a sheet's picture is clicked", "if abs(scale_x - scale_y) > 0.02 * max(scale_x, scale_y)", "if False"),
+        ("a sheet's picture is clicked", "abs(scale_x - scale_y) > 0.02 * max(scale_x, scale_y)", "False"),
         ("a resized window is clicked", "if not record.bounds.has_size_of(window.bounds):", "if False:"),
         tests=(MACOS, CONTRACT),
     ),

@@ -1,56 +1,120 @@
-"""Run the test files side by side, a pytest each: they wait for windows and programs more than they compute."""
+"""Run each test file in a pytest of its own, several at once: they mostly wait for windows and programs.
+
+The last line sums all files up, alone on its line: `N passed, N failed`, and `, N skipped` where any was.
+"""
 
 from __future__ import annotations
 
 import os
+import re
+import signal
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field
 from pathlib import Path
 
 TESTS = Path(__file__).resolve().parent.parent
-# The long ones first, so that none is left alone at the end.
-LONG = (
-    "test_cli",
+# The slowest first, so that none of them is left running alone at the end.
+SLOWEST = (
     "test_macos",
+    "test_cli",
     "test_vision_agent",
     "test_click_and_type",
     "test_capture_x11",
     "test_desktop_contract",
     "test_server",
+    "test_demo",
+    "test_spec_shell",
+    "test_spec_tools",
 )
+LONGEST_S = 20 * 60
+CLEANING_UP_S = 60
+NO_TESTS_COLLECTED = 5
 
 
-def run_file(path: Path) -> tuple[Path, int, str, float]:
+@dataclass
+class FileRun:
+    """One file's run: pytest's output, and how many tests came to each outcome (`passed`, `failed`, ...)."""
+
+    path: Path
+    code: int
+    output: str
+    seconds: float
+    outcomes: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        lines = self.output.strip().splitlines() or ["no output"]
+        self.summary = lines[-1]
+        counts = [line for line in lines if re.match(r"\d+ [a-z]+.* in [\d.]+s", line)][-1:]
+        for number, outcome in re.findall(r"(\d+) ([a-z]+)", "".join(counts).partition(" in ")[0]):
+            self.outcomes["failed" if outcome.startswith("error") else outcome] += int(number)
+        if not self.has_passed and not self.outcomes["failed"]:
+            self.outcomes["failed"] = 1  # it crashed or was ended: no summary counts what is missing
+
+    @property
+    def has_passed(self) -> bool:
+        return self.code in (0, NO_TESTS_COLLECTED)
+
+    def report(self) -> str:
+        details = [line for line in self.output.splitlines() if line.startswith("SKIPPED")]
+        return "\n".join(
+            [
+                f"{self.path.name:<28}{self.summary}  [{self.seconds:.0f} s]",
+                *(details if self.has_passed else [self.output]),
+            ]
+        )
+
+
+def run_file(path: Path, longest_s: float = LONGEST_S) -> FileRun:
     started = time.monotonic()
-    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(path)]
-    done = subprocess.run(
-        words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
-    return path, done.returncode, done.stdout, time.monotonic() - started
+    argv = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(path)]
+    with subprocess.Popen(
+        argv,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        try:
+            output, code = process.communicate(timeout=longest_s)[0], process.returncode
+        except subprocess.TimeoutExpired:
+            output, code = end(process) + f"\nended after {longest_s:g} s", 1
+    return FileRun(path, code, output, time.monotonic() - started)
+
+
+def end(process: subprocess.Popen[str]) -> str:
+    """Interrupt a pytest, so that its fixtures end what they started; kill its group if need be."""
+    process.send_signal(signal.SIGINT)
+    try:
+        return process.communicate(timeout=CLEANING_UP_S)[0]
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        return "it did not end when it was interrupted"  # what it started may hold the pipe open
 
 
 def main() -> int:
-    """0 when every file passed; prints a line per file, and all that a failing one said."""
+    """0 when every file passed; prints a line for each file, and the whole output of one that fails."""
     started = time.monotonic()
     files = sorted(
         TESTS.rglob("test_*.py"),
-        key=lambda one: (LONG.index(one.stem) if one.stem in LONG else len(LONG), one.stem),
+        key=lambda path: (SLOWEST.index(path.stem) if path.stem in SLOWEST else len(SLOWEST), path.stem),
     )
-    failed = []
+    runs = []
     with ThreadPoolExecutor(max_workers=(os.cpu_count() or 2) + 1) as pool:
-        for path, code, said, seconds in pool.map(run_file, files):
-            print(f"{path.name:<28}{said.strip().splitlines()[-1]}  [{seconds:.0f} s]", flush=True)
-            skips = [line for line in said.splitlines() if line.startswith("SKIPPED")]
-            print("\n".join(skips) if code in (0, 5) and skips else "", end="\n" if skips else "")
-            if code not in (0, 5):
-                failed.append(path.name)
-                print(said, flush=True)
-    print(
-        f"{len(files) - len(failed)} of {len(files)} test files passed in {time.monotonic() - started:.0f} s"
-    )
+        for future in as_completed([pool.submit(run_file, path) for path in files]):
+            runs.append(future.result())
+            print(runs[-1].report(), flush=True)
+    failed = sorted(run.path.name for run in runs if not run.has_passed)
+    print(f"{len(runs) - len(failed)} of {len(runs)} files passed in {time.monotonic() - started:.0f} s")
     print(f"FAILED: {', '.join(failed)}" if failed else "all passed")
+    outcomes = sum((run.outcomes for run in runs), Counter())
+    skipped = f", {outcomes['skipped']} skipped" if outcomes["skipped"] else ""
+    print(f"{outcomes['passed']} passed, {outcomes['failed']} failed{skipped}")
     return 1 if failed else 0
 
 
