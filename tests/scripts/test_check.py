@@ -1,0 +1,81 @@
+"""scripts/check.sh, the public workflow and CONTRIBUTING.md: they parse, and what they name is there."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from worlds import ROOT
+
+CHECK = ROOT / "scripts" / "check.sh"
+WORKFLOW = ROOT / ".github" / "workflows" / "test.yml"
+CONTRIBUTING = ROOT / ".github" / "CONTRIBUTING.md"
+
+
+def test_every_script_is_valid_shell() -> None:
+    for path in (ROOT / "scripts").glob("*.sh"):
+        done = subprocess.run(["sh", "-n", str(path)], capture_output=True, text=True, timeout=30)
+        assert (path.name, done.returncode, done.stderr) == (path.name, 0, "")
+
+
+def test_the_tools_of_the_check_are_pinned_and_no_dependency_of_the_package() -> None:
+    tools = re.findall(r"^tools='(.*)'$", CHECK.read_text(encoding="utf-8"), re.MULTILINE)
+    assert re.fullmatch(r"ruff==[\d.]+ mypy==[\d.]+", "".join(tools))
+    assert not re.search(r"\b(ruff|mypy)\b.*[=<>]=", (ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def test_a_check_that_cannot_have_its_tools_says_so_in_one_sentence(tmp_path: Path) -> None:
+    """Its .venv has what test.sh installs; the index that would have ruff and mypy cannot be reached."""
+    (tmp_path / "scripts").mkdir()
+    for name in ("check.sh", "setup.sh"):
+        shutil.copy(ROOT / "scripts" / name, tmp_path / "scripts")
+    subprocess.run([sys.executable, "-m", "venv", str(tmp_path / ".venv")], check=True, timeout=300)
+    (packages,) = (tmp_path / ".venv" / "lib").glob("python*/site-packages")
+    for name in (
+        "mcp/__init__",
+        "mcp/server",
+        "mcp/client/__init__",
+        "mcp/client/stdio",
+        "peekaboo_min",
+        "pytest",
+    ):
+        (packages / name).parent.mkdir(parents=True, exist_ok=True)
+        (packages / f"{name}.py").write_text("")
+    done = subprocess.run(
+        ["sh", str(tmp_path / "scripts" / "check.sh")],
+        env={**os.environ, "PIP_INDEX_URL": "http://127.0.0.1:9/simple", "PIP_RETRIES": "0"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    lines = [line for line in done.stderr.splitlines() if not line.startswith("still ")]
+    assert (done.returncode, len(lines), done.stdout) == (1, 1, ""), done.stderr
+    assert lines[0].startswith("pip could not install ruff==") and "check the network" in lines[0]
+
+
+def test_the_workflow_runs_our_scripts_on_the_oldest_and_the_newest_python() -> None:
+    text = WORKFLOW.read_text(encoding="utf-8")
+    assert re.findall(r"run: sh (\S+)", text) == ["scripts/test.sh", "scripts/check.sh"]
+    minors = [
+        int(minor)
+        for minor in re.findall(r"Python :: 3\.(\d+)", (ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    ]
+    assert re.findall(r'"3\.(\d+)"', text) == [str(min(minors)), str(max(minors))]
+    assert 'CI: "true"' in text and "secrets" not in text and "\t" not in text
+
+
+def test_contributing_names_only_what_is_there() -> None:
+    text = CONTRIBUTING.read_text(encoding="utf-8")
+    named = re.findall(
+        r"(?:peekaboo_min|tests|scripts|support|desktop|frontends|system|automation)/[\w./]*", text
+    )
+    folders = (ROOT, ROOT / "tests", ROOT / "peekaboo_min")
+    missing = [
+        name for name in named if not any(list(each.glob(f"{name.rstrip('./')}*")) for each in folders)
+    ]
+    assert len(named) > 20 and missing == []
