@@ -1,4 +1,4 @@
-"""What we add to the bare programs, as ratios measured in one run: `python scripts/bench.py` (X11; starts its own screen)."""
+"""What we add to the bare programs, as ratios measured in one run, on an X11 screen of its own."""
 
 from __future__ import annotations
 
@@ -118,7 +118,8 @@ def measure(client: McpClient) -> None:
     floor = milliseconds(command([sys.executable, "-c", "pass"]))
     started = milliseconds(ours("--version"))
     print(
-        f"Python's own start: {floor:.0f} ms; a shell command before its first child: {started:.0f} ms ({started / floor:.1f}x)"
+        f"Python's own start: {floor:.0f} ms; "
+        f"a shell command before its first child: {started:.0f} ms ({started / floor:.1f}x)"
     )
     rows: dict[str, tuple[Callable[[], None], Callable[[], None], Callable[[], None]]] = {
         "list windows": (bare(*listing), ours("windows"), tool(client, "list_windows")),
@@ -137,7 +138,8 @@ def measure(client: McpClient) -> None:
     for name, works in rows.items():
         base, shell, server = (milliseconds(work) for work in works)
         print(
-            f"{name:<22}{base:>13.1f} ms{shell:>8.1f} ms {shell / base:>3.1f}x{server:>8.1f} ms {server / base:>3.1f}x"
+            f"{name:<22}{base:>13.1f} ms"
+            f"{shell:>8.1f} ms {shell / base:>3.1f}x{server:>8.1f} ms {server / base:>3.1f}x"
             f"   the server adds {server - base:+.1f} ms"
         )
 

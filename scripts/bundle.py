@@ -31,11 +31,11 @@ Made by scripts/bundle.py from the package peekaboo_min: change that, not this. 
 import sys
 
 if __name__ == "__main__":
-    # Python put this file's folder first: a json.py that lies there, in ~/Downloads for instance, must not be executed.
+    # Python put this file's folder first: a json.py that lies there, in ~/Downloads say, must not run.
     if not (sys.flags.isolated or getattr(sys.flags, "safe_path", False)):
         del sys.path[0]
     if sys.version_info < (3, 9):
-        print("peekaboo.py needs Python 3.9 or newer, and 3.10 or newer to serve MCP: start it by one", file=sys.stderr)
+        print("peekaboo.py needs Python 3.9 or newer, and 3.10 or newer to serve MCP", file=sys.stderr)
         raise SystemExit(2)
 '''
 FOOTER = """

@@ -1,4 +1,4 @@
-"""The main job, shown: an MCP client lists windows, photographs one, clicks, types, and photographs again."""
+"""The main job, shown: an MCP client lists windows, clicks, types, and takes screenshots before and after."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ from typing import Any, Optional
 
 signal.signal(signal.SIGINT, signal.SIG_DFL)  # until end_on_signals: no traceback of an import
 
+# ruff: noqa: E402
 from headless import end_on_signals, install_hint, programs_on_path, running, x_server
-from peekaboo_min.frontends.doctor import doctor_result
 
 from peekaboo_min.agents.mcp_client import McpClient, ToolAnswer, talk_to_own_server
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
+from peekaboo_min.frontends.doctor import doctor_result
 from peekaboo_min.system.process import run_program
 from peekaboo_min.system.resources import own_command
 
@@ -302,7 +303,7 @@ def centre(widget: str) -> tuple[int, int]:
 
 
 def mark(source: Path, target: Path, pixel: dict[str, Any]) -> str:
-    """Draw a circle round a pixel into a copy of a picture, and say where the copy is, or why there is none."""
+    """Draw a circle round a pixel into a copy of an image; returns its path, or why there is none."""
     x, y = pixel["x"], pixel["y"]
     drawing = [
         "-fill",

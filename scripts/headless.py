@@ -1,4 +1,4 @@
-"""A headless X desktop of our own, for the demo, the benchmark and the tests: Xvfb, a compositor, a window manager."""
+"""A headless X desktop for the demo, the benchmark and the tests: Xvfb, a compositor, a window manager."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, Callable, Optional
 
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
@@ -18,7 +18,7 @@ _ANSWER_S = 5.0
 _START_S = 10.0
 _LEAVE_S = 5.0
 
-# What each program is asked, a part of what it answers, and its Debian package. xprop answers on a display only.
+# How each program is asked for its version, a part of its answer, its Debian package. xprop needs a display.
 _PROGRAMS = {
     "Xvfb": ("-help", "-screen scrn", "xvfb"),
     "xprop": ("-version", "xprop ", "x11-utils"),
@@ -35,7 +35,7 @@ _signal: Optional[int] = None
 def x_server(
     with_window_manager: bool = True, screen: str = "1280x800x24", options: Sequence[str] = ()
 ) -> Iterator[str]:
-    """A server on a free display number; yields its DISPLAY. Everything that it started ends with the `with` block.
+    """A server on a free display number; yields its DISPLAY. All that it started ends with the block.
 
     Raises MISSING_PROGRAM, also for a program that only bears the name; PROGRAM_FAILED, TIMEOUT.
     """
@@ -81,7 +81,7 @@ def install_hint(package: str) -> str:
 
 @contextmanager
 def running(words: Sequence[str], **options: Any) -> Iterator[subprocess.Popen[bytes]]:
-    """A process in a group of its own, without input and output; the whole group is killed at the block's end."""
+    """A process in a group of its own, without input and output; the group is killed at the block's end."""
     global _is_starting
     quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     _is_starting = True
@@ -100,10 +100,11 @@ def running(words: Sequence[str], **options: Any) -> Iterator[subprocess.Popen[b
 
 
 def end_on_signals(before_leaving: Callable[[], None]) -> None:
-    """From now on the first SIGINT, SIGTERM or SIGHUP raises SystemExit, so that `with` blocks end what they started.
+    """From now on the first SIGINT, SIGTERM or SIGHUP raises SystemExit, so that `with` blocks are left.
 
-    The exception can come while the MCP client's thread starts, which then waits for ever: when this process has not ended
-    some seconds later, what `running` started is killed, before_leaving called, and the process ended.
+    The exception can come while the MCP client's thread starts, which then waits for ever: when this process
+    has not ended some seconds later, what `running` started is killed, before_leaving called, and the process
+    ended.
     """
 
     def leave_at_once() -> None:
@@ -132,10 +133,8 @@ def _leave_if_signalled() -> None:
 
 
 def _kill_group(process: subprocess.Popen[bytes]) -> None:
-    try:
+    with suppress(ProcessLookupError):  # it has ended
         os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass  # it has ended
 
 
 def _answer(words: Sequence[str], environment: Optional[dict[str, str]] = None) -> str:

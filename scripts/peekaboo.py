@@ -16,11 +16,11 @@ Made by scripts/bundle.py from the package peekaboo_min: change that, not this. 
 import sys
 
 if __name__ == "__main__":
-    # Python put this file's folder first: a json.py that lies there, in ~/Downloads for instance, must not be executed.
+    # Python put this file's folder first: a json.py that lies there, in ~/Downloads say, must not run.
     if not (sys.flags.isolated or getattr(sys.flags, "safe_path", False)):
         del sys.path[0]
     if sys.version_info < (3, 9):
-        print("peekaboo.py needs Python 3.9 or newer, and 3.10 or newer to serve MCP: start it by one", file=sys.stderr)
+        print("peekaboo.py needs Python 3.9 or newer, and 3.10 or newer to serve MCP", file=sys.stderr)
         raise SystemExit(2)
 
 import marshal
@@ -63,7 +63,7 @@ class EmbeddedPackage:
         return SOURCES[os.path.relpath(path, self.single_file)][1].encode("utf-8")
 
     def _code(self, source: str) -> CodeType:
-        """A module's code, whose file and line numbers are those of this file, so that tracebacks show its lines."""
+        """A module's code with this file's name and line numbers, so that tracebacks show its source."""
         line, text = SOURCES[source]
         key = source_hash(f"{sys.version}{sys.flags.optimize}{self.single_file}{line}{text}".encode()).hex()
         kept = os.path.join(self._bytecode, key) if self._bytecode else ""

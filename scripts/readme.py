@@ -1,4 +1,4 @@
-"""Keep the README's tables equal to the code: prints it with fresh ones, or with --write puts them into README.md."""
+"""Keep the README's tables equal to the code: prints it with fresh ones; --write changes README.md."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ def refreshed(text: str) -> str:
         pattern = re.compile(rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.DOTALL)
         if not pattern.search(text):
             raise SystemExit(f"README.md has no section between <!-- {name} --> and <!-- /{name} -->")
-        text = pattern.sub(lambda match: f"{match.group(1)}{make()}\n{match.group(2)}", text)
+        table = make().replace("\\", r"\\")  # a backslash would be read as a group's reference
+        text = pattern.sub(rf"\1{table}\n\2", text)
     return text
 
 

@@ -40,7 +40,7 @@ class EmbeddedPackage:
         return SOURCES[os.path.relpath(path, self.single_file)][1].encode("utf-8")
 
     def _code(self, source: str) -> CodeType:
-        """A module's code, whose file and line numbers are those of this file, so that tracebacks show its lines."""
+        """A module's code with this file's name and line numbers, so that tracebacks show its source."""
         line, text = SOURCES[source]
         key = source_hash(f"{sys.version}{sys.flags.optimize}{self.single_file}{line}{text}".encode()).hex()
         kept = os.path.join(self._bytecode, key) if self._bytecode else ""

@@ -1,4 +1,4 @@
-"""Fixtures of all tests: an X server, forms, fake Macs, fake models, our program, and a check of what tests leave behind.
+"""Fixtures of all tests: an X server, forms, fake Macs, fake models, our program; no test leaves files.
 
 A plain name (`form`, `mac`, `ai`) is new for each test; `shared_...` is one for all tests of a file.
 """
@@ -20,7 +20,7 @@ from worlds import Form, Program, clean_environment, program_words, wait_for, x_
 @pytest.fixture(scope="session", autouse=True)
 def nothing_is_left_outside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """A test that writes outside its temporary folder fails the session.
-    Home and temporary folder are the session's own: what else runs on this machine may use the real ones meanwhile.
+    Home and temporary folder are the session's own: other programs may use the real ones meanwhile.
     """
     home = tmp_path_factory.mktemp("session_home")
     (home / "tmp").mkdir()

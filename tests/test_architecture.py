@@ -1,4 +1,4 @@
-"""The architecture, read from the source: wings, doors to the outside, sizes, docstrings, one definition per tool."""
+"""The architecture, read from the source: wings, restricted imports, sizes, docstrings, tools."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from peekaboo_min.frontends.tools import TOOLS, Tool
 
 PACKAGE = ROOT / "peekaboo_min"
 
-# From the ground up. A module imports from the wings before its own; inside a wing only circles are forbidden.
+# From the ground up. A module imports from the wings before its own; in a wing only circles are forbidden.
 WINGS = ("core", "system", "desktop", "ai", "automation", "integrations", "agents", "frontends")
 LARGEST_WING = 14
 MOST_MODULES = 70

@@ -1,4 +1,4 @@
-"""The tests of the front ends share a fake Mac and a fake model for a whole file: each server starts only once."""
+"""Fixtures of the front ends: one fake Mac and one fake model for a file, as servers are slow to start."""
 
 from __future__ import annotations
 

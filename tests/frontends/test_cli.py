@@ -1,4 +1,4 @@
-"""The shell's front door: bad input, exit codes, the JSON envelope, help, and what the surroundings may do to it."""
+"""The command line: bad input, exit codes, the JSON envelope, help, and what its environment may do to it."""
 
 from __future__ import annotations
 
@@ -86,10 +86,13 @@ USAGE: dict[str, tuple[list[str], str, int, str]] = {
     "a required option missing": (["list", "windows"], "INVALID_ARGUMENT", 2, "--app"),
     "an option's value missing": (["image", "--app"], "INVALID_ARGUMENT", 2, "--app"),
     "a value for a flag of all commands": (["windows", "--json=1"], "INVALID_ARGUMENT", 2, "--json"),
-    "a word that is no choice": (["image", "--mode", "all"], "INVALID_ARGUMENT", 2, "screen, window, multi, frontmost"),
+    "a word that is no choice":
+        (["image", "--mode", "all"], "INVALID_ARGUMENT", 2, "screen, window, multi, frontmost"),
     "a format that is none": (["image", "--format", "gif"], "INVALID_ARGUMENT", 2, "png, jpg"),
-    "a detail that is none": (["list", "windows", "--app", "x", "--include-details", "ids,size"], "INVALID_ARGUMENT", 2, "'size'"),
-    "a window that is no number": (["focus", "seven"], "INVALID_ARGUMENT", 2, "'seven' is not a whole number"),
+    "a detail that is none":
+        (["list", "windows", "--app", "x", "--include-details", "ids,size"], "INVALID_ARGUMENT", 2, "'size'"),
+    "a window that is no number":
+        (["focus", "seven"], "INVALID_ARGUMENT", 2, "'seven' is not a whole number"),
     "half a hexadecimal number": (["focus", "0x"], "INVALID_ARGUMENT", 2, "'0x'"),
     "a window with a fraction": (["focus", "7.5"], "INVALID_ARGUMENT", 2, "'7.5'"),
     "no number at all": (["focus", ""], "INVALID_ARGUMENT", 2, "''"),
@@ -97,41 +100,58 @@ USAGE: dict[str, tuple[list[str], str, int, str]] = {
     "a pixel that is infinite": (["click", "7", "1", "-inf"], "INVALID_ARGUMENT", 2, "'-inf'"),
     "a pixel beyond all numbers": (["click", "7", "1e400", "1"], "INVALID_ARGUMENT", 2, "'1e400'"),
     "three clicks": (["click", "7", "1", "1", "--clicks", "3"], "INVALID_ARGUMENT", 2, "1 or 2"),
-    "a button that is none": (["click", "7", "1", "1", "--button", "side"], "INVALID_ARGUMENT", 2, "left, right, middle"),
+    "a button that is none":
+        (["click", "7", "1", "1", "--button", "side"], "INVALID_ARGUMENT", 2, "left, right, middle"),
     "an empty text": (["type", "7", ""], "INVALID_ARGUMENT", 2, "the text is empty"),
-    "a text with an escape character": (["type", "7", "a\x1b[31m"], "INVALID_ARGUMENT", 2, "control character"),
+    "a text with an escape character":
+        (["type", "7", "a\x1b[31m"], "INVALID_ARGUMENT", 2, "control character"),
     "a text that is too long": (["type", "7", "x" * 20_001], "INVALID_ARGUMENT", 2, "20000"),
     "a key name with a slip": (["press", "7", "Retrun"], "INVALID_ARGUMENT", 2, "did you mean return"),
     "no key": (["press", "7", ""], "INVALID_ARGUMENT", 2, "no key was named"),
-    "a modifier that is none": (["press", "7", "a", "--modifiers", "hyper"], "INVALID_ARGUMENT", 2, "'hyper'"),
+    "a modifier that is none":
+        (["press", "7", "a", "--modifiers", "hyper"], "INVALID_ARGUMENT", 2, "'hyper'"),
     "a picture of no size": (["image", "--max-dimension", "0"], "INVALID_ARGUMENT", 2, "max"),
-    "a picture of a negative size": (["screenshot", "7", "--max-dimension", "-4"], "INVALID_ARGUMENT", 2, "max"),
-    "a picture kind that we do not write": (["image", "--path", f"{FOLDER}/a.webp"], "INVALID_ARGUMENT", 2, ".png or .jpg"),
-    "a photograph that would not be what its name says": (["screenshot", "7", "--path", f"{FOLDER}/a.gif"], "INVALID_ARGUMENT", 2, ".png or .jpg"),
+    "a picture of a negative size":
+        (["screenshot", "7", "--max-dimension", "-4"], "INVALID_ARGUMENT", 2, "max"),
+    "a picture kind that we do not write":
+        (["image", "--path", f"{FOLDER}/a.webp"], "INVALID_ARGUMENT", 2, ".png or .jpg"),
+    "a photograph that would not be what its name says":
+        (["screenshot", "7", "--path", f"{FOLDER}/a.gif"], "INVALID_ARGUMENT", 2, ".png or .jpg"),
 }  # fmt: skip
 
 # The same on a display that is there and empty.
 ON_A_DISPLAY: dict[str, tuple[list[str], str, int, str]] = {
-    "an unknown window": (["screenshot", "7"], "WINDOW_NOT_FOUND", 15, "there is no window 7; list the windows again"),
+    "an unknown window":
+        (["screenshot", "7"], "WINDOW_NOT_FOUND", 15, "there is no window 7; list the windows again"),
     "a hexadecimal window": (["focus", "0x1F"], "WINDOW_NOT_FOUND", 15, "there is no window 31"),
     "a negative window": (["click", "-5", "-1e9", "-.5"], "WINDOW_NOT_FOUND", 15, "there is no window -5"),
     "a window beyond all ids": (["type", str(2**70), "x"], "WINDOW_NOT_FOUND", 15, str(2**70)),
-    "a text that begins with a dash": (["type", "7", "-hello"], "WINDOW_NOT_FOUND", 15, "there is no window 7"),
-    "a text that looks like a flag": (["type", "7", "--", "--json"], "WINDOW_NOT_FOUND", 15, "there is no window 7"),
-    "the options first": (["press", "--modifiers", "cmd,shift", "--verify", "7", "-"], "WINDOW_NOT_FOUND", 15, "window 7"),
-    "an unknown app": (["image", "--app", "Zoë"], "APP_NOT_FOUND", 18, "no running application is called 'Zoë'"),
+    "a text that begins with a dash":
+        (["type", "7", "-hello"], "WINDOW_NOT_FOUND", 15, "there is no window 7"),
+    "a text that looks like a flag":
+        (["type", "7", "--", "--json"], "WINDOW_NOT_FOUND", 15, "there is no window 7"),
+    "the options first":
+        (["press", "--modifiers", "cmd,shift", "--verify", "7", "-"], "WINDOW_NOT_FOUND", 15, "window 7"),
+    "an unknown app":
+        (["image", "--app", "Zoë"], "APP_NOT_FOUND", 18, "no running application is called 'Zoë'"),
     "an empty app": (["image", "--app", " "], "INVALID_ARGUMENT", 2, "the app's name is empty"),
     "a mode without its app": (["image", "--mode", "multi"], "INVALID_ARGUMENT", 2, "needs an app"),
     "a process id that is none": (["list", "windows", "--app", "PID:me"], "INVALID_ARGUMENT", 2, "PID:501"),
-    "a screen that is not there": (["image", "--screen-index", "9"], "INVALID_ARGUMENT", 2, "there is no screen 9"),
+    "a screen that is not there":
+        (["image", "--screen-index", "9"], "INVALID_ARGUMENT", 2, "there is no screen 9"),
     "nothing in front": (["image", "--mode", "frontmost"], "WINDOW_NOT_FOUND", 15, "no window on the screen"),
     "a path below a file": (["image", "--path", f"{FOLDER}/file/shot.png"], "FILE_IO_ERROR", 17, "file"),
     "a folder below a file": (["image", "--path", f"{FOLDER}/file/shots"], "FILE_IO_ERROR", 17, "file"),
-    "a path where nothing is written": (["image", "--path", "/proc/shot.png"], "FILE_IO_ERROR", 17, "/proc/shot.png"),
-    "a folder where nothing is written": (["image", "--path", "/proc/shots"], "FILE_IO_ERROR", 17, "/proc/shots"),
-    "a folder for one photograph": (["screenshot", "7", "--path", FOLDER], "FILE_IO_ERROR", 17, "is a folder"),
-    "a file that is no image": (["image", "--path", f"{FOLDER}/notes.png"], "FILE_IO_ERROR", 17, "is not an image"),
-    "a link to a file that is no image": (["image", "--path", f"{FOLDER}/link.png"], "FILE_IO_ERROR", 17, "is not an image"),
+    "a path where nothing is written":
+        (["image", "--path", "/proc/shot.png"], "FILE_IO_ERROR", 17, "/proc/shot.png"),
+    "a folder where nothing is written":
+        (["image", "--path", "/proc/shots"], "FILE_IO_ERROR", 17, "/proc/shots"),
+    "a folder for one photograph":
+        (["screenshot", "7", "--path", FOLDER], "FILE_IO_ERROR", 17, "is a folder"),
+    "a file that is no image":
+        (["image", "--path", f"{FOLDER}/notes.png"], "FILE_IO_ERROR", 17, "is not an image"),
+    "a link to a file that is no image":
+        (["image", "--path", f"{FOLDER}/link.png"], "FILE_IO_ERROR", 17, "is not an image"),
     "a pipe": (["image", "--path", f"{FOLDER}/pipe.png"], "FILE_IO_ERROR", 17, "is not an image"),
 }  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Every printed configuration is read and started as its client does it, in a foreign folder, and lists windows."""
+"""Every printed configuration: read and started as its client does, in a foreign folder, it lists windows."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def make_environment(folder: Path, with_mcp: bool = True) -> Path:
 
 
 def install(folder: Path) -> Path:
-    """The package in an environment of its own; its console script (whose first line quotes as pip does it)."""
+    """The package in an environment of its own; its console script, quoted as pip does it."""
     folder = folder.with_name(folder.name.replace('"', ""))
     python = make_environment(folder)
     (site,) = folder.glob("lib/*/site-packages")
@@ -106,7 +106,7 @@ def start(
     folder: Path,
     talk: Callable[[ClientSession], Any],
 ) -> Any:
-    """What talk(session) returns, of a server started by the block. own: the environment that the client itself has."""
+    """What talk(session) returns, of a server started by the block. own: the client's own environment."""
     passed = own if client in ("claude-code", "gemini", "vscode") else {}  # these pass all of it on
     forwarded = {name: own[name] for name in block.get("env_vars", ()) if name in own}
     environment = {**passed, **forwarded, **block.get("env", {})}

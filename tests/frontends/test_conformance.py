@@ -1,8 +1,8 @@
-"""What the server sends, against the protocol: every message of a session for each version, and the pinned tools/list.
+"""What the server sends, against the protocol: every message for each version, the pinned tools/list.
 
-The per-version models come with mcp_types, generated from the protocol's schemas. They ignore what they do not know, and
-the versions up to 2025-11-25 share one set: so each message must also come back from its model unchanged, and what an
-older version has not is in tables here.
+The models of each version come with mcp_types, generated from the protocol's schemas. They ignore what they
+do not know, and the versions up to 2025-11-25 share one set: so each message must also come back from its
+model unchanged, and what an older version has not is in tables here.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from worlds import clean_environment
 PINNED = Path(__file__).with_name("tools_list.json")
 Message = dict[str, Any]
 
-# Kinds of content, and keys, by the version that brought them; a client that never heard of a kind refuses the answer.
+# Kinds of content, and keys, by the version that brought them; a client refuses a kind that it does not know.
 CONTENT_SINCE = {
     "text": "2024-11-05",
     "image": "2024-11-05",
@@ -97,7 +97,7 @@ class Recorded:
 
 
 def unlike(model: Any, message: Any) -> list[str]:
-    """Why a message is not exactly what a model describes: it must come back from it as it was, with nothing lost."""
+    """Why a message is not exactly what a model describes: it must come back from it unchanged."""
     if model is None:
         return [f"unknown to this version: {message}"]
     adapter = TypeAdapter(model)
@@ -288,8 +288,8 @@ def every_schema(node: Any, place: str = "") -> Iterator[Any]:
 
 
 PLAIN_KEYWORDS = {
-    "type", "properties", "required", "additionalProperties", "description", "default", "enum", "items", "anyOf",
-    "minimum", "maximum", "minItems", "maxItems", "minLength", "maxLength", "exclusiveMinimum",
+    "type", "properties", "required", "additionalProperties", "description", "default", "enum", "items",
+    "anyOf", "minimum", "maximum", "minItems", "maxItems", "minLength", "maxLength", "exclusiveMinimum",
 }  # fmt: skip
 PLAIN_TYPES = ("object", "array", "string", "integer", "number", "boolean")
 

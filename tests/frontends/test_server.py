@@ -1,4 +1,4 @@
-"""The server over raw JSON-RPC on its pipes: handshake, purity, cancellation, signals, schemas, shapes of results."""
+"""The server over raw JSON-RPC: handshake, purity, cancellation, signals, schemas, shapes of results."""
 
 from __future__ import annotations
 

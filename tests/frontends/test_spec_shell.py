@@ -1,4 +1,4 @@
-"""The specified command line: every option of image and list, the original's argv, its JSON shapes, and text for people."""
+"""The specified command line: options of image and list, the original's argv, JSON shapes, plain text."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from peekaboo_min.system.images import sniff_image
 
 
 class Shell:
-    """The command line as the original's server runs it: its stdin is a pipe that stays open, and is never read."""
+    """The command line as the original's server runs it: its stdin is an open pipe that is never read."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -85,7 +85,7 @@ class Shell:
 
 @pytest.fixture(scope="module")
 def shell(mac: FakeMac) -> Shell:
-    """The command line on a fake Mac; what the tables ask has been run, and has left no file but the asked ones."""
+    """The command line on a fake Mac; the tables' commands have run, and left only the asked files."""
     shell = Shell(Program(program_words("package"), mac_environment(mac)))
     commands = [
         *(target_words(mac, one) for one in TARGETS),
@@ -130,7 +130,7 @@ ADDRESS = "http://x:8080/a"
 START, BUG = (1012, "Start Page"), (1004, "Bug 12/34: crash in usr/bin")
 MAIN, SECOND = "Display 1 / Main", "Display 2"
 
-# What a client named: the target's words, what they mean, and the labels of the pictures or the refusal that come of it.
+# What a client named: the target's options, what they mean, and the labels of the images or the refusal.
 TARGETS: dict[str, tuple[list[str], dict[str, Any], Any]] = {
     "nothing": (["--mode", "screen"], {"mode": "screen"}, [MAIN, SECOND]),
     "screen:0": (["--mode", "screen", "--screen-index", "0"], {"mode": "screen", "screen_index": 0}, [MAIN]),
@@ -594,7 +594,8 @@ def test_on_x11_the_shapes_are_the_same(x11: Shell, shared_form: Form, tmp_path:
     text = x11.text("list", "windows", "--app", "Form", "--include-details", "ids,bounds")
     place = f"{bounds['x']},{bounds['y']} {bounds['width']}x{bounds['height']}"
     assert text.endswith(
-        f'- PID: {app["pid"] or "unknown"}\n\nWindows:\n1. "{shared_form.title}" [ID: {row["window_id"]}] [{place}]\n'
+        f"- PID: {app['pid'] or 'unknown'}\n\nWindows:\n"
+        f'1. "{shared_form.title}" [ID: {row["window_id"]}] [{place}]\n'
     )
 
 

@@ -1,4 +1,4 @@
-"""The specified tools over MCP: descriptions, parameters, rows, refusals and the status, in the specifications' words."""
+"""The specified tools over MCP: descriptions, parameters, rows, refusals and the status, word for word."""
 
 from __future__ import annotations
 
@@ -36,15 +36,22 @@ from peekaboo_min.system.images import sniff_image
 # what the specification says, word for word -----------------------------------------------------------------
 
 DESCRIPTIONS = {
-    "image": "Captures macOS screen content. Targets: entire screen (each display separately), a specific application window, "
-    "or all windows of an application. Supports foreground/background capture. Captured image(s) can be saved to file(s) "
-    "and/or returned directly as image data. Window shadows/frames are automatically excluded. Application identification "
-    "uses intelligent fuzzy matching.",
-    "analyze": "Analyzes an image file using a configured AI model (local Ollama, cloud OpenAI, etc.) and returns a textual "
-    "analysis/answer. Requires image path. AI provider selection and model defaults are governed by the server's "
-    "AI_PROVIDERS environment variable and client overrides.",
-    "list": "Lists system items: all running applications, windows of a specific app, or server status. Allows specifying "
-    "window details. App ID uses fuzzy matching.",
+    "image": (
+        "Captures macOS screen content. Targets: entire screen (each display separately), a specific "
+        "application window, or all windows of an application. Supports foreground/background capture. "
+        "Captured image(s) can be saved to file(s) and/or returned directly as image data. Window "
+        "shadows/frames are automatically excluded. Application identification uses intelligent fuzzy "
+        "matching."
+    ),
+    "analyze": (
+        "Analyzes an image file using a configured AI model (local Ollama, cloud OpenAI, etc.) and returns "
+        "a textual analysis/answer. Requires image path. AI provider selection and model defaults are "
+        "governed by the server's AI_PROVIDERS environment variable and client overrides."
+    ),
+    "list": (
+        "Lists system items: all running applications, windows of a specific app, or server status. Allows "
+        "specifying window details. App ID uses fuzzy matching."
+    ),
 }
 
 TEXT = {"type": "string"}
@@ -133,13 +140,20 @@ REQUIRED = {
 
 HELP = {
     "image": {
-        "app": "Optional. Target application: name, bundle ID, or partial name. If omitted, captures screen(s). Uses fuzzy matching.",
+        "app": (
+            "Optional. Target application: name, bundle ID, or partial name. If omitted, captures "
+            "screen(s). Uses fuzzy matching."
+        ),
         "mode": "Capture mode. Defaults to 'window' if 'app' is provided, otherwise 'screen'.",
         "format": "Output image format. Defaults to 'png'.",
-        "return_data": "Optional. If true, image data is returned in response content (one item for 'window' mode, multiple "
-        "for 'screen' or 'multi' mode).",
-        "capture_focus": "Optional. Focus behavior. 'background' (default): capture without altering window focus. "
-        "'foreground': bring target to front before capture.",
+        "return_data": (
+            "Optional. If true, image data is returned in response content (one item for 'window' mode, "
+            "multiple for 'screen' or 'multi' mode)."
+        ),
+        "capture_focus": (
+            "Optional. Focus behavior. 'background' (default): capture without altering window focus. "
+            "'foreground': bring target to front before capture."
+        ),
     },
     "analyze": {
         "image_path": "Required. Absolute path to image file (.png, .jpg, .webp) to be analyzed.",
@@ -149,7 +163,9 @@ HELP = {
     "list": {
         "item_type": "What to list. 'server_status' returns Peekaboo server info.",
         "app": "Required if 'item_type' is 'application_windows'. Target application. Uses fuzzy matching.",
-        "include_window_details": "Optional, for 'application_windows'. Additional window details. Example: ['bounds', 'ids']",
+        "include_window_details": (
+            "Optional, for 'application_windows'. Additional window details. Example: ['bounds', 'ids']"
+        ),
     },
 }
 
@@ -173,7 +189,7 @@ Greeting = dict[str, Any]
 
 
 def greet(server: Server, tool: str, **arguments: Any) -> Greeting:
-    """A server's first answers: three that must not tell the status, its first success, and the same call again."""
+    """A server's first answers: three without the status, its first success, and the same call again."""
     before = [
         server.call("list", item_type="server_status"),  # is the status, and does not count
         server.call("list_windows"),  # not of the specification
@@ -734,7 +750,7 @@ APP_WINDOWS = {
 def linked(answer: Answer) -> dict[str, Any]:
     """The data of a success that has one link to its file."""
     data = seen(answer)
-    text, link = answer["content"]
+    _text, link = answer["content"]
     path = Path(data["path"])
     kind = {"png": "image/png", "jpg": "image/jpeg"}[data["format"]]
     assert link == {"type": "resource_link", "uri": path.as_uri(), "name": path.name, "mimeType": kind}

@@ -1,4 +1,4 @@
-"""scripts/demo.py on machines that are not as it needs them: one sentence with the next step, and nothing left running."""
+"""scripts/demo.py on machines that lack what it needs: one sentence with the next step, no process left."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""scripts/setup.sh under sh, on a PATH that holds only what a test puts there: what it takes, installs, says and heals."""
+"""scripts/setup.sh on a PATH of the test's own: what it finds, installs, prints and repairs."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ DESKTOP = {
 }  # fmt: skip
 # what the real ones print
 ANSWERS = {
-    "openbox": "Openbox 3.6.1", "xwininfo": "xwininfo 1.1.5", "xprop": "xprop:  unable to open display ''", "maim": "v5.7.4",
-    "xdpyinfo": "xdpyinfo 1.3.2", "xdotool": "xdotool version 3.20160805.1", "xclip": "xclip version 0.13",
-    "convert": "Version: ImageMagick 6.9.11-60 Q16", "tesseract": "tesseract 5.3.0", "magick": "Version: ImageMagick 7.1.1",
-    "node": "v20.1.0",
+    "openbox": "Openbox 3.6.1", "xwininfo": "xwininfo 1.1.5", "xprop": "xprop:  unable to open display ''",
+    "maim": "v5.7.4", "xdpyinfo": "xdpyinfo 1.3.2", "xdotool": "xdotool version 3.20160805.1",
+    "xclip": "xclip version 0.13", "convert": "Version: ImageMagick 6.9.11-60 Q16",
+    "tesseract": "tesseract 5.3.0", "magick": "Version: ImageMagick 7.1.1", "node": "v20.1.0",
 }  # fmt: skip
 REFUSING = "echo 'ImageMagick is not installed here' >&2; exit 1"
 HANGING = "trap '' TERM; sleep 60"
@@ -227,7 +227,10 @@ def test_an_old_list_of_packages_is_fetched_anew(machine: Machine, shell: str) -
     machine.have(*(one for one in DESKTOP if one != "maim"))
     with_apt(machine, 0, answering("maim"))
     (machine.folder / "tools" / "apt-get").rename(machine.folder / "tools" / "good-apt")
-    script = f'case "$*" in *update*) touch "$LOG.new" ;; *) [ -e "$LOG.new" ] || exit 100 ;; esac; exec "{machine.folder}/tools/good-apt" "$@"'
+    script = (
+        'case "$*" in *update*) touch "$LOG.new" ;; *) [ -e "$LOG.new" ] || exit 100 ;; esac; '
+        f'exec "{machine.folder}/tools/good-apt" "$@"'
+    )
     machine.program("apt-get", script, "tools")
     (machine.folder / "tools" / "touch").symlink_to(shutil.which("touch") or "/bin/touch")
     done = machine.run("need_desktop", shell)
@@ -244,7 +247,8 @@ def test_without_apt_the_packages_are_named(machine: Machine, shell: str) -> Non
 
 def test_a_long_installation_goes_on_saying_that_it_lives(machine: Machine, shell: str) -> None:
     machine.program("sleep", "[ $1 != 10 ] || exec /bin/sleep 0.01", "first")
-    script = "log=/dev/null; keep_saying installing sh -c \"while [ ! -e '$LOG' ]; do /bin/sleep 0.01; done; exit 7\""
+    waits = "while [ ! -e '$LOG' ]; do /bin/sleep 0.01; done; exit 7"
+    script = f'log=/dev/null; keep_saying installing sh -c "{waits}"'
     path = machine.calls_file
     words = [
         shutil.which(shell) or shell,

@@ -1,4 +1,4 @@
-"""The worlds that the tests act in: an X server of their own, a form that reports, and our program in both forms."""
+"""What the tests act on: an X server of their own, a form that reports, and our program in both forms."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 HOME = Path.home()  # the real one: the session has one of its own
 SINGLE_FILE = ROOT / "scripts" / "peekaboo.py"
 FORM = ROOT / "scripts" / "demo_form.tcl"
-# How long a test waits for what must come: far longer than a busy machine needs, so that a slow one fails nothing.
+# How long a test waits for what must come: far longer than a busy machine needs.
 PATIENCE_S = 60.0
 X_PROGRAMS = (
     "Xvfb",
@@ -47,7 +47,7 @@ def need(*programs: str) -> None:
 
 
 def need_swift() -> None:
-    """Skip without a Swift compiler: no package of the current Debian installs one. PEEKABOO_REQUIRE_SWIFT=1 fails."""
+    """Skip without a Swift compiler, which Debian does not package. PEEKABOO_REQUIRE_SWIFT=1 fails."""
     if not shutil.which("swiftc"):
         (pytest.fail if os.environ.get("PEEKABOO_REQUIRE_SWIFT") else pytest.skip)(
             "there is no swiftc on PATH"
@@ -169,7 +169,7 @@ def clean_environment(folder: Path, **variables: str) -> dict[str, str]:
 
 
 class ForeignFolder:
-    """A working folder in which every module that anybody might import lies ready, and notes that it was executed."""
+    """A working folder with a file for every module that might be imported; each notes its execution."""
 
     def __init__(self, path: Path, without: Sequence[str] = ()) -> None:
         self.path = path
@@ -177,8 +177,10 @@ class ForeignFolder:
         path.mkdir()
         ours = ("mcp", "pydantic", "anyio", "peekaboo_min", "sitecustomize", "usercustomize")
         for name in {*sys.stdlib_module_names, *ours} - {*without}:
-            note = f"open({str(self._log)!r}, 'a').write(__name__ + '\\n')\nraise ImportError('not the real one')\n"
-            (path / f"{name}.py").write_text(note, encoding="utf-8")
+            note = f"open({str(self._log)!r}, 'a').write(__name__ + '\\n')"
+            (path / f"{name}.py").write_text(
+                f"{note}\nraise ImportError('not the real one')\n", encoding="utf-8"
+            )
 
     def executed(self) -> list[str]:
         return self._log.read_text(encoding="utf-8").split() if self._log.exists() else []

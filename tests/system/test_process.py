@@ -1,4 +1,4 @@
-"""run_program and background_program with real programs; and what a signal to us does to the programs that we run."""
+"""run_program and background_program with real programs; what a signal to us does to those programs."""
 
 from __future__ import annotations
 
@@ -91,7 +91,10 @@ def test_a_program_leads_a_process_group_and_a_session_of_its_own() -> None:
     assert (group, session) == (pid, pid)
 
 
-STUBBORN = "trap '' TERM INT HUP; echo $$ >> $1; sh -c 'trap \"\" TERM; echo $$ >> $1; while :; do sleep 1; done' sh $1 & "
+STUBBORN = (
+    "trap '' TERM INT HUP; echo $$ >> $1; "
+    "sh -c 'trap \"\" TERM; echo $$ >> $1; while :; do sleep 1; done' sh $1 & "
+)
 
 
 @pytest.mark.parametrize(
@@ -350,7 +353,8 @@ def test_a_program_that_ends_us_as_soon_as_it_starts_does_not_outlive_us(tmp_pat
         "import sys\n"
         "from peekaboo_min.system.process import end_cleanly_on_signals, run_program\n"
         "end_cleanly_on_signals()\n"
-        "run_program(['sh', '-c', 'echo $$ >> $0; kill -TERM $PPID; exec sleep 600', sys.argv[1]], timeout_s=600)\n"
+        "script = 'echo $$ >> $0; kill -TERM $PPID; exec sleep 600'\n"
+        "run_program(['sh', '-c', script, sys.argv[1]], timeout_s=600)\n"
     )
     pids = tmp_path / "pids"
     for round_number in range(1, 6):

@@ -2,7 +2,7 @@
 
     python3 tests/support/swift/build.py compile SOURCE -o OUT --state FOLDER
 
-OUT runs like the program that a Mac's own `swiftc SOURCE -o OUT` makes, on the fake Mac whose folder is FOLDER;
+OUT runs like the program that a Mac's own `swiftc SOURCE -o OUT` makes, on the fake Mac in FOLDER;
 each start is noted in FOLDER/calls.jsonl as the program "swift-helper".
 A warning is an error. The compiler's own words go to stderr, its exit code is ours.
 What was compiled once is kept under the system's temporary folder, keyed by the sources and the compiler.
@@ -71,7 +71,7 @@ def stub_sources() -> list[Path]:
 
 
 def built(kind: str, sources: list[Path], build: Callable[[Path], None]) -> Path:
-    """A cached folder. It is a link, put in place whole: a second process at the same time builds its own and the last one stays."""
+    """A cached folder: a link, put in place whole. Of two processes at the same time the last one wins."""
     cache = Path(tempfile.gettempdir()) / f"peekaboo-swift-{os.getuid()}"
     cache.mkdir(mode=0o700, exist_ok=True)
     if cache.stat().st_uid != os.getuid():
@@ -94,7 +94,7 @@ def built(kind: str, sources: list[Path], build: Callable[[Path], None]) -> Path
     return link.resolve()
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def compiler_version() -> bytes:
     return subprocess.run(
         ["swiftc", "--version"], stdin=subprocess.DEVNULL, capture_output=True, check=True, timeout=60
@@ -143,7 +143,7 @@ def swiftc(folder: Path, arguments: list[str]) -> None:
 
 
 def write_launcher(out: Path, program: Path, state: Path) -> None:
-    """A program that notes its start in the fake Mac's calls.jsonl, as the other fake programs do, and becomes the real one."""
+    """A program that notes its start in calls.jsonl, as other fake programs do, and becomes the real one."""
     folder, real = shlex.quote(str(state.resolve())), shlex.quote(str(program))
     call = json.dumps({"program": CALL_NAME, "argv": [], "stdin": None, "pid": "@", "t": "@"}).replace(
         '"@"', "%s"
