@@ -202,10 +202,9 @@ def test_strangers_before_the_real_programs_and_what_is_inherited_change_nothing
     assert len(done.err.splitlines()) == 1 and "there is no provider 'nobody'" in done.err
 
 
-def test_the_agent_uses_the_model_that_is_asked_for(demo: Demo) -> None:
-    with FakeAI() as ai:
-        ai.brain = lambda _request: {"action": "done", "why": "it is filled in", "confidence": 0.9}
-        done = demo.completes(**ai.env("ollama", "qwen3-vl:8b"))
+def test_the_agent_uses_the_model_that_is_asked_for(demo: Demo, ai: FakeAI) -> None:
+    ai.brain = lambda _request: {"action": "done", "why": "it is filled in", "confidence": 0.9}
+    done = demo.completes(**ai.env("ollama", "qwen3-vl:8b"))
     report = demo.output / "agent-run" / "report.html"
     assert f"the agent's report: {report}" in done.out and report.exists()
     assert "note:" not in done.out and len(ai.requests) > 0

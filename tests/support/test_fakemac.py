@@ -1278,27 +1278,6 @@ def test_a_hang_lasts_until_it_is_killed_and_a_failure_as_often_as_told(mac: Fak
     assert jxa(mac, "'the front'").stdout == "the front\n"
 
 
-def test_calls_are_logged_with_their_arguments(mac: FakeMac) -> None:
-    capture(mac, "-D", "1")
-    assert [(call["program"], call["argv"][:-1], call["stdin"]) for call in mac.calls()] == [
-        ("screencapture", ["-x", "-D", "1"], None)
-    ]
-
-
-def test_events_of_several_processes_all_arrive(mac: FakeMac) -> None:
-    mac.activate("TextEdit")
-    command = [
-        str(mac.bin_dir / "osascript"),
-        "-l",
-        "JavaScript",
-        "-e",
-        KEYS + "for (var i = 0; i < 5; i++) key(7, 0); $.CGEventGetLocation($.CGEventCreate(null)).x + ''",
-    ]
-    children = [subprocess.Popen(command, env=mac.env(), stdout=subprocess.DEVNULL) for _ in range(4)]
-    assert [child.wait() for child in children] == [0] * 4
-    assert mac.widget(1030, "text")["value"] == "eggs\nmilk" + "x" * 20
-
-
 def test_events_that_a_compiled_helper_appends_are_settled_too(mac: FakeMac) -> None:
     lines = [
         {
