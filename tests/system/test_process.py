@@ -15,10 +15,10 @@ from typing import Any, Callable, Optional
 import pytest
 from worlds import PATIENCE_S, ROOT, Program, wait_for
 
-from peekaboo_min.system import process as proc
 from peekaboo_min.core.cancellation import CancelToken, pause, use_cancel_token
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
 from peekaboo_min.core.settings import child_environment, settings
+from peekaboo_min.system import process as proc
 from peekaboo_min.system.process import Completed, background_program, run_program
 from peekaboo_min.system.programs import find_program
 
