@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Optional
 
 from ..ai.client import ModelChoice, ask_model
-from ..ai.images import fit_pictures
+from ..ai.images import fit_images
 from ..core.errors import ErrorCode, PeekabooError
 from ..core.models import Picture
 from ..core.settings import settings
@@ -72,7 +72,7 @@ class AgentMind:
         """The step's picture as the vendor takes it: what it would shrink itself, it would answer in other pixels."""
         if step.picture is None or step.window is None:
             return None
-        (seen,) = fit_pictures(this_desktop(), self._choice.provider, self._choice.model, [step.picture])
+        (seen,) = fit_images(this_desktop(), self._choice.provider, self._choice.model, [step.picture])
         step.seen_size = (seen.info.width, seen.info.height)
         return replace(seen, label=step.window.title or "")
 

@@ -6,28 +6,27 @@ import re
 from typing import Any, Optional
 
 from ..core.errors import ErrorCode, PeekabooError
-from ..core.settings import settings
 from ..core.text import clean_text
 from ..system.web import WebError, is_loopback
-from .providers import Reply, Vendor
+from .providers import Reply, Vendor, without_keys
 
 _RETRIED_STATUSES = (408, 429, 500, 502, 503, 504, 529)
 _LONGEST_VENDOR_TEXT = 400
 _PIXELS = re.compile(r"[A-Za-z0-9+/_=-]{64,}")  # an error may quote what was sent
 _TEXT_ONLY = re.compile(
-    r"image_url is only supported|(not|n't) support (image|vision)|image input|missing data required for image"
-    r"|only supports text|multimodal",
+    r"image_url is only supported|(not|n't) support (image|vision)|image input"
+    r"|missing data required for image|only supports text|multimodal",
     re.IGNORECASE,
 )
 _FILTERED = re.compile(r"content filter|content policy|safety system", re.IGNORECASE)
-_SPENT = re.compile(r"insufficient_quota|billing_error|credit balance", re.IGNORECASE)
+_UNPAID = re.compile(r"insufficient_quota|billing_error|credit balance", re.IGNORECASE)
 
 
 def vendor_text(body: Any) -> str:
-    """The vendor's own words in an error answer, as one line without keys and pixels; empty where there are none.
+    """The vendor's own message in an error answer, as one line without keys and pixels; may be empty.
 
-    `{"error": {"message"}}` is OpenAI's, Anthropic's and Gemini's (also in a list of one), `{"error": "..."}` Ollama's;
-    compatible servers have `detail` or `message`.
+    `{"error": {"message"}}` is OpenAI's, Anthropic's and Gemini's (also in a list of one), `{"error": "..."}`
+    is Ollama's; compatible servers have `detail` or `message`.
     """
     if isinstance(body, list) and body:
         body = body[0]
@@ -35,115 +34,107 @@ def vendor_text(body: Any) -> str:
         body = body.get("error") or body.get("detail") or body.get("message") or ""
     if isinstance(body, dict):
         body = body.get("message") or ""
-    text = body if isinstance(body, str) else ""
-    for key in (settings().openai_key, settings().gemini_key, settings().anthropic_key):
-        text = text.replace(key, "***") if key else text
+    text = without_keys(body) if isinstance(body, str) else ""
     return clean_text(_PIXELS.sub("...", text), _LONGEST_VENDOR_TEXT)
 
 
-def is_worth_retrying(error: WebError, url: str, has_pictures: bool) -> bool:
-    """Whether the same request may succeed in a while. Nobody starts a server on this machine meanwhile."""
+def is_worth_retrying(error: WebError, url: str, has_images: bool) -> bool:
+    """Whether the same request may succeed in a while. A server on this machine does not start by itself."""
     if error.kind == "status":
         text = vendor_text(error.body)
-        is_final = _SPENT.search(str(error.body)) or (has_pictures and _TEXT_ONLY.search(text))
+        is_final = _UNPAID.search(str(error.body)) or (has_images and _TEXT_ONLY.search(text))
         return error.status in _RETRIED_STATUSES and not is_final
     return error.kind == "closed" or (error.kind == "unreachable" and not is_loopback(url))
 
 
 def asked_delay_s(error: WebError) -> Optional[float]:
-    """How long the vendor asks us to wait: Retry-After, or Gemini's RetryInfo. None where it does not say."""
+    """How long the vendor asks us to wait: Retry-After, or Gemini's RetryInfo. None: not specified."""
     if error.retry_after_s is not None:
         return error.retry_after_s
     found = re.search(r"'retryDelay': '(\d+(?:\.\d+)?)s'", str(error.body))
     return float(found[1]) if found else None
 
 
-def provider_error(vendor: Vendor, model: str, error: WebError, has_pictures: bool) -> PeekabooError:
+def provider_error(vendor: Vendor, model: str, error: WebError, has_images: bool) -> PeekabooError:
     """AI_PROVIDER_ERROR for a request that failed for good."""
-    text = ""
-    if error.kind == "status":
-        text = vendor_text(error.body)
-        what, hint = _meaning_of_refusal(vendor, model, error, text, has_pictures)
-        what = f"{what}: {text}" if text else f"{what} (status {error.status})"
-    else:
-        what, hint = f"gave no answer: {error.message}", _hint_for_failure(vendor, error.kind)
+    if error.kind != "status":
+        return _error(vendor, f"gave no answer: {error.message}", _hint_for_failure(vendor, error.kind))
+    text = vendor_text(error.body)
+    what, hint = _meaning_of_refusal(vendor, model, error, text, has_images)
+    return _error(vendor, f"{what}: {text}" if text else f"{what} (status {error.status})", hint)
+
+
+def _error(vendor: Vendor, what: str, hint: str) -> PeekabooError:
     return PeekabooError(ErrorCode.AI_PROVIDER_ERROR, f"{vendor.title} {what}", hint=hint)
 
 
 def _hint_for_failure(vendor: Vendor, kind: str) -> str:
-    where = f"see that {vendor.base_variable} is right"
-    if kind == "unreachable" and vendor.title == "Ollama":
-        return f"start it (ollama serve), or {where}"
+    check = f"check {vendor.base_variable}"
+    if kind == "unreachable" and vendor.is_local:
+        return f"start it (ollama serve), or {check}"
     return {
-        "unreachable": f"see that the network is there, and {where}",
-        "timeout": "try again, choose a quicker model, or set PEEKABOO_AI_TIMEOUT higher",
+        "unreachable": f"check the network and {vendor.base_variable}",
+        "timeout": "try again, choose a faster model, or raise PEEKABOO_AI_TIMEOUT",
         "closed": "try again",
-        "untrusted": f"{where}, and that Python knows your certificates (SSL_CERT_FILE, or Install Certificates.command)",
-        "invalid": f"{where}, and {vendor.key_variable}" if vendor.key_variable else where,
-    }.get(kind, f"{where}, and that no sign-in page stands before it")
+        "untrusted": f"{check}, and that Python finds your certificates"
+        " (SSL_CERT_FILE, or Install Certificates.command)",
+        "invalid": f"{check} and {vendor.key_variable}" if vendor.key_variable else check,
+    }.get(kind, f"{check}, and that no sign-in page answers in its place")
 
 
 def _meaning_of_refusal(
-    vendor: Vendor, model: str, error: WebError, text: str, has_pictures: bool
+    vendor: Vendor, model: str, error: WebError, text: str, has_images: bool
 ) -> tuple[str, str]:
     """What an error's status means, and what to do."""
-    where = f"see that {vendor.base_variable} is right"
+    check = f"check {vendor.base_variable}"
     status = error.status
-    if status in (401, 403) or "API_KEY_INVALID" in str(error.body):  # Gemini says 400 of a wrong key
-        return (
-            "did not accept the key",
-            f"see that {vendor.key_variable} is right" if vendor.key_variable else where,
-        )
-    if has_pictures and _TEXT_ONLY.search(text):
-        return _takes_no_pictures(model), f"choose a model that sees, such as {vendor.default_model}"
+    if status in (401, 403) or "API_KEY_INVALID" in str(error.body):  # Gemini answers 400 to a wrong key
+        return "rejected the key", f"check {vendor.key_variable or vendor.base_variable}"
+    if has_images and _TEXT_ONLY.search(text):
+        return _takes_no_images(model), _choose_a_vision_model(vendor)
     if _FILTERED.search(text):
-        return "blocked the answer", "ask something else, or choose another provider"
+        return "blocked the answer", "rephrase the question, or choose another provider"
     if status == 404:
-        get_it = f"run: ollama pull {model}" if vendor.title == "Ollama" else "choose another model"
-        return f"has no model {model}", f"{get_it}, or {where}"
+        remedy = f"run: ollama pull {model}" if vendor.is_local else "choose another model"
+        return f"has no model {model}", f"{remedy}, or {check}"
     if status == 413:
-        return "found the question too large", "send a smaller picture"
-    if status == 402 or _SPENT.search(str(error.body)):
-        return "wants to be paid first", "see your plan and billing there"
+        return "refused: the request is too large", "send a smaller image"
+    if status == 402 or _UNPAID.search(str(error.body)):
+        return "refused: billing required", "check your plan and billing with the provider"
     if status == 429:
         delay = asked_delay_s(error)
         wait = f"wait {delay:.0f} seconds" if delay else "wait a while"
-        return "is asked too often", f"{wait}, or choose another provider"
+        return "refused: too many requests", f"{wait}, or choose another provider"
     if status >= 500:
-        return f"has a problem of its own ({status})", "try again later, or choose another provider"
-    return f"refused the question ({status})", f"see that it knows the model {model}"
+        return f"failed with a server error ({status})", "try again later, or choose another provider"
+    return f"rejected the request ({status})", f"check that it has the model {model}"
 
 
-def _takes_no_pictures(model: str) -> str:
-    return f"says that its model {model} takes no pictures"
+def _takes_no_images(model: str) -> str:
+    return f"reports that its model {model} takes no images"
+
+
+def _choose_a_vision_model(vendor: Vendor) -> str:
+    return f"choose a vision model, such as {vendor.default_model}"
 
 
 def blind_model_error(vendor: Vendor, model: str) -> PeekabooError:
     """AI_PROVIDER_ERROR for a model that would answer without having seen anything."""
-    hint = f"choose a model that sees, such as {vendor.default_model}"
-    return PeekabooError(
-        ErrorCode.AI_PROVIDER_ERROR, f"{vendor.title} {_takes_no_pictures(model)}", hint=hint
-    )
+    return _error(vendor, _takes_no_images(model), _choose_a_vision_model(vendor))
 
 
-def strange_answer_error(vendor: Vendor) -> PeekabooError:
-    """AI_PROVIDER_ERROR for an answer that is JSON, but not what the vendor's API answers."""
-    message = f"{vendor.title} answered in a shape that is not its API's"
-    return PeekabooError(
-        ErrorCode.AI_PROVIDER_ERROR, message, hint=f"see that {vendor.base_variable} is right"
-    )
+def malformed_reply_error(vendor: Vendor) -> PeekabooError:
+    """AI_PROVIDER_ERROR for an answer that is JSON, but not in the form of the vendor's API."""
+    return _error(vendor, "sent an answer that does not follow its API", f"check {vendor.base_variable}")
 
 
 def check_reply(vendor: Vendor, model: str, reply: Reply) -> None:
-    """Raises AI_PROVIDER_ERROR for an answer that was refused, cut off or is empty: none of them is an answer."""
+    """Raises AI_PROVIDER_ERROR for an answer that was refused or cut off, or is empty."""
     if reply.refusal:
         what = f"refused to answer: {clean_text(str(reply.refusal), _LONGEST_VENDOR_TEXT)}"
-        hint = "ask something else, or choose another provider"
-    elif reply.cut_short:
+        raise _error(vendor, what, "rephrase the question, or choose another provider")
+    if reply.cut_short:
         what = f"cut the answer of {model} off after {reply.tokens_out} tokens"
-        hint = "ask for less, or set PEEKABOO_AI_MAX_TOKENS higher"
-    elif not reply.text.strip():
-        what, hint = f"answered with nothing, by {model}", "try again, or choose another model"
-    else:
-        return
-    raise PeekabooError(ErrorCode.AI_PROVIDER_ERROR, f"{vendor.title} {what}", hint=hint)
+        raise _error(vendor, what, "ask for less, or raise PEEKABOO_AI_MAX_TOKENS")
+    if not reply.text.strip():
+        raise _error(vendor, f"sent an empty answer from {model}", "try again, or choose another model")

@@ -1,4 +1,4 @@
-"""The vendors of vision models: how each is asked, and how its answer reads."""
+"""The vendors of vision models: the request to each, and how its answer reads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..system.web import ask_json, quote_for_path
 
 _SCHEMA_TEXT = "Answer with one JSON object that fits this JSON schema, and with nothing else:"
 
-# What OpenAI or Anthropic refuse in a schema that they enforce; who reads the answer checks it all the same.
+# What OpenAI or Anthropic refuse in a schema that they enforce; the reader of the answer checks these limits.
 _UNENFORCED_LIMITS = (
     "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf",
     "minLength", "maxLength", "minItems", "maxItems", "uniqueItems",
@@ -22,18 +22,18 @@ _UNENFORCED_LIMITS = (
 
 @dataclass(frozen=True)
 class Question:
-    """What a model is asked. The schema is that of the one JSON object wanted; None for free text."""
+    """A question for a model. The schema is that of the one JSON object wanted; None for free text."""
 
     model: str
     prompt: str = field(repr=False)
-    pictures: tuple[Picture, ...] = field(default=(), repr=False)
+    images: tuple[Picture, ...] = field(default=(), repr=False)
     system: str = field(default="", repr=False)
     schema: Optional[dict[str, Any]] = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
 class WebCall:
-    """A question as a vendor wants it. Headers hold the key and the body the pixels: neither stands in the repr."""
+    """A question in a vendor's format. The key (a header) and the pixels (the body) stay out of the repr."""
 
     url: str
     headers: dict[str, str] = field(repr=False)
@@ -42,7 +42,7 @@ class WebCall:
 
 @dataclass(frozen=True)
 class Reply:
-    """What a vendor answered. `cut_short`: it reached the limit of tokens. `refusal`: why there is no answer, or empty."""
+    """A vendor's answer. `cut_short`: it reached the limit of tokens. `refusal`: why there is no answer."""
 
     text: str
     tokens_in: Optional[int] = None
@@ -53,7 +53,7 @@ class Reply:
 
 @dataclass(frozen=True)
 class Vendor:
-    """One vendor. key_field and base_field name its key (none: empty) and its address in Settings."""
+    """One vendor. key_field and base_field name its key (empty: none) and its address in Settings."""
 
     title: str
     default_model: str
@@ -63,7 +63,10 @@ class Vendor:
     headers: Callable[[], dict[str, str]]
     ask: Callable[[Question], WebCall]
     read: Callable[[Any], Reply]
-    """May raise what a wrong shape raises: KeyError, IndexError, TypeError, AttributeError."""
+    """Raises KeyError, IndexError, TypeError or AttributeError for an answer of another form."""
+    may_lack_key: Callable[[], bool] = lambda: False
+    is_local: bool = False
+    """It runs models on a machine of the user's (Ollama), which have to be started and pulled."""
 
     @property
     def key_variable(self) -> str:
@@ -75,28 +78,37 @@ class Vendor:
 
     @property
     def base_url(self) -> str:
-        return getattr(settings(), self.base_field).rstrip("/")
+        return str(getattr(settings(), self.base_field)).rstrip("/")
+
+    @property
+    def key(self) -> str:
+        return str(getattr(settings(), self.key_field)) if self.key_field else ""
 
     @property
     def lacks_key(self) -> bool:
-        """A server that only speaks OpenAI's language, at an address of its own, may have no key."""
-        is_free = not self.key_field or (self.title == "OpenAI" and _is_compatible_server())
-        return not is_free and not getattr(settings(), self.key_field)
+        return bool(self.key_field) and not self.key and not self.may_lack_key()
 
     def list_models(self, timeout_s: float) -> list[str]:
         """The names of its models. Raises WebError."""
         found = ask_json(self.base_url + self.models_path, headers=self.headers(), timeout_s=timeout_s)
         entries = found.get("models") or found.get("data") or [] if isinstance(found, dict) else []
-        names = [str(one.get("name") or one.get("id") or "") for one in entries if isinstance(one, dict)]
+        names = [str(each.get("name") or each.get("id") or "") for each in entries if isinstance(each, dict)]
         return [name.removeprefix("models/") for name in names]  # Gemini's
 
 
 def _variable_of(field_name: str) -> str:
-    return next(one.metadata["name"] for one in fields(Settings) if one.name == field_name)
+    return str(next(field.metadata["name"] for field in fields(Settings) if field.name == field_name))
 
 
-def _as_base64(picture: Picture) -> str:
-    return base64.b64encode(picture.data).decode()
+def without_keys(text: str) -> str:
+    """A text for a log or a message, with the vendors' keys blanked out."""
+    for vendor in VENDORS.values():
+        text = text.replace(vendor.key, "***") if vendor.key else text
+    return text
+
+
+def _as_base64(image: Picture) -> str:
+    return base64.b64encode(image.data).decode()
 
 
 def _with_schema_text(question: Question) -> str:
@@ -106,7 +118,7 @@ def _with_schema_text(question: Question) -> str:
 
 
 def closed_schema(schema: dict[str, Any]) -> dict[str, Any]:
-    """A JSON schema as OpenAI and Anthropic enforce it: every object closed, without the limits that they refuse."""
+    """A JSON schema as OpenAI and Anthropic enforce it: objects closed, without limits that they refuse."""
     closed: dict[str, Any] = {}
     for key, value in schema.items():
         if key in ("properties", "$defs"):
@@ -123,7 +135,7 @@ def closed_schema(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _requires_everything(schema: Any) -> bool:
-    """Whether every property of every object is required, as OpenAI's strict mode wants it."""
+    """Whether every property of every object is required, as OpenAI's strict mode demands."""
     if isinstance(schema, list):
         return all(_requires_everything(part) for part in schema)
     if not isinstance(schema, dict):
@@ -139,17 +151,17 @@ def _ask_ollama(question: Question) -> WebCall:
         "prompt": _with_schema_text(question),
         "stream": False,
         "think": False,
-        # its own default of 4096 tokens cuts a picture off; one takes up to 1300
+        # its default of 4096 tokens truncates the prompt; an image takes up to 1300
         "options": {
             "temperature": 0,
-            "num_ctx": 8192 + 2048 * max(0, len(question.pictures) - 1),
+            "num_ctx": 8192 + 2048 * max(0, len(question.images) - 1),
             "num_predict": settings().ai_max_tokens,
         },
     }
     if question.system:
         body["system"] = question.system
-    if question.pictures:
-        body["images"] = [_as_base64(one) for one in question.pictures]
+    if question.images:
+        body["images"] = [_as_base64(image) for image in question.images]
     if question.schema is not None:
         body["format"] = question.schema
     return WebCall(settings().ollama_base_url.rstrip("/") + "/api/generate", {}, body)
@@ -161,14 +173,15 @@ def _read_ollama(answer: Any) -> Reply:
 
 
 def ollama_model_sees(model: str, timeout_s: float) -> bool:
-    """Whether an Ollama model takes pictures: some that do not answer all the same, blindly. Raises WebError."""
+    """Whether an Ollama model takes images: some that do not still answer, blindly. Raises WebError."""
     url = settings().ollama_base_url.rstrip("/") + "/api/show"
     found = ask_json(url, headers={}, body={"model": model}, timeout_s=timeout_s)
     capabilities = found.get("capabilities") if isinstance(found, dict) else None
-    return not isinstance(capabilities, list) or "vision" in capabilities  # older than 0.6: it does not say
+    return not isinstance(capabilities, list) or "vision" in capabilities  # Ollama before 0.6 lists none
 
 
 def _is_compatible_server() -> bool:
+    """Whether another server is set for OpenAI's API; such a server may need no key."""
     return settings().openai_base_url.rstrip("/") != Settings.openai_base_url
 
 
@@ -178,13 +191,13 @@ def _openai_headers() -> dict[str, str]:
 
 
 def _ask_openai(question: Question) -> WebCall:
-    # other servers may know no response_format, and only one of max_tokens and max_completion_tokens
+    # other servers may not support response_format, and only one of max_tokens and max_completion_tokens
     is_other = _is_compatible_server()
     content: list[dict[str, Any]] = [
         {"type": "text", "text": _with_schema_text(question) if is_other else question.prompt}
     ]
-    for one in question.pictures:
-        url = f"data:{one.info.mime_type};base64,{_as_base64(one)}"
+    for image in question.images:
+        url = f"data:{image.info.mime_type};base64,{_as_base64(image)}"
         content.append({"type": "image_url", "image_url": {"url": url, "detail": "high"}})
     messages: list[dict[str, Any]] = [{"role": "user", "content": content}]
     if question.system:
@@ -219,10 +232,11 @@ def _gemini_headers() -> dict[str, str]:
 
 def _ask_gemini(question: Question) -> WebCall:
     parts: list[dict[str, Any]] = [
-        {"inlineData": {"mimeType": one.info.mime_type, "data": _as_base64(one)}} for one in question.pictures
+        {"inlineData": {"mimeType": image.info.mime_type, "data": _as_base64(image)}}
+        for image in question.images
     ]
     config: dict[str, Any] = {"maxOutputTokens": settings().ai_max_tokens}
-    if question.pictures:
+    if question.images:
         config["mediaResolution"] = "MEDIA_RESOLUTION_HIGH"
     if question.schema is not None:
         config.update(responseMimeType="application/json", responseJsonSchema=question.schema)
@@ -264,9 +278,9 @@ def _ask_anthropic(question: Question) -> WebCall:
     content: list[dict[str, Any]] = [
         {
             "type": "image",
-            "source": {"type": "base64", "media_type": one.info.mime_type, "data": _as_base64(one)},
+            "source": {"type": "base64", "media_type": image.info.mime_type, "data": _as_base64(image)},
         }
-        for one in question.pictures
+        for image in question.images
     ]
     content.append({"type": "text", "text": question.prompt})
     body: dict[str, Any] = {
@@ -297,10 +311,12 @@ def _read_anthropic(answer: Any) -> Reply:
 
 VENDORS: dict[str, Vendor] = {
     "ollama": Vendor(
-        "Ollama", "qwen3-vl:8b", "", "ollama_base_url", "/api/tags", lambda: {}, _ask_ollama, _read_ollama
+        "Ollama", "qwen3-vl:8b", "", "ollama_base_url", "/api/tags",
+        lambda: {}, _ask_ollama, _read_ollama, is_local=True,
     ),
     "openai": Vendor(
-        "OpenAI", "gpt-5.4-mini", "openai_key", "openai_base_url", "/models", _openai_headers, _ask_openai, _read_openai
+        "OpenAI", "gpt-5.4-mini", "openai_key", "openai_base_url", "/models",
+        _openai_headers, _ask_openai, _read_openai, may_lack_key=lambda: _is_compatible_server(),
     ),
     "gemini": Vendor(
         "Gemini", "gemini-3.6-flash", "gemini_key", "gemini_base_url", "/v1beta/models?pageSize=1000",

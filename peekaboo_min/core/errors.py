@@ -118,3 +118,8 @@ def file_error(path: Path, error: OSError) -> PeekabooError:
     return PeekabooError(
         ErrorCode.FILE_IO_ERROR, f"{path}: {reason}", hint=hints.get(error.errno or 0, "choose another path")
     )
+
+
+def invalid(message: str, hint: str = "") -> PeekabooError:
+    """INVALID_ARGUMENT, the most frequent of all."""
+    return PeekabooError(ErrorCode.INVALID_ARGUMENT, message, hint=hint)

@@ -1,6 +1,6 @@
-"""One JSON request to a web server: the only door to urllib.
+"""One JSON request to a web server: the only use of urllib.request.
 
-urllib is imported inside the functions: it costs 30 ms, and most commands ask nobody.
+urllib is imported inside the functions: it costs 30 ms, and most commands make no request.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ import re
 import threading
 import time
 from collections.abc import Mapping
-from typing import Any, Callable, Optional
+from contextlib import suppress
+from typing import Any, Callable, Optional, Union
 
 from ..core.cancellation import check_cancelled
 from ..core.version import VERSION
@@ -23,12 +24,12 @@ _LOOPBACK = re.compile(r"localhost|127(\.\d{1,3}){3}|::1")
 
 
 class WebError(Exception):
-    """A request that failed; the caller gives it its meaning.
+    """A request that failed; the caller interprets it.
 
-    kind: `unreachable` (no connection), `closed` (it ended before the answer did), `timeout`, `redirect` (not followed),
-    `status` (an error's status, see `status` and `body`), `malformed` (not JSON), `too_large`, `untrusted` (its
-    certificate), `invalid` (never sent).
-    body: the error answer, parsed where it is JSON, else its text. Neither the message nor the body holds what was sent.
+    kind: `unreachable` (no connection), `closed` (the connection ended before the answer), `timeout`,
+    `redirect` (not followed), `status` (an HTTP error, see `status` and `body`), `malformed` (not JSON), `too_large`,
+    `untrusted` (its certificate), `invalid` (never sent).
+    body: the error answer, parsed where it is JSON, else its text. The message does not quote the request.
     """
 
     def __init__(
@@ -58,7 +59,7 @@ def ask_json(url: str, *, headers: Mapping[str, str], body: Any = None, timeout_
 
 
 def ask_form(url: str, *, form: Mapping[str, str], timeout_s: float) -> Any:
-    """POST `form` as a web form does (OAuth wants that); returns the parsed answer. Raises WebError, CANCELLED."""
+    """POST `form` as a web form does, for OAuth; returns the parsed answer. Raises WebError, CANCELLED."""
     from urllib.parse import urlencode
 
     data = urlencode(form).encode()
@@ -73,20 +74,20 @@ def quote_for_path(text: str) -> str:
 
 
 def with_query(url: str, values: Mapping[str, str]) -> str:
-    """The URL with a query behind it."""
+    """The URL with a query appended."""
     from urllib.parse import urlencode
 
     return f"{url}{'&' if '?' in url else '?'}{urlencode(values)}"
 
 
 def read_query(target: str) -> dict[str, str]:
-    """The query of a request's target (`/path?a=1`); of a name that stands there twice, the last."""
+    """The query of a request's target (`/path?a=1`); of a repeated name, the last value."""
     from urllib.parse import parse_qsl, urlsplit
 
     return dict(parse_qsl(urlsplit(target).query))
 
 
-def place_of(url: str) -> str:
+def host_of(url: str) -> str:
     """Host and port of a URL, for messages: without the user, path and query, which may hold a secret."""
     from urllib.parse import urlsplit
 
@@ -112,7 +113,7 @@ def _ask(url: str, data: Optional[bytes], headers: dict[str, str], timeout_s: fl
         return json.loads(raw)
     except (ValueError, RecursionError):
         what = "a web page" if raw.lstrip()[:1] == b"<" else "something that is not JSON"
-        raise WebError("malformed", f"{place_of(url)} answered with {what}") from None
+        raise WebError("malformed", f"{host_of(url)} answered with {what}") from None
 
 
 def _check_request(url: str, headers: Mapping[str, str]) -> None:
@@ -137,18 +138,18 @@ def _check_request(url: str, headers: Mapping[str, str]) -> None:
 
 
 def _fetch(url: str, data: Optional[bytes], headers: dict[str, str], timeout_s: float) -> bytes:
-    """The answer's bytes. A thread does the waiting: it can be left when time is up or the call is cancelled.
+    """The answer's bytes, fetched by a thread that is abandoned when time is up or the call is cancelled.
 
-    A socket's own timeout starts anew with every byte, so that a server that drips would hold us for ever.
+    A socket's own timeout starts anew with every byte: a slow server could keep us waiting for ever.
     """
-    outcome: list[Any] = []
+    outcome: list[Union[bytes, Exception]] = []
     sockets: list[Any] = []
     done = threading.Event()
 
     def work() -> None:
         try:
             outcome.append(_exchange(url, data, headers, timeout_s, sockets))
-        except Exception as e:  # raised again below, in the thread that asked
+        except Exception as e:  # raised again below, in the calling thread
             outcome.append(e)
         done.set()
 
@@ -158,23 +159,22 @@ def _fetch(url: str, data: Optional[bytes], headers: dict[str, str], timeout_s: 
         while not done.wait(max(0.0, min(_WATCH_S, deadline - time.monotonic()))):
             check_cancelled()
             if time.monotonic() >= deadline:
-                raise WebError("timeout", f"{place_of(url)} did not answer within {timeout_s:.3g} seconds")
+                raise WebError("timeout", f"{host_of(url)} did not answer within {timeout_s:.3g} seconds")
     finally:
         if not done.is_set():
             _hang_up(sockets)
-    if isinstance(outcome[0], Exception):
-        raise _meaning_of(outcome[0], url) from None
-    return outcome[0]
+    result = outcome[0]
+    if isinstance(result, Exception):
+        raise _meaning_of(result, url) from None
+    return result
 
 
 def _hang_up(sockets: list[Any]) -> None:
     import socket
 
-    for one in sockets:
-        try:
-            one.shutdown(socket.SHUT_RDWR)  # wakes the thread that reads from it
-        except OSError:
-            pass  # it is closed already
+    for each in sockets:
+        with suppress(OSError):  # it may be closed already
+            each.shutdown(socket.SHUT_RDWR)  # wakes the thread that reads from it
 
 
 def _exchange(
@@ -184,14 +184,14 @@ def _exchange(
     from urllib.error import HTTPError
     from urllib.request import Request
 
-    # later than the caller's own deadline, which tells of it
+    # later than the caller's own deadline, which reports the timeout
     opener = _opener(sockets, uses_proxy=not is_loopback(url))
     try:
         with opener.open(Request(url, data, headers), timeout=timeout_s + 1) as answer:
-            raw = answer.read(_ANSWER_CAP + 1)
+            raw: bytes = answer.read(_ANSWER_CAP + 1)
             if len(raw) > _ANSWER_CAP:
-                raise WebError("too_large", f"{place_of(url)} answered with more than {_ANSWER_CAP} bytes")
-            if answer.length:  # what is still missing of the length that it announced
+                raise WebError("too_large", f"{host_of(url)} answered with more than {_ANSWER_CAP} bytes")
+            if answer.length:  # bytes missing from the announced length
                 raise ConnectionResetError
             return raw
     except HTTPError as e:
@@ -200,7 +200,7 @@ def _exchange(
 
 
 def _opener(sockets: list[Any], uses_proxy: bool) -> Any:
-    """An opener for http and https alone. Without a redirect handler: a key must not travel to another host."""
+    """An opener for http and https alone, without redirects: a key must not travel to another host."""
     from http.client import HTTPConnection, HTTPSConnection
     from urllib.request import (
         HTTPDefaultErrorHandler,
@@ -213,13 +213,15 @@ def _opener(sockets: list[Any], uses_proxy: bool) -> Any:
 
     class Plain(HTTPHandler):
         def http_open(self, request):  # type: ignore[no-untyped-def]
-            return self.do_open(_noting(HTTPConnection, sockets), request)
+            return self.do_open(_recording(HTTPConnection, sockets), request)
 
     class Secure(HTTPSHandler):
         def https_open(self, request):  # type: ignore[no-untyped-def]
             from ssl import create_default_context
 
-            return self.do_open(_noting(HTTPSConnection, sockets), request, context=create_default_context())
+            return self.do_open(
+                _recording(HTTPSConnection, sockets), request, context=create_default_context()
+            )
 
     opener = OpenerDirector()
     proxy = ProxyHandler() if uses_proxy else ProxyHandler({})
@@ -228,21 +230,21 @@ def _opener(sockets: list[Any], uses_proxy: bool) -> Any:
     return opener
 
 
-def _noting(kind: Any, sockets: list[Any]) -> Callable[..., Any]:
-    """A connection class that notes its socket, so that another thread can hang up."""
+def _recording(kind: Any, sockets: list[Any]) -> Callable[..., Any]:
+    """A connection class that records its socket, so that another thread can close it."""
 
-    class Noted(kind):  # type: ignore[misc]
+    class Recorded(kind):  # type: ignore[misc]
         def connect(self) -> None:
             super().connect()
             sockets.append(self.sock)
 
-    return Noted
+    return Recorded
 
 
 def _status_error(url: str, status: int, headers: Any, raw: bytes) -> WebError:
     if 300 <= status < 400:
-        where = place_of(headers.get("Location") or "") or "another address"
-        return WebError("redirect", f"{place_of(url)} redirects to {where}, which is not followed", status)
+        where = host_of(headers.get("Location") or "") or "another address"
+        return WebError("redirect", f"{host_of(url)} redirects to {where}, which is not followed", status)
     text = raw.decode("utf-8", "replace")
     try:
         body = json.loads(text)
@@ -250,7 +252,7 @@ def _status_error(url: str, status: int, headers: Any, raw: bytes) -> WebError:
         body = "" if text.lstrip().startswith("<") else text
     return WebError(
         "status",
-        f"{place_of(url)} answered with status {status}",
+        f"{host_of(url)} answered with status {status}",
         status,
         body,
         _read_retry_after(headers.get("Retry-After")),
@@ -258,7 +260,7 @@ def _status_error(url: str, status: int, headers: Any, raw: bytes) -> WebError:
 
 
 def _read_retry_after(value: Optional[str]) -> Optional[float]:
-    """Retry-After in seconds from now: it is a number, or an HTTP date. None for neither."""
+    """Retry-After, a number or an HTTP date, in seconds from now; None for neither."""
     from email.utils import parsedate_to_datetime
 
     if not value:
@@ -274,23 +276,23 @@ def _read_retry_after(value: Optional[str]) -> Optional[float]:
 
 
 def _meaning_of(error: Exception, url: str) -> Exception:
-    """What went wrong below HTTP, as a WebError; a bug of ours stays what it is."""
+    """What went wrong below HTTP, as a WebError; a bug of ours stays as it is."""
     from http.client import HTTPException
     from ssl import SSLCertVerificationError
     from urllib.error import URLError
 
     reason = error.reason if isinstance(error, URLError) else error
-    place = place_of(url)
+    host = host_of(url)
     if isinstance(reason, SSLCertVerificationError):
-        return WebError("untrusted", f"the certificate of {place} is not trusted: {reason.verify_message}")
+        return WebError("untrusted", f"the certificate of {host} is not trusted: {reason.verify_message}")
     if isinstance(reason, (ConnectionResetError, BrokenPipeError, ConnectionAbortedError, HTTPException)):
-        return WebError("closed", f"{place} closed the connection before its answer was whole")
+        return WebError("closed", f"{host} closed the connection before its answer was complete")
     if isinstance(reason, ConnectionRefusedError):
-        return WebError("unreachable", f"nobody listens at {place} (connection refused)")
-    if isinstance(reason, UnicodeError):  # a part of the host's name is too long
+        return WebError("unreachable", f"connection refused by {host}")
+    if isinstance(reason, UnicodeError):  # a label of the host name is too long
         return WebError("invalid", _NO_ADDRESS)
     if isinstance(reason, OSError):
         return WebError(
-            "unreachable", f"{place} cannot be reached: {reason.strerror or type(reason).__name__}"
+            "unreachable", f"{host} cannot be reached: {reason.strerror or type(reason).__name__}"
         )
     return error

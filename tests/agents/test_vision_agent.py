@@ -487,9 +487,9 @@ def test_a_wrong_key_is_said_once_with_a_report(agent: Agent, form: Form) -> Non
     agent.ai.fail_with("wrong_key", times=None)
     done = agent.run("--json-output")
     assert (done.code, done.error["code"]) == (1, "AI_PROVIDER_ERROR")
-    assert "did not accept the key" in done.error["message"]
+    assert "rejected the key" in done.error["message"]
     assert agent.kept()["status"] == "failed" and len(agent.ai.questions) == 1
-    assert "did not accept the key" in agent.report().words
+    assert "rejected the key" in agent.report().words
 
 
 def test_too_little_confidence_stops_before_the_act(agent: Agent, form: Form) -> None:

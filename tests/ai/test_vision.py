@@ -222,9 +222,9 @@ def test_ollama_is_not_operational_with_a_model_that_it_lacks(
 
 
 def test_ollama_that_does_not_run_is_not_operational(ai: FakeAI, use: Callable[..., None]) -> None:
-    place = f"127.0.0.1:{ai.refused_port()}"
-    use(PEEKABOO_AI_PROVIDERS="ollama;openai", PEEKABOO_OLLAMA_BASE_URL=f"http://{place}/")
-    hint = f"ollama: nobody listens at {place} (connection refused); openai: OPENAI_API_KEY is not set"
+    host = f"127.0.0.1:{ai.refused_port()}"
+    use(PEEKABOO_AI_PROVIDERS="ollama;openai", PEEKABOO_OLLAMA_BASE_URL=f"http://{host}/")
+    hint = f"ollama: connection refused by {host}; openai: OPENAI_API_KEY is not set"
     assert failing(choose_provider).hint == hint
 
 
@@ -443,8 +443,8 @@ def test_a_wrong_key_is_told_in_the_vendors_words_and_not_retried(
     ai.fail_with("wrong_key", times=None)
     wrong = failing(ask, vendor)
     assert wrong.code is ErrorCode.AI_PROVIDER_ERROR
-    assert "did not accept the key: " in wrong.message and ai.questions[-1].refusal in wrong.message
-    assert wrong.hint == f"see that {KEYS[vendor]} is right"
+    assert "rejected the key: " in wrong.message and ai.questions[-1].refusal in wrong.message
+    assert wrong.hint == f"check {KEYS[vendor]}"
     assert len(ai.questions) == 1
 
 
@@ -453,7 +453,7 @@ def test_geminis_error_in_a_list_is_read(ai: FakeAI, ask: Callable[..., Any]) ->
     ai.fail_with("wrong_key")
     assert (
         failing(ask, "gemini").message
-        == "Gemini did not accept the key: API key not valid. Please pass a valid API key."
+        == "Gemini rejected the key: API key not valid. Please pass a valid API key."
     )
 
 
@@ -474,20 +474,20 @@ def test_a_model_that_takes_no_pictures_is_told(
     ai: FakeAI, ask: Callable[..., Any], vendor: str, model: str
 ) -> None:
     wrong = failing(ask, vendor, model)
-    assert f"says that its model {model} takes no pictures" in wrong.message
+    assert f"reports that its model {model} takes no images" in wrong.message
     assert VENDORS[vendor] in wrong.hint
     assert len(ai.questions) <= 1
 
 
 def test_a_blind_ollama_model_is_not_believed(ai: FakeAI, ask: Callable[..., Any]) -> None:
     ai.blind_text_models = True
-    assert "takes no pictures" in failing(ask, "ollama", "llama3.2:3b").message
+    assert "takes no images" in failing(ask, "ollama", "llama3.2:3b").message
     assert ask("ollama", "llama3.2:3b", pictures=[]).text == "I see nothing"
 
 
 def test_ollama_that_fails_with_a_blind_model_is_not_asked_again(ai: FakeAI, ask: Callable[..., Any]) -> None:
     ai.fail_with("text_only_model", times=None)
-    assert "takes no pictures: Failed to create new sequence" in failing(ask, "ollama").message
+    assert "takes no images: Failed to create new sequence" in failing(ask, "ollama").message
     assert len(ai.questions) == 1
 
 
@@ -510,7 +510,7 @@ def test_a_rate_limit_beyond_our_time_is_told_at_once(
 ) -> None:
     ai.fail_with("rate_limited", times=None, retry_after=3600)
     wrong = failing(ask, vendor)
-    assert "is asked too often: " in wrong.message and ai.questions[-1].refusal in wrong.message
+    assert "refused: too many requests: " in wrong.message and ai.questions[-1].refusal in wrong.message
     assert wrong.hint == "wait 3600 seconds, or choose another provider"
     assert len(ai.questions) == 1
 
@@ -529,14 +529,14 @@ def test_a_spent_quota_is_not_retried(ai: FakeAI, ask: Callable[..., Any]) -> No
         text="You exceeded your current quota (insufficient_quota).",
     )
     wrong = failing(ask, "openai")
-    assert (wrong.message[:33], len(ai.questions)) == ("OpenAI wants to be paid first: Yo", 1)
+    assert (wrong.message[:36], len(ai.questions)) == ("OpenAI refused: billing required: Yo", 1)
 
 
 @EVERY
 def test_a_server_error_is_retried_and_then_told(ai: FakeAI, ask: Callable[..., Any], vendor: str) -> None:
     ai.fail_with("server_error", times=None, retry_after=0)
     wrong = failing(ask, vendor)
-    assert wrong.message.endswith("has a problem of its own (500): An internal error occurred.")
+    assert wrong.message.endswith("failed with a server error (500): An internal error occurred.")
     assert len(ai.questions) == 4
 
 
@@ -554,13 +554,13 @@ def test_retries_end_with_the_time(
 ) -> None:
     ai.fail_with("overloaded", times=None)
     monkeypatch.setattr(client, "_FIRST_PAUSE_S", 60)  # at most 90 with its jitter, and then twice as much
-    assert "has a problem of its own (503)" in failing(ask, "gemini", timeout_s=119).message
+    assert "failed with a server error (503)" in failing(ask, "gemini", timeout_s=119).message
     assert (len(pauses), len(ai.questions)) == (1, 2)
 
 
 def test_a_bad_request_is_not_retried(ai: FakeAI, ask: Callable[..., Any]) -> None:
     ai.fail_with("server_error", times=None, status=400, text="Invalid value.")
-    assert failing(ask, "openai").message == "OpenAI refused the question (400): Invalid value."
+    assert failing(ask, "openai").message == "OpenAI rejected the request (400): Invalid value."
     assert len(ai.questions) == 1
 
 
@@ -595,7 +595,7 @@ def test_a_refusal_is_an_error(
 @EVERY
 def test_an_empty_answer_is_an_error(ai: FakeAI, ask: Callable[..., Any], vendor: str) -> None:
     ai.fail_with("empty")
-    assert "answered with nothing" in failing(ask, vendor).message
+    assert "sent an empty answer" in failing(ask, vendor).message
 
 
 @pytest.mark.parametrize(
@@ -614,15 +614,15 @@ def test_what_is_no_answer_at_all_is_told(
     ai.fail_with(failure, size_bytes=17_000_000)
     wrong = failing(ask, vendor)
     assert wrong.code is ErrorCode.AI_PROVIDER_ERROR and said in wrong.message
-    assert "_BASE_URL is right" in wrong.hint
+    assert "_BASE_URL" in wrong.hint
     assert ai.strangers == []
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_no_redirect_takes_the_key_along(ai: FakeAI, ask: Callable[..., Any], status: int) -> None:
     ai.fail_with("redirect", status=status)
-    place = ai.stranger_url.split("//")[1]
-    assert f"redirects to {place}, which is not followed" in failing(ask, "openai").message
+    host = ai.stranger_url.split("//")[1]
+    assert f"redirects to {host}, which is not followed" in failing(ask, "openai").message
     assert ai.strangers == []
 
 
@@ -634,7 +634,7 @@ def test_an_answer_of_another_shape_is_told(
     ai: FakeAI, ask: Callable[..., Any], vendor: str, body: Any
 ) -> None:
     ai.fail_with("malformed_json", text=json.dumps(body))
-    assert failing(ask, vendor).message.endswith("answered in a shape that is not its API's")
+    assert failing(ask, vendor).message.endswith("sent an answer that does not follow its API")
 
 
 def test_an_error_with_status_200_is_told(ai: FakeAI, ask: Callable[..., Any]) -> None:
@@ -669,7 +669,7 @@ def test_an_answer_that_ends_too_soon_is_not_believed(
         thread.start()
         wrong = failing(ask_model, TestDesktop(), [], "What?", choice=choose_model("ollama"))
         thread.join()
-    assert "closed the connection before its answer was whole" in wrong.message
+    assert "closed the connection before its answer was complete" in wrong.message
 
 
 @pytest.mark.parametrize("failure", ["stalled", "slow_drip"])
@@ -865,9 +865,9 @@ def test_a_file_that_is_not_there_is_told(use: Callable[..., None], tmp_path: Pa
 @pytest.mark.parametrize(
     "data, said",
     [
-        (b"root:x:0:0", "is not an image, whatever its name says"),
+        (b"root:x:0:0", "is not an image, whatever its name suggests"),
         (b"", "is empty"),
-        (picture("png")[:20], "is not an image, whatever its name says"),
+        (picture("png")[:20], "is not an image, whatever its name suggests"),
         (picture("gif"), "holds a gif image, which is not supported"),
         (picture("webp", 16000, 16000), "is too large (16000x16000 pixels)"),
     ],
