@@ -1,7 +1,8 @@
-"""The vision agent's loop: look, decide, act, verify, again; with its limits."""
+"""The vision agent's loop: look, decide, act, verify, repeat; with its limits."""
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from dataclasses import dataclass
@@ -10,140 +11,149 @@ from typing import Optional
 from ..ai.client import ModelChoice
 from ..automation.policy import check_may_act
 from ..core.cancellation import pause
-from ..core.errors import ErrorCode, PeekabooError
+from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.models import App
 from ..core.text import clean_text
 from ..desktop.select import this_desktop
 from .actions import Action
 from .mcp_client import McpClient
-from .planner import AgentMind, AgentStop, out_of_time
-from .run import AgentRun, AgentStep, keep_step, new_run_folder
-from .target import NOTHING_CHANGED, AgentTarget, Look
+from .planner import AgentStop, Planner, out_of_time
+from .run import AgentRun, AgentStep, new_run_folder, save_step
+from .target import NOTHING_CHANGED, AgentTarget, Observation
 
 _WAIT_S = 1.0
-_NOOPS_AT_MOST = 2
-_REFUSALS_AT_MOST = 3
+_MAX_NOOPS = 2
+_MAX_REFUSALS = 3
 
 
 @dataclass(frozen=True)
-class AgentOrder:
-    """What a run shall reach, where, with which model, and its limits. `app` or `window_id` is given."""
+class AgentTask:
+    """What a run has to reach, where, and its limits. `app` or `window_id` is given."""
 
     goal: str
-    choice: ModelChoice
     app: Optional[str]
     window_id: Optional[int]
     window_title: Optional[str]
     max_steps: int
     max_seconds: float
     confidence: Optional[float]
-    """An action of which the model is less sure ends the run; None: it is not asked for."""
+    """An action of which the model is less sure ends the run; None: confidence is not required."""
     is_dry: bool
-    asks_person: bool
+    needs_consent: bool
+    """A person confirms each action on the terminal."""
     folder: Optional[str]
+
+    def check(self) -> None:
+        """Raises INVALID_ARGUMENT for a task that cannot be run."""
+        problem = ""
+        if not self.goal.strip():
+            problem = "the goal is empty"
+        elif (self.app is None) == (self.window_id is None):
+            problem = "name either the app (--app) or the window (--window-id)"
+        elif self.window_title is not None and self.app is None:
+            problem = "--window-title requires --app"
+        elif self.max_steps < 1 or not self.max_seconds > 0 or not math.isfinite(self.max_seconds):
+            problem = "--max-steps and --max-seconds must be above 0"
+        elif self.confidence is not None and not 0 <= self.confidence <= 1:
+            problem = "--confidence is a number from 0 to 1"
+        if problem:
+            raise invalid(problem, hint="see peekaboo-min agent --help")
+        if self.needs_consent and not (sys.stdin and sys.stdin.isatty()):
+            raise invalid("--confirm needs a terminal, and stdin is not one", hint="omit --confirm")
 
 
 class AgentLoop:
-    """One run while it goes."""
+    """One run in progress."""
 
-    def __init__(self, order: AgentOrder, run: AgentRun, server: McpClient) -> None:
-        self._order = order
+    def __init__(self, task: AgentTask, choice: ModelChoice, run: AgentRun, server: McpClient) -> None:
+        self._task = task
         self._run = run
         self._target = AgentTarget(server)
-        self._mind = AgentMind(order.goal, order.choice, order.confidence is not None)
-        self._deadline = time.monotonic() + order.max_seconds
+        self._planner = Planner(task.goal, choice, task.confidence is not None)
+        self._deadline = time.monotonic() + task.max_seconds
         self._owner: Optional[App] = None
         self._noops = 0
         self._refusals = 0
 
     def work(self) -> None:
-        """Until the run has its status. Raises AgentStop, or another PeekabooError, when the goal is not reached."""
-        order, run = self._order, self._run
-        self._owner = self._target.choose(
-            this_desktop().apps(), order.app, order.window_id, order.window_title
-        )
-        self._check_may_go_on()
-        run.folder = new_run_folder(order.folder)
-        for number in range(1, order.max_steps + 1):
-            self._check_may_go_on()
+        """Run until the run has its status.
+
+        Raises AgentStop, or another PeekabooError, when the goal is not reached.
+        """
+        task, run = self._task, self._run
+        self._owner = self._target.choose(this_desktop().apps(), task.app, task.window_id, task.window_title)
+        self._check_may_continue()
+        run.folder = new_run_folder(task.folder)
+        for number in range(1, task.max_steps + 1):
+            self._check_may_continue()
             step = AgentStep(number)
             run.steps.append(step)
             try:
-                ending = self._take(step)
+                status = self._take(step)
             except PeekabooError as e:
                 step.effect = step.effect or e.message
                 raise
             finally:
                 step.total_ms = _ms_since(step.started_at)
-                keep_step(run, step)
-                _tell(step)
-            if ending:
-                run.status = ending
+                save_step(run, step)
+                _show_progress(step)
+            if status:
+                run.status = status
                 return
-        message = f"the goal was not reached in {order.max_steps} step(s)"
-        raise AgentStop("limit", ErrorCode.TIMEOUT, message, "see the report, then allow more by --max-steps")
+        message = f"the goal was not reached in {task.max_steps} step(s)"
+        raise AgentStop("limit", ErrorCode.TIMEOUT, message, "see the report, then raise --max-steps")
 
-    def _check_may_go_on(self) -> None:
-        if not self._order.is_dry and self._owner:
+    def _check_may_continue(self) -> None:
+        if not self._task.is_dry and self._owner:
             check_may_act("agent", self._owner.name, self._owner.bundle_id)
         if time.monotonic() >= self._deadline:
             raise out_of_time()
 
     def _take(self, step: AgentStep) -> str:
         """One step. Returns the run's status when it ends with this step, else an empty text."""
-        look = self._look(step)
-        deeds = [one.deed for one in self._run.steps if one.deed]
-        steps_left = self._order.max_steps - step.number + 1
-        action = step.action = self._mind.decide(step, deeds, steps_left, self._deadline)
-        self._check_sure(action)
+        seen = self._look(step)
+        history = [each.history_line for each in self._run.steps if each.history_line]
+        steps_left = self._task.max_steps - step.number + 1
+        action = step.action = self._planner.decide(step, history, steps_left, self._deadline)
+        self._check_confidence(action)
         if action.kind == "done":
-            step.effect = self._run.message = "the model says that the goal is reached"
+            step.effect = self._run.message = "the model reports that the goal is reached"
             return "done"
-        if not action.acts or look is None:
+        if not action.is_input or seen is None:
             return self._wait(step, action)
         if action.pixel:
-            step.pixel = look.pixel_of(action.pixel, *step.seen_size)
-        if self._order.is_dry:
+            step.pixel = seen.pixel_of(action.pixel, *step.seen_size)
+        if self._task.is_dry:
             step.effect = "not done: this is a dry run"
-            self._run.message = f"dry run: the model would {action.described()}"
+            self._run.message = f"dry run: the model would {action.describe()}"
             return "dry_run"
-        if self._order.asks_person:
-            self._ask_person(action, look)
-        return self._act(step, action, look)
+        if self._task.needs_consent:
+            self._ask_person(action, seen)
+        return self._act(step, action, seen)
 
-    def _look(self, step: AgentStep) -> Optional[Look]:
+    def _look(self, step: AgentStep) -> Optional[Observation]:
         started = time.perf_counter()
-        if step.number == 1 and not self._order.is_dry:
+        if step.number == 1 and not self._task.is_dry:
             self._target.focus()
-        look = self._target.look()
-        if look:
-            step.window, step.picture = look.window, look.picture
+        seen = self._target.observe()
+        if seen:
+            step.window, step.image = seen.window, seen.image
         step.look_ms = _ms_since(started)
-        return look
+        return seen
 
-    def _check_sure(self, action: Action) -> None:
-        least = self._order.confidence
+    def _check_confidence(self, action: Action) -> None:
+        least = self._task.confidence
         if least is not None and action.confidence is not None and action.confidence < least:
-            what = action.described(shows_text=False)
-            message = f"the model is not sure enough of `{what}`: {action.confidence:g} is below {least:g}"
-            raise AgentStop(
-                "unsure",
-                ErrorCode.AI_PROVIDER_ERROR,
-                message,
-                "see the report, and word the goal more clearly",
+            what = action.describe(shows_text=False)
+            raise _unsure(
+                f"the model is not sure enough of `{what}`: {action.confidence:g} is below {least:g}"
             )
 
     def _wait(self, step: AgentStep, action: Action) -> str:
-        """A noop says that the model does not know: it gets another picture, and a second noop ends the run."""
+        """After a noop the model gets a new screenshot; a second noop in a row ends the run."""
         self._noops = self._noops + 1 if action.kind == "noop" else 0
-        if self._noops >= _NOOPS_AT_MOST:
-            message = "the model does not know what to do"
-            raise AgentStop(
-                "unsure",
-                ErrorCode.AI_PROVIDER_ERROR,
-                message,
-                "see the report, and word the goal more clearly",
-            )
+        if self._noops >= _MAX_NOOPS:
+            raise _unsure("the model does not know what to do")
         started = time.perf_counter()
         pause(max(0.0, min(_WAIT_S, self._deadline - time.monotonic())))
         step.settle_ms = _ms_since(started)
@@ -152,53 +162,55 @@ class AgentLoop:
         step.effect = "looked again"
         return ""
 
-    def _ask_person(self, action: Action, look: Look) -> None:
-        """y or n on the terminal. A person's time is not the run's."""
+    def _ask_person(self, action: Action, seen: Observation) -> None:
+        """y or n on the terminal. The time it takes does not count."""
         started = time.monotonic()
-        what = clean_text(
-            f"{action.described()} in {look.window.title!r} of {look.window.app_name} ({action.why})", 600
-        )
-        print(f"{what}? [y/n] ", end="", file=sys.stderr, flush=True)
+        where = f"{seen.window.title!r} of {seen.window.app_name}"
+        question = clean_text(f"{action.describe()} in {where} ({action.why})", 600)
+        print(f"{question}? [y/n] ", end="", file=sys.stderr, flush=True)
         is_allowed = sys.stdin.readline().strip().lower() in ("y", "yes")
         self._deadline += time.monotonic() - started
         if not is_allowed:
             raise AgentStop("declined", ErrorCode.CANCELLED, "the action was declined; nothing more was done")
 
-    def _act(self, step: AgentStep, action: Action, look: Look) -> str:
-        """Do it and verify; see which window is in front then. Three refusals in a row end the run."""
+    def _act(self, step: AgentStep, action: Action, seen: Observation) -> str:
+        """Act and verify; then see which window is in front. Three refusals in a row end the run."""
         started = time.perf_counter()
-        outcome = self._target.act(action, look, step.pixel)
+        outcome = self._target.act(action, seen, step.pixel)
         step.pixel, step.point = outcome.pixel, outcome.point
         step.effect = outcome.effect
         self._target.follow()
-        is_elsewhere = self._target.window is None or self._target.window.window_id != look.window.window_id
-        step.effect = self._effect_text(outcome.effect, is_elsewhere)
+        window = self._target.window
+        is_elsewhere = window is None or window.window_id != seen.window.window_id
+        if is_elsewhere:
+            where = (
+                f"its window {window.title!r} is in front now" if window else "the app shows no window now"
+            )
+            step.effect = where if outcome.effect == NOTHING_CHANGED else f"{outcome.effect}; {where}"
         step.act_ms = _ms_since(started)
         self._noops = 0
         self._refusals = self._refusals + 1 if outcome.refusal else 0
-        if self._refusals >= _REFUSALS_AT_MOST:
-            message = f"{_REFUSALS_AT_MOST} acts in a row were refused; {outcome.effect}"
+        if self._refusals >= _MAX_REFUSALS:
+            message = f"{_MAX_REFUSALS} actions in a row were refused; {outcome.effect}"
             raise AgentStop("failed", ErrorCode(outcome.refusal), message)
         if action.is_last and (outcome.has_changed or is_elsewhere) and not outcome.refusal:
-            self._run.message = "the model says that the goal is reached with its last act"
+            self._run.message = "the model reports that the goal is reached with its last action"
             return "done"
         return ""
 
-    def _effect_text(self, effect: str, is_elsewhere: bool) -> str:
-        here = self._target.window
-        if not is_elsewhere:
-            return effect
-        where = f"its window {here.title!r} is in front now" if here else "the app shows no window now"
-        return where if effect == NOTHING_CHANGED else f"{effect}; {where}"
+
+def _unsure(message: str) -> AgentStop:
+    hint = "see the report, and state the goal more clearly"
+    return AgentStop("unsure", ErrorCode.AI_PROVIDER_ERROR, message, hint)
 
 
 def _ms_since(started: float) -> float:
     return (time.perf_counter() - started) * 1000
 
 
-def _tell(step: AgentStep) -> None:
-    """One line for the person who waits; typed text stays in the report."""
-    action = step.action.described(shows_text=False) if step.action else "no action"
+def _show_progress(step: AgentStep) -> None:
+    """One line on stderr; typed text stays in the report."""
+    action = step.action.describe(shows_text=False) if step.action else "no action"
     why = f" ({step.action.why})" if step.action and step.action.why else ""
     effect = f" -> {step.effect}" if step.effect else ""
     times = f"[{step.total_ms / 1000:.1f} s, {step.tokens_in}+{step.tokens_out} tokens]"

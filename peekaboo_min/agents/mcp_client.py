@@ -19,7 +19,7 @@ _LONGEST_CALL_S = 150.0  # Keynote's own limit is 120
 
 @dataclass(frozen=True)
 class ToolAnswer:
-    """What a tool answered: `data` is the JSON in its text (empty when there is none), images are bytes."""
+    """A tool's answer: `data` is the JSON in its text (empty when there is none), images are bytes."""
 
     text: str
     data: dict[str, Any]
@@ -47,7 +47,7 @@ class McpClient:
 
     def tools(self) -> list[OfferedTool]:
         listed = self._portal.call(self._session.list_tools)
-        return [OfferedTool(one.name, one.description or "", one.input_schema) for one in listed.tools]
+        return [OfferedTool(tool.name, tool.description or "", tool.input_schema) for tool in listed.tools]
 
     def call(self, name: str, arguments: dict[str, Any]) -> ToolAnswer:
         """Call a tool. A tool's own error is an answer; a server that died raises PROGRAM_FAILED."""
@@ -59,8 +59,8 @@ class McpClient:
             raise PeekabooError(
                 ErrorCode.PROGRAM_FAILED, f"the MCP server failed in {name}: {e}", hint="see its log"
             ) from e
-        text = "\n".join(one.text for one in answer.content if one.type == "text")
-        images = tuple(base64.b64decode(one.data) for one in answer.content if one.type == "image")
+        text = "\n".join(block.text for block in answer.content if block.type == "text")
+        images = tuple(base64.b64decode(block.data) for block in answer.content if block.type == "image")
         code = str((answer.meta or {}).get("backend_error_code", ""))
         return ToolAnswer(
             text, _data_in(text, answer.structured_content), images, bool(answer.is_error), code
@@ -82,7 +82,7 @@ def _data_in(text: str, structured: Any) -> dict[str, Any]:
 
 @contextmanager
 def open_own_server(extra_environment: dict[str, str]) -> Iterator[McpClient]:
-    """Our own server as a child, for as long as the `with` block runs; it ends with our end of its stdin.
+    """Our own server as a child while the `with` block runs; it ends when its stdin is closed.
 
     Raises ModuleNotFoundError without the package mcp.
     """
@@ -96,17 +96,17 @@ def open_own_server(extra_environment: dict[str, str]) -> Iterator[McpClient]:
 
     @asynccontextmanager
     async def session():  # type: ignore[no-untyped-def]
-        async with stdio_client(parameters, errlog=sys.stderr) as (reader, writer):
-            async with ClientSession(reader, writer) as one:
-                await one.initialize()
-                yield one
+        transport = stdio_client(parameters, errlog=sys.stderr)
+        async with transport as (reader, writer), ClientSession(reader, writer) as client:
+            await client.initialize()
+            yield client
 
     with start_blocking_portal() as portal, portal.wrap_async_context_manager(session()) as open_session:
         yield McpClient(portal, open_session)
 
 
 def talk_to_own_server(extra_environment: dict[str, str], talk: Callable[[McpClient], None]) -> None:
-    """Run talk(client) with our own server as a child. What it raises comes out as it is.
+    """Run talk(client) with our own server as a child. Its exceptions pass through unchanged.
 
     Raises INVALID_ARGUMENT without the package mcp, PROGRAM_FAILED for a server that does not start or dies.
     """
@@ -115,16 +115,15 @@ def talk_to_own_server(extra_environment: dict[str, str], talk: Callable[[McpCli
         with open_own_server(extra_environment) as client:
             try:
                 talk(client)
-            except BaseException as e:  # the session's task groups would wrap it
+            except BaseException as e:  # the session's task groups would wrap it in a group
                 failure.append(e)
     except ModuleNotFoundError as e:
         message = "the agent is an MCP client and needs the package mcp, and Python 3.10 or newer"
         raise PeekabooError(ErrorCode.INVALID_ARGUMENT, message, hint=how_to_install()) from e
     except Exception as e:
-        if not failure:  # at its end a server that died is no news
+        if not failure:  # after a failure the server's end adds nothing
             message = f"our own MCP server did not start, or died: {type(e).__name__}"
-            raise PeekabooError(
-                ErrorCode.PROGRAM_FAILED, message, hint="see what it said above, and its log"
-            ) from e
+            hint = "see its output above, and its log"
+            raise PeekabooError(ErrorCode.PROGRAM_FAILED, message, hint=hint) from e
     if failure:
         raise failure[0]

@@ -1,4 +1,4 @@
-"""A run of the vision agent: each step's picture, words and act, in a folder."""
+"""A run of the vision agent: each step's screenshot, replies and action, in a folder."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import os
 import statistics
 import time
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Optional
 
@@ -20,7 +20,7 @@ from .actions import Action
 
 @dataclass(frozen=True)
 class ModelReply:
-    """What the model said. `problem`: why that could not be used; empty when it could."""
+    """A reply of the model. `problem`: why it could not be used; empty when it could."""
 
     text: str
     problem: str = ""
@@ -28,46 +28,47 @@ class ModelReply:
 
 @dataclass
 class AgentStep:
-    """One step, filled in while it is taken: an interrupted one stays as far as it came. Times are milliseconds."""
+    """One step, filled in as it proceeds; an interrupted one stays incomplete. Times are milliseconds."""
 
     number: int
     started_at: float = field(default_factory=time.perf_counter)
     window: Optional[Window] = None
     """None when the app shows no window."""
-    picture: Optional[Picture] = None
+    image: Optional[Picture] = None
+    """The screenshot of the window."""
     seen_size: tuple[int, int] = (0, 0)
-    """The picture's size as the model saw it, pixels."""
+    """The size of the image that the model got, pixels."""
     prompt: str = ""
     replies: list[ModelReply] = field(default_factory=list)
     action: Optional[Action] = None
     pixel: Optional[Point] = None
-    """Where was clicked, in pixels of the picture as it is kept."""
+    """Where the click went, in pixels of `image`."""
     point: Optional[Point] = None
-    """The same, on the screen."""
+    """The same, as a screen point."""
     effect: str = ""
     look_ms: float = 0.0
     model_ms: float = 0.0
     act_ms: float = 0.0
     settle_ms: float = 0.0
-    """The part of act_ms in which we only wait for the act to show."""
+    """The part of act_ms spent waiting for the action's effect."""
     total_ms: float = 0.0
     tokens_in: int = 0
     tokens_out: int = 0
 
     @property
     def own_ms(self) -> float:
-        """What we took ourselves: without the model, and without the waiting for an act to show."""
+        """Our own share: without the model, and without waiting for an action's effect."""
         return max(0.0, self.total_ms - self.model_ms - self.settle_ms)
 
     @property
-    def deed(self) -> str:
-        """What was done and what that changed, for the model's next prompt."""
+    def history_line(self) -> str:
+        """The action and its effect, for the model's next prompt; empty when there was no action."""
         if self.action is None:
             return ""
-        return f"{self.number}. {self.action.described()} -> {self.effect or 'nothing changed'}"
+        return f"{self.number}. {self.action.describe()} -> {self.effect or 'nothing changed'}"
 
     def as_data(self) -> dict[str, Any]:
-        info = self.picture.info if self.picture else None
+        info = self.image.info if self.image else None
         return {
             "step": self.number,
             "window": window_data(self.window) if self.window else None,
@@ -77,7 +78,7 @@ class AgentStep:
             "seen_width": self.seen_size[0],
             "seen_height": self.seen_size[1],
             "prompt": self.prompt,
-            "replies": [{"text": one.text, "problem": one.problem} for one in self.replies],
+            "replies": [asdict(reply) for reply in self.replies],
             "action": _action_data(self.action) if self.action else None,
             "pixel": self.pixel.as_data() if self.pixel else None,
             "point": self.point.as_data() if self.point else None,
@@ -96,18 +97,8 @@ class AgentStep:
 
 
 def _action_data(action: Action) -> dict[str, Any]:
-    return {
-        "action": action.kind,
-        "pixel_seen": action.pixel.as_data() if action.pixel else None,
-        "button": action.button,
-        "clicks": action.clicks,
-        "text": action.text,
-        "key": action.key,
-        "modifiers": list(action.modifiers),
-        "done": action.is_last,
-        "why": action.why,
-        "confidence": action.confidence,
-    }
+    data = asdict(action)
+    return {"action": data.pop("kind"), "pixel_seen": data.pop("pixel"), "done": data.pop("is_last"), **data}
 
 
 @dataclass
@@ -142,7 +133,7 @@ class AgentRun:
         return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(self.started))
 
     def summary_data(self) -> dict[str, Any]:
-        """What the command answers with."""
+        """The command's result."""
         return {
             "status": self.status,
             "steps": len(self.steps),
@@ -166,7 +157,7 @@ class AgentRun:
             "system_prompt": self.system_prompt,
             "own_milliseconds": {
                 "median": round(statistics.median(own)) if own else 0,
-                "all": [round(one) for one in own],
+                "all": [round(each) for each in own],
             },
             "model_milliseconds": [round(step.model_ms) for step in self.steps],
             "settle_milliseconds": [round(step.settle_ms) for step in self.steps],
@@ -174,9 +165,9 @@ class AgentRun:
 
 
 def new_run_folder(asked: Optional[str]) -> Path:
-    """The folder of a run, made now, ours alone: the one asked for, else `peekaboo-run-TIME` in this one.
+    """Make the folder of a run (0700): the one asked for, else `peekaboo-run-TIME` in the working folder.
 
-    Raises FILE_IO_ERROR, also for a folder that holds something.
+    Raises FILE_IO_ERROR, also for a folder that is not empty.
     """
     path = Path(asked).expanduser().absolute() if asked else None
     stem = Path.cwd() / time.strftime("peekaboo-run-%Y%m%dT%H%M%SZ", time.gmtime())
@@ -193,21 +184,21 @@ def new_run_folder(asked: Optional[str]) -> Path:
                 return path
             except FileExistsError:
                 continue  # another run began in this second
-        raise PeekabooError(ErrorCode.FILE_IO_ERROR, f"{stem} is there already", hint="name a new folder")
+        raise PeekabooError(ErrorCode.FILE_IO_ERROR, f"{stem} exists already", hint="name a new folder")
     except OSError as e:
         raise file_error(path or stem, e) from e
 
 
-def keep_step(run: AgentRun, step: AgentStep) -> None:
+def save_step(run: AgentRun, step: AgentStep) -> None:
     """Write a step into the run's folder: step_001.jpg and step_001.json. Raises FILE_IO_ERROR."""
     assert run.folder is not None
     stem = f"step_{step.number:03d}"
-    if step.picture:
-        _write_picture(run.folder / f"{stem}.jpg", step.picture.data)
+    if step.image:
+        _write_image(run.folder / f"{stem}.jpg", step.image.data)
     write_privately(run.folder / f"{stem}.json", _as_text(step.as_data()))
 
 
-def keep_run(run: AgentRun, report: str) -> None:
+def save_run(run: AgentRun, report: str) -> None:
     """Write run.json and report.html into the run's folder. Raises FILE_IO_ERROR."""
     assert run.folder is not None
     write_privately(run.folder / "run.json", _as_text(run.as_data()))
@@ -215,11 +206,11 @@ def keep_run(run: AgentRun, report: str) -> None:
 
 
 def _as_text(data: dict[str, Any]) -> str:
-    # ASCII: a reply may hold half a character, which UTF-8 cannot
+    # ASCII: a reply may contain a lone surrogate, which UTF-8 cannot encode
     return json.dumps(data, indent=2) + "\n"
 
 
-def _write_picture(path: Path, data: bytes) -> None:
+def _write_image(path: Path, data: bytes) -> None:
     try:
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600), "wb") as f:
             f.write(data)
@@ -228,11 +219,11 @@ def _write_picture(path: Path, data: bytes) -> None:
 
 
 def own_time_text(folder: Path) -> str:
-    """How much of a kept run was our own, as one line; for the benchmark."""
-    kept = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-    own, waiting = kept["own_milliseconds"]["all"], kept["settle_milliseconds"]
-    everything = sum(own) + sum(waiting) + sum(kept["model_milliseconds"]) or 1
+    """Our own share of a saved run, as one line; for the benchmark."""
+    run = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    own, waiting = run["own_milliseconds"]["all"], run["settle_milliseconds"]
+    total = sum(own) + sum(waiting) + sum(run["model_milliseconds"]) or 1
     return (
-        f"agent: {kept['steps']} steps, our own time {kept['own_milliseconds']['median']} ms a step (median), "
-        f"{100 * sum(own) / everything:.0f} % of the run; waiting for acts to show {100 * sum(waiting) / everything:.0f} %"
+        f"agent: {run['steps']} steps, our own time {run['own_milliseconds']['median']} ms a step (median), "
+        f"{100 * sum(own) / total:.0f} % of the run; waiting for effects {100 * sum(waiting) / total:.0f} %"
     )

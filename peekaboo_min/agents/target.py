@@ -1,4 +1,4 @@
-"""The app that the vision agent works in, seen and acted on by MCP."""
+"""The app that the vision agent works in, seen and acted on through MCP."""
 
 from __future__ import annotations
 
@@ -20,27 +20,32 @@ ACTING_TOOLS = ("focus_window", "click", "type_text", "press_key")
 _TRIES_TO_LOOK = 3
 _NEXT_WINDOW_S = 1.0
 _NEXT_WINDOW_POLL_S = 0.1
-# An X server gives every client a range of ids of its own; of windows without a pid nothing else tells whose they are.
+# An X server gives each client its own range of ids; without a pid nothing else shows a window's owner.
 _X_CLIENT_BITS = 21
+# Refusals after which the model looks again and may choose better.
+_RECOVERABLE = (
+    "STALE_SCREENSHOT", "WINDOW_NOT_FOUND", "WINDOW_COVERED", "FOCUS_FAILED", "CAPTURE_FAILED",
+    "INVALID_ARGUMENT",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Look:
-    """A window and its photograph."""
+class Observation:
+    """A window and its screenshot."""
 
     window: Window
-    picture: Picture
+    image: Picture
     screenshot_id: str
 
     def pixel_of(self, seen: Point, seen_width: int, seen_height: int) -> Point:
-        """A pixel of the picture that a model saw, perhaps a smaller one, as a pixel of the photograph."""
-        info = self.picture.info
+        """A pixel of the image that the model got, which may be smaller, as a pixel of the screenshot."""
+        info = self.image.info
         return Point(seen.x * info.width / seen_width, seen.y * info.height / seen_height)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of an act. `refusal`: the code of why it was not done; empty when it was."""
+    """The outcome of an action. `refusal`: the code of the error that prevented it, else empty."""
 
     effect: str
     has_changed: bool = False
@@ -61,34 +66,33 @@ class AgentTarget:
     def choose(
         self, apps: list[App], app: Optional[str], window_id: Optional[int], title: Optional[str]
     ) -> App:
-        """Find the window to begin with, by its id, or as the front one of an app, or by its title; return the app.
+        """Find the first window: by its id, by its title in an app, or the app's front one. Returns the app.
 
         Raises WINDOW_NOT_FOUND, APP_NOT_FOUND, AMBIGUOUS_APP_IDENTIFIER.
         """
         windows = self._list()
         if window_id is not None:
             first = window_by_id(window_id, windows)
-            owners = [one for one in apps if one.pid == first.pid and one.name == first.app_name]
+            owners = [app for app in apps if app.pid == first.pid and app.name == first.app_name]
             owner = owners[0] if owners else App(first.app_name, first.pid)
         else:
             owner = find_app(app or "", apps)
             owned = windows_of(owner, windows)
-            first = find_window(
-                owner, [one for one in windows if any(_is_of_one_app(one, own) for own in owned)], title
-            )
+            family = [each for each in windows if any(_have_same_owner(each, other) for other in owned)]
+            first = find_window(owner, family, title)
         self._anchor = self.window = first
         self._front_id = self._family(windows)[0].window_id
         return owner
 
     def focus(self) -> None:
-        """Give the app the keyboard, unless it has it already. Raises what focus_window raises."""
+        """Give the app the keyboard focus, unless it has it. Raises what focus_window raises."""
         if self.window and not self.window.is_focused:
             self._checked(self._server.call("focus_window", {"window_id": self.window.window_id}))
 
     def follow(self) -> None:
-        """Look where the agent is now: at the app's new front window if that changed, else at the same window.
+        """Set `window` to the app's front window if that changed, else to the same window as before.
 
-        A window that closed leaves the app's next one, which may need a moment. Never another app's.
+        After a window closed the app's next one follows, which may take a moment; never another app's.
         """
         waited_s = 0.0
         family = self._family(self._list())
@@ -96,50 +100,51 @@ class AgentTarget:
             pause(_NEXT_WINDOW_POLL_S)
             waited_s += _NEXT_WINDOW_POLL_S
             family = self._family(self._list())
-        here = [one for one in family if self.window and one.window_id == self.window.window_id]
+        same = [each for each in family if self.window and each.window_id == self.window.window_id]
         front = family[0] if family else None
         has_new_front = front is not None and front.window_id != self._front_id
         self._front_id = front.window_id if front else None
-        self.window = here[0] if here and not has_new_front else front
+        self.window = same[0] if same and not has_new_front else front
 
-    def look(self) -> Optional[Look]:
-        """The photograph of the window where the agent is; None when the app shows no window."""
+    def observe(self) -> Optional[Observation]:
+        """A screenshot of the agent's window; None when the app shows no window."""
         for attempt in range(_TRIES_TO_LOOK):
             if self.window is None:
                 return None
-            answer = self._server.call("take_window_screenshot", {"window_id": self.window.window_id})
+            window = self.window
+            answer = self._server.call("take_window_screenshot", {"window_id": window.window_id})
             if (
                 not answer.is_error
                 or attempt == _TRIES_TO_LOOK - 1
                 or answer.code not in ("WINDOW_NOT_FOUND", "CAPTURE_FAILED")
             ):
                 break
-            self.follow()  # it closed in this moment
+            self.follow()  # the window closed just now
         self._checked(answer)
         info = sniff_image(answer.images[0]) if answer.images else None
         if info is None:
-            raise PeekabooError(
-                ErrorCode.CAPTURE_FAILED, "the server sent no picture of the window", hint="see its log"
-            )
-        return Look(self.window, Picture(answer.images[0], info), str(answer.data["screenshot_id"]))
+            message = "the server sent no screenshot of the window"
+            raise PeekabooError(ErrorCode.CAPTURE_FAILED, message, hint="see its log")
+        return Observation(window, Picture(answer.images[0], info), str(answer.data["screenshot_id"]))
 
-    def act(self, action: Action, look: Look, pixel: Optional[Point]) -> Outcome:
-        """Do it, in the window that the look shows, and verify. A refusal that a new look may mend is an outcome.
+    def act(self, action: Action, seen: Observation, pixel: Optional[Point]) -> Outcome:
+        """Act in the window that was observed, and verify. A refusal that a new look may solve is an outcome.
 
-        pixel: of the look's picture. Raises PeekabooError for the other refusals.
+        pixel: of the screenshot. Raises PeekabooError for the other refusals.
         """
-        arguments: dict[str, Any] = {"window_id": look.window.window_id, "verify": True}
+        arguments: dict[str, Any] = {"window_id": seen.window.window_id, "verify": True}
         if pixel is not None:
-            where = {"x": pixel.x, "y": pixel.y, "screenshot_id": look.screenshot_id}
-            arguments.update(where, button=action.button, clicks=action.clicks)
-            answer = self._server.call("click", arguments)
+            tool = "click"
+            arguments.update(x=pixel.x, y=pixel.y, screenshot_id=seen.screenshot_id)
+            arguments.update(button=action.button, clicks=action.clicks)
         elif action.kind == "type":
-            answer = self._server.call("type_text", {**arguments, "text": action.text})
+            tool = "type_text"
+            arguments.update(text=action.text)
         else:
-            answer = self._server.call(
-                "press_key", {**arguments, "key": action.key, "modifiers": list(action.modifiers)}
-            )
-        if answer.is_error and answer.code in _MENDED_BY_LOOKING:
+            tool = "press_key"
+            arguments.update(key=action.key, modifiers=list(action.modifiers))
+        answer = self._server.call(tool, arguments)
+        if answer.is_error and answer.code in _RECOVERABLE:
             return Outcome(f"it was not done: {answer.text}", refusal=answer.code, pixel=pixel)
         self._checked(answer)
         return _outcome(answer.data, pixel)
@@ -147,11 +152,11 @@ class AgentTarget:
     def _list(self) -> list[Window]:
         answer = self._server.call("list_windows", {})
         self._checked(answer)
-        return [_read_window(one) for one in answer.data["windows"]]
+        return [_read_window(row) for row in answer.data["windows"]]
 
     def _family(self, windows: list[Window]) -> list[Window]:
         """The app's windows, front to back."""
-        return [one for one in windows if _is_of_one_app(one, self._anchor)]
+        return [each for each in windows if _have_same_owner(each, self._anchor)]
 
     def _checked(self, answer: ToolAnswer) -> None:
         """Raises the server's error as ours."""
@@ -160,11 +165,6 @@ class AgentTarget:
             code = ErrorCode(answer.code) if known else ErrorCode.INTERNAL_ERROR
             message, _, hint = answer.text.partition(". Next step: ")
             raise PeekabooError(code, message.removeprefix(f"{answer.code}: "), hint=hint)
-
-
-_MENDED_BY_LOOKING = (
-    "STALE_SCREENSHOT", "WINDOW_NOT_FOUND", "WINDOW_COVERED", "FOCUS_FAILED", "CAPTURE_FAILED", "INVALID_ARGUMENT",
-)  # fmt: skip
 
 
 def _read_window(data: dict[str, Any]) -> Window:
@@ -179,23 +179,21 @@ def _read_window(data: dict[str, Any]) -> Window:
     )
 
 
-def _is_of_one_app(one: Window, other: Window) -> bool:
-    if one.pid is not None or other.pid is not None:
-        return one.pid == other.pid
-    return one.window_id >> _X_CLIENT_BITS == other.window_id >> _X_CLIENT_BITS
+def _have_same_owner(first: Window, second: Window) -> bool:
+    if first.pid is not None or second.pid is not None:
+        return first.pid == second.pid
+    return first.window_id >> _X_CLIENT_BITS == second.window_id >> _X_CLIENT_BITS
 
 
 def _outcome(data: dict[str, Any], pixel: Optional[Point]) -> Outcome:
-    is_closed = bool(data.get("window_closed"))
-    effect = (
-        "the window closed"
-        if is_closed
-        else "the picture changed"
-        if data.get("changed")
-        else NOTHING_CHANGED
-    )
+    effect = NOTHING_CHANGED
+    if data.get("window_closed"):
+        effect = "the window closed"
+    elif data.get("changed"):
+        effect = "the window changed"
+    has_changed = effect != NOTHING_CHANGED
     if data.get("delivered") is False:
         effect += "; the pointer was not seen there afterwards"
     point = Point(**data["point"]) if "point" in data else None
     pixel = Point(**data["pixel"]) if "pixel" in data else pixel
-    return Outcome(effect, has_changed=bool(is_closed or data.get("changed")), pixel=pixel, point=point)
+    return Outcome(effect, has_changed, pixel=pixel, point=point)

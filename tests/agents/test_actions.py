@@ -1,4 +1,4 @@
-"""The action JSON of a vision model: what is taken, and what is refused with its reason."""
+"""The action JSON of a vision model: what is accepted, and what is refused with its reason."""
 
 from __future__ import annotations
 
@@ -83,24 +83,24 @@ def reason(reply: Any, width: int = WIDTH, height: int = HEIGHT) -> str:
         ),
     ],
 )
-def test_a_right_reply_is_taken(reply: Any, expected: Action) -> None:
+def test_a_valid_reply_is_accepted(reply: Any, expected: Action) -> None:
     assert read(reply) == expected
 
 
 @pytest.mark.parametrize(
-    "reply, words",
+    "reply, pattern",
     [
-        ("", "holds no JSON object"),
-        ("click at 12,34", "holds no JSON object"),
-        ("[1, 2]", "holds no JSON object"),
+        ("", "contains no JSON object"),
+        ("click at 12,34", "contains no JSON object"),
+        ("[1, 2]", "contains no JSON object"),
         ('{"action": "click", "x": 1', "not valid JSON"),
         ("{'action': 'click'}", "not valid JSON"),
         ("{not json} " + json.dumps(CLICK), "not valid JSON"),
         ('{"a":' * 100_000, "not valid JSON"),
-        ('{"action": "click", "x": ' + "9" * 5000 + ', "y": 1}', "not valid JSON|outside the picture"),
-        ('{"action": "click", "x": 1, "x": 2, "y": 3}', "stands in the JSON object twice"),
-        ('{"action": "click", "x": NaN, "y": 3}', "NaN is no JSON number"),
-        ('{"action": "click", "x": Infinity, "y": 3}', "Infinity is no JSON number"),
+        ('{"action": "click", "x": ' + "9" * 5000 + ', "y": 1}', "not valid JSON|outside the image"),
+        ('{"action": "click", "x": 1, "x": 2, "y": 3}', "the JSON object repeats a property"),
+        ('{"action": "click", "x": NaN, "y": 3}', "NaN is not a JSON number"),
+        ('{"action": "click", "x": Infinity, "y": 3}', "Infinity is not a JSON number"),
         ('{"action": "click", "x": 1e999, "y": 3}', "x is inf"),
         ({}, "action is missing"),
         ({"action": None}, "action is missing"),
@@ -115,13 +115,13 @@ def test_a_right_reply_is_taken(reply: Any, expected: Action) -> None:
         ({**CLICK, "x": True}, "x is True"),
         ({**CLICK, "y": False}, "y is False"),
         ({**CLICK, "x": [12]}, r"x is \[12\]"),
-        ({**CLICK, "x": -1}, "x is -1, outside the picture of 800x600"),
+        ({**CLICK, "x": -1}, "x is -1, outside the image of 800x600"),
         ({**CLICK, "x": -0.5}, "x is -0.5, outside"),
         ({**CLICK, "x": 800}, "x is 800, outside"),
         ({**CLICK, "y": 600}, "y is 600, outside"),
         ({**CLICK, "y": 10**400}, "y is|not valid JSON"),
-        ({**CLICK, "x": 0.51, "y": 0.2}, "look like shares"),
-        ({**CLICK, "x": 0, "y": 0.2}, "look like shares"),
+        ({**CLICK, "x": 0.51, "y": 0.2}, "look like fractions"),
+        ({**CLICK, "x": 0, "y": 0.2}, "look like fractions"),
         ({**CLICK, "button": "wheel"}, "button is 'wheel'"),
         ({**CLICK, "button": ["left"]}, "button is"),
         ({**CLICK, "clicks": 3}, "clicks is 3"),
@@ -133,8 +133,8 @@ def test_a_right_reply_is_taken(reply: Any, expected: Action) -> None:
         ({"action": "type"}, "text is empty"),
         ({"action": "type", "text": ""}, "text is empty"),
         ({"action": "type", "text": 5}, "text is empty"),
-        ({"action": "type", "text": "a\x1b[2J"}, "text holds the character"),
-        ({"action": "type", "text": "\ud800"}, "text holds the character"),
+        ({"action": "type", "text": "a\x1b[2J"}, "text contains the character"),
+        ({"action": "type", "text": "\ud800"}, "text contains the character"),
         ({"action": "type", "text": "Ada", "x": 0, "y": 0}, "x does not belong to the action type"),
         ({"action": "type", "text": "Ada", "clicks": 2}, "clicks does not belong"),
         ({"action": "press", "text": "return"}, "text does not belong"),
@@ -154,12 +154,12 @@ def test_a_right_reply_is_taken(reply: Any, expected: Action) -> None:
         ({**CLICK, "confidence": True}, "confidence is True"),
     ],
 )
-def test_a_wrong_reply_is_refused_with_the_reason(reply: Any, words: str) -> None:
-    assert re.search(words, reason(reply)), reason(reply)
+def test_an_invalid_reply_is_refused_with_the_reason(reply: Any, pattern: str) -> None:
+    assert re.search(pattern, reason(reply)), reason(reply)
 
 
-def test_without_a_picture_nothing_can_be_clicked() -> None:
-    assert reason(CLICK, 0, 0) == "there is no picture to click in"
+def test_without_an_image_nothing_can_be_clicked() -> None:
+    assert reason(CLICK, 0, 0) == "there is no image to click in"
     assert read({"action": "done"}, 0, 0).is_last
 
 
@@ -176,12 +176,12 @@ def test_without_a_picture_nothing_can_be_clicked() -> None:
 def test_an_action_is_described_with_and_without_its_text(
     action: Action, with_text: str, without: str
 ) -> None:
-    assert (action.described(), action.described(shows_text=False)) == (with_text, without)
+    assert (action.describe(), action.describe(shows_text=False)) == (with_text, without)
 
 
 @pytest.mark.parametrize("provider", ["ollama", "openai", "gemini", "anthropic"])
-def test_every_vendor_takes_the_schema(provider: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The fakes check a schema as their vendors do; OpenAI's strict mode wants every property required."""
+def test_every_vendor_accepts_the_schema(provider: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fakes check a schema as their vendors do; OpenAI's strict mode requires every property required."""
     models = {
         "ollama": "qwen3-vl:8b",
         "openai": "gpt-5.4-mini",
@@ -195,7 +195,7 @@ def test_every_vendor_takes_the_schema(provider: str, monkeypatch: pytest.Monkey
 
     with FakeAI(brain=brain) as ai:
         environment = ai.env(provider, models[provider])
-        if provider == "openai":  # as its own address: only there strict is asked, and the fake is at another
+        if provider == "openai":  # as if at its own address: strict mode is used only there
             monkeypatch.setattr("peekaboo_min.ai.providers._is_compatible_server", lambda: False)
         for name, value in environment.items():
             monkeypatch.setenv(name, value)

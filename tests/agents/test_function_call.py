@@ -1,4 +1,4 @@
-"""FUNCTION_CALL lines: what is read from a model's reply, and what the schema makes of the parameters."""
+"""FUNCTION_CALL lines: how a model's reply is read, and how its parameters are converted by the schema."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ BAD = [
     (
         ("a", "b"),
         schema(text="string"),
-        "f takes 1 parameter(s): text; you gave 2; write ¦ where a text holds |",
+        "f takes 1 parameter(s): text; you gave 2; write ¦ where a text contains |",
     ),
     ((), schema(text="string"), "f takes 1 parameter(s): text; you gave 0"),
     (("x",), schema(), "f takes no parameters; you gave 1"),
@@ -94,27 +94,27 @@ BAD = [
         f"f: x is {'9' * 40!r}, which is not a whole number; write digits only",
     ),
     (("nan",), schema(x="number"), "f: x is 'nan', which is not a whole number; write digits only"),
-    (("inf",), schema(ratio="number"), "f: ratio is 'inf', which is no number"),
-    (("perhaps",), schema(loud="boolean"), "f: loud is 'perhaps', which is no boolean"),
-    (("[1]",), schema(many="array"), "f: many is '[1]', which is no array"),
+    (("inf",), schema(ratio="number"), "f: ratio is 'inf', which is not of the type number"),
+    (("perhaps",), schema(loud="boolean"), "f: loud is 'perhaps', which is not of the type boolean"),
+    (("[1]",), schema(many="array"), "f: many is '[1]', which is not of the type array"),
 ]
 
 
-@pytest.mark.parametrize(("words", "wanted", "arguments"), GOOD)
+@pytest.mark.parametrize(("values", "wanted", "expected"), GOOD)
 def test_parameters_get_the_types_of_the_schema(
-    words: tuple[str, ...], wanted: dict[str, object], arguments: object
+    values: tuple[str, ...], wanted: dict[str, object], expected: object
 ) -> None:
-    converted = convert_arguments(FunctionCall("f", words), wanted)
-    assert converted == arguments
-    assert [type(one) for one in converted.values()] == [type(one) for one in arguments.values()]  # type: ignore[attr-defined]
+    converted = convert_arguments(FunctionCall("f", values), wanted)
+    assert converted == expected
+    assert [type(value) for value in converted.values()] == [type(value) for value in expected.values()]  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize(("words", "wanted", "message"), BAD)
-def test_a_call_that_does_not_fit_its_schema_is_refused_in_words(
-    words: tuple[str, ...], wanted: dict[str, object], message: str
+@pytest.mark.parametrize(("values", "wanted", "message"), BAD)
+def test_a_call_that_does_not_fit_its_schema_is_refused_with_a_message_for_the_model(
+    values: tuple[str, ...], wanted: dict[str, object], message: str
 ) -> None:
     with pytest.raises(PeekabooError) as caught:
-        convert_arguments(FunctionCall("f", words), wanted)
+        convert_arguments(FunctionCall("f", values), wanted)
     assert (caught.value.code, caught.value.sentence()) == (ErrorCode.INVALID_ARGUMENT, message)
 
 
@@ -126,6 +126,6 @@ def test_the_prompts_take_any_text_as_it_is() -> None:
     assert keynote_query(odd).endswith(f"inside it: {odd}")
     assert keynote_turn_prompt(odd, "") == odd
     assert keynote_turn_prompt(odd, "1. {query}").startswith(
-        f"{odd}\n\nWhat you did so far, and what came of it:\n1. {{query}}\n"
+        f"{odd}\n\nWhat you did so far, with the results:\n1. {{query}}\n"
     )
     assert keynote_system_prompt(odd).count(odd) == 1 and KEYNOTE_SYSTEM_PROMPT.count("{") == 1

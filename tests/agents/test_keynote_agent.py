@@ -177,11 +177,11 @@ LIES = [
     "FUNCTION_CALL: get_slide_size",
 ]
 ANSWERS = [
-    "Your reply held neither a FUNCTION_CALL nor a FINAL_ANSWER line. Respond with exactly one such line and nothing else.",
+    "Your reply contains neither a FUNCTION_CALL nor a FINAL_ANSWER line. Respond with exactly one such line and nothing else.",
     "Unknown tool delete_everything. Available: "
     "open_keynote, get_slide_size, draw_rectangle, add_text_in_keynote, screenshot_slide",
     "ERROR: draw_rectangle: x is 'ten', which is not a whole number; write digits only",
-    "ERROR: add_text_in_keynote takes 1 parameter(s): text; you gave 2; write ¦ where a text holds |",
+    "ERROR: add_text_in_keynote takes 1 parameter(s): text; you gave 2; write ¦ where a text contains |",
     "ERROR: no Keynote document was opened. Next step: call open_keynote first",
     "KEYNOTE_READY: slide=1, slide_width=1920, slide_height=1080",
     "SCREENSHOT_SAVED: path={folder}/../slide.png",
@@ -195,7 +195,7 @@ def test_a_model_that_lies_is_told_each_time_and_has_eight_turns(mac: FakeMac, f
         done = run_agent(mac, folder, "x", "--model", "openai/gpt-5.4-mini", "--json-output", **variables)
         prompts = [one.prompt for one in ai.questions]
     assert (done.code, done.error["code"]) == (1, "AI_PROVIDER_ERROR")
-    assert done.error["message"].startswith("the model did not come to its FINAL_ANSWER in 8 turns; see ")
+    assert done.error["message"].startswith("the model gave no FINAL_ANSWER in 8 turns; see ")
     answers = [line[6:] for line in done.error["details"].splitlines() if line.startswith("   => ")]
     assert answers == [one.replace("{folder}", str(folder)) for one in ANSWERS]
     assert len(prompts) == 8
@@ -218,7 +218,7 @@ def test_a_model_that_lies_is_told_each_time_and_has_eight_turns(mac: FakeMac, f
 def test_a_model_that_is_done_at_once_has_not_written_anything(mac: FakeMac, folder: Path) -> None:
     with FakeAI(brain=script(["FINAL_ANSWER: [done]"])) as ai:
         done = run_agent(mac, folder, "x", "--model", "anthropic", **ai.env("anthropic", "claude-sonnet-5"))
-    assert done.code == 1 and "the model says that it is done, but it wrote no text" in done.err
+    assert done.code == 1 and "the model reports that it is done, but it wrote no text" in done.err
     assert (mac.calls("osascript"), mac.events()) == ([], [])
 
 
@@ -237,7 +237,12 @@ def test_a_model_that_refuses_our_key_is_an_error_without_the_key(mac: FakeMac, 
 
 REFUSALS: dict[str, tuple[list[str], dict[str, str], str, str]] = {
     "empty": ([" "], {}, "INVALID_ARGUMENT", "the text is empty; give the text to write"),
-    "lines": (["a\nb"], {}, "INVALID_ARGUMENT", "a FUNCTION_CALL is one line, and so must the text be"),
+    "lines": (
+        ["a\nb"],
+        {},
+        "INVALID_ARGUMENT",
+        "a FUNCTION_CALL is one line, so the text must be one line as well",
+    ),
     "two models": (
         ["x", "--model", "gemini,openai"],
         {},

@@ -20,7 +20,7 @@ from fake_ai import FakeAI, Reply, Request, picture, script
 from fakemac import FakeMac
 from worlds import PATIENCE_S, ROOT, SINGLE_FILE, Finished, Form, clean_environment, need, wait_for
 
-from peekaboo_min.agents.planner import AgentMind, AgentStop
+from peekaboo_min.agents.planner import Planner, AgentStop
 from peekaboo_min.agents.report import run_report
 from peekaboo_min.agents.run import AgentRun, AgentStep, new_run_folder, own_time_text
 from peekaboo_min.ai.client import ModelChoice
@@ -48,7 +48,7 @@ class Seen:
         found = SEEN.search(request.prompt)
         self.has_window = found is not None
         self.prompt = request.prompt
-        self.deeds = re.findall(r"^\d+\. .*$", request.prompt, re.M)
+        self.history = re.findall(r"^\d+\. .*$", request.prompt, re.M)
         if found:
             self.title, self.width, self.height = json.loads(found[1]), int(found[2]), int(found[3])
             last = request.images[-1]
@@ -64,13 +64,13 @@ def click(x: float, y: float, **more: Any) -> dict[str, Any]:
 
 
 def plan(*moves: Union[dict[str, Any], Move]) -> Callable[[Request], dict[str, Any]]:
-    """A model that makes these moves in turn, by the number of deeds that it is told of, and then says done."""
+    """A model that makes these moves in turn, by the number of steps in its history, and then answers done."""
 
     def brain(request: Request) -> dict[str, Any]:
         seen = Seen(request)
-        if len(seen.deeds) >= len(moves):
+        if len(seen.history) >= len(moves):
             return reply("done")
-        move = moves[len(seen.deeds)]
+        move = moves[len(seen.history)]
         return move(seen) if callable(move) else move
 
     return brain
@@ -270,12 +270,12 @@ def test_a_resized_window_is_looked_at_again_and_a_smaller_picture_mapped_back(
     def brain(request: Request) -> dict[str, Any]:
         seen = Seen(request)
         sizes.append((seen.width, seen.height))
-        if not seen.deeds:  # a person makes the window larger while the model thinks
+        if not seen.history:  # a person makes the window larger while the model thinks
             form.xdotool("windowsize", "--sync", str(form_window_id), "1100", "740")
             wait_for(lambda: form.centre("name")[0] > 500, "the form is wide")
             return click(5, 5)
-        assert "it was not done: STALE_SCREENSHOT" in seen.deeds[0]
-        return reply("done") if len(seen.deeds) > 1 else click(x * seen.width / 1100, y * seen.height / 740)
+        assert "it was not done: STALE_SCREENSHOT" in seen.history[0]
+        return reply("done") if len(seen.history) > 1 else click(x * seen.width / 1100, y * seen.height / 740)
 
     agent.ai.brain = brain
     # Qwen's pictures are whole patches: not even their shape stays
@@ -313,7 +313,7 @@ def test_another_app_in_front_is_never_clicked(
     def brain(request: Request) -> dict[str, Any]:
         seen = Seen(request)
         assert seen.title == form.title
-        if seen.deeds:
+        if seen.history:
             return reply("done")
         covers.append(open_form("Cover", "+60+60"))
         return click(*form.centre("agree"))
@@ -342,7 +342,7 @@ def test_a_window_that_vanishes_is_told_to_the_model(agent: Agent, form: Form) -
     done = agent.run()
     assert done.code == 0, done.err
     assert agent.step(1)["effect"].endswith("the app shows no window now")
-    assert agent.step(2)["window"] is None and agent.report().words.count("no picture") == 1
+    assert agent.step(2)["window"] is None and agent.report().words.count("no screenshot") == 1
 
 
 # on the fake Mac -------------------------------------------------------------------------------------------------
@@ -404,16 +404,18 @@ def test_a_reply_that_cannot_be_used_is_asked_again_once(agent: Agent, form: For
     agent.ai.brain = script(answers)  # a third question would fail the test
     done = agent.run("--json-output")
     assert (done.code, done.error["code"]) == (1, "AI_PROVIDER_ERROR")
-    assert "also when asked again: x is 9999, outside the picture" in done.error["message"]
+    assert (
+        "the model's second reply was unusable as well: x is 9999, outside the image" in done.error["message"]
+    )
     assert str(agent.run_folder / "report.html") in done.error["details"]
     second = agent.ai.questions[1].prompt
-    assert "I would click the button." in second and "the reply holds no JSON object" in second
+    assert "I would click the button." in second and "the reply contains no JSON object" in second
     assert form.events("click") == [] and agent.kept()["status"] == "confused"
     assert "</pre><script>alert(1)</script>" in agent.report().words
 
 
 @pytest.fixture
-def mind(ai: FakeAI, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+def planner(ai: FakeAI, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     """Asks one vendor of the fake for one action, about a picture of 64x48 pixels."""
     for name, value in {**ai.env("openai", "gpt-5.4-mini"), "TMPDIR": str(tmp_path)}.items():
         monkeypatch.setenv(name, value)
@@ -421,9 +423,9 @@ def mind(ai: FakeAI, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
 
     def decide(needs_confidence: bool = False, seconds: float = PATIENCE_S) -> tuple[Any, AgentStep]:
         step = AgentStep(1, window=Window(7, "Form", 1, "A title", Rect(0, 0, 64, 48)))
-        step.picture = Picture(picture("jpeg", 64, 48), ImageInfo("jpg", 64, 48))
-        one = AgentMind("Do it", ModelChoice("openai", "gpt-5.4-mini"), needs_confidence)
-        return one.decide(step, [], 5, time.monotonic() + seconds), step
+        step.image = Picture(picture("jpeg", 64, 48), ImageInfo("jpg", 64, 48))
+        subject = Planner("Do it", ModelChoice("openai", "gpt-5.4-mini"), needs_confidence)
+        return subject.decide(step, [], 5, time.monotonic() + seconds), step
 
     yield decide
     settings.cache_clear()
@@ -434,7 +436,7 @@ def mind(ai: FakeAI, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     [
         ("no idea", "no JSON object"),
         ('{"action": "click", "x": 1', "not valid JSON"),
-        (reply("click", x=64, y=0), "outside the picture of 64x48"),
+        (reply("click", x=64, y=0), "outside the image of 64x48"),
         (reply("click", x=1), "y is missing"),
         (reply("drag", x=1, y=1), "action is 'drag'"),
         (reply("type", text=""), "text is empty"),
@@ -442,30 +444,30 @@ def mind(ai: FakeAI, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     ],
 )
 def test_every_wrong_reply_is_asked_again_and_may_be_mended(
-    mind: Any, ai: FakeAI, answer: Any, reason: str
+    planner: Any, ai: FakeAI, answer: Any, reason: str
 ) -> None:
     ai.brain = script([answer, click(0, 0)])
-    action, step = mind()
+    action, step = planner()
     assert action.pixel is not None and (action.pixel.x, action.pixel.y) == (0, 0)
     assert reason in step.replies[0].problem and reason in ai.questions[1].prompt
     assert (step.replies[1].problem, step.tokens_in) == ("", 2400)
     ai.brain = script([answer, answer])
     with pytest.raises(AgentStop) as caught:
-        mind()
+        planner()
     assert (caught.value.status, caught.value.code) == ("confused", ErrorCode.AI_PROVIDER_ERROR)
     assert reason in caught.value.message
 
 
-def test_a_confidence_that_is_wanted_must_be_said(mind: Any, ai: FakeAI) -> None:
+def test_a_confidence_that_is_wanted_must_be_said(planner: Any, ai: FakeAI) -> None:
     ai.brain = script([click(1, 1), click(1, 1, confidence=0.9)])
-    assert mind(needs_confidence=True)[0].confidence == 0.9
+    assert planner(needs_confidence=True)[0].confidence == 0.9
     assert "confidence is missing" in ai.questions[1].prompt
 
 
-def test_a_model_gets_no_more_than_the_time_that_is_left(mind: Any, ai: FakeAI) -> None:
+def test_a_model_gets_no_more_than_the_time_that_is_left(planner: Any, ai: FakeAI) -> None:
     ai.fail_with("stalled", seconds=600)
     with pytest.raises(AgentStop) as caught:
-        mind(seconds=0.5)
+        planner(seconds=0.5)
     assert (caught.value.status, caught.value.code) == ("limit", ErrorCode.TIMEOUT)
 
 
@@ -603,12 +605,12 @@ def test_each_act_can_be_asked_for_on_the_terminal(agent: Agent, form: Form) -> 
 @pytest.mark.parametrize(
     "words, message",
     [
-        ((), "name the app"),
-        (("--app", "Form", "--window-id", "7"), "name the app"),
-        (("--window-id", "7", "--window-title", "x"), "--window-title goes with --app"),
+        ((), "name either the app"),
+        (("--app", "Form", "--window-id", "7"), "name either the app"),
+        (("--window-id", "7", "--window-title", "x"), "--window-title requires --app"),
         (("--app", "Form", "--max-steps", "0"), "above 0"),
         (("--app", "Form", "--confidence", "2"), "from 0 to 1"),
-        (("--app", "Form", "--confirm"), "--confirm asks on a terminal"),
+        (("--app", "Form", "--confirm"), "--confirm needs a terminal"),
         (("--app", "Form", "--model", "gpt"), "no provider 'gpt'"),
         (("--app", "Form", "--model", "openai,gemini"), "not one model"),
     ],
