@@ -50,8 +50,8 @@ def run_vision_agent(
 ) -> Result:
     """Lets a vision model reach a goal in one app: it looks at a screenshot of the window, takes one action,
     and looks again. The screenshots of that app's windows are sent to the model. Each step is saved in a
-    folder, with a report as one page. The model answers in pixels of the image: choose one that can. Needs the
-    Python package mcp; keys may be in `.env`.
+    folder, with a report as one page. The model answers in pixels of the image: choose one that can. Needs
+    the Python package mcp; keys may be in `.env`.
 
     Example: peekaboo-min agent --goal "Sign the book as Ada" --app Form --model openai/gpt-5.4-mini
     leaves peekaboo-run-TIME/report.html, run.json, step_001.jpg, step_001.json, ...
@@ -76,7 +76,7 @@ def run_vision_agent(
 
 @contextmanager
 def _report_before_exit(run: AgentRun) -> Iterator[None]:
-    """Write the report, however the block ends. A signal ends the process after that, a second one at once."""
+    """Write the report, however the block ends. A signal ends the process after that, a second at once."""
 
     def unwind() -> None:
         before_leaving.remove(unwind)

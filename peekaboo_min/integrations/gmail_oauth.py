@@ -1,4 +1,4 @@
-"""Google's permission to send mail: asked for once, kept, renewed."""
+"""Google's permission to send mail: requested once, stored, renewed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import secrets
 import sys
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -28,15 +28,18 @@ from ..system.web import WebError, ask_form, read_query, with_query
 
 _SCOPE = "https://www.googleapis.com/auth/gmail.send"
 _TOKEN_S = 15.0
-_EARLY_S = 60.0  # a token that ends so soon is renewed before it is used
+_EARLY_S = 60.0  # a token that expires this soon is renewed before it is used
 _POLL_CONSENT_S = 0.1
 _LOGIN_HINT = "run peekaboo-min gmail-login"
-_PAGE = "<!doctype html><meta charset=utf-8><title>peekaboo-min</title><p>{text}</p><p>You can close this page.</p>"
+_PAGE = (
+    "<!doctype html><meta charset=utf-8><title>peekaboo-min</title>"
+    "<p>{text}</p><p>You can close this page.</p>"
+)
 
 
 @dataclass(frozen=True)
 class OAuthClient:
-    """What credentials.json says of the program that asks."""
+    """The client that credentials.json describes."""
 
     client_id: str
     client_secret: str = field(repr=False)
@@ -59,36 +62,30 @@ class GmailToken:
 
 def gmail_folder() -> Path:
     """Where credentials.json and token.json live."""
-    return (
-        Path(os.path.expanduser(settings().gmail_folder))
-        if settings().gmail_folder
-        else state_folder() / "gmail"
-    )
+    asked = settings().gmail_folder
+    return Path(os.path.expanduser(asked)) if asked else state_folder() / "gmail"
 
 
 def has_gmail_credentials() -> bool:
-    """Whether there is a credentials.json: without one, no mail is offered."""
+    """Whether there is a credentials.json: without one, send_email is not offered."""
     try:
         return os.path.isfile(gmail_folder() / "credentials.json")
     except PeekabooError:
-        return False  # there is no state folder, and so nothing in it
+        return False  # there is no state folder
 
 
 def read_client() -> OAuthClient:
-    """The client of credentials.json, as Google's console offers it for a desktop app. Raises FILE_IO_ERROR."""
+    """The client of credentials.json, from Google's console, of a desktop app. Raises FILE_IO_ERROR."""
     path = gmail_folder() / "credentials.json"
-    found = _read_json(
-        path, f"make an OAuth client of the type Desktop app in Google's console and save its JSON as {path}"
-    )
+    hint = f"create an OAuth client of the type Desktop app in Google's console and save its JSON as {path}"
+    found = _read_json(path, hint)
     client = found.get("installed")
     names = ("client_id", "auth_uri", "token_uri")
     if not isinstance(client, dict) or not all(isinstance(client.get(name), str) for name in names):
-        message = f"{path} is not of an OAuth client for a desktop app"
-        hint = "make one of that type in Google's console, and save its JSON there"
+        message = f"{path} does not describe an OAuth client for a desktop app"
         raise PeekabooError(ErrorCode.FILE_IO_ERROR, message, hint=hint)
-    return OAuthClient(
-        client["client_id"], str(client.get("client_secret") or ""), client["auth_uri"], client["token_uri"]
-    )
+    client_id, auth_uri, token_uri = (client[name] for name in names)
+    return OAuthClient(client_id, str(client.get("client_secret") or ""), auth_uri, token_uri)
 
 
 def _read_json(path: Path, hint: str) -> dict[str, Any]:
@@ -106,36 +103,28 @@ def _read_json(path: Path, hint: str) -> dict[str, Any]:
 
 
 def read_token() -> GmailToken:
-    """The kept token; one that Google's own Python library wrote will do. Raises FILE_IO_ERROR."""
+    """The stored token; a file of Google's own Python library works too. Raises FILE_IO_ERROR."""
     found = _read_json(gmail_folder() / "token.json", _LOGIN_HINT)
     refresh_token = found.get("refresh_token")
     if not isinstance(refresh_token, str) or not refresh_token:
-        raise PeekabooError(ErrorCode.FILE_IO_ERROR, "token.json holds no refresh token", hint=_LOGIN_HINT)
+        raise PeekabooError(ErrorCode.FILE_IO_ERROR, "token.json has no refresh token", hint=_LOGIN_HINT)
     expires_at = found.get("expires_at")
-    return GmailToken(
-        str(found.get("access_token") or ""),
-        refresh_token,
-        expires_at if isinstance(expires_at, (int, float)) else 0.0,
-    )
+    until = float(expires_at) if isinstance(expires_at, (int, float)) else 0.0
+    return GmailToken(str(found.get("access_token") or ""), refresh_token, until)
 
 
-def _keep_token(token: GmailToken) -> Path:
-    """Write token.json (0600), whole or not at all. Raises FILE_IO_ERROR."""
+def _save_token(token: GmailToken) -> Path:
+    """Write token.json (0600), atomically. Raises FILE_IO_ERROR."""
     path = gmail_folder() / "token.json"
-    kept = {
-        "access_token": token.access_token,
-        "refresh_token": token.refresh_token,
-        "expires_at": token.expires_at,
-    }
-    write_privately(path, json.dumps(kept))
+    write_privately(path, json.dumps(asdict(token)))
     return path
 
 
 def renew_token(token: GmailToken) -> GmailToken:
-    """A new access token, which is kept, too. Raises FILE_IO_ERROR, PROGRAM_FAILED (the permission is gone)."""
+    """A new access token, which is also stored. Raises FILE_IO_ERROR, PROGRAM_FAILED (permission revoked)."""
     form = {"grant_type": "refresh_token", "refresh_token": token.refresh_token}
     renewed = _ask_for_token(read_client(), form, token.refresh_token)
-    _keep_token(renewed)
+    _save_token(renewed)
     return renewed
 
 
@@ -146,14 +135,11 @@ def _ask_for_token(client: OAuthClient, form: dict[str, str], refresh_token: str
     except WebError as e:
         raise _token_error(e) from None
     if not isinstance(found, dict) or not isinstance(found.get("access_token"), str):
-        raise google_error(
-            "Google's answer holds no token", "see that token_uri in credentials.json is right"
-        )
+        raise google_error("Google's answer has no token", "check token_uri in credentials.json")
     if _SCOPE not in str(found.get("scope", _SCOPE)).split():
-        raise google_error(
-            "the permission does not include sending mail", f"{_LOGIN_HINT} again, and tick its box"
-        )
-    refresh_token = found.get("refresh_token") or refresh_token  # a renewal brings no new one
+        hint = f"{_LOGIN_HINT} again, and tick its box"
+        raise google_error("the permission does not include sending mail", hint)
+    refresh_token = found.get("refresh_token") or refresh_token  # a renewal returns no new one
     if not refresh_token:
         hint = f"remove the program at myaccount.google.com/permissions, then {_LOGIN_HINT} again"
         raise google_error("Google gave no refresh token", hint)
@@ -166,94 +152,89 @@ def _token_error(error: WebError) -> PeekabooError:
     body = error.body if isinstance(error.body, dict) else {}
     code, text = str(body.get("error") or ""), clean_text(str(body.get("error_description") or ""))
     if code == "invalid_grant":
-        return google_error(
-            f"Google does not accept the permission any more ({text or code})", f"{_LOGIN_HINT} again"
-        )
+        return google_error(f"the permission is no longer valid ({text or code})", f"{_LOGIN_HINT} again")
     if code == "invalid_client":
-        return google_error(
-            f"Google does not know this client ({text or code})", "see that credentials.json is right"
-        )
+        return google_error(f"Google does not know this client ({text or code})", "check credentials.json")
     what = f"{clean_text(code)} {text}".strip() if code else error.message
-    return google_error(
-        f"Google gave no token: {what}", "see that the network is there and credentials.json is right"
-    )
+    return google_error(f"Google sent no token: {what}", "check the network and credentials.json")
 
 
 def google_error(message: str, hint: str) -> PeekabooError:
-    """What Google refuses, or what stands between it and us."""
+    """PROGRAM_FAILED, for a refusal of Google's or a failed connection to it."""
     return PeekabooError(ErrorCode.PROGRAM_FAILED, message, hint=hint)
 
 
 def gmail_login(
     timeout_s: Annotated[float, "how many seconds to wait for you in the browser; default 300"] = 300.0,
 ) -> Result:
-    """Asks Google in a browser for the permission to send mail, and keeps it in token.json. It needs credentials.json first.
+    """Asks Google in a browser for the permission to send mail, and stores it in token.json. It needs
+    credentials.json first.
 
-    The address is opened, and written to stderr for a browser that has to be started by hand on this machine.
+    The address is opened, and printed to stderr in case a browser has to be started by hand on this machine.
 
     Example: peekaboo-min gmail-login
     """
-    # FILE_IO_ERROR (no credentials.json), TIMEOUT, PROGRAM_FAILED (denied), CANCELLED
+    # Raises FILE_IO_ERROR (no credentials.json), TIMEOUT, PROGRAM_FAILED (denied), CANCELLED
     client = read_client()
     verifier, state = secrets.token_urlsafe(48), secrets.token_urlsafe(24)
-    with _RedirectDoor(state) as door:
+    with _RedirectServer(state) as server:
         digest = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).decode().rstrip("=")
-        asked = {
-            "client_id": client.client_id, "redirect_uri": door.url, "response_type": "code", "scope": _SCOPE,
-            "state": state, "code_challenge": digest, "code_challenge_method": "S256",
+        query = {
+            "client_id": client.client_id, "redirect_uri": server.url, "response_type": "code",
+            "scope": _SCOPE, "state": state, "code_challenge": digest, "code_challenge_method": "S256",
             "access_type": "offline", "prompt": "consent",
         }  # fmt: skip
-        address = with_query(client.auth_uri, asked)
-        print(
-            f"Open this address in a browser on this machine, and allow it:\n{address}",
-            file=sys.stderr,
-            flush=True,
-        )
+        address = with_query(client.auth_uri, query)
+        request = "Open this address in a browser on this machine, and grant the permission:"
+        print(f"{request}\n{address}", file=sys.stderr, flush=True)
         threading.Thread(target=_open_browser, args=(address, timeout_s), daemon=True).start()
-        answer = door.wait(timeout_s)
+        answer = server.wait(timeout_s)
     if "code" not in answer:
         reason = clean_text(answer.get("error", "no code"))
-        raise google_error(f"the permission was not given ({reason})", f"{_LOGIN_HINT} again, and allow it")
+        hint = f"{_LOGIN_HINT} again, and grant it"
+        raise google_error(f"the permission was not granted ({reason})", hint)
     form = {
-        "grant_type": "authorization_code", "code": answer["code"], "redirect_uri": door.url, "code_verifier": verifier,
-    }  # fmt: skip
-    path = _keep_token(_ask_for_token(client, form, ""))
-    return Result(
-        f"logged in to Gmail, to send mail only; the token is kept in {path}", {"token_path": str(path)}
-    )
+        "grant_type": "authorization_code",
+        "code": answer["code"],
+        "redirect_uri": server.url,
+        "code_verifier": verifier,
+    }
+    path = _save_token(_ask_for_token(client, form, ""))
+    text = f"logged in to Gmail, to send mail only; the token is stored in {path}"
+    return Result(text, {"token_path": str(path)})
 
 
 def _open_browser(address: str, timeout_s: float) -> None:
-    """In a thread of its own: xdg-open may stay as long as the browser does, which must outlive us."""
+    """Runs in its own thread: xdg-open may run as long as the browser, which must outlive us."""
     try:
         is_mac = platform_name() == "macos"
         name = "open" if is_mac else "xdg-open"
-        # without a display xdg-open starts a browser in the terminal
+        # without a display xdg-open would start a browser in the terminal
         if find_program(name) and (is_mac or settings().x_display or settings().wayland_display):
             run_program([name, address], timeout_s=timeout_s, accept=None, leaves_daemon=True)
     except PeekabooError as e:
-        log_debug(f"no browser: {e.message}")  # the address stands on stderr
+        log_debug(f"no browser: {e.message}")  # the address is on stderr
 
 
-class _RedirectDoor:
-    """A web server on the loopback that lets in one redirect: ours, by its state. All else is 404."""
+class _RedirectServer:
+    """A web server on the loopback that accepts one redirect: ours, by its state. Anything else gets 404."""
 
     def __init__(self, state: str) -> None:
         self._state = state
         self._answers: list[dict[str, str]] = []
-        self._is_taken = False
-        self._strangers = 0
+        self._is_answered = False
+        self._foreign_redirects = 0
 
-    def __enter__(self) -> _RedirectDoor:
+    def __enter__(self) -> _RedirectServer:
         from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-        door = self
+        outer = self
 
         class Handler(BaseHTTPRequestHandler):
             timeout = 5  # browsers open connections that they never use
 
             def do_GET(self) -> None:
-                door._answer(self)
+                outer._answer(self)
 
             do_POST = do_HEAD = do_GET
 
@@ -265,7 +246,7 @@ class _RedirectDoor:
             timeout = _POLL_CONSENT_S
 
             def handle_error(self, *_: Any) -> None:
-                pass  # a browser that left before its page was whole
+                pass  # a browser that disconnected early
 
         self._server = Server(("127.0.0.1", 0), Handler)
         return self
@@ -282,23 +263,19 @@ class _RedirectDoor:
         has_our_state = hmac.compare_digest(
             found.get("state", "").encode("utf-8", "replace"), self._state.encode()
         )
-        if (
-            not has_our_state
-            or self._is_taken
-            or request.command != "GET"
-            or not request.path.startswith("/?")
-        ):
-            self._strangers += "state" in found and not has_our_state
+        is_redirect = request.command == "GET" and request.path.startswith("/?")
+        if not has_our_state or self._is_answered or not is_redirect:
+            self._foreign_redirects += "state" in found and not has_our_state
             request.send_error(404)
             return
-        self._is_taken = True
+        self._is_answered = True
         try:
             self._show_page(request, found)
         finally:
-            self._answers.append(found)  # ends the wait, and with it maybe the process
+            self._answers.append(found)  # ends the wait, and perhaps the process
 
     def _show_page(self, request: Any, found: dict[str, str]) -> None:
-        text = "peekaboo-min may now send mail." if "code" in found else "The permission was not given."
+        text = "peekaboo-min may now send mail." if "code" in found else "The permission was not granted."
         page = _PAGE.format(text=text).encode()
         request.send_response(200)
         request.send_header("Content-Type", "text/html; charset=utf-8")
@@ -312,8 +289,8 @@ class _RedirectDoor:
         while not self._answers:
             check_cancelled()
             if time.monotonic() >= deadline:
-                note = " (an answer came that was not to our question)" if self._strangers else ""
-                message = f"nobody allowed it in the browser within {timeout_s:g} seconds{note}"
+                note = " (a redirect of another login arrived)" if self._foreign_redirects else ""
+                message = f"the permission was not granted in the browser within {timeout_s:g} seconds{note}"
                 raise PeekabooError(ErrorCode.TIMEOUT, message, hint=f"{_LOGIN_HINT} again")
             self._server.handle_request()
         return self._answers[0]

@@ -1,4 +1,4 @@
-"""PEEKABOO_CLI_PATH: the MCP tools image and list through another command line, ours or one that follows a script."""
+"""PEEKABOO_CLI_PATH: the MCP tools image and list through another command line, ours or a scripted one."""
 
 from __future__ import annotations
 
@@ -392,7 +392,7 @@ def test_what_is_no_answer_is_told_by_the_specifications_code(
 def test_a_failure_without_a_document_is_told_with_what_it_said(scripted: Scripted) -> None:
     told = refused(scripted.call("list", "", 5, stderr="dyld: Library not loaded\n"))
     assert told["said"] == (
-        "the peekaboo command line failed with exit code 5. Next step: see what it said: dyld: Library not loaded"
+        "the peekaboo command line failed with exit code 5. Next step: see its output: dyld: Library not loaded"
     )
     assert [text for level, text in scripted.logged() if level == "error"] == [
         "the peekaboo command line failed with exit code 5: "

@@ -1,4 +1,4 @@
-"""Mail by Gmail: the permission in a browser, its renewal, the mail itself, and what is said when it does not go."""
+"""Mail through Gmail: the permission in a browser, its renewal, the mail itself, and the errors."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def folder(google: FakeGoogle, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
 def logged_in(google: FakeGoogle, folder: Path) -> Path:
     """The Gmail folder of a user who has logged in; the access token in it is fresh."""
     granted = google.sign_in()
-    keep(
+    save_token(
         folder,
         access_token=granted["access_token"],
         refresh_token=granted["refresh_token"],
@@ -79,11 +79,11 @@ def forget() -> None:
     child_environment.cache_clear()
 
 
-def keep(folder: Path, **token: Any) -> None:
+def save_token(folder: Path, **token: Any) -> None:
     (folder / "token.json").write_text(json.dumps(token))
 
 
-def kept(folder: Path) -> Any:
+def saved_token(folder: Path) -> Any:
     return json.loads((folder / "token.json").read_text())
 
 
@@ -108,7 +108,7 @@ def lines(text: Optional[str]) -> list[str]:
 # the mail
 
 
-def test_a_mail_is_sent_and_told_in_the_seeds_words(google: FakeGoogle, logged_in: Path) -> None:
+def test_a_mail_is_sent_and_reported_in_the_seeds_grammar(google: FakeGoogle, logged_in: Path) -> None:
     result = send_email("ann@example.org", "Hello", "How are you?\n")
     (mail,) = google.sent
     assert (mail.to, mail.subject, lines(mail.plain), mail.html) == (
@@ -122,7 +122,7 @@ def test_a_mail_is_sent_and_told_in_the_seeds_words(google: FakeGoogle, logged_i
     assert posts(google) == [SEND_PATH]
 
 
-def test_html_stands_beside_the_plain_text(google: FakeGoogle, logged_in: Path) -> None:
+def test_html_is_sent_beside_the_plain_text(google: FakeGoogle, logged_in: Path) -> None:
     send_email("ann@example.org", "Hello", "plain\n", "<p>rich</p>\n")
     (mail,) = google.sent
     assert mail.message.get_content_type() == "multipart/alternative"
@@ -167,7 +167,7 @@ def test_a_subject_cannot_smuggle_a_header(google: FakeGoogle, logged_in: Path, 
         "änn@example.org", "ann@exämple.org", "ann@example.org\x00", "x" * 65 + "@example.org", "a@" + "b." * 100 + "org",
     ],
 )  # fmt: skip
-def test_what_is_no_address_is_refused(google: FakeGoogle, logged_in: Path, to: str) -> None:
+def test_an_invalid_address_is_refused(google: FakeGoogle, logged_in: Path, to: str) -> None:
     wrong = failing(send_email, to, "Hello", "body")
     assert wrong.code is ErrorCode.INVALID_ARGUMENT and "is not an e-mail address" in wrong.message
     assert google.requests == []
@@ -176,12 +176,12 @@ def test_what_is_no_address_is_refused(google: FakeGoogle, logged_in: Path, to: 
 @pytest.mark.parametrize(
     "to", ["ann@example.org", " a.n+n'o@sub.example.co ", "x_y@xn--exmple-cua.org", "1@2.org"]
 )
-def test_addresses_of_all_kinds_are_taken(google: FakeGoogle, logged_in: Path, to: str) -> None:
+def test_valid_addresses_are_accepted(google: FakeGoogle, logged_in: Path, to: str) -> None:
     assert send_email(to, "Hello", "body").data["to"] == to.strip()
     assert google.sent[0].to == (to.strip(),)
 
 
-def test_half_a_character_is_refused(google: FakeGoogle, logged_in: Path) -> None:
+def test_a_lone_surrogate_is_refused(google: FakeGoogle, logged_in: Path) -> None:
     for subject, body in (("\ud800", "body"), ("Hello", "\ud800")):
         assert failing(send_email, "ann@example.org", subject, body).code is ErrorCode.INVALID_ARGUMENT
     assert google.sent == []
@@ -202,11 +202,11 @@ def test_a_mail_is_an_act_that_can_be_forbidden_and_is_audited(
 # the token
 
 
-def test_an_expired_token_is_renewed_and_kept_for_us_alone(google: FakeGoogle, logged_in: Path) -> None:
-    before = {**kept(logged_in), "expires_at": time.time() + 30}
-    keep(logged_in, **before)
+def test_an_expired_token_is_renewed_and_stored_privately(google: FakeGoogle, logged_in: Path) -> None:
+    before = {**saved_token(logged_in), "expires_at": time.time() + 30}
+    save_token(logged_in, **before)
     send_email("ann@example.org", "Hello", "body")
-    after = kept(logged_in)
+    after = saved_token(logged_in)
     assert (
         after["access_token"] != before["access_token"] and after["refresh_token"] == before["refresh_token"]
     )
@@ -217,8 +217,8 @@ def test_an_expired_token_is_renewed_and_kept_for_us_alone(google: FakeGoogle, l
     assert posts(google) == ["/token", SEND_PATH, SEND_PATH]
 
 
-def test_a_token_of_googles_own_library_will_do(google: FakeGoogle, folder: Path) -> None:
-    keep(
+def test_a_token_file_of_googles_own_library_is_accepted(google: FakeGoogle, folder: Path) -> None:
+    save_token(
         folder,
         token="ya29.old",
         refresh_token=google.sign_in()["refresh_token"],
@@ -228,21 +228,18 @@ def test_a_token_of_googles_own_library_will_do(google: FakeGoogle, folder: Path
     assert len(google.sent) == 1
 
 
-def test_a_token_that_is_not_accepted_is_renewed_once(google: FakeGoogle, logged_in: Path) -> None:
+def test_a_rejected_token_is_renewed_once(google: FakeGoogle, logged_in: Path) -> None:
     google.expire_access_tokens()
     send_email("ann@example.org", "Hello", "body")
     assert posts(google) == [SEND_PATH, "/token", SEND_PATH]
     assert len(google.sent) == 1
 
 
-def test_a_token_that_is_never_accepted_ends_in_an_error(google: FakeGoogle, logged_in: Path) -> None:
+def test_a_token_that_is_rejected_again_is_an_error(google: FakeGoogle, logged_in: Path) -> None:
     google.expires_in = 0
     google.expire_access_tokens()
     wrong = failing_send()
-    assert (
-        "Gmail does not accept the permission: Request had invalid authentication credentials."
-        in wrong.message
-    )
+    assert "Gmail rejected the token: Request had invalid authentication credentials." in wrong.message
     assert wrong.hint == "run peekaboo-min gmail-login again"
     assert posts(google) == [SEND_PATH, "/token", SEND_PATH]
 
@@ -250,9 +247,7 @@ def test_a_token_that_is_never_accepted_ends_in_an_error(google: FakeGoogle, log
 def test_a_revoked_permission_asks_for_another_login(google: FakeGoogle, logged_in: Path) -> None:
     google.revoke()
     wrong = failing_send()
-    assert (
-        wrong.message == "Google does not accept the permission any more (Token has been expired or revoked.)"
-    )
+    assert wrong.message == "the permission is no longer valid (Token has been expired or revoked.)"
     assert wrong.hint == "run peekaboo-min gmail-login again"
 
 
@@ -263,12 +258,12 @@ def test_without_a_login_the_error_says_so(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"refresh_token": 7}', "\u00ff"])
-def test_a_token_file_that_is_none_asks_for_a_login(folder: Path, text: str) -> None:
+def test_an_invalid_token_file_asks_for_a_login(folder: Path, text: str) -> None:
     (folder / "token.json").write_text(text, encoding="latin-1")
     assert failing_send().hint == "run peekaboo-min gmail-login"
 
 
-def test_a_client_that_google_does_not_know_is_told(google: FakeGoogle, logged_in: Path) -> None:
+def test_a_client_unknown_to_google_is_reported(google: FakeGoogle, logged_in: Path) -> None:
     google.expire_access_tokens()
     google.client_id = "another"
     assert failing_send().message == "Google does not know this client (The OAuth client was not found.)"
@@ -282,27 +277,27 @@ def test_a_client_that_google_does_not_know_is_told(google: FakeGoogle, logged_i
     [
         (
             "insufficient_scope",
-            "Gmail does not permit it: Request had insufficient authentication scopes.",
-            "run peekaboo-min gmail-login again, and see that the Gmail API is enabled in Google's console",
+            "Gmail denied permission: Request had insufficient authentication scopes.",
+            "run peekaboo-min gmail-login again, and check that the Gmail API is enabled in Google's console",
         ),
         (
             "rate_limited",
-            "Gmail is asked too often: User-rate limit exceeded.",
+            "Gmail refused: too many requests: User-rate limit exceeded.",
             "wait a while, then send it again",
         ),
         (
             "server_error",
-            "Gmail has a problem of its own (500): Internal error encountered.",
-            "look among the sent mails, then try again later",
+            "Gmail failed with a server error (500): Internal error encountered.",
+            "check the sent mails, then try again later",
         ),
         (
             "unavailable",
-            "Gmail has a problem of its own (503): The service is currently unavailable.",
-            "look among the sent mails, then try again later",
+            "Gmail failed with a server error (503): The service is currently unavailable.",
+            "check the sent mails, then try again later",
         ),
     ],
 )
-def test_a_refusal_is_told_in_gmails_words_and_never_sent_twice(
+def test_a_refusal_is_reported_with_gmails_message_and_never_sent_twice(
     google: FakeGoogle, logged_in: Path, failure: str, message: str, hint: str
 ) -> None:
     google.fail_with(failure)
@@ -311,21 +306,19 @@ def test_a_refusal_is_told_in_gmails_words_and_never_sent_twice(
     assert posts(google) == [SEND_PATH]
 
 
-def test_gmail_that_cannot_be_reached_is_told(logged_in: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_gmail_is_reported(logged_in: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with FakeAI() as other:
-        place = f"127.0.0.1:{other.refused_port()}"
-        monkeypatch.setenv("PEEKABOO_GMAIL_BASE_URL", f"http://{place}")
+        host = f"127.0.0.1:{other.refused_port()}"
+        monkeypatch.setenv("PEEKABOO_GMAIL_BASE_URL", f"http://{host}")
         forget()
-        assert (
-            failing_send().message == f"Gmail cannot be asked: nobody listens at {place} (connection refused)"
-        )
+        assert failing_send().message == f"Gmail cannot be reached: connection refused by {host}"
 
 
-def test_no_secret_stands_in_an_error(google: FakeGoogle, logged_in: Path) -> None:
-    secrets = [*kept(logged_in).values(), google.client_secret]
+def test_no_error_contains_a_secret(google: FakeGoogle, logged_in: Path) -> None:
+    secrets = [*saved_token(logged_in).values(), google.client_secret]
     google.revoke()
     wrong = failing_send()
-    assert not [one for one in secrets if str(one) in wrong.sentence() + wrong.details + repr(wrong)]
+    assert not [secret for secret in secrets if str(secret) in wrong.sentence() + wrong.details + repr(wrong)]
 
 
 # the login
@@ -373,13 +366,13 @@ def visit(address: str, method: str = "GET") -> tuple[int, str]:
             return e.code, ""
 
 
-def asked(address: str) -> Any:
+def query_of(address: str) -> Any:
     return dict(parse_qsl(urlsplit(address).query))
 
 
-def test_a_login_keeps_a_token_that_sends(google: FakeGoogle, folder: Path, capfd: Any) -> None:
+def test_a_login_stores_a_token_that_sends(google: FakeGoogle, folder: Path, capfd: Any) -> None:
     login = Login(capfd)
-    query = asked(login.address)
+    query = query_of(login.address)
     assert (query["scope"], query["code_challenge_method"]) == (SCOPE, "S256")
     page = google.consent(login.address, stray_request_first=True)
     assert (page.status, "may now send mail" in page.body) == (200, True)
@@ -393,8 +386,8 @@ def test_every_login_has_secrets_of_its_own(google: FakeGoogle, folder: Path, ca
     first, second = Login(capfd, 0.3), Login(capfd, 0.3)
     for login in (first, second):
         login.end()
-    addresses = [one for one in capfd.readouterr().err.split() if one.startswith("http")]
-    queries = [asked(one) for one in addresses]
+    addresses = [text for text in capfd.readouterr().err.split() if text.startswith("http")]
+    queries = [query_of(address) for address in addresses]
     assert len(queries) == 2
     assert all(queries[0][name] != queries[1][name] for name in ("state", "code_challenge", "redirect_uri"))
 
@@ -404,29 +397,29 @@ def test_a_login_opens_the_browser(google: FakeGoogle, folder: Path) -> None:
     browser.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{ROOT}/tests/support/fake_google.py" "$1"\n')
     browser.chmod(0o755)
     assert "logged in to Gmail" in gmail_login(PATIENCE_S).text
-    assert kept(folder)["refresh_token"]
+    assert saved_token(folder)["refresh_token"]
 
 
-def test_a_login_that_the_user_denies_is_told(google: FakeGoogle, folder: Path, capfd: Any) -> None:
+def test_a_login_that_the_user_denies_is_reported(google: FakeGoogle, folder: Path, capfd: Any) -> None:
     google.user_denies = True
     login = Login(capfd)
-    assert "was not given" in google.consent(login.address).body
-    assert login.end().message == "the permission was not given (access_denied)"
+    assert "was not granted" in google.consent(login.address).body
+    assert login.end().message == "the permission was not granted (access_denied)"
     assert not (folder / "token.json").exists()
 
 
-def test_a_redirect_with_anothers_state_is_not_let_in(google: FakeGoogle, folder: Path, capfd: Any) -> None:
+def test_a_redirect_with_another_state_is_rejected(google: FakeGoogle, folder: Path, capfd: Any) -> None:
     google.wrong_state = True
     login = Login(capfd, 4)
     assert google.consent(login.address).status == 404
     wrong = login.end()
-    assert wrong.code is ErrorCode.TIMEOUT and "an answer came that was not to our question" in wrong.message
+    assert wrong.code is ErrorCode.TIMEOUT and "a redirect of another login arrived" in wrong.message
     assert "/token" not in posts(google)
 
 
 def test_only_one_redirect_is_served_and_nothing_else(google: FakeGoogle, folder: Path, capfd: Any) -> None:
     login = Login(capfd)
-    query = asked(login.address)
+    query = query_of(login.address)
     here, state = query["redirect_uri"], query["state"]
     assert urlsplit(here).hostname == "127.0.0.1"
     for path in (
@@ -440,20 +433,16 @@ def test_only_one_redirect_is_served_and_nothing_else(google: FakeGoogle, folder
         assert visit(here + path)[0] == 404
     assert visit(f"{here}?state={state}&code=x", "POST")[0] == 404
     assert visit(f"{here}?state={state}&code=wrong")[0] == 200
-    assert login.end().message.startswith(
-        "Google does not accept the permission any more (Malformed auth code.)"
-    )
+    assert login.end().message.startswith("the permission is no longer valid (Malformed auth code.)")
     with pytest.raises(OSError):
         visit(here)
 
 
-def test_a_browser_that_says_nothing_does_not_hold_the_login(
-    google: FakeGoogle, folder: Path, capfd: Any
-) -> None:
+def test_a_silent_connection_does_not_block_the_login(google: FakeGoogle, folder: Path, capfd: Any) -> None:
     import socket
 
     login = Login(capfd)
-    with socket.create_connection(("127.0.0.1", urlsplit(asked(login.address)["redirect_uri"]).port)):
+    with socket.create_connection(("127.0.0.1", urlsplit(query_of(login.address)["redirect_uri"]).port)):
         assert google.consent(login.address).status == 200
         assert "logged in" in login.end().text
 
@@ -462,14 +451,14 @@ def test_a_login_ends_when_nobody_answers(google: FakeGoogle, folder: Path) -> N
     wrong = failing(gmail_login, 0.3)
     assert (wrong.code, wrong.message) == (
         ErrorCode.TIMEOUT,
-        "nobody allowed it in the browser within 0.3 seconds",
+        "the permission was not granted in the browser within 0.3 seconds",
     )
 
 
 # the credentials
 
 
-def test_the_credentials_decide_whether_mail_is_offered(folder: Path) -> None:
+def test_mail_is_offered_only_with_credentials(folder: Path) -> None:
     assert has_gmail_credentials()
     (folder / "credentials.json").unlink()
     assert not has_gmail_credentials()
@@ -498,7 +487,7 @@ def test_missing_credentials_say_where_they_come_from(folder: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["{", "[]", "{}", '{"web": {"client_id": "x"}}', '{"installed": {"client_id": 7}}']
 )
-def test_credentials_of_another_kind_are_told(folder: Path, text: str) -> None:
+def test_credentials_of_another_kind_are_reported(folder: Path, text: str) -> None:
     (folder / "credentials.json").write_text(text)
     wrong = failing(gmail_login, 1)
     assert wrong.code is ErrorCode.FILE_IO_ERROR and "Google's console" in wrong.hint

@@ -1,4 +1,4 @@
-"""The Keynote tools against a Keynote that has the real one's dictionary and moods; the truth is what its document holds."""
+"""The Keynote tools on a fake Keynote with the real dictionary and behaviour; its document is what counts."""
 
 from __future__ import annotations
 
@@ -335,8 +335,8 @@ def test_texts_that_cannot_be_written_are_refused(caller: Caller) -> None:
     assert answers[2].endswith(f"/1/1, characters={len(odd)}")
     assert [answer.split(";")[0] for answer in answers[3:]] == [
         "INVALID_ARGUMENT: the text is empty",
-        "INVALID_ARGUMENT: the text holds '\\x00'",
-        "INVALID_ARGUMENT: the text holds '\\ud800'",
+        "INVALID_ARGUMENT: the text contains '\\x00'",
+        "INVALID_ARGUMENT: the text contains '\\ud800'",
         "INVALID_ARGUMENT: the text has 10001 characters",
     ]
     assert caller.scripts() == ["find", "open", "draw", "text"]
@@ -371,7 +371,7 @@ def test_the_picture_goes_where_it_was_asked_and_over_nothing_else(caller: Calle
     answers = caller.call(OPEN, *shots[:3])[1:]
     assert answers == [
         "INVALID_ARGUMENT: neither a path nor SCREENSHOT_PATH is set; name a .png file",
-        "INVALID_ARGUMENT: 'slide.jpg' is no name for a PNG; let it end in .png",
+        "INVALID_ARGUMENT: 'slide.jpg' is not the name of a PNG file; end the path in .png",
         f"FILE_IO_ERROR: {notes} exists and is not an image; it was left as it is; choose another path",
     ]
     assert notes.read_text() == "not a picture" and "export" not in caller.scripts()
@@ -396,7 +396,7 @@ def test_of_many_slides_it_is_the_first_and_a_skipped_one_is_said(caller: Caller
     mac.set("keynote.documents.0.slides.0.skipped", True)
     skipped = caller.call(("screenshot_slide", {"path": str(path)}))
     assert skipped == [
-        "CAPTURE_FAILED: slide 1 is skipped, and Keynote exports no skipped slide; unskip it in Keynote"
+        "CAPTURE_FAILED: slide 1 is skipped, and Keynote does not export skipped slides; unskip it in Keynote"
     ]
 
 
@@ -424,7 +424,7 @@ def test_a_consent_that_nobody_gives_ends_in_time_and_leaves_nothing_running(
 FAILURES = {
     "Connection is invalid. (-609)": "APP_NOT_FOUND: Keynote quit: the application quit in the middle; call open_keynote again",
     "Application isn't running. (-600)": "APP_NOT_FOUND: Keynote quit: the application is not running; call open_keynote again",
-    "AppleEvent timed out. (-1712)": "TIMEOUT: Keynote did not answer in time; allow it where macOS asks for consent (maybe "
+    "AppleEvent timed out. (-1712)": "TIMEOUT: Keynote did not answer in time; allow it where macOS asks for consent (perhaps "
     "behind a window), close any dialog in Keynote, then try again",
     "Das Objekt „(-1712)“ fehlt. (-1728)": "PROGRAM_FAILED: Keynote refused: the script failed with error -1728; close any "
     "dialog or What's New window in Keynote, then call open_keynote again",
