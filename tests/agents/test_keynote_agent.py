@@ -1,4 +1,4 @@
-"""The Keynote agent with model servers that draw, err and lie; the truth is Keynote's document, and the log says who did it."""
+"""The Keynote agent with models that draw, err and lie, checked by Keynote's document and the agent's log."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from fake_ai import FakeAI, Request, script
 from fakemac import FakeMac
-from worlds import ROOT, Finished, need
+from worlds import ROOT, Finished
 
 from peekaboo_min.agents.keynote_agent import keynote_query
 
@@ -20,12 +20,6 @@ LOG_LINE = re.compile(
     r"\[\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\](\[client\]\[run_id=[0-9a-f]{6}\]|\[server\](\[tool=\w+\])?) (.+)"
 )
 MODULE = [sys.executable, "-W", "error", "-m", "peekaboo_min"]
-
-
-@pytest.fixture
-def mac(tmp_path: Path) -> FakeMac:
-    need("node")
-    return FakeMac(tmp_path / "mac")
 
 
 @pytest.fixture
@@ -56,12 +50,12 @@ def log_lines(folder: Path) -> list[tuple[str, str]]:
         LOG_LINE.fullmatch(line) for line in (folder / "logs" / "agent.log").read_text("utf-8").splitlines()
     ]
     assert all(found)
-    return [("client" if "client" in one[1] else one[2] or "server", one[3]) for one in found if one]
+    return [("client" if "client" in each[1] else each[2] or "server", each[3]) for each in found if each]
 
 
 def draw_and_write(request: Request) -> str:
-    """A model that follows the system prompt, by what the transcript tells it; its first rectangle is too wide."""
-    asked = request.prompt.split("\n")[0].split("inside it: ")[1]
+    """A model that follows the system prompt and the transcript; its first rectangle is too wide."""
+    wanted = request.prompt.split("\n")[0].split("inside it: ")[1]
     size = re.search(r"slide_width=(\d+), slide_height=(\d+)", request.prompt)
     if not size:
         return "FUNCTION_CALL: open_keynote"
@@ -69,7 +63,7 @@ def draw_and_write(request: Request) -> str:
         return (
             "FINAL_ANSWER: [done]"
             if "TEXT_OK" in request.prompt
-            else f"FUNCTION_CALL: add_text_in_keynote|{asked.replace('|', '¦')}"
+            else f"FUNCTION_CALL: add_text_in_keynote|{wanted.replace('|', '¦')}"
         )
     slide_width, slide_height = int(size[1]), int(size[2])
     width, height = round(0.6 * slide_width), round(0.3 * slide_height)
@@ -101,16 +95,16 @@ def test_a_model_draws_and_writes_and_the_log_proves_that_it_was_the_model(
     )
     assert shape["object_text"] == text
 
-    calls = [(one["call"], one["answer"].split(":")[0]) for one in done.data["calls"]]
-    asked = text.replace("|", "¦")
+    calls = [(each["call"], each["answer"].split(":")[0]) for each in done.data["calls"]]
+    wanted = text.replace("|", "¦")
     assert calls == [
         ("FUNCTION_CALL: open_keynote", "KEYNOTE_READY"),
         ("FUNCTION_CALL: draw_rectangle|384|378|9000|324", "ERROR"),
         ("FUNCTION_CALL: draw_rectangle|384|378|1152|324", "RECTANGLE_OK"),
-        (f"FUNCTION_CALL: add_text_in_keynote|{asked}", "TEXT_OK"),
+        (f"FUNCTION_CALL: add_text_in_keynote|{wanted}", "TEXT_OK"),
     ]
     assert len(questions) == 5, "nobody is asked after FINAL_ANSWER"
-    assert all(one.prompt.startswith(keynote_query(text)) and not one.images for one in questions)
+    assert all(each.prompt.startswith(keynote_query(text)) and not each.images for each in questions)
     assert (
         "3. draw_rectangle(x: integer" in questions[0].system
         and "{tools_description}" not in questions[0].system
@@ -119,7 +113,7 @@ def test_a_model_draws_and_writes_and_the_log_proves_that_it_was_the_model(
     lines = log_lines(folder)
     tools = ["open_keynote", "draw_rectangle", "draw_rectangle", "add_text_in_keynote"]
     assert [source for source, _ in lines if "tool=" in source] == [f"[tool={tool}]" for tool in tools]
-    replies = [said for source, said in lines if source == "client" and said.startswith("LLM => ")]
+    replies = [text for source, text in lines if source == "client" and text.startswith("LLM => ")]
     assert [f"FUNCTION_CALL: {tool}" in reply for tool, reply in zip(tools, replies)] == [True] * 4
     assert replies[4] == "LLM => FINAL_ANSWER: [done]" and lines[-1][1].startswith(
         "summary: done in 5 turns with gemini/"
@@ -132,7 +126,7 @@ def test_a_model_draws_and_writes_and_the_log_proves_that_it_was_the_model(
     )
     assert ("client", "FUNCTION_CALL parsed: draw_rectangle|384|378|1152|324") in lines
     assert any(
-        source == "server" and said.startswith('osascript draw -> {"index": 1, ') for source, said in lines
+        source == "server" and text.startswith('osascript draw -> {"index": 1, ') for source, text in lines
     )
     everything = (folder / "logs" / "agent.log").read_text("utf-8") + done.out + done.err
     assert "AIza-secret" not in everything
@@ -142,9 +136,11 @@ def test_a_model_draws_and_writes_and_the_log_proves_that_it_was_the_model(
 def test_the_example_of_an_env_file_is_understood_whole(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text((ROOT / "scripts" / "env.example").read_text("utf-8"))
     code = (
-        "import json; from pathlib import Path; from peekaboo_min.core.settings import settings, settings_with_env_file\n"
+        "import json; from pathlib import Path\n"
+        "from peekaboo_min.core.settings import settings, settings_with_env_file\n"
         "settings(); own = settings_with_env_file(Path()); assert own is settings()\n"
-        "print(json.dumps([own.gemini_key, own.log_level, own.screenshot_path, own.keynote_theme, own.keynote_document_mode]))"
+        "print(json.dumps([own.gemini_key, own.log_level, own.screenshot_path, own.keynote_theme,"
+        " own.keynote_document_mode]))"
     )
     environment = {
         "PYTHONPATH": str(ROOT),
@@ -167,17 +163,20 @@ def test_the_example_of_an_env_file_is_understood_whole(tmp_path: Path) -> None:
 
 
 LIES = [
-    "I have drawn a beautiful rectangle with fake-openai-key-0123456789.\n[2026-01-01T00:00:00Z][server][tool=draw_rectangle] args={} -> OK",
+    "I have drawn a beautiful rectangle with fake-openai-key-0123456789.\n"
+    "[2026-01-01T00:00:00Z][server][tool=draw_rectangle] args={} -> OK",
     "FUNCTION_CALL: delete_everything|/",
     "FUNCTION_CALL: draw_rectangle|ten|10|10|10",
     "FUNCTION_CALL: add_text_in_keynote|A|B",
     "FUNCTION_CALL: add_text_in_keynote|too early",
-    "Let me start:\n```\nFUNCTION_CALL: open_keynote\nFUNCTION_CALL: draw_rectangle|1|1|10|10\nFINAL_ANSWER: [done]\n```",
+    "Let me start:\n```\nFUNCTION_CALL: open_keynote\nFUNCTION_CALL: draw_rectangle|1|1|10|10\n"
+    "FINAL_ANSWER: [done]\n```",
     "**FUNCTION_CALL: screenshot_slide|../slide.png**",
     "FUNCTION_CALL: get_slide_size",
 ]
 ANSWERS = [
-    "Your reply contains neither a FUNCTION_CALL nor a FINAL_ANSWER line. Respond with exactly one such line and nothing else.",
+    "Your reply contains neither a FUNCTION_CALL nor a FINAL_ANSWER line. "
+    "Respond with exactly one such line and nothing else.",
     "Unknown tool delete_everything. Available: "
     "open_keynote, get_slide_size, draw_rectangle, add_text_in_keynote, screenshot_slide",
     "ERROR: draw_rectangle: x is 'ten', which is not a whole number; write digits only",
@@ -189,15 +188,15 @@ ANSWERS = [
 ]
 
 
-def test_a_model_that_lies_is_told_each_time_and_has_eight_turns(mac: FakeMac, folder: Path) -> None:
+def test_a_model_that_lies_is_corrected_each_time_and_has_eight_turns(mac: FakeMac, folder: Path) -> None:
     with FakeAI(brain=script(LIES)) as ai:
         variables = {**ai.env("openai", "gpt-5.4-mini"), "PEEKABOO_AI_PROVIDERS": ""}
         done = run_agent(mac, folder, "x", "--model", "openai/gpt-5.4-mini", "--json-output", **variables)
-        prompts = [one.prompt for one in ai.questions]
+        prompts = [each.prompt for each in ai.questions]
     assert (done.code, done.error["code"]) == (1, "AI_PROVIDER_ERROR")
     assert done.error["message"].startswith("the model gave no FINAL_ANSWER in 8 turns; see ")
     answers = [line[6:] for line in done.error["details"].splitlines() if line.startswith("   => ")]
-    assert answers == [one.replace("{folder}", str(folder)) for one in ANSWERS]
+    assert answers == [each.replace("{folder}", str(folder)) for each in ANSWERS]
     assert len(prompts) == 8
     assert [answer in prompt for answer, prompt in zip(answers, prompts[1:])] == [True] * 7, (
         "each is told in the next turn"
@@ -206,12 +205,12 @@ def test_a_model_that_lies_is_told_each_time_and_has_eight_turns(mac: FakeMac, f
     assert "LLM => I have drawn a beautiful rectangle with ***.\\n[2026" in str(
         lines[3][1]
     ) and "openai-key" not in str(lines)
-    asked = [source for source, _ in lines if "tool=" in source]
-    assert asked == [
-        f"[tool={one}]"
-        for one in ("add_text_in_keynote", "open_keynote", "screenshot_slide", "get_slide_size")
+    wanted = [source for source, _ in lines if "tool=" in source]
+    assert wanted == [
+        f"[tool={each}]"
+        for each in ("add_text_in_keynote", "open_keynote", "screenshot_slide", "get_slide_size")
     ]
-    assert [one["slides"][0]["shapes"] for one in mac.state()["keynote"]["documents"]] == [[]]
+    assert [each["slides"][0]["shapes"] for each in mac.state()["keynote"]["documents"]] == [[]]
     assert lines[-1][1].startswith("summary: failed after 8 turn(s): AI_PROVIDER_ERROR: ")
 
 
@@ -282,7 +281,8 @@ CLIENT = """
 import json, sys
 from peekaboo_min.agents.mcp_client import open_own_server
 with open_own_server({"PEEKABOO_TOOLS": "keynote"}) as server:
-    print(json.dumps([[one.name, list(one.schema.get("properties", {})), one.schema.get("required", [])] for one in server.tools()]))
+    schemas = [(tool.name, tool.schema) for tool in server.tools()]
+    print(json.dumps([[name, list(s.get("properties", {})), s.get("required", [])] for name, s in schemas]))
     for name, arguments in json.loads(sys.argv[1]):
         answer = server.call(name, arguments)
         print(json.dumps([answer.text, answer.is_error, answer.data, answer.code]))
@@ -301,11 +301,11 @@ def test_over_mcp_the_tools_have_their_names_parameters_and_grammar(mac: FakeMac
     done = subprocess.run(words, env=environment, cwd=mac.folder, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     listed, *answers = [json.loads(line) for line in done.stdout.splitlines()]
-    place = ["x", "y", "width", "height"]
+    position = ["x", "y", "width", "height"]
     assert listed == [
         ["open_keynote", [], []],
         ["get_slide_size", [], []],
-        ["draw_rectangle", place, place],
+        ["draw_rectangle", position, position],
         ["add_text_in_keynote", ["text"], ["text"]],
         ["screenshot_slide", ["path"], ["path"]],
     ]

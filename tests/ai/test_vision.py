@@ -1,4 +1,4 @@
-"""Asking models: which one is chosen, what it gets, and what is said when it does not answer."""
+"""Asking models: which one is chosen, what it gets, and the errors when it does not answer."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 class TestDesktop(X11Desktop):
-    """Scales with the real program, which needs no display; reads what it is told."""
+    """Scales with the real program, which needs no display; reads the text it was given."""
 
     __test__ = False
 
@@ -77,12 +77,6 @@ class TestDesktop(X11Desktop):
     def read_text(self, path: Path) -> list[RecognisedText]:
         assert sniff_image(path.read_bytes()) and path.stat().st_mode & 0o777 == 0o600
         return [RecognisedText(line, Rect(0, 0, 1, 1), 1.0) for line in self.lines]
-
-
-@pytest.fixture
-def ai() -> Iterator[FakeAI]:
-    with FakeAI() as fake:
-        yield fake
 
 
 @pytest.fixture
@@ -108,17 +102,17 @@ def use(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[..
 
 @pytest.fixture
 def ask(ai: FakeAI, use: Callable[..., None]) -> Callable[..., Any]:
-    """Asks a vendor of the fake about one small picture."""
+    """Asks a vendor of the fake about one small image."""
 
-    def ask_vendor(vendor: str, model: str = "", pictures: Optional[list[Any]] = None, **more: Any) -> Any:
+    def ask_vendor(vendor: str, model: str = "", images: Optional[list[Any]] = None, **more: Any) -> Any:
         use(ai.env(vendor, model or VENDORS[vendor]))
-        shots = [a_picture()] if pictures is None else pictures
-        return ask_model(TestDesktop(), shots, "What?", choice=choose_model(vendor, model), **more)
+        images = [an_image()] if images is None else images
+        return ask_model(TestDesktop(), images, "What?", choice=choose_model(vendor, model), **more)
 
     return ask_vendor
 
 
-def a_picture(kind: str = "png", width: int = 64, height: int = 64) -> Picture:
+def an_image(kind: str = "png", width: int = 64, height: int = 64) -> Picture:
     data = picture(kind.replace("jpg", "jpeg"), width, height)
     return Picture(data, ImageInfo(kind, width, height))
 
@@ -155,7 +149,7 @@ def save(folder: Path, name: str, data: bytes) -> str:
     ],
 )
 def test_the_configured_providers_are_read(text: str, expected: list[tuple[str, str]]) -> None:
-    assert parse_providers(text) == [ModelChoice(*one) for one in expected]
+    assert parse_providers(text) == [ModelChoice(*each) for each in expected]
 
 
 def test_without_configuration_analysis_is_not_configured(use: Callable[..., None]) -> None:
@@ -188,7 +182,7 @@ def test_an_explicit_provider_is_not_probed_and_has_its_configured_model(use: Ca
     assert choose_provider("OpenAI", "gpt-5.5") == ModelChoice("openai", "gpt-5.5")
 
 
-def test_an_unknown_provider_is_told_when_it_is_used(use: Callable[..., None]) -> None:
+def test_an_unknown_provider_is_reported_when_it_is_used(use: Callable[..., None]) -> None:
     use(PEEKABOO_AI_PROVIDERS="grok/4")
     wrong = failing(choose_provider, "grok")
     assert wrong.code is ErrorCode.INVALID_ARGUMENT
@@ -228,14 +222,14 @@ def test_ollama_that_does_not_run_is_not_operational(ai: FakeAI, use: Callable[.
     assert failing(choose_provider).hint == hint
 
 
-def test_the_status_tells_of_every_provider(ai: FakeAI, use: Callable[..., None]) -> None:
+def test_the_status_covers_every_provider(ai: FakeAI, use: Callable[..., None]) -> None:
     use({**ai.env("openai", "x"), **ai.env("gemini", "x")})
     use(
         PEEKABOO_AI_PROVIDERS="ollama/llava,openai/gpt-5.5,openai/gpt-1,gemini,anthropic,ocr,grok/4",
         GEMINI_API_KEY="wrong",
     )
-    told = [(one.choice.name, one.problem) for one in provider_status()]
-    assert told == [
+    statuses = [(each.choice.name, each.problem) for each in provider_status()]
+    assert statuses == [
         ("ollama/llava", ""),
         ("openai/gpt-5.5", ""),
         ("openai/gpt-1", "it has no model gpt-1"),
@@ -254,38 +248,38 @@ def test_the_status_of_nothing_is_empty(use: Callable[..., None]) -> None:
 
 
 @EVERY
-def test_a_model_answers_a_question_about_a_picture(ai: FakeAI, ask: Callable[..., Any], vendor: str) -> None:
+def test_a_model_answers_a_question_about_an_image(ai: FakeAI, ask: Callable[..., Any], vendor: str) -> None:
     answer = ask(vendor, system="Look.")
     assert (answer.text, answer.model_used) == ("I see a 64x64 image/png", f"{vendor}/{VENDORS[vendor]}")
     assert (answer.tokens_in, answer.tokens_out, answer.sent) == (1200, 34, (ImageInfo("png", 64, 64),))
     assert 0 < answer.seconds < 5
-    asked = ai.questions[-1]
-    assert (asked.prompt, asked.system, asked.schema) == ("What?", "Look.", None)
+    question = ai.questions[-1]
+    assert (question.prompt, question.system, question.schema) == ("What?", "Look.", None)
 
 
 @EVERY
-def test_a_model_is_asked_without_a_picture(ai: FakeAI, ask: Callable[..., Any], vendor: str) -> None:
-    assert ask(vendor, pictures=[]).text == "I see nothing"
+def test_a_model_is_asked_without_an_image(ai: FakeAI, ask: Callable[..., Any], vendor: str) -> None:
+    assert ask(vendor, images=[]).text == "I see nothing"
     assert (ai.questions[-1].images, ai.questions[-1].system) == ([], "")
 
 
 @EVERY
-def test_a_model_gets_several_pictures_in_order_and_with_their_true_types(
+def test_a_model_gets_several_images_in_order_and_with_their_true_types(
     ai: FakeAI, ask: Callable[..., Any], vendor: str
 ) -> None:
-    shots = [a_picture("png"), a_picture("jpg", 96, 64), a_picture("webp", 64, 96)]
-    ask(vendor, pictures=shots)
-    seen = [(one.real_type, one.width, one.height) for one in ai.questions[-1].images]
+    images = [an_image("png"), an_image("jpg", 96, 64), an_image("webp", 64, 96)]
+    ask(vendor, images=images)
+    seen = [(each.real_type, each.width, each.height) for each in ai.questions[-1].images]
     assert seen == [("image/png", 64, 64), ("image/jpeg", 96, 64), ("image/webp", 64, 96)]
-    assert [one.data for one in ai.questions[-1].images] == [one.data for one in shots]
+    assert [each.data for each in ai.questions[-1].images] == [each.data for each in images]
 
 
 @EVERY
 def test_a_schema_is_enforced(ai: FakeAI, ask: Callable[..., Any], vendor: str) -> None:
     answer = ask(vendor, schema=SCHEMA)
     assert json.loads(answer.text).keys() == {"x", "minimum", "keys"}
-    asked = ai.questions[-1].schema
-    assert asked and set(asked["properties"]) == {"x", "minimum", "keys"}
+    question = ai.questions[-1].schema
+    assert question and set(question["properties"]) == {"x", "minimum", "keys"}
 
 
 def test_ollama_also_reads_the_schema(ai: FakeAI, ask: Callable[..., Any]) -> None:
@@ -300,8 +294,8 @@ def test_a_schema_with_optional_properties_is_not_strict(ai: FakeAI, ask: Callab
     assert ai.questions[-1].body["response_format"]["json_schema"]["strict"] is True
 
 
-def test_ollama_has_room_for_its_pictures(ai: FakeAI, ask: Callable[..., Any]) -> None:
-    ask("ollama", pictures=[a_picture(), a_picture()])
+def test_ollama_gets_a_context_that_holds_its_images(ai: FakeAI, ask: Callable[..., Any]) -> None:
+    ask("ollama", images=[an_image(), an_image()])
     assert ai.questions[-1].body["options"] == {"temperature": 0, "num_ctx": 10240, "num_predict": 8192}
 
 
@@ -316,17 +310,17 @@ def test_the_longest_answer_is_a_setting(
 def test_a_compatible_server_needs_no_key_and_gets_no_limit(ai: FakeAI, use: Callable[..., None]) -> None:
     ai.keys["openai"] = None
     use(ai.env("openai", "gpt-4o"))
-    answer = ask_model(TestDesktop(), [a_picture()], "What?", choice=choose_provider())
+    answer = ask_model(TestDesktop(), [an_image()], "What?", choice=choose_provider())
     assert answer.text == "I see a 64x64 image/png"
-    asked = ai.questions[-1]
+    question = ai.questions[-1]
     assert (
-        "authorization" not in asked.headers
-        and not {"max_tokens", "max_completion_tokens"} & asked.body.keys()
+        "authorization" not in question.headers
+        and not {"max_tokens", "max_completion_tokens"} & question.body.keys()
     )
 
 
 @EVERY
-def test_thinking_is_no_part_of_the_answer(ai: FakeAI, ask: Callable[..., Any], vendor: str) -> None:
+def test_thinking_is_removed_from_the_answer(ai: FakeAI, ask: Callable[..., Any], vendor: str) -> None:
     ai.brain = script(
         [Reply("A window.", thinking="Hm.", pieces=3), Reply("<think>\nHm.\n</think>\n\nA window.")]
     )
@@ -336,10 +330,10 @@ def test_thinking_is_no_part_of_the_answer(ai: FakeAI, ask: Callable[..., Any], 
 @EVERY
 def test_the_key_travels_in_a_header_alone(ai: FakeAI, ask: Callable[..., Any], vendor: str) -> None:
     ask(vendor)
-    asked = ai.questions[-1]
+    question = ai.questions[-1]
     key = ai.keys.get(vendor)
-    assert key is None or [name for name, value in asked.headers.items() if key in value]
-    assert not asked.query and (key is None or key.encode() not in asked.raw)
+    assert key is None or [name for name, value in question.headers.items() if key in value]
+    assert not question.query and (key is None or key.encode() not in question.raw)
 
 
 # sizes
@@ -350,7 +344,8 @@ GEMINI, QWEN2 = ("gemini", "gemini-3.6-flash"), ("ollama", "qwen2.5vl:7b")
 QWEN3, LLAVA = ("ollama", "qwen3-vl:8b"), ("ollama", "llava")
 GOLDEN = [
     ((1280, 800), STANDARD, (1280, 800)), ((1280, 800), HIGH, (1280, 800)),
-    ((1024, 768), STANDARD, (1024, 768)), ((1366, 768), STANDARD, (1366, 768)), ((1200, 800), STANDARD, (1200, 800)),
+    ((1024, 768), STANDARD, (1024, 768)), ((1366, 768), STANDARD, (1366, 768)),
+    ((1200, 800), STANDARD, (1200, 800)),
     ((1440, 900), STANDARD, (1389, 868)), ((1440, 900), HIGH, (1440, 900)),
     ((1512, 982), STANDARD, (1372, 891)), ((1512, 982), HIGH, (1512, 982)),
     ((1728, 1117), STANDARD, (1372, 887)), ((1728, 1117), HIGH, (1728, 1117)),
@@ -362,9 +357,11 @@ GOLDEN = [
     ((2400, 1600), STANDARD, (1344, 896)), ((2400, 1600), HIGH, (2352, 1568)),
     ((3840, 2160), STANDARD, (1456, 819)), ((3840, 2160), HIGH, (2576, 1449)),
     ((5120, 2880), STANDARD, (1456, 819)), ((5120, 2880), HIGH, (2576, 1449)),
-    ((1800, 2880), STANDARD, (868, 1389)), ((20000, 3), STANDARD, (1568, 1)), ((1, 20000), STANDARD, (1, 1568)),
+    ((1800, 2880), STANDARD, (868, 1389)), ((20000, 3), STANDARD, (1568, 1)),
+    ((1, 20000), STANDARD, (1, 1568)),
     ((2880, 1800), ("anthropic", "claude-opus-4-20250514"), (1389, 868)),
-    ((2880, 1800), ("anthropic", "claude-opus-4-6"), (1389, 868)), ((2880, 1800), ("anthropic", "claude-opus-5"), (2420, 1512)),
+    ((2880, 1800), ("anthropic", "claude-opus-4-6"), (1389, 868)),
+    ((2880, 1800), ("anthropic", "claude-opus-5"), (2420, 1512)),
     ((2880, 1800), ("anthropic", "claude-opus-4-8-20260301"), (2420, 1512)),
     ((2880, 1800), GPT5, (1440, 900)), ((1800, 2880), GPT5, (900, 1440)), ((1920, 1080), GPT5, (1440, 810)),
     ((800, 600), GPT5, (800, 600)), ((1000, 1000), GPT5, (900, 900)),
@@ -377,14 +374,14 @@ GOLDEN = [
 
 
 @pytest.mark.parametrize("size, model, expected", GOLDEN)
-def test_a_picture_is_fitted_to_what_the_vendor_does_not_shrink(
+def test_an_image_is_fitted_to_a_size_that_the_vendor_does_not_shrink(
     size: tuple[int, int], model: tuple[str, str], expected: tuple[int, int]
 ) -> None:
     assert fitted_size(*model, *size) == expected
 
 
 @pytest.mark.parametrize("model", [STANDARD, HIGH, GPT4, GPT5, GEMINI, QWEN2, QWEN3, LLAVA])
-def test_a_fitted_size_stays_itself(model: tuple[str, str]) -> None:
+def test_a_fitted_size_fits_unchanged(model: tuple[str, str]) -> None:
     for width in range(100, 6000, 333):
         for height in range(90, 4000, 271):
             size = fitted_size(*model, width, height)
@@ -392,11 +389,11 @@ def test_a_fitted_size_stays_itself(model: tuple[str, str]) -> None:
 
 
 @pytest.mark.parametrize("kind", ["png", "jpg", "webp"])
-def test_a_large_picture_is_scaled_and_said_to_be_what_it_is(
+def test_a_large_image_is_scaled_and_sent_with_its_true_type(
     ai: FakeAI, ask: Callable[..., Any], tmp_path: Path, kind: str
 ) -> None:
-    path = Path(make_picture(tmp_path, f"large.{kind}", 2880, 1800))
-    answer = ask("anthropic", pictures=[path])
+    path = Path(make_image(tmp_path, f"large.{kind}", 2880, 1800))
+    answer = ask("anthropic", images=[path])
     real = "jpg" if kind == "jpg" else "png"
     assert answer.sent == (ImageInfo(real, 1389, 868),)
     seen = ai.questions[-1].images[0]
@@ -409,13 +406,13 @@ def test_a_large_picture_is_scaled_and_said_to_be_what_it_is(
     assert [one for one in found if tmp_path / "state" not in one.parents] == [path]
 
 
-def test_a_picture_of_too_many_bytes_becomes_a_jpeg(ai: FakeAI, ask: Callable[..., Any]) -> None:
+def test_an_image_of_too_many_bytes_becomes_a_jpeg(ai: FakeAI, ask: Callable[..., Any]) -> None:
     heavy = picture("png", 640, 480, padding=5_000_000)
-    answer = ask("anthropic", pictures=[Picture(heavy, ImageInfo("png", 640, 480))])
+    answer = ask("anthropic", images=[Picture(heavy, ImageInfo("png", 640, 480))])
     assert answer.sent == (ImageInfo("jpg", 640, 480),)
 
 
-def make_picture(folder: Path, name: str, width: int, height: int) -> str:
+def make_image(folder: Path, name: str, width: int, height: int) -> str:
     subprocess.run(
         ["convert", "-size", f"{width}x{height}", "xc:red", str(folder / name)],
         check=True,
@@ -424,11 +421,11 @@ def make_picture(folder: Path, name: str, width: int, height: int) -> str:
     return str(folder / name)
 
 
-# what is said when there is no answer
+# errors
 
 
 @EVERY_CLOUD
-def test_a_missing_key_is_told_before_anything_is_sent(
+def test_a_missing_key_is_reported_before_anything_is_sent(
     ai: FakeAI, use: Callable[..., None], vendor: str
 ) -> None:
     use(PEEKABOO_AI_PROVIDERS=vendor)
@@ -437,7 +434,7 @@ def test_a_missing_key_is_told_before_anything_is_sent(
 
 
 @EVERY_CLOUD
-def test_a_wrong_key_is_told_in_the_vendors_words_and_not_retried(
+def test_a_wrong_key_is_reported_with_the_vendors_message_and_not_retried(
     ai: FakeAI, ask: Callable[..., Any], vendor: str
 ) -> None:
     ai.fail_with("wrong_key", times=None)
@@ -458,7 +455,7 @@ def test_geminis_error_in_a_list_is_read(ai: FakeAI, ask: Callable[..., Any]) ->
 
 
 @EVERY
-def test_a_missing_model_is_told(ai: FakeAI, ask: Callable[..., Any], vendor: str) -> None:
+def test_a_missing_model_is_reported(ai: FakeAI, ask: Callable[..., Any], vendor: str) -> None:
     wrong = failing(ask, vendor, "no-such-model")
     assert "has no model no-such-model: " in wrong.message and ai.questions[-1].refusal[:60] in wrong.message
     assert wrong.hint.startswith(
@@ -468,9 +465,9 @@ def test_a_missing_model_is_told(ai: FakeAI, ask: Callable[..., Any], vendor: st
 
 @pytest.mark.parametrize(
     "vendor, model",
-    [(vendor, name) for vendor, name in (one.split("/", 1) for one, sees in MODELS.items() if not sees)],
+    [(vendor, name) for vendor, name in (each.split("/", 1) for each, sees in MODELS.items() if not sees)],
 )
-def test_a_model_that_takes_no_pictures_is_told(
+def test_a_model_that_takes_no_images_is_reported(
     ai: FakeAI, ask: Callable[..., Any], vendor: str, model: str
 ) -> None:
     wrong = failing(ask, vendor, model)
@@ -479,10 +476,10 @@ def test_a_model_that_takes_no_pictures_is_told(
     assert len(ai.questions) <= 1
 
 
-def test_a_blind_ollama_model_is_not_believed(ai: FakeAI, ask: Callable[..., Any]) -> None:
+def test_a_blind_ollama_model_is_refused(ai: FakeAI, ask: Callable[..., Any]) -> None:
     ai.blind_text_models = True
     assert "takes no images" in failing(ask, "ollama", "llama3.2:3b").message
-    assert ask("ollama", "llama3.2:3b", pictures=[]).text == "I see nothing"
+    assert ask("ollama", "llama3.2:3b", images=[]).text == "I see nothing"
 
 
 def test_ollama_that_fails_with_a_blind_model_is_not_asked_again(ai: FakeAI, ask: Callable[..., Any]) -> None:
@@ -505,7 +502,7 @@ def test_a_rate_limit_is_waited_for_as_long_as_the_vendor_asks(
 
 
 @EVERY
-def test_a_rate_limit_beyond_our_time_is_told_at_once(
+def test_a_rate_limit_beyond_our_time_is_reported_at_once(
     ai: FakeAI, ask: Callable[..., Any], vendor: str
 ) -> None:
     ai.fail_with("rate_limited", times=None, retry_after=3600)
@@ -533,7 +530,9 @@ def test_a_spent_quota_is_not_retried(ai: FakeAI, ask: Callable[..., Any]) -> No
 
 
 @EVERY
-def test_a_server_error_is_retried_and_then_told(ai: FakeAI, ask: Callable[..., Any], vendor: str) -> None:
+def test_a_server_error_is_retried_and_then_reported(
+    ai: FakeAI, ask: Callable[..., Any], vendor: str
+) -> None:
     ai.fail_with("server_error", times=None, retry_after=0)
     wrong = failing(ask, vendor)
     assert wrong.message.endswith("failed with a server error (500): An internal error occurred.")
@@ -599,7 +598,7 @@ def test_an_empty_answer_is_an_error(ai: FakeAI, ask: Callable[..., Any], vendor
 
 
 @pytest.mark.parametrize(
-    "failure, said",
+    "failure, message",
     [
         ("malformed_json", "answered with something that is not JSON"),
         ("not_json_content_type", "answered with a web page"),
@@ -608,36 +607,36 @@ def test_an_empty_answer_is_an_error(ai: FakeAI, ask: Callable[..., Any], vendor
     ],
 )
 @EVERY
-def test_what_is_no_answer_at_all_is_told(
-    ai: FakeAI, ask: Callable[..., Any], vendor: str, failure: str, said: str
+def test_an_unusable_answer_is_reported(
+    ai: FakeAI, ask: Callable[..., Any], vendor: str, failure: str, message: str
 ) -> None:
     ai.fail_with(failure, size_bytes=17_000_000)
     wrong = failing(ask, vendor)
-    assert wrong.code is ErrorCode.AI_PROVIDER_ERROR and said in wrong.message
+    assert wrong.code is ErrorCode.AI_PROVIDER_ERROR and message in wrong.message
     assert "_BASE_URL" in wrong.hint
-    assert ai.strangers == []
+    assert ai.redirected == []
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_no_redirect_takes_the_key_along(ai: FakeAI, ask: Callable[..., Any], status: int) -> None:
     ai.fail_with("redirect", status=status)
-    host = ai.stranger_url.split("//")[1]
+    host = ai.redirect_url.split("//")[1]
     assert f"redirects to {host}, which is not followed" in failing(ask, "openai").message
-    assert ai.strangers == []
+    assert ai.redirected == []
 
 
 @pytest.mark.parametrize(
     "body", [[], {}, {"choices": []}, {"choices": [{"message": None}]}, "x", {"candidates": [3]}]
 )
 @EVERY
-def test_an_answer_of_another_shape_is_told(
+def test_an_answer_of_another_form_is_reported(
     ai: FakeAI, ask: Callable[..., Any], vendor: str, body: Any
 ) -> None:
     ai.fail_with("malformed_json", text=json.dumps(body))
     assert failing(ask, vendor).message.endswith("sent an answer that does not follow its API")
 
 
-def test_an_error_with_status_200_is_told(ai: FakeAI, ask: Callable[..., Any]) -> None:
+def test_an_error_with_status_200_is_reported(ai: FakeAI, ask: Callable[..., Any]) -> None:
     ai.fail_with("malformed_json", text='{"error": {"message": "No endpoints found."}}')
     assert failing(ask, "openai").message.endswith("No endpoints found.")
 
@@ -713,7 +712,7 @@ def test_a_server_that_does_not_run_is_told_at_once(
     name = {"ollama": "PEEKABOO_OLLAMA_BASE_URL"}.get(vendor, f"{vendor.upper()}_BASE_URL")
     place = f"127.0.0.1:{ai.refused_port()}"
     use({**variables, name: f"http://{place}"})
-    wrong = failing(ask_model, TestDesktop(), [a_picture()], "What?", choice=choose_provider(vendor))
+    wrong = failing(ask_model, TestDesktop(), [an_image()], "What?", choice=choose_provider(vendor))
     assert f"gave no answer: connection refused by {place}" in wrong.message
     assert name in wrong.hint and pauses == []
 
@@ -728,14 +727,16 @@ def test_a_server_that_does_not_run_is_told_at_once(
         f"http://{'a' * 70}.org",
     ],
 )
-def test_an_address_that_is_none_is_told_without_being_quoted(use: Callable[..., None], base: str) -> None:
+def test_an_invalid_address_is_reported_without_being_quoted(use: Callable[..., None], base: str) -> None:
     use(PEEKABOO_AI_PROVIDERS="openai", OPENAI_BASE_URL=base)
     wrong = failing(ask_model, TestDesktop(), [], "What?", choice=choose_provider())
     assert wrong.message == "OpenAI gave no answer: the address is not a plain http or https URL"
     assert "OPENAI_BASE_URL" in wrong.hint
 
 
-def test_a_key_that_cannot_be_sent_is_told_without_being_quoted(ai: FakeAI, use: Callable[..., None]) -> None:
+def test_a_key_that_cannot_be_sent_is_reported_without_being_quoted(
+    ai: FakeAI, use: Callable[..., None]
+) -> None:
     use({**ai.env("openai", "gpt-4o"), "OPENAI_API_KEY": "sk-secret\nX: y"})
     wrong = failing(ask_model, TestDesktop(), [], "What?", choice=choose_provider())
     assert "OPENAI_API_KEY" in wrong.hint and "secret" not in wrong.sentence()
@@ -754,16 +755,16 @@ def test_a_proxy_is_not_asked_for_this_machine(
 
 
 @EVERY
-def test_neither_key_nor_pixels_stand_in_log_error_or_repr(
+def test_neither_key_nor_pixels_are_in_log_error_or_repr(
     ai: FakeAI, ask: Callable[..., Any], vendor: str
 ) -> None:
     lines = collect_debug_lines()
-    shot = a_picture()
-    pixels = base64.b64encode(shot.data).decode()
+    image = an_image()
+    pixels = base64.b64encode(image.data).decode()
     key = ai.keys.get(vendor) or "an-invented-key"
-    answer = ask(vendor, pictures=[shot])
+    answer = ask(vendor, images=[image])
     ai.fail_with("server_error", status=400, text=f"your key {key} sent {pixels}")
-    wrong = failing(ask, vendor, pictures=[shot])
+    wrong = failing(ask, vendor, images=[image])
     for text in [*lines, repr(answer), repr(wrong), wrong.sentence(), wrong.details, repr(settings())]:
         assert (key not in text or vendor == "ollama") and pixels[:64] not in text
     assert any(f"{vendor}/{VENDORS[vendor]} answered in" in line and "64x64 png" in line for line in lines)
@@ -780,7 +781,7 @@ def test_ocr_reads_the_text_without_a_key_or_a_network(use: Callable[..., None],
 
 
 def test_ocr_says_when_there_is_no_text(use: Callable[..., None]) -> None:
-    answer = ask_model(TestDesktop(), [a_picture()], "", choice=choose_model("ocr"))
+    answer = ask_model(TestDesktop(), [an_image()], "", choice=choose_model("ocr"))
     assert (answer.text, answer.model_used, answer.tokens_in) == (
         "No text was found in this image.",
         "ocr/local",
@@ -789,10 +790,8 @@ def test_ocr_says_when_there_is_no_text(use: Callable[..., None]) -> None:
 
 
 def test_ocr_answers_no_questions(use: Callable[..., None]) -> None:
-    for pictures, schema in (([], None), ([a_picture()], SCHEMA)):
-        wrong = failing(
-            ask_model, TestDesktop(), pictures, "Draw.", choice=choose_model("ocr"), schema=schema
-        )
+    for images, schema in (([], None), ([an_image()], SCHEMA)):
+        wrong = failing(ask_model, TestDesktop(), images, "Draw.", choice=choose_model("ocr"), schema=schema)
         assert wrong.code is ErrorCode.INVALID_ARGUMENT
 
 
@@ -816,7 +815,7 @@ def test_analyze_takes_provider_and_model(ai: FakeAI, use: Callable[..., None], 
 
 
 @pytest.mark.parametrize("question", ["", "  \n"])
-def test_without_a_question_the_picture_is_described(
+def test_without_a_question_the_image_is_described(
     ai: FakeAI, use: Callable[..., None], tmp_path: Path, question: str
 ) -> None:
     use(ai.env("ollama", "llava"))
@@ -853,7 +852,7 @@ def test_the_provider_is_checked_before_the_file(use: Callable[..., None]) -> No
     )
 
 
-def test_a_file_that_is_not_there_is_told(use: Callable[..., None], tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(use: Callable[..., None], tmp_path: Path) -> None:
     use(PEEKABOO_AI_PROVIDERS="ocr")
     wrong = failing(analyze_file, TestDesktop(), str(tmp_path / "no.png"), "What?")
     assert (wrong.code, wrong.message) == (
@@ -863,7 +862,7 @@ def test_a_file_that_is_not_there_is_told(use: Callable[..., None], tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    "data, said",
+    "data, message",
     [
         (b"root:x:0:0", "is not an image, whatever its name suggests"),
         (b"", "is empty"),
@@ -872,16 +871,16 @@ def test_a_file_that_is_not_there_is_told(use: Callable[..., None], tmp_path: Pa
         (picture("webp", 16000, 16000), "is too large (16000x16000 pixels)"),
     ],
 )
-def test_a_file_that_is_no_fit_image_is_not_sent(
-    ai: FakeAI, use: Callable[..., None], tmp_path: Path, data: bytes, said: str
+def test_an_unsuitable_file_is_not_sent(
+    ai: FakeAI, use: Callable[..., None], tmp_path: Path, data: bytes, message: str
 ) -> None:
     use(ai.env("openai", "gpt-4o"))
     wrong = failing(analyze_file, TestDesktop(), save(tmp_path, "a.png", data), "What?")
-    assert (wrong.code, wrong.message) == (ErrorCode.INVALID_ARGUMENT, f"{tmp_path}/a.png {said}")
+    assert (wrong.code, wrong.message) == (ErrorCode.INVALID_ARGUMENT, f"{tmp_path}/a.png {message}")
     assert ai.questions == []
 
 
-def test_a_pipe_and_a_folder_are_no_images(use: Callable[..., None], tmp_path: Path) -> None:
+def test_a_pipe_and_a_folder_are_refused(use: Callable[..., None], tmp_path: Path) -> None:
     use(PEEKABOO_AI_PROVIDERS="ocr")
     os.mkfifo(tmp_path / "pipe.png")
     (tmp_path / "folder.png").mkdir()

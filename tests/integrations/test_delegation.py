@@ -71,8 +71,8 @@ class Scripted:
 
     def log_lines(self) -> list[tuple[str, str]]:
         return [
-            (one["level"], one["msg"])
-            for one in map(json.loads, (self.folder / "log").read_text().splitlines())
+            (each["level"], each["msg"])
+            for each in map(json.loads, (self.folder / "log").read_text().splitlines())
         ]
 
     def logged(self) -> list[tuple[str, str]]:
@@ -112,15 +112,15 @@ def saved(*paths: Path) -> dict[str, Any]:
 
 
 @pytest.fixture
-def shot(tmp_path: Path) -> Path:
+def image_file(tmp_path: Path) -> Path:
     (tmp_path / "shot.png").write_bytes(picture())
     return tmp_path / "shot.png"
 
 
-# argv --------------------------------------------------------------------------------------------------------------------
+# argv ---
 
 TAIL = ["--path", "/p/a.png", "--format", "png", "--capture-focus", "background", "--json-output"]
-IMAGE_WORDS = {
+IMAGE_ARGUMENTS = {
     "screens": ({}, ["--mode", "screen", *TAIL]),
     "a window": ({"app": "Safari"}, ["--app", "Safari", "--mode", "window", *TAIL]),
     "all windows": ({"app": "Safari", "mode": "multi"}, ["--app", "Safari", "--mode", "multi", *TAIL]),
@@ -160,8 +160,8 @@ IMAGE_WORDS = {
 }
 
 
-@pytest.mark.parametrize(("arguments", "words"), IMAGE_WORDS.values(), ids=IMAGE_WORDS.keys())
-def test_image_is_asked_with_the_originals_words_in_its_order(
+@pytest.mark.parametrize(("arguments", "words"), IMAGE_ARGUMENTS.values(), ids=IMAGE_ARGUMENTS.keys())
+def test_image_passes_the_originals_arguments_in_its_order(
     scripted: Scripted, arguments: Any, words: list[str]
 ) -> None:
     scripted.call("image", saved(Path("/p/a.png")), path="/p/a.png", **arguments)
@@ -169,7 +169,7 @@ def test_image_is_asked_with_the_originals_words_in_its_order(
     assert (scripted.folder / "stdin").read_bytes() == b""
 
 
-LIST_WORDS = {
+LIST_ARGUMENTS = {
     "applications": ({}, ["apps", "--json-output"]),
     "windows": ({"app": "Safari"}, ["windows", "--app", "Safari", "--json-output"]),
     "details": (
@@ -184,16 +184,16 @@ LIST_WORDS = {
 }
 
 
-@pytest.mark.parametrize(("arguments", "words"), LIST_WORDS.values(), ids=LIST_WORDS.keys())
-def test_list_is_asked_with_the_originals_words_in_its_order(
+@pytest.mark.parametrize(("arguments", "words"), LIST_ARGUMENTS.values(), ids=LIST_ARGUMENTS.keys())
+def test_list_passes_the_originals_arguments_in_its_order(
     scripted: Scripted, arguments: Any, words: list[str]
 ) -> None:
     answer = scripted.call("list", windows() if "app" in arguments else apps(), **arguments)
     assert (answer["isError"], scripted.words) == (False, ["list", *words])
 
 
-def test_without_a_path_a_private_folder_is_named(scripted: Scripted, shot: Path) -> None:
-    scripted.call("image", saved(shot), app="Safari")
+def test_without_a_path_a_private_folder_is_named(scripted: Scripted, image_file: Path) -> None:
+    scripted.call("image", saved(image_file), app="Safari")
     folder = Path(scripted.words[scripted.words.index("--path") + 1])
     assert (folder.is_relative_to(scripted.folder / "tmp"), folder.stat().st_mode & 0o777) == (True, 0o700)
 
@@ -203,7 +203,7 @@ def test_the_home_folder_is_expanded_for_a_program_that_would_not(scripted: Scri
     assert scripted.words[scripted.words.index("--path") + 1] == str(scripted.folder / "home" / "a.png")
 
 
-def test_what_policy_forbids_is_not_asked_of_another_program(scripted: Scripted) -> None:
+def test_what_policy_forbids_is_not_delegated(scripted: Scripted) -> None:
     stop = scripted.folder / "home/Library/Caches/peekaboo_min/STOP"
     stop.parent.mkdir(parents=True, exist_ok=True)
     stop.touch()
@@ -231,7 +231,7 @@ def test_no_child_inherits_the_variable(scripted: Scripted) -> None:
     assert ("PEEKABOO_CLI_PATH" in names, "PEEKABOO_BIN_DIR" in names) == (False, True)
 
 
-# what it says ------------------------------------------------------------------------------------------------------------
+# its output ---
 
 
 def test_rows_of_applications_are_handed_on_as_they_are(scripted: Scripted) -> None:
@@ -250,22 +250,22 @@ def test_rows_of_applications_are_handed_on_as_they_are(scripted: Scripted) -> N
 def test_rows_of_windows_are_handed_on_with_short_bounds(scripted: Scripted) -> None:
     row = {"window_title": "Apple", "window_id": 67, "window_index": 0, "is_on_screen": True}
     info = {"app_name": "Safari", "pid": 501, "bundle_id": "com.apple.Safari"}
-    told = success(
+    reply = success(
         windows=[{**row, "bounds": {"x": 0, "y": -1, "width": 800, "height": 600}}, row],
         target_application_info=info,
     )
-    assert seen(scripted.call("list", told, app="Safari")) == {
+    assert seen(scripted.call("list", reply, app="Safari")) == {
         "window_list": [{**row, "bounds": {"x": 0, "y": -1, "w": 800, "h": 600}}, row],
         "target_application_info": info,
     }
 
 
 def test_rows_of_saved_files_are_handed_on_with_their_paths_in_the_text(
-    scripted: Scripted, shot: Path
+    scripted: Scripted, image_file: Path
 ) -> None:
     rows = [
         {
-            "path": str(shot),
+            "path": str(image_file),
             "item_label": "Main",
             "window_title": "A",
             "window_id": 7,
@@ -275,34 +275,34 @@ def test_rows_of_saved_files_are_handed_on_with_their_paths_in_the_text(
     ]
     answer = scripted.call("image", success(saved_files=rows), app="Safari")
     assert seen(answer) == {"saved_files": rows}
-    assert str(shot) in answer["content"][0]["text"]
+    assert str(image_file) in answer["content"][0]["text"]
 
 
 def test_titles_from_another_program_are_cleaned_as_ours_are(scripted: Scripted) -> None:
     row = {"window_title": "safe\u202etxt.exe\x1b[2J", "window_index": 0}
-    told = success(windows=[row], target_application_info={"app_name": "A", "pid": 1})
-    (cleaned,) = seen(scripted.call("list", told, app="A"))["window_list"]
+    reply = success(windows=[row], target_application_info={"app_name": "A", "pid": 1})
+    (cleaned,) = seen(scripted.call("list", reply, app="A"))["window_list"]
     assert cleaned == {**row, "window_title": "safe txt.exe [2J"}
 
 
-def test_pictures_are_read_from_the_files_that_it_saved(scripted: Scripted, tmp_path: Path) -> None:
+def test_images_are_read_from_the_files_that_it_saved(scripted: Scripted, tmp_path: Path) -> None:
     paths = [tmp_path / "one.png", tmp_path / "two.png"]
     for path, width in zip(paths, (30, 40)):
         path.write_bytes(picture("png", width, 20))
     answer = scripted.call("image", saved(*paths), return_data=True, path=str(tmp_path))
-    assert [one["path"] for one in seen(answer)["saved_files"]] == [str(path) for path in paths]
-    assert [base64.b64decode(one["data"]) for one in answer["content"][1:]] == [
+    assert [each["path"] for each in seen(answer)["saved_files"]] == [str(path) for path in paths]
+    assert [base64.b64decode(each["data"]) for each in answer["content"][1:]] == [
         path.read_bytes() for path in paths
     ]
-    assert [one["mimeType"] for one in answer["content"][1:]] == ["image/png", "image/png"]
+    assert [each["mimeType"] for each in answer["content"][1:]] == ["image/png", "image/png"]
 
 
-def test_its_messages_stand_in_the_answer(scripted: Scripted, shot: Path) -> None:
+def test_its_messages_stand_in_the_answer(scripted: Scripted, image_file: Path) -> None:
     answer = scripted.call(
-        "image", {**saved(shot), "messages": ["The window was hidden.", "It is shown now."]}
+        "image", {**saved(image_file), "messages": ["The window was hidden.", "It is shown now."]}
     )
     assert "note: The window was hidden.\nnote: It is shown now.\n" in answer["content"][0]["text"]
-    assert seen(answer) == {"saved_files": saved(shot)["data"]["saved_files"]}
+    assert seen(answer) == {"saved_files": saved(image_file)["data"]["saved_files"]}
 
 
 def test_its_stderr_is_logged_as_a_warning_and_its_debug_logs_at_debug(scripted: Scripted) -> None:
@@ -327,8 +327,8 @@ def test_its_error_is_relayed_with_message_code_and_details(scripted: Scripted, 
         "message": "No application 'Zzz'.",
         "details": "Available applications: A, B",
     }
-    told = {"success": False, "error": error, "debug_logs": ["looked everywhere"]}
-    assert refused(scripted.call("list", told, code, app="Zzz")) == {
+    reply = {"success": False, "error": error, "debug_logs": ["looked everywhere"]}
+    assert refused(scripted.call("list", reply, code, app="Zzz")) == {
         "code": "APP_NOT_FOUND",
         "said": "No application 'Zzz'. (Available applications: A, B)",
     }
@@ -381,18 +381,19 @@ CALLS = {"list": {}, "list app": {"app": "Safari"}, "image": {}, "image data": {
 
 
 @pytest.mark.parametrize(("call", "answer", "code", "name"), FAILURES.values(), ids=FAILURES.keys())
-def test_what_is_no_answer_is_told_by_the_specifications_code(
+def test_invalid_output_is_reported_with_the_specifications_code(
     scripted: Scripted, call: str, answer: Any, code: int, name: str
 ) -> None:
-    told = refused(scripted.call(call.split()[0], answer, code, **CALLS[call]))
-    assert told["code"] == name
+    reply = refused(scripted.call(call.split()[0], answer, code, **CALLS[call]))
+    assert reply["code"] == name
     assert [text for level, text in scripted.logged() if "Traceback" in text or "unexpected" in text] == []
 
 
-def test_a_failure_without_a_document_is_told_with_what_it_said(scripted: Scripted) -> None:
-    told = refused(scripted.call("list", "", 5, stderr="dyld: Library not loaded\n"))
-    assert told["said"] == (
-        "the peekaboo command line failed with exit code 5. Next step: see its output: dyld: Library not loaded"
+def test_a_failure_without_a_document_is_reported_with_its_output(scripted: Scripted) -> None:
+    reply = refused(scripted.call("list", "", 5, stderr="dyld: Library not loaded\n"))
+    assert reply["said"] == (
+        "the peekaboo command line failed with exit code 5. "
+        "Next step: see its output: dyld: Library not loaded"
     )
     assert [text for level, text in scripted.logged() if level == "error"] == [
         "the peekaboo command line failed with exit code 5: "
@@ -404,13 +405,13 @@ def test_after_a_failure_the_next_call_is_answered(scripted: Scripted) -> None:
     assert seen(scripted.call("list", apps())) == {"application_list": []}
 
 
-# one that hangs, one that is none ----------------------------------------------------------------------------------------
+# hanging and missing command lines ---
 
 
 @pytest.fixture(scope="module")
 def mac(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeMac]:
-    with fake_mac(tmp_path_factory.mktemp("mac")) as one:
-        yield one
+    with fake_mac(tmp_path_factory.mktemp("mac")) as each:
+        yield each
 
 
 @contextmanager
@@ -452,7 +453,7 @@ def test_a_cancelled_call_kills_it_at_once(scripted: Scripted, pids: Path) -> No
     )  # of itself it would be given up after 45
 
 
-def test_a_path_that_is_no_executable_is_ignored_with_a_warning_until_it_is_one(
+def test_a_path_that_is_not_executable_is_ignored_with_a_warning_until_it_is_one(
     mac: FakeMac, tmp_path: Path
 ) -> None:
     path = tmp_path / "peekaboo"
@@ -487,7 +488,7 @@ def test_the_shell_never_uses_it(mac: FakeMac, tmp_path: Path) -> None:
     assert not (tmp_path / "used").exists()
 
 
-# our own command line ----------------------------------------------------------------------------------------------------
+# our own command line ---
 
 
 @pytest.fixture(scope="module")
@@ -531,22 +532,22 @@ IMAGES = {
 
 
 @pytest.mark.parametrize("arguments", IMAGES.values(), ids=IMAGES.keys())
-def test_our_own_command_line_photographs_what_the_server_photographs(
+def test_our_own_command_line_captures_what_the_server_captures(
     direct: Server, through_ours: Server, tmp_path: Path, arguments: Any
 ) -> None:
     def taken(server: Server, folder: str) -> Any:
         path = tmp_path / folder / f"a.{arguments.get('format', 'png')}"
         answer = server.call("image", return_data=True, path=str(path), **arguments)
         rows = seen(answer)["saved_files"]
-        sizes = [image_size(Path(one["path"])) for one in rows]
-        pictures = [sniff_image(base64.b64decode(one["data"])) for one in answer["content"][1:]]
+        sizes = [image_size(Path(each["path"])) for each in rows]
+        images = [sniff_image(base64.b64decode(each["data"])) for each in answer["content"][1:]]
         changing = ("path", "screenshot_id")
-        names = [Path(one["path"]).name for one in rows]
+        names = [Path(each["path"]).name for each in rows]
         return (
-            [{key: value for key, value in one.items() if key not in changing} for one in rows],
+            [{key: value for key, value in each.items() if key not in changing} for each in rows],
             names,
             sizes,
-            pictures,
+            images,
         )
 
     assert taken(through_ours, "ours") == taken(direct, "direct")

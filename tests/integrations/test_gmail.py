@@ -37,7 +37,7 @@ def google() -> Iterator[FakeGoogle]:
 
 @pytest.fixture
 def folder(google: FakeGoogle, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
-    """The Gmail folder with credentials.json, for a user who has not logged in yet; no browser is on this machine."""
+    """The Gmail folder with credentials.json, for a user who has not logged in yet; there is no browser."""
     for name in list(os.environ):
         if name.startswith("PEEKABOO_") or name.lower().endswith("_proxy"):
             monkeypatch.delenv(name)
@@ -161,10 +161,12 @@ def test_a_subject_cannot_smuggle_a_header(google: FakeGoogle, logged_in: Path, 
 @pytest.mark.parametrize(
     "to",
     [
-        "", "ann", "@example.org", "ann@", "ann@example", "a b@example.org", "ann@example.org\nBcc: eve@example.org",
+        "", "ann", "@example.org", "ann@", "ann@example", "a b@example.org",
+        "ann@example.org\nBcc: eve@example.org",
         "ann@example.org\n", "ann@example.org, eve@example.org", "Ann <ann@example.org>", "ann@@example.org",
         ".ann@example.org", "ann.@example.org", "a..n@example.org", "ann@-example.org", "ann@example..org",
-        "änn@example.org", "ann@exämple.org", "ann@example.org\x00", "x" * 65 + "@example.org", "a@" + "b." * 100 + "org",
+        "änn@example.org", "ann@exämple.org", "ann@example.org\x00", "x" * 65 + "@example.org",
+        "a@" + "b." * 100 + "org",
     ],
 )  # fmt: skip
 def test_an_invalid_address_is_refused(google: FakeGoogle, logged_in: Path, to: str) -> None:

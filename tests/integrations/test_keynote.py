@@ -14,7 +14,7 @@ import pytest
 from fakemac import FakeMac, image_size, labels, pixel, shape_colour
 from worlds import PATIENCE_S, ROOT, Program, need, program_words
 
-# Calls tools one after the other in one process, as a server does; argv: seconds that Keynote gets, and the calls.
+# Calls tools one after the other in one process, as a server does; argv: Keynote's timeout, and the calls.
 CALLER = """
 import json, sys
 from peekaboo_min.integrations import keynote
@@ -68,21 +68,15 @@ class Caller:
         """Place and text of the shapes on slide 1."""
         found = self.documents[document]["slides"][0]["shapes"]
         return [
-            {**one["position"], **{key: one[key] for key in ("width", "height", "object_text")}}
-            for one in found
+            {**each["position"], **{key: each[key] for key in ("width", "height", "object_text")}}
+            for each in found
         ]
 
     def scripts(self) -> list[str]:
         """What was asked of Keynote, in order."""
-        calls = [one["argv"] for one in self.mac.calls("osascript")]
+        calls = [each["argv"] for each in self.mac.calls("osascript")]
         spoken = {4: "export", 7: "draw by AppleScript"}  # by the number of words
         return [json.loads(argv[-1])["do"] if "JavaScript" in argv else spoken[len(argv)] for argv in calls]
-
-
-@pytest.fixture
-def mac(tmp_path: Path) -> FakeMac:
-    need("node")
-    return FakeMac(tmp_path / "mac")
 
 
 @pytest.fixture
@@ -96,7 +90,7 @@ def change_shapes(mac: FakeMac, change: Callable[[list[dict[str, Any]]], Any]) -
     mac.update(lambda state: change(state["keynote"]["documents"][0]["slides"][0]["shapes"]))
 
 
-# the job ---------------------------------------------------------------------------------------------------------
+# the job ---
 
 
 def test_shell_commands_draw_and_write_across_processes(mac: FakeMac, tmp_path: Path) -> None:
@@ -113,14 +107,14 @@ def test_shell_commands_draw_and_write_across_processes(mac: FakeMac, tmp_path: 
         shell.run("keynote", "text", "Grüße ¦ from the shell 👋").out
         == f"TEXT_OK: id={own_id}, characters=24\n"
     )
-    picture = tmp_path / "new" / "folders" / "slide.png"
-    assert shell.run("keynote", "screenshot", picture).out == f"SCREENSHOT_SAVED: path={picture}\n"
+    image = tmp_path / "new" / "folders" / "slide.png"
+    assert shell.run("keynote", "screenshot", image).out == f"SCREENSHOT_SAVED: path={image}\n"
 
     (shape,) = Caller(mac).shapes()
     assert shape == {**CENTRED, "object_text": "Grüße | from the shell 👋"}
-    assert picture.read_bytes().startswith(b"\x89PNG") and image_size(picture) == (1920, 1080)
-    assert pixel(picture, 390, 384) == shape_colour(1) != pixel(picture, 370, 384)
-    assert [one["text"] for one in labels(picture)] == ["Grüße | from the shell 👋"]
+    assert image.read_bytes().startswith(b"\x89PNG") and image_size(image) == (1920, 1080)
+    assert pixel(image, 390, 384) == shape_colour(1) != pixel(image, 370, 384)
+    assert [each["text"] for each in labels(image)] == ["Grüße | from the shell 👋"]
     assert list((mac.folder / "tmp").rglob("slides_*")) == [], "the exported deck is not left behind"
 
 
@@ -131,7 +125,7 @@ def test_a_closed_keynote_is_started_with_a_blank_slide_of_the_usual_size(
     (document,) = caller.documents
     assert (document["width"], document["height"], document["theme"]) == (1920, 1080, "White")
     assert (document["slides"][0]["base_layout"], document["current_slide"]) == ("Blank", 1)
-    assert [one["kind"] for one in mac.events("launch", "activate", "keynote_make_document")] == [
+    assert [each["kind"] for each in mac.events("launch", "activate", "keynote_make_document")] == [
         "launch",
         "activate",
         "keynote_make_document",
@@ -157,8 +151,8 @@ def test_whichever_keynote_is_installed_is_used_to_the_end(
         "TEXT_OK",
         "SCREENSHOT_SAVED",
     ]
-    assert [one["bundle_id"] for one in caller.documents] == [used]
-    assert [one["bundle_id"] for one in mac.events("launch")] == [used]
+    assert [each["bundle_id"] for each in caller.documents] == [used]
+    assert [each["bundle_id"] for each in mac.events("launch")] == [used]
 
 
 def test_without_keynote_nothing_is_sent_that_would_ask_where_it_is(caller: Caller, mac: FakeMac) -> None:
@@ -167,7 +161,7 @@ def test_without_keynote_nothing_is_sent_that_would_ask_where_it_is(caller: Call
     assert caller.scripts() == ["find"]
 
 
-# documents -------------------------------------------------------------------------------------------------------
+# documents ---
 
 
 def test_a_deck_that_was_open_is_used_with_a_warning_and_kept_by_its_id(caller: Caller, mac: FakeMac) -> None:
@@ -192,7 +186,7 @@ def test_a_deck_that_was_open_is_used_with_a_warning_and_kept_by_its_id(caller: 
 def test_always_new_leaves_an_open_deck_alone(caller: Caller, mac: FakeMac) -> None:
     mac.keynote(restores_a_deck=True)
     assert caller.call(OPEN, DRAW, OPEN, KEYNOTE_DOCUMENT_MODE="always_new")[::2] == [READY, READY]
-    assert [(one["name"], len(one["slides"][0]["shapes"])) for one in caller.documents] == [
+    assert [(each["name"], len(each["slides"][0]["shapes"])) for each in caller.documents] == [
         ("Untitled 2", 0),
         ("Untitled", 1),
         ("Quarterly Results", 0),
@@ -218,10 +212,9 @@ def test_where_theme_and_layout_have_other_names_the_document_is_made_without_an
     assert answer.startswith(
         "KEYNOTE_READY_WITH_WARNING: slide=1, slide_width=1920, slide_height=1080, note="
     )
-    note = answer.split("note=")[1]
-    assert (
-        note
-        == "there is no theme 'White' so the default one is used; there is no layout Blank so slide 1 keeps its placeholders"
+    assert answer.split("note=")[1] == (
+        "there is no theme 'White' so the default one is used; "
+        "there is no layout Blank so slide 1 keeps its placeholders"
     )
 
 
@@ -246,7 +239,7 @@ def test_a_keynote_that_is_still_starting_is_waited_for(caller: Caller, mac: Fak
     assert caller.call(OPEN) == [READY]
 
 
-# the rectangle and its text --------------------------------------------------------------------------------------
+# the rectangle and its text ---
 
 
 @pytest.mark.parametrize(("push", "make"), [("works", "works"), ("fails", "works"), ("fails", "fails")])
@@ -287,7 +280,7 @@ def test_the_applescript_is_read_as_any_mac_writes_numbers(caller: Caller, mac: 
     assert kept.endswith("/1/2, x=384, y=378, width=1152, height=324")
 
 
-def test_what_refuses_the_last_way_too_is_said(caller: Caller, mac: FakeMac) -> None:
+def test_a_keynote_that_refuses_every_way_is_reported(caller: Caller, mac: FakeMac) -> None:
     mac.keynote(shape_push="fails", shape_make="fails")
     caller.call(OPEN)
     refused = "0:5: execution error: Keynote got an error: AppleEvent handler failed. (-10000)"
@@ -309,16 +302,16 @@ def test_a_rectangle_that_cannot_be_is_refused_before_keynote_is_asked(caller: C
         (10, 10, 10, -5): "a rectangle of 10x-5 has no area; give a positive width and height",
         (10.5, 10, 10, 5): "x is 10.5; give a whole number of points",
     }
-    places = [dict(zip(CENTRED, numbers)) for numbers in wrong]
+    positions = [dict(zip(CENTRED, numbers)) for numbers in wrong]
     assert caller.call(DRAW) == ["WINDOW_NOT_FOUND: no Keynote document was opened; call open_keynote first"]
-    answers = caller.call(OPEN, *(("draw_rectangle", place) for place in places))[1:]
+    answers = caller.call(OPEN, *(("draw_rectangle", position) for position in positions))[1:]
     assert answers == [f"INVALID_ARGUMENT: {message}" for message in wrong.values()]
     assert (caller.scripts(), caller.shapes()) == (["find", "open"], [])
     whole = {"x": 0, "y": 0, "width": 1920, "height": 1080}
     assert caller.call(("draw_rectangle", whole))[0].startswith("RECTANGLE_OK")
 
 
-def test_the_place_that_keynote_settled_on_is_told_with_a_note(caller: Caller, mac: FakeMac) -> None:
+def test_the_position_that_keynote_chose_is_reported_with_a_note(caller: Caller, mac: FakeMac) -> None:
     caller.call(OPEN)
     settled = json.dumps({"index": 1, "x": 384, "y": 380.5, "width": 1152, "height": 300})
     mac.fail("osascript", exit=0, stdout=settled + "\n", times=1)
@@ -360,29 +353,31 @@ def test_the_text_is_written_into_no_other_shape(caller: Caller, mac: FakeMac) -
     assert caller.call(write("x")) == gone
 
 
-# the picture -----------------------------------------------------------------------------------------------------
+# the image ---
 
 
-def test_the_picture_goes_where_it_was_asked_and_over_nothing_else(caller: Caller, mac: FakeMac) -> None:
+def test_the_image_is_written_only_to_the_given_path(caller: Caller, mac: FakeMac) -> None:
     notes = mac.folder / "notes.png"
     notes.write_text("not a picture")
     wanted = mac.folder / "a" / "b.PNG"
-    shots = [("screenshot_slide", {"path": path}) for path in ("", "slide.jpg", str(notes), "", "~/c.png")]
-    answers = caller.call(OPEN, *shots[:3])[1:]
+    calls = [("screenshot_slide", {"path": path}) for path in ("", "slide.jpg", str(notes), "", "~/c.png")]
+    answers = caller.call(OPEN, *calls[:3])[1:]
     assert answers == [
         "INVALID_ARGUMENT: neither a path nor SCREENSHOT_PATH is set; name a .png file",
         "INVALID_ARGUMENT: 'slide.jpg' is not the name of a PNG file; end the path in .png",
         f"FILE_IO_ERROR: {notes} exists and is not an image; it was left as it is; choose another path",
     ]
     assert notes.read_text() == "not a picture" and "export" not in caller.scripts()
-    assert caller.call(*shots[3:], SCREENSHOT_PATH=str(wanted)) == [
+    assert caller.call(*calls[3:], SCREENSHOT_PATH=str(wanted)) == [
         f"SCREENSHOT_SAVED: path={wanted}",
         f"SCREENSHOT_SAVED: path={mac.home / 'c.png'}",
     ]
     assert image_size(wanted) == image_size(mac.home / "c.png") == (1920, 1080)
 
 
-def test_of_many_slides_it_is_the_first_and_a_skipped_one_is_said(caller: Caller, mac: FakeMac) -> None:
+def test_of_many_slides_the_first_is_exported_and_a_skipped_one_is_reported(
+    caller: Caller, mac: FakeMac
+) -> None:
     caller.call(OPEN, DRAW, write("one"))
 
     def add_slides(state: dict[str, Any]) -> None:
@@ -392,7 +387,7 @@ def test_of_many_slides_it_is_the_first_and_a_skipped_one_is_said(caller: Caller
     mac.update(add_slides)
     path = mac.folder / "slide.png"
     assert caller.call(("screenshot_slide", {"path": str(path)})) == [f"SCREENSHOT_SAVED: path={path}"]
-    assert [one["text"] for one in labels(path)] == ["one"]
+    assert [each["text"] for each in labels(path)] == ["one"]
     mac.set("keynote.documents.0.slides.0.skipped", True)
     skipped = caller.call(("screenshot_slide", {"path": str(path)}))
     assert skipped == [
@@ -400,7 +395,7 @@ def test_of_many_slides_it_is_the_first_and_a_skipped_one_is_said(caller: Caller
     ]
 
 
-# what a Mac and its owner refuse ---------------------------------------------------------------------------------
+# refusals ---
 
 
 def test_a_denied_automation_says_who_must_allow_it_and_where(caller: Caller, mac: FakeMac) -> None:
@@ -422,16 +417,19 @@ def test_a_consent_that_nobody_gives_ends_in_time_and_leaves_nothing_running(
 
 
 FAILURES = {
-    "Connection is invalid. (-609)": "APP_NOT_FOUND: Keynote quit: the application quit in the middle; call open_keynote again",
-    "Application isn't running. (-600)": "APP_NOT_FOUND: Keynote quit: the application is not running; call open_keynote again",
-    "AppleEvent timed out. (-1712)": "TIMEOUT: Keynote did not answer in time; allow it where macOS asks for consent (perhaps "
-    "behind a window), close any dialog in Keynote, then try again",
-    "Das Objekt „(-1712)“ fehlt. (-1728)": "PROGRAM_FAILED: Keynote refused: the script failed with error -1728; close any "
-    "dialog or What's New window in Keynote, then call open_keynote again",
+    "Connection is invalid. (-609)": "APP_NOT_FOUND: Keynote quit: the application quit in the middle; "
+    "call open_keynote again",
+    "Application isn't running. (-600)": "APP_NOT_FOUND: Keynote quit: the application is not running; "
+    "call open_keynote again",
+    "AppleEvent timed out. (-1712)": "TIMEOUT: Keynote did not answer in time; "
+    "allow it where macOS asks for consent (perhaps behind a window), close any dialog in Keynote, "
+    "then try again",
+    "Das Objekt „(-1712)“ fehlt. (-1728)": "PROGRAM_FAILED: Keynote refused: "
+    "the script failed with error -1728; close any dialog or What's New window in Keynote, then call open_keynote again",
 }
 
 
-def test_what_a_real_keynote_fails_with_is_said_with_what_to_do(caller: Caller, mac: FakeMac) -> None:
+def test_the_failures_of_a_real_keynote_are_reported_with_the_next_step(caller: Caller, mac: FakeMac) -> None:
     caller.call(OPEN, DRAW)
     for text in FAILURES:
         mac.fail("osascript", stderr=f"execution error: Error: Error: {text}", times=1)
@@ -475,7 +473,7 @@ def test_each_act_is_noted_before_it_is_done_without_the_text(caller: Caller, ma
     assert all(line["app"] == "Keynote" and line["bundle_id"] == "com.apple.Keynote" for line in lines)
     assert lines[1].items() >= CENTRED.items() and lines[2]["characters"] == 8
     assert "secret" not in path.read_text() + "".join(
-        one.read_text() for one in path.parent.glob("keynote.json")
+        each.read_text() for each in path.parent.glob("keynote.json")
     )
 
 

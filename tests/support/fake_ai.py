@@ -405,7 +405,7 @@ class FakeAI:
             vendor: f"fake-{vendor}-key-0123456789" for vendor in KEY_VARIABLES
         }
         self.requests: list[Request] = []
-        self.strangers: list[Request] = []  # what reached the other host that `redirect` points to
+        self.redirected: list[Request] = []  # what reached the other host that `redirect` points to
         self.gemini_errors_in_list = False  # Gemini wraps its error in a one-element list on some routes
         self.ollama_lists_capabilities = True  # False: before Ollama 0.30, only /api/show had them
         self.blind_text_models = False  # True: a text-only Ollama model answers, without having seen anything
@@ -415,12 +415,12 @@ class FakeAI:
 
     def __enter__(self) -> FakeAI:
         self._server = LoopbackServer(self._answer)
-        self._stranger = LoopbackServer(self._answer_as_stranger)
+        self._redirected = LoopbackServer(self._answer_redirected)
         return self
 
     def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
         self._server.close()
-        self._stranger.close()
+        self._redirected.close()
         for held in self._held:
             held.close()
         if kind is None and self._server.crashes:
@@ -449,9 +449,9 @@ class FakeAI:
         return self.url
 
     @property
-    def stranger_url(self) -> str:
+    def redirect_url(self) -> str:
         """Another server under another host name, where a redirect leads."""
-        return self._stranger.url.replace("127.0.0.1", "localhost")
+        return self._redirected.url.replace("127.0.0.1", "localhost")
 
     def env(self, provider: str, model: str) -> dict[str, str]:
         """The variables that make `provider/model` the only provider, with its key and every base URL."""
@@ -546,9 +546,9 @@ class FakeAI:
             request.status, request.refusal = 400, f"the test's brain failed: {crash}"
             call.send(400, error(request.vendor, 400, request.refusal).body)
 
-    def _answer_as_stranger(self, call: Call) -> None:
+    def _answer_redirected(self, call: Call) -> None:
         request = read(call)
-        self.strangers.append(request)
+        self.redirected.append(request)
         body = ANSWERS[request.vendor](request, Reply("I am a stranger.")) if request.vendor else {}
         call.send(200, body)
 
@@ -595,7 +595,7 @@ class FakeAI:
         request.status = 200
         if kind == "redirect":
             request.status = failure.status or 302
-            call.send(request.status, b"", {"Location": self.stranger_url + call.path})
+            call.send(request.status, b"", {"Location": self.redirect_url + call.path})
         elif kind == "malformed_json":
             request.bytes_sent = call.send(
                 200, (failure.text or '{"choices": [{"message": {"content": "I se').encode()

@@ -764,10 +764,10 @@ def test_a_connection_can_be_reset_in_the_middle_of_the_body(ai: FakeAI) -> None
 def test_a_redirect_leads_to_another_host_that_remembers_who_came(ai: FakeAI) -> None:
     ai.fail_with("redirect")
     answer = ask(ai, "openai")
-    assert (answer.status, answer.headers["location"]) == (302, ai.stranger_url + "/v1/chat/completions")
-    assert ai.strangers == []
-    call(ai.stranger_url, "GET", "/v1/chat/completions", headers=key_headers(ai, "openai"))
-    assert ai.strangers[0].headers["authorization"] == f"Bearer {ai.keys['openai']}"
+    assert (answer.status, answer.headers["location"]) == (302, ai.redirect_url + "/v1/chat/completions")
+    assert ai.redirected == []
+    call(ai.redirect_url, "GET", "/v1/chat/completions", headers=key_headers(ai, "openai"))
+    assert ai.redirected[0].headers["authorization"] == f"Bearer {ai.keys['openai']}"
 
 
 def test_a_huge_answer_is_whole_and_of_the_ordered_size(ai: FakeAI) -> None:
