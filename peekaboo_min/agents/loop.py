@@ -1,4 +1,4 @@
-"""The vision agent's loop: look, decide, act, verify, repeat; with its limits."""
+"""The vision agent's loop: look, decide, act, verify; with its limits."""
 
 from __future__ import annotations
 

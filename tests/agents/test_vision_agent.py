@@ -1,4 +1,4 @@
-"""The vision agent with models that see, err, lie and stall; the form and the fake Mac report what happened."""
+"""The vision agent with models that see, err, lie and stall; form and fake Mac report what happened."""
 
 from __future__ import annotations
 

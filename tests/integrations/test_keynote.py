@@ -425,7 +425,8 @@ FAILURES = {
     "allow it where macOS asks for consent (perhaps behind a window), close any dialog in Keynote, "
     "then try again",
     "Das Objekt „(-1712)“ fehlt. (-1728)": "PROGRAM_FAILED: Keynote refused: "
-    "the script failed with error -1728; close any dialog or What's New window in Keynote, then call open_keynote again",
+    "the script failed with error -1728; close any dialog or What's New window in Keynote, "
+    "then call open_keynote again",
 }
 
 

@@ -5,7 +5,7 @@
         run(command, env={**os.environ, **ai.env("openai", "gpt-5.4-mini")})
         assert ai.requests[-1].images[0].real_type == "image/png"
 
-A request that the vendor would refuse is refused in the vendor's own words, before any failure that a test
+A request that the vendor would refuse is refused with the vendor's own message, before any failure that a test
 has ordered with `fail_with`. The error texts are the vendors', as people report them.
 """
 
@@ -55,15 +55,15 @@ MODELS = {  # "vendor/model": can it see?
 
 
 @dataclass(frozen=True)
-class Picture:
+class ReceivedImage:
     data: bytes
-    declared_type: Optional[str]  # what the client said; None: the vendor is not told (Ollama)
+    declared_type: Optional[str]  # as the client declared it; None: the vendor gets no type (Ollama)
     real_type: Optional[str]  # read from the bytes; None: not a picture that anybody can decode
     width: int  # pixels, 0 when real_type is None
     height: int
 
 
-def look(data: bytes, declared_type: Optional[str] = None) -> Picture:
+def look(data: bytes, declared_type: Optional[str] = None) -> ReceivedImage:
     """Read type and pixel size from the header; an incomplete file has no real_type."""
     for kind, reader in (("png", _png_size), ("jpeg", _jpeg_size), ("gif", _gif_size), ("webp", _webp_size)):
         try:
@@ -71,8 +71,8 @@ def look(data: bytes, declared_type: Optional[str] = None) -> Picture:
         except (struct.error, IndexError):
             size = None
         if size and size[0] and size[1]:
-            return Picture(data, declared_type, f"image/{kind}", size[0], size[1])
-    return Picture(data, declared_type, None, 0, 0)
+            return ReceivedImage(data, declared_type, f"image/{kind}", size[0], size[1])
+    return ReceivedImage(data, declared_type, None, 0, 0)
 
 
 def _png_size(data: bytes) -> Optional[tuple[int, int]]:
@@ -120,7 +120,7 @@ def _webp_size(data: bytes) -> Optional[tuple[int, int]]:
 
 
 def picture(kind: str = "png", width: int = 64, height: int = 48, padding: int = 0) -> bytes:
-    """A picture with a true header: png (decodable, `padding` bytes longer), jpeg, gif or webp (header only)."""
+    """An image with a true header: png (decodable, with `padding` more bytes), jpeg, gif, webp (header only)."""
     if kind == "png":
 
         def chunk(name: bytes, body: bytes) -> bytes:
@@ -162,7 +162,7 @@ class Request:
     prompt: str = ""
     system: str = ""
     schema: Optional[dict[str, Any]] = None
-    images: list[Picture] = field(default_factory=list)
+    images: list[ReceivedImage] = field(default_factory=list)
     at: float = field(default_factory=time.monotonic)
     status: int = 0  # the HTTP status that was sent; 0: none
     refusal: str = ""  # the vendor's error text, when there was one
@@ -171,7 +171,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Reply:
-    """What a brain says. finish: stop, length (cut off), refused (the model), blocked (the vendor's filter)."""
+    """A brain's reply. finish: stop, length (cut off), refused (the model), blocked (the vendor's filter)."""
 
     text: str
     tokens_in: int = 1200
@@ -467,7 +467,7 @@ class FakeAI:
         return variables
 
     def refused_port(self) -> int:
-        """A port where nobody listens, and nobody will until this FakeAI closes."""
+        """A port that refuses connections until this FakeAI closes."""
         held = socket.socket()  # bound and not listening: connecting is refused, and the port stays ours
         held.bind(("127.0.0.1", 0))
         self._held.append(held)
@@ -564,17 +564,17 @@ class FakeAI:
         return None
 
     def _think(self, request: Request) -> Any:
-        said = self.brain(request)
+        answer = self.brain(request)
         if (
             self.blind_text_models
             and request.vendor == "ollama"
             and request.images
             and not self.sees(request)
         ):
-            said = "Please provide the image you would like me to look at."
-        if isinstance(said, dict):
-            said = json.dumps(said)
-        return ANSWERS[request.vendor](request, Reply(said) if isinstance(said, str) else said)
+            answer = "Please provide the image you would like me to look at."
+        if isinstance(answer, dict):
+            answer = json.dumps(answer)
+        return ANSWERS[request.vendor](request, Reply(answer) if isinstance(answer, str) else answer)
 
     def _send(self, call: Call, request: Request, body: Any) -> None:
         request.status = 200
@@ -767,7 +767,8 @@ def _missing_model(vendor: str, model: str) -> Refusal:
     message = {
         "ollama": f"model '{model}' not found",
         "openai": f"The model `{model}` does not exist or you do not have access to it.",
-        "gemini": f"models/{model} is not found for API version v1beta, or is not supported for generateContent. "
+        "gemini": f"models/{model} is not found for API version v1beta, "
+        "or is not supported for generateContent. "
         "Call ListModels to see the list of available models and their supported methods.",
         "anthropic": f"model: {model}",
     }[vendor]
@@ -968,7 +969,7 @@ def answer_ollama(request: Request, reply: Reply) -> Any:
         reply = replace(reply, text="", finish="load")
     chat = request.path == "/api/chat"
 
-    def words(text: str, thinking: str = "") -> dict[str, Any]:
+    def chunk(text: str, thinking: str = "") -> dict[str, Any]:
         extra = {"thinking": thinking} if thinking else {}
         return (
             {"message": {"role": "assistant", "content": text, **extra}}
@@ -987,9 +988,9 @@ def answer_ollama(request: Request, reply: Reply) -> Any:
         "eval_count": reply.tokens_out,
     }
     if body.get("stream") is False:
-        return {**head, **words(reply.text, reply.thinking), **tail}
-    lines = [{**head, **words(piece), "done": False} for piece in _pieces(reply.text, 3)]
-    return [*lines, {**head, **words(""), **tail}]
+        return {**head, **chunk(reply.text, reply.thinking), **tail}
+    lines = [{**head, **chunk(piece), "done": False} for piece in _pieces(reply.text, 3)]
+    return [*lines, {**head, **chunk(""), **tail}]
 
 
 def _pieces(text: str, count: int) -> list[str]:
@@ -1177,7 +1178,7 @@ def _openai_messages(ai: FakeAI, request: Request, messages: Any, where: str, ki
             code="empty_array",
         )
     for at, message in enumerate(messages):
-        place = f"{where}[{at}]"
+        location = f"{where}[{at}]"
         role, content = message.get("role"), message.get("content")
         if role not in ("system", "developer", "user", "assistant", "tool"):
             raise error(
@@ -1185,7 +1186,7 @@ def _openai_messages(ai: FakeAI, request: Request, messages: Any, where: str, ki
                 400,
                 f"Invalid value: '{role}'. Supported values are: 'system', 'assistant', 'user', "
                 "and 'developer'.",
-                param=f"{place}.role",
+                param=f"{location}.role",
                 code="invalid_value",
             )
         parts = [{"type": kinds[0], "text": content}] if isinstance(content, str) else content
@@ -1194,47 +1195,47 @@ def _openai_messages(ai: FakeAI, request: Request, messages: Any, where: str, ki
                 "openai",
                 400,
                 f"Invalid value for 'content': expected a string, got {json.dumps(content)}.",
-                param=f"{place}.content",
+                param=f"{location}.content",
             )
         for number, part in enumerate(parts):
-            _openai_part(ai, request, part, f"{place}.content[{number}]", kinds, role)
+            _openai_part(ai, request, part, f"{location}.content[{number}]", kinds, role)
 
 
 def _openai_part(
-    ai: FakeAI, request: Request, part: dict[str, Any], place: str, kinds: tuple[str, str], role: str
+    ai: FakeAI, request: Request, part: dict[str, Any], location: str, kinds: tuple[str, str], role: str
 ) -> None:
     kind = part.get("type")
-    said = {"system": "system", "developer": "system", "user": "prompt"}.get(role)
+    target = {"system": "system", "developer": "system", "user": "prompt"}.get(role)
     if kind == kinds[0] or (role == "assistant" and kind == "output_text"):
-        if said:
-            setattr(request, said, getattr(request, said) + part.get("text", ""))
+        if target:
+            setattr(request, target, getattr(request, target) + part.get("text", ""))
         return
     if kind != kinds[1]:
         raise error(
             "openai",
             400,
             f"Invalid value: '{kind}'. Supported values are: '{kinds[0]}', '{kinds[1]}'.",
-            param=f"{place}.type",
+            param=f"{location}.type",
             code="invalid_value",
         )
-    url, place = part.get("image_url"), f"{place}.image_url"
+    url, location = part.get("image_url"), f"{location}.image_url"
     detail = part.get("detail")
     if kinds[1] == "image_url":  # an object here, a string in /v1/responses
         if not isinstance(url, dict):
             raise error(
                 "openai",
                 400,
-                f"Invalid type for '{place}': expected an object, but got a string instead.",
-                param=place,
+                f"Invalid type for '{location}': expected an object, but got a string instead.",
+                param=location,
                 code="invalid_type",
             )
-        url, detail, place = url.get("url"), url.get("detail"), f"{place}.url"
+        url, detail, location = url.get("url"), url.get("detail"), f"{location}.url"
     if not isinstance(url, str):
         raise error(
             "openai",
             400,
-            f"Invalid type for '{place}': expected an image URL, but got an object instead.",
-            param=place,
+            f"Invalid type for '{location}': expected an image URL, but got an object instead.",
+            param=location,
             code="invalid_type",
         )
     if detail not in (None, "low", "high", "auto", "original"):
@@ -1242,32 +1243,36 @@ def _openai_part(
             "openai",
             400,
             f"Invalid value: '{detail}'. Supported values are: 'low', 'high', 'auto', and 'original'.",
-            param=place,
+            param=location,
             code="invalid_value",
         )
     if not ai.sees(request):
         raise _text_only("openai", request.model)
-    request.images.append(_openai_picture(url, place))
+    request.images.append(_openai_image(url, location))
 
 
-def _openai_picture(url: str, place: str) -> Picture:
+def _openai_image(url: str, location: str) -> ReceivedImage:
     if url.startswith(("http://", "https://")):
         raise error("openai", 400, f"Failed to download image from {url}.", code="invalid_image_url")
     expected = (
-        f"Invalid image URL: '{place}'. Expected a base64-encoded data URL with an image MIME type (e.g. "
+        f"Invalid image URL: '{location}'. Expected a base64-encoded data URL with an image MIME type (e.g. "
         "'data:image/png;base64,aW1nIGJ5dGVzIGhlcmU='), but got "
     )
     found = re.fullmatch(r"data:([^;,]*);base64,(.*)", url, re.DOTALL)
     if not found:
         raise error(
-            "openai", 400, expected + "a value without the 'data:' prefix.", param=place, code="invalid_value"
+            "openai",
+            400,
+            expected + "a value without the 'data:' prefix.",
+            param=location,
+            code="invalid_value",
         )
     if not found[1].startswith("image/"):
         raise error(
             "openai",
             400,
             expected + f"unsupported MIME type '{found[1]}'.",
-            param=place,
+            param=location,
             code="invalid_value",
         )
     data = _decode(found[2])
@@ -1276,7 +1281,7 @@ def _openai_picture(url: str, place: str) -> Picture:
             "openai",
             400,
             expected + "invalid base64-encoded bytes.",
-            param=place,
+            param=location,
             code="invalid_base64_image",
         )
     if len(data) > 20 * MEGABYTE:
@@ -1558,8 +1563,8 @@ def _gemini_names(value: dict[str, Any], known: set[str], where: str) -> dict[st
     }
     for name, (written, _) in named.items():
         if name not in known:
-            place = f" at '{where}'" if where else ""
-            message = f'Invalid JSON payload received. Unknown name "{written}"{place}: Cannot find field.'
+            location = f" at '{where}'" if where else ""
+            message = f'Invalid JSON payload received. Unknown name "{written}"{location}: Cannot find field.'
             raise error(
                 "gemini",
                 400,
@@ -1607,24 +1612,24 @@ def _gemini_contents(ai: FakeAI, request: Request, contents: Any) -> None:
                 f"* GenerateContentRequest.contents[{at}].parts: contents.parts must not be empty.\n",
             )
         for number, part in enumerate(_list(content["parts"])):
-            place = f"contents[{at}].parts[{number}]"
-            part = _gemini_names(part, GEMINI_PART_FIELDS, place)
+            location = f"contents[{at}].parts[{number}]"
+            part = _gemini_names(part, GEMINI_PART_FIELDS, location)
             if content.get("role", "user") == "user":
                 request.prompt += part.get("text", "")
             if "inlineData" in part:
-                request.images.append(_gemini_picture(part["inlineData"], place))
+                request.images.append(_gemini_image(part["inlineData"], location))
     if request.images and not ai.sees(request):
         raise _text_only("gemini", request.model)
 
 
-def _gemini_picture(blob: dict[str, Any], place: str) -> Picture:
-    blob = _gemini_names(blob, {"mimeType", "data", "displayName"}, f"{place}.inline_data")
+def _gemini_image(blob: dict[str, Any], location: str) -> ReceivedImage:
+    blob = _gemini_names(blob, {"mimeType", "data", "displayName"}, f"{location}.inline_data")
     data = _decode(blob.get("data"))
     if data is None:
         raise error(
             "gemini",
             400,
-            f"Invalid value at '{place}.inline_data.data' (TYPE_BYTES), Base64 decoding failed for "
+            f"Invalid value at '{location}.inline_data.data' (TYPE_BYTES), Base64 decoding failed for "
             f'"{str(blob.get("data"))[:40]}"',
         )
     if blob.get("mimeType") not in GEMINI_IMAGES:
@@ -1809,18 +1814,18 @@ def _anthropic_messages(request: Request, messages: list[Any]) -> None:
             )
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content or []
         for number, block in enumerate(blocks):
-            place = f"messages.{at}.content.{number}"
+            location = f"messages.{at}.content.{number}"
             if block.get("type") == "text":
                 if not block.get("text"):
                     raise error("anthropic", 400, "messages: text content blocks must be non-empty")
                 request.prompt += block["text"] if role == "user" else ""
             elif block.get("type") == "image":
-                request.images.append(_anthropic_picture(block.get("source") or {}, place))
+                request.images.append(_anthropic_image(block.get("source") or {}, location))
             else:
                 raise error(
                     "anthropic",
                     400,
-                    f"{place}: Input tag '{block.get('type')}' found using 'type' does not match "
+                    f"{location}: Input tag '{block.get('type')}' found using 'type' does not match "
                     "any of the expected tags: 'image', 'text'",
                 )
     most = 2000 if len(request.images) > 20 else 8000
@@ -1835,29 +1840,29 @@ def _anthropic_messages(request: Request, messages: list[Any]) -> None:
             )
 
 
-def _anthropic_picture(source: dict[str, Any], place: str) -> Picture:
-    place = f"{place}.image.source.base64"
+def _anthropic_image(source: dict[str, Any], location: str) -> ReceivedImage:
+    location = f"{location}.image.source.base64"
     if source.get("type") != "base64":
         raise error(
             "anthropic",
             400,
-            f"{place[:-7]}: Input tag '{source.get('type')}' found using 'type' does not match "
+            f"{location[:-7]}: Input tag '{source.get('type')}' found using 'type' does not match "
             "any of the expected tags: 'base64', 'file', 'url'",
         )
     if source.get("media_type") not in ANTHROPIC_IMAGES:
         raise error(
             "anthropic",
             400,
-            f"{place}.media_type: Input should be 'image/jpeg', 'image/png', 'image/gif' or 'image/webp'",
+            f"{location}.media_type: Input should be 'image/jpeg', 'image/png', 'image/gif' or 'image/webp'",
         )
     data = _decode(source.get("data"))
     if data is None:
-        raise error("anthropic", 400, f"{place}.data: Invalid base64 data")
+        raise error("anthropic", 400, f"{location}.data: Invalid base64 data")
     if len(source["data"]) > 5 * MEGABYTE:  # measured on the base64 text, not on the picture
         raise error(
             "anthropic",
             400,
-            f"{place}: image exceeds 5 MB maximum: {len(source['data'])} bytes > {5 * MEGABYTE} bytes",
+            f"{location}: image exceeds 5 MB maximum: {len(source['data'])} bytes > {5 * MEGABYTE} bytes",
         )
     seen = look(data, source["media_type"])
     if seen.real_type is None:
@@ -1866,7 +1871,7 @@ def _anthropic_picture(source: dict[str, Any], place: str) -> Picture:
         raise error(
             "anthropic",
             400,
-            f"{place}: The image was specified using the {seen.declared_type} media type, but "
+            f"{location}: The image was specified using the {seen.declared_type} media type, but "
             f"the image appears to be a {seen.real_type} image",
         )
     return seen
