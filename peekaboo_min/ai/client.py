@@ -20,7 +20,7 @@ from ..core.models import ImageInfo, Picture, Result
 from ..core.settings import settings
 from ..core.text import clean_text
 from ..desktop.base import Desktop
-from ..system.web import WebError, ask_json
+from ..system.web import WebError
 from .errors import (
     asked_delay_s,
     blind_model_error,
@@ -31,7 +31,7 @@ from .errors import (
     vendor_text,
 )
 from .images import fit_images, load_image, private_copy
-from .providers import VENDORS, Question, Reply, Vendor, WebCall, ollama_model_sees
+from .providers import VENDORS, Question, Reply, Vendor, ollama_model_sees
 
 OCR = "ocr"
 """The provider that asks the machine itself: it reads text, without a model, a key or a network."""
@@ -301,11 +301,10 @@ def _read_all_text(desktop: Desktop, images: Sequence[Picture], wants_json: bool
 
 def _ask_vendor(vendor: Vendor, question: Question, deadline: float) -> Reply:
     has_images = bool(question.images)
-    call = vendor.ask(question)
     if vendor.is_local and has_images and not _model_sees(vendor.base_url, question.model):
         raise blind_model_error(vendor, question.model)
     try:
-        answer = _call_with_retries(call, has_images, deadline)
+        answer = _post_with_retries(vendor, question, deadline)
         if isinstance(answer, dict) and answer.get("error"):  # some gateways send errors with status 200
             raise WebError("status", "an error with status 200", 200, answer)
     except WebError as e:
@@ -331,21 +330,22 @@ def _ollama_sees(_base_url: str, model: str) -> bool:
     return ollama_model_sees(model, _PROBE_S)
 
 
-def _call_with_retries(call: WebCall, has_images: bool, deadline: float) -> Any:
-    """Send the call; repeat what may succeed later, with growing pauses, never past the deadline.
+def _post_with_retries(vendor: Vendor, question: Question, deadline: float) -> Any:
+    """Send the question; repeat what may succeed later, with growing pauses, never past the deadline.
 
     Raises WebError, CANCELLED.
     """
+    body = vendor.body(question)
     for attempt in range(_MAX_TRIES):
         timeout_s = max(0.001, deadline - time.monotonic())
         try:
-            return ask_json(call.url, headers=call.headers, body=call.body, timeout_s=timeout_s)
+            return vendor.post(body, question.model, timeout_s)
         except WebError as e:
             asked = asked_delay_s(e)
             # with jitter, so that many callers do not come back together
             delay = _FIRST_PAUSE_S * 2**attempt * random.uniform(1.0, 1.5) if asked is None else asked
             is_last = attempt == _MAX_TRIES - 1 or time.monotonic() + delay >= deadline
-            if is_last or not is_worth_retrying(e, call.url, has_images):
+            if is_last or not is_worth_retrying(e, vendor, bool(question.images)):
                 raise
             log_info(f"{e.message}; asking again in {delay:.1f} s")
             pause(delay)

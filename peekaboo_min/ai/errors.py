@@ -38,13 +38,13 @@ def vendor_text(body: Any) -> str:
     return clean_text(_PIXELS.sub("...", text), _LONGEST_VENDOR_TEXT)
 
 
-def is_worth_retrying(error: WebError, url: str, has_images: bool) -> bool:
+def is_worth_retrying(error: WebError, vendor: Vendor, has_images: bool) -> bool:
     """Whether the same request may succeed in a while. A server on this machine does not start by itself."""
     if error.kind == "status":
         text = vendor_text(error.body)
         is_final = _UNPAID.search(str(error.body)) or (has_images and _TEXT_ONLY.search(text))
         return error.status in _RETRIED_STATUSES and not is_final
-    return error.kind == "closed" or (error.kind == "unreachable" and not is_loopback(url))
+    return error.kind == "closed" or (error.kind == "unreachable" and not is_loopback(vendor.base_url))
 
 
 def asked_delay_s(error: WebError) -> Optional[float]:

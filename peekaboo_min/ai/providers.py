@@ -32,15 +32,6 @@ class Question:
 
 
 @dataclass(frozen=True)
-class WebCall:
-    """A question in a vendor's format. The key (a header) and the pixels (the body) stay out of the repr."""
-
-    url: str
-    headers: dict[str, str] = field(repr=False)
-    body: dict[str, Any] = field(repr=False)
-
-
-@dataclass(frozen=True)
 class Reply:
     """A vendor's answer. `cut_short`: it reached the limit of tokens. `refusal`: why there is no answer."""
 
@@ -60,8 +51,11 @@ class Vendor:
     key_field: str
     base_field: str
     models_path: str
-    headers: Callable[[], dict[str, str]]
-    ask: Callable[[Question], WebCall]
+    ask_path: str
+    """Where a question is posted; {model} stands for the model's name."""
+    headers_for: Callable[[str], dict[str, str]]
+    """The headers that carry a key."""
+    body: Callable[[Question], dict[str, Any]]
     read: Callable[[Any], Reply]
     """Raises KeyError, IndexError, TypeError or AttributeError for an answer of another form."""
     may_lack_key: Callable[[], bool] = lambda: False
@@ -88,9 +82,18 @@ class Vendor:
     def lacks_key(self) -> bool:
         return bool(self.key_field) and not self.key and not self.may_lack_key()
 
+    @property
+    def headers(self) -> dict[str, str]:
+        return self.headers_for(self.key) if self.key else {}
+
+    def post(self, body: dict[str, Any], model: str, timeout_s: float) -> Any:
+        """The JSON answer to a question's body. Raises WebError."""
+        url = self.base_url + self.ask_path.replace("{model}", quote_for_path(model))
+        return ask_json(url, headers=self.headers, body=body, timeout_s=timeout_s)
+
     def list_models(self, timeout_s: float) -> list[str]:
         """The names of its models. Raises WebError."""
-        found = ask_json(self.base_url + self.models_path, headers=self.headers(), timeout_s=timeout_s)
+        found = ask_json(self.base_url + self.models_path, headers=self.headers, timeout_s=timeout_s)
         entries = found.get("models") or found.get("data") or [] if isinstance(found, dict) else []
         names = [str(each.get("name") or each.get("id") or "") for each in entries if isinstance(each, dict)]
         return [name.removeprefix("models/") for name in names]  # Gemini's
@@ -145,7 +148,7 @@ def _requires_everything(schema: Any) -> bool:
     return is_whole and all(_requires_everything(part) for part in schema.values())
 
 
-def _ask_ollama(question: Question) -> WebCall:
+def _ollama_body(question: Question) -> dict[str, Any]:
     body: dict[str, Any] = {
         "model": question.model,
         "prompt": _with_schema_text(question),
@@ -164,7 +167,7 @@ def _ask_ollama(question: Question) -> WebCall:
         body["images"] = [_as_base64(image) for image in question.images]
     if question.schema is not None:
         body["format"] = question.schema
-    return WebCall(settings().ollama_base_url.rstrip("/") + "/api/generate", {}, body)
+    return body
 
 
 def _read_ollama(answer: Any) -> Reply:
@@ -174,7 +177,7 @@ def _read_ollama(answer: Any) -> Reply:
 
 def ollama_model_sees(model: str, timeout_s: float) -> bool:
     """Whether an Ollama model takes images: some that do not still answer, blindly. Raises WebError."""
-    url = settings().ollama_base_url.rstrip("/") + "/api/show"
+    url = VENDORS["ollama"].base_url + "/api/show"
     found = ask_json(url, headers={}, body={"model": model}, timeout_s=timeout_s)
     capabilities = found.get("capabilities") if isinstance(found, dict) else None
     return not isinstance(capabilities, list) or "vision" in capabilities  # Ollama before 0.6 lists none
@@ -185,12 +188,7 @@ def _is_compatible_server() -> bool:
     return settings().openai_base_url.rstrip("/") != Settings.openai_base_url
 
 
-def _openai_headers() -> dict[str, str]:
-    key = settings().openai_key
-    return {"Authorization": f"Bearer {key}"} if key else {}
-
-
-def _ask_openai(question: Question) -> WebCall:
+def _openai_body(question: Question) -> dict[str, Any]:
     # other servers may not support response_format, and only one of max_tokens and max_completion_tokens
     is_other = _is_compatible_server()
     content: list[dict[str, Any]] = [
@@ -209,7 +207,7 @@ def _ask_openai(question: Question) -> WebCall:
         schema = closed_schema(question.schema)
         wanted = {"name": "answer", "strict": _requires_everything(schema), "schema": schema}
         body["response_format"] = {"type": "json_schema", "json_schema": wanted}
-    return WebCall(settings().openai_base_url.rstrip("/") + "/chat/completions", _openai_headers(), body)
+    return body
 
 
 def _read_openai(answer: Any) -> Reply:
@@ -225,12 +223,7 @@ def _read_openai(answer: Any) -> Reply:
     return Reply(content, usage.get("prompt_tokens"), usage.get("completion_tokens"), cut_short, refusal)
 
 
-def _gemini_headers() -> dict[str, str]:
-    # not as ?key=, which ends up in logs
-    return {"x-goog-api-key": settings().gemini_key}
-
-
-def _ask_gemini(question: Question) -> WebCall:
+def _gemini_body(question: Question) -> dict[str, Any]:
     parts: list[dict[str, Any]] = [
         {"inlineData": {"mimeType": image.info.mime_type, "data": _as_base64(image)}}
         for image in question.images
@@ -246,9 +239,7 @@ def _ask_gemini(question: Question) -> WebCall:
     }
     if question.system:
         body["systemInstruction"] = {"parts": [{"text": question.system}]}
-    base = settings().gemini_base_url.rstrip("/")
-    url = f"{base}/v1beta/models/{quote_for_path(question.model)}:generateContent"
-    return WebCall(url, _gemini_headers(), body)
+    return body
 
 
 def _read_gemini(answer: Any) -> Reply:
@@ -270,11 +261,7 @@ def _read_gemini(answer: Any) -> Reply:
     )
 
 
-def _anthropic_headers() -> dict[str, str]:
-    return {"x-api-key": settings().anthropic_key, "anthropic-version": "2023-06-01"}
-
-
-def _ask_anthropic(question: Question) -> WebCall:
+def _anthropic_body(question: Question) -> dict[str, Any]:
     content: list[dict[str, Any]] = [
         {
             "type": "image",
@@ -292,7 +279,7 @@ def _ask_anthropic(question: Question) -> WebCall:
         body["system"] = question.system
     if question.schema is not None:
         body["output_config"] = {"format": {"type": "json_schema", "schema": closed_schema(question.schema)}}
-    return WebCall(settings().anthropic_base_url.rstrip("/") + "/v1/messages", _anthropic_headers(), body)
+    return body
 
 
 def _read_anthropic(answer: Any) -> Reply:
@@ -311,19 +298,23 @@ def _read_anthropic(answer: Any) -> Reply:
 
 VENDORS: dict[str, Vendor] = {
     "ollama": Vendor(
-        "Ollama", "qwen3-vl:8b", "", "ollama_base_url", "/api/tags",
-        lambda: {}, _ask_ollama, _read_ollama, is_local=True,
+        "Ollama", "qwen3-vl:8b", "", "ollama_base_url", "/api/tags", "/api/generate",
+        lambda _: {}, _ollama_body, _read_ollama, is_local=True,
     ),
     "openai": Vendor(
-        "OpenAI", "gpt-5.4-mini", "openai_key", "openai_base_url", "/models",
-        _openai_headers, _ask_openai, _read_openai, may_lack_key=lambda: _is_compatible_server(),
+        "OpenAI", "gpt-5.4-mini", "openai_key", "openai_base_url", "/models", "/chat/completions",
+        lambda key: {"Authorization": f"Bearer {key}"}, _openai_body, _read_openai,
+        may_lack_key=lambda: _is_compatible_server(),
     ),
     "gemini": Vendor(
-        "Gemini", "gemini-3.6-flash", "gemini_key", "gemini_base_url", "/v1beta/models?pageSize=1000",
-        _gemini_headers, _ask_gemini, _read_gemini,
+        "Gemini", "gemini-3.6-flash", "gemini_key", "gemini_base_url",
+        "/v1beta/models?pageSize=1000", "/v1beta/models/{model}:generateContent",
+        lambda key: {"x-goog-api-key": key},  # not as ?key=, which ends up in logs
+        _gemini_body, _read_gemini,
     ),
     "anthropic": Vendor(
-        "Anthropic", "claude-sonnet-5", "anthropic_key", "anthropic_base_url", "/v1/models?limit=1000",
-        _anthropic_headers, _ask_anthropic, _read_anthropic,
+        "Anthropic", "claude-sonnet-5", "anthropic_key", "anthropic_base_url",
+        "/v1/models?limit=1000", "/v1/messages",
+        lambda key: {"x-api-key": key, "anthropic-version": "2023-06-01"}, _anthropic_body, _read_anthropic,
     ),
 }  # fmt: skip
