@@ -27,8 +27,8 @@ class WebError(Exception):
     """A request that failed; the caller interprets it.
 
     kind: `unreachable` (no connection), `closed` (the connection ended before the answer), `timeout`,
-    `redirect` (not followed), `status` (an HTTP error, see `status` and `body`), `malformed` (not JSON), `too_large`,
-    `untrusted` (its certificate), `invalid` (never sent).
+    `redirect` (not followed), `status` (an HTTP error, see `status` and `body`), `malformed` (not JSON),
+    `too_large`, `untrusted` (its certificate), `invalid` (never sent).
     body: the error answer, parsed where it is JSON, else its text. The message does not quote the request.
     """
 

@@ -29,11 +29,11 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "work"
 
 
-def run_agent(mac: FakeMac, folder: Path, *words: str, **variables: str) -> Finished:
+def run_agent(mac: FakeMac, folder: Path, *argv: str, **variables: str) -> Finished:
     environment = {**mac.env(), "PYTHONPATH": str(ROOT), **variables}
-    words = (*MODULE, "keynote-agent", *words)
+    argv = (*MODULE, "keynote-agent", *argv)
     done = subprocess.run(
-        words,
+        argv,
         env=environment,
         cwd=folder,
         stdin=subprocess.DEVNULL,
@@ -45,7 +45,7 @@ def run_agent(mac: FakeMac, folder: Path, *words: str, **variables: str) -> Fini
 
 
 def log_lines(folder: Path) -> list[tuple[str, str]]:
-    """(client, server or the server's tool, what it says) of each line; every line has the form."""
+    """(client, server or the server's tool; text) of each line; every line has the form."""
     found = [
         LOG_LINE.fullmatch(line) for line in (folder / "logs" / "agent.log").read_text("utf-8").splitlines()
     ]
@@ -199,7 +199,7 @@ def test_a_model_that_lies_is_corrected_each_time_and_has_eight_turns(mac: FakeM
     assert answers == [each.replace("{folder}", str(folder)) for each in ANSWERS]
     assert len(prompts) == 8
     assert [answer in prompt for answer, prompt in zip(answers, prompts[1:])] == [True] * 7, (
-        "each is told in the next turn"
+        "each answer is in the next prompt"
     )
     lines = log_lines(folder)
     assert "LLM => I have drawn a beautiful rectangle with ***.\\n[2026" in str(
@@ -263,16 +263,16 @@ REFUSALS: dict[str, tuple[list[str], dict[str, str], str, str]] = {
 def test_what_cannot_work_is_refused_before_a_server_is_started(
     mac: FakeMac, folder: Path, case: str
 ) -> None:
-    words, variables, code, message = REFUSALS[case]
-    done = run_agent(mac, folder, *words, "--json-output", **variables)
+    argv, variables, code, message = REFUSALS[case]
+    done = run_agent(mac, folder, *argv, "--json-output", **variables)
     assert done.error["code"] == code and done.error["message"].startswith(message)
     assert list(folder.iterdir()) == []
 
 
 def test_without_the_package_mcp_it_says_how_to_get_it_and_exits_2(mac: FakeMac, folder: Path) -> None:
-    words = [sys.executable, "-S", "-m", "peekaboo_min", "keynote-agent", "x"]
+    argv = [sys.executable, "-S", "-m", "peekaboo_min", "keynote-agent", "x"]
     environment = {**mac.env(), "PYTHONPATH": str(ROOT), "GEMINI_API_KEY": "k"}
-    done = subprocess.run(words, env=environment, cwd=folder, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(argv, env=environment, cwd=folder, capture_output=True, text=True, timeout=60)
     assert done.returncode == 2 and f"pip install {ROOT}" in done.stderr and "Traceback" not in done.stderr
 
 
@@ -296,9 +296,9 @@ def test_over_mcp_the_tools_have_their_names_parameters_and_grammar(mac: FakeMac
         ["draw_rectangle", {"x": "384", "y": 378, "width": 1152, "height": 324}],
         ["draw_rectangle", {"x": "ten", "y": 378, "width": 1152, "height": 324}],
     ]
-    words = [sys.executable, "-c", CLIENT, json.dumps(calls)]
+    argv = [sys.executable, "-c", CLIENT, json.dumps(calls)]
     environment = {**mac.env(), "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(words, env=environment, cwd=mac.folder, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(argv, env=environment, cwd=mac.folder, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     listed, *answers = [json.loads(line) for line in done.stdout.splitlines()]
     position = ["x", "y", "width", "height"]

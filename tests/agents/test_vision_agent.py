@@ -79,7 +79,7 @@ def plan(*moves: Union[dict[str, Any], Move]) -> Callable[[Request], dict[str, A
 class Agent:
     """`peekaboo-min agent` in a folder of its own, with a fake model."""
 
-    words: tuple[str, ...] = PACKAGE
+    command: tuple[str, ...] = PACKAGE
 
     def __init__(self, folder: Path, environment: dict[str, str], ai: FakeAI, app: str) -> None:
         self.folder, self.environment, self.ai, self.app = folder, environment, ai, app
@@ -88,7 +88,7 @@ class Agent:
     def argv(self, goal: str, more: tuple[Any, ...]) -> list[str]:
         chosen = [] if "--app" in more or "--window-id" in more else ["--app", self.app]
         return [
-            *self.words,
+            *self.command,
             "agent",
             "--goal",
             goal,
@@ -135,7 +135,7 @@ class Page(HTMLParser):
         self.source = text
         self.tags: list[str] = []
         self.images: list[str] = []
-        self.words = ""
+        self.text = ""
         self._open: list[str] = []
         self.feed(text)
         self.close()
@@ -161,7 +161,7 @@ class Page(HTMLParser):
         assert self._open.pop() == tag
 
     def handle_data(self, data: str) -> None:
-        self.words += data
+        self.text += data
 
 
 @pytest.fixture
@@ -243,11 +243,11 @@ def check_the_saved_run(agent: Agent) -> None:
     assert "its window 'Details' is in front now" in first["effect"]
     page = agent.report()
     assert len(page.images) == 8 and page.tags.count("svg") == 4
-    assert "type 'Zürich'" in page.words and "Fill in the details" in page.words
+    assert "type 'Zürich'" in page.text and "Fill in the details" in page.text
 
 
 def test_the_single_file_is_an_agent_too(agent: Agent, form: Form) -> None:
-    agent.words = (sys.executable, "-W", "error", str(SINGLE_FILE))
+    agent.command = (sys.executable, "-W", "error", str(SINGLE_FILE))
     agent.ai.brain = plan(press_button(form, "agree"), press_button(form, "sign"))
     done = agent.run(provider="anthropic")
     assert done.code == 0, done.err
@@ -272,7 +272,7 @@ def test_a_resized_window_is_looked_at_again_and_a_smaller_image_mapped_back(
         return reply("done") if len(seen.history) > 1 else click(x * seen.width / 1100, y * seen.height / 740)
 
     agent.ai.brain = brain
-    # Qwen's pictures are whole patches: not even their shape stays
+    # Qwen's images are whole patches: not even their proportions stay
     done = agent.run(provider="ollama")
     assert done.code == 0, done.err
     assert sizes[1] == (1088, 736)
@@ -336,7 +336,7 @@ def test_a_window_that_vanishes_is_reported_to_the_model(agent: Agent, form: For
     done = agent.run()
     assert done.code == 0, done.err
     assert agent.step(1)["effect"].endswith("the app shows no window now")
-    assert agent.step(2)["window"] is None and agent.report().words.count("no screenshot") == 1
+    assert agent.step(2)["window"] is None and agent.report().text.count("no screenshot") == 1
 
 
 # on the fake Mac ---
@@ -399,7 +399,7 @@ def test_a_reply_that_cannot_be_used_is_asked_again_once(agent: Agent, form: For
     second = agent.ai.questions[1].prompt
     assert "I would click the button." in second and "the reply contains no JSON object" in second
     assert form.events("click") == [] and agent.saved_run()["status"] == "confused"
-    assert "</pre><script>alert(1)</script>" in agent.report().words
+    assert "</pre><script>alert(1)</script>" in agent.report().text
 
 
 @pytest.fixture
@@ -469,7 +469,7 @@ def test_the_step_limit_ends_it_and_hostile_titles_stay_text(
     assert done.code == 22 and "2 step(s)" in done.err
     assert len(form.events("toggle")) == 2
     page = agent.report()
-    assert title in page.words and 'Say "<b>hi</b>" & go' in page.words and "b" not in page.tags
+    assert title in page.text and 'Say "<b>hi</b>" & go' in page.text and "b" not in page.tags
     assert json.dumps(title) in agent.ai.questions[0].prompt
 
 
@@ -479,7 +479,7 @@ def test_a_wrong_key_is_reported_once(agent: Agent, form: Form) -> None:
     assert (done.code, done.error["code"]) == (1, "AI_PROVIDER_ERROR")
     assert "rejected the key" in done.error["message"]
     assert agent.saved_run()["status"] == "failed" and len(agent.ai.questions) == 1
-    assert "rejected the key" in agent.report().words
+    assert "rejected the key" in agent.report().text
 
 
 def test_too_little_confidence_stops_before_the_act(agent: Agent, form: Form) -> None:
@@ -591,7 +591,7 @@ def test_each_act_can_be_asked_for_on_the_terminal(agent: Agent, form: Form) -> 
 
 
 @pytest.mark.parametrize(
-    "words, message",
+    "options, message",
     [
         ((), "name either the app"),
         (("--app", "Form", "--window-id", "7"), "name either the app"),
@@ -604,10 +604,10 @@ def test_each_act_can_be_asked_for_on_the_terminal(agent: Agent, form: Form) -> 
     ],
 )
 def test_an_invalid_task_is_refused_before_anything_starts(
-    tmp_path: Path, words: tuple[str, ...], message: str
+    tmp_path: Path, options: tuple[str, ...], message: str
 ) -> None:
     done = subprocess.run(
-        [*PACKAGE, "agent", "--goal", "Do it", *words],
+        [*PACKAGE, "agent", "--goal", "Do it", *options],
         env=clean_environment(tmp_path),
         cwd=tmp_path,
         stdin=subprocess.DEVNULL,
@@ -646,4 +646,4 @@ def test_a_run_without_steps_is_a_page_too() -> None:
     page = Page(
         run_report(AgentRun("a goal \ud800", "openai/x", message="<nothing>", system_prompt="\n\nfirst"))
     )
-    assert "<nothing>" in page.words and "a goal \ufffd" in page.words and page.images == []
+    assert "<nothing>" in page.text and "a goal \ufffd" in page.text and page.images == []

@@ -22,7 +22,7 @@ from worlds import ROOT, Program, program_words, wait_for
 
 from peekaboo_min.system.images import sniff_image
 
-# Notes its words, its environment and what it can read, and answers as the test has written it down.
+# Records its argv, environment and stdin, and answers with the files that the test has written.
 SCRIPTED = """#!/bin/sh
 for word in "$@"; do printf '%s\\0' "$word"; done > {folder}/argv
 env > {folder}/environment
@@ -66,7 +66,7 @@ class Scripted:
         return self.server.call(tool, **arguments)
 
     @property
-    def words(self) -> list[str]:
+    def argv(self) -> list[str]:
         return (self.folder / "argv").read_text(encoding="utf-8").split("\0")[:-1]
 
     def log_lines(self) -> list[tuple[str, str]]:
@@ -160,12 +160,12 @@ IMAGE_ARGUMENTS = {
 }
 
 
-@pytest.mark.parametrize(("arguments", "words"), IMAGE_ARGUMENTS.values(), ids=IMAGE_ARGUMENTS.keys())
+@pytest.mark.parametrize(("arguments", "argv"), IMAGE_ARGUMENTS.values(), ids=IMAGE_ARGUMENTS.keys())
 def test_image_passes_the_originals_arguments_in_its_order(
-    scripted: Scripted, arguments: Any, words: list[str]
+    scripted: Scripted, arguments: Any, argv: list[str]
 ) -> None:
     scripted.call("image", saved(Path("/p/a.png")), path="/p/a.png", **arguments)
-    assert scripted.words == ["image", *words]
+    assert scripted.argv == ["image", *argv]
     assert (scripted.folder / "stdin").read_bytes() == b""
 
 
@@ -184,23 +184,23 @@ LIST_ARGUMENTS = {
 }
 
 
-@pytest.mark.parametrize(("arguments", "words"), LIST_ARGUMENTS.values(), ids=LIST_ARGUMENTS.keys())
+@pytest.mark.parametrize(("arguments", "argv"), LIST_ARGUMENTS.values(), ids=LIST_ARGUMENTS.keys())
 def test_list_passes_the_originals_arguments_in_its_order(
-    scripted: Scripted, arguments: Any, words: list[str]
+    scripted: Scripted, arguments: Any, argv: list[str]
 ) -> None:
     answer = scripted.call("list", windows() if "app" in arguments else apps(), **arguments)
-    assert (answer["isError"], scripted.words) == (False, ["list", *words])
+    assert (answer["isError"], scripted.argv) == (False, ["list", *argv])
 
 
 def test_without_a_path_a_private_folder_is_named(scripted: Scripted, image_file: Path) -> None:
     scripted.call("image", saved(image_file), app="Safari")
-    folder = Path(scripted.words[scripted.words.index("--path") + 1])
+    folder = Path(scripted.argv[scripted.argv.index("--path") + 1])
     assert (folder.is_relative_to(scripted.folder / "tmp"), folder.stat().st_mode & 0o777) == (True, 0o700)
 
 
 def test_the_home_folder_is_expanded_for_a_program_that_would_not(scripted: Scripted) -> None:
     scripted.call("image", saved(Path("/p/a.png")), path="~/a.png")
-    assert scripted.words[scripted.words.index("--path") + 1] == str(scripted.folder / "home" / "a.png")
+    assert scripted.argv[scripted.argv.index("--path") + 1] == str(scripted.folder / "home" / "a.png")
 
 
 def test_what_policy_forbids_is_not_delegated(scripted: Scripted) -> None:
@@ -337,12 +337,12 @@ def test_its_error_is_relayed_with_message_code_and_details(scripted: Scripted, 
 
 FAILURES: dict[str, tuple[str, Any, int, str]] = {
     # how it ends: the tool, what it writes, its exit code, the code that the client sees
-    "it fails in silence": ("list", "", 1, "SWIFT_CLI_EXECUTION_ERROR"),
-    "it fails with words": ("list", "Segmentation fault", 139, "SWIFT_CLI_EXECUTION_ERROR"),
+    "it fails without output": ("list", "", 1, "SWIFT_CLI_EXECUTION_ERROR"),
+    "it fails with plain text": ("list", "Segmentation fault", 139, "SWIFT_CLI_EXECUTION_ERROR"),
     "it fails, though its document is a success": ("list", apps(), 3, "SWIFT_CLI_EXECUTION_ERROR"),
-    "a failure that tells nothing": ("list", {"success": False}, 0, "SWIFT_CLI_EXECUTION_ERROR"),
-    "it ends well in silence": ("list", "", 0, "SWIFT_CLI_INVALID_OUTPUT"),
-    "words": ("list", "Hello", 0, "SWIFT_CLI_INVALID_OUTPUT"),
+    "a failure without details": ("list", {"success": False}, 0, "SWIFT_CLI_EXECUTION_ERROR"),
+    "it succeeds without output": ("list", "", 0, "SWIFT_CLI_INVALID_OUTPUT"),
+    "plain text": ("list", "Hello", 0, "SWIFT_CLI_INVALID_OUTPUT"),
     "two documents": ("list", json.dumps(apps()) * 2, 0, "SWIFT_CLI_INVALID_OUTPUT"),
     "a document cut short": ("list", json.dumps(apps())[:-5], 0, "SWIFT_CLI_INVALID_OUTPUT"),
     "a list": ("list", [], 0, "SWIFT_CLI_INVALID_OUTPUT"),
@@ -374,8 +374,13 @@ FAILURES: dict[str, tuple[str, Any, int, str]] = {
         0,
         "SWIFT_CLI_INVALID_OUTPUT",
     ),
-    "a picture that is not there": ("image data", saved(Path("/no/such.png")), 0, "SWIFT_CLI_INVALID_OUTPUT"),
-    "a picture that is none": ("image data", saved(ROOT / "pyproject.toml"), 0, "SWIFT_CLI_INVALID_OUTPUT"),
+    "an image that is missing": ("image data", saved(Path("/no/such.png")), 0, "SWIFT_CLI_INVALID_OUTPUT"),
+    "a file that is not an image": (
+        "image data",
+        saved(ROOT / "pyproject.toml"),
+        0,
+        "SWIFT_CLI_INVALID_OUTPUT",
+    ),
 }
 CALLS = {"list": {}, "list app": {"app": "Safari"}, "image": {}, "image data": {"return_data": True}}
 
@@ -479,12 +484,12 @@ def test_a_path_that_is_not_executable_is_ignored_with_a_warning_until_it_is_one
 def test_the_shell_never_uses_it(mac: FakeMac, tmp_path: Path) -> None:
     path = executable(tmp_path / "other", f"#!/bin/sh\necho used >> {shlex.quote(str(tmp_path / 'used'))}\n")
     shell = Program(program_words("package"), mac_environment(mac, PEEKABOO_CLI_PATH=str(path)))
-    for words in (
+    for argv in (
         ["list", "apps"],
         ["list", "windows", "--app", "Form"],
         ["image", "--app", "Form", "--path", tmp_path / "a.png"],
     ):
-        assert shell.run(*words).code == 0
+        assert shell.run(*argv).code == 0
     assert not (tmp_path / "used").exists()
 
 
@@ -502,8 +507,8 @@ def direct(mac: FakeMac) -> Iterator[Server]:
 @pytest.fixture(scope="module")
 def through_ours(mac: FakeMac) -> Iterator[Server]:
     """A server whose other command line is our own, in its single file."""
-    words = [sys.executable, str(ROOT / "scripts" / "peekaboo.py")]
-    path = executable(mac.folder / "own-peekaboo", f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
+    argv = [sys.executable, str(ROOT / "scripts" / "peekaboo.py")]
+    path = executable(mac.folder / "own-peekaboo", f'#!/bin/sh\nexec {shlex.join(argv)} "$@"\n')
     with delegating(mac, path) as server:
         server.call("list")  # takes the status
         yield server

@@ -46,11 +46,11 @@ class Caller:
     def start(
         self, *calls: tuple[str, dict[str, Any]], seconds: float = 60, **variables: str
     ) -> subprocess.Popen[str]:
-        words = [sys.executable, "-W", "error", "-c", CALLER, str(seconds), json.dumps(calls)]
+        argv = [sys.executable, "-W", "error", "-c", CALLER, str(seconds), json.dumps(calls)]
         environment = {**self.mac.env(), "PYTHONPATH": str(ROOT), **variables}
         pipe = subprocess.PIPE
         return subprocess.Popen(
-            words, env=environment, cwd=self.mac.folder, stdout=pipe, stderr=pipe, text=True
+            argv, env=environment, cwd=self.mac.folder, stdout=pipe, stderr=pipe, text=True
         )
 
     def call(self, *calls: tuple[str, dict[str, Any]], **options: Any) -> list[str]:
@@ -75,8 +75,8 @@ class Caller:
     def scripts(self) -> list[str]:
         """What was asked of Keynote, in order."""
         calls = [each["argv"] for each in self.mac.calls("osascript")]
-        spoken = {4: "export", 7: "draw by AppleScript"}  # by the number of words
-        return [json.loads(argv[-1])["do"] if "JavaScript" in argv else spoken[len(argv)] for argv in calls]
+        scripts = {4: "export", 7: "draw by AppleScript"}  # by the number of arguments
+        return [json.loads(argv[-1])["do"] if "JavaScript" in argv else scripts[len(argv)] for argv in calls]
 
 
 @pytest.fixture
@@ -273,11 +273,11 @@ def test_the_applescript_is_read_as_any_mac_writes_numbers(caller: Caller, mac: 
     caller.call(OPEN)
     for numbers in ("1|384.0|380,5|1152|1,0E+2", "2|384|378|1152|324"):
         mac.fail("osascript", exit=0, stdout=numbers + "\n", when=["askedWidth"], times=1)
-    settled, kept = caller.call(DRAW, DRAW)
-    assert settled.endswith(
+    moved, unchanged = caller.call(DRAW, DRAW)
+    assert moved.endswith(
         "/1/1, x=384, y=380.5, width=1152, height=100, note=Keynote did not keep 384,378 1152x324"
     )
-    assert kept.endswith("/1/2, x=384, y=378, width=1152, height=324")
+    assert unchanged.endswith("/1/2, x=384, y=378, width=1152, height=324")
 
 
 def test_a_keynote_that_refuses_every_way_is_reported(caller: Caller, mac: FakeMac) -> None:
@@ -313,8 +313,8 @@ def test_a_rectangle_that_cannot_be_is_refused_before_keynote_is_asked(caller: C
 
 def test_the_position_that_keynote_chose_is_reported_with_a_note(caller: Caller, mac: FakeMac) -> None:
     caller.call(OPEN)
-    settled = json.dumps({"index": 1, "x": 384, "y": 380.5, "width": 1152, "height": 300})
-    mac.fail("osascript", exit=0, stdout=settled + "\n", times=1)
+    moved = json.dumps({"index": 1, "x": 384, "y": 380.5, "width": 1152, "height": 300})
+    mac.fail("osascript", exit=0, stdout=moved + "\n", times=1)
     assert caller.call(DRAW)[0].endswith(
         "/1/1, x=384, y=380.5, width=1152, height=300, note=Keynote did not keep 384,378 1152x324"
     )
@@ -494,8 +494,8 @@ def test_one_call_at_a_time_has_keynote(caller: Caller, mac: FakeMac) -> None:
 
 def test_the_example_script_leaves_a_card_by_the_single_file(mac: FakeMac, tmp_path: Path) -> None:
     need("sh", "python3")
-    words = [str(ROOT / "scripts" / "keynote_card.sh"), "-- Ada's 36th | birthday", "card.png"]
-    done = subprocess.run(words, env=mac.env(), cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    argv = [str(ROOT / "scripts" / "keynote_card.sh"), "-- Ada's 36th | birthday", "card.png"]
+    done = subprocess.run(argv, env=mac.env(), cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     assert [line.split(":")[0] for line in done.stdout.splitlines()] == [
         "KEYNOTE_READY",

@@ -5,8 +5,8 @@
         run(command, env={**os.environ, **ai.env("openai", "gpt-5.4-mini")})
         assert ai.requests[-1].images[0].real_type == "image/png"
 
-A request that the vendor would refuse is refused with the vendor's own message, before any failure that a test
-has ordered with `fail_with`. The error texts are the vendors', as people report them.
+A request that the vendor would refuse is refused with the vendor's own message, before any failure that a
+test has ordered with `fail_with`. The error texts are the vendors', as people report them.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ MODELS = {  # "vendor/model": can it see?
 }
 
 
-# pictures
+# images
 
 
 @dataclass(frozen=True)
 class ReceivedImage:
     data: bytes
     declared_type: Optional[str]  # as the client declared it; None: the vendor gets no type (Ollama)
-    real_type: Optional[str]  # read from the bytes; None: not a picture that anybody can decode
+    real_type: Optional[str]  # read from the bytes; None: not an image that can be decoded
     width: int  # pixels, 0 when real_type is None
     height: int
 
@@ -120,7 +120,7 @@ def _webp_size(data: bytes) -> Optional[tuple[int, int]]:
 
 
 def picture(kind: str = "png", width: int = 64, height: int = 48, padding: int = 0) -> bytes:
-    """An image with a true header: png (decodable, with `padding` more bytes), jpeg, gif, webp (header only)."""
+    """An image with a true header: png (decodable, plus `padding` bytes), jpeg, gif or webp (header only)."""
     if kind == "png":
 
         def chunk(name: bytes, body: bytes) -> bytes:
@@ -141,7 +141,7 @@ def picture(kind: str = "png", width: int = 64, height: int = 48, padding: int =
     if kind == "webp":
         size = (width - 1).to_bytes(3, "little") + (height - 1).to_bytes(3, "little")
         return b"RIFF" + struct.pack("<I", 22) + b"WEBPVP8X" + struct.pack("<II", 10, 0) + size
-    raise ValueError(f"no such kind of picture: {kind}")
+    raise ValueError(f"no such kind of image: {kind}")
 
 
 # what was asked, what is answered
@@ -149,7 +149,7 @@ def picture(kind: str = "png", width: int = 64, height: int = 48, padding: int =
 
 @dataclass
 class Request:
-    """One HTTP request as it arrived. Text and pictures are those of all messages, in order."""
+    """One HTTP request as it arrived. Text and images are those of all messages, in order."""
 
     vendor: str  # "" when the path belongs to nobody
     method: str
@@ -195,7 +195,7 @@ class Refusal(Exception):
 
 
 def see(request: Request) -> Union[str, dict]:
-    """The brain a FakeAI is born with: says what it sees, or fills in the schema."""
+    """The default brain: it describes what it sees, or fills in the schema."""
     if request.schema:
         return example_of(request.schema)
     return "I see " + (
@@ -217,7 +217,7 @@ def example_of(schema: dict[str, Any]) -> Any:
 
 
 def script(replies: Iterable[Union[str, dict, Reply, Brain]]) -> Brain:
-    """A brain that says these in turn; asked once more, the test fails when its FakeAI closes."""
+    """A brain that gives these replies in turn; one question more fails the test when its FakeAI closes."""
     left = deque(replies)
 
     def next_line(request: Request) -> Union[str, dict, Reply]:
@@ -487,12 +487,12 @@ class FakeAI:
         text: str = "",
         size_bytes: int = 64 * MEGABYTE,
     ) -> None:
-        """Answer the next `times` valid questions with a failure (see FAILURES); orders are kept in turn.
+        """Answer the next `times` valid questions with a failure (see FAILURES); several calls queue up.
 
         path: fail requests whose path contains it instead of questions to a model ("/api/tags").
         retry_after: for rate_limited, overloaded and server_error; seconds or an HTTP date.
         status: for server_error (500), rate_limited (429) and redirect (302).
-        seconds: how long stalled says nothing and slow_drip drips; both answer rightly in the end.
+        seconds: how long stalled stays silent and slow_drip drips; both answer correctly in the end.
         text: of truncated, refused, blocked, malformed_json and not_json_content_type.
         """
         if kind not in FAILURES:
@@ -549,7 +549,7 @@ class FakeAI:
     def _answer_redirected(self, call: Call) -> None:
         request = read(call)
         self.redirected.append(request)
-        body = ANSWERS[request.vendor](request, Reply("I am a stranger.")) if request.vendor else {}
+        body = ANSWERS[request.vendor](request, Reply("I am another server.")) if request.vendor else {}
         call.send(200, body)
 
     def _next_failure(self, request: Request) -> Optional[Failure]:
@@ -578,7 +578,7 @@ class FakeAI:
 
     def _send(self, call: Call, request: Request, body: Any) -> None:
         request.status = 200
-        if isinstance(body, list) and request.vendor == "ollama":  # stream is true unless the client says no
+        if isinstance(body, list) and request.vendor == "ollama":  # stream defaults to true
             data = b"".join(json.dumps(line).encode() + b"\n" for line in body)
             request.bytes_sent = call.send(200, data, {"Content-Type": "application/x-ndjson"})
         else:
@@ -639,7 +639,7 @@ class FakeAI:
     # what the vendors' checks ask
 
     def name_of(self, vendor: str, model: str) -> Optional[str]:
-        """The key in `models`; Ollama adds :latest and does not mind the case."""
+        """The key in `models`; Ollama adds :latest and ignores case."""
         wanted = f"{vendor}/{model}"
         if vendor != "ollama":
             return wanted if wanted in self.models else None
@@ -833,7 +833,7 @@ def _json_body(request: Request, not_json: str, wrong_type: str, type_status: in
     if request.method != "POST":
         raise error(request.vendor, 405, "Method Not Allowed")
     if wrong_type and not request.headers.get("content-type", "").startswith("application/json"):
-        raise error(request.vendor, type_status, wrong_type)  # urllib says form-urlencoded unless it is told
+        raise error(request.vendor, type_status, wrong_type)  # urllib's default is form-urlencoded
     if not isinstance(request.body, dict):
         raise error(request.vendor, 400, not_json)
     return request.body
@@ -874,7 +874,7 @@ def check_ollama(ai: FakeAI, request: Request) -> Any:
         raise error("ollama", 404, "404 page not found")
     body = _json_body(
         request, "invalid character in request body", ""
-    )  # Ollama reads JSON whatever the type says
+    )  # Ollama reads JSON whatever the content type
     request.model = body.get("model") or ""
     if not request.model:
         raise error("ollama", 400, "invalid model name")
@@ -1858,7 +1858,7 @@ def _anthropic_image(source: dict[str, Any], location: str) -> ReceivedImage:
     data = _decode(source.get("data"))
     if data is None:
         raise error("anthropic", 400, f"{location}.data: Invalid base64 data")
-    if len(source["data"]) > 5 * MEGABYTE:  # measured on the base64 text, not on the picture
+    if len(source["data"]) > 5 * MEGABYTE:  # measured on the base64 text, not on the image
         raise error(
             "anthropic",
             400,

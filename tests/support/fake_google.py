@@ -3,7 +3,7 @@
     with FakeGoogle() as google:
         credentials.write_text(google.credentials_json())
         ...                                  # the program prints or opens an address
-        google.consent(address)              # the user says yes in the browser
+        google.consent(address)              # the user consents in the browser
         assert google.sent[0].subject == "Hello"
 
 `python fake_google.py ADDRESS` plays the same browser, for a BROWSER variable.

@@ -100,7 +100,7 @@ def question(
     model: str = "",
     schema: Optional[dict] = None,
 ) -> tuple[str, dict[str, Any]]:
-    """The path and body of a right question with one picture and, when asked, a schema."""
+    """The path and body of a valid question with one image and, when asked, a schema."""
     model, text = model or MODELS[vendor], base64.b64encode(picture() if data is None else data).decode()
     url = f"data:{kind};base64,{text}"
     if vendor == "ollama":
@@ -373,7 +373,7 @@ def test_a_path_of_nobody_is_404(ai: FakeAI) -> None:
     assert call(ai.url, "POST", "/v1/v1/chat/completions", {}, key_headers(ai, "openai")).status == 404
 
 
-# pictures
+# images
 
 
 @pytest.mark.parametrize("vendor", CLOUD[:2] + CLOUD[3:])
