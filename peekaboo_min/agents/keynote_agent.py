@@ -53,7 +53,7 @@ class DrawingRun:
     def show(self, text: str) -> None:
         """Log the text, and print it as progress."""
         self.log(text)
-        print(clean_text(text, 500), file=sys.stderr, flush=True)
+        print(clean_text(without_keys(text), 500), file=sys.stderr, flush=True)
 
     def transcript(self) -> str:
         return "\n".join(f"{n}. {step.call}\n   => {step.answer}" for n, step in enumerate(self.steps, 1))
