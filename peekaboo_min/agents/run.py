@@ -1,4 +1,4 @@
-"""A run of the vision agent: each step's screenshot, replies and action, in a folder."""
+"""A run of the vision agent: screenshots, replies and actions in a folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The vision agent: see -> decide -> act -> verify, through our own MCP server."""
+"""The vision agent: see -> decide -> act -> verify, through our own server."""
 
 from __future__ import annotations
 

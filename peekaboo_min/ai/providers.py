@@ -1,4 +1,4 @@
-"""The vendors of vision models: the request to each, and how its answer reads."""
+"""The vendors of vision models: the request to each, and its answer."""
 
 from __future__ import annotations
 
