@@ -7,8 +7,8 @@ from typing import Any, Optional
 
 from ..core.cancellation import pause
 from ..core.errors import ErrorCode, PeekabooError
-from ..core.models import App, Picture, Point, Rect, Window
-from ..desktop.matching import find_app, find_window, window_by_id, windows_of
+from ..core.models import App, Picture, Point, Rect, Scene, Window
+from ..desktop.matching import find_app, find_window, windows_of
 from ..system.images import sniff_image
 from .actions import Action
 from .mcp_client import McpClient, ToolAnswer
@@ -24,9 +24,10 @@ _NEXT_WINDOW_POLL_S = 0.1
 _X_CLIENT_BITS = 21
 # Refusals after which the model looks again and may choose better.
 _RECOVERABLE = (
-    "STALE_SCREENSHOT", "WINDOW_NOT_FOUND", "WINDOW_COVERED", "FOCUS_FAILED", "CAPTURE_FAILED",
-    "INVALID_ARGUMENT",
+    "STALE_SCREENSHOT", "WINDOW_NOT_FOUND", "WINDOW_COVERED", "WINDOW_BLOCKED", "FOCUS_FAILED", "FOCUS_LOST",
+    "CAPTURE_FAILED", "INVALID_ARGUMENT",
 )  # fmt: skip
+_SMALLEST_MENU = 50
 
 
 @dataclass(frozen=True)
@@ -72,12 +73,12 @@ class AgentTarget:
         """
         windows = self._list()
         if window_id is not None:
-            first = window_by_id(window_id, windows)
+            first = Scene(tuple(windows), (), ()).by_id(window_id)
             owners = [app for app in apps if app.pid == first.pid and app.name == first.app_name]
             owner = owners[0] if owners else App(first.app_name, first.pid)
         else:
             owner = find_app(app or "", apps)
-            owned = windows_of(owner, windows)
+            owned = windows_of(owner, [each for each in windows if not each.is_popup])
             family = [each for each in windows if any(_have_same_owner(each, other) for other in owned)]
             first = find_window(owner, family, title)
         self._anchor = self.window = first
@@ -86,7 +87,7 @@ class AgentTarget:
 
     def focus(self) -> None:
         """Give the app the keyboard focus, unless it has it. Raises what focus_window raises."""
-        if self.window and not self.window.is_focused:
+        if self.window and not self.window.is_focused and not self.window.is_popup:
             self._checked(self._server.call("focus_window", {"window_id": self.window.window_id}))
 
     def follow(self) -> None:
@@ -155,8 +156,10 @@ class AgentTarget:
         return [_read_window(row) for row in answer.data["windows"]]
 
     def _family(self, windows: list[Window]) -> list[Window]:
-        """The app's windows, front to back."""
-        return [each for each in windows if _have_same_owner(each, self._anchor)]
+        """The app's windows, front to back: an open menu or list first, which must be answered; no tooltips."""
+        own = [each for each in windows if _have_same_owner(each, self._anchor) and each.is_on_screen]
+        own = [each for each in own if min(each.bounds.width, each.bounds.height) >= _SMALLEST_MENU]
+        return sorted(own, key=lambda each: not each.is_popup)
 
     def _checked(self, answer: ToolAnswer) -> None:
         """Raises the server's error as ours."""
@@ -176,6 +179,8 @@ def _read_window(data: dict[str, Any]) -> Window:
         bounds=Rect(**data["bounds"]),
         is_on_screen=data["is_on_screen"],
         is_focused=data["is_focused"],
+        kind=data.get("kind", "window"),
+        parent_id=data.get("parent_id"),
     )
 
 
@@ -193,7 +198,7 @@ def _outcome(data: dict[str, Any], pixel: Optional[Point]) -> Outcome:
         effect = "the window changed"
     has_changed = effect != NOTHING_CHANGED
     if data.get("delivered") is False:
-        effect += "; the pointer was not seen there afterwards"
+        effect += "; another window got it"
     point = Point(**data["point"]) if "point" in data else None
     pixel = Point(**data["pixel"]) if "pixel" in data else pixel
     return Outcome(effect, has_changed, pixel=pixel, point=point)

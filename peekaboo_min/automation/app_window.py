@@ -9,7 +9,7 @@ from typing import Any, Optional
 from ..core.cancellation import time_budget
 from ..core.errors import ErrorCode, PeekabooError, RelayedError
 from ..core.log import log_debug
-from ..core.models import ImageInfo, Result, Window
+from ..core.models import ImageInfo, Result, Scene, Window
 from ..desktop.base import Desktop
 from ..desktop.matching import app_by_bundle_id, cover_at, find_app, find_window, visible_windows, windows_of
 from ..system.files import new_temporary_path
@@ -71,14 +71,13 @@ def app_window_result(desktop: Desktop, request: AppWindowRequest) -> Result:
 
 
 def _photograph_app_window(desktop: Desktop, request: AppWindowRequest) -> Result:
-    bundle_id, apps = (request.bundle_id or "").strip(), desktop.apps()
-    app = app_by_bundle_id(bundle_id, apps) if bundle_id else find_app(request.app_name or "", apps)
-    windows = desktop.windows()
-    own = visible_windows(windows_of(app, windows))
+    bundle_id, scene = (request.bundle_id or "").strip(), desktop.snapshot()
+    app = app_by_bundle_id(bundle_id, scene.apps) if bundle_id else find_app(request.app_name or "", scene.apps)
+    own = visible_windows(windows_of(app, scene.windows))
     window = find_window(app, own, index=request.window_index)
-    path, info = _take(desktop, window, windows, request)
+    path, info = _take(desktop, window, scene, request)
     scale = (
-        _scale_of(desktop, window) if request.includes_shadow else round(info.width / window.bounds.width, 4)
+        _scale_of(scene, window) if request.includes_shadow else round(info.width / window.bounds.width, 4)
     )
     data: dict[str, Any] = {
         "path": str(path),
@@ -92,7 +91,7 @@ def _photograph_app_window(desktop: Desktop, request: AppWindowRequest) -> Resul
 
 
 def _take(
-    desktop: Desktop, window: Window, windows: list[Window], request: AppWindowRequest
+    desktop: Desktop, window: Window, scene: Scene, request: AppWindowRequest
 ) -> tuple[Path, ImageInfo]:
     """By the window's id; by its rectangle on the screen when that is preferred, or when the id fails and it is in front."""
     if request.prefers_window_id:
@@ -100,7 +99,7 @@ def _take(
             shot = photograph_window(desktop, window, request.kind, with_shadow=request.includes_shadow)
             return shot.path, shot.info
         except PeekabooError as e:
-            if e.code is not ErrorCode.CAPTURE_FAILED or cover_at(window.bounds.centre, window, windows):
+            if e.code is not ErrorCode.CAPTURE_FAILED or cover_at(window.bounds.centre, window, scene.windows):
                 raise
             log_debug(f"window {window.window_id} failed by its id, trying its rectangle: {e.message}")
     path = new_temporary_path("peekaboo", request.kind)
@@ -114,9 +113,9 @@ def _take(
     return path, info
 
 
-def _scale_of(desktop: Desktop, window: Window) -> float:
+def _scale_of(scene: Scene, window: Window) -> float:
     """The scale of the display that holds the window's centre: a shadow's margin hides it in the picture's size."""
-    displays = desktop.displays()
+    displays = scene.displays
     return next(
         (one.scale for one in displays if one.bounds.contains(window.bounds.centre)), displays[0].scale
     )

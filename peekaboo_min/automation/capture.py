@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Optional
@@ -11,14 +12,22 @@ from typing import Optional
 from ..core.cancellation import in_parallel, pause
 from ..core.errors import ErrorCode, PeekabooError, file_error
 from ..core.log import log_debug
-from ..core.models import Display, ImageInfo, Picture, Screenshot, Window
+from ..core.models import Display, ImageInfo, Picture, Scene, Screenshot, Window
 from ..core.settings import settings
 from ..core.text import clean_text
 from ..desktop.base import Desktop
-from ..desktop.matching import find_app, find_window, visible_windows, window_by_id, windows_of
+from ..desktop.matching import find_app, find_window, visible_windows, windows_of
 from ..system.files import file_name, move_into_place, new_temporary_path
-from ..system.images import EXTENSIONS, MODEL_BYTES, kind_by_name, model_size, prepare_target, read_image_info
-from .coordinates import keep_record
+from ..system.images import (
+    EXTENSIONS,
+    MODEL_BYTES,
+    is_whole_image,
+    kind_by_name,
+    model_size,
+    prepare_target,
+    read_image_info,
+)
+from .coordinates import forget_record, keep_record
 
 _TRIES = 3
 _CAPTURE_SETTLE_S = 0.15
@@ -91,9 +100,8 @@ def _photograph_subject(
     except PeekabooError:
         path.unlink(missing_ok=True)
         raise
-    record = (
-        keep_record(subject.window, info) if subject.window and keeps_record and not with_shadow else None
-    )
+    has_record = subject.window and keeps_record and not with_shadow
+    record = keep_record(desktop.session, subject.window, info) if subject.window and has_record else None
     return Photograph(path, info, subject, record)
 
 
@@ -106,19 +114,19 @@ def _capture_settled(desktop: Desktop, window: Window, path: Path, kind: str, wi
             if e.code is not ErrorCode.CAPTURE_FAILED or not window.is_on_screen:
                 raise
             if not left:
-                window_by_id(window.window_id, desktop.windows())  # a window that is gone is told as that
+                desktop.snapshot().by_id(window.window_id)  # of a window that is gone, say that
                 raise
             log_debug(f"window {window.window_id} could not be photographed yet: {e.message}")
             pause(_CAPTURE_SETTLE_S)
 
 
 def _checked(path: Path) -> ImageInfo:
-    """A picture is checked before it is reported: there, not empty, an image by its header, of a size."""
+    """An image is checked before it is reported: there, not empty, of a size, and whole."""
     info = read_image_info(path) if path.is_file() else None
-    if info is None:
+    if info is None or not is_whole_image(path):
         raise PeekabooError(
             ErrorCode.CAPTURE_FAILED,
-            "the capture program ended well, but left no readable picture",
+            "the capture program ended with success, but left no whole image",
             hint="see that the screen is unlocked and the window open, then try again",
         )
     return info
@@ -134,11 +142,12 @@ def _refit(
 
 
 def picture_for_model(
-    desktop: Desktop, shot: Photograph, kind: Optional[str] = None
+    desktop: Desktop, shot: Photograph, kind: Optional[str] = None, replaces_file: bool = False
 ) -> tuple[Picture, Optional[Screenshot]]:
     """A photograph as a model should get it: not larger than it would be shrunk to, and not too many bytes.
 
-    Returns the picture and the coordinate record of its own pixels. The file of `shot` is left as it is.
+    Returns the picture and the coordinate record of its own pixels. The file of `shot` is left as it is;
+    replaces_file: nobody gets to see it, so its record is forgotten where the picture has another size.
     """
     kind = kind or shot.info.kind
     size = model_size(shot.info)
@@ -164,7 +173,9 @@ def picture_for_model(
         and shot.subject.window
         and (info.width, info.height) != (record.image_width, record.image_height)
     ):
-        record = keep_record(shot.subject.window, info)
+        if replaces_file:
+            forget_record(desktop.session, record)
+        record = keep_record(desktop.session, shot.subject.window, info)
     return Picture(data, info, shot.subject.label, str(shot.path)), record
 
 
@@ -222,18 +233,19 @@ def find_subjects(desktop: Desktop, request: ImageRequest) -> list[Subject]:
             "a window's title or index is asked for, but no app",
             hint="name its app, or drop it",
         )
+    scene = desktop.snapshot()
+    windows = scene.windows
     if mode == "screen":
-        return _screens(desktop, request.screen_index)
-    windows = desktop.windows()
+        return _screens(scene, request.screen_index)
     if request.window_id is not None:
-        return [_window_subject(window_by_id(request.window_id, windows), None)]
+        return [_window_subject(scene.by_id(request.window_id), None)]
     if mode == "frontmost":
         return [_window_subject(_frontmost(windows), 0)]
     if request.app is None:
         raise PeekabooError(
             ErrorCode.INVALID_ARGUMENT, f"mode {mode} needs an app", hint="name one, or a window id"
         )
-    app = find_app(request.app, desktop.apps())
+    app = find_app(request.app, scene.apps)
     own = visible_windows(windows_of(app, windows))
     if mode == "multi":
         find_window(app, own)  # raises when there is none
@@ -242,8 +254,8 @@ def find_subjects(desktop: Desktop, request: ImageRequest) -> list[Subject]:
     return [_window_subject(chosen, own.index(chosen))]
 
 
-def _screens(desktop: Desktop, index: Optional[int]) -> list[Subject]:
-    displays = desktop.displays()
+def _screens(scene: Scene, index: Optional[int]) -> list[Subject]:
+    displays = scene.displays
     if not displays:
         raise PeekabooError(
             ErrorCode.CAPTURE_FAILED, "no displays available for capture", hint="wake or attach a display"
@@ -271,7 +283,7 @@ def _window_subject(window: Window, index: Optional[int]) -> Subject:
     return Subject(label, f"_window{index or 0}_{label}", window=window, index=index)
 
 
-def _frontmost(windows: list[Window]) -> Window:
+def _frontmost(windows: Sequence[Window]) -> Window:
     visible = visible_windows(windows)
     for one in [*(one for one in visible if one.is_focused), *visible]:
         return one

@@ -1,24 +1,27 @@
-"""The coordinate records: what each window photograph showed, as files."""
+"""The coordinate records: what each window screenshot showed, as files."""
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Optional
+from typing import Any, Optional
 
 from ..core.errors import ErrorCode, PeekabooError
 from ..core.models import ImageInfo, Rect, Screenshot, Window
 from ..system.files import temporary_folder, write_privately
 
 _HINT = "take a screenshot of the window first, and use its pixels"
+_SAME_SCALE = 0.005  # rounding of a shrunk image's size
 
 
-def keep_record(window: Window, info: ImageInfo) -> Screenshot:
-    """Record that a picture of `info`'s size shows `window`, and return the record with its new id."""
+def keep_record(session: str, window: Window, info: ImageInfo) -> Screenshot:
+    """Record that an image of `info`'s size shows `window` of a desktop; return the record with its new id."""
     screenshot = Screenshot(
         screenshot_id=os.urandom(8).hex(),
         window_id=window.window_id,
@@ -28,20 +31,27 @@ def keep_record(window: Window, info: ImageInfo) -> Screenshot:
         image_width=info.width,
         image_height=info.height,
         taken_at=time.time(),
+        identity=window.identity,
     )
-    write_privately(_record_path(window.window_id, screenshot.screenshot_id), json.dumps(asdict(screenshot)))
+    path = _record_path(session, window.window_id, screenshot.screenshot_id)
+    write_privately(path, json.dumps(asdict(screenshot)))
     return screenshot
 
 
-def find_record(window: Window, screenshot_id: Optional[str] = None) -> Screenshot:
+def forget_record(session: str, screenshot: Screenshot) -> None:
+    """Delete the record of an image that nobody got."""
+    _record_path(session, screenshot.window_id, screenshot.screenshot_id).unlink(missing_ok=True)
+
+
+def find_record(session: str, window: Window, screenshot_id: Optional[str] = None) -> Screenshot:
     """The record named by `screenshot_id`, else the last one of the window; still true for the window as it is now.
 
-    A window that moved since is fine. Raises STALE_SCREENSHOT for no record, a resized window, another owner, and
-    for a picture that is not the window's shape.
+    A window that moved since is fine. Raises STALE_SCREENSHOT for no record, a resized window, another owner, an
+    image that does not have the window's shape, and without a screenshot_id for images of different scales.
     """
     if screenshot_id is not None and not re.fullmatch(r"[0-9a-f]{16}", screenshot_id):
         raise PeekabooError(ErrorCode.INVALID_ARGUMENT, "screenshot_id is 16 hexadecimal digits", hint=_HINT)
-    paths = temporary_folder().glob(_record_path(window.window_id, screenshot_id or "*").name)
+    paths = temporary_folder().glob(_record_path(session, window.window_id, screenshot_id or "*").name)
     records = [record for record in map(_read, paths) if record]
     if not records:
         which = f"no screenshot {screenshot_id} of" if screenshot_id else "no screenshot of"
@@ -49,33 +59,59 @@ def find_record(window: Window, screenshot_id: Optional[str] = None) -> Screensh
             ErrorCode.STALE_SCREENSHOT, f"there is {which} window {window.window_id}", hint=_HINT
         )
     record = max(records, key=lambda one: one.taken_at)
-    # the window server gives a closed window's id to the next one
-    if (record.app_name, record.pid) != (window.app_name, window.pid):
-        raise _stale(f"window {window.window_id} now belongs to {window.app_name}")
+    _check_same_window(record, window)
     if not record.bounds.has_size_of(window.bounds):
         raise _stale(f"window {window.window_id} was resized since its last screenshot")
-    scale_x = record.image_width / window.bounds.width
-    scale_y = record.image_height / window.bounds.height
-    if (
-        abs(scale_x - scale_y) > 0.02 * max(scale_x, scale_y)
-        and abs(scale_x - scale_y) * window.bounds.height > 1.5
-    ):
-        raise _stale(
-            f"the screenshot of window {window.window_id} has not the window's shape (a sheet, a shadow?)"
-        )
+    _check_shape(record, window)
+    if screenshot_id is None:
+        _check_one_scale(record, window, records)
     return record
 
 
-def _record_path(window_id: int, screenshot_id: str) -> Path:
-    return temporary_folder() / f"record_{window_id}_{screenshot_id}.json"
+def _check_same_window(record: Screenshot, window: Window) -> None:
+    """The window server gives a closed window's id to another one."""
+    if (record.app_name, record.pid) != (window.app_name, window.pid):
+        raise _stale(f"window {window.window_id} now belongs to {window.app_name or 'another program'}")
+    if record.identity != window.identity:
+        raise _stale(f"window {window.window_id} is another one than at its last screenshot")
+
+
+def _check_shape(record: Screenshot, window: Window) -> None:
+    scale_x = record.image_width / window.bounds.width
+    scale_y = record.image_height / window.bounds.height
+    difference = abs(scale_x - scale_y)
+    if difference > 0.02 * max(scale_x, scale_y) and difference * window.bounds.height > 1.5:
+        raise _stale(
+            f"the screenshot of window {window.window_id} does not have the window's shape (a sheet, a shadow?)"
+        )
+
+
+def _check_one_scale(record: Screenshot, window: Window, records: Sequence[Screenshot]) -> None:
+    """Without an id nobody knows which of several images of today's window the pixels were read from."""
+    for one in records:
+        is_live = one.bounds.has_size_of(window.bounds) and one.identity == window.identity
+        if is_live and abs(one.scale - record.scale) > _SAME_SCALE * record.scale:
+            raise PeekabooError(
+                ErrorCode.STALE_SCREENSHOT,
+                f"there are screenshots of window {window.window_id} at different scales "
+                f"({one.scale:g} and {record.scale:g})",
+                hint="pass the screenshot_id of the one whose pixels these are",
+            )
+
+
+def _record_path(session: str, window_id: int, screenshot_id: str) -> Path:
+    return temporary_folder() / f"record_{session}_{window_id}_{screenshot_id}.json"
 
 
 def _read(path: Path) -> Optional[Screenshot]:
+    """A record; None for one that is swept in this moment, or is not what we write."""
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-        return Screenshot(**{**data, "bounds": Rect(**data["bounds"])})
+        data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        record = Screenshot(**{**data, "bounds": Rect(**data["bounds"])})
+        sizes = (record.bounds.width, record.bounds.height, record.image_width, record.image_height)
+        return record if all(math.isfinite(size) and size > 0 for size in sizes) else None
     except (OSError, ValueError, KeyError, TypeError):
-        return None  # swept, or half written, in this moment
+        return None
 
 
 def _stale(message: str) -> PeekabooError:

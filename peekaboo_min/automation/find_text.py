@@ -10,7 +10,6 @@ from ..core.errors import ErrorCode, PeekabooError
 from ..core.models import RecognisedText, Rect, Result, Screenshot, rect_around
 from ..core.text import clean_text
 from ..desktop.base import Desktop
-from ..desktop.matching import window_by_id
 from .capture import photograph_window
 
 MATCHES = ("exact", "case_insensitive", "close")
@@ -61,7 +60,7 @@ def find_text_in_window(desktop: Desktop, window_id: int, text: str) -> Result:
         raise PeekabooError(
             ErrorCode.INVALID_ARGUMENT, "the text to find is empty", hint="give a word of the window"
         )
-    window = window_by_id(window_id, desktop.windows())
+    window = desktop.snapshot().by_id(window_id)
     shot = photograph_window(desktop, window, "png")
     try:
         lines = desktop.read_text(shot.path)

@@ -38,7 +38,7 @@ def image_result(
         for shot in shots:
             files.append(_file_data(shot))
             if returns_data:
-                picture, entry = _returned(desktop, shot)
+                picture, entry = _returned(desktop, shot, request.is_temporary)
                 pictures.append(picture)
                 returned.append(entry)
         analysis = analyse(shots) if analyse else {}
@@ -124,9 +124,11 @@ def _file_data(shot: Photograph) -> dict[str, Any]:
     return data
 
 
-def _returned(desktop: Desktop, shot: Photograph) -> tuple[Picture, dict[str, Any]]:
+def _returned(
+    desktop: Desktop, shot: Photograph, replaces_file: bool
+) -> tuple[Picture, dict[str, Any]]:
     """The picture as the model gets it, and what its own pixels mean."""
-    picture, record = picture_for_model(desktop, shot)
+    picture, record = picture_for_model(desktop, shot, replaces_file=replaces_file)
     entry: dict[str, Any] = {
         "item_label": clean_text(shot.subject.label),
         "mime_type": picture.info.mime_type,

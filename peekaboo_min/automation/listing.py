@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..core.errors import ErrorCode, PeekabooError
-from ..core.models import App, Display, Result, Window
+from ..core.models import App, Display, Result, Scene, Window
 from ..core.text import clean_text
 from ..desktop.base import Desktop
 from ..desktop.matching import find_app, visible_windows, windows_of
@@ -17,7 +17,7 @@ DETAILS = ("off_screen", "bounds", "ids")
 def list_running_apps(desktop: Desktop) -> Result:
     """`{"applications": [...]}`; text numbered from 1."""
     apps = sorted(
-        (app for app in desktop.apps() if app.is_regular or app.window_count),
+        (app for app in desktop.snapshot().apps if app.is_regular or app.window_count),
         key=lambda app: app.name.lower(),
     )
     lines = [
@@ -39,11 +39,11 @@ def list_app_windows(desktop: Desktop, identifier: str, details: Sequence[str] =
             f"there is no window detail {unknown[0][:40]!r}",
             hint=f"they are {', '.join(DETAILS)}",
         )
-    app = find_app(identifier, desktop.apps())
-    everything = desktop.windows()
-    if not desktop.can_see_titles():
+    scene = desktop.snapshot()
+    app = find_app(identifier, scene.apps)
+    if not scene.can_see_titles:
         raise desktop.denied(ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING, "window titles cannot be read")
-    windows = visible_windows(windows_of(app, everything), with_off_screen="off_screen" in details)
+    windows = visible_windows(windows_of(app, scene.windows), with_off_screen="off_screen" in details)
     lines = [_window_line(number, one, details) for number, one in enumerate(windows)]
     pid = app.pid if app.pid is not None else "unknown"
     head = f"Found {len(windows)} window(s) for application: {app.name} ({app.bundle_id or 'no bundle id'}) - PID: {pid}"
@@ -59,7 +59,7 @@ def list_app_windows(desktop: Desktop, identifier: str, details: Sequence[str] =
 
 def list_displays(desktop: Desktop) -> Result:
     """`{"screens": [...]}`; screen_index is what `image --screen-index` takes."""
-    displays = desktop.displays()
+    displays = desktop.snapshot().displays
     lines = [_display_line(one) for one in displays]
     return Result(
         "\n".join([f"Found {len(displays)} screen(s):", "", *lines]),
@@ -78,18 +78,17 @@ def list_displays(desktop: Desktop) -> Result:
     )
 
 
-def catalogue(desktop: Desktop, windows: Sequence[Window]) -> Result:
-    """Windows as `list_windows` tells them: with ids, owners and bounds, front to back; says why titles are missing."""
+def catalogue(desktop: Desktop, scene: Scene, windows: Sequence[Window]) -> Result:
+    """Windows as `list_windows` shows them: with ids, owners and bounds, front to back; says why titles are missing."""
     hidden = ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING
     messages = (
         (desktop.denied(hidden, "window titles are hidden").sentence(),)
-        if not desktop.can_see_titles()
+        if not scene.can_see_titles
         else ()
     )
     lines = [
         f"{one.window_id}  {one.app_name} ({'no pid' if one.pid is None else one.pid})  {_title(one)!r}  {_bounds_text(one)}"
-        + (" [FOCUSED]" if one.is_focused else "")
-        + ("" if one.is_on_screen else " [OFF-SCREEN]")
+        + _marks(one)
         for one in windows
     ]
     return Result(
@@ -99,8 +98,19 @@ def catalogue(desktop: Desktop, windows: Sequence[Window]) -> Result:
     )
 
 
+def _marks(window: Window) -> str:
+    belongs = f" of window {window.parent_id}" if window.parent_id is not None else ""
+    marks = [
+        "" if window.kind == "window" else f"{window.kind.upper()}{belongs}",
+        "MODAL" if window.is_modal else "",
+        "FOCUSED" if window.is_focused else "",
+        "MINIMISED" if window.is_minimised else "" if window.is_on_screen else "OFF-SCREEN",
+    ]
+    return "".join(f" [{mark}]" for mark in marks if mark)
+
+
 def window_data(window: Window) -> dict[str, Any]:
-    """A window as `list_windows` tells it, and whether it can be seen and has the keyboard."""
+    """A window as `list_windows` describes it, and whether it can be seen and has the keyboard."""
     return {
         "window_id": window.window_id,
         "owner_name": window.app_name,
@@ -109,6 +119,10 @@ def window_data(window: Window) -> dict[str, Any]:
         "bounds": window.bounds.as_data(),
         "is_on_screen": window.is_on_screen,
         "is_focused": window.is_focused,
+        "is_minimised": window.is_minimised,
+        "kind": window.kind,
+        "parent_id": window.parent_id,
+        "is_modal": window.is_modal,
     }
 
 

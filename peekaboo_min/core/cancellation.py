@@ -94,3 +94,14 @@ def in_parallel(
         # each thread gets the caller's context, and with it the cancel token
         futures = [pool.submit(copy_context().run, work, item) for item in items]
         return [future.result() for future in futures]
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """What runs in this block is neither cancelled nor out of time: it restores what an act changed."""
+    token, deadline = _TOKEN.set(None), _DEADLINE.set(None)
+    try:
+        yield
+    finally:
+        _DEADLINE.reset(deadline)
+        _TOKEN.reset(token)

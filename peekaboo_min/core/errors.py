@@ -29,6 +29,8 @@ class ErrorCode(str, Enum):
     POLICY_DENIED = "POLICY_DENIED"
     FOCUS_FAILED = "FOCUS_FAILED"
     WINDOW_COVERED = "WINDOW_COVERED"
+    WINDOW_BLOCKED = "WINDOW_BLOCKED"
+    FOCUS_LOST = "FOCUS_LOST"
     TIMEOUT = "TIMEOUT"
     CANCELLED = "CANCELLED"
     MISSING_PROGRAM = "MISSING_PROGRAM"
@@ -64,7 +66,7 @@ _EXIT_CODES = {
 class PeekabooError(Exception):
     """An expected failure: `message` says what is wrong, `hint` what to do next.
 
-    `details` holds what a program or a person may want to look at besides: candidates, a program's own words.
+    `details` holds what may help besides: candidates, a program's own error output.
     """
 
     def __init__(self, code: ErrorCode, message: str, hint: str = "", details: str = "") -> None:
@@ -76,7 +78,7 @@ class PeekabooError(Exception):
 
     @property
     def code_name(self) -> str:
-        """The code as programs see it."""
+        """The code that programs see."""
         return self.code.value
 
     def message_for_model(self, name: str) -> str:
@@ -91,8 +93,17 @@ class PeekabooError(Exception):
         return f"{self.message}; {self.hint}" if self.hint else self.message
 
 
+class FocusLost(PeekabooError):
+    """FOCUS_LOST: another window has the keyboard. `characters_sent` had gone out before that was noticed."""
+
+    def __init__(self, message: str, characters_sent: int = 0) -> None:
+        hint = "take a new screenshot, see what the window holds, then focus it and type the rest"
+        super().__init__(ErrorCode.FOCUS_LOST, message, hint)
+        self.characters_sent = characters_sent
+
+
 class RelayedError(PeekabooError):
-    """An error that carries a name of another program's or document's, which programs see instead of our code."""
+    """An error with a name from another program or document, which programs see instead of our code."""
 
     def __init__(self, name: str, code: ErrorCode, message: str, hint: str = "", details: str = "") -> None:
         super().__init__(code, message, hint, details)
@@ -104,7 +115,7 @@ class RelayedError(PeekabooError):
 
 
 def file_error(path: Path, error: OSError) -> PeekabooError:
-    """FILE_IO_ERROR for what the system said of `path`."""
+    """FILE_IO_ERROR for an error of the system about `path`."""
     hints = {
         errno.EACCES: "choose a folder that you may write to",
         errno.EPERM: "choose a folder that you may write to",
@@ -112,7 +123,7 @@ def file_error(path: Path, error: OSError) -> PeekabooError:
         errno.ENOSPC: "free some space, or choose another disk",
         errno.ENAMETOOLONG: "choose a shorter path",
         errno.ENOTDIR: "a part of that path is a file; choose another",
-        errno.ENOENT: "see that the path is right",
+        errno.ENOENT: "check that the path is right",
     }
     reason = error.strerror or type(error).__name__
     return PeekabooError(

@@ -1,4 +1,4 @@
-"""The words of the house: points, windows, displays, pictures, results."""
+"""The data types: points, windows, displays, screenshots, results."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Optional
 
+from .errors import ErrorCode, PeekabooError
+
 
 @dataclass(frozen=True)
 class Point:
-    """A place, in screen points (or in pixels of a picture, where a name says so); y grows downwards."""
+    """A position in screen points (in pixels of an image where a name says so); y grows downwards."""
 
     x: float
     y: float
@@ -39,6 +41,14 @@ class Rect:
             and self.y + self.height >= other.y + other.height
         )
 
+    def overlaps(self, other: Rect) -> bool:
+        return (
+            self.x < other.x + other.width
+            and other.x < self.x + self.width
+            and self.y < other.y + other.height
+            and other.y < self.y + self.height
+        )
+
     @property
     def centre(self) -> Point:
         return Point(self.x + self.width / 2, self.y + self.height / 2)
@@ -55,10 +65,10 @@ class Rect:
 
 
 def rect_around(rects: Sequence[Rect]) -> Rect:
-    """The smallest rectangle that holds these; there is at least one."""
-    left, top = min(one.x for one in rects), min(one.y for one in rects)
-    right = max(one.x + one.width for one in rects)
-    bottom = max(one.y + one.height for one in rects)
+    """The smallest rectangle that holds all of these; there is at least one."""
+    left, top = min(rect.x for rect in rects), min(rect.y for rect in rects)
+    right = max(rect.x + rect.width for rect in rects)
+    bottom = max(rect.y + rect.height for rect in rects)
     return Rect(left, top, right - left, bottom - top)
 
 
@@ -68,7 +78,7 @@ def _tidy_number(value: float) -> float:
 
 @dataclass(frozen=True)
 class App:
-    """A running application. X11 knows no bundle id, and some of its programs tell no pid: None."""
+    """A running application. X11 has no bundle ids, and some of its programs set no pid: None."""
 
     name: str
     pid: Optional[int] = None
@@ -84,15 +94,16 @@ _SMALLEST_WINDOW = 50
 
 @dataclass(frozen=True)
 class Window:
-    """A window as the window server knows it, in a list that is ordered front to back."""
+    """A window as the window server describes it, in a list ordered front to back."""
 
     window_id: int
     app_name: str
+    """Of a popup: the name of the application that owns it."""
     pid: Optional[int]
     title: Optional[str]
-    """None where the window server does not tell it (on a Mac without Screen Recording)."""
+    """None where the window server withholds it (on a Mac without Screen Recording)."""
     bounds: Rect
-    """The photographed content, without shadow and without a window manager's frame."""
+    """What a screenshot of it shows: without shadow and without a window manager's frame."""
     bundle_id: Optional[str] = None
     layer: int = 0
     """0 for normal windows; docks, menus and overlays have others."""
@@ -102,17 +113,35 @@ class Window:
     """True for the one window that would receive a key press now."""
     frame: Optional[Rect] = None
     """What it covers on the screen, where that is more than `bounds`; None where it is the same."""
+    kind: str = "window"
+    """window, dialog or popup (a menu, a list, a tooltip: what no window manager decorates)."""
+    parent_id: Optional[int] = None
+    """For a dialog or popup: the window it belongs to, where that is known."""
+    is_modal: bool = False
+    """True for a declared modal dialog or sheet: its parent takes no input while it is open."""
+    is_minimised: bool = False
+    frame_id: Optional[int] = None
+    """X11: the top-level window that contains this one; None where there is no such thing."""
+    identity: str = ""
+    """Differs for another window that gets this id later, as far as the system lets us know."""
+    is_obscured: bool = False
+    """True where a capture would show what covers it (X11 without a compositor)."""
 
     @property
     def outer(self) -> Rect:
         return self.frame or self.bounds
 
     @property
+    def is_popup(self) -> bool:
+        return self.kind == "popup"
+
+    @property
     def is_ordinary(self) -> bool:
-        """Of the layer of normal windows, visible, and as large as a person would call a window (50x50)."""
+        """Of the layer of normal windows, visible, at least 50x50, and no popup."""
         return (
             self.layer == 0
             and self.alpha > 0
+            and not self.is_popup
             and min(self.bounds.width, self.bounds.height) >= _SMALLEST_WINDOW
         )
 
@@ -132,8 +161,51 @@ class Display:
 
 
 @dataclass(frozen=True)
+class Scene:
+    """One look at the desktop: everything that one moment's decision needs."""
+
+    windows: tuple[Window, ...]
+    """Front to back: popups, docks and minimised windows too."""
+    apps: tuple[App, ...]
+    """The running applications, helpers included, with their on-screen windows counted."""
+    displays: tuple[Display, ...]
+    """The active displays, the main one first."""
+    can_see_titles: bool = True
+    is_locked: bool = False
+    """True: the screen is locked, and nothing may be posted."""
+
+    def find(self, window_id: int) -> Optional[Window]:
+        return next((window for window in self.windows if window.window_id == window_id), None)
+
+    def by_id(self, window_id: int) -> Window:
+        """Raises WINDOW_NOT_FOUND."""
+        found = self.find(window_id)
+        if found is None:
+            raise PeekabooError(
+                ErrorCode.WINDOW_NOT_FOUND, f"there is no window {window_id}", hint="list the windows again"
+            )
+        return found
+
+    @property
+    def focused(self) -> Optional[Window]:
+        return next((window for window in self.windows if window.is_focused), None)
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """What was under the pointer at the last moment before the press."""
+
+    delivered: Optional[bool]
+    """Whether that was the expected window; None: not known."""
+    point: Optional[Point] = None
+    """Where the pointer was right before the press."""
+    reached_id: Optional[int] = None
+    """The window that was under the pointer instead of the expected one."""
+
+
+@dataclass(frozen=True)
 class Permissions:
-    """What the system allows us; None means that this system has no such grant."""
+    """The grants that this process has; None means that this system has no such grant."""
 
     screen_recording: Optional[bool] = None
     accessibility: Optional[bool] = None
@@ -153,13 +225,13 @@ class KeyChord:
 
 @dataclass(frozen=True)
 class RecognisedText:
-    """A line of text found in a picture; `box` in pixels of that picture, confidence 0 to 1."""
+    """A line of text found in an image; `box` in pixels of that image, confidence 0 to 1."""
 
     text: str
     box: Rect
     confidence: float
     words: tuple[RecognisedText, ...] = ()
-    """A line's words with boxes of their own, left to right; empty where the machine tells of lines only."""
+    """A line's words with boxes of their own, left to right; empty where only lines are recognised."""
 
 
 @dataclass(frozen=True)
@@ -177,7 +249,7 @@ class ImageInfo:
 
 @dataclass(frozen=True)
 class Screenshot:
-    """The coordinate record: what a photograph of a window showed, so that its pixels can be clicked later."""
+    """The coordinate record: what a screenshot of a window showed, so that its pixels can be clicked later."""
 
     screenshot_id: str
     window_id: int
@@ -188,6 +260,8 @@ class Screenshot:
     image_height: int
     taken_at: float
     """Seconds since 1970."""
+    identity: str = ""
+    """Window.identity at that time."""
 
     @property
     def scale(self) -> float:
@@ -195,7 +269,7 @@ class Screenshot:
         return round(self.image_width / self.bounds.width, 4)
 
     def as_data(self) -> dict[str, Any]:
-        """What take_window_screenshot tells of its picture."""
+        """What take_window_screenshot answers besides its image."""
         return {
             "window_id": self.window_id,
             "bounds": self.bounds.as_data(),
@@ -225,7 +299,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Result:
-    """What a job answers: text for people, data for programs, images for models."""
+    """What an operation answers: text for people, data for programs, images for models."""
 
     text: str
     data: dict[str, Any] = field(default_factory=dict)
@@ -235,9 +309,9 @@ class Result:
     files: tuple[Path, ...] = ()
     """Files that a program may want a link to."""
     is_text_only: bool = False
-    """True where the text follows a grammar of its own and nothing may stand beside it (Keynote, mail)."""
+    """True where the text follows a fixed grammar and nothing may be added to it (Keynote, mail)."""
 
     @property
     def summary(self) -> str:
-        """The text's first line: what stands above the data, where a program gets both."""
+        """The text's first line: what precedes the data where a program gets both."""
         return self.text.split("\n", 1)[0].rstrip(":")

@@ -1,16 +1,30 @@
-"""class Desktop(Protocol): what a platform must do, and never decides."""
+"""class Desktop(Protocol): what a platform must do; it never decides."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Optional, Protocol
+from typing import Protocol
 
 from ..core.errors import ErrorCode, PeekabooError
-from ..core.models import App, Display, KeyChord, Permissions, Point, RecognisedText, Rect, Window
+from ..core.models import (
+    Delivery,
+    Display,
+    KeyChord,
+    Permissions,
+    Point,
+    RecognisedText,
+    Rect,
+    Scene,
+    Window,
+)
 
 
 class Desktop(Protocol):
-    """A desktop's eyes and hands. Every method may raise PeekabooError, and only that, for what can be expected."""
+    """Looks at a desktop and acts on it. Every method may raise PeekabooError, and nothing else that is expected.
+
+    The caller of focus, click, type_text and press_key holds the input lock; the program that acts inherits the
+    lock's descriptor (system.files.held_locks), so that the lock lives as long as the act.
+    """
 
     name: str
     """`macos` or `x11`."""
@@ -19,60 +33,68 @@ class Desktop(Protocol):
     """The programs that it cannot do without."""
 
     uses: dict[str, str]
-    """Programs that it can do without, and what for they are."""
+    """Optional programs, and what each is for."""
+
+    @property
+    def session(self) -> str:
+        """Names this desktop among those of one user, safe in a file name: `macos`, `x11-0`."""
 
     def permissions(self) -> Permissions:
-        """The grants as they are now, asked without raising a dialog."""
+        """The current grants, asked without raising a dialog."""
 
     def denied(self, code: ErrorCode, what: str) -> PeekabooError:
-        """The error for a missing grant: `what` is refused, who needs the grant, and how to give it."""
+        """The error for a missing grant: `what` is refused, which app needs the grant, and how to give it."""
 
-    def displays(self) -> list[Display]:
-        """The active displays, the main one first."""
-
-    def apps(self) -> list[App]:
-        """The running applications, helpers included, with their on-screen windows counted."""
-
-    def windows(self) -> list[Window]:
-        """All windows, front to back: docks, menus and minimised ones too. Who may be seen is decided above."""
-
-    def can_see_titles(self) -> bool:
-        """Whether the last windows() could tell other programs' titles."""
+    def snapshot(self) -> Scene:
+        """All windows, apps and displays in one listing. What is shown of them is decided above."""
 
     def capture_display(self, display: Display, path: Path, kind: str) -> None:
-        """Photograph a display into `path`, at its own pixels. kind: png or jpg."""
+        """Take a screenshot of a display into `path`, at its own pixels. kind: png, jpg or bmp."""
 
     def capture_window(self, window: Window, path: Path, kind: str, with_shadow: bool = False) -> None:
-        """Photograph one window, also when others cover it (X11: with a compositor), at its own pixels."""
+        """Take a screenshot of one window, also of a covered one, at its own pixels. kind: png, jpg or bmp.
+
+        Raises CAPTURE_FAILED where that would show something else (a hidden window; X11: an obscured one).
+        """
 
     def capture_rect(self, rect: Rect, path: Path, kind: str) -> None:
-        """Photograph what the screen shows in a rectangle, in screen points."""
-
-    def activate(self, app: App) -> None:
-        """Ask for an app to come to the front; the caller looks whether it did."""
+        """Take a screenshot of what the screen shows in a rectangle of screen points."""
 
     def focus(self, window: Window, may_click: bool = False) -> None:
-        """Ask for a window to be raised and focused; the caller looks whether it was.
+        """Ask for a window to be raised and focused; the caller checks whether it was.
 
         may_click: where nothing else works, a click on its title bar is allowed.
         """
 
-    def click(self, point: Point, button: str, clicks: int) -> Optional[Point]:
-        """Click at a screen point; button: left, right or middle. Returns where the pointer then was, None if unknown."""
+    def click(
+        self, window: Window, point: Point, button: str, clicks: int, modifiers: tuple[str, ...] = ()
+    ) -> Delivery:
+        """Click at a screen point that lies in `window`. button: left, right or middle.
 
-    def type_text(self, text: str) -> None:
-        """Type any Unicode text into what has the keyboard; a newline is the return key, a tab the tab key."""
+        Right before it posts it asks the window server what is under the point; when that is not the window, its
+        frame or a child of it, nothing is posted and WINDOW_COVERED names what is there.
+        """
 
-    def press_key(self, chord: KeyChord) -> None:
-        """Press and release one key, with its modifiers held."""
+    def type_text(self, window: Window, text: str, stop_file: Path) -> None:
+        """Type any Unicode text; a newline is the return key, a tab the tab key.
+
+        It goes out in pieces of at most 20 characters; before each, the focus, the stop file and cancellation are
+        checked. A popup needs the focus of the window it belongs to. Raises FocusLost, and POLICY_DENIED for the
+        stop file; both say how many characters went out.
+        """
+
+    def press_key(self, window: Window, chord: KeyChord) -> None:
+        """Press and release one key with its modifiers held. Raises FocusLost, with nothing pressed, when another
+        window has the focus.
+        """
 
     def fit_image(
         self, source: Path, target: Path, width: int, height: int, kind: str, quality: int = 80
     ) -> None:
-        """Write `source` into `target` at another size in pixels. kind: png or jpg; quality is for jpg."""
+        """Write `source` into `target` at another size in pixels. kind: png, jpg or bmp; quality is for jpg."""
 
     def read_text(self, path: Path) -> list[RecognisedText]:
-        """The lines of text in a picture, by what this machine has for that; no network."""
+        """The lines of text in an image, recognised on this machine; no network."""
 
     def input_backend(self) -> str:
-        """What clicks and types, in a word for `doctor`."""
+        """What clicks and types, in a few words for `doctor`."""

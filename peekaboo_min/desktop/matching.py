@@ -1,4 +1,4 @@
-"""Which app or window a person means (pure)."""
+"""Which app or window an identifier means, what covers or blocks a window (pure)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Callable, Optional
 
 from ..core.errors import ErrorCode, PeekabooError
-from ..core.models import App, Point, Window
+from ..core.models import App, Point, Scene, Window
 from ..core.text import clean_text
 
 _NAMED_AT_MOST = 10
@@ -16,7 +16,7 @@ _BROWSERS = ("chrome", "safari", "firefox", "edge", "brave", "arc", "opera", "ch
 
 
 def is_worth_listing(window: Window) -> bool:
-    """A window that a person would call one: normal layer, visible, at least 50x50, owned by an app, no dock."""
+    """An ordinary window of an app: normal layer, visible, at least 50x50, no popup, no dock."""
     return window.is_ordinary and bool(window.app_name) and window.bundle_id != "com.apple.dock"
 
 
@@ -25,8 +25,47 @@ def visible_windows(windows: Sequence[Window], with_off_screen: bool = False) ->
     return [one for one in windows if is_worth_listing(one) and (with_off_screen or one.is_on_screen)]
 
 
+def catalogue_windows(scene: Scene) -> list[Window]:
+    """What `list_windows` shows, front to back: ordinary windows on the screen, minimised ones, and popups of any
+    size, each right after its owner.
+    """
+    listed = [
+        window
+        for window in scene.windows
+        if is_worth_listing(window) and (window.is_on_screen or window.is_minimised)
+    ]
+    popups = [
+        window for window in scene.windows if window.is_popup and window.is_on_screen and window.app_name
+    ]
+    ordered: list[Window] = []
+    for window in listed:
+        ordered.append(window)
+        ordered += [popup for popup in popups if popup.parent_id == window.window_id]
+    return [popup for popup in popups if popup not in ordered] + ordered
+
+
+def blocking_dialog(window: Window, scene: Scene) -> Optional[Window]:
+    """The declared modal dialog that keeps `window` from taking input; of nested ones the innermost, which takes it."""
+    found: Optional[Window] = None
+    seen = {window.window_id}
+    while True:
+        owner_id = (found or window).window_id
+        dialog = next(
+            (
+                one
+                for one in scene.windows
+                if one.is_modal and one.is_on_screen and one.parent_id == owner_id and one.window_id not in seen
+            ),
+            None,
+        )
+        if dialog is None:
+            return found
+        found = dialog
+        seen.add(dialog.window_id)
+
+
 def find_app(identifier: str, apps: Sequence[App]) -> App:
-    """The app that `identifier` means: name, bundle id, `PID:n`, start or part of a name, or a close spelling.
+    """The app that `identifier` names: name, bundle id, `PID:n`, start or part of a name, or a close spelling.
 
     Raises INVALID_ARGUMENT, APP_NOT_FOUND (with the nearest names), AMBIGUOUS_APP_IDENTIFIER (with the candidates).
     """
@@ -63,7 +102,7 @@ def find_app(identifier: str, apps: Sequence[App]) -> App:
 
 
 def app_by_bundle_id(bundle_id: str, apps: Sequence[App]) -> App:
-    """The running app with this very bundle id. Raises APP_NOT_FOUND."""
+    """The running app with exactly this bundle id. Raises APP_NOT_FOUND."""
     for app in apps:
         if (app.bundle_id or "").lower() == bundle_id.lower():
             return app
@@ -177,21 +216,12 @@ def find_window(
     return windows[index or 0]
 
 
-def window_by_id(window_id: int, windows: Sequence[Window]) -> Window:
-    """Raises WINDOW_NOT_FOUND."""
-    for one in windows:
-        if one.window_id == window_id:
-            return one
-    raise PeekabooError(
-        ErrorCode.WINDOW_NOT_FOUND, f"there is no window {window_id}", hint="list the windows again"
-    )
-
-
 def cover_at(point: Point, target: Window, windows: Sequence[Window]) -> Optional[Window]:
-    """The window other than `target` that a click at `point` would hit; None when it hits the target.
+    """The window that seems to lie over `target` at `point`, by rectangles; None where there is none.
 
-    A window of another layer that lies over the whole target is an overlay that lets clicks through (a Mac's Dock owns
-    one as large as the screen); a menu or a panel covers a part.
+    It tells whether raising the target would help; what a click really hits is asked of the window server. A window
+    of another layer that encloses the whole target is an overlay (the Dock owns a transparent one as large as the
+    screen).
     """
     for one in windows:
         if one.window_id == target.window_id:

@@ -9,7 +9,7 @@ from ..automation.find_text import find_text_in_window
 from ..automation.input import click_pixel, focus_by_id, press_in_window, type_into_window
 from ..automation.listing import catalogue, window_data
 from ..core.models import Point, Result
-from ..desktop.matching import visible_windows, window_by_id
+from ..desktop.matching import catalogue_windows
 from ..desktop.select import this_desktop
 
 # What every tool that points at a window says of it; shell and MCP read the same words.
@@ -24,7 +24,8 @@ def list_windows() -> Result:
     other tools take a window_id.
     """
     desktop = this_desktop()
-    return catalogue(desktop, visible_windows(desktop.windows()))
+    scene = desktop.snapshot()
+    return catalogue(desktop, scene, catalogue_windows(scene))
 
 
 def focus_window(window_id: WindowId) -> Result:
@@ -44,10 +45,10 @@ def take_window_screenshot(window_id: WindowId) -> Result:
     image_height, scale and screenshot_id. The x and y of click are pixels of this picture, from its top left corner.
     """
     desktop = this_desktop()
-    window = window_by_id(window_id, desktop.windows())
+    window = desktop.snapshot().by_id(window_id)
     shot = photograph_window(desktop, window, "jpg")
     try:
-        picture, record = picture_for_model(desktop, shot)
+        picture, record = picture_for_model(desktop, shot, replaces_file=True)
     finally:
         shot.path.unlink(missing_ok=True)
     assert record is not None  # a picture without a shadow has one
@@ -133,6 +134,9 @@ def _with_effect_text(text: str, data: dict[str, Any]) -> str:
     if data.get("clamped"):
         text += "; the pixel was outside the picture and was moved to its edge"
     if data.get("delivered") is False:
-        text += "; the pointer was not seen there afterwards"
+        reached = data.get("reached_window_id")
+        text += f"; but window {reached} came in between and got it" if reached else "; but it did not get there"
+    elif data.get("delivered") is None:
+        text += "; whether it arrived there is not known"
     effects = {True: "; the picture changed", False: "; the picture did not change", None: ""}
     return text + effects[data.get("changed")]

@@ -169,13 +169,13 @@ def _check_display(desktop: Desktop) -> list[Check]:
         return [Check("display", False, f"WAYLAND_DISPLAY={settings().wayland_display}", advice, code=code)]
     started = time.monotonic()
     try:
-        displays, windows = desktop.displays(), desktop.windows()
+        scene = desktop.snapshot()
         permissions = _check_permissions(desktop, desktop.permissions())
     except PeekabooError as e:
         return [Check("display", False, e.message, e.hint, code=e.code)]
     took = (time.monotonic() - started) * 1000
-    sizes = ", ".join(f"{one.bounds.width:.0f}x{one.bounds.height:.0f}" for one in displays)
-    return [Check("display", True, f"{sizes}; {len(windows)} windows listed in {took:.0f} ms"), *permissions]
+    sizes = ", ".join(f"{one.bounds.width:.0f}x{one.bounds.height:.0f}" for one in scene.displays)
+    return [Check("display", True, f"{sizes}; {len(scene.windows)} windows listed in {took:.0f} ms"), *permissions]
 
 
 def _check_folders() -> list[Check]:

@@ -9,7 +9,7 @@ from ..automation.capture import ImageRequest, check_dimension, photograph_windo
 from ..automation.image import image_result
 from ..automation.listing import catalogue, list_app_windows, list_displays, list_running_apps
 from ..core.models import Result
-from ..desktop.matching import find_app, visible_windows, window_by_id, windows_of
+from ..desktop.matching import catalogue_windows, find_app, windows_of
 from ..desktop.select import this_desktop
 from ..system.files import move_into_place
 from ..system.images import kind_by_name, prepare_target
@@ -98,9 +98,10 @@ def windows_command(
     Example: peekaboo-min windows --app Safari
     """
     desktop = this_desktop()
-    windows = desktop.windows() if all else visible_windows(desktop.windows())
+    scene = desktop.snapshot()
+    windows = list(scene.windows) if all else catalogue_windows(scene)
     return catalogue(
-        desktop, windows_of(find_app(app, desktop.apps()), windows) if app is not None else windows
+        desktop, scene, windows_of(find_app(app, scene.apps), windows) if app is not None else windows
     )
 
 
@@ -122,7 +123,7 @@ def screenshot_command(
     check_dimension(max_dimension)
     if target:
         prepare_target(target)
-    window = window_by_id(window_id, desktop.windows())
+    window = desktop.snapshot().by_id(window_id)
     shot = photograph_window(desktop, window, kind, max_dimension)
     assert shot.screenshot is not None  # a picture without a shadow has one
     if target:

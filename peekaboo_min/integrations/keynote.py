@@ -170,7 +170,7 @@ def open_keynote() -> Result:
         raise PeekabooError(ErrorCode.APP_NOT_FOUND, message, hint="get it in the App Store")
     _check_and_audit("open_keynote", bundle_id, {"mode": mode})
     request = {"do": "open", "bundle_id": bundle_id, "theme": theme, "always_new": mode == "always_new"}
-    with one_mouse():  # it comes to the front
+    with one_mouse("macos"):  # it comes to the front
         opened = _ask_keynote({**request, **_NEW_SIZE})
     before = load_deck()
     document_id = opened["document_id"]

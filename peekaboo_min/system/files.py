@@ -11,6 +11,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Optional
 
@@ -106,16 +107,25 @@ def write_privately(path: Path, text: str) -> None:
 
 
 _TURN_POLL_S = 0.02
+_held_locks: ContextVar[tuple[int, ...]] = ContextVar("held_locks", default=())
+
+
+def held_locks() -> tuple[int, ...]:
+    """The descriptors of the locks that this call holds. A program that inherits them keeps the locks while it
+    runs, also when we are killed.
+    """
+    return _held_locks.get()
 
 
 @contextmanager
 def only_one(lock_name: str, wait_s: float, what: str) -> Iterator[None]:
-    """Hold a lock file of the state folder while the `with` block runs. Raises FILE_IO_ERROR, and TIMEOUT when another
-    process keeps it.
+    """Hold a lock file of the state folder while the `with` block runs.
+
+    Raises FILE_IO_ERROR, and TIMEOUT when another process keeps it.
     """
     path = state_folder() / lock_name
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     except OSError as e:
         raise file_error(path, e) from e
     with open(descriptor, "a") as f:
@@ -129,4 +139,8 @@ def only_one(lock_name: str, wait_s: float, what: str) -> Iterator[None]:
                     message = f"another peekaboo is using {what}"
                     raise PeekabooError(ErrorCode.TIMEOUT, message, hint="try again in a moment") from None
                 pause(_TURN_POLL_S)
-        yield
+        reset = _held_locks.set((*_held_locks.get(), descriptor))
+        try:
+            yield
+        finally:
+            _held_locks.reset(reset)

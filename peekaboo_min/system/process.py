@@ -57,12 +57,14 @@ def run_program(
     environment: Optional[Mapping[str, str]] = None,
     folder: Optional[str] = None,
     leaves_daemon: bool = False,
+    pass_fds: Sequence[int] = (),
 ) -> Completed:
     """Run a program to its end and return what it said.
 
     words: argv; the first is a program's path, or its name: see programs. stdin: all it can read. accept: the exit codes that are fine,
     None for any. environment: variables set besides the inherited ones. leaves_daemon: its output is not read and a
-    child that it leaves behind may live on (xclip serves the clipboard that way).
+    child that it leaves behind may live on (xclip serves the clipboard that way). pass_fds: descriptors that it
+    inherits (an acting program holds the input lock).
     Raises MISSING_PROGRAM, TIMEOUT, CANCELLED, PROGRAM_FAILED; the program's whole process group is dead by then.
     """
     check_cancelled()
@@ -85,6 +87,7 @@ def run_program(
             stderr=output,
             folder=folder,
             environment=environment,
+            pass_fds=pass_fds,
         )
     except OSError as e:
         raise PeekabooError(
@@ -116,6 +119,7 @@ def _start(
     stderr: int,
     folder: Optional[str] = None,
     environment: Optional[Mapping[str, str]] = None,
+    pass_fds: Sequence[int] = (),
 ) -> subprocess.Popen:
     """Start a process in a group of its own, so that a signal to us cannot come between its start and our knowing it."""
     thread = threading.get_ident()
@@ -129,6 +133,7 @@ def _start(
             cwd=folder,
             env={**child_environment(), **(environment or {})},
             start_new_session=True,
+            pass_fds=tuple(pass_fds),
         )
         _running.add(process)
     finally:
@@ -240,6 +245,9 @@ class BackgroundProgram:
         self._process = process
         self._said = b""
 
+    def has_ended(self) -> bool:
+        return self._process.poll() is not None
+
     def said(self) -> str:
         try:
             self._said += os.read(self._process.stderr.fileno(), 1 << 16)  # type: ignore[union-attr]
@@ -267,6 +275,21 @@ def background_program(words: Sequence[str], stdin: bytes) -> Iterator[Backgroun
     finally:
         _kill_group(process)
         _running.discard(process)
+
+
+def start_daemon(words: Sequence[str], stdin: bytes) -> None:
+    """Start a program that outlives us and reads `stdin`; safe in what `before_leaving` calls."""
+    with tempfile.TemporaryFile() as source:
+        source.write(stdin)
+        source.seek(0)
+        subprocess.Popen(
+            [program_path(words[0]), *words[1:]],
+            stdin=source,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env=child_environment(),
+            start_new_session=True,
+        )
 
 
 def kill_all_programs() -> None:

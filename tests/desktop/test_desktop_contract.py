@@ -288,7 +288,9 @@ def keys(words: str, **deeper: Any) -> dict[str, Any]:
 BOUNDS = keys("x y width height")
 MACHINE = "version platform system python input log_file"
 GRANTS = {"permissions": keys("screen_recording accessibility")}
-WINDOW = keys("window_id owner_name pid title is_on_screen is_focused", bounds=BOUNDS)
+WINDOW = keys(
+    "window_id owner_name pid title is_on_screen is_focused is_minimised kind parent_id is_modal", bounds=BOUNDS
+)
 SAVED = keys(
     "path item_label mime_type image_width image_height window_title window_id window_index scale screenshot_id"
 )
@@ -427,6 +429,8 @@ def test_a_click_by_a_pixel_of_the_photograph_hits_the_widget(world: World) -> N
     assert world.settle(world.is_agreed)
     assert world.buttons() == ["left"]
     bounds = shot["bounds"]
+    rect = answer.pop("changed_rect")
+    assert rect["x"] <= x <= rect["x"] + rect["width"] and rect["y"] <= y <= rect["y"] + rect["height"]
     assert answer == {
         "window_id": form_id,
         "pixel": {"x": x, "y": y},
@@ -485,7 +489,9 @@ def test_a_pixel_outside_is_clamped_and_a_shrunk_picture_means_the_same_place(wo
     assert max(small["image_width"], small["image_height"]) == 240
     ratio = small["image_width"] / full["image_width"]
     x, y = world.centre("agree")
-    world.data("click", form_id, x * ratio, y * ratio)
+    # two scales of one window: nobody knows whose pixels these are
+    assert world.refusal("click", form_id, x * ratio, y * ratio) == (20, "STALE_SCREENSHOT")
+    world.data("click", form_id, x * ratio, y * ratio, "--screenshot-id", small["screenshot_id"])
     assert world.settle(world.is_agreed)
     world.data("click", form_id, x, y, "--screenshot-id", full["screenshot_id"])
     assert world.settle(lambda: not world.is_agreed())

@@ -9,7 +9,18 @@ from typing import Any, Optional
 
 from ...core.errors import ErrorCode, PeekabooError
 from ...core.log import log_debug
-from ...core.models import App, Display, KeyChord, Permissions, Point, RecognisedText, Rect, Window
+from ...core.models import (
+    App,
+    Delivery,
+    Display,
+    KeyChord,
+    Permissions,
+    Point,
+    RecognisedText,
+    Rect,
+    Scene,
+    Window,
+)
 from ...core.text import clean_text
 from ...system.images import read_image_info
 from ...system.process import run_program
@@ -31,7 +42,7 @@ class MacDesktop:
     """The Desktop of macOS 13 and later, by shell-outs."""
 
     name = "macos"
-    needs = ("screencapture", "osascript", "sips", "ps")
+    needs: tuple[str, ...] = ("screencapture", "osascript", "sips", "ps")
     uses = {"xcode-select": "compiling the Swift helper", "xcrun": "compiling the Swift helper"}
 
     def __init__(self) -> None:
@@ -48,7 +59,19 @@ class MacDesktop:
     def denied(self, code: ErrorCode, what: str) -> PeekabooError:
         return permission_error(code, what)
 
-    def displays(self) -> list[Display]:
+    session = "macos"
+
+    def snapshot(self) -> Scene:
+        windows = self._windows()
+        return Scene(
+            tuple(windows),
+            tuple(self._apps()),
+            tuple(self._displays()),
+            self._can_record is not False,
+            self._is_locked,
+        )
+
+    def _displays(self) -> list[Display]:
         told = run_jxa(["desktop/macos/window_list.js", "desktop/macos/displays.js"], {})
         if told["displays"] is None:
             raise _no_session()
@@ -58,7 +81,7 @@ class MacDesktop:
             for number, one in enumerate(told["displays"], 1)
         ]
 
-    def apps(self) -> list[App]:
+    def _apps(self) -> list[App]:
         return [
             App(
                 clean_text(one["name"]),
@@ -71,7 +94,7 @@ class MacDesktop:
             for one in run_jxa(["desktop/macos/window_list.js", "desktop/macos/apps.js"], {})["apps"]
         ]
 
-    def windows(self) -> list[Window]:
+    def _windows(self) -> list[Window]:
         told = run_jxa(["desktop/macos/window_list.js", "desktop/macos/windows.js"], {})
         if told["windows"] is None:
             raise _no_session()
@@ -86,9 +109,6 @@ class MacDesktop:
             None,
         )
         return [_with_focus(one, focused) for one in windows]
-
-    def can_see_titles(self) -> bool:
-        return self._can_record is not False
 
     def capture_display(self, display: Display, path: Path, kind: str) -> None:
         self._screencapture(["-D", str(display.number)], path, kind)
@@ -112,6 +132,16 @@ class MacDesktop:
         self._screencapture(["-R", place], path, kind)
 
     def _screencapture(self, words: list[str], path: Path, kind: str) -> None:
+        if kind == "bmp":
+            png = path.with_suffix(".png")
+            try:
+                self._screencapture(words, png, "png")
+                run_program(
+                    ["sips", "-s", "format", "bmp", str(png), "--out", str(path)], timeout_s=_SIPS_S
+                )
+            finally:
+                png.unlink(missing_ok=True)
+            return
         if self._can_record is None:
             self._can_record = self._session()["screen_recording"]
         if not self._can_record:
@@ -143,9 +173,6 @@ class MacDesktop:
             details=said,
         )
 
-    def activate(self, app: App) -> None:
-        self._ask_for_focus({"pid": app.pid, "window_id": None, "title": None, "bounds": None})
-
     def focus(self, window: Window, may_click: bool = False) -> None:
         request = {
             "pid": window.pid,
@@ -158,7 +185,9 @@ class MacDesktop:
             return
         if may_click and told["trusted"] and told["title_bar_is_free"]:
             log_debug("the window was not raised otherwise: clicking its title bar")
-            self.click(Point(window.bounds.centre.x, window.bounds.y + _TITLE_BAR_HALF), "left", 1)
+            self.click(
+                window, Point(window.bounds.centre.x, window.bounds.y + _TITLE_BAR_HALF), "left", 1
+            )
         elif not told["trusted"] and not told["front"]:
             raise permission_error(
                 ErrorCode.PERMISSION_DENIED_ACCESSIBILITY, f"one window of {window.app_name} cannot be raised"
@@ -169,14 +198,17 @@ class MacDesktop:
         log_debug(f"focus: {json.dumps(told)}")
         return told
 
-    def click(self, point: Point, button: str, clicks: int) -> Optional[Point]:
+    def click(
+        self, window: Window, point: Point, button: str, clicks: int, modifiers: tuple[str, ...] = ()
+    ) -> Delivery:
         told = self._input({"do": "click", **point.as_data(), "button": button, "clicks": clicks})
-        return Point(float(told["pointer"]["x"]), float(told["pointer"]["y"]))
+        there = Point(float(told["pointer"]["x"]), float(told["pointer"]["y"]))
+        return Delivery(abs(there.x - point.x) < 2 and abs(there.y - point.y) < 2, there)
 
-    def type_text(self, text: str) -> None:
+    def type_text(self, window: Window, text: str, stop_file: Path) -> None:
         self._input({"do": "type", "text": text}, _INPUT_S + len(text) * _TYPE_S_PER_CHARACTER)
 
-    def press_key(self, chord: KeyChord) -> None:
+    def press_key(self, window: Window, chord: KeyChord) -> None:
         character = mac_chord_character(chord)
         if character and not self._has_ansi_keyboard():
             # key codes are places: on a French keyboard cmd+a would be cmd+q. System Events knows the layout.

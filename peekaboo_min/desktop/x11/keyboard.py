@@ -1,22 +1,24 @@
-"""The keyboard on X11: xdotool for ASCII and chords, the clipboard else."""
+"""The keyboard on X11: xdotool for ASCII and chords, the clipboard for the rest."""
 
 from __future__ import annotations
 
+import os
 import re
-import time
-from typing import Callable
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
-from ...core.cancellation import pause
-from ...core.errors import ErrorCode, PeekabooError
-from ...core.log import log_debug
-from ...core.models import KeyChord
-from ...system.process import background_program, run_program
+from ...core.cancellation import check_cancelled, uninterrupted
+from ...core.errors import ErrorCode, FocusLost, PeekabooError
+from ...core.models import KeyChord, Window
+from ...system.files import held_locks
+from ...system.process import run_program
+from .clipboard import Clipboard
+from .server import UTF8, is_viewable, top_level
+from .windows import is_same_client, window_with_input_focus
 
 _KEYS_S = 10.0
-_CHARACTERS_PER_SECOND = 100
-_CLIPBOARD_S = 2.0
-_QUIET_S = 0.06
-_CLIPBOARD_POLL_S = 0.005
+_PIECE = 20
+_KEY_DELAY_MS = "4"
 
 # Our key names -> X keysyms (xdotool knows no others: `enter`, `esc` and `pageup` would be ignored with exit 0).
 _KEYSYMS = {
@@ -28,84 +30,172 @@ _KEYSYMS = {
     "left_bracket": "bracketleft", "right_bracket": "bracketright",
 }  # fmt: skip
 
-# What people press with Command on a Mac they press with Control here; who means the logo key says super.
+# What is pressed with Command on a Mac is pressed with Control here; the logo key is called super.
 _MODIFIERS = {"cmd": "ctrl", "ctrl": "ctrl", "alt": "alt", "shift": "shift", "super": "super"}
+_LINE_KEYS = {"\n": "Return", "\t": "Tab"}
 
 
-def press_x11_key(chord: KeyChord) -> None:
-    """Press one chord. Raises INVALID_ARGUMENT for fn, which X11 does not have."""
-    if "fn" in chord.modifiers:
-        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, "X11 has no fn key", hint="press the key without it")
-    held = dict.fromkeys(_MODIFIERS[one] for one in chord.modifiers)
-    keysym = _KEYSYMS.get(chord.key) or (chord.key.upper() if re.fullmatch(r"f\d+", chord.key) else chord.key)
-    _xdotool(["key", "--clearmodifiers", "--delay", "0", "--", "+".join([*held, keysym])])
+def x11_modifiers(modifiers: Sequence[str]) -> list[str]:
+    """xdotool's names of modifiers, each once. Raises INVALID_ARGUMENT for fn, which X11 does not have."""
+    if "fn" in modifiers:
+        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, "X11 has no fn key", hint="leave it out")
+    return list(dict.fromkeys(_MODIFIERS[name] for name in modifiers))
 
 
-def type_x11_text(text: str) -> None:
-    """Type text: returns and tabs as their keys, runs of ASCII by xdotool, other runs through the clipboard."""
-    for part in re.split(r"(\n|\t)", text.replace("\r\n", "\n").replace("\r", "\n")):
-        if part == "\n":
-            press_x11_key(KeyChord("return"))
-        elif part == "\t":
-            press_x11_key(KeyChord("tab"))
-        elif part.isascii() and part:
-            # from stdin: words of a command line can be read by everybody on the machine
-            timeout_s = _KEYS_S + len(part) / _CHARACTERS_PER_SECOND
-            _xdotool(
-                ["type", "--clearmodifiers", "--delay", "4", "--file", "-"], part.encode("ascii"), timeout_s
-            )
-        elif part:
-            _paste(part)
-
-
-def _xdotool(words: list[str], stdin: bytes = b"", timeout_s: float = _KEYS_S) -> None:
-    done = run_program(["xdotool", *words], timeout_s=timeout_s, stdin=stdin, accept=None)
-    # an unknown key is ignored with exit 0, and only stderr tells
-    if done.code or "No such key name" in done.stderr:
-        raise PeekabooError(
-            ErrorCode.PROGRAM_FAILED, "xdotool could not press the keys", details=done.stderr.strip()[-500:]
-        )
-
-
-def _paste(text: str) -> None:
-    """Text through both selections and shift+Insert, which terminals, Tk, GTK and browsers all take; the clipboard is
-    put back when the window has fetched the text, and not before.
-    """
-    saved = run_program(["xclip", "-selection", "clipboard", "-o"], timeout_s=_CLIPBOARD_S, accept=None)
-    data = text.encode("utf-8")
-    clipboard_words, primary_words = (
-        ["xclip", "-verbose", "-selection", one, "-i"] for one in ("clipboard", "primary")
-    )
-    with (
-        background_program(clipboard_words, data) as clipboard,
-        background_program(primary_words, data) as primary,
-    ):
-
-        def requests() -> int:
-            return sum(one.said().count("selection request number") for one in (clipboard, primary))
-
-        _wait_until(lambda: requests() >= 2)  # both serve, and wait for their first request
-        press_x11_key(KeyChord("insert", ("shift",)))
-        if not _wait_until(lambda: requests() > 2):
-            log_debug("no window fetched the pasted text")
-        # some programs ask for the kinds of text first, and for the text itself a moment later
-        seen = -1
-        while seen != requests():
-            seen = requests()
-            pause(_QUIET_S)
-    if saved.code == 0 and saved.stdout:
+def release_x11_modifiers(held: Sequence[str]) -> None:
+    """Release keys that a killed xdotool may have left pressed; also in a call that was cancelled."""
+    with uninterrupted():
         run_program(
-            ["xclip", "-selection", "clipboard", "-i"],
-            timeout_s=_CLIPBOARD_S,
-            stdin=saved.stdout,
-            leaves_daemon=True,
+            ["xdotool", "keyup", "--window", "0", "--delay", "0", "+".join(held)],
+            timeout_s=_KEYS_S,
+            accept=None,
+            pass_fds=held_locks(),
         )
 
 
-def _wait_until(is_true: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + _CLIPBOARD_S
-    while time.monotonic() < deadline:
-        if is_true():
+def press_x11_key(window: Window, chord: KeyChord) -> None:
+    """Press one chord in a window that has the focus. Raises FocusLost when it has not; then nothing was pressed."""
+    held = x11_modifiers(chord.modifiers)
+    keysym = _KEYSYMS.get(chord.key) or (chord.key.upper() if re.fullmatch(r"f\d+", chord.key) else chord.key)
+    focus = _Focus(window)
+    focus.check(0)
+    focus.send(_key_words("+".join([*held, keysym])), 0, 1)
+
+
+def type_x11_text(window: Window, text: str, stop_file: Path) -> None:
+    """Type text: returns and tabs as their keys, ASCII by xdotool, other characters through the clipboard.
+
+    Raises FocusLost and POLICY_DENIED (the stop file), with how many characters went out.
+    """
+    focus = _Focus(window)
+    clipboard = Clipboard(window)
+    sent = 0
+    with clipboard.put_back():
+        for piece in pieces_of(text):
+            check_cancelled()
+            if os.path.lexists(stop_file):
+                raise PeekabooError(
+                    ErrorCode.POLICY_DENIED,
+                    f"typing was stopped by the stop file {stop_file}; {sent} of {len(text)} character(s) went out",
+                    hint="delete it to go on, and see what the window holds",
+                )
+            focus.check(sent)
+            if piece in _LINE_KEYS:
+                focus.send(_key_words(_LINE_KEYS[piece]), sent, 1)
+            elif piece.isascii():
+                # from stdin: other users can read the arguments of a process
+                words = ["type", "--window", "0", "--clearmodifiers", "--delay", _KEY_DELAY_MS, "--file", "-"]
+                focus.send(words, sent, len(piece), piece.encode("ascii"))
+            else:
+                _paste(clipboard, focus, piece, sent)
+            sent += len(piece)
+
+
+def _paste(clipboard: Clipboard, focus: _Focus, piece: str, sent: int) -> None:
+    try:
+        clipboard.paste(piece, lambda key: focus.send(_key_words(key), sent, len(piece)))
+    except PeekabooError as e:
+        if e.code is not ErrorCode.PROGRAM_FAILED or not sent:
+            raise
+        message = f"{e.message}; {sent} character(s) went out before"
+        raise PeekabooError(e.code, message, e.hint, e.details) from e
+
+
+def pieces_of(text: str) -> Iterator[str]:
+    """What is sent at once: a return, a tab, or at most 20 characters that are all ASCII or all not."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    for run in re.findall(r"\n|\t|[^\n\t]+", text):
+        while run:
+            piece = run[:_PIECE]
+            if len(run) > _PIECE and not piece.isascii():
+                piece = _whole_characters(run)
+            yield piece
+            run = run[len(piece) :]
+
+
+def _whole_characters(run: str) -> str:
+    """The first piece of a run, cut where no combining character or joined emoji is torn, if there is such a place."""
+    import unicodedata  # only text beyond ASCII needs it
+
+    for end in range(_PIECE, _PIECE // 2, -1):
+        joins = unicodedata.combining(run[end]) or run[end] in "\u200d\ufe0f" or run[end - 1] == "\u200d"
+        if not joins and not "\U0001f3fb" <= run[end] <= "\U0001f3ff":
+            return run[:end]
+    return run[:_PIECE]
+
+
+def _key_words(keys: str) -> list[str]:
+    # `--window 0`: real events for what has the focus; a window's number would send synthetic ones
+    return ["key", "--window", "0", "--clearmodifiers", "--delay", "0", "--", keys]
+
+
+class _Focus:
+    """Whether keys reach a window: it has the input focus, or for a popup, which never gets it, its owner has."""
+
+    def __init__(self, window: Window) -> None:
+        self._window = window
+        self._known = {window.window_id, window.frame_id}
+        if window.is_popup:
+            self._known.add(window.parent_id)
+        self._known.discard(None)
+
+    def check(self, sent: int) -> None:
+        """Raises FocusLost before anything is sent."""
+        focused_id = window_with_input_focus()
+        if not self._is_ours(focused_id):
+            raise FocusLost(
+                f"{self._describe(focused_id)} has the keyboard; {_went_out(sent)}",
+                sent,
+            )
+        if self._window.is_popup and not is_viewable(self._window.window_id):
+            raise FocusLost(f"the popup {self._window.window_id} closed; {_went_out(sent)}", sent)
+
+    def send(self, words: Sequence[str], sent: int, size: int, stdin: bytes = b"") -> None:
+        """Run xdotool with `words`, after it has printed who has the focus; that decides who got them."""
+        timeout_s = _KEYS_S + size / 10
+        look = ["getwindowfocus", "getwindowgeometry", "--shell", "%1"]
+        done = run_program(
+            ["xdotool", *look, *words],
+            timeout_s=timeout_s,
+            stdin=stdin,
+            accept=None,
+            environment=UTF8,
+            pass_fds=held_locks(),
+        )
+        printed = re.search(r"^WINDOW=(\d+)$", done.text, re.M)
+        if done.code and not printed:
+            raise FocusLost(f"no window has the keyboard; {_went_out(sent)}", sent)
+        # an unknown key is ignored with exit 0, and only stderr says so
+        if done.code or "No such key name" in done.stderr:
+            raise PeekabooError(
+                ErrorCode.PROGRAM_FAILED, "xdotool could not press the keys", details=done.stderr.strip()[-500:]
+            )
+        if printed and not self._is_ours(int(printed[1])):
+            raise FocusLost(
+                f"{self._describe(int(printed[1]))} took the keyboard in the last moment, and got the last "
+                f"{size} character(s) or key(s); {_went_out(sent)} before",
+                sent,
+            )
+
+    def _is_ours(self, focused_id: int) -> bool:
+        if focused_id in self._known:
             return True
-        pause(_CLIPBOARD_POLL_S)
-    return False
+        if not focused_id:
+            return False
+        if self._window.is_popup and is_same_client(focused_id, self._window.window_id):
+            return True
+        # some programs focus a child of their window; without a window manager xdotool names that
+        if top_level(focused_id) not in self._known | {self._top_of_window()}:
+            return False
+        self._known.add(focused_id)
+        return True
+
+    def _top_of_window(self) -> int:
+        return self._window.frame_id or self._window.window_id
+
+    def _describe(self, focused_id: int) -> str:
+        return f"not window {self._window.window_id} but window {focused_id}" if focused_id else "no window"
+
+
+def _went_out(sent: int) -> str:
+    return f"{sent} character(s) went out" if sent else "nothing was typed or pressed"

@@ -4,76 +4,72 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass, replace
-from typing import Optional
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from ...core.models import Rect
 
-_TREE_LINE = re.compile(
-    r"^(?P<indent> +)(?P<id>0x[0-9a-f]+) (?P<is_nameless>\(has no name\))?.*: \((?P<has_class>.*)\)"
-    r"  (?P<w>\d+)x(?P<h>\d+)[+-]-?\d+[+-]-?\d+  \+(?P<x>-?\d+)\+(?P<y>-?\d+)$",
-    re.DOTALL,
+_START = re.compile(r"^(?P<indent> +)(?P<id>0x[0-9a-f]+) (?:(?P<is_nameless>\(has no name\))|\"|\(name in )")
+_END = re.compile(
+    r"(?P<no_class>: \(\))?  (?P<w>\d+)x(?P<h>\d+)[+-]-?\d+[+-]-?\d+  \+(?P<x>-?\d+)\+(?P<y>-?\d+)$"
 )
-_TREE_LINE_START = re.compile(r"^ +0x[0-9a-f]+ [\"(]")
+_END_LENGTH = 120
 
 
 @dataclass(frozen=True)
-class X11Node:
-    """A line of `xwininfo -root -tree`; `frame` is the top-level window that holds it."""
+class TreeNode:
+    """A line of the tree. Titles are untrusted: one with a line break can fake whole lines, with any id."""
 
     window_id: int
+    top_id: int
+    """The top-level window that contains it (its own id, when it is one)."""
     has_class: bool
+    is_nameless: bool
     bounds: Rect
-    frame: Rect
-    is_guess: bool = False
-    """True for one with a name and, it seems, no class: a name can fake that, too. It is one only if it has a class."""
-    is_repeated: bool = False
-    """True where the tree names it twice, which only a title can do that fakes lines."""
+
+    @property
+    def is_top(self) -> bool:
+        return self.window_id == self.top_id
+
+    @property
+    def is_tiny(self) -> bool:
+        """A helper window of a program; a name could fake such a size, `(has no name)` cannot be faked."""
+        return self.is_nameless and max(self.bounds.width, self.bounds.height) <= 1
 
 
-def read_x11_tree(text: str) -> list[X11Node]:
-    """The windows that matter, front to back.
+@dataclass(frozen=True)
+class Tree:
+    """All windows, front to back."""
 
-    A window manager puts a client into a frame of its own: the client is the first window below that has a class. A
-    top-level window without any (a menu of the window manager, a tooltip) stands for itself, as it can cover others.
-    """
-    nodes: list[X11Node] = []
-    top: Optional[X11Node] = None
-    top_depth = 0
-    for match in _tree_lines(text):
-        depth = len(match["indent"])
-        rect = Rect(float(match["x"]), float(match["y"]), float(match["w"]), float(match["h"]))
-        if max(rect.width, rect.height) <= 1 and match["is_nameless"]:
-            continue  # the helpers of window managers; a name could fake such a size, "(has no name)" cannot be faked
-        node = X11Node(int(match["id"], 16), bool(match["has_class"]), rect, rect)
+    nodes: tuple[TreeNode, ...]
+    known: Mapping[int, TreeNode]
+    """Those by id whose line stands there once: an id that stands there twice has a faked line."""
+
+    def tops(self) -> list[TreeNode]:
+        """The top-level windows, front to back."""
+        return [node for node in self.nodes if node.is_top]
+
+    @property
+    def is_faked(self) -> bool:
+        return len(self.known) < len(self.nodes)
+
+
+def read_tree(text: str) -> Tree:
+    nodes: list[TreeNode] = []
+    top_id, top_depth = 0, 0
+    start: re.Match[str] | None = None
+    for line in text.split("\n"):
+        # a title with a line break, which xwininfo prints as it is, takes several lines
+        start = start or _START.match(line)
+        end = start and _END.search(line[-_END_LENGTH:])
+        if not start or not end:
+            continue
+        depth, window_id = len(start["indent"]), int(start["id"], 16)
         top_depth = top_depth or depth
         if depth <= top_depth:
-            if top:
-                nodes.append(top)
-            top = node
-        elif top and node.has_class and not top.has_class:
-            top = replace(node, frame=top.frame)
-        elif top and not top.has_class and not match["is_nameless"]:
-            nodes.append(replace(node, frame=top.frame, is_guess=True))
-    if top:
-        nodes.append(top)
+            top_id = window_id
+        bounds = Rect(float(end["x"]), float(end["y"]), float(end["w"]), float(end["h"]))
+        nodes.append(TreeNode(window_id, top_id, not end["no_class"], bool(start["is_nameless"]), bounds))
+        start = None
     times = Counter(node.window_id for node in nodes)
-    return [
-        replace(node, is_repeated=times[node.window_id] > 1)
-        for node in {one.window_id: one for one in nodes}.values()
-    ]
-
-
-def _tree_lines(text: str) -> list[re.Match[str]]:
-    """The windows' lines of the tree; a title with a newline, which xwininfo prints as it is, takes several."""
-    found: list[re.Match[str]] = []
-    line = ""
-    for part in text.splitlines():
-        if not line and not _TREE_LINE_START.match(part):
-            continue
-        line = f"{line}\n{part}" if line else part
-        match = _TREE_LINE.match(line)
-        if match:
-            found.append(match)
-            line = ""
-    return found
+    return Tree(tuple(nodes), {node.window_id: node for node in nodes if times[node.window_id] == 1})

@@ -1,0 +1,94 @@
+"""What an act changed in its window: screenshots before and after, compared."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any, Optional
+
+from ..core.cancellation import pause
+from ..core.errors import ErrorCode, PeekabooError
+from ..core.models import Rect, Window
+from ..desktop.base import Desktop
+from ..system.files import new_temporary_path
+from ..system.images import Bitmap, changed_rect, read_bitmap
+
+_EFFECT_S = 0.3
+# A caret that blinks shows its other state within this time (GTK: 1.2 s for both states, Qt 1 s, xterm 0.9 s).
+_BLINK_S = 1.3
+_LOOK_AGAIN_S = 0.05
+# Screen points: the block caret of a large terminal font.
+_CARET_WIDTH, _CARET_HEIGHT = 14, 40
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What was seen of an act. None for what was not looked at."""
+
+    has_changed: Optional[bool] = None
+    is_window_closed: bool = False
+    rect: Optional[Rect] = None
+    """What changed, in pixels of the window's screenshot at full size."""
+
+    def as_data(self, factor: float = 1.0) -> dict[str, Any]:
+        """factor: pixels of the caller's screenshot for each one of a full-size screenshot."""
+        data: dict[str, Any] = {"changed": self.has_changed}
+        if self.rect:
+            scaled = [value * factor for value in (self.rect.x, self.rect.y, self.rect.width, self.rect.height)]
+            data["changed_rect"] = Rect(*scaled).as_data()
+        if self.is_window_closed:
+            data["window_closed"] = True
+        return data
+
+
+class Watch:
+    """A window's screenshot before an act, and the comparison after it. Raises CAPTURE_FAILED."""
+
+    def __init__(self, desktop: Desktop, window: Window) -> None:
+        self._desktop = desktop
+        self._window = window
+        self._before = self._capture()
+        self.width = self._before.width
+
+    def effect(self) -> Effect:
+        """Whether the window's picture became another one; a window that does not react gets _EFFECT_S.
+
+        What is not larger than a caret counts only when it stays for longer than a caret blinks.
+        A window that closed is an outcome, and a change; one that was minimised is a change.
+        """
+        start = time.monotonic()
+        last: Optional[Rect] = None
+        while True:
+            pause(_LOOK_AGAIN_S)
+            try:
+                rect = changed_rect(self._before, self._capture())
+            except PeekabooError as e:
+                if e.code not in (ErrorCode.WINDOW_NOT_FOUND, ErrorCode.CAPTURE_FAILED):
+                    raise
+                is_closed = self._desktop.snapshot().find(self._window.window_id) is None
+                return Effect(True, is_window_closed=is_closed)
+            elapsed_s = time.monotonic() - start
+            if rect is None and (elapsed_s > _EFFECT_S or last is not None):
+                return Effect(False)
+            if rect is not None:
+                is_settled = rect == last or elapsed_s > _EFFECT_S
+                if is_settled and (not self._is_caret(rect) or elapsed_s > _BLINK_S):
+                    return Effect(True, rect=rect)
+            last = rect
+
+    def _is_caret(self, rect: Rect) -> bool:
+        scale = max(1.0, self.width / max(1.0, self._window.bounds.width))
+        return rect.width <= _CARET_WIDTH * scale and rect.height <= _CARET_HEIGHT * scale
+
+    def _capture(self) -> Bitmap:
+        path = new_temporary_path("peekaboo", "bmp")
+        try:
+            self._desktop.capture_window(self._window, path, "bmp")
+            bitmap = read_bitmap(path) if path.is_file() else None
+        finally:
+            path.unlink(missing_ok=True)
+        if bitmap is None:
+            raise PeekabooError(
+                ErrorCode.CAPTURE_FAILED, "the capture program left no whole bitmap", hint="try again"
+            )
+        return bitmap

@@ -1,0 +1,199 @@
+"""Pasting on X11: text through a selection, and the user's clipboard put back."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Callable, Optional
+
+from ...core.cancellation import pause, uninterrupted
+from ...core.errors import ErrorCode, PeekabooError
+from ...core.log import log_info, log_warning
+from ...core.models import Window
+from ...system.process import (
+    BackgroundProgram,
+    background_program,
+    before_leaving,
+    run_program,
+    start_daemon,
+)
+
+_ANSWER_S = 2.0
+_FETCH_S = 5.0
+_QUIET_S = 0.06
+_POLL_S = 0.005
+
+# Programs that paste PRIMARY with shift+Insert, by the class of their windows; ctrl+v types a ^V into them.
+_TERMINALS = frozenset(
+    "xterm uxterm kterm rxvt urxvt st st-256color eterm aterm mlterm alacritty kitty wezterm "
+    "org.wezfurlong.wezterm gnome-terminal gnome-terminal-server xfce4-terminal mate-terminal lxterminal "
+    "terminator tilix guake sakura roxterm termite terminology tilda qterminal cool-retro-term".split()
+)
+_TEXT_TARGETS = ("UTF8_STRING", "text/plain;charset=utf-8", "STRING", "TEXT", "text/plain")
+# What every owner offers besides its data.
+_PROTOCOL_TARGETS = frozenset(("TARGETS", "MULTIPLE", "TIMESTAMP", "SAVE_TARGETS", "DELETE"))
+
+
+@dataclass(frozen=True)
+class _Saved:
+    """The clipboard's content in one of its formats; no target means text."""
+
+    data: bytes
+    target: Optional[str] = None
+
+    @property
+    def words(self) -> list[str]:
+        return ["xclip", "-selection", "clipboard", *(["-target", self.target] if self.target else []), "-i"]
+
+
+class Clipboard:
+    """Pastes into one window. What the clipboard held is saved before the first paste."""
+
+    def __init__(self, window: Window) -> None:
+        self._is_terminal = window.app_name.lower() in _TERMINALS
+        self._selection = "primary" if self._is_terminal else "clipboard"
+        self._key = "shift+Insert" if self._is_terminal else "ctrl+v"
+        self._saved: Optional[_Saved] = None
+        self._is_ours = False  # whether the clipboard holds, or held, what we put there
+
+    @contextmanager
+    def put_back(self) -> Iterator[None]:
+        """Put the user's clipboard back at the end of this block, however it ends, also by a signal."""
+        before_leaving.append(self._put_back_by_daemon)
+        try:
+            yield
+        finally:
+            try:
+                with uninterrupted():
+                    self._put_back_now()
+            finally:
+                before_leaving.remove(self._put_back_by_daemon)
+
+    def paste(self, text: str, press: Callable[[str], None]) -> None:
+        """Serve `text`, press the key that pastes it, and wait until it was fetched.
+
+        Raises PROGRAM_FAILED when it cannot be served (nothing was pressed), or when no program fetched it.
+        """
+        if not self._is_terminal and not self._is_ours:
+            self._saved = _save_clipboard()
+        words = ["xclip", "-verbose", "-selection", self._selection, "-i"]
+        self._is_ours = not self._is_terminal
+        with background_program(words, text.encode("utf-8")) as server:
+            asked = self._wait_until_served(server, text)
+            press(self._key)
+            if not _wait_until(lambda: _requests(server) > asked or server.has_ended(), _FETCH_S):
+                raise _not_fetched("no program fetched the text")
+            if _requests(server) <= asked:
+                self._is_ours = False  # the clipboard belongs to whoever took it
+                raise _not_fetched("another program took the clipboard before the text was fetched")
+            _wait_until_quiet(server)
+
+    def _wait_until_served(self, server: BackgroundProgram, text: str) -> int:
+        """Wait until asking for the selection gives `text`; return how many requests xclip has counted by then."""
+        deadline = time.monotonic() + _ANSWER_S
+        while _requests(server) < 1 or _read_selection(self._selection, "UTF8_STRING") != text.encode("utf-8"):
+            if server.has_ended() or time.monotonic() > deadline:
+                raise PeekabooError(
+                    ErrorCode.PROGRAM_FAILED,
+                    "xclip does not serve the text, so it was not pasted",
+                    hint="see whether xclip works and no clipboard manager takes its place; ASCII needs no clipboard",
+                    details=server.said()[-300:],
+                )
+            pause(_POLL_S)
+        return _wait_until_quiet(server)  # a clipboard manager fetches what is new
+
+    def _put_back_now(self) -> None:
+        if not self._is_ours or self._saved is None:
+            return
+        try:
+            run_program(
+                self._saved.words, timeout_s=_ANSWER_S, stdin=self._saved.data, leaves_daemon=True
+            )
+        except PeekabooError as e:
+            log_warning(f"the clipboard could not be put back: {e.message}")
+        self._is_ours = False
+
+    def _put_back_by_daemon(self) -> None:
+        if self._is_ours and self._saved is not None:
+            start_daemon(self._saved.words, self._saved.data)
+
+
+def _requests(server: BackgroundProgram) -> int:
+    """How many requests xclip waits for or has answered; 1 as soon as it serves."""
+    return server.said().count("selection request number")
+
+
+def _wait_until_quiet(server: BackgroundProgram) -> int:
+    seen = -1
+    while seen != _requests(server):
+        seen = _requests(server)
+        pause(_QUIET_S)
+    return seen
+
+
+def _read_selection(selection: str, target: str) -> Optional[bytes]:
+    """What a selection holds in one format; None when it has none, or its owner does not answer."""
+    words = ["xclip", "-selection", selection, "-target", target, "-o"]
+    try:
+        done = run_program(words, timeout_s=_ANSWER_S, accept=None)
+    except PeekabooError as e:
+        if e.code is ErrorCode.TIMEOUT:
+            return None
+        raise
+    return done.stdout if done.code == 0 else None
+
+
+def _save_clipboard() -> Optional[_Saved]:
+    """The clipboard's content, None when it is empty. Raises for what could not be put back."""
+    words = ["xclip", "-selection", "clipboard", "-target", "TARGETS", "-o"]
+    try:
+        done = run_program(words, timeout_s=_ANSWER_S, accept=None)
+    except PeekabooError as e:
+        if e.code is not ErrorCode.TIMEOUT:
+            raise
+        raise _not_kept("the program that owns the clipboard does not answer") from e
+    if done.code:
+        if "not available" in done.stderr:
+            return None
+        raise _not_kept("xclip could not read the clipboard")
+    targets = [one for one in done.text.split("\n") if one and one not in _PROTOCOL_TARGETS]
+    if not targets:
+        return None
+    texts = [one for one in _TEXT_TARGETS if one in targets]
+    images = sorted((one for one in targets if one.startswith("image/")), key=lambda one: one != "image/png")
+    if not texts and not images:
+        raise _not_kept(f"the clipboard holds {', '.join(targets[:5])}")
+    data = _read_selection("clipboard", (texts or images)[0])
+    if data is None:
+        raise _not_kept("the clipboard's content could not be read")
+    lost = [one for one in targets if one not in _TEXT_TARGETS and one != "COMPOUND_TEXT"] if texts else images[1:]
+    if lost:
+        log_info(f"the clipboard is put back as {(texts or images)[0]} only, without {', '.join(lost[:10])}")
+    return _Saved(data, None if texts else images[0])
+
+
+def _not_kept(reason: str) -> PeekabooError:
+    return PeekabooError(
+        ErrorCode.PROGRAM_FAILED,
+        f"{reason}, which could not be put back after pasting; nothing was pasted",
+        hint="copy some text, which can be kept, or type ASCII only, which needs no clipboard",
+    )
+
+
+def _not_fetched(reason: str) -> PeekabooError:
+    return PeekabooError(
+        ErrorCode.PROGRAM_FAILED,
+        f"{reason}: the last piece was not typed",
+        hint="click a text field first and see what it holds; a terminal may need its own paste key",
+    )
+
+
+def _wait_until(is_true: Callable[[], bool], seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if is_true():
+            return True
+        pause(_POLL_S)
+    return False

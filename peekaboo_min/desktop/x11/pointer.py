@@ -1,0 +1,148 @@
+"""The pointer on X11: click where the X server says the window is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ...core.errors import ErrorCode, PeekabooError
+from ...core.models import Delivery, Point, Window
+from ...core.text import clean_text
+from ...system.files import held_locks
+from .keyboard import release_x11_modifiers, x11_modifiers
+from .server import ask_x, top_level
+from .windows import take_scene
+
+_BUTTONS = {"left": "1", "middle": "2", "right": "3"}
+_CLICK_S = 5.0
+_DOUBLE_CLICK_MS = "60"
+
+
+class _Look(NamedTuple):
+    """What xdotool's getmouselocation and getwindowgeometry print."""
+
+    point: Point
+    under_id: int
+    """The window under the pointer; xdotool names the client, its frame, or a child of the root window."""
+    size: tuple[int, int]
+
+
+def click_x11(
+    window: Window, point: Point, button: str, clicks: int, modifiers: Sequence[str] = ()
+) -> Delivery:
+    """Move the pointer, ask what is under it, and press only when that is the window.
+
+    The pointer is moved relative to the window, by the server itself: a window that moves meanwhile takes its pixel
+    along. The first xdotool only looks; the second looks again and presses, and what it printed before the press
+    is what was reached.
+    """
+    frame_id, border = _frame_and_border(window)
+    inside = (int(point.x - window.bounds.x) - border, int(point.y - window.bounds.y) - border)
+    look = _look(window, inside)
+    known = {window.window_id, frame_id}
+    if look.under_id not in known:
+        if top_level(look.under_id) not in known:
+            raise _covered(window, look.under_id)
+        known.add(look.under_id)
+    _check_still_there(window, point, look, border)
+    held = x11_modifiers(modifiers)
+    try:
+        pressed = _look(window, inside, _press_words(button, clicks, held))
+    except PeekabooError:
+        if held:
+            release_x11_modifiers(held)
+        raise
+    if pressed.under_id in known or top_level(pressed.under_id) in known:
+        has_changed = pressed.point != look.point or pressed.size != look.size
+        return Delivery(None if has_changed else True, pressed.point)
+    return Delivery(False, pressed.point, _listed_id(pressed.under_id))
+
+
+def _press_words(button: str, clicks: int, held: Sequence[str]) -> list[str]:
+    """xdotool's words for the press. `--window 0`: a real event; a window's number would send a synthetic one."""
+    delay = _DOUBLE_CLICK_MS if clicks > 1 else "0"
+    keys = "+".join(held)
+    return [
+        *(["keydown", "--window", "0", "--delay", "0", keys] if held else []),
+        *["click", "--window", "0", "--repeat", str(clicks), "--delay", delay, _BUTTONS[button]],
+        *(["keyup", "--window", "0", "--delay", "0", keys] if held else []),
+    ]
+
+
+def _look(window: Window, inside: tuple[int, int], then: Sequence[str] = ()) -> _Look:
+    """Move the pointer to a place in the window, print where it is and what is under it, and go on with `then`."""
+    target = str(window.window_id)
+    move = ["mousemove", "--window", target, "--", *map(str, inside)]
+    words = ["xdotool", *move, "getwindowgeometry", "--shell", target, "getmouselocation", "--shell", *then]
+    text = ask_x(words, _CLICK_S, held_locks())
+    numbers = [
+        [int(value) for value in re.findall(rf"^{name}=(-?\d+)$", text, re.M)]
+        for name in ("X", "Y", "WINDOW", "WIDTH", "HEIGHT")
+    ]
+    if [len(one) for one in numbers] != [2, 2, 2, 1, 1]:
+        raise PeekabooError(
+            ErrorCode.PROGRAM_FAILED,
+            "xdotool did not say where the pointer is" + ("; it may have clicked" if then else ""),
+            hint="take a new screenshot before you act again",
+            details=text[-300:],
+        )
+    (_, x), (_, y), (_, under), (width,), (height,) = numbers
+    return _Look(Point(x, y), under, (width, height))
+
+
+def _frame_and_border(window: Window) -> tuple[int, int]:
+    """Its top-level window, and the width of its own border, which belongs to its bounds, not to its coordinates."""
+    if window.frame_id is not None:
+        return window.frame_id, 0  # a window manager that makes frames takes the border off
+    text = ask_x(["xwininfo", "-stats", "-id", str(window.window_id)])
+    borders = re.findall(r"^  Border width: (\d+)$", text, re.M)
+    return top_level(window.window_id), int(borders[-1]) if borders else 0
+
+
+def _check_still_there(window: Window, point: Point, look: _Look, border: int) -> None:
+    if (look.size[0] + 2 * border, look.size[1] + 2 * border) != (window.bounds.width, window.bounds.height):
+        raise _changed(window, "resized")
+    if look.point != Point(int(point.x), int(point.y)):
+        raise _changed(window, "moved, or reaches beyond the screen's edge,")
+
+
+def _changed(window: Window, how: str) -> PeekabooError:
+    return PeekabooError(
+        ErrorCode.STALE_SCREENSHOT,
+        f"window {window.window_id} was {how} in this moment; nothing was clicked",
+        hint="take a new screenshot, and use its pixels",
+    )
+
+
+def _covered(window: Window, under_id: int) -> PeekabooError:
+    listed_id = _listed_id(under_id)
+    name = _name_of(listed_id)
+    what = f"{name} (window {listed_id})" if name else f"window {listed_id}"
+    return PeekabooError(
+        ErrorCode.WINDOW_COVERED,
+        f"window {window.window_id} is covered by {what} at that point; nothing was clicked",
+        hint="close what covers it, or act on that window",
+    )
+
+
+def _listed_id(under_id: int) -> int:
+    """The id under which `list_windows` may show what xdotool found: of a frame, the client in it."""
+    try:
+        top_id = top_level(under_id)
+        for window in take_scene().windows:
+            if window.app_name and {under_id, top_id} & {window.window_id, window.frame_id}:
+                return window.window_id
+    except PeekabooError as e:
+        if e.code is ErrorCode.CANCELLED:
+            raise
+    return under_id
+
+
+def _name_of(window_id: int) -> str:
+    try:
+        text = ask_x(["xprop", "-id", str(window_id), "WM_CLASS"])
+    except PeekabooError:
+        return ""
+    names = re.findall(r'"((?:[^"\\]|\\.)*)"', text)
+    return clean_text(names[-1]) if names else ""
