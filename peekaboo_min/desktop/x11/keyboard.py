@@ -46,7 +46,7 @@ def release_x11_modifiers(held: Sequence[str]) -> None:
     """Release keys that a killed xdotool may have left pressed; also in a call that was cancelled."""
     with uninterrupted():
         run_program(
-            ["xdotool", "keyup", "--window", "0", "--delay", "0", "+".join(held)],
+            ["xdotool", "keyup", "--delay", "0", "+".join(held)],
             timeout_s=_KEYS_S,
             accept=None,
             pass_fds=held_locks(),

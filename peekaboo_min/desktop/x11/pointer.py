@@ -60,13 +60,13 @@ def click_x11(
 
 
 def _press_words(button: str, clicks: int, held: Sequence[str]) -> list[str]:
-    """xdotool's words for the press. `--window 0`: a real event; a window's number would send a synthetic one."""
+    """xdotool's words for the press. Not `click --window 0`: it pressed twice in one of four trials."""
     delay = _DOUBLE_CLICK_MS if clicks > 1 else "0"
     keys = "+".join(held)
     return [
-        *(["keydown", "--window", "0", "--delay", "0", keys] if held else []),
-        *["click", "--window", "0", "--repeat", str(clicks), "--delay", delay, _BUTTONS[button]],
-        *(["keyup", "--window", "0", "--delay", "0", keys] if held else []),
+        *(["keydown", "--delay", "0", keys] if held else []),
+        *["click", "--repeat", str(clicks), "--delay", delay, _BUTTONS[button]],
+        *(["keyup", "--delay", "0", keys] if held else []),
     ]
 
 
