@@ -1,13 +1,14 @@
-"""What may be done, by whom it is forbidden, and the log of what was done."""
+"""What may be acted on, and the audit log of what was done."""
 
 from __future__ import annotations
 
 import json
 import os
 import time
-from fnmatch import fnmatch
+import unicodedata
+from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
 from ..core.errors import ErrorCode, PeekabooError, file_error
 from ..core.log import log_info
@@ -20,7 +21,7 @@ def stop_file() -> Path:
 
 
 def check_may_act(action: str, app_name: str = "", bundle_id: Optional[str] = None) -> None:
-    """Raises POLICY_DENIED when `action` (a word like click) may not be done, in that app where one is named."""
+    """Raises POLICY_DENIED when `action` (like click) is forbidden, in that app where one is named."""
     if settings().is_read_only:
         raise _denied(
             f"{action} is refused: PEEKABOO_READONLY is set", "unset it to let this machine be acted on"
@@ -29,7 +30,7 @@ def check_may_act(action: str, app_name: str = "", bundle_id: Optional[str] = No
         raise _denied(f"{action} is refused: the stop file {stop_file()} exists", "delete it to go on")
     if not app_name:
         return
-    if _matches(settings().deny_apps, app_name, bundle_id):
+    if _matches(settings().deny_apps, app_name, bundle_id, skeleton):
         raise _denied(f"{action} in {app_name} is refused: PEEKABOO_DENY_APPS names it", "use another app")
     if settings().allow_apps and not _matches(settings().allow_apps, app_name, bundle_id):
         raise _denied(
@@ -37,10 +38,27 @@ def check_may_act(action: str, app_name: str = "", bundle_id: Optional[str] = No
         )
 
 
-def _matches(patterns: str, app_name: str, bundle_id: Optional[str]) -> bool:
-    names = [name.lower() for name in (app_name, bundle_id) if name]
-    wanted = [word.strip().lower() for word in patterns.split(",") if word.strip()]
-    return any(fnmatch(name, word) for name in names for word in wanted)
+def _matches(
+    patterns: str, app_name: str, bundle_id: Optional[str], read: Callable[[str], str] = str.lower
+) -> bool:
+    """Whether a pattern of the list fits the app's name or bundle id, both as `read` gives them."""
+    names = [read(name) for name in (app_name, bundle_id) if name]
+    wanted = [read(pattern.strip()) for pattern in patterns.split(",") if pattern.strip()]
+    return any(fnmatchcase(name, pattern) for name in names for pattern in wanted)
+
+
+# Letters of other alphabets, and digits, that look like a Latin letter (after Unicode's confusables.txt).
+_LOOKALIKES = str.maketrans(
+    "АВЕКМНОРСТХУЅІЈԚԜҺавеёкмнорстхуѕіїјԛԝһԁӏαβεηικμνορτυχωγΑΒΕΖΗΙΚΜΝΟΡΤΥΧıłøđɑɡոսօցհ1|i05",
+    "abekmhopctxysijqwhabeekmhopctxysiijqwhdlabenikuvoptuxwyabezhikmnoptyxilodagnuoghlllos",
+)
+
+
+def skeleton(name: str) -> str:
+    """A name in the form in which names that look alike are equal: for a list of what is forbidden."""
+    text = unicodedata.normalize("NFKD", name)
+    text = "".join(c for c in text if unicodedata.category(c) not in ("Mn", "Me", "Cf", "Cc"))
+    return text.translate(_LOOKALIKES).casefold().translate(_LOOKALIKES)
 
 
 def _denied(message: str, hint: str) -> PeekabooError:
@@ -48,9 +66,9 @@ def _denied(message: str, hint: str) -> PeekabooError:
 
 
 def write_audit_line(action: str, where: dict[str, Any]) -> None:
-    """Note an act in the audit log: what and where, never the typed text, never pixels.
+    """Add an act to the audit log: what and where, never the typed text, never pixels.
 
-    Raises FILE_IO_ERROR: what cannot be noted must not be done, so this comes before the act.
+    Raises FILE_IO_ERROR: what cannot be logged must not be done, so this comes before the act.
     """
     path = state_folder() / "audit.jsonl"
     line = {

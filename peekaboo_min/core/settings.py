@@ -93,7 +93,8 @@ class Settings:
     )
     deny_apps: str = _variable(
         "PEEKABOO_DENY_APPS",
-        "1Password*,com.1password.*,Bitwarden,com.bitwarden.*,LastPass,Dashlane,KeePassXC,"
+        "1Password*,com.1password.*,Bitwarden*,com.bitwarden.*,LastPass*,Dashlane*,KeePass*,*.KeePass*,"
+        "Enpass*,Seahorse*,*.seahorse*,gcr-prompter*,pinentry*,"
         "Keychain Access,com.apple.keychainaccess,Passwords,com.apple.Passwords",
         "names or bundle ids that are never acted on; `*` stands for any text",
     )
