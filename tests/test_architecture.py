@@ -22,8 +22,8 @@ PACKAGE = ROOT / "peekaboo_min"
 
 # From the ground up. A module imports from the wings before its own; in a wing only circles are forbidden.
 WINGS = ("core", "system", "desktop", "ai", "automation", "integrations", "agents", "frontends")
-LARGEST_WING = 14
-MOST_MODULES = 70
+LARGEST_WING = 20
+MOST_MODULES = 80
 
 # What only these modules may import.
 DOORS = {

@@ -72,7 +72,9 @@ def app_window_result(desktop: Desktop, request: AppWindowRequest) -> Result:
 
 def _photograph_app_window(desktop: Desktop, request: AppWindowRequest) -> Result:
     bundle_id, scene = (request.bundle_id or "").strip(), desktop.snapshot()
-    app = app_by_bundle_id(bundle_id, scene.apps) if bundle_id else find_app(request.app_name or "", scene.apps)
+    app = (
+        app_by_bundle_id(bundle_id, scene.apps) if bundle_id else find_app(request.app_name or "", scene.apps)
+    )
     own = visible_windows(windows_of(app, scene.windows))
     window = find_window(app, own, index=request.window_index)
     path, info = _take(desktop, window, scene, request)
@@ -99,7 +101,9 @@ def _take(
             shot = photograph_window(desktop, window, request.kind, with_shadow=request.includes_shadow)
             return shot.path, shot.info
         except PeekabooError as e:
-            if e.code is not ErrorCode.CAPTURE_FAILED or cover_at(window.bounds.centre, window, scene.windows):
+            if e.code is not ErrorCode.CAPTURE_FAILED or cover_at(
+                window.bounds.centre, window, scene.windows
+            ):
                 raise
             log_debug(f"window {window.window_id} failed by its id, trying its rectangle: {e.message}")
     path = new_temporary_path("peekaboo", request.kind)

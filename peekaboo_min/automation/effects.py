@@ -34,7 +34,9 @@ class Effect:
         """factor: pixels of the caller's screenshot for each one of a full-size screenshot."""
         data: dict[str, Any] = {"changed": self.has_changed}
         if self.rect:
-            scaled = [value * factor for value in (self.rect.x, self.rect.y, self.rect.width, self.rect.height)]
+            scaled = [
+                value * factor for value in (self.rect.x, self.rect.y, self.rect.width, self.rect.height)
+            ]
             data["changed_rect"] = Rect(*scaled).as_data()
         if self.is_window_closed:
             data["window_closed"] = True

@@ -124,9 +124,7 @@ def _file_data(shot: Photograph) -> dict[str, Any]:
     return data
 
 
-def _returned(
-    desktop: Desktop, shot: Photograph, replaces_file: bool
-) -> tuple[Picture, dict[str, Any]]:
+def _returned(desktop: Desktop, shot: Photograph, replaces_file: bool) -> tuple[Picture, dict[str, Any]]:
     """The picture as the model gets it, and what its own pixels mean."""
     picture, record = picture_for_model(desktop, shot, replaces_file=replaces_file)
     entry: dict[str, Any] = {

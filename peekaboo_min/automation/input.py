@@ -1,4 +1,4 @@
-"""Focus, click, type, press: the safety rules, and one input lock for each desktop."""
+"""Focus, click, type, press: the safety rules, and the input lock."""
 
 from __future__ import annotations
 

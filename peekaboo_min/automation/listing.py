@@ -82,9 +82,7 @@ def catalogue(desktop: Desktop, scene: Scene, windows: Sequence[Window]) -> Resu
     """Windows as `list_windows` shows them: with ids, owners and bounds, front to back; says why titles are missing."""
     hidden = ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING
     messages = (
-        (desktop.denied(hidden, "window titles are hidden").sentence(),)
-        if not scene.can_see_titles
-        else ()
+        (desktop.denied(hidden, "window titles are hidden").sentence(),) if not scene.can_see_titles else ()
     )
     lines = [
         f"{one.window_id}  {one.app_name} ({'no pid' if one.pid is None else one.pid})  {_title(one)!r}  {_bounds_text(one)}"

@@ -54,7 +54,10 @@ def blocking_dialog(window: Window, scene: Scene) -> Optional[Window]:
             (
                 one
                 for one in scene.windows
-                if one.is_modal and one.is_on_screen and one.parent_id == owner_id and one.window_id not in seen
+                if one.is_modal
+                and one.is_on_screen
+                and one.parent_id == owner_id
+                and one.window_id not in seen
             ),
             None,
         )

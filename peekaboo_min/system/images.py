@@ -127,7 +127,9 @@ def changed_rect(before: Bitmap, after: Bitmap) -> Optional[Rect]:
         return None
     pairs = [(before.rows[place], after.rows[place]) for place in changed]
     left = min(_first_difference(one, other) for one, other in pairs) // before.step
-    right = max(len(one) - 1 - _first_difference(one[::-1], other[::-1]) for one, other in pairs) // before.step
+    right = (
+        max(len(one) - 1 - _first_difference(one[::-1], other[::-1]) for one, other in pairs) // before.step
+    )
     return Rect(left, changed[0], right - left + 1, changed[-1] - changed[0] + 1)
 
 

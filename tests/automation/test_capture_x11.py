@@ -341,8 +341,9 @@ def test_a_minimised_window_is_refused_and_comes_back_by_focus(
     )
     assert (finished.code, finished.error["code"]) == (14, "CAPTURE_FAILED")
     assert "focus it first" in finished.error["message"]
-    assert window_of(peek, form, "--all")["is_on_screen"] is False
-    assert [one for one in peek.data("windows")["windows"] if one["window_id"] == window_id] == []
+    listed = window_of(peek, form)
+    assert (listed["is_on_screen"], listed["is_minimised"]) == (False, True)
+    assert peek.data("list", "windows", "--app", "Form")["windows"] == []
     peek.data("focus", window_id)
     shot = peek.data("screenshot", window_id, "--path", tmp_path / "back.png")
     assert (colour(tmp_path / "back.png", 2, 2), shot["image_width"]) == (BACKGROUND, shot["bounds"]["width"])

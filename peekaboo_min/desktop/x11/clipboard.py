@@ -93,7 +93,9 @@ class Clipboard:
     def _wait_until_served(self, server: BackgroundProgram, text: str) -> int:
         """Wait until asking for the selection gives `text`; return how many requests xclip has counted by then."""
         deadline = time.monotonic() + _ANSWER_S
-        while _requests(server) < 1 or _read_selection(self._selection, "UTF8_STRING") != text.encode("utf-8"):
+        while _requests(server) < 1 or _read_selection(self._selection, "UTF8_STRING") != text.encode(
+            "utf-8"
+        ):
             if server.has_ended() or time.monotonic() > deadline:
                 raise PeekabooError(
                     ErrorCode.PROGRAM_FAILED,
@@ -108,9 +110,7 @@ class Clipboard:
         if not self._is_ours or self._saved is None:
             return
         try:
-            run_program(
-                self._saved.words, timeout_s=_ANSWER_S, stdin=self._saved.data, leaves_daemon=True
-            )
+            run_program(self._saved.words, timeout_s=_ANSWER_S, stdin=self._saved.data, leaves_daemon=True)
         except PeekabooError as e:
             log_warning(f"the clipboard could not be put back: {e.message}")
         self._is_ours = False
@@ -168,7 +168,11 @@ def _save_clipboard() -> Optional[_Saved]:
     data = _read_selection("clipboard", (texts or images)[0])
     if data is None:
         raise _not_kept("the clipboard's content could not be read")
-    lost = [one for one in targets if one not in _TEXT_TARGETS and one != "COMPOUND_TEXT"] if texts else images[1:]
+    lost = (
+        [one for one in targets if one not in _TEXT_TARGETS and one != "COMPOUND_TEXT"]
+        if texts
+        else images[1:]
+    )
     if lost:
         log_info(f"the clipboard is put back as {(texts or images)[0]} only, without {', '.join(lost[:10])}")
     return _Saved(data, None if texts else images[0])

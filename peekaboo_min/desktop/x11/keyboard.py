@@ -168,7 +168,9 @@ class _Focus:
         # an unknown key is ignored with exit 0, and only stderr says so
         if done.code or "No such key name" in done.stderr:
             raise PeekabooError(
-                ErrorCode.PROGRAM_FAILED, "xdotool could not press the keys", details=done.stderr.strip()[-500:]
+                ErrorCode.PROGRAM_FAILED,
+                "xdotool could not press the keys",
+                details=done.stderr.strip()[-500:],
             )
         if printed and not self._is_ours(int(printed[1])):
             raise FocusLost(

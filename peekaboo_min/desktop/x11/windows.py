@@ -6,81 +6,36 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Callable, NamedTuple, Optional
+from typing import Any, Callable, Optional
 
 from ...core.cancellation import in_parallel
 from ...core.errors import ErrorCode, PeekabooError
 from ...core.models import App, Display, Rect, Scene, Window
 from ...core.text import clean_text
-from ...system.process import run_program
-from ...system.programs import program_path
-from .server import QUERY_S, UTF8, ask_x, check_x, has_compositor
+from .descriptions import (
+    Facts,
+    Geometry,
+    ask_facts,
+    ask_geometries,
+    first_id_in,
+    number_in,
+    properties_of,
+    texts_of,
+)
+from .server import ask_x, has_compositor
 from .window_tree import Tree, TreeNode, read_tree
 
 _TREE_TRIES = 5
-_SECONDS_PER_WINDOW = 0.05
 _CLIENT_BITS = 21  # the windows of one X client share the bits of their ids above these
-_MOST_BYTES = 2048  # of a property: a title may be a megabyte
 _POPUP_LAYER = 101  # as a Mac numbers its menus
 _UNOWNED_LAYER = 25
 _ALL_DESKTOPS = 0xFFFFFFFF
-_PROPERTIES = (
-    "WM_STATE",  # the first: `_blocks` counts its lines
-    "_NET_WM_NAME",
-    "WM_NAME",
-    "WM_CLASS",
-    "_NET_WM_PID",
-    "_NET_WM_WINDOW_TYPE",
-    "_NET_WM_STATE",
-    "_NET_WM_DESKTOP",
-    "WM_TRANSIENT_FOR",
-)
 _ROOT_PROPERTIES = ("_NET_CLIENT_LIST_STACKING", "_NET_ACTIVE_WINDOW", "_NET_CURRENT_DESKTOP")
 
 
 def is_same_client(window_id: int, other_id: int) -> bool:
     """Whether two windows were made by one connection to the X server, which is one program."""
     return window_id >> _CLIENT_BITS == other_id >> _CLIENT_BITS
-
-
-class _Geometry(NamedTuple):
-    """What xwininfo says of a window; `bounds` with its border, which a screenshot shows, too."""
-
-    bounds: Rect
-    border: float
-    is_viewable: bool
-    is_override_redirect: bool
-    is_input_only: bool
-
-
-@dataclass(frozen=True)
-class _Facts:
-    """A window as the two programs describe it; `properties` as xprop prints them."""
-
-    window_id: int
-    properties: dict[str, str]
-    geometry: _Geometry
-
-    @property
-    def is_client(self) -> bool:
-        """Whether a window manager manages it, shown or minimised."""
-        return re.search(r"window state: (Normal|Iconic)", self.properties.get("WM_STATE", "")) is not None
-
-    @property
-    def class_name(self) -> str:
-        names = texts_of(self.properties.get("WM_CLASS", ""))
-        return clean_text(names[-1] or names[0]) if names else ""
-
-    @property
-    def pid(self) -> Optional[int]:
-        return _number(self.properties.get("_NET_WM_PID", ""))
-
-    @property
-    def parent_id(self) -> Optional[int]:
-        return _first_id(self.properties.get("WM_TRANSIENT_FOR", ""))
-
-    def has_state(self, name: str) -> bool:
-        return f"_NET_WM_STATE_{name}" in self.properties.get("_NET_WM_STATE", "")
 
 
 @dataclass(frozen=True)
@@ -147,154 +102,56 @@ def _ask_displays() -> list[Display]:
     ]
 
 
-def _ask_clients() -> tuple[_Root, list[_Facts]]:
+def _ask_clients() -> tuple[_Root, list[Facts]]:
     values = properties_of(ask_x(["xprop", "-root", *_ROOT_PROPERTIES]))
     listed = values.get("_NET_CLIENT_LIST_STACKING")
     ids = tuple(int(one, 16) for one in re.findall(r"0x[0-9a-f]+", listed or ""))
     root = _Root(
         listed is not None,
         tuple(reversed(ids)),
-        _first_id(values.get("_NET_ACTIVE_WINDOW", "")),
-        _number(values.get("_NET_CURRENT_DESKTOP", "")),
+        first_id_in(values.get("_NET_ACTIVE_WINDOW", "")),
+        number_in(values.get("_NET_CURRENT_DESKTOP", "")),
     )
-    return root, _ask_facts(root.client_ids)
+    return root, ask_facts(root.client_ids)
 
 
-def _all_facts(tree: Tree, root: _Root, clients: list[_Facts]) -> list[_Facts]:
+def _all_facts(tree: Tree, root: _Root, clients: list[Facts]) -> list[Facts]:
     """The clients, and the visible top-level windows that contain none: popups, and all of them without a manager."""
     if not root.has_list:
         # a manager of the old kind puts a client into a frame: it is the window in there that has WM_STATE
         within = [node.window_id for node in tree.nodes if not node.is_top and node.has_class]
-        clients = [one for one in _ask_facts(within) if one.is_client]
+        clients = [one for one in ask_facts(within) if one.is_client]
     listed = {one.window_id for one in clients}
     frames = {tree.known[one].top_id for one in listed if one in tree.known}
     others = [
-        node.window_id
-        for node in tree.tops()
-        if node.window_id not in listed | frames and not node.is_tiny
+        node.window_id for node in tree.tops() if node.window_id not in listed | frames and not node.is_tiny
     ]
-    shapes = _ask_geometries(list(dict.fromkeys(others)))
+    shapes = ask_geometries(list(dict.fromkeys(others)))
     shown = [
         one
         for one, shape in shapes.items()
         if shape.is_viewable and not shape.is_input_only and max(shape.bounds.width, shape.bounds.height) > 1
     ]
-    return clients + _ask_facts(shown) + _minimised_without_list(tree, root, shapes, shown)
+    return clients + ask_facts(shown) + _minimised_without_list(tree, root, shapes, shown)
 
 
 def _minimised_without_list(
-    tree: Tree, root: _Root, shapes: dict[int, _Geometry], shown: list[int]
-) -> list[_Facts]:
+    tree: Tree, root: _Root, shapes: dict[int, Geometry], shown: list[int]
+) -> list[Facts]:
     """Top-level clients that a manager without a client list and without frames has hidden."""
     if root.has_list:
         return []
     hidden = [one for one in shapes if one not in shown and one in tree.known and tree.known[one].has_class]
-    return [one for one in _ask_facts(hidden) if one.is_client]
+    return [one for one in ask_facts(hidden) if one.is_client]
 
 
-def _ask_facts(ids: Sequence[int]) -> list[_Facts]:
-    """What both programs know of these windows; those that are gone are left out."""
-    if not ids:
-        return []
-    properties: dict[int, dict[str, str]] = {}
-    geometries: dict[int, _Geometry] = {}
-    asks: list[Callable[[], None]] = [
-        lambda: properties.update(_ask_many_properties(ids)),
-        lambda: geometries.update(_ask_geometries(ids)),
-    ]
-    in_parallel(lambda ask: ask(), asks)
-    return [
-        _Facts(one, properties[one], geometries[one])
-        for one in dict.fromkeys(ids)
-        if one in properties and one in geometries and not geometries[one].is_input_only
-    ]
-
-
-def _ask_many_properties(ids: Sequence[int]) -> dict[int, dict[str, str]]:
-    words = ["xprop", "-len", str(_MOST_BYTES), "-id", "{}", *_PROPERTIES]
-    # xprop escapes line breaks: a line that starts so is its own
-    blocks = _ask_each(ids, words, re.compile(rf"^{_PROPERTIES[0]}(?=[(:])", re.M))
-    return {one: properties_of(block) for one, block in blocks.items()}
-
-
-def _ask_geometries(ids: Sequence[int]) -> dict[int, _Geometry]:
-    blocks = _ask_each(ids, ["xwininfo", "-stats", "-id", "{}"], re.compile(r"^xwininfo: Window id: 0x", re.M))
-    return {one: _geometry(block) for one, block in blocks.items()}
-
-
-def _ask_each(ids: Sequence[int], words: list[str], start: re.Pattern[str]) -> dict[int, str]:
-    """One program's answer for each window, in one child of ours: xargs starts it for each in turn.
-
-    Where the answers cannot be told apart (a window closed meanwhile, a title fakes a start) each is asked alone.
-    """
-    if not ids:
-        return {}
-    if len(ids) > 1:
-        argv = ["xargs", "-I", "{}", program_path(words[0]), *words[1:]]
-        lines = "".join(f"{one}\n" for one in ids).encode("ascii")
-        timeout_s = QUERY_S + len(ids) * _SECONDS_PER_WINDOW
-        done = run_program(argv, timeout_s=timeout_s, stdin=lines, accept=None, environment=UTF8)
-        starts = [match.start() for match in start.finditer(done.text)]
-        if done.code == 0 and len(starts) == len(ids):
-            ends = [*starts[1:], len(done.text)]
-            return {one: done.text[at:end] for one, at, end in zip(ids, starts, ends)}
-        if not starts:
-            _check_first(words[0], ids[0])
-    answers = in_parallel(lambda one: _ask_one(one, words), list(ids))
-    return {one: answer for one, answer in zip(ids, answers) if answer is not None}
-
-
-def _check_first(program: str, window_id: int) -> None:
-    """Nothing at all came: raise what is wrong with the display, if something is, once and not for each window."""
-    done = run_program([program, "-root", *_PROPERTIES[:1]] if program == "xprop" else [program, "-root"],
-                       timeout_s=QUERY_S, accept=None, environment=UTF8)  # fmt: skip
-    check_x(program, done)
-
-
-def _ask_one(window_id: int, words: list[str]) -> Optional[str]:
-    try:
-        return ask_x([str(window_id) if word == "{}" else word for word in words])
-    except PeekabooError as e:
-        if e.code is ErrorCode.WINDOW_NOT_FOUND:
-            return None
-        raise
-
-
-def properties_of(text: str) -> dict[str, str]:
-    """xprop's output by name; what a window does not have is not in it."""
-    return dict(re.findall(r"^(\w+)\(\w+\)(?: = |:\s+)(.*(?:\n\t.*)*)", text, re.M))
-
-
-def _geometry(text: str) -> _Geometry:
-    # the title comes first and may contain anything: the last value of a name is the true one
-    numbers = {key: float(value) for key, value in re.findall(r"^  ([A-Z][\w -]+):\s+(-?\d+)$", text, re.M)}
-    border = numbers.get("Border width", 0.0)
-    bounds = Rect(
-        numbers.get("Absolute upper-left X", 0.0),
-        numbers.get("Absolute upper-left Y", 0.0),
-        numbers.get("Width", 0.0) + 2 * border,
-        numbers.get("Height", 0.0) + 2 * border,
-    )
-
-    def last(name: str) -> str:
-        return text[text.rfind(f"\n  {name}: ") :].strip().split("\n")[0]
-
-    return _Geometry(
-        bounds,
-        border,
-        last("Map State").endswith("IsViewable"),
-        last("Override Redirect State").endswith("yes"),
-        last("Class").endswith("InputOnly"),
-    )
-
-
-def _window(one: _Facts, tree: Tree, root: _Root, facts: Sequence[_Facts]) -> Window:
+def _window(one: Facts, tree: Tree, root: _Root, facts: Sequence[Facts]) -> Window:
     properties, geometry = one.properties, one.geometry
     node = tree.known.get(one.window_id)
     top = tree.known.get(node.top_id) if node else None
     is_client = one.is_client or one.window_id in root.client_ids
     is_popup = not is_client and geometry.is_override_redirect
-    desktop = _number(properties.get("_NET_WM_DESKTOP", ""))
+    desktop = number_in(properties.get("_NET_WM_DESKTOP", ""))
     is_elsewhere = desktop not in (None, _ALL_DESKTOPS, root.desktop) and root.desktop is not None
     is_iconic = "window state: Iconic" in properties.get("WM_STATE", "")
     known_ids = {fact.window_id for fact in facts}
@@ -324,7 +181,7 @@ def _frame(top: Optional[TreeNode], bounds: Rect) -> Optional[Rect]:
     return top.bounds if top and top.bounds != bounds and top.bounds.encloses(bounds) else None
 
 
-def _identity(one: _Facts, node: Optional[TreeNode]) -> str:
+def _identity(one: Facts, node: Optional[TreeNode]) -> str:
     """What another window with this id would hardly have: its frame, which window managers number upwards; where
     there is none and no pid, its title (class and pid are compared anyway).
     """
@@ -421,32 +278,3 @@ def _apps(windows: Sequence[Window]) -> list[App]:
         App(name, pid, is_active=(name, pid) in active, window_count=counts[(name, pid)])
         for name, pid in dict.fromkeys((one.app_name, one.pid) for one in counted)
     ]
-
-
-def _number(value: str) -> Optional[int]:
-    match = re.match(r"\d+", value)
-    return int(match.group()) if match else None
-
-
-def _first_id(value: str) -> Optional[int]:
-    """The first window id in a property's value; None for none, and for 0."""
-    match = re.search(r"0x[0-9a-f]+", value)
-    return int(match.group(), 16) or None if match else None
-
-
-def texts_of(value: str) -> list[str]:
-    """The strings of an xprop value, its escapes undone: `\\n`, `\\"`, and bytes as three octal digits."""
-    return [_unescaped(part) for part in re.findall(r'"((?:[^"\\]|\\.)*)"', value)]
-
-
-def _unescaped(text: str) -> str:
-    data = bytearray()
-    for octal, escaped, plain in re.findall(r"\\([0-7]{3})|\\(.)|([^\\]+)", text, re.S):
-        if octal:
-            data.append(int(octal, 8) & 0xFF)
-        else:
-            data += (" " if escaped and escaped in "nt" else escaped or plain).encode("utf-8", "surrogatepass")
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError:
-        return data.decode("latin-1")  # the encoding of WM_NAME's STRING
