@@ -11,8 +11,8 @@ from ...core.models import Delivery, Point, Window
 from ...core.text import clean_text
 from ...system.files import held_locks
 from .keyboard import release_x11_modifiers, x11_modifiers
-from .server import ask_x, top_level
-from .windows import take_scene
+from .server import ask_x, is_viewable, top_level, top_level_under_pointer
+from .windows import is_same_client, take_scene
 
 _BUTTONS = {"left": "1", "middle": "2", "right": "3"}
 _CLICK_S = 5.0
@@ -37,14 +37,12 @@ def click_x11(
     along. The first xdotool only looks; the second looks again and presses, and what it printed before the press
     is what was reached.
     """
-    frame_id, border = _frame_and_border(window)
+    top_id, border = _top_and_border(window)
     inside = (int(point.x - window.bounds.x) - border, int(point.y - window.bounds.y) - border)
     look = _look(window, inside)
-    known = {window.window_id, frame_id}
-    if look.under_id not in known:
-        if top_level(look.under_id) not in known:
-            raise _covered(window, look.under_id)
-        known.add(look.under_id)
+    ours = {window.window_id, top_id}
+    if look.under_id not in ours and top_level_under_pointer() != top_id:
+        raise _covered(window, look.under_id)
     _check_still_there(window, point, look, border)
     held = x11_modifiers(modifiers)
     try:
@@ -53,10 +51,29 @@ def click_x11(
         if held:
             release_x11_modifiers(held)
         raise
-    if pressed.under_id in known or top_level(pressed.under_id) in known:
-        has_changed = pressed.point != look.point or pressed.size != look.size
-        return Delivery(None if has_changed else True, pressed.point)
-    return Delivery(False, pressed.point, _listed_id(pressed.under_id))
+    is_ours = pressed.under_id in ours or _is_still_ours(window, top_id, look, pressed)
+    if is_ours is False:
+        return Delivery(False, pressed.point, _listed_id(pressed.under_id))
+    has_changed = pressed.point != look.point or pressed.size != look.size
+    return Delivery(None if has_changed else is_ours, pressed.point)
+
+
+def _is_still_ours(window: Window, top_id: int, look: _Look, pressed: _Look) -> Optional[bool]:
+    """Whether what xdotool named right before the press was the window, where it did not name it or its frame.
+
+    The same child of it as in the first look is. 0 stands for any window that no manager manages (a popup, and all
+    without a manager): then the window is still under the pointer, or the press closed it, or opened another window
+    of its program, or another program's new window came in between: that is not known.
+    """
+    if pressed.under_id:
+        return pressed.under_id == look.under_id or top_level(pressed.under_id) == top_id
+    if look.under_id:
+        return False
+    now = top_level_under_pointer()
+    if now == top_id or (now and is_same_client(now, window.window_id)):
+        return True
+    # a window that existed before the press's own effects is what a closed popup uncovers
+    return True if not is_viewable(window.window_id) and now is not None else None
 
 
 def _press_words(button: str, clicks: int, held: Sequence[str]) -> list[str]:
@@ -91,7 +108,7 @@ def _look(window: Window, inside: tuple[int, int], then: Sequence[str] = ()) -> 
     return _Look(Point(x, y), under, (width, height))
 
 
-def _frame_and_border(window: Window) -> tuple[int, int]:
+def _top_and_border(window: Window) -> tuple[int, int]:
     """Its top-level window, and the width of its own border, which belongs to its bounds, not to its coordinates."""
     if window.frame_id is not None:
         return window.frame_id, 0  # a window manager that makes frames takes the border off
@@ -129,7 +146,8 @@ def _covered(window: Window, under_id: int) -> PeekabooError:
 def _listed_id(under_id: int) -> int:
     """The id under which `list_windows` may show what xdotool found: of a frame, the client in it."""
     try:
-        top_id = top_level(under_id)
+        top_id = top_level(under_id) or top_level_under_pointer() or 0
+        under_id = under_id or top_id
         for window in take_scene().windows:
             if window.app_name and {under_id, top_id} & {window.window_id, window.frame_id}:
                 return window.window_id

@@ -7,10 +7,13 @@ import re
 import socket
 import struct
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Optional
 
 from ...core.errors import ErrorCode, PeekabooError
+from ...core.log import log_debug
 from ...core.settings import settings
 from ...system.process import Completed, run_program
 
@@ -58,6 +61,8 @@ def check_x(program: str, done: Completed) -> None:
 
 def top_level(window_id: int) -> int:
     """The top-level window that contains a window; 0 when that cannot be found out, or the window is gone."""
+    if not window_id:
+        return 0  # xwininfo would take it for no id at all, and wait for a click
     for _ in range(_DEEPEST):
         try:
             text = ask_x(["xwininfo", "-children", "-id", str(window_id)])
@@ -115,21 +120,63 @@ def x11_session() -> str:
 def has_compositor() -> Optional[bool]:
     """Whether a compositing manager keeps covered windows' pixels; None where that cannot be found out.
 
-    A compositor owns the selection _NET_WM_CM_Sn, which no command-line program asks for; so this speaks the two
-    requests of the X protocol itself. (Their names in the window tree would not do: each compositor has its own.)
+    A compositor owns the selection _NET_WM_CM_Sn, which no command-line program asks for. (Looking for one by name
+    in the window tree would not do: each compositor has its own.)
     """
     address = _address()
     if address is None:
         return None
+    name = f"_NET_WM_CM_S{address.screen}".encode("ascii")
+    intern = struct.pack("<BBHHxx", 16, 1, 2 + len(_padded(name)) // 4, len(name)) + _padded(name)
+    with _connected(address) as connection:
+        if connection is None:
+            return None
+        (atom,) = struct.unpack("<8xI20x", _answer(connection, intern))
+        if not atom:
+            return False
+        (owner,) = struct.unpack("<8xI20x", _answer(connection, struct.pack("<BxHI", 23, 2, atom)))
+        return bool(owner)
+
+
+def top_level_under_pointer() -> Optional[int]:
+    """The top-level window under the pointer, 0 for the root window; None where that cannot be found out.
+
+    xdotool's getmouselocation looks for a client in there, and prints 0 where it finds none that way.
+    """
+    address = _address()
+    if address is None:
+        return None
+    with _connected(address) as connection:
+        if connection is None:
+            return None
+        query = struct.pack("<BxHI", 38, 2, connection.root_id)
+        (child,) = struct.unpack("<12xI16x", _answer(connection, query))
+        return int(child)
+
+
+@dataclass(frozen=True)
+class _Connection:
+    socket: socket.socket
+    root_id: int
+
+
+@contextmanager
+def _connected(address: _Address) -> Iterator[Optional[_Connection]]:
+    """A connection to the X server that only asks: the few requests that no program makes for us.
+
+    None where there is none to be had. Encodings: X Window System Protocol, Appendix B.
+    """
     for cookie in [*_cookies(address), b""]:
         try:
-            with _connect(address) as connection:
-                owner = _selection_owner(connection, cookie, f"_NET_WM_CM_S{address.screen}")
-        except (OSError, EOFError, struct.error):
-            return None
-        if owner is not None:
-            return owner != 0
-    return None
+            with _connect(address) as plain:
+                root_id = _greet(plain, cookie, address.screen)
+                if root_id is not None:
+                    yield _Connection(plain, root_id)
+                    return
+        except (OSError, EOFError, struct.error) as e:
+            log_debug(f"the X server cannot be asked: {e}")
+            break
+    yield None
 
 
 def _connect(address: _Address) -> socket.socket:
@@ -145,26 +192,31 @@ def _connect(address: _Address) -> socket.socket:
     return connection
 
 
-def _selection_owner(connection: socket.socket, cookie: bytes, selection: str) -> Optional[int]:
-    """The window that owns a selection, 0 for none; None when the server does not accept the cookie.
-
-    Encodings: X Window System Protocol, Appendix B (connection setup, InternAtom, GetSelectionOwner).
-    """
+def _greet(connection: socket.socket, cookie: bytes, screen: int) -> Optional[int]:
+    """Set the connection up; return the screen's root window, None when the server does not accept the cookie."""
     name = _COOKIE if cookie else b""
     hello = struct.pack("<cxHHHHxx", b"l", 11, 0, len(name), len(cookie))
     connection.sendall(hello + _padded(name) + _padded(cookie))
     accepted, _, _, _, length = struct.unpack("<BBHHH", _read(connection, 8))
-    _read(connection, 4 * length)
+    data = _read(connection, 4 * length)
     if accepted != 1:
         return None
-    text = selection.encode("ascii")
-    connection.sendall(struct.pack("<BBHHxx", 16, 1, 2 + len(_padded(text)) // 4, len(text)) + _padded(text))
-    (atom,) = struct.unpack("<8xI20x", _read(connection, 32))
-    if not atom:
-        return 0
-    connection.sendall(struct.pack("<BxHI", 23, 2, atom))
-    (owner,) = struct.unpack("<8xI20x", _read(connection, 32))
-    return int(owner)
+    vendor_length, screens, formats = struct.unpack_from("<16xHxxBB", data)
+    at = 32 + vendor_length + -vendor_length % 4 + 8 * formats
+    for _ in range(min(screen, screens - 1)):
+        depths, at = data[at + 39], at + 40
+        for _ in range(depths):
+            at += 8 + 24 * struct.unpack_from("<xxH", data, at)[0]
+    return int(struct.unpack_from("<I", data, at)[0])
+
+
+def _answer(connection: _Connection, request: bytes) -> bytes:
+    """The 32 bytes of a reply, or of the error that comes in its place: that raises struct.error."""
+    connection.socket.sendall(request)
+    reply = _read(connection.socket, 32)
+    if reply[0] != 1:
+        raise struct.error("the server answered with an error")
+    return reply
 
 
 def _padded(data: bytes) -> bytes:
