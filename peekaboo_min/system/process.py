@@ -277,6 +277,67 @@ def background_program(words: Sequence[str], stdin: bytes) -> Iterator[Backgroun
         _running.discard(process)
 
 
+class InteractiveProgram:
+    """A program that reads lines from stdin, does what each says at once, and answers on stdout."""
+
+    def __init__(self, process: subprocess.Popen, deadline: float, timeout_s: float) -> None:
+        self._process = process
+        self._name = os.path.basename(str(process.args[0]))  # type: ignore[index]
+        self._deadline = deadline
+        self._timeout_s = timeout_s
+
+    def ask(self, line: str, is_whole: Callable[[str], bool]) -> str:
+        """Send one line; return its answer once `is_whole` says so, or what came until the program ended.
+
+        Raises TIMEOUT, CANCELLED.
+        """
+        assert self._process.stdin and self._process.stdout
+        try:
+            os.write(self._process.stdin.fileno(), f"{line}\n".encode("ascii"))
+        except BrokenPipeError:
+            return ""  # it has ended; the caller gets its error output from end()
+        answer = b""
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._process.stdout, selectors.EVENT_READ)
+            while not is_whole(answer.decode("utf-8", "replace")):
+                check_cancelled()
+                remaining = self._deadline - time.monotonic()
+                if remaining <= 0:
+                    raise _timed_out(self._name, self._timeout_s)
+                if selector.select(min(remaining, _WAKE_S)):
+                    chunk = os.read(self._process.stdout.fileno(), 1 << 16)
+                    if not chunk:
+                        break
+                    answer += chunk
+        return answer.decode("utf-8", "replace")
+
+    def end(self) -> Completed:
+        """Close its stdin, and wait until it has done everything. Raises TIMEOUT, CANCELLED."""
+        return _converse(self._process, b"", self._deadline, self._timeout_s)
+
+
+@contextmanager
+def interactive_program(
+    words: Sequence[str], *, timeout_s: float, environment: Mapping[str, str], pass_fds: Sequence[int] = ()
+) -> Iterator[InteractiveProgram]:
+    """A program to talk with while the `with` block runs; its whole group is killed at the block's end."""
+    check_cancelled()
+    timeout_s = within_budget(timeout_s)
+    process = _start(
+        [program_path(words[0]), *words[1:]],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        environment=environment,
+        pass_fds=pass_fds,
+    )
+    try:
+        yield InteractiveProgram(process, time.monotonic() + timeout_s, timeout_s)
+    finally:
+        _kill_group(process)
+        _running.discard(process)
+
+
 def start_daemon(words: Sequence[str], stdin: bytes) -> None:
     """Start a program that outlives us and reads `stdin`; safe in what `before_leaving` calls."""
     with tempfile.TemporaryFile() as source:

@@ -10,13 +10,15 @@ from ...core.errors import ErrorCode, PeekabooError
 from ...core.models import Delivery, Point, Window
 from ...core.text import clean_text
 from ...system.files import held_locks
+from ...system.process import InteractiveProgram, interactive_program
 from .keyboard import release_x11_modifiers, x11_modifiers
-from .server import ask_x, is_viewable, top_level, top_level_under_pointer
+from .server import UTF8, ask_x, check_x, is_viewable, top_level, top_level_under_pointer
 from .windows import is_same_client, take_scene
 
 _BUTTONS = {"left": "1", "middle": "2", "right": "3"}
 _CLICK_S = 5.0
 _DOUBLE_CLICK_MS = "60"
+_WHOLE_LOOK = re.compile(r"^SCREEN=\d+\nWINDOW=\d+\n", re.M)  # the end of getmouselocation --shell
 
 
 class _Look(NamedTuple):
@@ -33,24 +35,30 @@ def click_x11(
 ) -> Delivery:
     """Move the pointer, ask what is under it, and press only when that is the window.
 
-    The pointer is moved relative to the window, by the server itself: a window that moves meanwhile takes its pixel
-    along. The first xdotool only looks; the second looks again and presses, and what it printed before the press
-    is what was reached.
+    One xdotool does it, line by line: it moves and looks; it is told to press only when that was right; then it
+    looks again and presses, and what it printed right before the press is what was reached. It moves relative to
+    the window, which the server does itself: a window that moves meanwhile takes its pixel along.
     """
     top_id, border = _top_and_border(window)
-    inside = (int(point.x - window.bounds.x) - border, int(point.y - window.bounds.y) - border)
-    look = _look(window, inside)
-    ours = {window.window_id, top_id}
-    if look.under_id not in ours and top_level_under_pointer() != top_id:
-        raise _covered(window, look.under_id)
-    _check_still_there(window, point, look, border)
     held = x11_modifiers(modifiers)
-    try:
-        pressed = _look(window, inside, _press_words(button, clicks, held))
-    except PeekabooError:
-        if held:
-            release_x11_modifiers(held)
-        raise
+    inside = (int(point.x - window.bounds.x) - border, int(point.y - window.bounds.y) - border)
+    look_words = ["mousemove", "--window", str(window.window_id), "--", *map(str, inside)]
+    look_words += ["getwindowgeometry", "--shell", str(window.window_id), "getmouselocation", "--shell"]
+    ours = {window.window_id, top_id}
+    with interactive_program(
+        ["xdotool", "-"], timeout_s=_CLICK_S, environment=UTF8, pass_fds=held_locks()
+    ) as xdotool:
+        look = _look(xdotool, look_words)
+        if look.under_id not in ours and top_level_under_pointer() != top_id:
+            raise _covered(window, look.under_id)
+        _check_still_there(window, point, look, border)
+        try:
+            pressed = _look(xdotool, [*look_words, *_press_words(button, clicks, held)])
+            xdotool.end()
+        except PeekabooError:
+            if held:
+                release_x11_modifiers(held)
+            raise
     is_ours = pressed.under_id in ours or _is_still_ours(window, top_id, look, pressed)
     if is_ours is False:
         return Delivery(False, pressed.point, _listed_id(pressed.under_id))
@@ -87,21 +95,20 @@ def _press_words(button: str, clicks: int, held: Sequence[str]) -> list[str]:
     ]
 
 
-def _look(window: Window, inside: tuple[int, int], then: Sequence[str] = ()) -> _Look:
-    """Move the pointer to a place in the window, print where it is and what is under it, and go on with `then`."""
-    target = str(window.window_id)
-    move = ["mousemove", "--window", target, "--", *map(str, inside)]
-    words = ["xdotool", *move, "getwindowgeometry", "--shell", target, "getmouselocation", "--shell", *then]
-    text = ask_x(words, _CLICK_S, held_locks())
+def _look(xdotool: InteractiveProgram, words: Sequence[str]) -> _Look:
+    """Let xdotool do one line that prints where the pointer is, and wait for what it prints."""
+    text = xdotool.ask(" ".join(words), lambda answer: _WHOLE_LOOK.search(answer) is not None)
     numbers = [
         [int(value) for value in re.findall(rf"^{name}=(-?\d+)$", text, re.M)]
         for name in ("X", "Y", "WINDOW", "WIDTH", "HEIGHT")
     ]
     if [len(one) for one in numbers] != [2, 2, 2, 1, 1]:
+        done = xdotool.end()
+        check_x("xdotool", done)
         raise PeekabooError(
             ErrorCode.PROGRAM_FAILED,
-            "xdotool did not say where the pointer is" + ("; it may have clicked" if then else ""),
-            hint="take a new screenshot before you act again",
+            "xdotool did not print where the pointer is; nothing was clicked",
+            hint="see the details",
             details=text[-300:],
         )
     (_, x), (_, y), (_, under), (width,), (height,) = numbers
