@@ -69,7 +69,7 @@ def type_x11_text(window: Window, text: str, stop_file: Path) -> None:
     """
     focus = _Focus(window)
     clipboard = Clipboard(window)
-    sent = 0
+    sent, in_doubt = 0, 0
     with clipboard.put_back():
         for piece in pieces_of(text):
             check_cancelled()
@@ -79,7 +79,8 @@ def type_x11_text(window: Window, text: str, stop_file: Path) -> None:
                     f"typing was stopped by the stop file {stop_file}; {sent} of {len(text)} character(s) went out",
                     hint="delete it to go on, and see what the window holds",
                 )
-            focus.check(sent)
+            focus.check(sent, in_doubt)
+            in_doubt = 0 if piece in _LINE_KEYS else len(piece)
             if piece in _LINE_KEYS:
                 focus.send(_key_words(_LINE_KEYS[piece]), sent, 1)
             elif piece.isascii():
@@ -89,6 +90,8 @@ def type_x11_text(window: Window, text: str, stop_file: Path) -> None:
             else:
                 _paste(clipboard, focus, piece, sent)
             sent += len(piece)
+        if in_doubt:  # after a return or tab another focus may be its effect
+            focus.check(sent, in_doubt)
 
 
 def _paste(clipboard: Clipboard, focus: _Focus, piece: str, sent: int) -> None:
@@ -139,16 +142,19 @@ class _Focus:
             self._known.add(window.parent_id)
         self._known.discard(None)
 
-    def check(self, sent: int) -> None:
-        """Raises FocusLost before anything is sent."""
+    def check(self, sent: int, in_doubt: int = 0) -> None:
+        """Raises FocusLost when keys would go elsewhere now. The last `in_doubt` of the `sent` characters may have
+        gone there already.
+        """
         focused_id = window_with_input_focus()
         if not self._is_ours(focused_id):
             raise FocusLost(
-                f"{self._describe(focused_id)} has the keyboard; {_went_out(sent)}",
-                sent,
+                f"{self._describe(focused_id)} has the keyboard; {_went_out(sent, in_doubt)}", sent - in_doubt
             )
         if self._window.is_popup and not is_viewable(self._window.window_id):
-            raise FocusLost(f"the popup {self._window.window_id} closed; {_went_out(sent)}", sent)
+            raise FocusLost(
+                f"the popup {self._window.window_id} closed; {_went_out(sent, in_doubt)}", sent - in_doubt
+            )
 
     def send(self, words: Sequence[str], sent: int, size: int, stdin: bytes = b"") -> None:
         """Run xdotool with `words`, after it has printed who has the focus; that decides who got them."""
@@ -196,8 +202,11 @@ class _Focus:
         return self._window.frame_id or self._window.window_id
 
     def _describe(self, focused_id: int) -> str:
-        return f"not window {self._window.window_id} but window {focused_id}" if focused_id else "no window"
+        return f"window {focused_id}, not window {self._window.window_id}," if focused_id else "no window"
 
 
-def _went_out(sent: int) -> str:
-    return f"{sent} character(s) went out" if sent else "nothing was typed or pressed"
+def _went_out(sent: int, in_doubt: int = 0) -> str:
+    if not sent:
+        return "nothing was typed or pressed"
+    doubt = f", and some of the next {in_doubt} may have gone to the other window" if in_doubt else ""
+    return f"{sent - in_doubt} character(s) went out{doubt}"
