@@ -1,0 +1,307 @@
+"""Acts on real X11 that could go wrong: covered, blocked, stolen, stopped, killed; and what the clipboard holds then."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Callable
+
+import pytest
+from worlds import Form, Program, clean_environment, need, program_words, wait_for
+
+LONG = "a line of text that is typed in pieces " * 20
+PNG = bytes.fromhex(
+    "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c489"
+    "0000000d49444154789c6360606060000000050001a5f645400000000049454e44ae426082"
+)
+
+
+@pytest.fixture
+def peek(display: str, tmp_path: Path) -> Program:
+    return Program(program_words("package"), clean_environment(tmp_path, DISPLAY=display))
+
+
+@pytest.fixture
+def form_id(peek: Program, form: Form) -> int:
+    return window_titled(peek, form.title)["window_id"]
+
+
+def window_titled(peek: Program, title: str) -> dict[str, Any]:
+    def find() -> list[dict[str, Any]]:
+        return [one for one in peek.data("windows")["windows"] if one["title"] == title]
+
+    return wait_for(find, f"{title} is listed")[0]
+
+
+@pytest.fixture
+def wish(display: str, tmp_path: Path) -> Iterator[Callable[[str], subprocess.Popen]]:
+    """Runs a Tcl script in a process of its own, called Other."""
+    started: list[subprocess.Popen] = []
+
+    def run(script: str) -> subprocess.Popen:
+        path = tmp_path / f"other{len(started)}.tcl"
+        path.write_text(script)
+        words = ["wish", str(path), "-name", "Other"]
+        environment = {**os.environ, "DISPLAY": display}
+        started.append(subprocess.Popen(words, env=environment, stdin=subprocess.DEVNULL))
+        return started[-1]
+
+    yield run
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+def tops_of(display: str) -> str:
+    environment = {**os.environ, "DISPLAY": display}
+    return subprocess.run(["xwininfo", "-root", "-tree"], env=environment, capture_output=True, text=True).stdout
+
+
+def clipboard(peek: Program, target: str = "UTF8_STRING") -> bytes:
+    words = ["xclip", "-selection", "clipboard", "-target", target, "-o"]
+    return subprocess.run(words, env=peek.environment, capture_output=True, timeout=5).stdout
+
+
+def copy(peek: Program, data: bytes, *words: str) -> None:
+    argv = ["xclip", "-selection", "clipboard", *words, "-i"]
+    subprocess.run(argv, input=data, env=peek.environment, check=True, stdout=subprocess.DEVNULL)
+
+
+def typed(form: Form) -> str:
+    """What stands in the form's first field."""
+    before = len(form.events("text"))
+    form.xdotool("key", "F12")
+    return str(form.wait_for_event("text", after=before)["name"])
+
+
+# clicks --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_window_that_no_manager_knows_over_the_target_is_not_clicked(
+    peek: Program, form: Form, form_id: int, wish: Callable[[str], subprocess.Popen], tmp_path: Path
+) -> None:
+    hit = tmp_path / "hit"
+    peek.data("screenshot", form_id)
+    wish(
+        f"wm withdraw .; toplevel .c; wm overrideredirect .c 1; wm geometry .c 900x700+0+0; raise .c\n"
+        f"bind .c <Button> {{close [open {hit} w]}}"
+    )
+    wait_for(lambda: "900x700" in tops_of(peek.environment["DISPLAY"]), "the cover is there")
+    finished = wait_for(
+        lambda: (lambda one: one if one.code else None)(
+            peek.run("click", form_id, *form.centre("agree"), "--json")
+        ),
+        "the click is refused",
+    )
+    assert finished.error["code"] == "WINDOW_COVERED"
+    assert (form.events("click")[1:], hit.exists()) == ([], False)
+
+
+def test_a_popup_is_listed_after_its_owner_and_clicked_without_focusing_it(
+    peek: Program, wish: Callable[[str], subprocess.Popen], tmp_path: Path
+) -> None:
+    hit = tmp_path / "hit"
+    wish(
+        "wm title . Owner; wm geometry . 300x200+600+100; toplevel .p; wm overrideredirect .p 1\n"
+        f"wm geometry .p 90x24+650+150; raise .p; bind .p <Button> {{close [open {hit} w]; destroy .p}}"
+    )
+    owner = window_titled(peek, "Owner")
+
+    def find() -> list[dict[str, Any]]:
+        return [one for one in peek.data("windows")["windows"] if one["kind"] == "popup"]
+
+    popup = wait_for(find, "the popup is listed")[0]
+    assert (popup["owner_name"], popup["parent_id"]) == ("Other", owner["window_id"])
+    assert (popup["bounds"]["width"], popup["bounds"]["height"]) == (90, 24)
+    ids = [one["window_id"] for one in peek.data("windows")["windows"]]
+    assert ids.index(popup["window_id"]) == ids.index(owner["window_id"]) + 1
+    assert peek.data("list", "windows", "--app", "Other")["windows"] == [
+        {"window_title": "Owner", "window_index": 0}
+    ]
+    assert peek.error("focus", popup["window_id"])["code"] == "FOCUS_FAILED"
+    denied = peek.run("click", popup["window_id"], 5, 5, "--json", PEEKABOO_DENY_APPS="Other")
+    assert denied.error["code"] == "POLICY_DENIED"
+    peek.data("screenshot", popup["window_id"])
+    answer = peek.data("click", popup["window_id"], 45, 12, "--verify")
+    wait_for(hit.exists, "the popup was clicked")
+    assert (answer["delivered"], answer["window_closed"]) == (True, True)
+
+
+def test_a_modal_dialog_blocks_its_parent_and_a_transient_window_does_not(
+    peek: Program, wish: Callable[[str], subprocess.Popen]
+) -> None:
+    wish("wm title . Parent; wm geometry . 300x200+600+100; toplevel .d; wm title .d Sure; wm transient .d .")
+    parent = window_titled(peek, "Parent")["window_id"]
+    dialog = window_titled(peek, "Sure")
+    assert (dialog["kind"], dialog["parent_id"], dialog["is_modal"]) == ("dialog", parent, False)
+    peek.data("press", parent, "escape")
+    state = ["-f", "_NET_WM_STATE", "32a", "-set", "_NET_WM_STATE", "_NET_WM_STATE_MODAL"]
+    subprocess.run(["xprop", "-id", str(dialog["window_id"]), *state], env=peek.environment, check=True)
+    assert window_titled(peek, "Sure")["is_modal"] is True
+    for words in (["press", parent, "escape"], ["type", parent, "x"]):
+        error = peek.error(*words)
+        assert (error["code"], str(dialog["window_id"]) in error["message"]) == ("WINDOW_BLOCKED", True)
+    peek.data("press", dialog["window_id"], "escape")
+
+
+def test_an_id_that_another_window_got_is_noticed_without_a_pid(
+    peek: Program, wish: Callable[[str], subprocess.Popen]
+) -> None:
+    script = "wm title . Same; wm geometry . 300x200+600+100"
+    first = wish(script)
+    window = window_titled(peek, "Same")
+    peek.data("screenshot", window["window_id"])
+    first.kill()
+    first.wait()
+    wait_for(lambda: "Same" not in tops_of(peek.environment["DISPLAY"]), "it is gone")
+    wish(script)
+    again = window_titled(peek, "Same")
+    assert (again["window_id"], again["pid"]) == (window["window_id"], None)
+    assert peek.error("click", again["window_id"], 50, 50)["code"] == "STALE_SCREENSHOT"
+
+
+# typing --------------------------------------------------------------------------------------------------------------
+
+
+def test_the_stop_file_ends_typing_between_two_pieces(
+    peek: Program, form: Form, form_id: int, tmp_path: Path
+) -> None:
+    stop = tmp_path / "stop"
+    with peek.start("type", form_id, LONG, "--json", PEEKABOO_STOP_FILE=str(stop)) as process:
+        wait_for(lambda: len(form.events("key")) > 30, "it types")
+        stop.touch()
+        out = process.communicate(timeout=30)[0].decode()
+    assert "POLICY_DENIED" in out and "character(s) went out" in out
+    assert len(typed(form)) < len(LONG) / 2
+
+
+def test_focus_that_is_stolen_ends_typing_and_is_reported(
+    peek: Program, form: Form, form_id: int, wish: Callable[[str], subprocess.Popen], tmp_path: Path
+) -> None:
+    leaked = tmp_path / "leaked"
+    with peek.start("type", form_id, LONG, "--json") as process:
+        wait_for(lambda: len(form.events("key")) > 30, "it types")
+        wish(
+            f"set f [open {leaked} w]; wm geometry . 200x100+900+600; focus -force .\n"
+            "bind . <Key> {puts -nonewline $f %A; flush $f}"
+        )
+        out = process.communicate(timeout=30)[0].decode()
+    assert "FOCUS_LOST" in out
+    assert len(leaked.read_text()) <= 20
+
+
+def test_after_kill_9_at_most_the_running_piece_arrives_and_nobody_acts_before(
+    peek: Program, form: Form, form_id: int
+) -> None:
+    with peek.start("type", form_id, LONG, "--json") as process:
+        wait_for(lambda: len(form.events("key")) > 30, "it types")
+        process.kill()
+        process.communicate()
+    before = len(form.events("key"))
+    peek.data("type", form_id, "ZZZ")
+    text = typed(form)
+    assert text.endswith("ZZZ") and "Z" not in text[:-3]
+    assert len(form.events("key")) - before <= 20 + 3 + 10  # the piece, ours, and shift and F12 keys
+
+
+# the clipboard -------------------------------------------------------------------------------------------------------
+
+
+def test_a_picture_in_the_clipboard_is_put_back_as_itself(peek: Program, form: Form, form_id: int) -> None:
+    copy(peek, PNG, "-target", "image/png")
+    peek.data("type", form_id, "Zoë")
+    assert typed(form) == "Zoë"
+    assert clipboard(peek, "image/png") == PNG
+
+
+def test_what_could_not_be_put_back_is_refused_and_nothing_is_pasted(
+    peek: Program, form: Form, form_id: int
+) -> None:
+    copy(peek, b"thing", "-target", "application/x-thing")
+    error = peek.error("type", form_id, "Zoë")
+    assert "application/x-thing" in error["message"] and "nothing was pasted" in error["message"]
+    assert clipboard(peek, "application/x-thing") == b"thing"
+    assert typed(form) == ""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_the_clipboard_is_put_back_when_a_signal_ends_us(
+    peek: Program, form: Form, form_id: int, number: signal.Signals
+) -> None:
+    copy(peek, b"mine")
+    with peek.start("type", form_id, "äöü" * 100, "--json") as process:
+        wait_for(lambda: clipboard(peek) not in (b"mine", b""), "it pastes")
+        process.send_signal(number)
+        process.communicate(timeout=10)
+    wait_for(lambda: clipboard(peek) == b"mine", "the clipboard is back")
+
+
+def test_a_paste_that_nobody_fetches_is_an_error(
+    peek: Program, wish: Callable[[str], subprocess.Popen]
+) -> None:
+    wish("wm title . Deaf; wm geometry . 300x200+600+100")
+    deaf = window_titled(peek, "Deaf")["window_id"]
+    copy(peek, b"mine")
+    error = peek.error("type", deaf, "Zoë")
+    assert "no program fetched the text" in error["message"]
+    assert clipboard(peek) == b"mine"
+
+
+# children ------------------------------------------------------------------------------------------------------------
+
+
+def children(peek: Program, tmp_path: Path, *words: Any) -> Counter[str]:
+    """The programs that one command starts, by name; those that xargs starts are not ours."""
+    need("xargs")
+    log, folder = tmp_path / "children", tmp_path / "bin"
+    folder.mkdir(exist_ok=True)
+    log.write_text("")
+    names = "xwininfo xprop xdpyinfo maim xdotool xclip convert xargs".split()
+    for name in names:
+        shim = folder / name
+        where = subprocess.run(["which", name], capture_output=True, text=True).stdout.strip()
+        note = f'[ -n "$COUNTED" ] || echo {name} >> {log}\n'
+        counted = "export COUNTED=1\n" if name == "xargs" else ""
+        shim.write_text(f'#!/bin/sh\n{note}{counted}exec {where} "$@"\n')
+        shim.chmod(0o755)
+    peek.data(*words, PEEKABOO_BIN_DIR=str(folder))
+    return Counter(log.read_text().split())
+
+
+LISTING = {"xwininfo": 1, "xprop": 1, "xdpyinfo": 1, "xargs": 3}  # xargs: clients twice, other top-level windows
+
+
+def test_each_operation_lists_once_and_starts_few_children(
+    peek: Program, form: Form, form_id: int, open_form: Callable[..., Form], tmp_path: Path
+) -> None:
+    window_titled(peek, open_form("Second", "+600+300").title)
+    peek.data("focus", form_id)
+
+    def with_list(**others: int) -> dict[str, int]:
+        return dict(Counter(LISTING) + Counter(others))
+
+    seen = {
+        name: children(peek, tmp_path, *words)
+        for name, words in {
+            "windows": ["windows"],
+            "list apps": ["list", "apps"],
+            "screenshot": ["screenshot", form_id],
+            "press": ["press", form_id, "escape"],
+            "type": ["type", form_id, "x" * 40],
+        }.items()
+    }
+    # xwininfo once more: is it viewable at this moment?
+    assert {name: dict(one) for name, one in seen.items()} == {
+        "windows": with_list(),
+        "list apps": with_list(),
+        "screenshot": with_list(xwininfo=1, maim=1),
+        "press": with_list(xdotool=2),
+        "type": with_list(xdotool=5),
+    }
+    clicked = children(peek, tmp_path, "click", form_id, *form.centre("agree"))
+    assert dict(clicked) == with_list(xdotool=1)
