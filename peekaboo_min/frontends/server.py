@@ -15,7 +15,7 @@ from ..core.log import default_log_file, log_debug, log_error, log_info, start_l
 from ..core.settings import platform_name, settings
 from ..core.version import VERSION
 from ..system.files import sweep
-from ..system.process import end_cleanly_on_signals, kill_all_programs
+from ..system.process import before_leaving, end_cleanly_on_signals, kill_all_programs
 from .doctor import SERVER_NAME, initial_status
 from .results import error_message, plain_schema, success_message
 from .signatures import read_signature
@@ -65,6 +65,8 @@ def serve() -> int:
     try:
         server.run("stdio")
     finally:
+        for act in list(before_leaving):
+            act()  # a call that is not over puts the clipboard back
         kill_all_programs()
         log_info("stdin ended")
     return 0

@@ -30,7 +30,12 @@ _CLIENT_BITS = 21  # the windows of one X client share the bits of their ids abo
 _POPUP_LAYER = 101  # as a Mac numbers its menus
 _UNOWNED_LAYER = 25
 _ALL_DESKTOPS = 0xFFFFFFFF
-_ROOT_PROPERTIES = ("_NET_CLIENT_LIST_STACKING", "_NET_ACTIVE_WINDOW", "_NET_CURRENT_DESKTOP")
+_ROOT_PROPERTIES = (
+    "_NET_CLIENT_LIST_STACKING",
+    "_NET_ACTIVE_WINDOW",
+    "_NET_CURRENT_DESKTOP",
+    "_NET_SUPPORTING_WM_CHECK",
+)
 
 
 def is_same_client(window_id: int, other_id: int) -> bool:
@@ -48,6 +53,8 @@ class _Root:
     """Front to back."""
     active_id: Optional[int]
     desktop: Optional[int]
+    manager_id: Optional[int]
+    """A window of the window manager's own."""
 
 
 def take_scene() -> Scene:
@@ -111,6 +118,7 @@ def _ask_clients() -> tuple[_Root, list[Facts]]:
         tuple(reversed(ids)),
         first_id_in(values.get("_NET_ACTIVE_WINDOW", "")),
         number_in(values.get("_NET_CURRENT_DESKTOP", "")),
+        first_id_in(values.get("_NET_SUPPORTING_WM_CHECK", "")),
     )
     return root, ask_facts(root.client_ids)
 
@@ -158,7 +166,8 @@ def _window(one: Facts, tree: Tree, root: _Root, facts: Sequence[Facts]) -> Wind
     parent_id = one.parent_id if one.parent_id in known_ids - {one.window_id} else None
     title = texts_of(properties.get("_NET_WM_NAME", "")) or texts_of(properties.get("WM_NAME", ""))
     # without a window manager every top-level window counts; with one, what it does not manage is its own decoration
-    counts = is_client or is_popup or not root.has_list
+    is_managers = root.manager_id is not None and is_same_client(one.window_id, root.manager_id)
+    counts = is_client or ((is_popup or not root.has_list) and not is_managers)
     return Window(
         window_id=one.window_id,
         app_name=one.class_name if counts else "",
