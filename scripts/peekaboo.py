@@ -122,9 +122,9 @@ core          errors models settings log cancellation text version: imports noth
 system        process (the only subprocess), programs, web (the only urllib.request), files, images, resources
 desktop       base: what a platform must do; select: which of the two this machine is; keys, matching
               macos: backend osascript swift_helper permissions keycodes, and the sources that they run
-              x11: backend window_tree keyboard ocr
+              x11: backend server windows window_tree descriptions pointer keyboard clipboard ocr
 ai            client providers errors images: asking a model
-automation    policy coordinates capture image app_window listing find_text input: the jobs
+automation    policy coordinates capture image app_window listing find_text input effects: the jobs
 integrations  keynote keynote_state gmail gmail_oauth peekaboo_cli
 agents        mcp_client function_call keynote_agent; vision_agent planner actions loop target run report
 frontends     signatures results; tools capture_tools desktop_tools server; commands look_commands machine_commands
@@ -848,7 +848,9 @@ class AgentLoop:
         Raises AgentStop, or another PeekabooError, when the goal is not reached.
         """
         task, run = self._task, self._run
-        self._owner = self._target.choose(this_desktop().apps(), task.app, task.window_id, task.window_title)
+        self._owner = self._target.choose(
+            list(this_desktop().snapshot().apps), task.app, task.window_id, task.window_title
+        )
         self._check_may_continue()
         run.folder = new_run_folder(task.folder)
         for number in range(1, task.max_steps + 1):
@@ -985,7 +987,7 @@ def _show_progress(step: AgentStep) -> None:
 '''
 
 # ==================== peekaboo_min/agents/mcp_client.py ===================================================
-SOURCES['peekaboo_min/agents/mcp_client.py'] = 988, r'''"""Talk to an MCP server over stdio, without async."""
+SOURCES['peekaboo_min/agents/mcp_client.py'] = 990, r'''"""Talk to an MCP server over stdio, without async."""
 
 from __future__ import annotations
 
@@ -1117,7 +1119,7 @@ def talk_to_own_server(extra_environment: dict[str, str], talk: Callable[[McpCli
 '''
 
 # ==================== peekaboo_min/agents/planner.py ======================================================
-SOURCES['peekaboo_min/agents/planner.py'] = 1120, r'''"""One action from a model: the prompt it gets, and how its reply is read."""
+SOURCES['peekaboo_min/agents/planner.py'] = 1122, r'''"""One action from a model: the prompt it gets, and how its reply is read."""
 
 from __future__ import annotations
 
@@ -1312,7 +1314,7 @@ def agent_second_prompt(prompt: str, reply: str, reason: str) -> str:
 '''
 
 # ==================== peekaboo_min/agents/report.py =======================================================
-SOURCES['peekaboo_min/agents/report.py'] = 1315, r'''"""A run folder as one HTML page: works offline, runs nothing."""
+SOURCES['peekaboo_min/agents/report.py'] = 1317, r'''"""A run folder as one HTML page: works offline, runs nothing."""
 
 from __future__ import annotations
 
@@ -1467,7 +1469,7 @@ def _mark(step: AgentStep, width: int, height: int, is_dry: bool) -> str:
 '''
 
 # ==================== peekaboo_min/agents/run.py ==========================================================
-SOURCES['peekaboo_min/agents/run.py'] = 1470, r'''"""A run of the vision agent: screenshots, replies and actions in a folder."""
+SOURCES['peekaboo_min/agents/run.py'] = 1472, r'''"""A run of the vision agent: screenshots, replies and actions in a folder."""
 
 from __future__ import annotations
 
@@ -1699,7 +1701,7 @@ def own_time_text(folder: Path) -> str:
 '''
 
 # ==================== peekaboo_min/agents/target.py =======================================================
-SOURCES['peekaboo_min/agents/target.py'] = 1702, r'''"""The app that the vision agent works in, seen and acted on through MCP."""
+SOURCES['peekaboo_min/agents/target.py'] = 1704, r'''"""The app that the vision agent works in, seen and acted on through MCP."""
 
 from __future__ import annotations
 
@@ -1708,8 +1710,8 @@ from typing import Any, Optional
 
 from ..core.cancellation import pause
 from ..core.errors import ErrorCode, PeekabooError
-from ..core.models import App, Picture, Point, Rect, Window
-from ..desktop.matching import find_app, find_window, window_by_id, windows_of
+from ..core.models import App, Picture, Point, Rect, Scene, Window
+from ..desktop.matching import find_app, find_window, windows_of
 from ..system.images import sniff_image
 from .actions import Action
 from .mcp_client import McpClient, ToolAnswer
@@ -1725,9 +1727,10 @@ _NEXT_WINDOW_POLL_S = 0.1
 _X_CLIENT_BITS = 21
 # Refusals after which the model looks again and may choose better.
 _RECOVERABLE = (
-    "STALE_SCREENSHOT", "WINDOW_NOT_FOUND", "WINDOW_COVERED", "FOCUS_FAILED", "CAPTURE_FAILED",
-    "INVALID_ARGUMENT",
+    "STALE_SCREENSHOT", "WINDOW_NOT_FOUND", "WINDOW_COVERED", "WINDOW_BLOCKED", "FOCUS_FAILED", "FOCUS_LOST",
+    "CAPTURE_FAILED", "INVALID_ARGUMENT",
 )  # fmt: skip
+_SMALLEST_MENU = 50
 
 
 @dataclass(frozen=True)
@@ -1773,12 +1776,12 @@ class AgentTarget:
         """
         windows = self._list()
         if window_id is not None:
-            first = window_by_id(window_id, windows)
+            first = Scene(tuple(windows), (), ()).by_id(window_id)
             owners = [app for app in apps if app.pid == first.pid and app.name == first.app_name]
             owner = owners[0] if owners else App(first.app_name, first.pid)
         else:
             owner = find_app(app or "", apps)
-            owned = windows_of(owner, windows)
+            owned = windows_of(owner, [each for each in windows if not each.is_popup])
             family = [each for each in windows if any(_have_same_owner(each, other) for other in owned)]
             first = find_window(owner, family, title)
         self._anchor = self.window = first
@@ -1787,7 +1790,7 @@ class AgentTarget:
 
     def focus(self) -> None:
         """Give the app the keyboard focus, unless it has it. Raises what focus_window raises."""
-        if self.window and not self.window.is_focused:
+        if self.window and not self.window.is_focused and not self.window.is_popup:
             self._checked(self._server.call("focus_window", {"window_id": self.window.window_id}))
 
     def follow(self) -> None:
@@ -1856,8 +1859,10 @@ class AgentTarget:
         return [_read_window(row) for row in answer.data["windows"]]
 
     def _family(self, windows: list[Window]) -> list[Window]:
-        """The app's windows, front to back."""
-        return [each for each in windows if _have_same_owner(each, self._anchor)]
+        """The app's windows, front to back: an open menu or list first, which must be answered; no tooltips."""
+        own = [each for each in windows if _have_same_owner(each, self._anchor) and each.is_on_screen]
+        own = [each for each in own if min(each.bounds.width, each.bounds.height) >= _SMALLEST_MENU]
+        return sorted(own, key=lambda each: not each.is_popup)
 
     def _checked(self, answer: ToolAnswer) -> None:
         """Raises the server's error as ours."""
@@ -1877,6 +1882,8 @@ def _read_window(data: dict[str, Any]) -> Window:
         bounds=Rect(**data["bounds"]),
         is_on_screen=data["is_on_screen"],
         is_focused=data["is_focused"],
+        kind=data.get("kind", "window"),
+        parent_id=data.get("parent_id"),
     )
 
 
@@ -1894,14 +1901,14 @@ def _outcome(data: dict[str, Any], pixel: Optional[Point]) -> Outcome:
         effect = "the window changed"
     has_changed = effect != NOTHING_CHANGED
     if data.get("delivered") is False:
-        effect += "; the pointer was not seen there afterwards"
+        effect += "; another window got it"
     point = Point(**data["point"]) if "point" in data else None
     pixel = Point(**data["pixel"]) if "pixel" in data else pixel
     return Outcome(effect, has_changed, pixel=pixel, point=point)
 '''
 
 # ==================== peekaboo_min/agents/vision_agent.py =================================================
-SOURCES['peekaboo_min/agents/vision_agent.py'] = 1904, r'''"""The vision agent: see -> decide -> act -> verify, through our own server."""
+SOURCES['peekaboo_min/agents/vision_agent.py'] = 1911, r'''"""The vision agent: see -> decide -> act -> verify, through our own server."""
 
 from __future__ import annotations
 
@@ -2014,10 +2021,10 @@ def _serve_and_run(task: AgentTask, choice: ModelChoice, run: AgentRun) -> Optio
 '''
 
 # ==================== peekaboo_min/ai/__init__.py =========================================================
-SOURCES['peekaboo_min/ai/__init__.py'] = 2017, r''''''
+SOURCES['peekaboo_min/ai/__init__.py'] = 2024, r''''''
 
 # ==================== peekaboo_min/ai/client.py ===========================================================
-SOURCES['peekaboo_min/ai/client.py'] = 2020, r'''"""Ask a model about images, or the machine's own text recognition."""
+SOURCES['peekaboo_min/ai/client.py'] = 2027, r'''"""Ask a model about images, or the machine's own text recognition."""
 
 from __future__ import annotations
 
@@ -2372,7 +2379,7 @@ def _post_with_retries(vendor: Vendor, question: Question, deadline: float) -> A
 '''
 
 # ==================== peekaboo_min/ai/errors.py ===========================================================
-SOURCES['peekaboo_min/ai/errors.py'] = 2375, r'''"""What a vendor's refusal means: whether to ask again, and what to do."""
+SOURCES['peekaboo_min/ai/errors.py'] = 2382, r'''"""What a vendor's refusal means: whether to ask again, and what to do."""
 
 from __future__ import annotations
 
@@ -2515,7 +2522,7 @@ def check_reply(vendor: Vendor, model: str, reply: Reply) -> None:
 '''
 
 # ==================== peekaboo_min/ai/images.py ===========================================================
-SOURCES['peekaboo_min/ai/images.py'] = 2518, r'''"""Images for a model: read, checked, at a size that no vendor shrinks."""
+SOURCES['peekaboo_min/ai/images.py'] = 2525, r'''"""Images for a model: read, checked, at a size that no vendor shrinks."""
 
 from __future__ import annotations
 
@@ -2682,7 +2689,7 @@ def private_copy(image: Picture) -> Iterator[Path]:
 '''
 
 # ==================== peekaboo_min/ai/providers.py ========================================================
-SOURCES['peekaboo_min/ai/providers.py'] = 2685, r'''"""The vendors of vision models: the request to each, and its answer."""
+SOURCES['peekaboo_min/ai/providers.py'] = 2692, r'''"""The vendors of vision models: the request to each, and its answer."""
 
 from __future__ import annotations
 
@@ -3005,10 +3012,10 @@ VENDORS: dict[str, Vendor] = {
 '''
 
 # ==================== peekaboo_min/automation/__init__.py =================================================
-SOURCES['peekaboo_min/automation/__init__.py'] = 3008, r''''''
+SOURCES['peekaboo_min/automation/__init__.py'] = 3015, r''''''
 
 # ==================== peekaboo_min/automation/app_window.py ===============================================
-SOURCES['peekaboo_min/automation/app_window.py'] = 3011, r'''"""The job of `screenshot_app_window`, with its document's names and errors."""
+SOURCES['peekaboo_min/automation/app_window.py'] = 3018, r'''"""The job of `screenshot_app_window`, with its document's names and errors."""
 
 from __future__ import annotations
 
@@ -3019,7 +3026,7 @@ from typing import Any, Optional
 from ..core.cancellation import time_budget
 from ..core.errors import ErrorCode, PeekabooError, RelayedError
 from ..core.log import log_debug
-from ..core.models import ImageInfo, Result, Window
+from ..core.models import ImageInfo, Result, Scene, Window
 from ..desktop.base import Desktop
 from ..desktop.matching import app_by_bundle_id, cover_at, find_app, find_window, visible_windows, windows_of
 from ..system.files import new_temporary_path
@@ -3081,14 +3088,15 @@ def app_window_result(desktop: Desktop, request: AppWindowRequest) -> Result:
 
 
 def _photograph_app_window(desktop: Desktop, request: AppWindowRequest) -> Result:
-    bundle_id, apps = (request.bundle_id or "").strip(), desktop.apps()
-    app = app_by_bundle_id(bundle_id, apps) if bundle_id else find_app(request.app_name or "", apps)
-    windows = desktop.windows()
-    own = visible_windows(windows_of(app, windows))
+    bundle_id, scene = (request.bundle_id or "").strip(), desktop.snapshot()
+    app = (
+        app_by_bundle_id(bundle_id, scene.apps) if bundle_id else find_app(request.app_name or "", scene.apps)
+    )
+    own = visible_windows(windows_of(app, scene.windows))
     window = find_window(app, own, index=request.window_index)
-    path, info = _take(desktop, window, windows, request)
+    path, info = _take(desktop, window, scene, request)
     scale = (
-        _scale_of(desktop, window) if request.includes_shadow else round(info.width / window.bounds.width, 4)
+        _scale_of(scene, window) if request.includes_shadow else round(info.width / window.bounds.width, 4)
     )
     data: dict[str, Any] = {
         "path": str(path),
@@ -3102,7 +3110,7 @@ def _photograph_app_window(desktop: Desktop, request: AppWindowRequest) -> Resul
 
 
 def _take(
-    desktop: Desktop, window: Window, windows: list[Window], request: AppWindowRequest
+    desktop: Desktop, window: Window, scene: Scene, request: AppWindowRequest
 ) -> tuple[Path, ImageInfo]:
     """By the window's id; by its rectangle on the screen when that is preferred, or when the id fails and it is in front."""
     if request.prefers_window_id:
@@ -3110,7 +3118,9 @@ def _take(
             shot = photograph_window(desktop, window, request.kind, with_shadow=request.includes_shadow)
             return shot.path, shot.info
         except PeekabooError as e:
-            if e.code is not ErrorCode.CAPTURE_FAILED or cover_at(window.bounds.centre, window, windows):
+            if e.code is not ErrorCode.CAPTURE_FAILED or cover_at(
+                window.bounds.centre, window, scene.windows
+            ):
                 raise
             log_debug(f"window {window.window_id} failed by its id, trying its rectangle: {e.message}")
     path = new_temporary_path("peekaboo", request.kind)
@@ -3124,21 +3134,22 @@ def _take(
     return path, info
 
 
-def _scale_of(desktop: Desktop, window: Window) -> float:
+def _scale_of(scene: Scene, window: Window) -> float:
     """The scale of the display that holds the window's centre: a shadow's margin hides it in the picture's size."""
-    displays = desktop.displays()
+    displays = scene.displays
     return next(
         (one.scale for one in displays if one.bounds.contains(window.bounds.centre)), displays[0].scale
     )
 '''
 
 # ==================== peekaboo_min/automation/capture.py ==================================================
-SOURCES['peekaboo_min/automation/capture.py'] = 3136, r'''"""Photograph screens and windows, and keep what each pixel means."""
+SOURCES['peekaboo_min/automation/capture.py'] = 3146, r'''"""Photograph screens and windows, and keep what each pixel means."""
 
 from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Optional
@@ -3146,14 +3157,22 @@ from typing import Optional
 from ..core.cancellation import in_parallel, pause
 from ..core.errors import ErrorCode, PeekabooError, file_error
 from ..core.log import log_debug
-from ..core.models import Display, ImageInfo, Picture, Screenshot, Window
+from ..core.models import Display, ImageInfo, Picture, Scene, Screenshot, Window
 from ..core.settings import settings
 from ..core.text import clean_text
 from ..desktop.base import Desktop
-from ..desktop.matching import find_app, find_window, visible_windows, window_by_id, windows_of
+from ..desktop.matching import find_app, find_window, visible_windows, windows_of
 from ..system.files import file_name, move_into_place, new_temporary_path
-from ..system.images import EXTENSIONS, MODEL_BYTES, kind_by_name, model_size, prepare_target, read_image_info
-from .coordinates import keep_record
+from ..system.images import (
+    EXTENSIONS,
+    MODEL_BYTES,
+    is_whole_image,
+    kind_by_name,
+    model_size,
+    prepare_target,
+    read_image_info,
+)
+from .coordinates import forget_record, keep_record
 
 _TRIES = 3
 _CAPTURE_SETTLE_S = 0.15
@@ -3226,9 +3245,8 @@ def _photograph_subject(
     except PeekabooError:
         path.unlink(missing_ok=True)
         raise
-    record = (
-        keep_record(subject.window, info) if subject.window and keeps_record and not with_shadow else None
-    )
+    has_record = subject.window and keeps_record and not with_shadow
+    record = keep_record(desktop.session, subject.window, info) if subject.window and has_record else None
     return Photograph(path, info, subject, record)
 
 
@@ -3241,19 +3259,19 @@ def _capture_settled(desktop: Desktop, window: Window, path: Path, kind: str, wi
             if e.code is not ErrorCode.CAPTURE_FAILED or not window.is_on_screen:
                 raise
             if not left:
-                window_by_id(window.window_id, desktop.windows())  # a window that is gone is told as that
+                desktop.snapshot().by_id(window.window_id)  # of a window that is gone, say that
                 raise
             log_debug(f"window {window.window_id} could not be photographed yet: {e.message}")
             pause(_CAPTURE_SETTLE_S)
 
 
 def _checked(path: Path) -> ImageInfo:
-    """A picture is checked before it is reported: there, not empty, an image by its header, of a size."""
+    """An image is checked before it is reported: there, not empty, of a size, and whole."""
     info = read_image_info(path) if path.is_file() else None
-    if info is None:
+    if info is None or not is_whole_image(path):
         raise PeekabooError(
             ErrorCode.CAPTURE_FAILED,
-            "the capture program ended well, but left no readable picture",
+            "the capture program ended with success, but left no whole image",
             hint="see that the screen is unlocked and the window open, then try again",
         )
     return info
@@ -3269,11 +3287,12 @@ def _refit(
 
 
 def picture_for_model(
-    desktop: Desktop, shot: Photograph, kind: Optional[str] = None
+    desktop: Desktop, shot: Photograph, kind: Optional[str] = None, replaces_file: bool = False
 ) -> tuple[Picture, Optional[Screenshot]]:
     """A photograph as a model should get it: not larger than it would be shrunk to, and not too many bytes.
 
-    Returns the picture and the coordinate record of its own pixels. The file of `shot` is left as it is.
+    Returns the picture and the coordinate record of its own pixels. The file of `shot` is left as it is;
+    replaces_file: nobody gets to see it, so its record is forgotten where the picture has another size.
     """
     kind = kind or shot.info.kind
     size = model_size(shot.info)
@@ -3299,7 +3318,9 @@ def picture_for_model(
         and shot.subject.window
         and (info.width, info.height) != (record.image_width, record.image_height)
     ):
-        record = keep_record(shot.subject.window, info)
+        if replaces_file:
+            forget_record(desktop.session, record)
+        record = keep_record(desktop.session, shot.subject.window, info)
     return Picture(data, info, shot.subject.label, str(shot.path)), record
 
 
@@ -3357,18 +3378,19 @@ def find_subjects(desktop: Desktop, request: ImageRequest) -> list[Subject]:
             "a window's title or index is asked for, but no app",
             hint="name its app, or drop it",
         )
+    scene = desktop.snapshot()
+    windows = scene.windows
     if mode == "screen":
-        return _screens(desktop, request.screen_index)
-    windows = desktop.windows()
+        return _screens(scene, request.screen_index)
     if request.window_id is not None:
-        return [_window_subject(window_by_id(request.window_id, windows), None)]
+        return [_window_subject(scene.by_id(request.window_id), None)]
     if mode == "frontmost":
         return [_window_subject(_frontmost(windows), 0)]
     if request.app is None:
         raise PeekabooError(
             ErrorCode.INVALID_ARGUMENT, f"mode {mode} needs an app", hint="name one, or a window id"
         )
-    app = find_app(request.app, desktop.apps())
+    app = find_app(request.app, scene.apps)
     own = visible_windows(windows_of(app, windows))
     if mode == "multi":
         find_window(app, own)  # raises when there is none
@@ -3377,8 +3399,8 @@ def find_subjects(desktop: Desktop, request: ImageRequest) -> list[Subject]:
     return [_window_subject(chosen, own.index(chosen))]
 
 
-def _screens(desktop: Desktop, index: Optional[int]) -> list[Subject]:
-    displays = desktop.displays()
+def _screens(scene: Scene, index: Optional[int]) -> list[Subject]:
+    displays = scene.displays
     if not displays:
         raise PeekabooError(
             ErrorCode.CAPTURE_FAILED, "no displays available for capture", hint="wake or attach a display"
@@ -3406,7 +3428,7 @@ def _window_subject(window: Window, index: Optional[int]) -> Subject:
     return Subject(label, f"_window{index or 0}_{label}", window=window, index=index)
 
 
-def _frontmost(windows: list[Window]) -> Window:
+def _frontmost(windows: Sequence[Window]) -> Window:
     visible = visible_windows(windows)
     for one in [*(one for one in visible if one.is_focused), *visible]:
         return one
@@ -3457,27 +3479,30 @@ def _moment() -> str:
 '''
 
 # ==================== peekaboo_min/automation/coordinates.py ==============================================
-SOURCES['peekaboo_min/automation/coordinates.py'] = 3460, r'''"""The coordinate records: what each window photograph showed, as files."""
+SOURCES['peekaboo_min/automation/coordinates.py'] = 3482, r'''"""The coordinate records: what each window screenshot showed, as files."""
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Optional
+from typing import Any, Optional
 
 from ..core.errors import ErrorCode, PeekabooError
 from ..core.models import ImageInfo, Rect, Screenshot, Window
 from ..system.files import temporary_folder, write_privately
 
 _HINT = "take a screenshot of the window first, and use its pixels"
+_SAME_SCALE = 0.005  # rounding of a shrunk image's size
 
 
-def keep_record(window: Window, info: ImageInfo) -> Screenshot:
-    """Record that a picture of `info`'s size shows `window`, and return the record with its new id."""
+def keep_record(session: str, window: Window, info: ImageInfo) -> Screenshot:
+    """Record that an image of `info`'s size shows `window` of a desktop; return the record with its new id."""
     screenshot = Screenshot(
         screenshot_id=os.urandom(8).hex(),
         window_id=window.window_id,
@@ -3487,20 +3512,27 @@ def keep_record(window: Window, info: ImageInfo) -> Screenshot:
         image_width=info.width,
         image_height=info.height,
         taken_at=time.time(),
+        identity=window.identity,
     )
-    write_privately(_record_path(window.window_id, screenshot.screenshot_id), json.dumps(asdict(screenshot)))
+    path = _record_path(session, window.window_id, screenshot.screenshot_id)
+    write_privately(path, json.dumps(asdict(screenshot)))
     return screenshot
 
 
-def find_record(window: Window, screenshot_id: Optional[str] = None) -> Screenshot:
+def forget_record(session: str, screenshot: Screenshot) -> None:
+    """Delete the record of an image that nobody got."""
+    _record_path(session, screenshot.window_id, screenshot.screenshot_id).unlink(missing_ok=True)
+
+
+def find_record(session: str, window: Window, screenshot_id: Optional[str] = None) -> Screenshot:
     """The record named by `screenshot_id`, else the last one of the window; still true for the window as it is now.
 
-    A window that moved since is fine. Raises STALE_SCREENSHOT for no record, a resized window, another owner, and
-    for a picture that is not the window's shape.
+    A window that moved since is fine. Raises STALE_SCREENSHOT for no record, a resized window, another owner, an
+    image that does not have the window's shape, and without a screenshot_id for images of different scales.
     """
     if screenshot_id is not None and not re.fullmatch(r"[0-9a-f]{16}", screenshot_id):
         raise PeekabooError(ErrorCode.INVALID_ARGUMENT, "screenshot_id is 16 hexadecimal digits", hint=_HINT)
-    paths = temporary_folder().glob(_record_path(window.window_id, screenshot_id or "*").name)
+    paths = temporary_folder().glob(_record_path(session, window.window_id, screenshot_id or "*").name)
     records = [record for record in map(_read, paths) if record]
     if not records:
         which = f"no screenshot {screenshot_id} of" if screenshot_id else "no screenshot of"
@@ -3508,41 +3540,166 @@ def find_record(window: Window, screenshot_id: Optional[str] = None) -> Screensh
             ErrorCode.STALE_SCREENSHOT, f"there is {which} window {window.window_id}", hint=_HINT
         )
     record = max(records, key=lambda one: one.taken_at)
-    # the window server gives a closed window's id to the next one
-    if (record.app_name, record.pid) != (window.app_name, window.pid):
-        raise _stale(f"window {window.window_id} now belongs to {window.app_name}")
+    _check_same_window(record, window)
     if not record.bounds.has_size_of(window.bounds):
         raise _stale(f"window {window.window_id} was resized since its last screenshot")
-    scale_x = record.image_width / window.bounds.width
-    scale_y = record.image_height / window.bounds.height
-    if (
-        abs(scale_x - scale_y) > 0.02 * max(scale_x, scale_y)
-        and abs(scale_x - scale_y) * window.bounds.height > 1.5
-    ):
-        raise _stale(
-            f"the screenshot of window {window.window_id} has not the window's shape (a sheet, a shadow?)"
-        )
+    _check_shape(record, window)
+    if screenshot_id is None:
+        _check_one_scale(record, window, records)
     return record
 
 
-def _record_path(window_id: int, screenshot_id: str) -> Path:
-    return temporary_folder() / f"record_{window_id}_{screenshot_id}.json"
+def _check_same_window(record: Screenshot, window: Window) -> None:
+    """The window server gives a closed window's id to another one."""
+    if (record.app_name, record.pid) != (window.app_name, window.pid):
+        raise _stale(f"window {window.window_id} now belongs to {window.app_name or 'another program'}")
+    if record.identity != window.identity:
+        raise _stale(f"window {window.window_id} is another one than at its last screenshot")
+
+
+def _check_shape(record: Screenshot, window: Window) -> None:
+    scale_x = record.image_width / window.bounds.width
+    scale_y = record.image_height / window.bounds.height
+    difference = abs(scale_x - scale_y)
+    if difference > 0.02 * max(scale_x, scale_y) and difference * window.bounds.height > 1.5:
+        raise _stale(
+            f"the screenshot of window {window.window_id} does not have the window's shape (a sheet, a shadow?)"
+        )
+
+
+def _check_one_scale(record: Screenshot, window: Window, records: Sequence[Screenshot]) -> None:
+    """Without an id nobody knows which of several images of today's window the pixels were read from."""
+    for one in records:
+        is_live = one.bounds.has_size_of(window.bounds) and one.identity == window.identity
+        if is_live and abs(one.scale - record.scale) > _SAME_SCALE * record.scale:
+            raise PeekabooError(
+                ErrorCode.STALE_SCREENSHOT,
+                f"there are screenshots of window {window.window_id} at different scales "
+                f"({one.scale:g} and {record.scale:g})",
+                hint="pass the screenshot_id of the one whose pixels these are",
+            )
+
+
+def _record_path(session: str, window_id: int, screenshot_id: str) -> Path:
+    return temporary_folder() / f"record_{session}_{window_id}_{screenshot_id}.json"
 
 
 def _read(path: Path) -> Optional[Screenshot]:
+    """A record; None for one that is swept in this moment, or is not what we write."""
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-        return Screenshot(**{**data, "bounds": Rect(**data["bounds"])})
+        data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        record = Screenshot(**{**data, "bounds": Rect(**data["bounds"])})
+        sizes = (record.bounds.width, record.bounds.height, record.image_width, record.image_height)
+        return record if all(math.isfinite(size) and size > 0 for size in sizes) else None
     except (OSError, ValueError, KeyError, TypeError):
-        return None  # swept, or half written, in this moment
+        return None
 
 
 def _stale(message: str) -> PeekabooError:
     return PeekabooError(ErrorCode.STALE_SCREENSHOT, message, hint="take a new one, and use its pixels")
 '''
 
+# ==================== peekaboo_min/automation/effects.py ==================================================
+SOURCES['peekaboo_min/automation/effects.py'] = 3603, r'''"""What an act changed in its window: screenshots before and after, compared."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any, Optional
+
+from ..core.cancellation import pause
+from ..core.errors import ErrorCode, PeekabooError
+from ..core.models import Rect, Window
+from ..desktop.base import Desktop
+from ..system.files import new_temporary_path
+from ..system.images import Bitmap, changed_rect, read_bitmap
+
+_EFFECT_S = 0.3
+# A caret that blinks shows its other state within this time (GTK: 1.2 s for both states, Qt 1 s, xterm 0.9 s).
+_BLINK_S = 1.3
+_LOOK_AGAIN_S = 0.05
+# Screen points: the block caret of a large terminal font.
+_CARET_WIDTH, _CARET_HEIGHT = 14, 40
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What was seen of an act. None for what was not looked at."""
+
+    has_changed: Optional[bool] = None
+    is_window_closed: bool = False
+    rect: Optional[Rect] = None
+    """What changed, in pixels of the window's screenshot at full size."""
+
+    def as_data(self, factor: float = 1.0) -> dict[str, Any]:
+        """factor: pixels of the caller's screenshot for each one of a full-size screenshot."""
+        data: dict[str, Any] = {"changed": self.has_changed}
+        if self.rect:
+            scaled = [
+                value * factor for value in (self.rect.x, self.rect.y, self.rect.width, self.rect.height)
+            ]
+            data["changed_rect"] = Rect(*scaled).as_data()
+        if self.is_window_closed:
+            data["window_closed"] = True
+        return data
+
+
+class Watch:
+    """A window's screenshot before an act, and the comparison after it. Raises CAPTURE_FAILED."""
+
+    def __init__(self, desktop: Desktop, window: Window) -> None:
+        self._desktop = desktop
+        self._window = window
+        self._before = self._capture()
+        self.width = self._before.width
+
+    def effect(self) -> Effect:
+        """Whether the window's picture became another one; a window that does not react gets _EFFECT_S.
+
+        What is not larger than a caret counts only when it stays for longer than a caret blinks.
+        A window that closed is an outcome, and a change; one that was minimised is a change.
+        """
+        start = time.monotonic()
+        last: Optional[Rect] = None
+        while True:
+            pause(_LOOK_AGAIN_S)
+            try:
+                rect = changed_rect(self._before, self._capture())
+            except PeekabooError as e:
+                if e.code not in (ErrorCode.WINDOW_NOT_FOUND, ErrorCode.CAPTURE_FAILED):
+                    raise
+                is_closed = self._desktop.snapshot().find(self._window.window_id) is None
+                return Effect(True, is_window_closed=is_closed)
+            elapsed_s = time.monotonic() - start
+            if rect is None and (elapsed_s > _EFFECT_S or last is not None):
+                return Effect(False)
+            if rect is not None:
+                is_settled = rect == last or elapsed_s > _EFFECT_S
+                if is_settled and (not self._is_caret(rect) or elapsed_s > _BLINK_S):
+                    return Effect(True, rect=rect)
+            last = rect
+
+    def _is_caret(self, rect: Rect) -> bool:
+        scale = max(1.0, self.width / max(1.0, self._window.bounds.width))
+        return rect.width <= _CARET_WIDTH * scale and rect.height <= _CARET_HEIGHT * scale
+
+    def _capture(self) -> Bitmap:
+        path = new_temporary_path("peekaboo", "bmp")
+        try:
+            self._desktop.capture_window(self._window, path, "bmp")
+            bitmap = read_bitmap(path) if path.is_file() else None
+        finally:
+            path.unlink(missing_ok=True)
+        if bitmap is None:
+            raise PeekabooError(
+                ErrorCode.CAPTURE_FAILED, "the capture program left no whole bitmap", hint="try again"
+            )
+        return bitmap
+'''
+
 # ==================== peekaboo_min/automation/find_text.py ================================================
-SOURCES['peekaboo_min/automation/find_text.py'] = 3545, r'''"""Where a text stands in a window, read off a photograph of it."""
+SOURCES['peekaboo_min/automation/find_text.py'] = 3702, r'''"""Where a text stands in a window, read off a photograph of it."""
 
 from __future__ import annotations
 
@@ -3554,7 +3711,6 @@ from ..core.errors import ErrorCode, PeekabooError
 from ..core.models import RecognisedText, Rect, Result, Screenshot, rect_around
 from ..core.text import clean_text
 from ..desktop.base import Desktop
-from ..desktop.matching import window_by_id
 from .capture import photograph_window
 
 MATCHES = ("exact", "case_insensitive", "close")
@@ -3605,7 +3761,7 @@ def find_text_in_window(desktop: Desktop, window_id: int, text: str) -> Result:
         raise PeekabooError(
             ErrorCode.INVALID_ARGUMENT, "the text to find is empty", hint="give a word of the window"
         )
-    window = window_by_id(window_id, desktop.windows())
+    window = desktop.snapshot().by_id(window_id)
     shot = photograph_window(desktop, window, "png")
     try:
         lines = desktop.read_text(shot.path)
@@ -3736,7 +3892,7 @@ def _nothing_text(wanted: str, lines: Sequence[RecognisedText], shot: Screenshot
 '''
 
 # ==================== peekaboo_min/automation/image.py ====================================================
-SOURCES['peekaboo_min/automation/image.py'] = 3739, r'''"""The job of `image`: to the front if asked, photograph, tell what was saved."""
+SOURCES['peekaboo_min/automation/image.py'] = 3895, r'''"""The job of `image`: to the front if asked, photograph, tell what was saved."""
 
 from __future__ import annotations
 
@@ -3776,7 +3932,7 @@ def image_result(
         for shot in shots:
             files.append(_file_data(shot))
             if returns_data:
-                picture, entry = _returned(desktop, shot)
+                picture, entry = _returned(desktop, shot, request.is_temporary)
                 pictures.append(picture)
                 returned.append(entry)
         analysis = analyse(shots) if analyse else {}
@@ -3862,9 +4018,9 @@ def _file_data(shot: Photograph) -> dict[str, Any]:
     return data
 
 
-def _returned(desktop: Desktop, shot: Photograph) -> tuple[Picture, dict[str, Any]]:
+def _returned(desktop: Desktop, shot: Photograph, replaces_file: bool) -> tuple[Picture, dict[str, Any]]:
     """The picture as the model gets it, and what its own pixels mean."""
-    picture, record = picture_for_model(desktop, shot)
+    picture, record = picture_for_model(desktop, shot, replaces_file=replaces_file)
     entry: dict[str, Any] = {
         "item_label": clean_text(shot.subject.label),
         "mime_type": picture.info.mime_type,
@@ -3888,60 +4044,61 @@ def _summary(shots: list[Photograph], is_temporary: bool) -> str:
 '''
 
 # ==================== peekaboo_min/automation/input.py ====================================================
-SOURCES['peekaboo_min/automation/input.py'] = 3891, r'''"""Focus, click, type, press: the safety rules, and one lock for one mouse."""
+SOURCES['peekaboo_min/automation/input.py'] = 4047, r'''"""Focus, click, type, press: the safety rules, and the input lock."""
 
 from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
-from typing import Any, Callable, ContextManager, Optional
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Callable, Optional, TypeVar
 
 from ..core.cancellation import pause
 from ..core.errors import ErrorCode, PeekabooError
-from ..core.models import Point, Screenshot, Window
+from ..core.models import Point, Scene, Screenshot, Window
 from ..core.settings import settings
 from ..desktop.base import Desktop
 from ..desktop.keys import read_chord
-from ..desktop.matching import cover_at, window_by_id
+from ..desktop.matching import blocking_dialog, cover_at
 from ..system.files import only_one
-from ..system.images import pixel_digest
-from .capture import photograph_window
 from .coordinates import find_record
-from .policy import check_may_act, write_audit_line
+from .effects import Effect, Watch
+from .policy import check_may_act, stop_file, write_audit_line
 
 _LOCK_S = 20.0
 _FOCUS_S = 2.0
 _FOCUS_AGAIN_S = 0.6
 _FOCUS_POLL_S = 0.05
-_EFFECT_S = 0.3
-_LOOK_AGAIN_S = 0.05
 _LONGEST_TEXT, _MOST_LINES = 20_000, 1000  # what is typed within a tool's 50 seconds
+# Characters beyond ASCII are pasted on X11, at most 20 at a time: a fifth of a second for each piece.
+_MOST_PASTED = 4000
 BUTTONS = ("left", "right", "middle")
+_MODIFIER_NAMES = ("cmd", "ctrl", "alt", "shift", "super")
+
+_Answer = TypeVar("_Answer")
 
 
-@dataclass(frozen=True)
-class Effect:
-    """What `verify` saw of an act. None for what was not looked at."""
-
-    has_changed: Optional[bool] = None
-    is_window_closed: bool = False
-
-    def as_data(self) -> dict[str, Any]:
-        return {"changed": self.has_changed, **({"window_closed": True} if self.is_window_closed else {})}
-
-
-def one_mouse() -> ContextManager[None]:
-    """Hold the lock around whatever moves focus, mouse or keyboard: shell, server and agent are several processes."""
-    return only_one("input.lock", _LOCK_S, "mouse and keyboard")
+def one_mouse(session: str) -> AbstractContextManager[None]:
+    """Hold a desktop's lock around whatever moves focus, pointer or keyboard: shell, server and agent are several
+    processes. A program that acts inherits it (system.files.held_locks).
+    """
+    return only_one(f"input-{session}.lock", _LOCK_S, "mouse and keyboard")
 
 
 def focus_by_id(desktop: Desktop, window_id: int) -> Window:
     """Bring a window to the front and give it the keyboard; return it as it is then. Raises FOCUS_FAILED."""
-    window = _permitted_window("focus", desktop.windows(), window_id)
-    with one_mouse():
+    with one_mouse(desktop.session):
+        scene = desktop.snapshot()
+        window = _permitted_window("focus", scene, window_id)
+        if window.is_popup:
+            raise PeekabooError(
+                ErrorCode.FOCUS_FAILED,
+                f"window {window_id} is a popup, which never has the focus, and closes when another window gets it",
+                hint="click it, or type into it, without focusing it",
+            )
         write_audit_line("focus", _where(window))
-        return window_by_id(window_id, _focused(desktop, desktop.windows(), window_id))
+        return _focused(desktop, scene, window_id).by_id(window_id)
 
 
 def click_pixel(
@@ -3952,44 +4109,99 @@ def click_pixel(
     clicks: int = 1,
     screenshot_id: Optional[str] = None,
     verify: bool = False,
+    modifiers: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Click a pixel of a window's photograph; the answer says where that was and what is known of the effect.
+    """Click a pixel of a window's screenshot; the answer says where that was and what is known of the effect.
 
-    Raises WINDOW_NOT_FOUND, STALE_SCREENSHOT, POLICY_DENIED, FOCUS_FAILED, WINDOW_COVERED; then nothing was clicked.
+    Raises WINDOW_NOT_FOUND, STALE_SCREENSHOT, POLICY_DENIED, FOCUS_FAILED, WINDOW_BLOCKED, WINDOW_COVERED; then
+    nothing was clicked.
     """
-    _check_click(pixel, button, clicks)
-    with one_mouse():
-        windows = desktop.windows()
-        window = _permitted_window("click", windows, window_id)
-        record = find_record(window, screenshot_id)
+    _check_click(pixel, button, clicks, modifiers)
+    with one_mouse(desktop.session):
+        scene = desktop.snapshot()
+        window = _permitted_window("click", scene, window_id)
+        record = find_record(desktop.session, window, screenshot_id)
         inside = _clamped(pixel, record)
-        if not window.is_focused or cover_at(record.to_point(inside, window.bounds), window, windows):
-            windows = _focused(desktop, windows, window_id)
-            window = window_by_id(window_id, windows)
-            record = find_record(window, record.screenshot_id)
+        if not window.is_popup:
+            _check_not_blocked(window, scene)
+            is_covered = cover_at(record.to_point(inside, window.bounds), window, scene.windows)
+            if is_covered or not (window.is_focused and window.is_on_screen):
+                scene = _focused(desktop, scene, window_id)
+                window = scene.by_id(window_id)
+                _check_not_blocked(window, scene)
+                record = find_record(desktop.session, window, record.screenshot_id)
         point = record.to_point(inside, window.bounds)
-        _check_reachable(desktop, windows, window, point)
+        _check_on_a_display(scene, window, point)
         where = {**_where(window), "point": point.as_data(), "button": button, "clicks": clicks}
-        pointer: list[Optional[Point]] = []
-
-        def act() -> None:
-            write_audit_line("click", where)
-            pointer.append(desktop.click(point, button, clicks))
-
-        effect = _with_effect(desktop, window, act, verify)
-    landed = pointer[0]
-    return {
+        watch = Watch(desktop, window) if verify else None
+        write_audit_line("click", where)
+        delivery = desktop.click(window, point, button, clicks, tuple(modifiers))
+        effect = watch.effect() if watch else Effect()
+    factor = record.image_width / watch.width if watch else 1.0
+    data = {
         "window_id": window_id,
         "pixel": inside.as_data(),
-        "point": point.as_data(),
+        "point": (delivery.point or point).as_data() if delivery.delivered is False else point.as_data(),
         "clamped": inside != pixel,
-        "delivered": landed is None or math.hypot(landed.x - point.x, landed.y - point.y) < 2,
-        **effect.as_data(),
+        "delivered": delivery.delivered,
+        **effect.as_data(factor),
     }
+    if delivery.reached_id is not None:
+        data["reached_window_id"] = delivery.reached_id
+    return data
 
 
 def type_into_window(desktop: Desktop, window_id: int, text: str, verify: bool = False) -> dict[str, Any]:
-    """Type text into a window, which is focused first. Raises as click_pixel does."""
+    """Type text into a window, which is focused first unless it is a popup.
+
+    Raises as click_pixel does, and FOCUS_LOST, POLICY_DENIED (the stop file) with how many characters went out.
+    """
+    _check_text(text)
+
+    def act(window: Window) -> None:
+        desktop.type_text(window, text, stop_file())
+
+    effect = _by_keyboard(desktop, window_id, "type", {"characters": len(text)}, act, verify)
+    return {"window_id": window_id, "characters": len(text), "delivered": True, **effect.as_data()}
+
+
+def press_in_window(
+    desktop: Desktop, window_id: int, key: str, modifiers: list[str], verify: bool = False
+) -> dict[str, Any]:
+    """Press a key or chord in a window, which is focused first unless it is a popup. Raises as click_pixel does."""
+    chord = read_chord(key, modifiers)
+
+    def act(window: Window) -> None:
+        desktop.press_key(window, chord)
+
+    effect = _by_keyboard(desktop, window_id, "press", {"key": str(chord)}, act, verify)
+    return {"window_id": window_id, "key": str(chord), "delivered": True, **effect.as_data()}
+
+
+def _by_keyboard(
+    desktop: Desktop,
+    window_id: int,
+    action: str,
+    what: dict[str, Any],
+    act: Callable[[Window], None],
+    verify: bool,
+) -> Effect:
+    with one_mouse(desktop.session):
+        scene = desktop.snapshot()
+        window = _permitted_window(action, scene, window_id)
+        if not window.is_popup:
+            _check_not_blocked(window, scene)
+            if not (window.is_focused and window.is_on_screen):
+                scene = _focused(desktop, scene, window_id)
+                window = scene.by_id(window_id)
+                _check_not_blocked(window, scene)
+        watch = Watch(desktop, window) if verify else None
+        write_audit_line(action, {**_where(window), **what})
+        act(window)
+        return watch.effect() if watch else Effect()
+
+
+def _check_text(text: str) -> None:
     if not text:
         raise PeekabooError(ErrorCode.INVALID_ARGUMENT, "the text is empty", hint="give the text to type")
     lines = sum(text.count(one) for one in "\n\r\t")
@@ -4009,36 +4221,9 @@ def type_into_window(desktop: Desktop, window_id: int, text: str, verify: bool =
             f"the text holds the control character {bad!r}",
             hint="press such a key instead",
         )
-    effect = _by_keyboard(
-        desktop, window_id, "type", {"characters": len(text)}, lambda: desktop.type_text(text), verify
-    )
-    return {"window_id": window_id, "characters": len(text), "delivered": True, **effect.as_data()}
 
 
-def press_in_window(
-    desktop: Desktop, window_id: int, key: str, modifiers: list[str], verify: bool = False
-) -> dict[str, Any]:
-    """Press a key or chord in a window, which is focused first. Raises as click_pixel does."""
-    chord = read_chord(key, modifiers)
-    effect = _by_keyboard(
-        desktop, window_id, "press", {"key": str(chord)}, lambda: desktop.press_key(chord), verify
-    )
-    return {"window_id": window_id, "key": str(chord), "delivered": True, **effect.as_data()}
-
-
-def _by_keyboard(
-    desktop: Desktop, window_id: int, action: str, what: dict[str, Any], act: Callable[[], None], verify: bool
-) -> Effect:
-    with one_mouse():
-        windows = desktop.windows()
-        window = _permitted_window(action, windows, window_id)
-        if not window.is_focused:
-            window = window_by_id(window_id, _focused(desktop, windows, window_id))
-        write_audit_line(action, {**_where(window), **what})
-        return _with_effect(desktop, window, act, verify)
-
-
-def _check_click(pixel: Point, button: str, clicks: int) -> None:
+def _check_click(pixel: Point, button: str, clicks: int, modifiers: Sequence[str]) -> None:
     if not (math.isfinite(pixel.x) and math.isfinite(pixel.y)):
         raise PeekabooError(
             ErrorCode.INVALID_ARGUMENT, "x and y must be numbers", hint="give pixels of the screenshot"
@@ -4049,30 +4234,59 @@ def _check_click(pixel: Point, button: str, clicks: int) -> None:
             f"there is no button {button[:40]!r}",
             hint="it is left, right or middle",
         )
-    if clicks not in (1, 2):
-        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, f"clicks is {clicks}", hint="it is 1 or 2")
+    if clicks not in (1, 2, 3):
+        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, f"clicks is {clicks}", hint="it is 1, 2 or 3")
+    unknown = [name for name in modifiers if name not in _MODIFIER_NAMES]
+    if unknown:
+        raise PeekabooError(
+            ErrorCode.INVALID_ARGUMENT,
+            f"there is no modifier {unknown[0][:40]!r}",
+            hint=f"they are {', '.join(_MODIFIER_NAMES)}",
+        )
 
 
-def _permitted_window(action: str, windows: list[Window], window_id: int) -> Window:
-    window = window_by_id(window_id, windows)
-    check_may_act(action, window.app_name or "a window without an app", window.bundle_id)
+def _permitted_window(action: str, scene: Scene, window_id: int) -> Window:
+    window = scene.by_id(window_id)
+    if not window.app_name:
+        check_may_act(action)
+        raise PeekabooError(
+            ErrorCode.POLICY_DENIED,
+            f"{action} in window {window_id} is refused: it belongs to no known application",
+            hint="act on a window that list_windows shows",
+        )
+    check_may_act(action, window.app_name, window.bundle_id)
+    if scene.is_locked:
+        raise PeekabooError(
+            ErrorCode.SCREEN_LOCKED, "the screen is locked; nothing was clicked or typed", hint="unlock it"
+        )
     return window
 
 
-def _focused(desktop: Desktop, windows: list[Window], window_id: int) -> list[Window]:
-    """Focus a window and look until it has the focus; return all windows as they are then.
+def _check_not_blocked(window: Window, scene: Scene) -> None:
+    dialog = blocking_dialog(window, scene)
+    if dialog:
+        raise PeekabooError(
+            ErrorCode.WINDOW_BLOCKED,
+            f"window {window.window_id} takes no input while its dialog {dialog.title!r} "
+            f"(window {dialog.window_id}) is open; nothing was done",
+            hint=f"act on window {dialog.window_id}: answer it or close it",
+        )
 
-    It is asked for more than once: activation is but a request, and a window that maps just now cannot take it.
+
+def _focused(desktop: Desktop, scene: Scene, window_id: int) -> Scene:
+    """Focus a window and look until it has the focus; return the desktop as it is then.
+
+    It is asked for more than once: activation is a request, and a window that maps just now cannot take it.
     """
     deadline = time.monotonic() + _FOCUS_S
     while True:
-        desktop.focus(window_by_id(window_id, windows), settings().may_focus_by_click)
+        desktop.focus(scene.by_id(window_id), settings().may_focus_by_click)
         ask_again = time.monotonic() + _FOCUS_AGAIN_S
         while True:
-            windows = desktop.windows()
-            window = window_by_id(window_id, windows)
+            scene = desktop.snapshot()
+            window = scene.by_id(window_id)
             if window.is_focused and window.is_on_screen:
-                return windows
+                return scene
             if time.monotonic() > min(deadline, ask_again):
                 break
             pause(_FOCUS_POLL_S)
@@ -4084,65 +4298,22 @@ def _focused(desktop: Desktop, windows: list[Window], window_id: int) -> list[Wi
             )
 
 
-def _check_reachable(desktop: Desktop, windows: list[Window], window: Window, point: Point) -> None:
-    if not any(display.bounds.contains(point) for display in desktop.displays()):
+def _check_on_a_display(scene: Scene, window: Window, point: Point) -> None:
+    if not any(display.bounds.contains(point) for display in scene.displays):
         # the pointer would be held at the screen's edge, and the click would go there
         raise PeekabooError(
-            ErrorCode.CAPTURE_FAILED if not window.is_on_screen else ErrorCode.WINDOW_COVERED,
+            ErrorCode.WINDOW_COVERED,
             f"that part of window {window.window_id} is outside the screen; nothing was clicked",
             hint="move the window onto the screen",
-        )
-    cover = cover_at(point, window, windows)
-    if cover:
-        name = cover.app_name or "a menu or an overlay"
-        raise PeekabooError(
-            ErrorCode.WINDOW_COVERED,
-            f"window {window.window_id} is covered by {name} (window {cover.window_id}) there; nothing was clicked",
-            hint="close what covers it, or act on that window",
         )
 
 
 def _clamped(pixel: Point, record: Screenshot) -> Point:
-    """The nearest pixel inside the picture: [0, width) x [0, height)."""
+    """The nearest pixel inside the image: [0, width) x [0, height)."""
     return Point(
         min(max(pixel.x, 0), record.image_width - 1) if not 0 <= pixel.x < record.image_width else pixel.x,
         min(max(pixel.y, 0), record.image_height - 1) if not 0 <= pixel.y < record.image_height else pixel.y,
     )
-
-
-def _with_effect(desktop: Desktop, window: Window, act: Callable[[], None], verify: bool) -> Effect:
-    """Act; with `verify` photograph the window before and after, and compare. A vanished window is an outcome."""
-    before = _digest(desktop, window) if verify else None
-    act()
-    if not verify:
-        return Effect()
-    try:
-        return Effect(has_changed=_has_changed(desktop, window.window_id, before))
-    except PeekabooError as e:
-        if e.code in (ErrorCode.WINDOW_NOT_FOUND, ErrorCode.CAPTURE_FAILED):
-            return Effect(has_changed=True, is_window_closed=True)
-        raise
-
-
-def _has_changed(desktop: Desktop, window_id: int, before: Optional[str]) -> bool:
-    """Whether a window's picture becomes another one and stays it; a window that does not answer gets _EFFECT_S."""
-    deadline = time.monotonic() + _EFFECT_S
-    last = before
-    while True:
-        pause(_LOOK_AGAIN_S)
-        now = _digest(desktop, window_by_id(window_id, desktop.windows()))
-        if time.monotonic() > deadline or (now == last and now != before):
-            return now != before
-        last = now
-
-
-def _digest(desktop: Desktop, window: Window) -> str:
-    # without a record: the pixels of the caller's last picture must stay the ones that a click means
-    shot = photograph_window(desktop, window, "png", keeps_record=False)
-    try:
-        return pixel_digest(shot.path)
-    finally:
-        shot.path.unlink(missing_ok=True)
 
 
 def _where(window: Window) -> dict[str, Any]:
@@ -4155,7 +4326,7 @@ def _where(window: Window) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/automation/listing.py ==================================================
-SOURCES['peekaboo_min/automation/listing.py'] = 4158, r'''"""Apps, windows and screens, as text and as the specification's data."""
+SOURCES['peekaboo_min/automation/listing.py'] = 4329, r'''"""Apps, windows and screens, as text and as the specification's data."""
 
 from __future__ import annotations
 
@@ -4163,7 +4334,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..core.errors import ErrorCode, PeekabooError
-from ..core.models import App, Display, Result, Window
+from ..core.models import App, Display, Result, Scene, Window
 from ..core.text import clean_text
 from ..desktop.base import Desktop
 from ..desktop.matching import find_app, visible_windows, windows_of
@@ -4174,7 +4345,7 @@ DETAILS = ("off_screen", "bounds", "ids")
 def list_running_apps(desktop: Desktop) -> Result:
     """`{"applications": [...]}`; text numbered from 1."""
     apps = sorted(
-        (app for app in desktop.apps() if app.is_regular or app.window_count),
+        (app for app in desktop.snapshot().apps if app.is_regular or app.window_count),
         key=lambda app: app.name.lower(),
     )
     lines = [
@@ -4196,11 +4367,11 @@ def list_app_windows(desktop: Desktop, identifier: str, details: Sequence[str] =
             f"there is no window detail {unknown[0][:40]!r}",
             hint=f"they are {', '.join(DETAILS)}",
         )
-    app = find_app(identifier, desktop.apps())
-    everything = desktop.windows()
-    if not desktop.can_see_titles():
+    scene = desktop.snapshot()
+    app = find_app(identifier, scene.apps)
+    if not scene.can_see_titles:
         raise desktop.denied(ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING, "window titles cannot be read")
-    windows = visible_windows(windows_of(app, everything), with_off_screen="off_screen" in details)
+    windows = visible_windows(windows_of(app, scene.windows), with_off_screen="off_screen" in details)
     lines = [_window_line(number, one, details) for number, one in enumerate(windows)]
     pid = app.pid if app.pid is not None else "unknown"
     head = f"Found {len(windows)} window(s) for application: {app.name} ({app.bundle_id or 'no bundle id'}) - PID: {pid}"
@@ -4216,7 +4387,7 @@ def list_app_windows(desktop: Desktop, identifier: str, details: Sequence[str] =
 
 def list_displays(desktop: Desktop) -> Result:
     """`{"screens": [...]}`; screen_index is what `image --screen-index` takes."""
-    displays = desktop.displays()
+    displays = desktop.snapshot().displays
     lines = [_display_line(one) for one in displays]
     return Result(
         "\n".join([f"Found {len(displays)} screen(s):", "", *lines]),
@@ -4235,18 +4406,15 @@ def list_displays(desktop: Desktop) -> Result:
     )
 
 
-def catalogue(desktop: Desktop, windows: Sequence[Window]) -> Result:
-    """Windows as `list_windows` tells them: with ids, owners and bounds, front to back; says why titles are missing."""
+def catalogue(desktop: Desktop, scene: Scene, windows: Sequence[Window]) -> Result:
+    """Windows as `list_windows` shows them: with ids, owners and bounds, front to back; says why titles are missing."""
     hidden = ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING
     messages = (
-        (desktop.denied(hidden, "window titles are hidden").sentence(),)
-        if not desktop.can_see_titles()
-        else ()
+        (desktop.denied(hidden, "window titles are hidden").sentence(),) if not scene.can_see_titles else ()
     )
     lines = [
         f"{one.window_id}  {one.app_name} ({'no pid' if one.pid is None else one.pid})  {_title(one)!r}  {_bounds_text(one)}"
-        + (" [FOCUSED]" if one.is_focused else "")
-        + ("" if one.is_on_screen else " [OFF-SCREEN]")
+        + _marks(one)
         for one in windows
     ]
     return Result(
@@ -4256,8 +4424,19 @@ def catalogue(desktop: Desktop, windows: Sequence[Window]) -> Result:
     )
 
 
+def _marks(window: Window) -> str:
+    belongs = f" of window {window.parent_id}" if window.parent_id is not None else ""
+    marks = [
+        "" if window.kind == "window" else f"{window.kind.upper()}{belongs}",
+        "MODAL" if window.is_modal else "",
+        "FOCUSED" if window.is_focused else "",
+        "MINIMISED" if window.is_minimised else "" if window.is_on_screen else "OFF-SCREEN",
+    ]
+    return "".join(f" [{mark}]" for mark in marks if mark)
+
+
 def window_data(window: Window) -> dict[str, Any]:
-    """A window as `list_windows` tells it, and whether it can be seen and has the keyboard."""
+    """A window as `list_windows` describes it, and whether it can be seen and has the keyboard."""
     return {
         "window_id": window.window_id,
         "owner_name": window.app_name,
@@ -4266,6 +4445,10 @@ def window_data(window: Window) -> dict[str, Any]:
         "bounds": window.bounds.as_data(),
         "is_on_screen": window.is_on_screen,
         "is_focused": window.is_focused,
+        "is_minimised": window.is_minimised,
+        "kind": window.kind,
+        "parent_id": window.parent_id,
+        "is_modal": window.is_modal,
     }
 
 
@@ -4321,16 +4504,17 @@ def _bounds_text(window: Window) -> str:
 '''
 
 # ==================== peekaboo_min/automation/policy.py ===================================================
-SOURCES['peekaboo_min/automation/policy.py'] = 4324, r'''"""What may be done, by whom it is forbidden, and the log of what was done."""
+SOURCES['peekaboo_min/automation/policy.py'] = 4507, r'''"""What may be acted on, and the audit log of what was done."""
 
 from __future__ import annotations
 
 import json
 import os
 import time
-from fnmatch import fnmatch
+import unicodedata
+from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
 from ..core.errors import ErrorCode, PeekabooError, file_error
 from ..core.log import log_info
@@ -4343,7 +4527,7 @@ def stop_file() -> Path:
 
 
 def check_may_act(action: str, app_name: str = "", bundle_id: Optional[str] = None) -> None:
-    """Raises POLICY_DENIED when `action` (a word like click) may not be done, in that app where one is named."""
+    """Raises POLICY_DENIED when `action` (like click) is forbidden, in that app where one is named."""
     if settings().is_read_only:
         raise _denied(
             f"{action} is refused: PEEKABOO_READONLY is set", "unset it to let this machine be acted on"
@@ -4352,7 +4536,7 @@ def check_may_act(action: str, app_name: str = "", bundle_id: Optional[str] = No
         raise _denied(f"{action} is refused: the stop file {stop_file()} exists", "delete it to go on")
     if not app_name:
         return
-    if _matches(settings().deny_apps, app_name, bundle_id):
+    if _matches(settings().deny_apps, app_name, bundle_id, skeleton):
         raise _denied(f"{action} in {app_name} is refused: PEEKABOO_DENY_APPS names it", "use another app")
     if settings().allow_apps and not _matches(settings().allow_apps, app_name, bundle_id):
         raise _denied(
@@ -4360,10 +4544,27 @@ def check_may_act(action: str, app_name: str = "", bundle_id: Optional[str] = No
         )
 
 
-def _matches(patterns: str, app_name: str, bundle_id: Optional[str]) -> bool:
-    names = [name.lower() for name in (app_name, bundle_id) if name]
-    wanted = [word.strip().lower() for word in patterns.split(",") if word.strip()]
-    return any(fnmatch(name, word) for name in names for word in wanted)
+def _matches(
+    patterns: str, app_name: str, bundle_id: Optional[str], read: Callable[[str], str] = str.lower
+) -> bool:
+    """Whether a pattern of the list fits the app's name or bundle id, both as `read` gives them."""
+    names = [read(name) for name in (app_name, bundle_id) if name]
+    wanted = [read(pattern.strip()) for pattern in patterns.split(",") if pattern.strip()]
+    return any(fnmatchcase(name, pattern) for name in names for pattern in wanted)
+
+
+# Letters of other alphabets, and digits, that look like a Latin letter (after Unicode's confusables.txt).
+_LOOKALIKES = str.maketrans(
+    "АВЕКМНОРСТХУЅІЈԚԜҺавеёкмнорстхуѕіїјԛԝһԁӏαβεηικμνορτυχωγΑΒΕΖΗΙΚΜΝΟΡΤΥΧıłøđɑɡոսօցհ1|i05",
+    "abekmhopctxysijqwhabeekmhopctxysiijqwhdlabenikuvoptuxwyabezhikmnoptyxilodagnuoghlllos",
+)
+
+
+def skeleton(name: str) -> str:
+    """A name in the form in which names that look alike are equal: for a list of what is forbidden."""
+    text = unicodedata.normalize("NFKD", name)
+    text = "".join(c for c in text if unicodedata.category(c) not in ("Mn", "Me", "Cf", "Cc"))
+    return text.translate(_LOOKALIKES).casefold().translate(_LOOKALIKES)
 
 
 def _denied(message: str, hint: str) -> PeekabooError:
@@ -4371,9 +4572,9 @@ def _denied(message: str, hint: str) -> PeekabooError:
 
 
 def write_audit_line(action: str, where: dict[str, Any]) -> None:
-    """Note an act in the audit log: what and where, never the typed text, never pixels.
+    """Add an act to the audit log: what and where, never the typed text, never pixels.
 
-    Raises FILE_IO_ERROR: what cannot be noted must not be done, so this comes before the act.
+    Raises FILE_IO_ERROR: what cannot be logged must not be done, so this comes before the act.
     """
     path = state_folder() / "audit.jsonl"
     line = {
@@ -4392,10 +4593,10 @@ def write_audit_line(action: str, where: dict[str, Any]) -> None:
 '''
 
 # ==================== peekaboo_min/core/__init__.py =======================================================
-SOURCES['peekaboo_min/core/__init__.py'] = 4395, r''''''
+SOURCES['peekaboo_min/core/__init__.py'] = 4596, r''''''
 
 # ==================== peekaboo_min/core/cancellation.py ===================================================
-SOURCES['peekaboo_min/core/cancellation.py'] = 4398, r'''"""A call that can be cancelled: its token, its waits, its threads."""
+SOURCES['peekaboo_min/core/cancellation.py'] = 4599, r'''"""A call that can be cancelled: its token, its waits, its threads."""
 
 from __future__ import annotations
 
@@ -4491,10 +4692,21 @@ def in_parallel(
         # each thread gets the caller's context, and with it the cancel token
         futures = [pool.submit(copy_context().run, work, item) for item in items]
         return [future.result() for future in futures]
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """What runs in this block is neither cancelled nor out of time: it restores what an act changed."""
+    token, deadline = _TOKEN.set(None), _DEADLINE.set(None)
+    try:
+        yield
+    finally:
+        _DEADLINE.reset(deadline)
+        _TOKEN.reset(token)
 '''
 
 # ==================== peekaboo_min/core/errors.py =========================================================
-SOURCES['peekaboo_min/core/errors.py'] = 4497, r'''"""The one error that is expected, and its codes."""
+SOURCES['peekaboo_min/core/errors.py'] = 4709, r'''"""The one error that is expected, and its codes."""
 
 from __future__ import annotations
 
@@ -4525,6 +4737,8 @@ class ErrorCode(str, Enum):
     POLICY_DENIED = "POLICY_DENIED"
     FOCUS_FAILED = "FOCUS_FAILED"
     WINDOW_COVERED = "WINDOW_COVERED"
+    WINDOW_BLOCKED = "WINDOW_BLOCKED"
+    FOCUS_LOST = "FOCUS_LOST"
     TIMEOUT = "TIMEOUT"
     CANCELLED = "CANCELLED"
     MISSING_PROGRAM = "MISSING_PROGRAM"
@@ -4560,7 +4774,7 @@ _EXIT_CODES = {
 class PeekabooError(Exception):
     """An expected failure: `message` says what is wrong, `hint` what to do next.
 
-    `details` holds what a program or a person may want to look at besides: candidates, a program's own words.
+    `details` holds what may help besides: candidates, a program's own error output.
     """
 
     def __init__(self, code: ErrorCode, message: str, hint: str = "", details: str = "") -> None:
@@ -4572,7 +4786,7 @@ class PeekabooError(Exception):
 
     @property
     def code_name(self) -> str:
-        """The code as programs see it."""
+        """The code that programs see."""
         return self.code.value
 
     def message_for_model(self, name: str) -> str:
@@ -4587,8 +4801,17 @@ class PeekabooError(Exception):
         return f"{self.message}; {self.hint}" if self.hint else self.message
 
 
+class FocusLost(PeekabooError):
+    """FOCUS_LOST: another window has the keyboard. `characters_sent` had gone out before that was noticed."""
+
+    def __init__(self, message: str, characters_sent: int = 0) -> None:
+        hint = "take a new screenshot, see what the window holds, then focus it and type the rest"
+        super().__init__(ErrorCode.FOCUS_LOST, message, hint)
+        self.characters_sent = characters_sent
+
+
 class RelayedError(PeekabooError):
-    """An error that carries a name of another program's or document's, which programs see instead of our code."""
+    """An error with a name from another program or document, which programs see instead of our code."""
 
     def __init__(self, name: str, code: ErrorCode, message: str, hint: str = "", details: str = "") -> None:
         super().__init__(code, message, hint, details)
@@ -4600,7 +4823,7 @@ class RelayedError(PeekabooError):
 
 
 def file_error(path: Path, error: OSError) -> PeekabooError:
-    """FILE_IO_ERROR for what the system said of `path`."""
+    """FILE_IO_ERROR for an error of the system about `path`."""
     hints = {
         errno.EACCES: "choose a folder that you may write to",
         errno.EPERM: "choose a folder that you may write to",
@@ -4608,7 +4831,7 @@ def file_error(path: Path, error: OSError) -> PeekabooError:
         errno.ENOSPC: "free some space, or choose another disk",
         errno.ENAMETOOLONG: "choose a shorter path",
         errno.ENOTDIR: "a part of that path is a file; choose another",
-        errno.ENOENT: "see that the path is right",
+        errno.ENOENT: "check that the path is right",
     }
     reason = error.strerror or type(error).__name__
     return PeekabooError(
@@ -4622,7 +4845,7 @@ def invalid(message: str, hint: str = "") -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/core/log.py ============================================================
-SOURCES['peekaboo_min/core/log.py'] = 4625, r'''"""The log file, and the debug lines that a command collects."""
+SOURCES['peekaboo_min/core/log.py'] = 4848, r'''"""The log file, and the debug lines that a command collects."""
 
 from __future__ import annotations
 
@@ -4739,7 +4962,7 @@ def start_log_file(path: Path, level: str, also_console: bool) -> None:
 '''
 
 # ==================== peekaboo_min/core/models.py =========================================================
-SOURCES['peekaboo_min/core/models.py'] = 4742, r'''"""The words of the house: points, windows, displays, pictures, results."""
+SOURCES['peekaboo_min/core/models.py'] = 4965, r'''"""The data types: points, windows, displays, screenshots, results."""
 
 from __future__ import annotations
 
@@ -4748,10 +4971,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Optional
 
+from .errors import ErrorCode, PeekabooError
+
 
 @dataclass(frozen=True)
 class Point:
-    """A place, in screen points (or in pixels of a picture, where a name says so); y grows downwards."""
+    """A position in screen points (in pixels of an image where a name says so); y grows downwards."""
 
     x: float
     y: float
@@ -4780,6 +5005,14 @@ class Rect:
             and self.y + self.height >= other.y + other.height
         )
 
+    def overlaps(self, other: Rect) -> bool:
+        return (
+            self.x < other.x + other.width
+            and other.x < self.x + self.width
+            and self.y < other.y + other.height
+            and other.y < self.y + self.height
+        )
+
     @property
     def centre(self) -> Point:
         return Point(self.x + self.width / 2, self.y + self.height / 2)
@@ -4796,10 +5029,10 @@ class Rect:
 
 
 def rect_around(rects: Sequence[Rect]) -> Rect:
-    """The smallest rectangle that holds these; there is at least one."""
-    left, top = min(one.x for one in rects), min(one.y for one in rects)
-    right = max(one.x + one.width for one in rects)
-    bottom = max(one.y + one.height for one in rects)
+    """The smallest rectangle that holds all of these; there is at least one."""
+    left, top = min(rect.x for rect in rects), min(rect.y for rect in rects)
+    right = max(rect.x + rect.width for rect in rects)
+    bottom = max(rect.y + rect.height for rect in rects)
     return Rect(left, top, right - left, bottom - top)
 
 
@@ -4809,7 +5042,7 @@ def _tidy_number(value: float) -> float:
 
 @dataclass(frozen=True)
 class App:
-    """A running application. X11 knows no bundle id, and some of its programs tell no pid: None."""
+    """A running application. X11 has no bundle ids, and some of its programs set no pid: None."""
 
     name: str
     pid: Optional[int] = None
@@ -4825,15 +5058,16 @@ _SMALLEST_WINDOW = 50
 
 @dataclass(frozen=True)
 class Window:
-    """A window as the window server knows it, in a list that is ordered front to back."""
+    """A window as the window server describes it, in a list ordered front to back."""
 
     window_id: int
     app_name: str
+    """Of a popup: the name of the application that owns it."""
     pid: Optional[int]
     title: Optional[str]
-    """None where the window server does not tell it (on a Mac without Screen Recording)."""
+    """None where the window server withholds it (on a Mac without Screen Recording)."""
     bounds: Rect
-    """The photographed content, without shadow and without a window manager's frame."""
+    """What a screenshot of it shows: without shadow and without a window manager's frame."""
     bundle_id: Optional[str] = None
     layer: int = 0
     """0 for normal windows; docks, menus and overlays have others."""
@@ -4843,17 +5077,35 @@ class Window:
     """True for the one window that would receive a key press now."""
     frame: Optional[Rect] = None
     """What it covers on the screen, where that is more than `bounds`; None where it is the same."""
+    kind: str = "window"
+    """window, dialog or popup (a menu, a list, a tooltip: what no window manager decorates)."""
+    parent_id: Optional[int] = None
+    """For a dialog or popup: the window it belongs to, where that is known."""
+    is_modal: bool = False
+    """True for a declared modal dialog or sheet: its parent takes no input while it is open."""
+    is_minimised: bool = False
+    frame_id: Optional[int] = None
+    """X11: the top-level window that contains this one; None where there is no such thing."""
+    identity: str = ""
+    """Differs for another window that gets this id later, as far as the system lets us know."""
+    is_obscured: bool = False
+    """True where a capture would show what covers it (X11 without a compositor)."""
 
     @property
     def outer(self) -> Rect:
         return self.frame or self.bounds
 
     @property
+    def is_popup(self) -> bool:
+        return self.kind == "popup"
+
+    @property
     def is_ordinary(self) -> bool:
-        """Of the layer of normal windows, visible, and as large as a person would call a window (50x50)."""
+        """Of the layer of normal windows, visible, at least 50x50, and no popup."""
         return (
             self.layer == 0
             and self.alpha > 0
+            and not self.is_popup
             and min(self.bounds.width, self.bounds.height) >= _SMALLEST_WINDOW
         )
 
@@ -4873,8 +5125,51 @@ class Display:
 
 
 @dataclass(frozen=True)
+class Scene:
+    """One look at the desktop: everything that one moment's decision needs."""
+
+    windows: tuple[Window, ...]
+    """Front to back: popups, docks and minimised windows too."""
+    apps: tuple[App, ...]
+    """The running applications, helpers included, with their on-screen windows counted."""
+    displays: tuple[Display, ...]
+    """The active displays, the main one first."""
+    can_see_titles: bool = True
+    is_locked: bool = False
+    """True: the screen is locked, and nothing may be posted."""
+
+    def find(self, window_id: int) -> Optional[Window]:
+        return next((window for window in self.windows if window.window_id == window_id), None)
+
+    def by_id(self, window_id: int) -> Window:
+        """Raises WINDOW_NOT_FOUND."""
+        found = self.find(window_id)
+        if found is None:
+            raise PeekabooError(
+                ErrorCode.WINDOW_NOT_FOUND, f"there is no window {window_id}", hint="list the windows again"
+            )
+        return found
+
+    @property
+    def focused(self) -> Optional[Window]:
+        return next((window for window in self.windows if window.is_focused), None)
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """What was under the pointer at the last moment before the press."""
+
+    delivered: Optional[bool]
+    """Whether that was the expected window; None: not known."""
+    point: Optional[Point] = None
+    """Where the pointer was right before the press."""
+    reached_id: Optional[int] = None
+    """The window that was under the pointer instead of the expected one."""
+
+
+@dataclass(frozen=True)
 class Permissions:
-    """What the system allows us; None means that this system has no such grant."""
+    """The grants that this process has; None means that this system has no such grant."""
 
     screen_recording: Optional[bool] = None
     accessibility: Optional[bool] = None
@@ -4894,13 +5189,13 @@ class KeyChord:
 
 @dataclass(frozen=True)
 class RecognisedText:
-    """A line of text found in a picture; `box` in pixels of that picture, confidence 0 to 1."""
+    """A line of text found in an image; `box` in pixels of that image, confidence 0 to 1."""
 
     text: str
     box: Rect
     confidence: float
     words: tuple[RecognisedText, ...] = ()
-    """A line's words with boxes of their own, left to right; empty where the machine tells of lines only."""
+    """A line's words with boxes of their own, left to right; empty where only lines are recognised."""
 
 
 @dataclass(frozen=True)
@@ -4918,7 +5213,7 @@ class ImageInfo:
 
 @dataclass(frozen=True)
 class Screenshot:
-    """The coordinate record: what a photograph of a window showed, so that its pixels can be clicked later."""
+    """The coordinate record: what a screenshot of a window showed, so that its pixels can be clicked later."""
 
     screenshot_id: str
     window_id: int
@@ -4929,6 +5224,8 @@ class Screenshot:
     image_height: int
     taken_at: float
     """Seconds since 1970."""
+    identity: str = ""
+    """Window.identity at that time."""
 
     @property
     def scale(self) -> float:
@@ -4936,7 +5233,7 @@ class Screenshot:
         return round(self.image_width / self.bounds.width, 4)
 
     def as_data(self) -> dict[str, Any]:
-        """What take_window_screenshot tells of its picture."""
+        """What take_window_screenshot answers besides its image."""
         return {
             "window_id": self.window_id,
             "bounds": self.bounds.as_data(),
@@ -4966,7 +5263,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Result:
-    """What a job answers: text for people, data for programs, images for models."""
+    """What an operation answers: text for people, data for programs, images for models."""
 
     text: str
     data: dict[str, Any] = field(default_factory=dict)
@@ -4976,16 +5273,16 @@ class Result:
     files: tuple[Path, ...] = ()
     """Files that a program may want a link to."""
     is_text_only: bool = False
-    """True where the text follows a grammar of its own and nothing may stand beside it (Keynote, mail)."""
+    """True where the text follows a fixed grammar and nothing may be added to it (Keynote, mail)."""
 
     @property
     def summary(self) -> str:
-        """The text's first line: what stands above the data, where a program gets both."""
+        """The text's first line: what precedes the data where a program gets both."""
         return self.text.split("\n", 1)[0].rstrip(":")
 '''
 
 # ==================== peekaboo_min/core/settings.py =======================================================
-SOURCES['peekaboo_min/core/settings.py'] = 4988, r'''"""Environment variables, read once into a frozen Settings."""
+SOURCES['peekaboo_min/core/settings.py'] = 5285, r'''"""Environment variables, read once into a frozen Settings."""
 
 from __future__ import annotations
 
@@ -5080,7 +5377,8 @@ class Settings:
     )
     deny_apps: str = _variable(
         "PEEKABOO_DENY_APPS",
-        "1Password*,com.1password.*,Bitwarden,com.bitwarden.*,LastPass,Dashlane,KeePassXC,"
+        "1Password*,com.1password.*,Bitwarden*,com.bitwarden.*,LastPass*,Dashlane*,KeePass*,*.KeePass*,"
+        "Enpass*,Seahorse*,*.seahorse*,gcr-prompter*,pinentry*,"
         "Keychain Access,com.apple.keychainaccess,Passwords,com.apple.Passwords",
         "names or bundle ids that are never acted on; `*` stands for any text",
     )
@@ -5150,6 +5448,7 @@ class Settings:
         "PEEKABOO_BIN_DIR", "", "the only folder in which programs are looked for; for tests"
     )
     x_display: str = _variable("DISPLAY", "", "the X server, on Linux")
+    x_authority: str = _variable("XAUTHORITY", "", "the X server's authority file; unset: `~/.Xauthority`")
     wayland_display: str = _variable(
         "WAYLAND_DISPLAY", "", "when set, only X11 windows can be seen: a warning says so"
     )
@@ -5281,7 +5580,7 @@ def search_path() -> list[str]:
 '''
 
 # ==================== peekaboo_min/core/text.py ===========================================================
-SOURCES['peekaboo_min/core/text.py'] = 5284, r'''"""Text from outside, made safe to show."""
+SOURCES['peekaboo_min/core/text.py'] = 5583, r'''"""Text from outside, made safe to show."""
 
 from __future__ import annotations
 
@@ -5309,28 +5608,42 @@ def control_character_in(text: str) -> str:
 '''
 
 # ==================== peekaboo_min/core/version.py ========================================================
-SOURCES['peekaboo_min/core/version.py'] = 5312, r'''"""The version."""
+SOURCES['peekaboo_min/core/version.py'] = 5611, r'''"""The version."""
 
 VERSION = "0.1.0"
 '''
 
 # ==================== peekaboo_min/desktop/__init__.py ====================================================
-SOURCES['peekaboo_min/desktop/__init__.py'] = 5318, r''''''
+SOURCES['peekaboo_min/desktop/__init__.py'] = 5617, r''''''
 
 # ==================== peekaboo_min/desktop/base.py ========================================================
-SOURCES['peekaboo_min/desktop/base.py'] = 5321, r'''"""class Desktop(Protocol): what a platform must do, and never decides."""
+SOURCES['peekaboo_min/desktop/base.py'] = 5620, r'''"""class Desktop(Protocol): what a platform must do; it never decides."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Optional, Protocol
+from typing import Protocol
 
 from ..core.errors import ErrorCode, PeekabooError
-from ..core.models import App, Display, KeyChord, Permissions, Point, RecognisedText, Rect, Window
+from ..core.models import (
+    Delivery,
+    Display,
+    KeyChord,
+    Permissions,
+    Point,
+    RecognisedText,
+    Rect,
+    Scene,
+    Window,
+)
 
 
 class Desktop(Protocol):
-    """A desktop's eyes and hands. Every method may raise PeekabooError, and only that, for what can be expected."""
+    """Looks at a desktop and acts on it. Every method may raise PeekabooError, and nothing else that is expected.
+
+    The caller of focus, click, type_text and press_key holds the input lock; the program that acts inherits the
+    lock's descriptor (system.files.held_locks), so that the lock lives as long as the act.
+    """
 
     name: str
     """`macos` or `x11`."""
@@ -5339,67 +5652,75 @@ class Desktop(Protocol):
     """The programs that it cannot do without."""
 
     uses: dict[str, str]
-    """Programs that it can do without, and what for they are."""
+    """Optional programs, and what each is for."""
+
+    @property
+    def session(self) -> str:
+        """Names this desktop among those of one user, safe in a file name: `macos`, `x11-0`."""
 
     def permissions(self) -> Permissions:
-        """The grants as they are now, asked without raising a dialog."""
+        """The current grants, asked without raising a dialog."""
 
     def denied(self, code: ErrorCode, what: str) -> PeekabooError:
-        """The error for a missing grant: `what` is refused, who needs the grant, and how to give it."""
+        """The error for a missing grant: `what` is refused, which app needs the grant, and how to give it."""
 
-    def displays(self) -> list[Display]:
-        """The active displays, the main one first."""
-
-    def apps(self) -> list[App]:
-        """The running applications, helpers included, with their on-screen windows counted."""
-
-    def windows(self) -> list[Window]:
-        """All windows, front to back: docks, menus and minimised ones too. Who may be seen is decided above."""
-
-    def can_see_titles(self) -> bool:
-        """Whether the last windows() could tell other programs' titles."""
+    def snapshot(self) -> Scene:
+        """All windows, apps and displays in one listing. What is shown of them is decided above."""
 
     def capture_display(self, display: Display, path: Path, kind: str) -> None:
-        """Photograph a display into `path`, at its own pixels. kind: png or jpg."""
+        """Take a screenshot of a display into `path`, at its own pixels. kind: png, jpg or bmp."""
 
     def capture_window(self, window: Window, path: Path, kind: str, with_shadow: bool = False) -> None:
-        """Photograph one window, also when others cover it (X11: with a compositor), at its own pixels."""
+        """Take a screenshot of one window, also of a covered one, at its own pixels. kind: png, jpg or bmp.
+
+        Raises CAPTURE_FAILED where that would show something else (a hidden window; X11: an obscured one).
+        """
 
     def capture_rect(self, rect: Rect, path: Path, kind: str) -> None:
-        """Photograph what the screen shows in a rectangle, in screen points."""
-
-    def activate(self, app: App) -> None:
-        """Ask for an app to come to the front; the caller looks whether it did."""
+        """Take a screenshot of what the screen shows in a rectangle of screen points."""
 
     def focus(self, window: Window, may_click: bool = False) -> None:
-        """Ask for a window to be raised and focused; the caller looks whether it was.
+        """Ask for a window to be raised and focused; the caller checks whether it was.
 
         may_click: where nothing else works, a click on its title bar is allowed.
         """
 
-    def click(self, point: Point, button: str, clicks: int) -> Optional[Point]:
-        """Click at a screen point; button: left, right or middle. Returns where the pointer then was, None if unknown."""
+    def click(
+        self, window: Window, point: Point, button: str, clicks: int, modifiers: tuple[str, ...] = ()
+    ) -> Delivery:
+        """Click at a screen point that lies in `window`. button: left, right or middle.
 
-    def type_text(self, text: str) -> None:
-        """Type any Unicode text into what has the keyboard; a newline is the return key, a tab the tab key."""
+        Right before it posts it asks the window server what is under the point; when that is not the window, its
+        frame or a child of it, nothing is posted and WINDOW_COVERED names what is there.
+        """
 
-    def press_key(self, chord: KeyChord) -> None:
-        """Press and release one key, with its modifiers held."""
+    def type_text(self, window: Window, text: str, stop_file: Path) -> None:
+        """Type any Unicode text; a newline is the return key, a tab the tab key.
+
+        It goes out in pieces of at most 20 characters; before each, the focus, the stop file and cancellation are
+        checked. A popup needs the focus of the window it belongs to. Raises FocusLost, and POLICY_DENIED for the
+        stop file; both say how many characters went out.
+        """
+
+    def press_key(self, window: Window, chord: KeyChord) -> None:
+        """Press and release one key with its modifiers held. Raises FocusLost, with nothing pressed, when another
+        window has the focus.
+        """
 
     def fit_image(
         self, source: Path, target: Path, width: int, height: int, kind: str, quality: int = 80
     ) -> None:
-        """Write `source` into `target` at another size in pixels. kind: png or jpg; quality is for jpg."""
+        """Write `source` into `target` at another size in pixels. kind: png, jpg or bmp; quality is for jpg."""
 
     def read_text(self, path: Path) -> list[RecognisedText]:
-        """The lines of text in a picture, by what this machine has for that; no network."""
+        """The lines of text in an image, recognised on this machine; no network."""
 
     def input_backend(self) -> str:
-        """What clicks and types, in a word for `doctor`."""
+        """What clicks and types, in a few words for `doctor`."""
 '''
 
 # ==================== peekaboo_min/desktop/keys.py ========================================================
-SOURCES['peekaboo_min/desktop/keys.py'] = 5402, r'''"""Key names in the spellings that people use, read into one (pure)."""
+SOURCES['peekaboo_min/desktop/keys.py'] = 5723, r'''"""Key names in the spellings that people use, read into one (pure)."""
 
 from __future__ import annotations
 
@@ -5520,10 +5841,10 @@ def _unknown_key(word: str, known: Sequence[str], kind: str = "key") -> Peekaboo
 '''
 
 # ==================== peekaboo_min/desktop/macos/__init__.py ==============================================
-SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 5523, r''''''
+SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 5844, r''''''
 
 # ==================== peekaboo_min/desktop/macos/apps.js ==================================================
-SOURCES['peekaboo_min/desktop/macos/apps.js'] = 5526, r'''// {} -> {"apps": [{pid, name, bundle_id, is_active, is_regular, window_count}]}, window_count being normal windows on the screen.
+SOURCES['peekaboo_min/desktop/macos/apps.js'] = 5847, r'''// {} -> {"apps": [{pid, name, bundle_id, is_active, is_regular, window_count}]}, window_count being normal windows on the screen.
 function run(argv) {
     const counts = {};
     for (const w of windowList(ON_SCREEN_ONLY) || []) {
@@ -5549,7 +5870,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/backend.py ===============================================
-SOURCES['peekaboo_min/desktop/macos/backend.py'] = 5552, r'''"""Desktop by screencapture, osascript and the Swift helper."""
+SOURCES['peekaboo_min/desktop/macos/backend.py'] = 5873, r'''"""Desktop by screencapture, osascript and the Swift helper."""
 
 from __future__ import annotations
 
@@ -5560,7 +5881,18 @@ from typing import Any, Optional
 
 from ...core.errors import ErrorCode, PeekabooError
 from ...core.log import log_debug
-from ...core.models import App, Display, KeyChord, Permissions, Point, RecognisedText, Rect, Window
+from ...core.models import (
+    App,
+    Delivery,
+    Display,
+    KeyChord,
+    Permissions,
+    Point,
+    RecognisedText,
+    Rect,
+    Scene,
+    Window,
+)
 from ...core.text import clean_text
 from ...system.images import read_image_info
 from ...system.process import run_program
@@ -5582,7 +5914,7 @@ class MacDesktop:
     """The Desktop of macOS 13 and later, by shell-outs."""
 
     name = "macos"
-    needs = ("screencapture", "osascript", "sips", "ps")
+    needs: tuple[str, ...] = ("screencapture", "osascript", "sips", "ps")
     uses = {"xcode-select": "compiling the Swift helper", "xcrun": "compiling the Swift helper"}
 
     def __init__(self) -> None:
@@ -5599,7 +5931,19 @@ class MacDesktop:
     def denied(self, code: ErrorCode, what: str) -> PeekabooError:
         return permission_error(code, what)
 
-    def displays(self) -> list[Display]:
+    session = "macos"
+
+    def snapshot(self) -> Scene:
+        windows = self._windows()
+        return Scene(
+            tuple(windows),
+            tuple(self._apps()),
+            tuple(self._displays()),
+            self._can_record is not False,
+            self._is_locked,
+        )
+
+    def _displays(self) -> list[Display]:
         told = run_jxa(["desktop/macos/window_list.js", "desktop/macos/displays.js"], {})
         if told["displays"] is None:
             raise _no_session()
@@ -5609,7 +5953,7 @@ class MacDesktop:
             for number, one in enumerate(told["displays"], 1)
         ]
 
-    def apps(self) -> list[App]:
+    def _apps(self) -> list[App]:
         return [
             App(
                 clean_text(one["name"]),
@@ -5622,7 +5966,7 @@ class MacDesktop:
             for one in run_jxa(["desktop/macos/window_list.js", "desktop/macos/apps.js"], {})["apps"]
         ]
 
-    def windows(self) -> list[Window]:
+    def _windows(self) -> list[Window]:
         told = run_jxa(["desktop/macos/window_list.js", "desktop/macos/windows.js"], {})
         if told["windows"] is None:
             raise _no_session()
@@ -5637,9 +5981,6 @@ class MacDesktop:
             None,
         )
         return [_with_focus(one, focused) for one in windows]
-
-    def can_see_titles(self) -> bool:
-        return self._can_record is not False
 
     def capture_display(self, display: Display, path: Path, kind: str) -> None:
         self._screencapture(["-D", str(display.number)], path, kind)
@@ -5663,6 +6004,14 @@ class MacDesktop:
         self._screencapture(["-R", place], path, kind)
 
     def _screencapture(self, words: list[str], path: Path, kind: str) -> None:
+        if kind == "bmp":
+            png = path.with_suffix(".png")
+            try:
+                self._screencapture(words, png, "png")
+                run_program(["sips", "-s", "format", "bmp", str(png), "--out", str(path)], timeout_s=_SIPS_S)
+            finally:
+                png.unlink(missing_ok=True)
+            return
         if self._can_record is None:
             self._can_record = self._session()["screen_recording"]
         if not self._can_record:
@@ -5694,9 +6043,6 @@ class MacDesktop:
             details=said,
         )
 
-    def activate(self, app: App) -> None:
-        self._ask_for_focus({"pid": app.pid, "window_id": None, "title": None, "bounds": None})
-
     def focus(self, window: Window, may_click: bool = False) -> None:
         request = {
             "pid": window.pid,
@@ -5709,7 +6055,7 @@ class MacDesktop:
             return
         if may_click and told["trusted"] and told["title_bar_is_free"]:
             log_debug("the window was not raised otherwise: clicking its title bar")
-            self.click(Point(window.bounds.centre.x, window.bounds.y + _TITLE_BAR_HALF), "left", 1)
+            self.click(window, Point(window.bounds.centre.x, window.bounds.y + _TITLE_BAR_HALF), "left", 1)
         elif not told["trusted"] and not told["front"]:
             raise permission_error(
                 ErrorCode.PERMISSION_DENIED_ACCESSIBILITY, f"one window of {window.app_name} cannot be raised"
@@ -5720,14 +6066,17 @@ class MacDesktop:
         log_debug(f"focus: {json.dumps(told)}")
         return told
 
-    def click(self, point: Point, button: str, clicks: int) -> Optional[Point]:
+    def click(
+        self, window: Window, point: Point, button: str, clicks: int, modifiers: tuple[str, ...] = ()
+    ) -> Delivery:
         told = self._input({"do": "click", **point.as_data(), "button": button, "clicks": clicks})
-        return Point(float(told["pointer"]["x"]), float(told["pointer"]["y"]))
+        there = Point(float(told["pointer"]["x"]), float(told["pointer"]["y"]))
+        return Delivery(abs(there.x - point.x) < 2 and abs(there.y - point.y) < 2, there)
 
-    def type_text(self, text: str) -> None:
+    def type_text(self, window: Window, text: str, stop_file: Path) -> None:
         self._input({"do": "type", "text": text}, _INPUT_S + len(text) * _TYPE_S_PER_CHARACTER)
 
-    def press_key(self, chord: KeyChord) -> None:
+    def press_key(self, window: Window, chord: KeyChord) -> None:
         character = mac_chord_character(chord)
         if character and not self._has_ansi_keyboard():
             # key codes are places: on a French keyboard cmd+a would be cmd+q. System Events knows the layout.
@@ -5866,7 +6215,7 @@ def _with_focus(window: Window, focused_id: Optional[int]) -> Window:
 '''
 
 # ==================== peekaboo_min/desktop/macos/displays.js ==============================================
-SOURCES['peekaboo_min/desktop/macos/displays.js'] = 5869, r'''// {} -> {"displays": [{id, name, scale, bounds}] or null without a GUI session, "can_record": bool}: points, origin top left of the main display.
+SOURCES['peekaboo_min/desktop/macos/displays.js'] = 6218, r'''// {} -> {"displays": [{id, name, scale, bounds}] or null without a GUI session, "can_record": bool}: points, origin top left of the main display.
 function activeOrder() {
     // `screencapture -D n` counts in this order; where the bridge cannot tell it, NSScreen's is the best there is
     try {
@@ -5906,7 +6255,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/focus.js =================================================
-SOURCES['peekaboo_min/desktop/macos/focus.js'] = 5909, r'''// {pid, window_id|null, title|null, bounds|null} -> {"activated": bool, "active": bool, "front": bool, "trusted": bool, "matches": n, "title_bar_is_free": bool}
+SOURCES['peekaboo_min/desktop/macos/focus.js'] = 6258, r'''// {pid, window_id|null, title|null, bounds|null} -> {"activated": bool, "active": bool, "front": bool, "trusted": bool, "matches": n, "title_bar_is_free": bool}
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXIsProcessTrusted', ['bool', []]);
 ObjC.bindFunction('AXUIElementCreateApplication', ['id', ['int']]);
@@ -5992,7 +6341,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.js =================================================
-SOURCES['peekaboo_min/desktop/macos/input.js'] = 5995, r'''// one JSON request as the argument -> one JSON answer; the same contract as input.swift, for a Mac without a compiler
+SOURCES['peekaboo_min/desktop/macos/input.js'] = 6344, r'''// one JSON request as the argument -> one JSON answer; the same contract as input.swift, for a Mac without a compiler
 //   {"do":"preflight"}                                        -> {"ok":true,"accessibility":b,"post_event":b,"screen_recording":b}
 //   {"do":"move","x":n,"y":n}                                 -> {"ok":true,"pointer":{"x":n,"y":n}}, read back, screen points
 //   {"do":"click","x":n,"y":n,"button":"left","clicks":1}     -> the same; button left, right or middle; clicks 1, 2 or 3
@@ -6162,7 +6511,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.swift ==============================================
-SOURCES['peekaboo_min/desktop/macos/input.swift'] = 6165, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
+SOURCES['peekaboo_min/desktop/macos/input.swift'] = 6514, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
 //   {"do":"preflight"}                                        -> {"ok":true,"accessibility":b,"post_event":b,"screen_recording":b}
 //   {"do":"move","x":n,"y":n}                                 -> {"ok":true,"pointer":{"x":n,"y":n}}, read back, screen points
 //   {"do":"click","x":n,"y":n,"button":"left","clicks":1}     -> the same; button left, right or middle; clicks 1, 2 or 3
@@ -6339,7 +6688,7 @@ try FileHandle.standardOutput.write(contentsOf: output + Data("\n".utf8))
 '''
 
 # ==================== peekaboo_min/desktop/macos/keycodes.py ==============================================
-SOURCES['peekaboo_min/desktop/macos/keycodes.py'] = 6342, r'''"""Key codes and modifier flags of macOS; the codes are places on the keyboard"""
+SOURCES['peekaboo_min/desktop/macos/keycodes.py'] = 6691, r'''"""Key codes and modifier flags of macOS; the codes are places on the keyboard"""
 
 from __future__ import annotations
 
@@ -6428,7 +6777,7 @@ def mac_key_flags(chord: KeyChord) -> int:
 '''
 
 # ==================== peekaboo_min/desktop/macos/keystroke.js =============================================
-SOURCES['peekaboo_min/desktop/macos/keystroke.js'] = 6431, r'''// {"text": one character, "using": ["command down", ...]} -> {"ok": true}: a chord on the keyboard layout in use, by System Events.
+SOURCES['peekaboo_min/desktop/macos/keystroke.js'] = 6780, r'''// {"text": one character, "using": ["command down", ...]} -> {"ok": true}: a chord on the keyboard layout in use, by System Events.
 function run(argv) {
     const request = JSON.parse(argv[0]);
     Application('System Events').keystroke(request.text, {using: request.using});
@@ -6437,7 +6786,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/osascript.py =============================================
-SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 6440, r'''"""Run a JXA or AppleScript source, and read osascript's error numbers."""
+SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 6789, r'''"""Run a JXA or AppleScript source, and read osascript's error numbers."""
 
 from __future__ import annotations
 
@@ -6534,7 +6883,7 @@ def script_error(exit_code: int, stderr: str) -> ScriptError:
 '''
 
 # ==================== peekaboo_min/desktop/macos/permissions.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 6537, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "automation": bool|null, "has_session": bool, "is_locked": bool}; raises no dialog.
+SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 6886, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "automation": bool|null, "has_session": bool, "is_locked": bool}; raises no dialog.
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXIsProcessTrusted', ['bool', []]);
 ObjC.bindFunction('CGPreflightPostEventAccess', ['bool', []]);
@@ -6568,7 +6917,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/permissions.py ===========================================
-SOURCES['peekaboo_min/desktop/macos/permissions.py'] = 6571, r'''"""Which app must get a grant (the one that started us), and how to give it."""
+SOURCES['peekaboo_min/desktop/macos/permissions.py'] = 6920, r'''"""Which app must get a grant (the one that started us), and how to give it."""
 
 from __future__ import annotations
 
@@ -6635,7 +6984,7 @@ def permission_error(code: ErrorCode, what: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/desktop/macos/read_text.js =============================================
-SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 6638, r'''// {"path": file} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the picture, origin top left.
+SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 6987, r'''// {"path": file} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the picture, origin top left.
 ObjC.import('Foundation');
 ObjC.import('Vision');
 
@@ -6665,7 +7014,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/swift_helper.py ==========================================
-SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 6668, r'''"""Compile input.swift once, keep it, find it again."""
+SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 7017, r'''"""Compile input.swift once, keep it, find it again."""
 
 from __future__ import annotations
 
@@ -6780,7 +7129,7 @@ def _manifest() -> Path:
 '''
 
 # ==================== peekaboo_min/desktop/macos/window_list.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 6783, r'''// Read before windows.js, apps.js, displays.js, focus.js and permissions.js: the window server's list, and what it shows of our grants.
+SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 7132, r'''// Read before windows.js, apps.js, displays.js, focus.js and permissions.js: the window server's list, and what it shows of our grants.
 ObjC.import('AppKit');
 ObjC.import('CoreGraphics');
 ObjC.bindFunction('CGPreflightScreenCaptureAccess', ['bool', []]);
@@ -6830,7 +7179,7 @@ function covers(over, b) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/windows.js ===============================================
-SOURCES['peekaboo_min/desktop/macos/windows.js'] = 6833, r'''// {} -> {"windows": [...] front to back, "frontmost_pid": n|null, "can_record": bool, "is_locked": bool}, or {"windows": null} without a GUI session.
+SOURCES['peekaboo_min/desktop/macos/windows.js'] = 7182, r'''// {} -> {"windows": [...] front to back, "frontmost_pid": n|null, "can_record": bool, "is_locked": bool}, or {"windows": null} without a GUI session.
 function describe(w, bundleIds) {
     const pid = w.kCGWindowOwnerPID;
     if (!(pid in bundleIds)) {
@@ -6868,7 +7217,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/matching.py ====================================================
-SOURCES['peekaboo_min/desktop/matching.py'] = 6871, r'''"""Which app or window a person means (pure)."""
+SOURCES['peekaboo_min/desktop/matching.py'] = 7220, r'''"""Which app or window an identifier means, what covers or blocks a window (pure)."""
 
 from __future__ import annotations
 
@@ -6877,7 +7226,7 @@ from collections.abc import Sequence
 from typing import Callable, Optional
 
 from ..core.errors import ErrorCode, PeekabooError
-from ..core.models import App, Point, Window
+from ..core.models import App, Point, Scene, Window
 from ..core.text import clean_text
 
 _NAMED_AT_MOST = 10
@@ -6886,7 +7235,7 @@ _BROWSERS = ("chrome", "safari", "firefox", "edge", "brave", "arc", "opera", "ch
 
 
 def is_worth_listing(window: Window) -> bool:
-    """A window that a person would call one: normal layer, visible, at least 50x50, owned by an app, no dock."""
+    """An ordinary window of an app: normal layer, visible, at least 50x50, no popup, no dock."""
     return window.is_ordinary and bool(window.app_name) and window.bundle_id != "com.apple.dock"
 
 
@@ -6895,8 +7244,50 @@ def visible_windows(windows: Sequence[Window], with_off_screen: bool = False) ->
     return [one for one in windows if is_worth_listing(one) and (with_off_screen or one.is_on_screen)]
 
 
+def catalogue_windows(scene: Scene) -> list[Window]:
+    """What `list_windows` shows, front to back: ordinary windows on the screen, minimised ones, and popups of any
+    size, each right after its owner.
+    """
+    listed = [
+        window
+        for window in scene.windows
+        if is_worth_listing(window) and (window.is_on_screen or window.is_minimised)
+    ]
+    popups = [
+        window for window in scene.windows if window.is_popup and window.is_on_screen and window.app_name
+    ]
+    ordered: list[Window] = []
+    for window in listed:
+        ordered.append(window)
+        ordered += [popup for popup in popups if popup.parent_id == window.window_id]
+    return [popup for popup in popups if popup not in ordered] + ordered
+
+
+def blocking_dialog(window: Window, scene: Scene) -> Optional[Window]:
+    """The declared modal dialog that keeps `window` from taking input; of nested ones the innermost, which takes it."""
+    found: Optional[Window] = None
+    seen = {window.window_id}
+    while True:
+        owner_id = (found or window).window_id
+        dialog = next(
+            (
+                one
+                for one in scene.windows
+                if one.is_modal
+                and one.is_on_screen
+                and one.parent_id == owner_id
+                and one.window_id not in seen
+            ),
+            None,
+        )
+        if dialog is None:
+            return found
+        found = dialog
+        seen.add(dialog.window_id)
+
+
 def find_app(identifier: str, apps: Sequence[App]) -> App:
-    """The app that `identifier` means: name, bundle id, `PID:n`, start or part of a name, or a close spelling.
+    """The app that `identifier` names: name, bundle id, `PID:n`, start or part of a name, or a close spelling.
 
     Raises INVALID_ARGUMENT, APP_NOT_FOUND (with the nearest names), AMBIGUOUS_APP_IDENTIFIER (with the candidates).
     """
@@ -6933,7 +7324,7 @@ def find_app(identifier: str, apps: Sequence[App]) -> App:
 
 
 def app_by_bundle_id(bundle_id: str, apps: Sequence[App]) -> App:
-    """The running app with this very bundle id. Raises APP_NOT_FOUND."""
+    """The running app with exactly this bundle id. Raises APP_NOT_FOUND."""
     for app in apps:
         if (app.bundle_id or "").lower() == bundle_id.lower():
             return app
@@ -7047,21 +7438,12 @@ def find_window(
     return windows[index or 0]
 
 
-def window_by_id(window_id: int, windows: Sequence[Window]) -> Window:
-    """Raises WINDOW_NOT_FOUND."""
-    for one in windows:
-        if one.window_id == window_id:
-            return one
-    raise PeekabooError(
-        ErrorCode.WINDOW_NOT_FOUND, f"there is no window {window_id}", hint="list the windows again"
-    )
-
-
 def cover_at(point: Point, target: Window, windows: Sequence[Window]) -> Optional[Window]:
-    """The window other than `target` that a click at `point` would hit; None when it hits the target.
+    """The window that seems to lie over `target` at `point`, by rectangles; None where there is none.
 
-    A window of another layer that lies over the whole target is an overlay that lets clicks through (a Mac's Dock owns
-    one as large as the screen); a menu or a panel covers a part.
+    It tells whether raising the target would help; what a click really hits is asked of the window server. A window
+    of another layer that encloses the whole target is an overlay (the Dock owns a transparent one as large as the
+    screen).
     """
     for one in windows:
         if one.window_id == target.window_id:
@@ -7073,7 +7455,7 @@ def cover_at(point: Point, target: Window, windows: Sequence[Window]) -> Optiona
 '''
 
 # ==================== peekaboo_min/desktop/select.py ======================================================
-SOURCES['peekaboo_min/desktop/select.py'] = 7076, r'''"""Which Desktop this machine has."""
+SOURCES['peekaboo_min/desktop/select.py'] = 7458, r'''"""Which Desktop this machine has."""
 
 from __future__ import annotations
 
@@ -7097,73 +7479,54 @@ def this_desktop() -> Desktop:
 '''
 
 # ==================== peekaboo_min/desktop/x11/__init__.py ================================================
-SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 7100, r''''''
+SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 7482, r''''''
 
 # ==================== peekaboo_min/desktop/x11/backend.py =================================================
-SOURCES['peekaboo_min/desktop/x11/backend.py'] = 7103, r'''"""Desktop by xwininfo, xprop, maim, xdotool, xclip.
+SOURCES['peekaboo_min/desktop/x11/backend.py'] = 7485, r'''"""Desktop by xwininfo, xprop, maim, xdotool, xclip.
 
-Commands that answer wrongly with exit 0 are not used: `xdotool getwindowgeometry` and wmctrl (frame offset added
-twice), `xwd -id` (paints other windows), `xdotool type` beyond ASCII, unknown key names, clicks outside the screen.
+Commands that answer wrongly with exit 0 are not used: the place in `xdotool getwindowgeometry` and wmctrl (a frame's
+offset is added twice), `xwd -id` (paints other windows), `xdotool type` beyond ASCII, unknown key names, clicks
+outside the screen.
 """
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from pathlib import Path
-from typing import NamedTuple, Optional
 
-from ...core.cancellation import in_parallel
 from ...core.errors import ErrorCode, PeekabooError
-from ...core.models import App, Display, KeyChord, Permissions, Point, RecognisedText, Rect, Window
-from ...core.text import clean_text
+from ...core.models import (
+    Delivery,
+    Display,
+    KeyChord,
+    Permissions,
+    Point,
+    RecognisedText,
+    Rect,
+    Scene,
+    Window,
+)
+from ...system.files import held_locks
 from ...system.process import run_program
 from .keyboard import press_x11_key, type_x11_text
 from .ocr import read_text_by_tesseract
-from .window_tree import X11Node, read_x11_tree
+from .pointer import click_x11
+from .server import UTF8, ask_x, is_viewable, x11_session
+from .windows import take_scene
 
-_QUERY_S = 5.0
 _CAPTURE_S = 20.0
-_X11_FOCUS_S = 3.0
-_BUTTONS = {"left": "1", "middle": "2", "right": "3"}
-_TREE_TRIES = 5
-_CLIENT_BITS = 21  # an X client's resources share the bits above
-_UTF8 = {"LC_ALL": "C.UTF-8"}
-_NAME_PROPERTIES = ("_NET_WM_NAME", "WM_NAME", "WM_CLASS")
-_PROPERTIES = (*_NAME_PROPERTIES, "_NET_WM_PID", "WM_STATE", "_NET_WM_WINDOW_TYPE", "_NET_WM_STATE")
-
-
-def ask_x(words: list[str], timeout_s: float = _QUERY_S) -> str:
-    """The output of a program that asks or tells the X server. Raises WINDOW_NOT_FOUND, NO_GUI_SESSION besides."""
-    done = run_program(words, timeout_s=timeout_s, accept=None, environment=_UTF8)
-    if done.code == 0:
-        return done.text
-    said = done.stderr.strip()
-    if re.search(r"open (X )?display|open X|parse display name|no display", said, re.I):
-        raise PeekabooError(
-            ErrorCode.NO_GUI_SESSION,
-            "no X display can be opened",
-            hint="set DISPLAY to a running X server, or start one: Xvfb :1 & export DISPLAY=:1",
-            details=said[:300],
-        )
-    if re.search(r"BadWindow|BadDrawable|Bad ?Drawable|No such window|no window with", said, re.I):
-        raise PeekabooError(
-            ErrorCode.WINDOW_NOT_FOUND,
-            "that window is gone",
-            hint="list the windows again",
-            details=said[:300],
-        )
-    raise PeekabooError(
-        ErrorCode.PROGRAM_FAILED, f"{words[0]} failed with exit code {done.code}", details=said[-1000:]
-    )
+_FOCUS_S = 3.0
 
 
 class X11Desktop:
     """The Desktop of an X server, by shell-outs."""
 
     name = "x11"
-    needs = ("xwininfo", "xprop", "xdpyinfo", "maim", "xdotool", "xclip", "convert")
+    needs: tuple[str, ...] = ("xwininfo", "xprop", "xdpyinfo", "maim", "xdotool", "xclip", "convert", "xargs")
     uses = {"tesseract": "text recognition"}
+
+    @property
+    def session(self) -> str:
+        return x11_session()
 
     def permissions(self) -> Permissions:
         return Permissions()  # an X server lets every client see and act
@@ -7171,128 +7534,63 @@ class X11Desktop:
     def denied(self, code: ErrorCode, what: str) -> PeekabooError:
         return PeekabooError(code, what)  # nothing is ever denied here
 
-    def displays(self) -> list[Display]:
-        text = ask_x(["xdpyinfo", "-ext", "XINERAMA"])
-        heads = re.findall(r"head #\d+: (\d+)x(\d+) @ (-?\d+),(-?\d+)", text)
-        if not heads:
-            width, height = re.search(r"dimensions: +(\d+)x(\d+) pixels", text).groups()  # type: ignore[union-attr]
-            heads = [(width, height, "0", "0")]
-        return [
-            Display(number, f"Screen {number}", Rect(float(x), float(y), float(w), float(h)))
-            for number, (w, h, x, y) in enumerate(heads, 1)
-        ]
-
-    def apps(self) -> list[App]:
-        windows = [one for one in self.windows() if one.app_name and one.layer == 0]
-        counts = Counter((one.app_name, one.pid) for one in windows if one.is_on_screen)
-        active = {(one.app_name, one.pid) for one in windows if one.is_focused}
-        return [
-            App(name, pid, is_active=(name, pid) in active, window_count=counts[(name, pid)])
-            for name, pid in dict.fromkeys((one.app_name, one.pid) for one in windows)
-        ]
-
-    def windows(self) -> list[Window]:
-        nodes = read_x11_tree(_ask_tree())
-        focused = self._focused_window_id()
-        found = in_parallel(lambda node: _describe(node, focused), nodes)
-        return [window for window in found if window]
-
-    def _focused_window_id(self) -> int:
-        said = ask_x(["xprop", "-root", "_NET_ACTIVE_WINDOW", "_NET_SUPPORTING_WM_CHECK"])
-        active = re.search(r"_NET_ACTIVE_WINDOW\(WINDOW\): window id # (0x[0-9a-f]+)", said)
-        if active and int(active.group(1), 16):
-            return int(active.group(1), 16)
-        try:
-            return int(ask_x(["xdotool", "getwindowfocus"]).strip() or 0)
-        except PeekabooError as e:
-            if e.code in (ErrorCode.PROGRAM_FAILED, ErrorCode.WINDOW_NOT_FOUND):
-                return 0  # nothing has the focus
-            raise
-
-    def can_see_titles(self) -> bool:
-        return True
+    def snapshot(self) -> Scene:
+        return take_scene()
 
     def capture_display(self, display: Display, path: Path, kind: str) -> None:
         self.capture_rect(display.bounds, path, kind)
 
     def capture_rect(self, rect: Rect, path: Path, kind: str) -> None:
         geometry = f"{rect.width:.0f}x{rect.height:.0f}{rect.x:+.0f}{rect.y:+.0f}"
-        _photograph(["-g", geometry], path, kind)
+        _run_maim(["-g", geometry], path, kind)
 
     def capture_window(self, window: Window, path: Path, kind: str, with_shadow: bool = False) -> None:
-        # maim makes a picture of an unmapped window too, a wrong one, with exit 0
-        if not window.is_on_screen:
+        if window.is_obscured:
             raise PeekabooError(
                 ErrorCode.CAPTURE_FAILED,
-                f"window {window.window_id} is minimised or hidden",
-                hint="focus it first, then photograph it",
+                f"window {window.window_id} is covered, and without a compositor what is covered has no pixels",
+                hint="focus it first, then take the screenshot; or start a compositor: xcompmgr -a &",
             )
-        _photograph(["-i", str(window.window_id)], path, kind)
-
-    def activate(self, app: App) -> None:
-        for window in self.windows():
-            if (
-                (window.app_name, window.pid) == (app.name, app.pid)
-                and window.is_on_screen
-                and window.layer == 0
-            ):
-                return self.focus(window)
-        raise PeekabooError(
-            ErrorCode.WINDOW_NOT_FOUND,
-            f"{app.name} has no window to bring to the front",
-            hint="open one first",
-        )
+        # maim makes an image of a hidden window, too, with exit 0: another window's pixels
+        if not window.is_on_screen or not is_viewable(window.window_id):
+            raise PeekabooError(
+                ErrorCode.CAPTURE_FAILED,
+                f"window {window.window_id} is minimised, hidden or on another workspace",
+                hint="focus it first, then take the screenshot",
+            )
+        _run_maim(["-i", str(window.window_id)], path, kind)
 
     def focus(self, window: Window, may_click: bool = False) -> None:
-        target = str(window.window_id)
+        target, holding = str(window.window_id), held_locks()
         try:
             # windowactivate alone does not raise under every window manager
-            ask_x(["xdotool", "windowactivate", "--sync", target, "windowraise", target], _X11_FOCUS_S)
+            words = ["xdotool", "windowactivate", "--sync", target, "windowraise", target]
+            ask_x(words, _FOCUS_S, holding)
         except PeekabooError as e:
             if e.code not in (ErrorCode.PROGRAM_FAILED, ErrorCode.TIMEOUT):
                 raise
-            ask_x(
-                ["xdotool", "windowmap", "--sync", target, "windowraise", target, "windowfocus", target],
-                _X11_FOCUS_S,
-            )
+            words = ["xdotool", "windowmap", "--sync", target, "windowraise", target, "windowfocus", target]
+            ask_x(words, _FOCUS_S, holding)
 
-    def click(self, point: Point, button: str, clicks: int) -> Optional[Point]:
-        words = ["xdotool", "mousemove", "--", f"{int(point.x)}", f"{int(point.y)}", "getmouselocation"]
-        said = ask_x(
-            [
-                *words,
-                "click",
-                "--repeat",
-                str(clicks),
-                "--delay",
-                "60" if clicks > 1 else "0",
-                _BUTTONS[button],
-            ]
-        )
-        where = re.search(r"x:(-?\d+) y:(-?\d+)", said)
-        return Point(float(where.group(1)), float(where.group(2))) if where else None
+    def click(
+        self, window: Window, point: Point, button: str, clicks: int, modifiers: tuple[str, ...] = ()
+    ) -> Delivery:
+        return click_x11(window, point, button, clicks, modifiers)
 
-    def type_text(self, text: str) -> None:
-        type_x11_text(text)
+    def type_text(self, window: Window, text: str, stop_file: Path) -> None:
+        type_x11_text(window, text, stop_file)
 
-    def press_key(self, chord: KeyChord) -> None:
-        press_x11_key(chord)
+    def press_key(self, window: Window, chord: KeyChord) -> None:
+        press_x11_key(window, chord)
 
     def fit_image(
         self, source: Path, target: Path, width: int, height: int, kind: str, quality: int = 80
     ) -> None:
-        to = "PNG24" if kind == "png" else "JPEG"
+        to = {"png": "PNG24", "jpg": "JPEG", "bmp": "BMP3"}[kind]
         # for a PNG, ImageMagick's quality is the compression: 1 is quick
         quality = quality if kind == "jpg" else 10
-        words = [
-            "convert",
-            str(source),
-            "-resize",
-            f"{width}x{height}!",
-            "-quality",
-            str(quality),
-            f"{to}:{target}",
-        ]
+        size = f"{width}x{height}!"
+        words = ["convert", str(source), "-resize", size, "-quality", str(quality), f"{to}:{target}"]
         run_program(words, timeout_s=_CAPTURE_S)
 
     def read_text(self, path: Path) -> list[RecognisedText]:
@@ -7302,131 +7600,452 @@ class X11Desktop:
         return "xdotool"
 
 
-def _ask_tree() -> str:
-    """xwininfo's walk through all windows; it fails as a whole when one closes in that moment, so again."""
-    for left in reversed(range(_TREE_TRIES)):
-        try:
-            return ask_x(["xwininfo", "-root", "-tree"])
-        except PeekabooError as e:
-            if e.code is not ErrorCode.WINDOW_NOT_FOUND or not left:
-                raise
-    raise AssertionError("the last try returns or raises")
-
-
-def _photograph(what: list[str], path: Path, kind: str) -> None:
-    """By maim, to stdout: a file appears only whole. Without the cursor, as the specification wants."""
-    done = run_program(
-        ["maim", "--hidecursor", "-f", kind, *what], timeout_s=_CAPTURE_S, accept=None, environment=_UTF8
-    )
+def _run_maim(what: list[str], path: Path, kind: str) -> None:
+    """To stdout: a file appears only as a whole. Without the cursor, as the specification wants."""
+    words = ["maim", "--hidecursor", "-f", kind, *what]
+    done = run_program(words, timeout_s=_CAPTURE_S, accept=None, environment=UTF8)
     if done.code or not done.stdout:
-        ask_x(["xdpyinfo"])  # no display at all is told as that
+        ask_x(["xdpyinfo"])  # raises NO_GUI_SESSION where there is no display
         raise PeekabooError(
             ErrorCode.CAPTURE_FAILED,
-            "maim made no picture",
-            hint="see that the window is still open and on the screen",
+            "maim made no image",
+            hint="check that the window is still open and on the screen",
             details=done.stderr.strip()[-500:],
         )
     path.write_bytes(done.stdout)
-
-
-def _describe(node: X11Node, focused_id: int) -> Optional[Window]:
-    """What xprop and, where there is no window manager to say, xwininfo know of a window; None when it is gone."""
-    try:
-        said = ask_x(["xprop", "-id", str(node.window_id), *_PROPERTIES])
-        properties = dict(re.findall(r"^(\w+)\(\w+\)(?: = |:\s+)(.*(?:\n\t.*)*)", said, re.M))
-        state = properties.get("WM_STATE")
-        bounds, is_viewable = node.bounds, bool(state and "window state: Normal" in state)
-        # a name with a newline can fake the rest of its line in the tree
-        is_doubtful = node.is_repeated or any("\\n" in properties.get(name, "") for name in _NAME_PROPERTIES)
-        has_focus = node.window_id == focused_id
-        if state is None or is_doubtful:
-            bounds, is_viewable, is_popup = _ask_geometry(node.window_id)
-            # a menu never becomes the active window: its client's other window is that
-            has_focus = has_focus or (
-                is_popup and is_viewable and node.window_id >> _CLIENT_BITS == focused_id >> _CLIENT_BITS
-            )
-        if bounds.width <= 1 or bounds.height <= 1:
-            return None
-    except PeekabooError as e:
-        if e.code is ErrorCode.WINDOW_NOT_FOUND:
-            return None
-        raise
-    pid = re.match(r"\d+", properties.get("_NET_WM_PID", ""))
-    title = _texts(properties.get("_NET_WM_NAME", "")) or _texts(properties.get("WM_NAME", ""))
-    names = _texts(properties.get("WM_CLASS", ""))
-    if node.is_guess and not names:
-        return None
-    return Window(
-        window_id=node.window_id,
-        app_name=clean_text(names[-1] or names[0]) if names else "",
-        pid=int(pid.group()) if pid else None,
-        title=clean_text(title[0]) if title else "",
-        bounds=bounds,
-        layer=_layer(properties.get("_NET_WM_WINDOW_TYPE", ""), bool(names)),
-        is_on_screen=is_viewable and "_NET_WM_STATE_HIDDEN" not in properties.get("_NET_WM_STATE", ""),
-        is_focused=has_focus,
-        frame=node.frame if node.frame != node.bounds and node.frame.encloses(bounds) else None,
-    )
-
-
-class _Geometry(NamedTuple):
-    bounds: Rect
-    is_viewable: bool
-    is_popup: bool
-
-
-def _ask_geometry(window_id: int) -> _Geometry:
-    """Bounds with the border (which a photograph shows, too), whether it is mapped and has a surface, and is a menu."""
-    said = ask_x(["xwininfo", "-id", str(window_id)])
-    # the title stands first and may hold anything: the last value of a name is the true one
-    numbers = {key: float(value) for key, value in re.findall(r"^  ([A-Z][\w -]+):\s+(-?\d+)$", said, re.M)}
-    border = 2 * numbers["Border width"]
-    bounds = Rect(
-        numbers["Absolute upper-left X"],
-        numbers["Absolute upper-left Y"],
-        numbers["Width"] + border,
-        numbers["Height"] + border,
-    )
-    is_viewable = said.rfind("Map State: IsViewable") > 0 and said.rfind("Class: InputOnly") < 0
-    return _Geometry(bounds, is_viewable, said.rfind("Override Redirect State: yes") > 0)
-
-
-def _layer(window_type: str, has_class: bool) -> int:
-    """The window server of a Mac numbers its layers; here a type of dock, menu or desktop stands for another layer."""
-    if not has_class:
-        return 25
-    for name, layer in (("_DOCK", 20), ("_DESKTOP", -20), ("_NOTIFICATION", 25), ("_TOOLTIP", 25)):
-        if name in window_type:
-            return layer
-    return 0
-
-
-def _texts(value: str) -> list[str]:
-    """The strings of an xprop value, their escapes undone."""
-    parts = re.findall(r'"((?:[^"\\]|\\.)*)"', value)
-    return [re.sub(r"\\(.)", lambda m: " " if m.group(1) in "nt" else m.group(1), part) for part in parts]
 '''
 
-# ==================== peekaboo_min/desktop/x11/keyboard.py ================================================
-SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 7411, r'''"""The keyboard on X11: xdotool for ASCII and chords, the clipboard else."""
+# ==================== peekaboo_min/desktop/x11/clipboard.py ===============================================
+SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 7619, r'''"""Pasting on X11: text through a selection, and the user's clipboard put back."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Callable, Optional
+
+from ...core.cancellation import pause, uninterrupted
+from ...core.errors import ErrorCode, PeekabooError
+from ...core.log import log_info, log_warning
+from ...core.models import Window
+from ...system.process import (
+    BackgroundProgram,
+    background_program,
+    before_leaving,
+    run_program,
+    start_daemon,
+)
+
+_ANSWER_S = 2.0
+_FETCH_S = 5.0
+_QUIET_S = 0.06
+_POLL_S = 0.005
+
+# Programs that paste PRIMARY with shift+Insert, by the class of their windows; ctrl+v types a ^V into them.
+_TERMINALS = frozenset(
+    "xterm uxterm kterm rxvt urxvt st st-256color eterm aterm mlterm alacritty kitty wezterm "
+    "org.wezfurlong.wezterm gnome-terminal gnome-terminal-server xfce4-terminal mate-terminal lxterminal "
+    "terminator tilix guake sakura roxterm termite terminology tilda qterminal cool-retro-term".split()
+)
+_TEXT_TARGETS = ("UTF8_STRING", "text/plain;charset=utf-8", "STRING", "TEXT", "text/plain")
+# What every owner offers besides its data.
+_PROTOCOL_TARGETS = frozenset(("TARGETS", "MULTIPLE", "TIMESTAMP", "SAVE_TARGETS", "DELETE"))
+
+
+@dataclass(frozen=True)
+class _Saved:
+    """The clipboard's content in one of its formats; no target means text."""
+
+    data: bytes
+    target: Optional[str] = None
+
+    @property
+    def words(self) -> list[str]:
+        return ["xclip", "-selection", "clipboard", *(["-target", self.target] if self.target else []), "-i"]
+
+
+class Clipboard:
+    """Pastes into one window. What the clipboard held is saved before the first paste."""
+
+    def __init__(self, window: Window) -> None:
+        self._is_terminal = window.app_name.lower() in _TERMINALS
+        self._selection = "primary" if self._is_terminal else "clipboard"
+        self._key = "shift+Insert" if self._is_terminal else "ctrl+v"
+        self._saved: Optional[_Saved] = None
+        self._is_ours = False  # whether the clipboard holds, or held, what we put there
+
+    @contextmanager
+    def put_back(self) -> Iterator[None]:
+        """Put the user's clipboard back at the end of this block, however it ends, also by a signal."""
+        before_leaving.append(self._put_back_by_daemon)
+        try:
+            yield
+        finally:
+            try:
+                with uninterrupted():
+                    self._put_back_now()
+            finally:
+                before_leaving.remove(self._put_back_by_daemon)
+
+    def paste(self, text: str, press: Callable[[str], None]) -> None:
+        """Serve `text`, press the key that pastes it, and wait until it was fetched.
+
+        Raises PROGRAM_FAILED when it cannot be served (nothing was pressed), or when no program fetched it.
+        """
+        if not self._is_terminal and not self._is_ours:
+            self._saved = _save_clipboard()
+        words = ["xclip", "-verbose", "-selection", self._selection, "-i"]
+        self._is_ours = not self._is_terminal
+        with background_program(words, text.encode("utf-8")) as server:
+            asked = self._wait_until_served(server, text)
+            press(self._key)
+            if not _wait_until(lambda: _requests(server) > asked or server.has_ended(), _FETCH_S):
+                raise _not_fetched("no program fetched the text")
+            if _requests(server) <= asked:
+                self._is_ours = False  # the clipboard belongs to whoever took it
+                raise _not_fetched("another program took the clipboard before the text was fetched")
+            _wait_until_quiet(server)
+
+    def _wait_until_served(self, server: BackgroundProgram, text: str) -> int:
+        """Wait until asking for the selection gives `text`; return how many requests xclip has counted by then."""
+        deadline = time.monotonic() + _ANSWER_S
+        while _requests(server) < 1 or _read_selection(self._selection, "UTF8_STRING") != text.encode(
+            "utf-8"
+        ):
+            if server.has_ended() or time.monotonic() > deadline:
+                raise PeekabooError(
+                    ErrorCode.PROGRAM_FAILED,
+                    "xclip does not serve the text, so it was not pasted",
+                    hint="see whether xclip works and no clipboard manager takes its place; ASCII needs no clipboard",
+                    details=server.said()[-300:],
+                )
+            pause(_POLL_S)
+        return _wait_until_quiet(server)  # a clipboard manager fetches what is new
+
+    def _put_back_now(self) -> None:
+        if not self._is_ours or self._saved is None:
+            return
+        try:
+            run_program(self._saved.words, timeout_s=_ANSWER_S, stdin=self._saved.data, leaves_daemon=True)
+        except PeekabooError as e:
+            log_warning(f"the clipboard could not be put back: {e.message}")
+        self._is_ours = False
+
+    def _put_back_by_daemon(self) -> None:
+        if self._is_ours and self._saved is not None:
+            start_daemon(self._saved.words, self._saved.data)
+
+
+def _requests(server: BackgroundProgram) -> int:
+    """How many requests xclip waits for or has answered; 1 as soon as it serves."""
+    return server.said().count("selection request number")
+
+
+def _wait_until_quiet(server: BackgroundProgram) -> int:
+    seen = -1
+    while seen != _requests(server):
+        seen = _requests(server)
+        pause(_QUIET_S)
+    return seen
+
+
+def _read_selection(selection: str, target: str) -> Optional[bytes]:
+    """What a selection holds in one format; None when it has none, or its owner does not answer."""
+    words = ["xclip", "-selection", selection, "-target", target, "-o"]
+    try:
+        done = run_program(words, timeout_s=_ANSWER_S, accept=None)
+    except PeekabooError as e:
+        if e.code is ErrorCode.TIMEOUT:
+            return None
+        raise
+    return done.stdout if done.code == 0 else None
+
+
+def _save_clipboard() -> Optional[_Saved]:
+    """The clipboard's content, None when it is empty. Raises for what could not be put back."""
+    words = ["xclip", "-selection", "clipboard", "-target", "TARGETS", "-o"]
+    try:
+        done = run_program(words, timeout_s=_ANSWER_S, accept=None)
+    except PeekabooError as e:
+        if e.code is not ErrorCode.TIMEOUT:
+            raise
+        raise _not_kept("the program that owns the clipboard does not answer") from e
+    if done.code:
+        if "not available" in done.stderr:
+            return None
+        raise _not_kept("xclip could not read the clipboard")
+    targets = [one for one in done.text.split("\n") if one and one not in _PROTOCOL_TARGETS]
+    if not targets:
+        return None
+    texts = [one for one in _TEXT_TARGETS if one in targets]
+    images = sorted((one for one in targets if one.startswith("image/")), key=lambda one: one != "image/png")
+    if not texts and not images:
+        raise _not_kept(f"the clipboard holds {', '.join(targets[:5])}")
+    data = _read_selection("clipboard", (texts or images)[0])
+    if data is None:
+        raise _not_kept("the clipboard's content could not be read")
+    lost = (
+        [one for one in targets if one not in _TEXT_TARGETS and one != "COMPOUND_TEXT"]
+        if texts
+        else images[1:]
+    )
+    if lost:
+        log_info(f"the clipboard is put back as {(texts or images)[0]} only, without {', '.join(lost[:10])}")
+    return _Saved(data, None if texts else images[0])
+
+
+def _not_kept(reason: str) -> PeekabooError:
+    return PeekabooError(
+        ErrorCode.PROGRAM_FAILED,
+        f"{reason}, which could not be put back after pasting; nothing was pasted",
+        hint="copy some text, which can be kept, or type ASCII only, which needs no clipboard",
+    )
+
+
+def _not_fetched(reason: str) -> PeekabooError:
+    return PeekabooError(
+        ErrorCode.PROGRAM_FAILED,
+        f"{reason}: the last piece was not typed",
+        hint="click a text field first and see what it holds; a terminal may need its own paste key",
+    )
+
+
+def _wait_until(is_true: Callable[[], bool], seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if is_true():
+            return True
+        pause(_POLL_S)
+    return False
+'''
+
+# ==================== peekaboo_min/desktop/x11/descriptions.py ============================================
+SOURCES['peekaboo_min/desktop/x11/descriptions.py'] = 7825, r'''"""What xprop and xwininfo know of windows, many asked in one child process."""
 
 from __future__ import annotations
 
 import re
-import time
-from typing import Callable
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Callable, NamedTuple, Optional
 
-from ...core.cancellation import pause
+from ...core.cancellation import in_parallel
 from ...core.errors import ErrorCode, PeekabooError
-from ...core.log import log_debug
-from ...core.models import KeyChord
-from ...system.process import background_program, run_program
+from ...core.models import Rect
+from ...core.text import clean_text
+from ...system.process import run_program
+from ...system.programs import program_path
+from .server import QUERY_S, UTF8, ask_x, check_x
+
+_SECONDS_PER_WINDOW = 0.05
+_MOST_BYTES = 2048  # of a property: a title may be a megabyte
+_PROPERTIES = (
+    "WM_STATE",  # the first: `_ask_many_properties` counts its lines
+    "_NET_WM_NAME",
+    "WM_NAME",
+    "WM_CLASS",
+    "_NET_WM_PID",
+    "_NET_WM_WINDOW_TYPE",
+    "_NET_WM_STATE",
+    "_NET_WM_DESKTOP",
+    "WM_TRANSIENT_FOR",
+)
+
+
+class Geometry(NamedTuple):
+    """What xwininfo says of a window; `bounds` with its border, which a screenshot shows, too."""
+
+    bounds: Rect
+    border: float
+    is_viewable: bool
+    is_override_redirect: bool
+    is_input_only: bool
+
+
+@dataclass(frozen=True)
+class Facts:
+    """A window as the two programs describe it; `properties` as xprop prints them."""
+
+    window_id: int
+    properties: dict[str, str]
+    geometry: Geometry
+
+    @property
+    def is_client(self) -> bool:
+        """Whether a window manager manages it, shown or minimised."""
+        return re.search(r"window state: (Normal|Iconic)", self.properties.get("WM_STATE", "")) is not None
+
+    @property
+    def class_name(self) -> str:
+        names = texts_of(self.properties.get("WM_CLASS", ""))
+        return clean_text(names[-1] or names[0]) if names else ""
+
+    @property
+    def pid(self) -> Optional[int]:
+        return number_in(self.properties.get("_NET_WM_PID", ""))
+
+    @property
+    def parent_id(self) -> Optional[int]:
+        return first_id_in(self.properties.get("WM_TRANSIENT_FOR", ""))
+
+    def has_state(self, name: str) -> bool:
+        return f"_NET_WM_STATE_{name}" in self.properties.get("_NET_WM_STATE", "")
+
+
+def ask_facts(ids: Sequence[int]) -> list[Facts]:
+    """What both programs know of these windows; those that are gone are left out."""
+    if not ids:
+        return []
+    properties: dict[int, dict[str, str]] = {}
+    geometries: dict[int, Geometry] = {}
+    asks: list[Callable[[], None]] = [
+        lambda: properties.update(_ask_many_properties(ids)),
+        lambda: geometries.update(ask_geometries(ids)),
+    ]
+    in_parallel(lambda ask: ask(), asks)
+    return [
+        Facts(one, properties[one], geometries[one])
+        for one in dict.fromkeys(ids)
+        if one in properties and one in geometries and not geometries[one].is_input_only
+    ]
+
+
+def _ask_many_properties(ids: Sequence[int]) -> dict[int, dict[str, str]]:
+    words = ["xprop", "-len", str(_MOST_BYTES), "-id", "{}", *_PROPERTIES]
+    # xprop escapes line breaks: a line that starts so is its own
+    blocks = _ask_each(ids, words, re.compile(rf"^{_PROPERTIES[0]}(?=[(:])", re.M))
+    return {one: properties_of(block) for one, block in blocks.items()}
+
+
+def ask_geometries(ids: Sequence[int]) -> dict[int, Geometry]:
+    blocks = _ask_each(
+        ids, ["xwininfo", "-stats", "-id", "{}"], re.compile(r"^xwininfo: Window id: 0x", re.M)
+    )
+    return {one: _geometry(block) for one, block in blocks.items()}
+
+
+def _ask_each(ids: Sequence[int], words: list[str], start: re.Pattern[str]) -> dict[int, str]:
+    """One program's answer for each window, in one child of ours: xargs starts it for each in turn.
+
+    Where the answers cannot be told apart (a window closed meanwhile, a title fakes a start) each is asked alone.
+    """
+    if not ids:
+        return {}
+    if len(ids) > 1:
+        argv = ["xargs", "-I", "{}", program_path(words[0], run_program), *words[1:]]
+        lines = "".join(f"{one}\n" for one in ids).encode("ascii")
+        timeout_s = QUERY_S + len(ids) * _SECONDS_PER_WINDOW
+        done = run_program(argv, timeout_s=timeout_s, stdin=lines, accept=None, environment=UTF8)
+        starts = [match.start() for match in start.finditer(done.text)]
+        if done.code == 0 and len(starts) == len(ids):
+            ends = [*starts[1:], len(done.text)]
+            return {one: done.text[at:end] for one, at, end in zip(ids, starts, ends)}
+        if not starts:
+            _check_first(words[0], ids[0])
+    answers = in_parallel(lambda one: _ask_one(one, words), list(ids))
+    return {one: answer for one, answer in zip(ids, answers) if answer is not None}
+
+
+def _check_first(program: str, window_id: int) -> None:
+    """Nothing at all came: raise what is wrong with the display, if something is, once and not for each window."""
+    done = run_program([program, "-root", *_PROPERTIES[:1]] if program == "xprop" else [program, "-root"],
+                       timeout_s=QUERY_S, accept=None, environment=UTF8)  # fmt: skip
+    check_x(program, done)
+
+
+def _ask_one(window_id: int, words: list[str]) -> Optional[str]:
+    try:
+        return ask_x([str(window_id) if word == "{}" else word for word in words])
+    except PeekabooError as e:
+        if e.code is ErrorCode.WINDOW_NOT_FOUND:
+            return None
+        raise
+
+
+def properties_of(text: str) -> dict[str, str]:
+    """xprop's output by name; what a window does not have is not in it."""
+    return dict(re.findall(r"^(\w+)\(\w+\)(?: = |:\s+)(.*(?:\n\t.*)*)", text, re.M))
+
+
+def _geometry(text: str) -> Geometry:
+    # the title comes first and may contain anything: the last value of a name is the true one
+    numbers = {key: float(value) for key, value in re.findall(r"^  ([A-Z][\w -]+):\s+(-?\d+)$", text, re.M)}
+    border = numbers.get("Border width", 0.0)
+    bounds = Rect(
+        numbers.get("Absolute upper-left X", 0.0),
+        numbers.get("Absolute upper-left Y", 0.0),
+        numbers.get("Width", 0.0) + 2 * border,
+        numbers.get("Height", 0.0) + 2 * border,
+    )
+
+    def last(name: str) -> str:
+        return text[text.rfind(f"\n  {name}: ") :].strip().split("\n")[0]
+
+    return Geometry(
+        bounds,
+        border,
+        last("Map State").endswith("IsViewable"),
+        last("Override Redirect State").endswith("yes"),
+        last("Class").endswith("InputOnly"),
+    )
+
+
+def number_in(value: str) -> Optional[int]:
+    """The number that a property's value starts with."""
+    match = re.match(r"\d+", value)
+    return int(match.group()) if match else None
+
+
+def first_id_in(value: str) -> Optional[int]:
+    """The first window id in a property's value; None for none, and for 0."""
+    match = re.search(r"0x[0-9a-f]+", value)
+    return int(match.group(), 16) or None if match else None
+
+
+def texts_of(value: str) -> list[str]:
+    """The strings of an xprop value, its escapes undone: `\\n`, `\\"`, and bytes as three octal digits."""
+    return [_unescaped(part) for part in re.findall(r'"((?:[^"\\]|\\.)*)"', value)]
+
+
+def _unescaped(text: str) -> str:
+    data = bytearray()
+    for octal, escaped, plain in re.findall(r"\\([0-7]{3})|\\(.)|([^\\]+)", text, re.S):
+        if octal:
+            data.append(int(octal, 8) & 0xFF)
+        else:
+            data += (" " if escaped and escaped in "nt" else escaped or plain).encode(
+                "utf-8", "surrogatepass"
+            )
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        return data.decode("latin-1")  # the encoding of WM_NAME's STRING
+'''
+
+# ==================== peekaboo_min/desktop/x11/keyboard.py ================================================
+SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 8028, r'''"""The keyboard on X11: xdotool for ASCII and chords, the clipboard for the rest."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from ...core.cancellation import check_cancelled, uninterrupted
+from ...core.errors import ErrorCode, FocusLost, PeekabooError
+from ...core.models import KeyChord, Window
+from ...system.files import held_locks
+from ...system.process import run_program
+from .clipboard import Clipboard
+from .server import UTF8, is_viewable, top_level
+from .windows import is_same_client, window_with_input_focus
 
 _KEYS_S = 10.0
-_CHARACTERS_PER_SECOND = 100
-_CLIPBOARD_S = 2.0
-_QUIET_S = 0.06
-_CLIPBOARD_POLL_S = 0.005
+_PIECE = 20
+_KEY_DELAY_MS = "4"
 
 # Our key names -> X keysyms (xdotool knows no others: `enter`, `esc` and `pageup` would be ignored with exit 0).
 _KEYSYMS = {
@@ -7438,91 +8057,190 @@ _KEYSYMS = {
     "left_bracket": "bracketleft", "right_bracket": "bracketright",
 }  # fmt: skip
 
-# What people press with Command on a Mac they press with Control here; who means the logo key says super.
+# What is pressed with Command on a Mac is pressed with Control here; the logo key is called super.
 _MODIFIERS = {"cmd": "ctrl", "ctrl": "ctrl", "alt": "alt", "shift": "shift", "super": "super"}
+_LINE_KEYS = {"\n": "Return", "\t": "Tab"}
 
 
-def press_x11_key(chord: KeyChord) -> None:
-    """Press one chord. Raises INVALID_ARGUMENT for fn, which X11 does not have."""
-    if "fn" in chord.modifiers:
-        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, "X11 has no fn key", hint="press the key without it")
-    held = dict.fromkeys(_MODIFIERS[one] for one in chord.modifiers)
-    keysym = _KEYSYMS.get(chord.key) or (chord.key.upper() if re.fullmatch(r"f\d+", chord.key) else chord.key)
-    _xdotool(["key", "--clearmodifiers", "--delay", "0", "--", "+".join([*held, keysym])])
+def x11_modifiers(modifiers: Sequence[str]) -> list[str]:
+    """xdotool's names of modifiers, each once. Raises INVALID_ARGUMENT for fn, which X11 does not have."""
+    if "fn" in modifiers:
+        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, "X11 has no fn key", hint="leave it out")
+    return list(dict.fromkeys(_MODIFIERS[name] for name in modifiers))
 
 
-def type_x11_text(text: str) -> None:
-    """Type text: returns and tabs as their keys, runs of ASCII by xdotool, other runs through the clipboard."""
-    for part in re.split(r"(\n|\t)", text.replace("\r\n", "\n").replace("\r", "\n")):
-        if part == "\n":
-            press_x11_key(KeyChord("return"))
-        elif part == "\t":
-            press_x11_key(KeyChord("tab"))
-        elif part.isascii() and part:
-            # from stdin: words of a command line can be read by everybody on the machine
-            timeout_s = _KEYS_S + len(part) / _CHARACTERS_PER_SECOND
-            _xdotool(
-                ["type", "--clearmodifiers", "--delay", "4", "--file", "-"], part.encode("ascii"), timeout_s
-            )
-        elif part:
-            _paste(part)
-
-
-def _xdotool(words: list[str], stdin: bytes = b"", timeout_s: float = _KEYS_S) -> None:
-    done = run_program(["xdotool", *words], timeout_s=timeout_s, stdin=stdin, accept=None)
-    # an unknown key is ignored with exit 0, and only stderr tells
-    if done.code or "No such key name" in done.stderr:
-        raise PeekabooError(
-            ErrorCode.PROGRAM_FAILED, "xdotool could not press the keys", details=done.stderr.strip()[-500:]
-        )
-
-
-def _paste(text: str) -> None:
-    """Text through both selections and shift+Insert, which terminals, Tk, GTK and browsers all take; the clipboard is
-    put back when the window has fetched the text, and not before.
-    """
-    saved = run_program(["xclip", "-selection", "clipboard", "-o"], timeout_s=_CLIPBOARD_S, accept=None)
-    data = text.encode("utf-8")
-    clipboard_words, primary_words = (
-        ["xclip", "-verbose", "-selection", one, "-i"] for one in ("clipboard", "primary")
-    )
-    with (
-        background_program(clipboard_words, data) as clipboard,
-        background_program(primary_words, data) as primary,
-    ):
-
-        def requests() -> int:
-            return sum(one.said().count("selection request number") for one in (clipboard, primary))
-
-        _wait_until(lambda: requests() >= 2)  # both serve, and wait for their first request
-        press_x11_key(KeyChord("insert", ("shift",)))
-        if not _wait_until(lambda: requests() > 2):
-            log_debug("no window fetched the pasted text")
-        # some programs ask for the kinds of text first, and for the text itself a moment later
-        seen = -1
-        while seen != requests():
-            seen = requests()
-            pause(_QUIET_S)
-    if saved.code == 0 and saved.stdout:
+def release_x11_modifiers(held: Sequence[str]) -> None:
+    """Release keys that a killed xdotool may have left pressed; also in a call that was cancelled."""
+    with uninterrupted():
         run_program(
-            ["xclip", "-selection", "clipboard", "-i"],
-            timeout_s=_CLIPBOARD_S,
-            stdin=saved.stdout,
-            leaves_daemon=True,
+            ["xdotool", "keyup", "--delay", "0", "+".join(held)],
+            timeout_s=_KEYS_S,
+            accept=None,
+            pass_fds=held_locks(),
         )
 
 
-def _wait_until(is_true: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + _CLIPBOARD_S
-    while time.monotonic() < deadline:
-        if is_true():
+def press_x11_key(window: Window, chord: KeyChord) -> None:
+    """Press one chord in a window that has the focus. Raises FocusLost when it has not; then nothing was pressed."""
+    held = x11_modifiers(chord.modifiers)
+    keysym = _KEYSYMS.get(chord.key) or (chord.key.upper() if re.fullmatch(r"f\d+", chord.key) else chord.key)
+    focus = _Focus(window)
+    focus.check(0)
+    focus.send(_key_words("+".join([*held, keysym])), 0, 1)
+
+
+def type_x11_text(window: Window, text: str, stop_file: Path) -> None:
+    """Type text: returns and tabs as their keys, ASCII by xdotool, other characters through the clipboard.
+
+    Raises FocusLost and POLICY_DENIED (the stop file), with how many characters went out.
+    """
+    focus = _Focus(window)
+    clipboard = Clipboard(window)
+    sent, in_doubt = 0, 0
+    with clipboard.put_back():
+        for piece in pieces_of(text):
+            check_cancelled()
+            if os.path.lexists(stop_file):
+                raise PeekabooError(
+                    ErrorCode.POLICY_DENIED,
+                    f"typing was stopped by the stop file {stop_file}; {sent} of {len(text)} character(s) went out",
+                    hint="delete it to go on, and see what the window holds",
+                )
+            focus.check(sent, in_doubt)
+            in_doubt = 0 if piece in _LINE_KEYS else len(piece)
+            if piece in _LINE_KEYS:
+                focus.send(_key_words(_LINE_KEYS[piece]), sent, 1)
+            elif piece.isascii():
+                # from stdin: other users can read the arguments of a process
+                words = ["type", "--window", "0", "--clearmodifiers", "--delay", _KEY_DELAY_MS, "--file", "-"]
+                focus.send(words, sent, len(piece), piece.encode("ascii"))
+            else:
+                _paste(clipboard, focus, piece, sent)
+            sent += len(piece)
+        if in_doubt:  # after a return or tab another focus may be its effect
+            focus.check(sent, in_doubt)
+
+
+def _paste(clipboard: Clipboard, focus: _Focus, piece: str, sent: int) -> None:
+    try:
+        clipboard.paste(piece, lambda key: focus.send(_key_words(key), sent, len(piece)))
+    except PeekabooError as e:
+        if e.code is not ErrorCode.PROGRAM_FAILED or not sent:
+            raise
+        message = f"{e.message}; {sent} character(s) went out before"
+        raise PeekabooError(e.code, message, e.hint, e.details) from e
+
+
+def pieces_of(text: str) -> Iterator[str]:
+    """What is sent at once: a return, a tab, or at most 20 characters that are all ASCII or all not."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    for run in re.findall(r"\n|\t|[^\n\t]+", text):
+        while run:
+            piece = run[:_PIECE]
+            if len(run) > _PIECE and not piece.isascii():
+                piece = _whole_characters(run)
+            yield piece
+            run = run[len(piece) :]
+
+
+def _whole_characters(run: str) -> str:
+    """The first piece of a run, cut where no combining character or joined emoji is torn, if there is such a place."""
+    import unicodedata  # only text beyond ASCII needs it
+
+    for end in range(_PIECE, _PIECE // 2, -1):
+        joins = unicodedata.combining(run[end]) or run[end] in "\u200d\ufe0f" or run[end - 1] == "\u200d"
+        if not joins and not "\U0001f3fb" <= run[end] <= "\U0001f3ff":
+            return run[:end]
+    return run[:_PIECE]
+
+
+def _key_words(keys: str) -> list[str]:
+    # `--window 0`: real events for what has the focus; a window's number would send synthetic ones
+    return ["key", "--window", "0", "--clearmodifiers", "--delay", "0", "--", keys]
+
+
+class _Focus:
+    """Whether keys reach a window: it has the input focus, or for a popup, which never gets it, its owner has."""
+
+    def __init__(self, window: Window) -> None:
+        self._window = window
+        self._known = {window.window_id, window.frame_id}
+        if window.is_popup:
+            self._known.add(window.parent_id)
+        self._known.discard(None)
+
+    def check(self, sent: int, in_doubt: int = 0) -> None:
+        """Raises FocusLost when keys would go elsewhere now. The last `in_doubt` of the `sent` characters may have
+        gone there already.
+        """
+        focused_id = window_with_input_focus()
+        if not self._is_ours(focused_id):
+            raise FocusLost(
+                f"{self._describe(focused_id)} has the keyboard; {_went_out(sent, in_doubt)}", sent - in_doubt
+            )
+        if self._window.is_popup and not is_viewable(self._window.window_id):
+            raise FocusLost(
+                f"the popup {self._window.window_id} closed; {_went_out(sent, in_doubt)}", sent - in_doubt
+            )
+
+    def send(self, words: Sequence[str], sent: int, size: int, stdin: bytes = b"") -> None:
+        """Run xdotool with `words`, after it has printed who has the focus; that decides who got them."""
+        timeout_s = _KEYS_S + size / 10
+        look = ["getwindowfocus", "getwindowgeometry", "--shell", "%1"]
+        done = run_program(
+            ["xdotool", *look, *words],
+            timeout_s=timeout_s,
+            stdin=stdin,
+            accept=None,
+            environment=UTF8,
+            pass_fds=held_locks(),
+        )
+        printed = re.search(r"^WINDOW=(\d+)$", done.text, re.M)
+        if done.code and not printed:
+            raise FocusLost(f"no window has the keyboard; {_went_out(sent)}", sent)
+        # an unknown key is ignored with exit 0, and only stderr says so
+        if done.code or "No such key name" in done.stderr:
+            raise PeekabooError(
+                ErrorCode.PROGRAM_FAILED,
+                "xdotool could not press the keys",
+                details=done.stderr.strip()[-500:],
+            )
+        if printed and not self._is_ours(int(printed[1])):
+            raise FocusLost(
+                f"{self._describe(int(printed[1]))} took the keyboard in the last moment, and got the last "
+                f"{size} character(s) or key(s); {_went_out(sent)} before",
+                sent,
+            )
+
+    def _is_ours(self, focused_id: int) -> bool:
+        if focused_id in self._known:
             return True
-        pause(_CLIPBOARD_POLL_S)
-    return False
+        if not focused_id:
+            return False
+        if self._window.is_popup and is_same_client(focused_id, self._window.window_id):
+            return True
+        # some programs focus a child of their window; without a window manager xdotool names that
+        if top_level(focused_id) not in self._known | {self._top_of_window()}:
+            return False
+        self._known.add(focused_id)
+        return True
+
+    def _top_of_window(self) -> int:
+        return self._window.frame_id or self._window.window_id
+
+    def _describe(self, focused_id: int) -> str:
+        return f"window {focused_id}, not window {self._window.window_id}," if focused_id else "no window"
+
+
+def _went_out(sent: int, in_doubt: int = 0) -> str:
+    if not sent:
+        return "nothing was typed or pressed"
+    doubt = f", and some of the next {in_doubt} may have gone to the other window" if in_doubt else ""
+    return f"{sent - in_doubt} character(s) went out{doubt}"
 '''
 
 # ==================== peekaboo_min/desktop/x11/ocr.py =====================================================
-SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 7525, r'''"""Read the text in a picture: tesseract, helped by ImageMagick's convert.
+SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 8243, r'''"""Read the text in a picture: tesseract, helped by ImageMagick's convert.
 
 tesseract alone misses most texts that are lighter than what is behind them. So each picture is read twice, at the same
 time: as it is, and as its difference from the local background, which makes every text dark on white. Measured with
@@ -7669,93 +8387,819 @@ def _shared(
     )
 '''
 
+# ==================== peekaboo_min/desktop/x11/pointer.py =================================================
+SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 8391, r'''"""The pointer on X11: click where the X server says the window is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple, Optional
+
+from ...core.errors import ErrorCode, PeekabooError
+from ...core.models import Delivery, Point, Window
+from ...core.text import clean_text
+from ...system.files import held_locks
+from ...system.process import InteractiveProgram, interactive_program
+from .keyboard import release_x11_modifiers, x11_modifiers
+from .server import UTF8, ask_x, check_x, is_viewable, top_level, top_level_under_pointer
+from .windows import is_same_client, take_scene
+
+_BUTTONS = {"left": "1", "middle": "2", "right": "3"}
+_CLICK_S = 5.0
+_DOUBLE_CLICK_MS = "60"
+_WHOLE_LOOK = re.compile(r"^SCREEN=\d+\nWINDOW=\d+\n", re.M)  # the end of getmouselocation --shell
+
+
+class _Look(NamedTuple):
+    """What xdotool's getmouselocation and getwindowgeometry print."""
+
+    point: Point
+    under_id: int
+    """The window under the pointer; xdotool names the client, its frame, or a child of the root window."""
+    size: tuple[int, int]
+
+
+def click_x11(
+    window: Window, point: Point, button: str, clicks: int, modifiers: Sequence[str] = ()
+) -> Delivery:
+    """Move the pointer, ask what is under it, and press only when that is the window.
+
+    One xdotool does it, line by line: it moves and looks; it is told to press only when that was right; then it
+    looks again and presses, and what it printed right before the press is what was reached. It moves relative to
+    the window, which the server does itself: a window that moves meanwhile takes its pixel along.
+    """
+    top_id, border = _top_and_border(window)
+    held = x11_modifiers(modifiers)
+    inside = (int(point.x - window.bounds.x) - border, int(point.y - window.bounds.y) - border)
+    look_words = ["mousemove", "--window", str(window.window_id), "--", *map(str, inside)]
+    look_words += ["getwindowgeometry", "--shell", str(window.window_id), "getmouselocation", "--shell"]
+    ours = {window.window_id, top_id}
+    with interactive_program(
+        ["xdotool", "-"], timeout_s=_CLICK_S, environment=UTF8, pass_fds=held_locks()
+    ) as xdotool:
+        look = _look(xdotool, look_words)
+        if look.under_id not in ours and top_level_under_pointer() != top_id:
+            raise _covered(window, look.under_id)
+        _check_still_there(window, point, look, border)
+        try:
+            pressed = _look(xdotool, [*look_words, *_press_words(button, clicks, held)])
+            xdotool.end()
+        except PeekabooError:
+            if held:
+                release_x11_modifiers(held)
+            raise
+    is_ours = pressed.under_id in ours or _is_still_ours(window, top_id, look, pressed)
+    if is_ours is False:
+        return Delivery(False, pressed.point, _listed_id(pressed.under_id))
+    has_changed = pressed.point != look.point or pressed.size != look.size
+    return Delivery(None if has_changed else is_ours, pressed.point)
+
+
+def _is_still_ours(window: Window, top_id: int, look: _Look, pressed: _Look) -> Optional[bool]:
+    """Whether what xdotool named right before the press was the window, where it did not name it or its frame.
+
+    The same child of it as in the first look is. 0 stands for any window that no manager manages (a popup, and all
+    without a manager): then the window is still under the pointer, or the press closed it, or opened another window
+    of its program, or another program's new window came in between: that is not known.
+    """
+    if pressed.under_id:
+        return pressed.under_id == look.under_id or top_level(pressed.under_id) == top_id
+    if look.under_id:
+        return False
+    now = top_level_under_pointer()
+    if now == top_id or (now and is_same_client(now, window.window_id)):
+        return True
+    # a window that existed before the press's own effects is what a closed popup uncovers
+    return True if not is_viewable(window.window_id) and now is not None else None
+
+
+def _press_words(button: str, clicks: int, held: Sequence[str]) -> list[str]:
+    """xdotool's words for the press. Not `click --window 0`: it pressed twice in one of four trials."""
+    delay = _DOUBLE_CLICK_MS if clicks > 1 else "0"
+    keys = "+".join(held)
+    return [
+        *(["keydown", "--delay", "0", keys] if held else []),
+        *["click", "--repeat", str(clicks), "--delay", delay, _BUTTONS[button]],
+        *(["keyup", "--delay", "0", keys] if held else []),
+    ]
+
+
+def _look(xdotool: InteractiveProgram, words: Sequence[str]) -> _Look:
+    """Let xdotool do one line that prints where the pointer is, and wait for what it prints."""
+    text = xdotool.ask(" ".join(words), lambda answer: _WHOLE_LOOK.search(answer) is not None)
+    numbers = [
+        [int(value) for value in re.findall(rf"^{name}=(-?\d+)$", text, re.M)]
+        for name in ("X", "Y", "WINDOW", "WIDTH", "HEIGHT")
+    ]
+    if [len(one) for one in numbers] != [2, 2, 2, 1, 1]:
+        done = xdotool.end()
+        check_x("xdotool", done)
+        raise PeekabooError(
+            ErrorCode.PROGRAM_FAILED,
+            "xdotool did not print where the pointer is; nothing was clicked",
+            hint="see the details",
+            details=text[-300:],
+        )
+    (_, x), (_, y), (_, under), (width,), (height,) = numbers
+    return _Look(Point(x, y), under, (width, height))
+
+
+def _top_and_border(window: Window) -> tuple[int, int]:
+    """Its top-level window, and the width of its own border, which belongs to its bounds, not to its coordinates."""
+    if window.frame_id is not None:
+        return window.frame_id, 0  # a window manager that makes frames takes the border off
+    text = ask_x(["xwininfo", "-stats", "-id", str(window.window_id)])
+    borders = re.findall(r"^  Border width: (\d+)$", text, re.M)
+    return top_level(window.window_id), int(borders[-1]) if borders else 0
+
+
+def _check_still_there(window: Window, point: Point, look: _Look, border: int) -> None:
+    if (look.size[0] + 2 * border, look.size[1] + 2 * border) != (window.bounds.width, window.bounds.height):
+        raise _changed(window, "resized")
+    if look.point != Point(int(point.x), int(point.y)):
+        raise _changed(window, "moved, or reaches beyond the screen's edge,")
+
+
+def _changed(window: Window, how: str) -> PeekabooError:
+    return PeekabooError(
+        ErrorCode.STALE_SCREENSHOT,
+        f"window {window.window_id} was {how} in this moment; nothing was clicked",
+        hint="take a new screenshot, and use its pixels",
+    )
+
+
+def _covered(window: Window, under_id: int) -> PeekabooError:
+    listed_id = _listed_id(under_id)
+    name = _name_of(listed_id)
+    what = f"{name} (window {listed_id})" if name else f"window {listed_id}"
+    return PeekabooError(
+        ErrorCode.WINDOW_COVERED,
+        f"window {window.window_id} is covered by {what} at that point; nothing was clicked",
+        hint="close what covers it, or act on that window",
+    )
+
+
+def _listed_id(under_id: int) -> int:
+    """The id under which `list_windows` may show what xdotool found: of a frame, the client in it."""
+    try:
+        top_id = top_level(under_id) or top_level_under_pointer() or 0
+        under_id = under_id or top_id
+        for window in take_scene().windows:
+            if window.app_name and {under_id, top_id} & {window.window_id, window.frame_id}:
+                return window.window_id
+    except PeekabooError as e:
+        if e.code is ErrorCode.CANCELLED:
+            raise
+    return under_id
+
+
+def _name_of(window_id: int) -> str:
+    try:
+        text = ask_x(["xprop", "-id", str(window_id), "WM_CLASS"])
+    except PeekabooError:
+        return ""
+    names = re.findall(r'"((?:[^"\\]|\\.)*)"', text)
+    return clean_text(names[-1]) if names else ""
+'''
+
+# ==================== peekaboo_min/desktop/x11/server.py ==================================================
+SOURCES['peekaboo_min/desktop/x11/server.py'] = 8567, r'''"""Questions to the X server: programs that ask it, and the compositor."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import struct
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple, Optional
+
+from ...core.errors import ErrorCode, PeekabooError
+from ...core.log import log_debug
+from ...core.settings import settings
+from ...system.process import Completed, run_program
+
+QUERY_S = 5.0
+UTF8 = {"LC_ALL": "C.UTF-8"}
+_SOCKET_S = 2.0
+_COOKIE = b"MIT-MAGIC-COOKIE-1"
+_COOKIES_TRIED = 4
+_DEEPEST = 8
+
+
+def ask_x(words: Sequence[str], timeout_s: float = QUERY_S, holding: Sequence[int] = ()) -> str:
+    """The output of a program that talks to the X server. Raises WINDOW_NOT_FOUND, NO_GUI_SESSION besides.
+
+    holding: descriptors that the program inherits.
+    """
+    done = run_program(words, timeout_s=timeout_s, accept=None, environment=UTF8, pass_fds=holding)
+    check_x(words[0], done)
+    return done.text
+
+
+def check_x(program: str, done: Completed) -> None:
+    """Raise what a failed program's error output means: NO_GUI_SESSION, WINDOW_NOT_FOUND, else PROGRAM_FAILED."""
+    if done.code == 0:
+        return
+    output = done.stderr.strip()
+    if re.search(r"open (X )?display|open X|parse display name|no display", output, re.I):
+        raise PeekabooError(
+            ErrorCode.NO_GUI_SESSION,
+            "no X display can be opened",
+            hint="set DISPLAY to a running X server, or start one: Xvfb :1 & export DISPLAY=:1",
+            details=output[:300],
+        )
+    if re.search(r"BadWindow|BadDrawable|Bad ?Drawable|No such window|no window with", output, re.I):
+        raise PeekabooError(
+            ErrorCode.WINDOW_NOT_FOUND,
+            "that window is gone",
+            hint="list the windows again",
+            details=output[:300],
+        )
+    raise PeekabooError(
+        ErrorCode.PROGRAM_FAILED, f"{program} failed with exit code {done.code}", details=output[-1000:]
+    )
+
+
+def top_level(window_id: int) -> int:
+    """The top-level window that contains a window; 0 when that cannot be found out, or the window is gone."""
+    if not window_id:
+        return 0  # xwininfo would take it for no id at all, and wait for a click
+    for _ in range(_DEEPEST):
+        try:
+            text = ask_x(["xwininfo", "-children", "-id", str(window_id)])
+        except PeekabooError as e:
+            if e.code is ErrorCode.WINDOW_NOT_FOUND:
+                return 0
+            raise
+        roots = re.findall(r"^  Root window id: (0x[0-9a-f]+)", text, re.M)
+        parents = re.findall(r"^  Parent window id: (0x[0-9a-f]+)", text, re.M)
+        if len(roots) != 1 or len(parents) != 1:
+            return 0  # a title with line breaks fakes one of them
+        if int(parents[0], 16) in (0, int(roots[0], 16)):
+            return window_id
+        window_id = int(parents[0], 16)
+    return 0
+
+
+def is_viewable(window_id: int) -> bool:
+    """Whether a window is mapped, and all that contain it; False for one that is gone."""
+    try:
+        text = ask_x(["xwininfo", "-stats", "-id", str(window_id)])
+    except PeekabooError as e:
+        if e.code is ErrorCode.WINDOW_NOT_FOUND:
+            return False
+        raise
+    # the title comes first and may contain anything
+    return text[text.rfind("\n  Map State: ") :].strip().startswith("Map State: IsViewable")
+
+
+class _Address(NamedTuple):
+    """A DISPLAY, taken apart: `unix:0.1` is ("", 0, 1)."""
+
+    host: str
+    number: int
+    screen: int
+
+
+def _address() -> Optional[_Address]:
+    match = re.fullmatch(r"(?:\w+/)?(.*):(\d{1,5})(?:\.(\d{1,3}))?", settings().x_display)
+    if not match:
+        return None
+    host = "" if match[1] == "unix" else match[1]
+    return _Address(host, int(match[2]), int(match[3] or 0))
+
+
+def x11_session() -> str:
+    """`x11-0` for DISPLAY=:0.0, `x11-host-10` for host:10: a server, safe in a file name."""
+    address = _address()
+    if address is None:
+        return "x11-none"
+    host = re.sub(r"[^A-Za-z0-9.-]+", "_", address.host)[:60]
+    return f"x11-{host}-{address.number}" if host else f"x11-{address.number}"
+
+
+def has_compositor() -> Optional[bool]:
+    """Whether a compositing manager keeps covered windows' pixels; None where that cannot be found out.
+
+    A compositor owns the selection _NET_WM_CM_Sn, which no command-line program asks for. (Looking for one by name
+    in the window tree would not do: each compositor has its own.)
+    """
+    address = _address()
+    if address is None:
+        return None
+    name = f"_NET_WM_CM_S{address.screen}".encode("ascii")
+    intern = struct.pack("<BBHHxx", 16, 1, 2 + len(_padded(name)) // 4, len(name)) + _padded(name)
+    with _connected(address) as connection:
+        if connection is None:
+            return None
+        (atom,) = struct.unpack("<8xI20x", _answer(connection, intern))
+        if not atom:
+            return False
+        (owner,) = struct.unpack("<8xI20x", _answer(connection, struct.pack("<BxHI", 23, 2, atom)))
+        return bool(owner)
+
+
+def top_level_under_pointer() -> Optional[int]:
+    """The top-level window under the pointer, 0 for the root window; None where that cannot be found out.
+
+    xdotool's getmouselocation looks for a client in there, and prints 0 where it finds none that way.
+    """
+    address = _address()
+    if address is None:
+        return None
+    with _connected(address) as connection:
+        if connection is None:
+            return None
+        query = struct.pack("<BxHI", 38, 2, connection.root_id)
+        (child,) = struct.unpack("<12xI16x", _answer(connection, query))
+        return int(child)
+
+
+@dataclass(frozen=True)
+class _Connection:
+    socket: socket.socket
+    root_id: int
+
+
+@contextmanager
+def _connected(address: _Address) -> Iterator[Optional[_Connection]]:
+    """A connection to the X server that only asks: the few requests that no program makes for us.
+
+    None where there is none to be had. Encodings: X Window System Protocol, Appendix B.
+    """
+    for cookie in [*_cookies(address), b""]:
+        try:
+            with _connect(address) as plain:
+                root_id = _greet(plain, cookie, address.screen)
+                if root_id is not None:
+                    yield _Connection(plain, root_id)
+                    return
+        except (OSError, EOFError, struct.error) as e:
+            log_debug(f"the X server cannot be asked: {e}")
+            break
+    yield None
+
+
+def _connect(address: _Address) -> socket.socket:
+    if address.host:
+        return socket.create_connection((address.host, 6000 + address.number), _SOCKET_S)
+    connection = socket.socket(socket.AF_UNIX)
+    connection.settimeout(_SOCKET_S)
+    try:
+        connection.connect(f"/tmp/.X11-unix/X{address.number}")
+    except OSError:
+        connection.close()
+        raise
+    return connection
+
+
+def _greet(connection: socket.socket, cookie: bytes, screen: int) -> Optional[int]:
+    """Set the connection up; return the screen's root window, None when the server does not accept the cookie."""
+    name = _COOKIE if cookie else b""
+    hello = struct.pack("<cxHHHHxx", b"l", 11, 0, len(name), len(cookie))
+    connection.sendall(hello + _padded(name) + _padded(cookie))
+    accepted, _, _, _, length = struct.unpack("<BBHHH", _read(connection, 8))
+    data = _read(connection, 4 * length)
+    if accepted != 1:
+        return None
+    vendor_length, screens, formats = struct.unpack_from("<16xHxxBB", data)
+    at = 32 + vendor_length + -vendor_length % 4 + 8 * formats
+    for _ in range(min(screen, screens - 1)):
+        depths, at = data[at + 39], at + 40
+        for _ in range(depths):
+            at += 8 + 24 * struct.unpack_from("<xxH", data, at)[0]
+    return int(struct.unpack_from("<I", data, at)[0])
+
+
+def _answer(connection: _Connection, request: bytes) -> bytes:
+    """The 32 bytes of a reply, or of the error that comes in its place: that raises struct.error."""
+    connection.socket.sendall(request)
+    reply = _read(connection.socket, 32)
+    if reply[0] != 1:
+        raise struct.error("the server answered with an error")
+    return reply
+
+
+def _padded(data: bytes) -> bytes:
+    return data + bytes(-len(data) % 4)
+
+
+def _read(connection: socket.socket, size: int) -> bytes:
+    data = b""
+    while len(data) < size:
+        chunk = connection.recv(size - len(data))
+        if not chunk:
+            raise EOFError
+        data += chunk
+    return data
+
+
+def _cookies(address: _Address) -> list[bytes]:
+    """The cookies for this display's number in the user's authority file, this host's first (Xau's file format)."""
+    path = Path(os.path.expanduser(settings().x_authority or "~/.Xauthority"))
+    try:
+        entries = list(_entries(path.read_bytes()))
+    except (OSError, struct.error):
+        return []
+    host = (address.host or socket.gethostname()).encode()
+    fitting = [one for one in entries if one[1] in (b"", str(address.number).encode()) and one[2] == _COOKIE]
+    fitting.sort(key=lambda one: one[0] != host)
+    return [one[3] for one in fitting[:_COOKIES_TRIED]]
+
+
+def _entries(data: bytes) -> Iterator[tuple[bytes, ...]]:
+    """Address, display number, name and data of each entry: after two bytes of family, four strings with a length."""
+    at = 0
+    while at + 2 <= len(data):
+        at += 2
+        fields = []
+        for _ in range(4):
+            (length,) = struct.unpack_from(">H", data, at)
+            fields.append(data[at + 2 : at + 2 + length])
+            at += 2 + length
+        yield tuple(fields)
+'''
+
 # ==================== peekaboo_min/desktop/x11/window_tree.py =============================================
-SOURCES['peekaboo_min/desktop/x11/window_tree.py'] = 7673, r'''"""The windows in the output of `xwininfo -root -tree` (pure)."""
+SOURCES['peekaboo_min/desktop/x11/window_tree.py'] = 8829, r'''"""The windows in the output of `xwininfo -root -tree` (pure)."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass, replace
-from typing import Optional
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from ...core.models import Rect
 
-_TREE_LINE = re.compile(
-    r"^(?P<indent> +)(?P<id>0x[0-9a-f]+) (?P<is_nameless>\(has no name\))?.*: \((?P<has_class>.*)\)"
-    r"  (?P<w>\d+)x(?P<h>\d+)[+-]-?\d+[+-]-?\d+  \+(?P<x>-?\d+)\+(?P<y>-?\d+)$",
-    re.DOTALL,
+_START = re.compile(r"^(?P<indent> +)(?P<id>0x[0-9a-f]+) (?:(?P<is_nameless>\(has no name\))|\"|\(name in )")
+_END = re.compile(
+    r"(?P<no_class>: \(\))?  (?P<w>\d+)x(?P<h>\d+)[+-]-?\d+[+-]-?\d+  \+(?P<x>-?\d+)\+(?P<y>-?\d+)$"
 )
-_TREE_LINE_START = re.compile(r"^ +0x[0-9a-f]+ [\"(]")
+_END_LENGTH = 120
 
 
 @dataclass(frozen=True)
-class X11Node:
-    """A line of `xwininfo -root -tree`; `frame` is the top-level window that holds it."""
+class TreeNode:
+    """A line of the tree. Titles are untrusted: one with a line break can fake whole lines, with any id."""
 
     window_id: int
+    top_id: int
+    """The top-level window that contains it (its own id, when it is one)."""
     has_class: bool
+    is_nameless: bool
     bounds: Rect
-    frame: Rect
-    is_guess: bool = False
-    """True for one with a name and, it seems, no class: a name can fake that, too. It is one only if it has a class."""
-    is_repeated: bool = False
-    """True where the tree names it twice, which only a title can do that fakes lines."""
+
+    @property
+    def is_top(self) -> bool:
+        return self.window_id == self.top_id
+
+    @property
+    def is_tiny(self) -> bool:
+        """A helper window of a program; a name could fake such a size, `(has no name)` cannot be faked."""
+        return self.is_nameless and max(self.bounds.width, self.bounds.height) <= 1
 
 
-def read_x11_tree(text: str) -> list[X11Node]:
-    """The windows that matter, front to back.
+@dataclass(frozen=True)
+class Tree:
+    """All windows, front to back."""
 
-    A window manager puts a client into a frame of its own: the client is the first window below that has a class. A
-    top-level window without any (a menu of the window manager, a tooltip) stands for itself, as it can cover others.
-    """
-    nodes: list[X11Node] = []
-    top: Optional[X11Node] = None
-    top_depth = 0
-    for match in _tree_lines(text):
-        depth = len(match["indent"])
-        rect = Rect(float(match["x"]), float(match["y"]), float(match["w"]), float(match["h"]))
-        if max(rect.width, rect.height) <= 1 and match["is_nameless"]:
-            continue  # the helpers of window managers; a name could fake such a size, "(has no name)" cannot be faked
-        node = X11Node(int(match["id"], 16), bool(match["has_class"]), rect, rect)
+    nodes: tuple[TreeNode, ...]
+    known: Mapping[int, TreeNode]
+    """Those by id whose line stands there once: an id that stands there twice has a faked line."""
+
+    def tops(self) -> list[TreeNode]:
+        """The top-level windows, front to back."""
+        return [node for node in self.nodes if node.is_top]
+
+    @property
+    def is_faked(self) -> bool:
+        return len(self.known) < len(self.nodes)
+
+
+def read_tree(text: str) -> Tree:
+    nodes: list[TreeNode] = []
+    top_id, top_depth = 0, 0
+    start: re.Match[str] | None = None
+    for line in text.split("\n"):
+        # a title with a line break, which xwininfo prints as it is, takes several lines
+        start = start or _START.match(line)
+        end = start and _END.search(line[-_END_LENGTH:])
+        if not start or not end:
+            continue
+        depth, window_id = len(start["indent"]), int(start["id"], 16)
         top_depth = top_depth or depth
         if depth <= top_depth:
-            if top:
-                nodes.append(top)
-            top = node
-        elif top and node.has_class and not top.has_class:
-            top = replace(node, frame=top.frame)
-        elif top and not top.has_class and not match["is_nameless"]:
-            nodes.append(replace(node, frame=top.frame, is_guess=True))
-    if top:
-        nodes.append(top)
+            top_id = window_id
+        bounds = Rect(float(end["x"]), float(end["y"]), float(end["w"]), float(end["h"]))
+        nodes.append(TreeNode(window_id, top_id, not end["no_class"], bool(start["is_nameless"]), bounds))
+        start = None
     times = Counter(node.window_id for node in nodes)
+    return Tree(tuple(nodes), {node.window_id: node for node in nodes if times[node.window_id] == 1})
+'''
+
+# ==================== peekaboo_min/desktop/x11/windows.py =================================================
+SOURCES['peekaboo_min/desktop/x11/windows.py'] = 8907, r'''"""The windows, apps and displays of an X server, in few child processes."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Callable, Optional
+
+from ...core.cancellation import in_parallel
+from ...core.errors import ErrorCode, PeekabooError
+from ...core.models import App, Display, Rect, Scene, Window
+from ...core.text import clean_text
+from .descriptions import (
+    Facts,
+    Geometry,
+    ask_facts,
+    ask_geometries,
+    first_id_in,
+    number_in,
+    properties_of,
+    texts_of,
+)
+from .server import ask_x, has_compositor
+from .window_tree import Tree, TreeNode, read_tree
+
+_TREE_TRIES = 5
+_CLIENT_BITS = 21  # the windows of one X client share the bits of their ids above these
+_POPUP_LAYER = 101  # as a Mac numbers its menus
+_UNOWNED_LAYER = 25
+_ALL_DESKTOPS = 0xFFFFFFFF
+_ROOT_PROPERTIES = (
+    "_NET_CLIENT_LIST_STACKING",
+    "_NET_ACTIVE_WINDOW",
+    "_NET_CURRENT_DESKTOP",
+    "_NET_SUPPORTING_WM_CHECK",
+)
+
+
+def is_same_client(window_id: int, other_id: int) -> bool:
+    """Whether two windows were made by one connection to the X server, which is one program."""
+    return window_id >> _CLIENT_BITS == other_id >> _CLIENT_BITS
+
+
+@dataclass(frozen=True)
+class _Root:
+    """What the window manager writes on the root window; empty and None where there is none."""
+
+    has_list: bool
+    """Whether it keeps a list of its clients."""
+    client_ids: tuple[int, ...]
+    """Front to back."""
+    active_id: Optional[int]
+    desktop: Optional[int]
+    manager_id: Optional[int]
+    """A window of the window manager's own."""
+
+
+def take_scene() -> Scene:
+    """Everything at once. The windows of the window manager's list are described while xwininfo walks the tree."""
+    found: dict[str, Any] = {}
+    looks: dict[str, Callable[[], object]] = {
+        "tree": _ask_tree,
+        "clients": _ask_clients,
+        "displays": _ask_displays,
+        "is_composited": has_compositor,
+    }
+
+    def look(name: str) -> None:
+        found[name] = looks[name]()
+
+    in_parallel(look, list(looks))
+    root: _Root
+    root, clients = found["clients"]
+    tree = read_tree(found["tree"])
+    facts = _all_facts(tree, root, clients)
+    windows = _stacked([_window(one, tree, root, facts) for one in facts], tree, root)
+    windows = _with_owners(_with_focus(windows, tree, root.active_id))
+    if not found["is_composited"]:
+        windows = _with_obscured(windows)
+    return Scene(tuple(windows), tuple(_apps(windows)), tuple(found["displays"]))
+
+
+def _ask_tree() -> str:
+    """xwininfo's walk through all windows; it fails as a whole when one closes in that moment: ask again."""
+    for left in reversed(range(_TREE_TRIES)):
+        try:
+            return ask_x(["xwininfo", "-root", "-tree"])
+        except PeekabooError as e:
+            if e.code is not ErrorCode.WINDOW_NOT_FOUND or not left:
+                raise
+    raise AssertionError("the last try returns or raises")
+
+
+def _ask_displays() -> list[Display]:
+    text = ask_x(["xdpyinfo", "-ext", "XINERAMA"])
+    heads = re.findall(r"head #\d+: (\d+)x(\d+) @ (-?\d+),(-?\d+)", text)
+    whole = re.search(r"dimensions: +(\d+)x(\d+) pixels", text)
+    if not heads and whole:
+        heads = [(*whole.groups(), "0", "0")]
+    if not heads:
+        raise PeekabooError(
+            ErrorCode.PROGRAM_FAILED, "xdpyinfo named no screen", hint="see the details", details=text[:300]
+        )
     return [
-        replace(node, is_repeated=times[node.window_id] > 1)
-        for node in {one.window_id: one for one in nodes}.values()
+        Display(number, f"Screen {number}", Rect(float(x), float(y), float(w), float(h)))
+        for number, (w, h, x, y) in enumerate(heads, 1)
     ]
 
 
-def _tree_lines(text: str) -> list[re.Match[str]]:
-    """The windows' lines of the tree; a title with a newline, which xwininfo prints as it is, takes several."""
-    found: list[re.Match[str]] = []
-    line = ""
-    for part in text.splitlines():
-        if not line and not _TREE_LINE_START.match(part):
-            continue
-        line = f"{line}\n{part}" if line else part
-        match = _TREE_LINE.match(line)
-        if match:
-            found.append(match)
-            line = ""
-    return found
+def _ask_clients() -> tuple[_Root, list[Facts]]:
+    values = properties_of(ask_x(["xprop", "-root", *_ROOT_PROPERTIES]))
+    listed = values.get("_NET_CLIENT_LIST_STACKING")
+    ids = tuple(int(one, 16) for one in re.findall(r"0x[0-9a-f]+", listed or ""))
+    root = _Root(
+        listed is not None,
+        tuple(reversed(ids)),
+        first_id_in(values.get("_NET_ACTIVE_WINDOW", "")),
+        number_in(values.get("_NET_CURRENT_DESKTOP", "")),
+        first_id_in(values.get("_NET_SUPPORTING_WM_CHECK", "")),
+    )
+    return root, ask_facts(root.client_ids)
+
+
+def _all_facts(tree: Tree, root: _Root, clients: list[Facts]) -> list[Facts]:
+    """The clients, and the visible top-level windows that contain none: popups, and all of them without a manager."""
+    if not root.has_list:
+        # a manager of the old kind puts a client into a frame: it is the window in there that has WM_STATE
+        within = [node.window_id for node in tree.nodes if not node.is_top and node.has_class]
+        clients = [one for one in ask_facts(within) if one.is_client]
+    listed = {one.window_id for one in clients}
+    frames = {tree.known[one].top_id for one in listed if one in tree.known}
+    others = [
+        node.window_id for node in tree.tops() if node.window_id not in listed | frames and not node.is_tiny
+    ]
+    shapes = ask_geometries(list(dict.fromkeys(others)))
+    shown = [
+        one
+        for one, shape in shapes.items()
+        if shape.is_viewable and not shape.is_input_only and max(shape.bounds.width, shape.bounds.height) > 1
+    ]
+    return clients + ask_facts(shown) + _minimised_without_list(tree, root, shapes, shown)
+
+
+def _minimised_without_list(
+    tree: Tree, root: _Root, shapes: dict[int, Geometry], shown: list[int]
+) -> list[Facts]:
+    """Top-level clients that a manager without a client list and without frames has hidden."""
+    if root.has_list:
+        return []
+    hidden = [one for one in shapes if one not in shown and one in tree.known and tree.known[one].has_class]
+    return [one for one in ask_facts(hidden) if one.is_client]
+
+
+def _window(one: Facts, tree: Tree, root: _Root, facts: Sequence[Facts]) -> Window:
+    properties, geometry = one.properties, one.geometry
+    node = tree.known.get(one.window_id)
+    top = tree.known.get(node.top_id) if node else None
+    is_client = one.is_client or one.window_id in root.client_ids
+    is_popup = not is_client and geometry.is_override_redirect
+    desktop = number_in(properties.get("_NET_WM_DESKTOP", ""))
+    is_elsewhere = desktop not in (None, _ALL_DESKTOPS, root.desktop) and root.desktop is not None
+    is_iconic = "window state: Iconic" in properties.get("WM_STATE", "")
+    known_ids = {fact.window_id for fact in facts}
+    parent_id = one.parent_id if one.parent_id in known_ids - {one.window_id} else None
+    title = texts_of(properties.get("_NET_WM_NAME", "")) or texts_of(properties.get("WM_NAME", ""))
+    # without a window manager every top-level window counts; with one, what it does not manage is its own decoration
+    is_managers = root.manager_id is not None and is_same_client(one.window_id, root.manager_id)
+    counts = is_client or ((is_popup or not root.has_list) and not is_managers)
+    return Window(
+        window_id=one.window_id,
+        app_name=one.class_name if counts else "",
+        pid=one.pid,
+        title=clean_text(title[0]) if title else "",
+        bounds=geometry.bounds,
+        layer=_layer(properties.get("_NET_WM_WINDOW_TYPE", ""), is_popup, counts),
+        is_on_screen=geometry.is_viewable and not (one.has_state("HIDDEN") and is_client),
+        frame=_frame(top, geometry.bounds),
+        kind=_kind(properties.get("_NET_WM_WINDOW_TYPE", ""), is_popup, parent_id),
+        parent_id=parent_id,
+        is_modal=parent_id is not None and one.has_state("MODAL"),
+        is_minimised=is_client and not is_elsewhere and (one.has_state("HIDDEN") or is_iconic),
+        frame_id=node.top_id if node and not node.is_top else None,
+        identity=_identity(one, node),
+    )
+
+
+def _frame(top: Optional[TreeNode], bounds: Rect) -> Optional[Rect]:
+    return top.bounds if top and top.bounds != bounds and top.bounds.encloses(bounds) else None
+
+
+def _identity(one: Facts, node: Optional[TreeNode]) -> str:
+    """What another window with this id would hardly have: its frame, which window managers number upwards; where
+    there is none and no pid, its title (class and pid are compared anyway).
+    """
+    if node and not node.is_top:
+        return f"frame {node.top_id}"
+    if one.pid is not None:
+        return ""
+    return f"title {one.properties.get('_NET_WM_NAME', '')}{one.properties.get('WM_NAME', '')}"
+
+
+def _kind(window_type: str, is_popup: bool, parent_id: Optional[int]) -> str:
+    if is_popup:
+        return "popup"
+    return "dialog" if parent_id is not None or "_DIALOG" in window_type else "window"
+
+
+def _layer(window_type: str, is_popup: bool, counts: bool) -> int:
+    """The window server of a Mac numbers its layers; here the type of a dock or a desktop means another layer."""
+    if is_popup:
+        return _POPUP_LAYER
+    if not counts:
+        return _UNOWNED_LAYER
+    for name, layer in (("_DOCK", 20), ("_DESKTOP", -20), ("_NOTIFICATION", 25), ("_TOOLTIP", 25)):
+        if name in window_type:
+            return layer
+    return 0
+
+
+def _stacked(windows: list[Window], tree: Tree, root: _Root) -> list[Window]:
+    """Front to back, by the tree; where a title fakes lines of it, by the manager's list, popups before all."""
+    if tree.is_faked and root.has_list:
+        places = {window_id: place for place, window_id in enumerate(root.client_ids)}
+        return sorted(windows, key=lambda one: places.get(one.window_id, -1))
+    places = {}
+    for place, node in enumerate(tree.nodes):
+        places.setdefault(node.window_id, place)
+    return sorted(windows, key=lambda one: places.get(one.frame_id or one.window_id, len(places)))
+
+
+def _with_focus(windows: list[Window], tree: Tree, active_id: Optional[int]) -> list[Window]:
+    focused_id = active_id or window_with_input_focus()
+    node = tree.known.get(focused_id)
+    meant = {focused_id, node.top_id if node else focused_id}
+    return [
+        replace(one, is_focused=True) if meant & {one.window_id, one.frame_id} and not one.is_popup else one
+        for one in windows
+    ]
+
+
+def window_with_input_focus() -> int:
+    """The window that has the X input focus, 0 for none. xdotool names the client rather than a child of it."""
+    try:
+        return int(ask_x(["xdotool", "getwindowfocus"]).strip() or 0)
+    except (PeekabooError, ValueError) as e:
+        if isinstance(e, PeekabooError) and e.code not in (
+            ErrorCode.PROGRAM_FAILED,
+            ErrorCode.WINDOW_NOT_FOUND,
+        ):
+            raise
+        return 0
+
+
+def _with_owners(windows: list[Window]) -> list[Window]:
+    """Give each popup its owner's name, pid and window: by its pid, else by the client that made it."""
+    owners = [one for one in windows if not one.is_popup and one.app_name]
+    owners.sort(key=lambda one: not one.is_focused)
+    return [_with_owner(one, owners) if one.is_popup else one for one in windows]
+
+
+def _with_owner(popup: Window, owners: list[Window]) -> Window:
+    fitting = [one for one in owners if popup.pid is not None and one.pid == popup.pid]
+    fitting = fitting or [one for one in owners if is_same_client(one.window_id, popup.window_id)]
+    if not fitting:
+        return popup
+    parent_id = popup.parent_id if popup.parent_id is not None else fitting[0].window_id
+    pid = popup.pid if popup.pid is not None else fitting[0].pid
+    return replace(popup, app_name=fitting[0].app_name, pid=pid, parent_id=parent_id)
+
+
+def _with_obscured(windows: list[Window]) -> list[Window]:
+    """Mark what a capture would not show as it is: without a compositor the pixels below a window do not exist."""
+    marked = []
+    for place, window in enumerate(windows):
+        above = [one for one in windows[:place] if one.is_on_screen and one.outer.overlaps(window.bounds)]
+        marked.append(replace(window, is_obscured=True) if above and window.is_on_screen else window)
+    return marked
+
+
+def _apps(windows: Sequence[Window]) -> list[App]:
+    counted = [one for one in windows if one.app_name and one.layer == 0]
+    counts = Counter((one.app_name, one.pid) for one in counted if one.is_on_screen)
+    active = {(one.app_name, one.pid) for one in counted if one.is_focused}
+    return [
+        App(name, pid, is_active=(name, pid) in active, window_count=counts[(name, pid)])
+        for name, pid in dict.fromkeys((one.app_name, one.pid) for one in counted)
+    ]
 '''
 
 # ==================== peekaboo_min/frontends/__init__.py ==================================================
-SOURCES['peekaboo_min/frontends/__init__.py'] = 7755, r''''''
+SOURCES['peekaboo_min/frontends/__init__.py'] = 9199, r''''''
 
 # ==================== peekaboo_min/frontends/capture_tools.py =============================================
-SOURCES['peekaboo_min/frontends/capture_tools.py'] = 7758, r'''"""The tools that look: image, analyze, list, screenshot_app_window; and exec."""
+SOURCES['peekaboo_min/frontends/capture_tools.py'] = 9202, r'''"""The tools that look: image, analyze, list, screenshot_app_window; and exec."""
 
 from __future__ import annotations
 
@@ -7982,7 +9426,7 @@ def peekaboo_exec(
 '''
 
 # ==================== peekaboo_min/frontends/cli.py =======================================================
-SOURCES['peekaboo_min/frontends/cli.py'] = 7985, r'''"""The shell's front door: parser, JSON envelope, main()."""
+SOURCES['peekaboo_min/frontends/cli.py'] = 9429, r'''"""The shell's front door: parser, JSON envelope, main()."""
 
 from __future__ import annotations
 
@@ -8279,7 +9723,7 @@ def _unshielded(word: str) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/client_config.py =============================================
-SOURCES['peekaboo_min/frontends/client_config.py'] = 8282, r'''"""What an MCP client must be configured with to start this installation."""
+SOURCES['peekaboo_min/frontends/client_config.py'] = 9726, r'''"""What an MCP client must be configured with to start this installation."""
 
 from __future__ import annotations
 
@@ -8294,8 +9738,7 @@ from typing import Any, Callable, Optional
 
 from ..core.errors import ErrorCode, PeekabooError
 from ..core.models import Result
-from ..core.settings import child_environment
-from ..desktop.select import platform_name
+from ..core.settings import child_environment, platform_name
 from ..system.process import run_program
 from ..system.programs import find_program
 from ..system.resources import how_to_install, own_command, single_file
@@ -8556,7 +9999,7 @@ _CLIENTS = {
 '''
 
 # ==================== peekaboo_min/frontends/commands.py ==================================================
-SOURCES['peekaboo_min/frontends/commands.py'] = 8559, r'''"""COMMANDS: every shell command, and the room of its function."""
+SOURCES['peekaboo_min/frontends/commands.py'] = 10002, r'''"""COMMANDS: every shell command, and the room of its function."""
 
 from __future__ import annotations
 
@@ -8625,7 +10068,7 @@ COMMANDS = CommandTable(
 '''
 
 # ==================== peekaboo_min/frontends/desktop_tools.py =============================================
-SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 8628, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
+SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 10071, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
 
 from __future__ import annotations
 
@@ -8636,7 +10079,7 @@ from ..automation.find_text import find_text_in_window
 from ..automation.input import click_pixel, focus_by_id, press_in_window, type_into_window
 from ..automation.listing import catalogue, window_data
 from ..core.models import Point, Result
-from ..desktop.matching import visible_windows, window_by_id
+from ..desktop.matching import catalogue_windows
 from ..desktop.select import this_desktop
 
 # What every tool that points at a window says of it; shell and MCP read the same words.
@@ -8651,7 +10094,8 @@ def list_windows() -> Result:
     other tools take a window_id.
     """
     desktop = this_desktop()
-    return catalogue(desktop, visible_windows(desktop.windows()))
+    scene = desktop.snapshot()
+    return catalogue(desktop, scene, catalogue_windows(scene))
 
 
 def focus_window(window_id: WindowId) -> Result:
@@ -8671,10 +10115,10 @@ def take_window_screenshot(window_id: WindowId) -> Result:
     image_height, scale and screenshot_id. The x and y of click are pixels of this picture, from its top left corner.
     """
     desktop = this_desktop()
-    window = window_by_id(window_id, desktop.windows())
+    window = desktop.snapshot().by_id(window_id)
     shot = photograph_window(desktop, window, "jpg")
     try:
-        picture, record = picture_for_model(desktop, shot)
+        picture, record = picture_for_model(desktop, shot, replaces_file=True)
     finally:
         shot.path.unlink(missing_ok=True)
     assert record is not None  # a picture without a shadow has one
@@ -8760,13 +10204,18 @@ def _with_effect_text(text: str, data: dict[str, Any]) -> str:
     if data.get("clamped"):
         text += "; the pixel was outside the picture and was moved to its edge"
     if data.get("delivered") is False:
-        text += "; the pointer was not seen there afterwards"
+        reached = data.get("reached_window_id")
+        text += (
+            f"; but window {reached} came in between and got it" if reached else "; but it did not get there"
+        )
+    elif data.get("delivered") is None:
+        text += "; whether it arrived there is not known"
     effects = {True: "; the picture changed", False: "; the picture did not change", None: ""}
     return text + effects[data.get("changed")]
 '''
 
 # ==================== peekaboo_min/frontends/doctor.py ====================================================
-SOURCES['peekaboo_min/frontends/doctor.py'] = 8769, r'''"""What this machine has and may do: server status, permissions, doctor."""
+SOURCES['peekaboo_min/frontends/doctor.py'] = 10218, r'''"""What this machine has and may do: server status, permissions, doctor."""
 
 from __future__ import annotations
 
@@ -8937,13 +10386,16 @@ def _check_display(desktop: Desktop) -> list[Check]:
         return [Check("display", False, f"WAYLAND_DISPLAY={settings().wayland_display}", advice, code=code)]
     started = time.monotonic()
     try:
-        displays, windows = desktop.displays(), desktop.windows()
+        scene = desktop.snapshot()
         permissions = _check_permissions(desktop, desktop.permissions())
     except PeekabooError as e:
         return [Check("display", False, e.message, e.hint, code=e.code)]
     took = (time.monotonic() - started) * 1000
-    sizes = ", ".join(f"{one.bounds.width:.0f}x{one.bounds.height:.0f}" for one in displays)
-    return [Check("display", True, f"{sizes}; {len(windows)} windows listed in {took:.0f} ms"), *permissions]
+    sizes = ", ".join(f"{one.bounds.width:.0f}x{one.bounds.height:.0f}" for one in scene.displays)
+    return [
+        Check("display", True, f"{sizes}; {len(scene.windows)} windows listed in {took:.0f} ms"),
+        *permissions,
+    ]
 
 
 def _check_folders() -> list[Check]:
@@ -9007,7 +10459,7 @@ def machine_data() -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/look_commands.py =============================================
-SOURCES['peekaboo_min/frontends/look_commands.py'] = 9010, r'''"""The shell's commands that look: image, list, windows, screenshot."""
+SOURCES['peekaboo_min/frontends/look_commands.py'] = 10462, r'''"""The shell's commands that look: image, list, windows, screenshot."""
 
 from __future__ import annotations
 
@@ -9018,7 +10470,7 @@ from ..automation.capture import ImageRequest, check_dimension, photograph_windo
 from ..automation.image import image_result
 from ..automation.listing import catalogue, list_app_windows, list_displays, list_running_apps
 from ..core.models import Result
-from ..desktop.matching import find_app, visible_windows, window_by_id, windows_of
+from ..desktop.matching import catalogue_windows, find_app, windows_of
 from ..desktop.select import this_desktop
 from ..system.files import move_into_place
 from ..system.images import kind_by_name, prepare_target
@@ -9107,9 +10559,10 @@ def windows_command(
     Example: peekaboo-min windows --app Safari
     """
     desktop = this_desktop()
-    windows = desktop.windows() if all else visible_windows(desktop.windows())
+    scene = desktop.snapshot()
+    windows = list(scene.windows) if all else catalogue_windows(scene)
     return catalogue(
-        desktop, windows_of(find_app(app, desktop.apps()), windows) if app is not None else windows
+        desktop, scene, windows_of(find_app(app, scene.apps), windows) if app is not None else windows
     )
 
 
@@ -9131,7 +10584,7 @@ def screenshot_command(
     check_dimension(max_dimension)
     if target:
         prepare_target(target)
-    window = window_by_id(window_id, desktop.windows())
+    window = desktop.snapshot().by_id(window_id)
     shot = photograph_window(desktop, window, kind, max_dimension)
     assert shot.screenshot is not None  # a picture without a shadow has one
     if target:
@@ -9145,7 +10598,7 @@ def screenshot_command(
 '''
 
 # ==================== peekaboo_min/frontends/machine_commands.py ==========================================
-SOURCES['peekaboo_min/frontends/machine_commands.py'] = 9148, r'''"""The shell's commands about this machine, its models and its mail."""
+SOURCES['peekaboo_min/frontends/machine_commands.py'] = 10601, r'''"""The shell's commands about this machine, its models and its mail."""
 
 from __future__ import annotations
 
@@ -9277,7 +10730,7 @@ def gmail_login_command() -> Result:
 '''
 
 # ==================== peekaboo_min/frontends/probes.py ====================================================
-SOURCES['peekaboo_min/frontends/probes.py'] = 9280, r'''"""The facts that we rely on, each with a harmless probe: `doctor --probe`."""
+SOURCES['peekaboo_min/frontends/probes.py'] = 10733, r'''"""The facts that we rely on, each with a harmless probe: `doctor --probe`."""
 
 from __future__ import annotations
 
@@ -9473,7 +10926,7 @@ def _x11_probes() -> list[Probe]:
 '''
 
 # ==================== peekaboo_min/frontends/reference.py =================================================
-SOURCES['peekaboo_min/frontends/reference.py'] = 9476, r'''"""The tool reference and the table of environment variables, as Markdown."""
+SOURCES['peekaboo_min/frontends/reference.py'] = 10929, r'''"""The tool reference and the table of environment variables, as Markdown."""
 
 from __future__ import annotations
 
@@ -9530,7 +10983,7 @@ def variable_reference() -> str:
 '''
 
 # ==================== peekaboo_min/frontends/results.py ===================================================
-SOURCES['peekaboo_min/frontends/results.py'] = 9533, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
+SOURCES['peekaboo_min/frontends/results.py'] = 10986, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
 
 from __future__ import annotations
 
@@ -9612,7 +11065,7 @@ def plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/server.py ====================================================
-SOURCES['peekaboo_min/frontends/server.py'] = 9615, r'''"""The one MCPServer. It only translates."""
+SOURCES['peekaboo_min/frontends/server.py'] = 11068, r'''"""The one MCPServer. It only translates."""
 
 from __future__ import annotations
 
@@ -9629,7 +11082,7 @@ from ..core.log import default_log_file, log_debug, log_error, log_info, start_l
 from ..core.settings import platform_name, settings
 from ..core.version import VERSION
 from ..system.files import sweep
-from ..system.process import end_cleanly_on_signals, kill_all_programs
+from ..system.process import before_leaving, end_cleanly_on_signals, kill_all_programs
 from .doctor import SERVER_NAME, initial_status
 from .results import error_message, plain_schema, success_message
 from .signatures import read_signature
@@ -9679,6 +11132,8 @@ def serve() -> int:
     try:
         server.run("stdio")
     finally:
+        for act in list(before_leaving):
+            act()  # a call that is not over puts the clipboard back
         kill_all_programs()
         log_info("stdin ended")
     return 0
@@ -9868,7 +11323,7 @@ def _unknown_tool(name: str, known: list[str]) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/frontends/signatures.py ================================================
-SOURCES['peekaboo_min/frontends/signatures.py'] = 9871, r'''"""A function's parameters and help, read for the two front doors."""
+SOURCES['peekaboo_min/frontends/signatures.py'] = 11326, r'''"""A function's parameters and help, read for the two front doors."""
 
 from __future__ import annotations
 
@@ -9960,7 +11415,7 @@ def _without_none(hint: Any) -> tuple[Any, bool]:
 '''
 
 # ==================== peekaboo_min/frontends/tools.py =====================================================
-SOURCES['peekaboo_min/frontends/tools.py'] = 9963, r'''"""TOOLS: every MCP tool, a typed function with its wire name and its effects."""
+SOURCES['peekaboo_min/frontends/tools.py'] = 11418, r'''"""TOOLS: every MCP tool, a typed function with its wire name and its effects."""
 
 from __future__ import annotations
 
@@ -10093,10 +11548,10 @@ def offered_tools() -> list[Tool]:
 '''
 
 # ==================== peekaboo_min/integrations/__init__.py ===============================================
-SOURCES['peekaboo_min/integrations/__init__.py'] = 10096, r''''''
+SOURCES['peekaboo_min/integrations/__init__.py'] = 11551, r''''''
 
 # ==================== peekaboo_min/integrations/gmail.py ==================================================
-SOURCES['peekaboo_min/integrations/gmail.py'] = 10099, r'''"""send_email: one mail through Gmail's API."""
+SOURCES['peekaboo_min/integrations/gmail.py'] = 11554, r'''"""send_email: one mail through Gmail's API."""
 
 from __future__ import annotations
 
@@ -10240,7 +11695,7 @@ def _send_error(error: WebError) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/integrations/gmail_oauth.py ============================================
-SOURCES['peekaboo_min/integrations/gmail_oauth.py'] = 10243, r'''"""Google's permission to send mail: requested once, stored, renewed."""
+SOURCES['peekaboo_min/integrations/gmail_oauth.py'] = 11698, r'''"""Google's permission to send mail: requested once, stored, renewed."""
 
 from __future__ import annotations
 
@@ -10539,7 +11994,7 @@ class _RedirectServer:
 '''
 
 # ==================== peekaboo_min/integrations/keynote.js ================================================
-SOURCES['peekaboo_min/integrations/keynote.js'] = 10542, r'''// One JSON argument in, JSON out, by its "do":
+SOURCES['peekaboo_min/integrations/keynote.js'] = 11997, r'''// One JSON argument in, JSON out, by its "do":
 // {"do": "find"} -> {"bundle_id": text|null}: the Keynote that is installed. Sends nothing to it.
 // {"do": "open", bundle_id, theme, always_new, width, height} -> {document_id, name, is_new, has_theme, is_blank, width, height}
 // {"do": "size", bundle_id, document_id} -> {width, height, is_skipped} of slide 1
@@ -10704,7 +12159,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/integrations/keynote.py ================================================
-SOURCES['peekaboo_min/integrations/keynote.py'] = 10707, r'''"""The five Keynote tools: open, measure, draw, write, export."""
+SOURCES['peekaboo_min/integrations/keynote.py'] = 12162, r'''"""The five Keynote tools: open, measure, draw, write, export."""
 
 from __future__ import annotations
 
@@ -10876,7 +12331,7 @@ def open_keynote() -> Result:
         raise PeekabooError(ErrorCode.APP_NOT_FOUND, message, hint="get it in the App Store")
     _check_and_audit("open_keynote", bundle_id, {"mode": mode})
     request = {"do": "open", "bundle_id": bundle_id, "theme": theme, "always_new": mode == "always_new"}
-    with one_mouse():  # it comes to the front
+    with one_mouse("macos"):  # it comes to the front
         opened = _ask_keynote({**request, **_NEW_SIZE})
     before = load_deck()
     document_id = opened["document_id"]
@@ -11034,7 +12489,7 @@ def _slide_target(path: str) -> Path:
 '''
 
 # ==================== peekaboo_min/integrations/keynote_draw.applescript ==================================
-SOURCES['peekaboo_min/integrations/keynote_draw.applescript'] = 11037, r'''-- argv: bundle id, document id, x, y, width, height -> "index|x|y|width|height": a new rectangle on slide 1 as it stands there then.
+SOURCES['peekaboo_min/integrations/keynote_draw.applescript'] = 12492, r'''-- argv: bundle id, document id, x, y, width, height -> "index|x|y|width|height": a new rectangle on slide 1 as it stands there then.
 -- For a Keynote that takes no idiom of JXA's. The index is that among the slide's shapes, from 1; numbers as this Mac writes them
 -- ("380,5" in German). Values are got into variables first: an application need not know `item 1 of position` or `width as text`.
 on run argv
@@ -11071,7 +12526,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/keynote_export.applescript ================================
-SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 11074, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
+SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 12529, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
 -- AppleScript, because JXA cannot pass the options. There is no export of one slide, and `slide images` writes a folder:
 -- <folder's name>.001.png and so on, of the slides that are not skipped.
 on run argv
@@ -11090,7 +12545,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/keynote_state.py ==========================================
-SOURCES['peekaboo_min/integrations/keynote_state.py'] = 11093, r'''"""What Keynote calls share across processes: the deck, and the agent's log."""
+SOURCES['peekaboo_min/integrations/keynote_state.py'] = 12548, r'''"""What Keynote calls share across processes: the deck, and the agent's log."""
 
 from __future__ import annotations
 
@@ -11178,7 +12633,7 @@ def write_agent_line(source: str, text: str, path: Optional[Path] = None) -> Non
 '''
 
 # ==================== peekaboo_min/integrations/peekaboo_cli.py ===========================================
-SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 11181, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
+SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 12636, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
 
 from __future__ import annotations
 
@@ -11450,10 +12905,10 @@ def _invalid_output(what: str) -> RelayedError:
 '''
 
 # ==================== peekaboo_min/system/__init__.py =====================================================
-SOURCES['peekaboo_min/system/__init__.py'] = 11453, r''''''
+SOURCES['peekaboo_min/system/__init__.py'] = 12908, r''''''
 
 # ==================== peekaboo_min/system/files.py ========================================================
-SOURCES['peekaboo_min/system/files.py'] = 11456, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
+SOURCES['peekaboo_min/system/files.py'] = 12911, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
 
 from __future__ import annotations
 
@@ -11466,6 +12921,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Optional
 
@@ -11561,16 +13017,25 @@ def write_privately(path: Path, text: str) -> None:
 
 
 _TURN_POLL_S = 0.02
+_held_locks: ContextVar[tuple[int, ...]] = ContextVar("held_locks", default=())
+
+
+def held_locks() -> tuple[int, ...]:
+    """The descriptors of the locks that this call holds. A program that inherits them keeps the locks while it
+    runs, also when we are killed.
+    """
+    return _held_locks.get()
 
 
 @contextmanager
 def only_one(lock_name: str, wait_s: float, what: str) -> Iterator[None]:
-    """Hold a lock file of the state folder while the `with` block runs. Raises FILE_IO_ERROR, and TIMEOUT when another
-    process keeps it.
+    """Hold a lock file of the state folder while the `with` block runs.
+
+    Raises FILE_IO_ERROR, and TIMEOUT when another process keeps it.
     """
     path = state_folder() / lock_name
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     except OSError as e:
         raise file_error(path, e) from e
     with open(descriptor, "a") as f:
@@ -11584,11 +13049,15 @@ def only_one(lock_name: str, wait_s: float, what: str) -> Iterator[None]:
                     message = f"another peekaboo is using {what}"
                     raise PeekabooError(ErrorCode.TIMEOUT, message, hint="try again in a moment") from None
                 pause(_TURN_POLL_S)
-        yield
+        reset = _held_locks.set((*_held_locks.get(), descriptor))
+        try:
+            yield
+        finally:
+            _held_locks.reset(reset)
 '''
 
 # ==================== peekaboo_min/system/images.py =======================================================
-SOURCES['peekaboo_min/system/images.py'] = 11591, r'''"""Image files: kind, size and pixels, read from their bytes."""
+SOURCES['peekaboo_min/system/images.py'] = 13060, r'''"""Image files: kind, size and pixels, read from their bytes."""
 
 from __future__ import annotations
 
@@ -11596,11 +13065,12 @@ import errno
 import math
 import os
 import struct
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Optional
 
 from ..core.errors import ErrorCode, PeekabooError, file_error
-from ..core.models import ImageInfo
+from ..core.models import ImageInfo, Rect
 
 EXTENSIONS = {".png": "png", ".jpg": "jpg", ".jpeg": "jpg", ".webp": "webp", ".gif": "gif"}
 _HEADER_BYTES = 256 * 1024
@@ -11662,19 +13132,76 @@ def read_image_info(path: Path) -> Optional[ImageInfo]:
     return info if info and info.width and info.height else None
 
 
-def pixel_digest(path: Path) -> str:
-    """A digest of a PNG's pixel data (its IDAT bytes, nothing decoded): equal for equal pictures of one program."""
-    import hashlib  # 3 ms that only `verify` needs
+def is_whole_image(path: Path) -> bool:
+    """Whether a PNG ends with its last chunk and a JPEG with its end marker; a program may die while it writes.
 
+    Other kinds are taken as they are. Raises OSError when it cannot be read.
+    """
     data = path.read_bytes()
-    digest = hashlib.sha256(data[16:29])
+    if data[:3] == b"\xff\xd8\xff":
+        return data.rstrip(b"\0")[-2:] == b"\xff\xd9"
+    if data[:8] != b"\x89PNG\r\n\x1a\n":
+        return True
     at = 8
-    while at + 8 <= len(data):
+    while at + 12 <= len(data):
         (length,) = struct.unpack(">I", data[at : at + 4])
-        if data[at + 4 : at + 8] == b"IDAT":
-            digest.update(data[at + 8 : at + 8 + length])
-        at += length + 12
-    return digest.hexdigest()
+        kind, at = data[at + 4 : at + 8], at + length + 12
+        if kind == b"IEND":
+            return at <= len(data)
+    return False
+
+
+@dataclass(frozen=True)
+class Bitmap:
+    """An uncompressed image: its rows, top to bottom, `step` bytes a pixel."""
+
+    width: int
+    step: int
+    rows: tuple[bytes, ...]
+
+
+def read_bitmap(path: Path) -> Optional[Bitmap]:
+    """A BMP of 24 or 32 bits a pixel; None when it is not one, or cut short. Raises OSError."""
+    data = path.read_bytes()
+    if data[:2] != b"BM" or len(data) < 34:
+        return None
+    (offset,) = struct.unpack("<I", data[10:14])
+    width, height, _, bits, compression = struct.unpack("<iiHHI", data[18:34])
+    row_bytes = (width * bits + 31) // 32 * 4
+    is_plain = bits in (24, 32) and compression in (0, 3) and width > 0 and height != 0
+    if not is_plain or len(data) < offset + row_bytes * abs(height):
+        return None
+    used = width * bits // 8
+    rows = [data[at : at + used] for at in range(offset, offset + row_bytes * abs(height), row_bytes)]
+    # a positive height means that the last row comes first
+    return Bitmap(width, bits // 8, tuple(rows if height < 0 else reversed(rows)))
+
+
+def changed_rect(before: Bitmap, after: Bitmap) -> Optional[Rect]:
+    """The smallest rectangle of pixels that holds every difference; None for none. All, when the sizes differ."""
+    if (before.width, before.step, len(before.rows)) != (after.width, after.step, len(after.rows)):
+        return Rect(0, 0, after.width, len(after.rows))
+    changed = [place for place, pair in enumerate(zip(before.rows, after.rows)) if pair[0] != pair[1]]
+    if not changed:
+        return None
+    pairs = [(before.rows[place], after.rows[place]) for place in changed]
+    left = min(_first_difference(one, other) for one, other in pairs) // before.step
+    right = (
+        max(len(one) - 1 - _first_difference(one[::-1], other[::-1]) for one, other in pairs) // before.step
+    )
+    return Rect(left, changed[0], right - left + 1, changed[-1] - changed[0] + 1)
+
+
+def _first_difference(one: bytes, other: bytes) -> int:
+    """The index of the first byte that differs, by halving: comparing slices is fast, a loop over bytes is not."""
+    low, high = 0, len(one)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle
+    return low
 
 
 def model_size(info: ImageInfo, edge: int = MODEL_EDGE, pixels: int = MODEL_PIXELS) -> tuple[int, int]:
@@ -11718,7 +13245,7 @@ def prepare_target(path: Path) -> None:
 '''
 
 # ==================== peekaboo_min/system/process.py ======================================================
-SOURCES['peekaboo_min/system/process.py'] = 11721, r'''"""Run one program: the only door to subprocess."""
+SOURCES['peekaboo_min/system/process.py'] = 13248, r'''"""Run one program: the only door to subprocess."""
 
 from __future__ import annotations
 
@@ -11777,12 +13304,14 @@ def run_program(
     environment: Optional[Mapping[str, str]] = None,
     folder: Optional[str] = None,
     leaves_daemon: bool = False,
+    pass_fds: Sequence[int] = (),
 ) -> Completed:
     """Run a program to its end and return what it said.
 
     words: argv; the first is a program's path, or its name: see programs. stdin: all it can read. accept: the exit codes that are fine,
     None for any. environment: variables set besides the inherited ones. leaves_daemon: its output is not read and a
-    child that it leaves behind may live on (xclip serves the clipboard that way).
+    child that it leaves behind may live on (xclip serves the clipboard that way). pass_fds: descriptors that it
+    inherits (an acting program holds the input lock).
     Raises MISSING_PROGRAM, TIMEOUT, CANCELLED, PROGRAM_FAILED; the program's whole process group is dead by then.
     """
     check_cancelled()
@@ -11805,6 +13334,7 @@ def run_program(
             stderr=output,
             folder=folder,
             environment=environment,
+            pass_fds=pass_fds,
         )
     except OSError as e:
         raise PeekabooError(
@@ -11836,6 +13366,7 @@ def _start(
     stderr: int,
     folder: Optional[str] = None,
     environment: Optional[Mapping[str, str]] = None,
+    pass_fds: Sequence[int] = (),
 ) -> subprocess.Popen:
     """Start a process in a group of its own, so that a signal to us cannot come between its start and our knowing it."""
     thread = threading.get_ident()
@@ -11849,6 +13380,7 @@ def _start(
             cwd=folder,
             env={**child_environment(), **(environment or {})},
             start_new_session=True,
+            pass_fds=tuple(pass_fds),
         )
         _running.add(process)
     finally:
@@ -11960,6 +13492,9 @@ class BackgroundProgram:
         self._process = process
         self._said = b""
 
+    def has_ended(self) -> bool:
+        return self._process.poll() is not None
+
     def said(self) -> str:
         try:
             self._said += os.read(self._process.stderr.fileno(), 1 << 16)  # type: ignore[union-attr]
@@ -11987,6 +13522,82 @@ def background_program(words: Sequence[str], stdin: bytes) -> Iterator[Backgroun
     finally:
         _kill_group(process)
         _running.discard(process)
+
+
+class InteractiveProgram:
+    """A program that reads lines from stdin, does what each says at once, and answers on stdout."""
+
+    def __init__(self, process: subprocess.Popen, deadline: float, timeout_s: float) -> None:
+        self._process = process
+        self._name = os.path.basename(str(process.args[0]))  # type: ignore[index]
+        self._deadline = deadline
+        self._timeout_s = timeout_s
+
+    def ask(self, line: str, is_whole: Callable[[str], bool]) -> str:
+        """Send one line; return its answer once `is_whole` says so, or what came until the program ended.
+
+        Raises TIMEOUT, CANCELLED.
+        """
+        assert self._process.stdin and self._process.stdout
+        try:
+            os.write(self._process.stdin.fileno(), f"{line}\n".encode("ascii"))
+        except BrokenPipeError:
+            return ""  # it has ended; the caller gets its error output from end()
+        answer = b""
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._process.stdout, selectors.EVENT_READ)
+            while not is_whole(answer.decode("utf-8", "replace")):
+                check_cancelled()
+                remaining = self._deadline - time.monotonic()
+                if remaining <= 0:
+                    raise _timed_out(self._name, self._timeout_s)
+                if selector.select(min(remaining, _WAKE_S)):
+                    chunk = os.read(self._process.stdout.fileno(), 1 << 16)
+                    if not chunk:
+                        break
+                    answer += chunk
+        return answer.decode("utf-8", "replace")
+
+    def end(self) -> Completed:
+        """Close its stdin, and wait until it has done everything. Raises TIMEOUT, CANCELLED."""
+        return _converse(self._process, b"", self._deadline, self._timeout_s)
+
+
+@contextmanager
+def interactive_program(
+    words: Sequence[str], *, timeout_s: float, environment: Mapping[str, str], pass_fds: Sequence[int] = ()
+) -> Iterator[InteractiveProgram]:
+    """A program to talk with while the `with` block runs; its whole group is killed at the block's end."""
+    check_cancelled()
+    timeout_s = within_budget(timeout_s)
+    process = _start(
+        [program_path(words[0], run_program), *words[1:]],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        environment=environment,
+        pass_fds=pass_fds,
+    )
+    try:
+        yield InteractiveProgram(process, time.monotonic() + timeout_s, timeout_s)
+    finally:
+        _kill_group(process)
+        _running.discard(process)
+
+
+def start_daemon(words: Sequence[str], stdin: bytes) -> None:
+    """Start a program that outlives us and reads `stdin`; safe in what `before_leaving` calls."""
+    with tempfile.TemporaryFile() as source:
+        source.write(stdin)
+        source.seek(0)
+        subprocess.Popen(
+            [program_path(words[0], run_program), *words[1:]],
+            stdin=source,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env=child_environment(),
+            start_new_session=True,
+        )
 
 
 def kill_all_programs() -> None:
@@ -12032,7 +13643,7 @@ def leave_if_told() -> None:
 '''
 
 # ==================== peekaboo_min/system/programs.py =====================================================
-SOURCES['peekaboo_min/system/programs.py'] = 12035, r'''"""Where a program is, known by what it answers, and its package if missing."""
+SOURCES['peekaboo_min/system/programs.py'] = 13646, r'''"""Where a program is, known by what it answers, and its package if missing."""
 
 from __future__ import annotations
 
@@ -12223,7 +13834,7 @@ def _remember(path: str, status: os.stat_result, version: str) -> None:
 '''
 
 # ==================== peekaboo_min/system/resources.py ====================================================
-SOURCES['peekaboo_min/system/resources.py'] = 12226, r'''"""Our own files: native sources, and the argv that starts us again."""
+SOURCES['peekaboo_min/system/resources.py'] = 13837, r'''"""Our own files: native sources, and the argv that starts us again."""
 
 from __future__ import annotations
 
@@ -12274,7 +13885,7 @@ def how_to_install() -> str:
 '''
 
 # ==================== peekaboo_min/system/web.py ==========================================================
-SOURCES['peekaboo_min/system/web.py'] = 12277, r'''"""One JSON request to a web server: the only use of urllib.request.
+SOURCES['peekaboo_min/system/web.py'] = 13888, r'''"""One JSON request to a web server: the only use of urllib.request.
 
 urllib is imported inside the functions: it costs 30 ms, and most commands make no request.
 """

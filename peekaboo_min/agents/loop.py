@@ -81,7 +81,9 @@ class AgentLoop:
         Raises AgentStop, or another PeekabooError, when the goal is not reached.
         """
         task, run = self._task, self._run
-        self._owner = self._target.choose(this_desktop().snapshot().apps, task.app, task.window_id, task.window_title)
+        self._owner = self._target.choose(
+            list(this_desktop().snapshot().apps), task.app, task.window_id, task.window_title
+        )
         self._check_may_continue()
         run.folder = new_run_folder(task.folder)
         for number in range(1, task.max_steps + 1):

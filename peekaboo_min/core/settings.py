@@ -164,9 +164,7 @@ class Settings:
         "PEEKABOO_BIN_DIR", "", "the only folder in which programs are looked for; for tests"
     )
     x_display: str = _variable("DISPLAY", "", "the X server, on Linux")
-    x_authority: str = _variable(
-        "XAUTHORITY", "", "the X server's authority file; unset: `~/.Xauthority`"
-    )
+    x_authority: str = _variable("XAUTHORITY", "", "the X server's authority file; unset: `~/.Xauthority`")
     wayland_display: str = _variable(
         "WAYLAND_DISPLAY", "", "when set, only X11 windows can be seen: a warning says so"
     )

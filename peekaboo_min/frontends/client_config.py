@@ -13,8 +13,7 @@ from typing import Any, Callable, Optional
 
 from ..core.errors import ErrorCode, PeekabooError
 from ..core.models import Result
-from ..core.settings import child_environment
-from ..desktop.select import platform_name
+from ..core.settings import child_environment, platform_name
 from ..system.process import run_program
 from ..system.programs import find_program
 from ..system.resources import how_to_install, own_command, single_file

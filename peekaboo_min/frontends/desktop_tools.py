@@ -135,7 +135,9 @@ def _with_effect_text(text: str, data: dict[str, Any]) -> str:
         text += "; the pixel was outside the picture and was moved to its edge"
     if data.get("delivered") is False:
         reached = data.get("reached_window_id")
-        text += f"; but window {reached} came in between and got it" if reached else "; but it did not get there"
+        text += (
+            f"; but window {reached} came in between and got it" if reached else "; but it did not get there"
+        )
     elif data.get("delivered") is None:
         text += "; whether it arrived there is not known"
     effects = {True: "; the picture changed", False: "; the picture did not change", None: ""}

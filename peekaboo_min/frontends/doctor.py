@@ -175,7 +175,10 @@ def _check_display(desktop: Desktop) -> list[Check]:
         return [Check("display", False, e.message, e.hint, code=e.code)]
     took = (time.monotonic() - started) * 1000
     sizes = ", ".join(f"{one.bounds.width:.0f}x{one.bounds.height:.0f}" for one in scene.displays)
-    return [Check("display", True, f"{sizes}; {len(scene.windows)} windows listed in {took:.0f} ms"), *permissions]
+    return [
+        Check("display", True, f"{sizes}; {len(scene.windows)} windows listed in {took:.0f} ms"),
+        *permissions,
+    ]
 
 
 def _check_folders() -> list[Check]:

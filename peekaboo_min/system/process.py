@@ -324,7 +324,7 @@ def interactive_program(
     check_cancelled()
     timeout_s = within_budget(timeout_s)
     process = _start(
-        [program_path(words[0]), *words[1:]],
+        [program_path(words[0], run_program), *words[1:]],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -344,7 +344,7 @@ def start_daemon(words: Sequence[str], stdin: bytes) -> None:
         source.write(stdin)
         source.seek(0)
         subprocess.Popen(
-            [program_path(words[0]), *words[1:]],
+            [program_path(words[0], run_program), *words[1:]],
             stdin=source,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -588,7 +588,9 @@ def test_a_lock_that_cannot_be_made_is_told_as_a_file_error(
     peek: Program, form: Form, tmp_path: Path
 ) -> None:
     window_id = window_of(peek, form)["window_id"]
-    (tmp_path / "state" / "peekaboo_min" / f"input-x11-{peek.environment['DISPLAY'][1:]}.lock").mkdir(parents=True)
+    (tmp_path / "state" / "peekaboo_min" / f"input-x11-{peek.environment['DISPLAY'][1:]}.lock").mkdir(
+        parents=True
+    )
     finished = peek.run("press", window_id, "a", "--json")
     assert (finished.code, finished.error["code"]) == (17, "FILE_IO_ERROR")
     assert form.events("key") == []

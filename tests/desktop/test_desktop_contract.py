@@ -289,7 +289,8 @@ BOUNDS = keys("x y width height")
 MACHINE = "version platform system python input log_file"
 GRANTS = {"permissions": keys("screen_recording accessibility")}
 WINDOW = keys(
-    "window_id owner_name pid title is_on_screen is_focused is_minimised kind parent_id is_modal", bounds=BOUNDS
+    "window_id owner_name pid title is_on_screen is_focused is_minimised kind parent_id is_modal",
+    bounds=BOUNDS,
 )
 SAVED = keys(
     "path item_label mime_type image_width image_height window_title window_id window_index scale screenshot_id"

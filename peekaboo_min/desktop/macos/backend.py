@@ -136,9 +136,7 @@ class MacDesktop:
             png = path.with_suffix(".png")
             try:
                 self._screencapture(words, png, "png")
-                run_program(
-                    ["sips", "-s", "format", "bmp", str(png), "--out", str(path)], timeout_s=_SIPS_S
-                )
+                run_program(["sips", "-s", "format", "bmp", str(png), "--out", str(path)], timeout_s=_SIPS_S)
             finally:
                 png.unlink(missing_ok=True)
             return
@@ -185,9 +183,7 @@ class MacDesktop:
             return
         if may_click and told["trusted"] and told["title_bar_is_free"]:
             log_debug("the window was not raised otherwise: clicking its title bar")
-            self.click(
-                window, Point(window.bounds.centre.x, window.bounds.y + _TITLE_BAR_HALF), "left", 1
-            )
+            self.click(window, Point(window.bounds.centre.x, window.bounds.y + _TITLE_BAR_HALF), "left", 1)
         elif not told["trusted"] and not told["front"]:
             raise permission_error(
                 ErrorCode.PERMISSION_DENIED_ACCESSIBILITY, f"one window of {window.app_name} cannot be raised"

@@ -110,7 +110,7 @@ def _ask_each(ids: Sequence[int], words: list[str], start: re.Pattern[str]) -> d
     if not ids:
         return {}
     if len(ids) > 1:
-        argv = ["xargs", "-I", "{}", program_path(words[0]), *words[1:]]
+        argv = ["xargs", "-I", "{}", program_path(words[0], run_program), *words[1:]]
         lines = "".join(f"{one}\n" for one in ids).encode("ascii")
         timeout_s = QUERY_S + len(ids) * _SECONDS_PER_WINDOW
         done = run_program(argv, timeout_s=timeout_s, stdin=lines, accept=None, environment=UTF8)
