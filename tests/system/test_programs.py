@@ -13,7 +13,7 @@ from worlds import Form, Program, need, wait_for
 
 REFUSING = 'echo "$0: ImageMagick is not installed here, xdotool version, xclip, v1" >&2; exit 1'
 HANGING = "trap '' TERM; sleep 60"
-X_TOOLS = ("xwininfo", "xprop", "xdpyinfo", "maim", "xdotool", "xclip", "convert", "tesseract")
+X_TOOLS = ("xwininfo", "xprop", "xdpyinfo", "maim", "xdotool", "xclip", "convert", "tesseract", "xargs")
 
 
 @pytest.fixture(autouse=True)
