@@ -4285,6 +4285,7 @@ def _focused(desktop: Desktop, scene: Scene, window_id: int) -> Scene:
         while True:
             scene = desktop.snapshot()
             window = scene.by_id(window_id)
+            _check_not_blocked(window, scene)  # a Mac tells of dialogs only once the application is in front
             if window.is_focused and window.is_on_screen:
                 return scene
             if time.monotonic() > min(deadline, ask_again):
@@ -4326,7 +4327,7 @@ def _where(window: Window) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/automation/listing.py ==================================================
-SOURCES['peekaboo_min/automation/listing.py'] = 4329, r'''"""Apps, windows and screens, as text and as the specification's data."""
+SOURCES['peekaboo_min/automation/listing.py'] = 4330, r'''"""Apps, windows and screens, as text and as the specification's data."""
 
 from __future__ import annotations
 
@@ -4504,7 +4505,7 @@ def _bounds_text(window: Window) -> str:
 '''
 
 # ==================== peekaboo_min/automation/policy.py ===================================================
-SOURCES['peekaboo_min/automation/policy.py'] = 4507, r'''"""What may be acted on, and the audit log of what was done."""
+SOURCES['peekaboo_min/automation/policy.py'] = 4508, r'''"""What may be acted on, and the audit log of what was done."""
 
 from __future__ import annotations
 
@@ -4593,10 +4594,10 @@ def write_audit_line(action: str, where: dict[str, Any]) -> None:
 '''
 
 # ==================== peekaboo_min/core/__init__.py =======================================================
-SOURCES['peekaboo_min/core/__init__.py'] = 4596, r''''''
+SOURCES['peekaboo_min/core/__init__.py'] = 4597, r''''''
 
 # ==================== peekaboo_min/core/cancellation.py ===================================================
-SOURCES['peekaboo_min/core/cancellation.py'] = 4599, r'''"""A call that can be cancelled: its token, its waits, its threads."""
+SOURCES['peekaboo_min/core/cancellation.py'] = 4600, r'''"""A call that can be cancelled: its token, its waits, its threads."""
 
 from __future__ import annotations
 
@@ -4706,7 +4707,7 @@ def uninterrupted() -> Iterator[None]:
 '''
 
 # ==================== peekaboo_min/core/errors.py =========================================================
-SOURCES['peekaboo_min/core/errors.py'] = 4709, r'''"""The one error that is expected, and its codes."""
+SOURCES['peekaboo_min/core/errors.py'] = 4710, r'''"""The one error that is expected, and its codes."""
 
 from __future__ import annotations
 
@@ -4845,7 +4846,7 @@ def invalid(message: str, hint: str = "") -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/core/log.py ============================================================
-SOURCES['peekaboo_min/core/log.py'] = 4848, r'''"""The log file, and the debug lines that a command collects."""
+SOURCES['peekaboo_min/core/log.py'] = 4849, r'''"""The log file, and the debug lines that a command collects."""
 
 from __future__ import annotations
 
@@ -4962,7 +4963,7 @@ def start_log_file(path: Path, level: str, also_console: bool) -> None:
 '''
 
 # ==================== peekaboo_min/core/models.py =========================================================
-SOURCES['peekaboo_min/core/models.py'] = 4965, r'''"""The data types: points, windows, displays, screenshots, results."""
+SOURCES['peekaboo_min/core/models.py'] = 4966, r'''"""The data types: points, windows, displays, screenshots, results."""
 
 from __future__ import annotations
 
@@ -5282,7 +5283,7 @@ class Result:
 '''
 
 # ==================== peekaboo_min/core/settings.py =======================================================
-SOURCES['peekaboo_min/core/settings.py'] = 5285, r'''"""Environment variables, read once into a frozen Settings."""
+SOURCES['peekaboo_min/core/settings.py'] = 5286, r'''"""Environment variables, read once into a frozen Settings."""
 
 from __future__ import annotations
 
@@ -5580,7 +5581,7 @@ def search_path() -> list[str]:
 '''
 
 # ==================== peekaboo_min/core/text.py ===========================================================
-SOURCES['peekaboo_min/core/text.py'] = 5583, r'''"""Text from outside, made safe to show."""
+SOURCES['peekaboo_min/core/text.py'] = 5584, r'''"""Text from outside, made safe to show."""
 
 from __future__ import annotations
 
@@ -5608,16 +5609,16 @@ def control_character_in(text: str) -> str:
 '''
 
 # ==================== peekaboo_min/core/version.py ========================================================
-SOURCES['peekaboo_min/core/version.py'] = 5611, r'''"""The version."""
+SOURCES['peekaboo_min/core/version.py'] = 5612, r'''"""The version."""
 
 VERSION = "0.1.0"
 '''
 
 # ==================== peekaboo_min/desktop/__init__.py ====================================================
-SOURCES['peekaboo_min/desktop/__init__.py'] = 5617, r''''''
+SOURCES['peekaboo_min/desktop/__init__.py'] = 5618, r''''''
 
 # ==================== peekaboo_min/desktop/base.py ========================================================
-SOURCES['peekaboo_min/desktop/base.py'] = 5620, r'''"""class Desktop(Protocol): what a platform must do; it never decides."""
+SOURCES['peekaboo_min/desktop/base.py'] = 5621, r'''"""class Desktop(Protocol): what a platform must do; it never decides."""
 
 from __future__ import annotations
 
@@ -5720,7 +5721,7 @@ class Desktop(Protocol):
 '''
 
 # ==================== peekaboo_min/desktop/keys.py ========================================================
-SOURCES['peekaboo_min/desktop/keys.py'] = 5723, r'''"""Key names in the spellings that people use, read into one (pure)."""
+SOURCES['peekaboo_min/desktop/keys.py'] = 5724, r'''"""Key names in the spellings that people use, read into one (pure)."""
 
 from __future__ import annotations
 
@@ -5841,45 +5842,109 @@ def _unknown_key(word: str, known: Sequence[str], kind: str = "key") -> Peekaboo
 '''
 
 # ==================== peekaboo_min/desktop/macos/__init__.py ==============================================
-SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 5844, r''''''
+SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 5845, r''''''
 
-# ==================== peekaboo_min/desktop/macos/apps.js ==================================================
-SOURCES['peekaboo_min/desktop/macos/apps.js'] = 5847, r'''// {} -> {"apps": [{pid, name, bundle_id, is_active, is_regular, window_count}]}, window_count being normal windows on the screen.
+# ==================== peekaboo_min/desktop/macos/accessibility.js =========================================
+SOURCES['peekaboo_min/desktop/macos/accessibility.js'] = 5848, r'''// Comes after window_list.js: windows, sheets and the focus as the accessibility tree has them; without the grant: nothing.
+ObjC.import('ApplicationServices');
+ObjC.bindFunction('AXIsProcessTrusted', ['bool', []]);
+ObjC.bindFunction('AXUIElementCreateApplication', ['id', ['int']]);
+ObjC.bindFunction('AXUIElementCreateSystemWide', ['id', []]);
+ObjC.bindFunction('AXUIElementSetMessagingTimeout', ['int', ['id', 'float']]);
+ObjC.bindFunction('AXUIElementCopyAttributeValue', ['int', ['id', 'id', 'id*']]);
+ObjC.bindFunction('AXUIElementSetAttributeValue', ['int', ['id', 'id', 'id']]);
+ObjC.bindFunction('AXUIElementPerformAction', ['int', ['id', 'id']]);
+ObjC.bindFunction('AXUIElementCopyElementAtPosition', ['int', ['id', 'float', 'float', 'id*']]);
+ObjC.bindFunction('AXUIElementGetPid', ['int', ['id', 'int*']]);
+
+const CANNOT_COMPLETE = -25204; // kAXErrorCannotComplete: gone, or it did not answer in time
+const MOST_CHILDREN = 40;
+const hungPids = new Set();
+
+// An application that hangs holds each call for this long, so it is asked once. Set for all elements of this process.
+function limitAccessibility(seconds) {
+    $.AXUIElementSetMessagingTimeout($.AXUIElementCreateSystemWide(), seconds);
+}
+
+function attribute(element, name, pid) {
+    if (hungPids.has(pid)) return null;
+    const value = Ref();
+    const error = $.AXUIElementCopyAttributeValue(element, $(name), value);
+    if (error === CANNOT_COMPLETE) hungPids.add(pid);
+    return error === 0 && !isNil(value[0]) ? value[0] : null;
+}
+
+function elements(element, name, pid, most) {
+    const list = attribute(element, name, pid);
+    const found = [];
+    for (let i = 0; list && i < Math.min(Number(list.count), most); i++) found.push(list.objectAtIndex(i));
+    return found;
+}
+
+function plainAttribute(element, name, pid) {
+    const value = attribute(element, name, pid);
+    return value === null ? null : ObjC.unwrap(value);
+}
+
+// An AXValue cannot be opened through the bridge; its description reads `{value = x:10.0 y:45.0 type = ...}`.
+function frameOf(element, pid) {
+    const pair = name => {
+        const value = attribute(element, name, pid);
+        const found = value && /[xw]:(-?[\d.]+) [yh]:(-?[\d.]+)/.exec(ObjC.unwrap(value.description));
+        return found ? [Number(found[1]), Number(found[2])] : null;
+    };
+    const place = pair('AXPosition');
+    const size = place && pair('AXSize');
+    return size ? {x: place[0], y: place[1], width: size[0], height: size[1]} : null;
+}
+
+// The window server's window of an element; accessibility knows no window numbers: the frame tells windows apart, then
+// the title. null where that leaves none, or two.
+function windowOf(element, windows, pid) {
+    const frame = frameOf(element, pid);
+    let found = frame ? windows.filter(w => w.pid === pid && isSameFrame(w.bounds, frame)) : [];
+    if (found.length > 1) {
+        const title = plainAttribute(element, 'AXTitle', pid);
+        found = found.filter(w => w.title === title);
+    }
+    return found.length === 1 ? found[0] : null;
+}
+
+// A sheet is a child of the window that it is attached to.
+function sheetsOf(element, pid) {
+    return elements(element, 'AXChildren', pid, MOST_CHILDREN).filter(one => plainAttribute(one, 'AXRole', pid) === 'AXSheet');
+}
+'''
+
+# ==================== peekaboo_min/desktop/macos/automation.js ============================================
+SOURCES['peekaboo_min/desktop/macos/automation.js'] = 5920, r'''// {} -> {"automation": bool|null}: may Keynote be controlled? null when it does not run, was never asked for, or cannot be
+// told. Raises no dialog. By itself, because a bridge that fails here must not take other answers along.
+ObjC.import('AppKit');
+ObjC.import('CoreServices');
+ObjC.bindFunction('AEDeterminePermissionToAutomateTarget', ['int', ['void *', 'unsigned int', 'unsigned int', 'bool']]);
+
+const ANY = 0x2a2a2a2a; // typeWildCard '****'
+const DENIED = -1743;
+
 function run(argv) {
-    const counts = {};
-    for (const w of windowList(ON_SCREEN_ONLY) || []) {
-        if (isOrdinary(w)) counts[w.kCGWindowOwnerPID] = (counts[w.kCGWindowOwnerPID] || 0) + 1;
-    }
-    const running = $.NSWorkspace.sharedWorkspace.runningApplications;
-    const apps = [];
-    for (let i = 0; i < running.count; i++) {
-        const app = running.objectAtIndex(i);
-        const pid = app.processIdentifier;
-        if (pid < 0 || app.terminated || app.localizedName.isNil()) continue;
-        apps.push({
-            pid: pid,
-            name: app.localizedName.js,
-            bundle_id: app.bundleIdentifier.isNil() ? null : app.bundleIdentifier.js,
-            is_active: Boolean(app.active),
-            is_regular: app.activationPolicy === 0, // NSApplicationActivationPolicyRegular
-            window_count: counts[pid] || 0,
-        });
-    }
-    return JSON.stringify({apps: apps});
+    const answers = ['com.apple.Keynote', 'com.apple.iWork.Keynote'].map(id => {
+        const target = $.NSAppleEventDescriptor.descriptorWithBundleIdentifier($(id));
+        return $.AEDeterminePermissionToAutomateTarget(target.aeDesc, ANY, ANY, false);
+    });
+    return JSON.stringify({automation: answers.includes(DENIED) ? false : answers.includes(0) ? true : null});
 }
 '''
 
 # ==================== peekaboo_min/desktop/macos/backend.py ===============================================
-SOURCES['peekaboo_min/desktop/macos/backend.py'] = 5873, r'''"""Desktop by screencapture, osascript and the Swift helper."""
+SOURCES['peekaboo_min/desktop/macos/backend.py'] = 5939, r'''"""Desktop by screencapture, osascript and the Swift helper."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any, NoReturn, Optional
 
-from ...core.errors import ErrorCode, PeekabooError
+from ...core.errors import ErrorCode, FocusLost, PeekabooError
 from ...core.log import log_debug
 from ...core.models import (
     App,
@@ -5894,241 +5959,163 @@ from ...core.models import (
     Window,
 )
 from ...core.text import clean_text
+from ...system.files import held_locks
 from ...system.images import read_image_info
 from ...system.process import run_program
-from .keycodes import is_ansi_layout, mac_chord_character, mac_key_code, mac_key_flags, mac_modifier_words
-from .osascript import run_jxa
+from .keycodes import (
+    ANSI_LAYOUTS,
+    mac_chord_character,
+    mac_key_code,
+    mac_key_flags,
+    mac_modifier_flags,
+    mac_modifier_words,
+)
+from .osascript import ScriptError, run_jxa
 from .permissions import permission_error
 from .swift_helper import find_helper, last_build
 
 _CAPTURE_S_ON_MAC = 20.0
 _INPUT_S = 20.0
-_TYPE_S_PER_CHARACTER = 0.02
+_TYPE_S_PER_CHARACTER = 0.05
 _SIPS_S = 20.0
-_ASK_MAC_S = 5.0
 _VISION_S = 40.0
 _TITLE_BAR_HALF = 10
+_LIST = "desktop/macos/window_list.js"
+_ACCESSIBILITY = "desktop/macos/accessibility.js"
 
 
 class MacDesktop:
-    """The Desktop of macOS 13 and later, by shell-outs."""
+    """The Desktop of macOS 13 and later, by other programs. Keeps nothing between two calls."""
 
     name = "macos"
+    session = "macos"
     needs: tuple[str, ...] = ("screencapture", "osascript", "sips", "ps")
-    uses = {"xcode-select": "compiling the Swift helper", "xcrun": "compiling the Swift helper"}
-
-    def __init__(self) -> None:
-        # What the last list said of Screen Recording. Each list is a new process: macOS caches the answer in old ones.
-        self._can_record: Optional[bool] = None
-        self._is_locked = False  # as the last list of windows told
+    uses: dict[str, str] = {  # noqa: RUF012 (a Protocol's attribute is no ClassVar)
+        "xcode-select": "compiling the Swift helper",
+        "xcrun": "compiling the Swift helper",
+    }
 
     def permissions(self) -> Permissions:
-        told = self._session()
-        if not told["has_session"]:
+        grants = _session()
+        if not grants["has_session"]:
             raise _no_session()
-        return Permissions(told["screen_recording"], told["accessibility"], told["automation"])
+        return Permissions(grants["screen_recording"], grants["accessibility"], _may_automate_keynote())
 
     def denied(self, code: ErrorCode, what: str) -> PeekabooError:
         return permission_error(code, what)
 
-    session = "macos"
-
     def snapshot(self) -> Scene:
-        windows = self._windows()
+        scene = run_jxa([_LIST, _ACCESSIBILITY, "desktop/macos/snapshot.js"], {})
+        if scene["windows"] is None:
+            raise _no_session()
+        focused = _focused_id(scene)
         return Scene(
-            tuple(windows),
-            tuple(self._apps()),
-            tuple(self._displays()),
-            self._can_record is not False,
-            self._is_locked,
-        )
-
-    def _displays(self) -> list[Display]:
-        told = run_jxa(["desktop/macos/window_list.js", "desktop/macos/displays.js"], {})
-        if told["displays"] is None:
-            raise _no_session()
-        self._can_record = told["can_record"]
-        return [
-            Display(number, clean_text(one["name"]), _rect(one["bounds"]), float(one["scale"]))
-            for number, one in enumerate(told["displays"], 1)
-        ]
-
-    def _apps(self) -> list[App]:
-        return [
-            App(
-                clean_text(one["name"]),
-                one["pid"],
-                one["bundle_id"],
-                one["is_active"],
-                one["is_regular"],
-                one["window_count"],
-            )
-            for one in run_jxa(["desktop/macos/window_list.js", "desktop/macos/apps.js"], {})["apps"]
-        ]
-
-    def _windows(self) -> list[Window]:
-        told = run_jxa(["desktop/macos/window_list.js", "desktop/macos/windows.js"], {})
-        if told["windows"] is None:
-            raise _no_session()
-        self._can_record, self._is_locked = told["can_record"], told["is_locked"]
-        windows = [_window(one) for one in told["windows"]]
-        focused = next(
-            (
-                one.window_id
-                for one in windows
-                if one.pid == told["frontmost_pid"] and one.is_ordinary and one.is_on_screen
+            windows=tuple(_window(one, focused, scene["can_record"]) for one in scene["windows"]),
+            apps=tuple(_app(one) for one in scene["apps"]),
+            displays=tuple(
+                Display(number, clean_text(one["name"]), _rect(one["bounds"]), float(one["scale"]))
+                for number, one in enumerate(scene["displays"], 1)
             ),
-            None,
+            can_see_titles=scene["can_record"],
+            is_locked=scene["is_locked"],
         )
-        return [_with_focus(one, focused) for one in windows]
 
     def capture_display(self, display: Display, path: Path, kind: str) -> None:
+        _check_may_record()
         self._screencapture(["-D", str(display.number)], path, kind)
         info = read_image_info(path)
         expected = (round(display.bounds.width * display.scale), round(display.bounds.height * display.scale))
         if info and (info.width, info.height) != expected:
-            # screencapture counts the displays in another order than we do: the place is sure
-            log_debug(
-                f"-D {display.number} made {info.width}x{info.height}, not {expected[0]}x{expected[1]}; using -R"
-            )
-            self.capture_rect(display.bounds, path, kind)
+            # screencapture counts the displays in another order than we do: the rectangle is sure
+            log_debug(f"-D {display.number} made {info.width}x{info.height}, not {expected}; using -R")
+            self._screencapture(_rectangle(display.bounds), path, kind)
 
     def capture_window(self, window: Window, path: Path, kind: str, with_shadow: bool = False) -> None:
+        if window.title is None:
+            # the listing saw no title, so Screen Recording is not granted: up to macOS 15 screencapture would
+            # exit 0 with a picture of the wallpaper
+            raise _may_not_record()
         shadow = [] if with_shadow else ["-o"]  # a shadow's margin would shift every pixel
         self._screencapture([*shadow, "-l", str(window.window_id)], path, kind)
 
     def capture_rect(self, rect: Rect, path: Path, kind: str) -> None:
-        place = ",".join(
-            f"{round(number)}" for number in (rect.x, rect.y, rect.width, rect.height)
-        )  # points, not pixels
-        self._screencapture(["-R", place], path, kind)
+        _check_may_record()
+        self._screencapture(_rectangle(rect), path, kind)
 
-    def _screencapture(self, words: list[str], path: Path, kind: str) -> None:
-        if kind == "bmp":
-            png = path.with_suffix(".png")
-            try:
-                self._screencapture(words, png, "png")
-                run_program(["sips", "-s", "format", "bmp", str(png), "--out", str(path)], timeout_s=_SIPS_S)
-            finally:
-                png.unlink(missing_ok=True)
-            return
-        if self._can_record is None:
-            self._can_record = self._session()["screen_recording"]
-        if not self._can_record:
-            # up to macOS 15 screencapture would exit 0 with a picture of the wallpaper
-            raise permission_error(
-                ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING, "the screen cannot be photographed"
-            )
-        done = run_program(
-            ["screencapture", "-x", *words, "-t", kind, str(path)], timeout_s=_CAPTURE_S_ON_MAC, accept=None
-        )
+    def _screencapture(self, options: list[str], path: Path, kind: str) -> None:
+        argv = ["screencapture", "-x", *options, "-t", kind, str(path)]
+        done = run_program(argv, timeout_s=_CAPTURE_S_ON_MAC, accept=None)
         if done.code or not path.is_file() or not path.stat().st_size:
-            raise self._capture_error(done.stderr.strip()[-300:])
-
-    def _capture_error(self, said: str) -> PeekabooError:
-        """`could not create image` has many causes: ask for each."""
-        told = self._session()
-        if not told["has_session"]:
-            return _no_session()
-        if told["is_locked"]:
-            return _locked(said)
-        if not told["screen_recording"]:
-            return permission_error(
-                ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING, "the screen cannot be photographed"
-            )
-        return PeekabooError(
-            ErrorCode.CAPTURE_FAILED,
-            "screencapture made no picture",
-            hint="the window may be minimised, closing, protected, or on another Space: bring it to the front, try again",
-            details=said,
-        )
+            raise _capture_error(done.stderr.strip()[-300:])
 
     def focus(self, window: Window, may_click: bool = False) -> None:
-        request = {
-            "pid": window.pid,
-            "window_id": window.window_id,
-            "title": window.title,
-            "bounds": window.bounds.as_data(),
-        }
-        told = self._ask_for_focus(request)
-        if told["active"] and (told["front"] or told["matches"] == 1):
+        if window.is_popup:
+            return  # whatever comes to the front would close it
+        target = {**_target(window), "title": window.title}
+        sources = [_LIST, _ACCESSIBILITY, "desktop/macos/focus.js"]
+        state = run_jxa(sources, {"window": target}, pass_fds=held_locks())
+        log_debug(f"focus: {json.dumps(state)}")
+        if state["is_active"] and (state["is_front"] or state["matches"] == 1):
             return
-        if may_click and told["trusted"] and told["title_bar_is_free"]:
+        if may_click and state["is_trusted"] and state["title_bar_is_free"]:
             log_debug("the window was not raised otherwise: clicking its title bar")
-            self.click(window, Point(window.bounds.centre.x, window.bounds.y + _TITLE_BAR_HALF), "left", 1)
-        elif not told["trusted"] and not told["front"]:
+            bar = Point(window.bounds.centre.x, window.bounds.y + _TITLE_BAR_HALF)
+            self.click(window, bar, "left", 1)
+        elif not state["is_trusted"] and not state["is_front"]:
             raise permission_error(
                 ErrorCode.PERMISSION_DENIED_ACCESSIBILITY, f"one window of {window.app_name} cannot be raised"
             )
 
-    def _ask_for_focus(self, request: dict[str, Any]) -> dict[str, Any]:
-        told = run_jxa(["desktop/macos/window_list.js", "desktop/macos/focus.js"], request)
-        log_debug(f"focus: {json.dumps(told)}")
-        return told
-
     def click(
         self, window: Window, point: Point, button: str, clicks: int, modifiers: tuple[str, ...] = ()
     ) -> Delivery:
-        told = self._input({"do": "click", **point.as_data(), "button": button, "clicks": clicks})
-        there = Point(float(told["pointer"]["x"]), float(told["pointer"]["y"]))
-        return Delivery(abs(there.x - point.x) < 2 and abs(there.y - point.y) < 2, there)
+        request = {
+            "do": "click",
+            "window": _target(window),
+            **{"x": point.x, "y": point.y},
+            "button": button,
+            "clicks": clicks,
+            "flags": mac_modifier_flags(modifiers),
+        }
+        answer = _act(request)
+        pointer = Point(float(answer["pointer"]["x"]), float(answer["pointer"]["y"]))
+        if not answer["clicked"]:
+            return Delivery(False, pointer)
+        is_known = answer["is_certain"] and answer["clicked"] == clicks
+        return Delivery(True if is_known else None, pointer)
 
     def type_text(self, window: Window, text: str, stop_file: Path) -> None:
-        self._input({"do": "type", "text": text}, _INPUT_S + len(text) * _TYPE_S_PER_CHARACTER)
+        request = {"do": "type", "window": _target(window), "text": text, "stop_file": str(stop_file)}
+        _act(request, _INPUT_S + len(text) * _TYPE_S_PER_CHARACTER)
 
     def press_key(self, window: Window, chord: KeyChord) -> None:
+        request = {
+            "do": "press",
+            "window": _target(window),
+            "key_code": mac_key_code(chord),
+            "flags": mac_key_flags(chord),
+        }
         character = mac_chord_character(chord)
-        if character and not self._has_ansi_keyboard():
-            # key codes are places: on a French keyboard cmd+a would be cmd+q. System Events knows the layout.
-            self._check_unlocked()
-            run_jxa(
-                ["desktop/macos/keystroke.js"],
-                {"text": character, "using": mac_modifier_words(chord)},
-                _INPUT_S,
-            )
-        else:
-            self._input({"do": "press", "key_code": mac_key_code(chord), "flags": mac_key_flags(chord)})
-
-    def _has_ansi_keyboard(self) -> bool:
-        words = ["defaults", "read", "com.apple.HIToolbox", "AppleCurrentKeyboardLayoutInputSourceID"]
-        done = run_program(words, timeout_s=_ASK_MAC_S, accept=None)
-        return done.code != 0 or is_ansi_layout(done.text)
-
-    def _input(self, request: dict[str, Any], timeout_s: float = _INPUT_S) -> dict[str, Any]:
-        """By the Swift helper where it can be had, else by JXA: the same request, the same answer."""
-        self._check_unlocked()
-        helper = find_helper()
-        log_debug(f"input by {'the Swift helper' if helper else 'JXA'}")
-        if helper:
-            done = run_program(
-                [str(helper)], timeout_s=timeout_s, stdin=json.dumps(request).encode("utf-8"), accept=None
-            )
-            told = _helper_answer(done.stdout, done.stderr, done.code)
-        else:
-            told = run_jxa(["desktop/macos/input.js"], request, timeout_s)
-        if told["ok"]:
-            return told
-        if told["code"] == ErrorCode.PERMISSION_DENIED_ACCESSIBILITY.value:
-            raise permission_error(ErrorCode.PERMISSION_DENIED_ACCESSIBILITY, "nothing was clicked or typed")
-        raise PeekabooError(
-            ErrorCode(told["code"]), clean_text(told["message"], 500), hint="see peekaboo-min doctor"
-        )
+        if character is None:
+            _act(request)
+            return
+        # where the letter is depends on the keyboard layout, which only JXA looks up
+        request |= {"character": character, "using": mac_modifier_words(chord), "layouts": list(ANSI_LAYOUTS)}
+        _act(request, uses_helper=False)
 
     def fit_image(
         self, source: Path, target: Path, width: int, height: int, kind: str, quality: int = 80
     ) -> None:
-        form = (
-            ["-s", "format", "png"]
-            if kind == "png"
-            else ["-s", "format", "jpeg", "-s", "formatOptions", str(quality)]
-        )
-        words = ["sips", "-z", str(height), str(width), *form, str(source), "--out", str(target)]
-        done = run_program(words, timeout_s=_SIPS_S, accept=None)
-        # sips does not always say by its exit code that it failed
+        form = ["-s", "format", "jpeg" if kind == "jpg" else kind]
+        if kind == "jpg":
+            form += ["-s", "formatOptions", str(quality)]
+        argv = ["sips", "-z", str(height), str(width), *form, str(source), "--out", str(target)]
+        done = run_program(argv, timeout_s=_SIPS_S, accept=None)
+        # the exit code of sips does not always show that it failed
         if done.code or not target.is_file() or read_image_info(target) is None:
             raise PeekabooError(
                 ErrorCode.SIPS_ERROR,
-                "sips could not resize the picture",
+                "sips could not resize the image",
                 hint="see the details",
                 details=done.stderr[-300:],
             )
@@ -6139,33 +6126,81 @@ class MacDesktop:
             raise PeekabooError(
                 ErrorCode.INVALID_ARGUMENT, f"{path} is not an image", hint="give a png or jpg"
             )
-        told = run_jxa(["desktop/macos/read_text.js"], {"path": str(path)}, _VISION_S)
+        width, height = info.width, info.height
+        answer = run_jxa(["desktop/macos/read_text.js"], {"path": str(path)}, _VISION_S)
         return [
             RecognisedText(
                 clean_text(one["text"], 1000),
-                Rect(
-                    one["x"] * info.width,
-                    one["y"] * info.height,
-                    one["width"] * info.width,
-                    one["height"] * info.height,
-                ),
+                Rect(one["x"] * width, one["y"] * height, one["width"] * width, one["height"] * height),
                 float(one["confidence"]),
             )
-            for one in told["lines"]
+            for one in answer["lines"]
         ]
 
     def input_backend(self) -> str:
+        helper = find_helper()
+        if helper:
+            return f"Swift helper {helper}"
         built = last_build()
-        if built is None:
-            return "not chosen yet: the Swift helper is compiled at the first click, or by doctor --compile"
-        return f"Swift helper {built.path}" if built.path else f"JXA (no Swift helper: {built.reason})"
+        if built and built.reason:
+            return f"JXA (no Swift helper: {built.reason})"
+        return "JXA (the Swift helper is not compiled: doctor --compile does it, and a server by itself)"
 
-    def _check_unlocked(self) -> None:
-        if self._is_locked:
-            raise _locked("nothing was clicked or typed")
 
-    def _session(self) -> dict[str, Any]:
-        return run_jxa(["desktop/macos/window_list.js", "desktop/macos/permissions.js"], {})
+def _act(request: dict[str, Any], timeout_s: float = _INPUT_S, *, uses_helper: bool = True) -> dict[str, Any]:
+    """Post input by the Swift helper where there is one, else by JXA: the same request, the same answer.
+
+    Either looks itself, right before it posts, at what is under the pointer or has the keyboard.
+    """
+    helper = find_helper() if uses_helper else None
+    log_debug(f"input by {'the Swift helper' if helper else 'JXA'}")
+    if helper:
+        done = run_program(
+            [str(helper)],
+            timeout_s=timeout_s,
+            stdin=json.dumps(request).encode("utf-8"),
+            accept=None,
+            pass_fds=held_locks(),
+        )
+        answer = _helper_answer(done.stdout, done.stderr, done.code)
+    else:
+        sources = [_LIST, _ACCESSIBILITY, "desktop/macos/input.js"]
+        answer = run_jxa(sources, request, timeout_s, pass_fds=held_locks())
+    if not answer["ok"]:
+        _refuse(answer)
+    return answer
+
+
+def _refuse(answer: dict[str, Any]) -> NoReturn:
+    """Raise what a refusal of the acting program means."""
+    code, sent = ErrorCode(answer["code"]), int(answer["sent"])
+    message = clean_text(answer["message"], 500)
+    if sent and code is not ErrorCode.FOCUS_LOST:
+        message += f"; {sent} characters were typed"
+    if answer["reached_id"] is not None and f"window {answer['reached_id']} " not in f"{message} ":
+        message += f" (window {answer['reached_id']})"
+    if code is ErrorCode.FOCUS_LOST:
+        raise FocusLost(f"{message}; {sent} characters were typed", sent)
+    if code is ErrorCode.PERMISSION_DENIED_ACCESSIBILITY:
+        raise permission_error(code, "nothing was clicked or typed")
+    if code is ErrorCode.SCREEN_LOCKED:
+        raise _locked(message)
+    if code is ErrorCode.NO_GUI_SESSION:
+        raise _no_session()
+    raise PeekabooError(
+        code, f"{message}; nothing was clicked" if code in _NOT_CLICKED else message, _HINTS.get(code, "")
+    )
+
+
+_NOT_CLICKED = (ErrorCode.WINDOW_COVERED, ErrorCode.STALE_SCREENSHOT, ErrorCode.WINDOW_NOT_FOUND)
+_HINTS = {
+    ErrorCode.WINDOW_COVERED: "close what covers it, or act on that window",
+    ErrorCode.STALE_SCREENSHOT: "take a new screenshot",
+    ErrorCode.WINDOW_NOT_FOUND: "list the windows again",
+    ErrorCode.POLICY_DENIED: "remove the stop file to allow acts again",
+    ErrorCode.INVALID_ARGUMENT: "see peekaboo-min doctor",
+    ErrorCode.INTERNAL_SWIFT_ERROR: "see peekaboo-min doctor",
+}
 
 
 def _helper_answer(stdout: bytes, stderr: str, code: int) -> dict[str, Any]:
@@ -6175,9 +6210,56 @@ def _helper_answer(stdout: bytes, stderr: str, code: int) -> dict[str, Any]:
         raise PeekabooError(
             ErrorCode.INTERNAL_SWIFT_ERROR,
             f"the Swift helper ended with exit code {code} and no answer",
-            hint="peekaboo-min doctor --compile builds it anew",
+            hint="build it again: peekaboo-min doctor --compile",
             details=stderr.strip()[-300:],
         ) from e
+
+
+def _session() -> dict[str, Any]:
+    return run_jxa([_LIST, "desktop/macos/permissions.js"], {})
+
+
+def _may_automate_keynote() -> Optional[bool]:
+    # in a child of its own: a crash or a hang there says nothing about the other grants
+    try:
+        answer = run_jxa(["desktop/macos/automation.js"], {})["automation"]
+        return None if answer is None else bool(answer)
+    except PeekabooError as e:
+        if isinstance(e, ScriptError) or e.code is ErrorCode.TIMEOUT:
+            log_debug(f"whether Keynote may be controlled is not known: {e.message}")
+            return None
+        raise
+
+
+def _check_may_record() -> None:
+    # up to macOS 15 screencapture would exit 0 with a picture of the wallpaper
+    grants = _session()
+    if not grants["has_session"]:
+        raise _no_session()
+    if not grants["screen_recording"]:
+        raise _may_not_record()
+
+
+def _capture_error(details: str) -> PeekabooError:
+    """`could not create image` has many causes: ask about each."""
+    grants = _session()
+    if not grants["has_session"]:
+        return _no_session()
+    if grants["is_locked"]:
+        return _locked(details)
+    if not grants["screen_recording"]:
+        return _may_not_record()
+    return PeekabooError(
+        ErrorCode.CAPTURE_FAILED,
+        "screencapture made no image",
+        hint="the window may be minimised, closing, protected, or on another Space: bring it to the front, "
+        "then try again",
+        details=details,
+    )
+
+
+def _may_not_record() -> PeekabooError:
+    return permission_error(ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING, "no screenshot can be taken")
 
 
 def _locked(details: str) -> PeekabooError:
@@ -6187,176 +6269,155 @@ def _locked(details: str) -> PeekabooError:
 def _no_session() -> PeekabooError:
     return PeekabooError(
         ErrorCode.NO_GUI_SESSION,
-        "there is no GUI session: the window server tells nothing",
+        "there is no GUI session: the window server answers nothing",
         hint="run this in a Terminal of the logged-in user, not over ssh or from a daemon",
     )
 
 
-def _rect(told: dict[str, float]) -> Rect:
-    return Rect(float(told["x"]), float(told["y"]), float(told["width"]), float(told["height"]))
+def _rectangle(rect: Rect) -> list[str]:
+    """In points, not in pixels."""
+    return ["-R", ",".join(f"{round(number)}" for number in (rect.x, rect.y, rect.width, rect.height))]
 
 
-def _window(one: dict[str, Any]) -> Window:
+def _rect(bounds: dict[str, float]) -> Rect:
+    return Rect(float(bounds["x"]), float(bounds["y"]), float(bounds["width"]), float(bounds["height"]))
+
+
+def _target(window: Window) -> dict[str, Any]:
+    """What input.swift, input.js and focus.js know a window by."""
+    return {
+        "id": window.window_id,
+        "pid": window.pid,
+        "x": window.bounds.x,
+        "y": window.bounds.y,
+        "width": window.bounds.width,
+        "height": window.bounds.height,
+        "is_popup": window.is_popup,
+    }
+
+
+def _app(one: dict[str, Any]) -> App:
+    return App(
+        name=clean_text(one["name"]),
+        pid=int(one["pid"]),
+        bundle_id=one["bundle_id"],
+        is_active=bool(one["is_active"]),
+        is_regular=bool(one["is_regular"]),
+        window_count=int(one["window_count"]),
+    )
+
+
+def _focused_id(scene: dict[str, Any]) -> Optional[int]:
+    """The front window of the frontmost app. An app may keep invisible and tiny windows in front of it."""
+    for one in scene["windows"]:
+        bounds = one["bounds"]
+        is_ordinary = one["layer"] == 0 and one["alpha"] > 0 and min(bounds["width"], bounds["height"]) >= 50
+        if one["pid"] == scene["frontmost_pid"] and is_ordinary and one["on_screen"]:
+            return int(one["id"])
+    return None
+
+
+def _window(one: dict[str, Any], focused_id: Optional[int], can_record: bool) -> Window:
+    title: Optional[str] = one["title"]  # as it is: two windows may differ in what a person does not see
     return Window(
         window_id=int(one["id"]),
         app_name=clean_text(one["app"]),
-        pid=one["pid"],
-        title=one["title"],  # as it is: two windows may differ in what a person does not see
+        pid=int(one["pid"]),
+        title=title or "" if can_record else title,
         bounds=_rect(one["bounds"]),
         bundle_id=one["bundle_id"],
         layer=int(one["layer"]),
         alpha=float(one["alpha"]),
         is_on_screen=bool(one["on_screen"]),
+        is_focused=one["id"] == focused_id,
+        kind=one["kind"],
+        parent_id=one["parent_id"],
+        is_modal=bool(one["is_modal"]),
+        is_minimised=bool(one["is_minimised"]),
+        identity=str(one["pid"]),
     )
-
-
-def _with_focus(window: Window, focused_id: Optional[int]) -> Window:
-    return replace(window, is_focused=True) if window.window_id == focused_id else window
-'''
-
-# ==================== peekaboo_min/desktop/macos/displays.js ==============================================
-SOURCES['peekaboo_min/desktop/macos/displays.js'] = 6218, r'''// {} -> {"displays": [{id, name, scale, bounds}] or null without a GUI session, "can_record": bool}: points, origin top left of the main display.
-function activeOrder() {
-    // `screencapture -D n` counts in this order; where the bridge cannot tell it, NSScreen's is the best there is
-    try {
-        const ids = Ref();
-        const count = Ref();
-        $.CGGetActiveDisplayList(16, ids, count);
-        const order = [];
-        for (let i = 0; i < count[0]; i++) order.push(ids[i]);
-        return order;
-    } catch (e) {
-        return [];
-    }
-}
-
-function run(argv) {
-    const onScreen = windowList(ON_SCREEN_ONLY);
-    if (onScreen === null) return JSON.stringify({displays: null});
-    const screens = $.NSScreen.screens;
-    const mainHeight = screens.count ? screens.objectAtIndex(0).frame.size.height : 0;
-    const displays = [];
-    for (let i = 0; i < screens.count; i++) {
-        const screen = screens.objectAtIndex(i);
-        const frame = screen.frame;
-        displays.push({
-            id: screen.deviceDescription.objectForKey('NSScreenNumber').js,
-            name: screen.localizedName.js,
-            scale: screen.backingScaleFactor,
-            // Cocoa counts upwards from the bottom of the main screen, everything else downwards from its top
-            bounds: {x: frame.origin.x, y: mainHeight - frame.origin.y - frame.size.height, width: frame.size.width, height: frame.size.height},
-        });
-    }
-    const order = activeOrder();
-    const rank = d => (order.indexOf(d.id) < 0 ? displays.indexOf(d) : order.indexOf(d.id));
-    const sorted = displays.slice().sort((a, b) => rank(a) - rank(b));
-    return JSON.stringify({displays: sorted, can_record: canRecord(onScreen)});
-}
 '''
 
 # ==================== peekaboo_min/desktop/macos/focus.js =================================================
-SOURCES['peekaboo_min/desktop/macos/focus.js'] = 6258, r'''// {pid, window_id|null, title|null, bounds|null} -> {"activated": bool, "active": bool, "front": bool, "trusted": bool, "matches": n, "title_bar_is_free": bool}
-ObjC.import('ApplicationServices');
-ObjC.bindFunction('AXIsProcessTrusted', ['bool', []]);
-ObjC.bindFunction('AXUIElementCreateApplication', ['id', ['int']]);
-ObjC.bindFunction('AXUIElementCopyAttributeValue', ['int', ['id', 'id', 'id*']]);
-ObjC.bindFunction('AXUIElementSetAttributeValue', ['int', ['id', 'id', 'id']]);
-ObjC.bindFunction('AXUIElementPerformAction', ['int', ['id', 'id']]);
+SOURCES['peekaboo_min/desktop/macos/focus.js'] = 6342, r'''// {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted", "title_bar_is_free": bool, "matches": n}
+// matches: how many windows of the application could be the one that is meant; only a single one is raised.
+const ANSWER_S = 0.5;
+const TITLE_BAR_HALF = 10;
 
-function attribute(element, name) {
-    const value = Ref();
-    return $.AXUIElementCopyAttributeValue(element, $(name), value) === 0 ? value[0] : null;
+// The elements that may be a window: [element, the window to raise]. For a sheet, that is the one it is attached to.
+function candidates(app, pid) {
+    const windows = elements(app, 'AXWindows', pid, 100);
+    return windows.map(w => [w, w]).concat(...windows.map(w => sheetsOf(w, pid).map(sheet => [sheet, w])));
 }
 
-// An AXValue cannot be opened through the bridge; its description reads `{value = x:10.0 y:45.0 type = ...}`.
-function numbers(element, name) {
-    const value = attribute(element, name);
-    const found = value ? /[xw]:(-?[\d.]+) [yh]:(-?[\d.]+)/.exec(ObjC.unwrap(value.description)) : null;
-    return found ? [Number(found[1]), Number(found[2])] : null;
-}
-
-function isAt(element, b) {
-    const place = numbers(element, 'AXPosition');
-    const size = numbers(element, 'AXSize');
-    const near = (a, c) => Math.abs(a - c) <= 2;
-    return place && size && near(place[0], b.x) && near(place[1], b.y) && near(size[0], b.width) && near(size[1], b.height);
-}
-
-// The accessibility tree knows no window numbers: the frame tells windows apart, then the title.
-function raise(app, request) {
-    const windows = attribute(app, 'AXWindows');
-    if (!windows) return 0;
-    const titled = w => {
-        const title = attribute(w, 'AXTitle');
-        return title && ObjC.unwrap(title) === request.title;
-    };
-    let found = [];
-    for (let i = 0; i < windows.count; i++) found.push(windows.objectAtIndex(i));
-    found = found.filter(w => isAt(w, request.bounds));
-    if (found.length > 1) found = found.filter(titled);
+function raise(app, target) {
+    let found = candidates(app, target.pid).filter(pair => {
+        const frame = frameOf(pair[0], target.pid);
+        return frame && isSameFrame(frame, target);
+    });
+    if (found.length > 1) found = found.filter(pair => plainAttribute(pair[0], 'AXTitle', target.pid) === target.title);
     if (found.length !== 1) return found.length;
-    $.AXUIElementSetAttributeValue(found[0], $('AXMinimized'), $(false));
-    $.AXUIElementPerformAction(found[0], $('AXRaise'));
-    $.AXUIElementSetAttributeValue(found[0], $('AXMain'), $(true));
+    const element = found[0][1];
+    $.AXUIElementSetAttributeValue(element, $('AXMinimized'), $(false));
+    $.AXUIElementPerformAction(element, $('AXRaise'));
+    $.AXUIElementSetAttributeValue(element, $('AXMain'), $(true));
     return 1;
 }
 
-function frontWindow(pid) {
-    return (windowList(ON_SCREEN_ONLY) || []).find(w => w.kCGWindowOwnerPID === pid && isOrdinary(w));
-}
-
-function titleBarIsFree(request) {
-    const x = request.bounds.x + request.bounds.width / 2;
-    const y = request.bounds.y + 10;
-    const holds = b => b.X <= x && x < b.X + b.Width && b.Y <= y && y < b.Y + b.Height;
-    const top = (windowList(ON_SCREEN_ONLY) || []).find(w => w.kCGWindowAlpha > 0 && holds(w.kCGWindowBounds) && !covers(w, request.bounds));
-    return Boolean(top) && top.kCGWindowNumber === request.window_id;
+function titleBarIsFree(target, onScreen) {
+    const point = {x: target.x + target.width / 2, y: target.y + TITLE_BAR_HALF};
+    // an overlay of another layer that lies over a whole window lets clicks through, as the Dock's does
+    const top = onScreen.find(w => w.alpha > 0 && holds(w.bounds, point) && !(w.layer !== 0 && encloses(w.bounds, target)));
+    return Boolean(top) && top.id === target.id;
 }
 
 function run(argv) {
-    const request = JSON.parse(argv[0]);
-    const app = $.NSRunningApplication.runningApplicationWithProcessIdentifier(request.pid);
-    if (app.isNil()) return JSON.stringify({activated: false, active: false, front: false, trusted: true, matches: 0, title_bar_is_free: false});
-    const activated = app.activateWithOptions(3); // all windows, ignoring other apps; only a request since macOS 14
-    const trusted = $.AXIsProcessTrusted();
+    const target = JSON.parse(argv[0]).window;
+    const app = $.NSRunningApplication.runningApplicationWithProcessIdentifier(target.pid);
+    const trusted = Boolean($.AXIsProcessTrusted());
     let matches = 0;
-    if (trusted) {
-        const element = $.AXUIElementCreateApplication(request.pid);
-        $.AXUIElementSetAttributeValue(element, $('AXFrontmost'), $(true));
-        if (request.window_id !== null) matches = raise(element, request);
+    if (!isNil(app)) {
+        app.activateWithOptions(3); // all windows, ignoring other apps; only a request since macOS 14
+        if (trusted) {
+            limitAccessibility(ANSWER_S);
+            const element = $.AXUIElementCreateApplication(target.pid);
+            $.AXUIElementSetAttributeValue(element, $('AXFrontmost'), $(true));
+            matches = raise(element, target);
+        }
+        // what AppKit tells of the frontmost app does not change before the run loop turns
+        $.NSRunLoop.currentRunLoop.runUntilDate($.NSDate.dateWithTimeIntervalSinceNow(0.05));
     }
-    // what AppKit tells of the frontmost app does not change before the run loop turns
-    $.NSRunLoop.currentRunLoop.runUntilDate($.NSDate.dateWithTimeIntervalSinceNow(0.05));
-    const frontmost = $.NSWorkspace.sharedWorkspace.frontmostApplication;
-    const front = frontWindow(request.pid);
+    const onScreen = windowList(ON_SCREEN_ONLY) || [];
+    const front = onScreen.find(w => w.pid === target.pid && isOrdinary(w));
     return JSON.stringify({
-        activated: Boolean(activated),
-        active: !frontmost.isNil() && frontmost.processIdentifier === request.pid,
-        front: request.window_id === null || Boolean(front && front.kCGWindowNumber === request.window_id),
-        trusted: Boolean(trusted),
+        is_active: frontmostPid() === target.pid,
+        is_front: Boolean(front) && front.id === target.id,
+        is_trusted: trusted,
         matches: matches,
-        title_bar_is_free: request.window_id !== null && titleBarIsFree(request),
+        title_bar_is_free: titleBarIsFree(target, onScreen),
     });
 }
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.js =================================================
-SOURCES['peekaboo_min/desktop/macos/input.js'] = 6344, r'''// one JSON request as the argument -> one JSON answer; the same contract as input.swift, for a Mac without a compiler
-//   {"do":"preflight"}                                        -> {"ok":true,"accessibility":b,"post_event":b,"screen_recording":b}
-//   {"do":"move","x":n,"y":n}                                 -> {"ok":true,"pointer":{"x":n,"y":n}}, read back, screen points
-//   {"do":"click","x":n,"y":n,"button":"left","clicks":1}     -> the same; button left, right or middle; clicks 1, 2 or 3
-//   {"do":"type","text":"..."}                                -> {"ok":true}
-//   {"do":"press","key_code":n,"flags":n}                     -> {"ok":true}; flags are CGEventFlags bits
-//   refused                                                   -> {"ok":false,"code":"...","message":"..."}, and nothing was posted
-ObjC.import('ApplicationServices');
-ObjC.import('CoreGraphics');
+SOURCES['peekaboo_min/desktop/macos/input.js'] = 6403, r'''// one JSON request as the argument -> one JSON answer; the same contract as input.swift, for a Mac without a compiler
+//   {"do":"preflight"}                           -> {"ok":true,"accessibility":b,"post_event":b,"screen_recording":b}
+//   {"do":"move","x":n,"y":n}                    -> {"ok":true,"pointer":{"x":n,"y":n}}, read back, screen points
+//   {"do":"click","window":W,"x":n,"y":n,"button":"left","clicks":1,"flags":0}
+//       -> {"ok":true,"pointer":...,"clicked":n,"is_certain":b}; button left, right or middle; clicks 1 to 3. clicked: how
+//          many were made before something else came under the pointer, or 0 where the pointer did not get there.
+//          is_certain: no overlay or open menu leaves a doubt whom they reached
+//   {"do":"type","window":W,"text":"...","stop_file":"..."}  -> {"ok":true,"sent":n}, in characters
+//   {"do":"press","window":W,"key_code":n,"flags":n}         -> {"ok":true}; flags are CGEventFlags bits
+//       by JXA also "character", "using" and "layouts": on another keyboard layout than these System Events finds the key
+//   refused -> {"ok":false,"code":"...","message":"...","sent":n,"reached_id":n|null}, and nothing was posted after `sent`
+//   W is {"id","pid","x","y","width","height","is_popup"}: what must be under the pointer, or have the keyboard, right before
+//   each press or piece of text, or nothing is posted
 ObjC.import('Foundation');
-ObjC.bindFunction('AXIsProcessTrusted', ['bool', []]);
 ObjC.bindFunction('CGPreflightPostEventAccess', ['bool', []]);
-ObjC.bindFunction('CGPreflightScreenCaptureAccess', ['bool', []]);
 // Bound by hand because nobody is on record as having found it in the bridge.
 ObjC.bindFunction('CGEventSourceSetLocalEventsSuppressionInterval', ['void', ['void *', 'double']]);
-// As the bridge declares it, it takes no JavaScript value and types "a" without a word; it takes the bytes of an NSData as a pointer.
+// As the bridge declares it, it takes no JavaScript value and silently types "a"; it takes the bytes of an NSData as a pointer.
 ObjC.bindFunction('CGEventKeyboardSetUnicodeString', ['void', ['void *', 'unsigned long', 'void *']]);
 
 // Numbers: the bridge does not have every enum (CGEventTypes.h, CGEventSource.h).
@@ -6364,179 +6425,375 @@ const HID_TAP = 0;
 const PRIVATE_STATE = -1;
 const CLICK_STATE = 1;
 const MOVED = 5;
-const BUTTONS = {left: [0, 1, 2], right: [1, 3, 4], middle: [2, 25, 26]};  // button, down, up
+const BUTTONS = {left: [0, 1, 2], right: [1, 3, 4], middle: [2, 25, 26]}; // button, down, up
 const KEYS = {'\n': 36, '\r': 36, '\r\n': 36, '\t': 48, '\b': 51};
+const PIECE = 20; // UTF-16 units an event: what applications are known to read
+const ANSWER_S = 0.5;
+const DOCK = 'com.apple.dock';
 
-function refusal(code, message) {
-  return {refused: true, code: code, message: message};
+function refusal(code, message, more) {
+    return Object.assign({refused: true, code: code, message: message, sent: 0, reached_id: null}, more);
 }
 
 function invalid(message) {
-  return refusal('INVALID_ARGUMENT', message);
+    return refusal('INVALID_ARGUMENT', message);
 }
 
-// Without access the system drops every post and reports nothing, so ask in this process, before the first one.
+// Without access the system drops every post and reports nothing, so ask in this process, before the first one. One of
+// the two answers may be a false no.
 function openSource() {
-  if (!$.AXIsProcessTrusted() || !$.CGPreflightPostEventAccess()) {
-    throw refusal('PERMISSION_DENIED_ACCESSIBILITY', 'mouse and keyboard events are not allowed without Accessibility access');
-  }
-  // A private source does not inherit the modifier keys that somebody is holding down.
-  const source = $.CGEventSourceCreate(PRIVATE_STATE);
-  $.CGEventSourceSetLocalEventsSuppressionInterval(source, 0);
-  return source;
+    if (!$.AXIsProcessTrusted() && !$.CGPreflightPostEventAccess()) {
+        throw refusal('PERMISSION_DENIED_ACCESSIBILITY', 'mouse and keyboard events are not allowed without Accessibility access');
+    }
+    limitAccessibility(ANSWER_S);
+    // A private source does not inherit the modifier keys that somebody is holding down.
+    const source = $.CGEventSourceCreate(PRIVATE_STATE);
+    $.CGEventSourceSetLocalEventsSuppressionInterval(source, 0);
+    return source;
 }
+
+// looking last ---------------------------------------------------------------------------------------------------------
+
+// The windows on the screen, front to back. Nothing that is posted to a locked screen arrives.
+function look() {
+    const about = session();
+    const windows = windowList(ON_SCREEN_ONLY);
+    if (about === null || windows === null) throw refusal('NO_GUI_SESSION', 'there is no GUI session');
+    if (about.is_locked || !about.is_on_console) throw refusal('SCREEN_LOCKED', 'the screen is locked');
+    return windows;
+}
+
+function named(w) {
+    return `window ${w.id} of ${w.app || 'an unknown application'}`;
+}
+
+function isDock(pid) {
+    const app = $.NSRunningApplication.runningApplicationWithProcessIdentifier(pid);
+    return !isNil(app) && textOf(app.bundleIdentifier) === DOCK;
+}
+
+// Whose element accessibility finds at a point; null where it cannot tell.
+function pidAt(point) {
+    const element = Ref();
+    const pid = Ref();
+    try {
+        if ($.AXUIElementCopyElementAtPosition($.AXUIElementCreateSystemWide(), point.x, point.y, element) !== 0) return null;
+        return $.AXUIElementGetPid(element[0], pid) === 0 ? Number(pid[0]) : null;
+    } catch (e) {
+        return null;
+    }
+}
+
+// An overlay as large as a whole window may let clicks through: the Dock's does, others are not in the list of windows.
+function letsThrough(over, target, point) {
+    if (isDock(over.pid)) return true;
+    const pid = pidAt(point);
+    if (pid === null || over.pid === target.pid) return null;
+    return pid === target.pid;
+}
+
+// Throws unless a press at this point reaches the target; returns whether that is certain.
+function checkReached(target, point) {
+    const windows = look();
+    const now = windows.find(w => w.id === target.id);
+    if (!now) throw refusal('WINDOW_NOT_FOUND', `window ${target.id} is no longer on the screen`);
+    if (!isSameFrame(now.bounds, target)) {
+        throw refusal('STALE_SCREENSHOT', `window ${target.id} moved or changed its size just now`);
+    }
+    let isCertain = !windows.some(w => w.layer === MENU_LAYER && w.alpha > 0 && w.id !== target.id);
+    for (const w of windows) {
+        if (w.alpha <= 0 || !holds(w.bounds, point)) continue;
+        if (w.id === target.id) return isCertain;
+        const passes = w.layer !== 0 && encloses(w.bounds, now.bounds) ? letsThrough(w, now, point) : false;
+        if (passes === false) {
+            throw refusal('WINDOW_COVERED', `window ${target.id} is covered by ${named(w)} there`, {reached_id: w.id});
+        }
+        if (passes === null) isCertain = false;
+    }
+    throw refusal('WINDOW_COVERED', `that point is outside window ${target.id}`);
+}
+
+// The window that accessibility calls focused; null where it cannot tell, or where two have its frame.
+function focusedWindow(pid, windows) {
+    const element = attribute($.AXUIElementCreateApplication(pid), 'AXFocusedWindow', pid);
+    return element && windowOf(element, windows, pid);
+}
+
+// Throws unless a key that is posted now goes to the target.
+function checkKeyboard(target, sent) {
+    // what AppKit tells of the frontmost app does not change before the run loop turns
+    $.NSRunLoop.currentRunLoop.runUntilDate($.NSDate.dateWithTimeIntervalSinceNow(0.001));
+    let windows;
+    try {
+        windows = look();
+    } catch (reason) {
+        throw Object.assign(reason, {sent: sent});
+    }
+    const pid = frontmostPid();
+    const lost = w => refusal('FOCUS_LOST', `the keyboard is with ${w ? named(w) : 'another application'}`, {
+        sent: sent,
+        reached_id: w ? w.id : null,
+    });
+    const front = windows.find(w => w.pid === pid && isOrdinary(w));
+    const menu = windows.find(w => w.pid === pid && w.layer === MENU_LAYER && w.alpha > 0);
+    if (pid !== target.pid) throw lost(front);
+    // an open menu takes every key
+    if (menu || target.is_popup) {
+        if (menu && target.is_popup && menu.id === target.id) return;
+        throw lost(menu || front);
+    }
+    const own = windows.filter(w => w.layer >= 0 && w.layer < MENU_LAYER && w.alpha > 0);
+    const focused = focusedWindow(pid, own) || front;
+    if (!focused || focused.id !== target.id) throw lost(focused);
+}
+
+// posting --------------------------------------------------------------------------------------------------------------
 
 function post(event, flags, pauseSeconds) {
-  $.CGEventSetFlags(event, flags);
-  $.CGEventPost(HID_TAP, event);
-  $.NSThread.sleepForTimeInterval(pauseSeconds);
+    $.CGEventSetFlags(event, flags);
+    $.CGEventPost(HID_TAP, event);
+    $.NSThread.sleepForTimeInterval(pauseSeconds);
 }
 
 // 30 ms: AppKit drops clicks that come faster than its event loop turns.
-function postMouse(source, type, point, button, clickState) {
-  const event = $.CGEventCreateMouseEvent(source, type, $.CGPointMake(point.x, point.y), button);
-  $.CGEventSetIntegerValueField(event, CLICK_STATE, clickState);
-  post(event, 0, 0.03);
+function postMouse(source, type, point, button, clickState, flags) {
+    const event = $.CGEventCreateMouseEvent(source, type, $.CGPointMake(point.x, point.y), button);
+    $.CGEventSetIntegerValueField(event, CLICK_STATE, clickState);
+    post(event, flags, 0.03);
 }
 
 function postKey(source, code, flags, text) {
-  const units = $(text).dataUsingEncoding($.NSUTF16LittleEndianStringEncoding);
-  [true, false].forEach(function (down) {
-    const event = $.CGEventCreateKeyboardEvent(source, code, down);
-    if (text !== '') $.CGEventKeyboardSetUnicodeString(event, text.length, units.bytes);
-    post(event, flags, 0.008);
-  });
+    const units = $(text).dataUsingEncoding($.NSUTF16LittleEndianStringEncoding);
+    [true, false].forEach(function (down) {
+        const event = $.CGEventCreateKeyboardEvent(source, code, down);
+        if (text !== '') $.CGEventKeyboardSetUnicodeString(event, text.length, units.bytes);
+        post(event, flags, 0.008);
+    });
 }
 
 function isWhole(value, low, high) {
-  return Number.isInteger(value) && value >= low && value <= high;
+    return Number.isInteger(value) && value >= low && value <= high;
 }
 
-function target(request) {
-  if (!Number.isFinite(request.x) || !Number.isFinite(request.y)) throw invalid('x and y must be finite numbers');
-  return {x: request.x, y: request.y};
+function pointOf(request) {
+    if (!Number.isFinite(request.x) || !Number.isFinite(request.y)) throw invalid('x and y must be finite numbers');
+    return {x: request.x, y: request.y};
+}
+
+function targetOf(request) {
+    const w = request.window;
+    const isRead = w !== null && typeof w === 'object' && isWhole(w.id, 0, 4294967295) && isWhole(w.pid, 0, 2147483647)
+        && ['x', 'y', 'width', 'height'].every(key => Number.isFinite(w[key])) && typeof w.is_popup === 'boolean';
+    if (!isRead) throw invalid('window must have id, pid, x, y, width, height and is_popup');
+    return w;
+}
+
+function flagsOf(request) {
+    if (!isWhole(request.flags, 0, 4294967295)) throw invalid('flags must be a whole number from 0 to 4294967295');
+    return request.flags;
+}
+
+function isNear(now, point) {
+    return Math.abs(now.x - point.x) <= 1 && Math.abs(now.y - point.y) <= 1;
 }
 
 // Posting is asynchronous: give the pointer up to 200 ms to arrive, then say where it is.
-function pointerNear(point) {
-  let now = $.CGEventGetLocation($.CGEventCreate(null));
-  for (let i = 0; i < 20 && !(Math.abs(now.x - point.x) <= 1 && Math.abs(now.y - point.y) <= 1); i++) {
-    $.NSThread.sleepForTimeInterval(0.01);
-    now = $.CGEventGetLocation($.CGEventCreate(null));
-  }
-  return {ok: true, pointer: {x: now.x, y: now.y}};
+function moveTo(source, point) {
+    postMouse(source, MOVED, point, 0, 0, 0);
+    let now = $.CGEventGetLocation($.CGEventCreate(null));
+    for (let i = 0; i < 20 && !isNear(now, point); i++) {
+        $.NSThread.sleepForTimeInterval(0.01);
+        now = $.CGEventGetLocation($.CGEventCreate(null));
+    }
+    return {x: now.x, y: now.y};
 }
 
 function move(request) {
-  const point = target(request);
-  postMouse(openSource(), MOVED, point, 0, 0);
-  return pointerNear(point);
+    const point = pointOf(request);
+    return {ok: true, pointer: moveTo(openSource(), point)};
 }
 
 function click(request) {
-  const point = target(request);
-  if (!Object.keys(BUTTONS).includes(request.button)) throw invalid('button must be left, right or middle');
-  if (!isWhole(request.clicks, 1, 3)) throw invalid('clicks must be 1, 2 or 3');
-  const button = BUTTONS[request.button];
-  const source = openSource();
-  postMouse(source, MOVED, point, 0, 0);
-  for (let state = 1; state <= request.clicks; state++) {
-    postMouse(source, button[1], point, button[0], state);
-    postMouse(source, button[2], point, button[0], state);
-  }
-  return pointerNear(point);
+    const point = pointOf(request);
+    if (!Object.keys(BUTTONS).includes(request.button)) throw invalid('button must be left, right or middle');
+    if (!isWhole(request.clicks, 1, 3)) throw invalid('clicks must be 1, 2 or 3');
+    const flags = flagsOf(request);
+    const target = targetOf(request);
+    const button = BUTTONS[request.button];
+    const source = openSource();
+    checkReached(target, point);
+    const answer = {ok: true, pointer: moveTo(source, point), clicked: 0, is_certain: true};
+    if (!isNear(answer.pointer, point)) return answer;
+    while (answer.clicked < request.clicks) {
+        try {
+            // the pointer's arrival, or the click before, may have changed what is there
+            answer.is_certain = checkReached(target, point) && answer.is_certain;
+        } catch (reason) {
+            if (!reason.refused || answer.clicked === 0) throw reason;
+            return answer;
+        }
+        answer.clicked += 1;
+        postMouse(source, button[1], point, button[0], answer.clicked, flags);
+        postMouse(source, button[2], point, button[0], answer.clicked, flags);
+    }
+    return answer;
 }
 
 // Grapheme clusters; a JavaScriptCore that has no Segmenter gets code points, which at least never splits a surrogate pair.
 function characters(text) {
-  if (typeof Intl !== 'object' || !Intl.Segmenter) return text.match(/\r\n|[^]/gu) || [];
-  return Array.from(new Intl.Segmenter('en', {granularity: 'grapheme'}).segment(text), function (part) { return part.segment; });
+    if (typeof Intl !== 'object' || !Intl.Segmenter) return text.match(/\r\n|[^]/gu) || [];
+    const parts = new Intl.Segmenter('en', {granularity: 'grapheme'}).segment(text);
+    return Array.from(parts, part => part.segment);
 }
 
-// 20 UTF-16 units an event is what applications are known to read; a longer grapheme cluster goes whole.
+// What goes out at once: {code} for a key, {text} for characters; a grapheme cluster that is longer than that goes whole.
+function piecesOf(text) {
+    const pieces = [];
+    let chunk = '';
+    const flush = () => {
+        if (chunk !== '') pieces.push({code: 0, text: chunk, length: Array.from(chunk).length});
+        chunk = '';
+    };
+    for (const character of characters(text)) {
+        const code = KEYS[character];
+        if (code !== undefined || chunk.length + character.length > PIECE) flush();
+        if (code !== undefined) pieces.push({code: code, text: '', length: character.length});
+        else chunk += character;
+    }
+    flush();
+    return pieces;
+}
+
 function typeText(request) {
-  // A lone surrogate is no text: Swift's JSON reader refuses it too.
-  if (typeof request.text !== 'string' || /[\ud800-\udfff]/u.test(request.text)) throw invalid('text must be a string');
-  const source = openSource();
-  let chunk = '';
-  function flush() {
-    if (chunk !== '') postKey(source, 0, 0, chunk);
-    chunk = '';
-  }
-  characters(request.text).forEach(function (character) {
-    const code = KEYS[character];
-    if (code !== undefined || chunk.length + character.length > 20) flush();
-    if (code !== undefined) postKey(source, code, 0, ''); else chunk += character;
-  });
-  flush();
-  return {ok: true};
+    // A lone surrogate is no text: Swift's JSON reader refuses it too.
+    if (typeof request.text !== 'string' || /[\ud800-\udfff]/u.test(request.text)) throw invalid('text must be a string');
+    if (typeof request.stop_file !== 'string') throw invalid('stop_file must be a string');
+    const target = targetOf(request);
+    const source = openSource();
+    let sent = 0;
+    for (const piece of piecesOf(request.text)) {
+        checkKeyboard(target, sent);
+        if ($.NSFileManager.defaultManager.fileExistsAtPath($(request.stop_file))) {
+            throw refusal('POLICY_DENIED', 'the stop file is there', {sent: sent});
+        }
+        postKey(source, piece.code, 0, piece.text);
+        sent += piece.length;
+    }
+    return {ok: true, sent: sent};
+}
+
+// The last part of `com.apple.keylayout.German`; '' where it cannot be read, which is taken for a US keyboard.
+function layoutName() {
+    const defaults = $.NSUserDefaults.alloc.initWithSuiteName($('com.apple.HIToolbox'));
+    const layout = isNil(defaults) ? null : textOf(defaults.stringForKey($('AppleCurrentKeyboardLayoutInputSourceID')));
+    return (layout || '').split('.').pop();
 }
 
 function press(request) {
-  if (!isWhole(request.key_code, 0, 65535)) throw invalid('key_code must be a whole number from 0 to 65535');
-  if (!isWhole(request.flags, 0, 4294967295)) throw invalid('flags must be a whole number from 0 to 4294967295');
-  postKey(openSource(), request.key_code, request.flags, '');
-  return {ok: true};
+    if (!isWhole(request.key_code, 0, 65535)) throw invalid('key_code must be a whole number from 0 to 65535');
+    const flags = flagsOf(request);
+    const target = targetOf(request);
+    const source = openSource();
+    const layout = request.character === undefined ? '' : layoutName();
+    const isElsewhere = layout !== '' && !request.layouts.includes(layout);
+    checkKeyboard(target, 0);
+    // key codes are places: on a French keyboard cmd+a would be cmd+q. System Events knows the layout.
+    if (isElsewhere) Application('System Events').keystroke(request.character, {using: request.using});
+    else postKey(source, request.key_code, flags, '');
+    return {ok: true};
 }
 
 function parsed(text) {
-  let request = null;
-  try { request = JSON.parse(text); } catch (error) { if (!(error instanceof SyntaxError)) throw error; }
-  if (request === null || typeof request !== 'object' || Array.isArray(request)) throw invalid('the request must be one JSON object');
-  return request;
+    let request = null;
+    try {
+        request = JSON.parse(text);
+    } catch (error) {
+        if (!(error instanceof SyntaxError)) throw error;
+    }
+    const isObject = request !== null && typeof request === 'object' && !Array.isArray(request);
+    if (!isObject) throw invalid('the request must be one JSON object');
+    return request;
 }
 
-function answer(text) {
-  const request = parsed(text);
-  switch (request.do) {
-    case 'preflight':
-      return {ok: true, accessibility: !!$.AXIsProcessTrusted(), post_event: !!$.CGPreflightPostEventAccess(),
-              screen_recording: !!$.CGPreflightScreenCaptureAccess()};
-    case 'move': return move(request);
-    case 'click': return click(request);
-    case 'type': return typeText(request);
-    case 'press': return press(request);
-    default: throw invalid('do must be preflight, move, click, type or press');
-  }
+function preflight() {
+    return {
+        ok: true,
+        accessibility: Boolean($.AXIsProcessTrusted()),
+        post_event: Boolean($.CGPreflightPostEventAccess()),
+        screen_recording: Boolean($.CGPreflightScreenCaptureAccess()),
+    };
 }
 
 function run(argv) {
-  try {
-    return JSON.stringify(answer(argv[0]));
-  } catch (reason) {
-    if (!reason.refused) throw reason;
-    return JSON.stringify({ok: false, code: reason.code, message: reason.message});
-  }
+    const acts = {preflight: preflight, move: move, click: click, type: typeText, press: press};
+    try {
+        const request = parsed(argv[0]);
+        const isKnown = typeof request.do === 'string' && Object.keys(acts).includes(request.do);
+        if (!isKnown) throw invalid('do must be preflight, move, click, type or press');
+        return JSON.stringify(acts[request.do](request));
+    } catch (reason) {
+        if (!reason.refused) throw reason;
+        const {code, message, sent, reached_id} = reason;
+        return JSON.stringify({ok: false, code: code, message: message, sent: sent, reached_id: reached_id});
+    }
 }
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.swift ==============================================
-SOURCES['peekaboo_min/desktop/macos/input.swift'] = 6514, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
-//   {"do":"preflight"}                                        -> {"ok":true,"accessibility":b,"post_event":b,"screen_recording":b}
-//   {"do":"move","x":n,"y":n}                                 -> {"ok":true,"pointer":{"x":n,"y":n}}, read back, screen points
-//   {"do":"click","x":n,"y":n,"button":"left","clicks":1}     -> the same; button left, right or middle; clicks 1, 2 or 3
-//   {"do":"type","text":"..."}                                -> {"ok":true}
-//   {"do":"press","key_code":n,"flags":n}                     -> {"ok":true}; flags are CGEventFlags bits
-//   refused                                                   -> {"ok":false,"code":"...","message":"..."}, and nothing was posted
+SOURCES['peekaboo_min/desktop/macos/input.swift'] = 6743, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
+//   {"do":"preflight"}                           -> {"ok":true,"accessibility":b,"post_event":b,"screen_recording":b}
+//   {"do":"move","x":n,"y":n}                    -> {"ok":true,"pointer":{"x":n,"y":n}}, read back, screen points
+//   {"do":"click","window":W,"x":n,"y":n,"button":"left","clicks":1,"flags":0}
+//       -> {"ok":true,"pointer":...,"clicked":n,"is_certain":b}; button left, right or middle; clicks 1 to 3. clicked: how
+//          many were made before something else came under the pointer, or 0 where the pointer did not get there.
+//          is_certain: no overlay or open menu leaves a doubt whom they reached
+//   {"do":"type","window":W,"text":"...","stop_file":"..."}  -> {"ok":true,"sent":n}, in characters
+//   {"do":"press","window":W,"key_code":n,"flags":n}         -> {"ok":true}; flags are CGEventFlags bits
+//   refused -> {"ok":false,"code":"...","message":"...","sent":n,"reached_id":n|null}, and nothing was posted after `sent`
+//   W is {"id","pid","x","y","width","height","is_popup"}: what must be under the pointer, or have the keyboard, right before
+//   each press or piece of text, or nothing is posted
+import AppKit
 import ApplicationServices
 import CoreGraphics
 import Foundation
 
+let menuLayer = 101  // kCGPopUpMenuWindowLevel
+let piece = 20  // UTF-16 units an event: what applications are known to read
+let answerSeconds: Float = 0.5
+let dock = "com.apple.dock"
+var hungPids: Set<pid_t> = []
+
 struct Refusal: Error {
     let code: String
     let message: String
+    var sent = 0
+    var reachedID: Int?
+}
+
+struct Target: Decodable {
+    let id: UInt32
+    let pid: Int32
+    let x: Double, y: Double, width: Double, height: Double
+    let isPopup: Bool
+
+    enum CodingKeys: String, CodingKey {
+        case id, pid, x, y, width, height, isPopup = "is_popup"
+    }
+
+    var frame: CGRect { CGRect(x: x, y: y, width: width, height: height) }
 }
 
 // A field that is missing or of another type is nil; each act says which fields it needs.
 struct Request: Decodable {
-    let act: String?, button: String?, text: String?
+    let act: String?, button: String?, text: String?, stopFile: String?
     let x: Double?, y: Double?
     let clicks: Int?
     let keyCode: UInt16?
     let flags: UInt32?
+    let window: Target?
 
     enum CodingKeys: String, CodingKey {
-        case act = "do", button, text, x, y, clicks, keyCode = "key_code", flags
+        case act = "do", button, text, stopFile = "stop_file", x, y, clicks, keyCode = "key_code", flags, window
     }
 
     init(from decoder: Decoder) throws {
@@ -6544,11 +6801,13 @@ struct Request: Decodable {
         act = try? fields.decode(String.self, forKey: .act)
         button = try? fields.decode(String.self, forKey: .button)
         text = try? fields.decode(String.self, forKey: .text)
+        stopFile = try? fields.decode(String.self, forKey: .stopFile)
         x = try? fields.decode(Double.self, forKey: .x)
         y = try? fields.decode(Double.self, forKey: .y)
         clicks = try? fields.decode(Int.self, forKey: .clicks)
         keyCode = try? fields.decode(UInt16.self, forKey: .keyCode)
         flags = try? fields.decode(UInt32.self, forKey: .flags)
+        window = try? fields.decode(Target.self, forKey: .window)
     }
 }
 
@@ -6556,11 +6815,16 @@ func invalid(_ message: String) -> Refusal {
     Refusal(code: "INVALID_ARGUMENT", message: message)
 }
 
-// Without access the system drops every post and reports nothing, so ask in this process, before the first one.
+// Without access the system drops every post and reports nothing, so ask in this process, before the first one. One of
+// the two answers may be a false no.
 func openSource() throws -> CGEventSource {
-    guard AXIsProcessTrusted() && CGPreflightPostEventAccess() else {
-        throw Refusal(code: "PERMISSION_DENIED_ACCESSIBILITY", message: "mouse and keyboard events are not allowed without Accessibility access")
+    guard AXIsProcessTrusted() || CGPreflightPostEventAccess() else {
+        throw Refusal(
+            code: "PERMISSION_DENIED_ACCESSIBILITY",
+            message: "mouse and keyboard events are not allowed without Accessibility access")
     }
+    // An application that hangs holds each call for this long, so it is asked once. Set for all elements of this process.
+    AXUIElementSetMessagingTimeout(AXUIElementCreateSystemWide(), answerSeconds)
     // A private source does not inherit the modifier keys that somebody is holding down.
     guard let source = CGEventSource(stateID: .privateState) else {
         throw Refusal(code: "INTERNAL_SWIFT_ERROR", message: "the system made no event source")
@@ -6568,6 +6832,161 @@ func openSource() throws -> CGEventSource {
     source.localEventsSuppressionInterval = 0
     return source
 }
+
+// looking last ---------------------------------------------------------------------------------------------------------
+
+struct Window {
+    let id: Int
+    let pid: pid_t
+    let app: String
+    let title: String?
+    let layer: Int
+    let alpha: Double
+    let frame: CGRect
+
+    init?(_ about: [String: Any]) {
+        guard let id = about["kCGWindowNumber"] as? Int, let pid = about["kCGWindowOwnerPID"] as? Int,
+            let layer = about["kCGWindowLayer"] as? Int, let alpha = about["kCGWindowAlpha"] as? Double,
+            let bounds = about["kCGWindowBounds"] as? [String: Double],
+            let x = bounds["X"], let y = bounds["Y"], let width = bounds["Width"], let height = bounds["Height"]
+        else { return nil }
+        (self.id, self.pid, self.layer, self.alpha) = (id, pid_t(pid), layer, alpha)
+        frame = CGRect(x: x, y: y, width: width, height: height)
+        app = about["kCGWindowOwnerName"] as? String ?? ""
+        title = about["kCGWindowName"] as? String
+    }
+
+    var name: String { "window \(id) of \(app.isEmpty ? "an unknown application" : app)" }
+
+    // A window that a person would call one: an app may keep invisible or tiny ones in front of it.
+    var isOrdinary: Bool { layer == 0 && alpha > 0 && frame.width >= 50 && frame.height >= 50 }
+}
+
+// The windows on the screen, front to back. Nothing that is posted to a locked screen arrives.
+func look() throws -> [Window] {
+    guard let session = CGSessionCopyCurrentDictionary() as? [String: Any],
+        let list = CGWindowListCopyWindowInfo([.optionOnScreenOnly, .excludeDesktopElements], kCGNullWindowID) as? [[String: Any]]
+    else { throw Refusal(code: "NO_GUI_SESSION", message: "there is no GUI session") }
+    let isLocked = session["CGSSessionScreenIsLocked"] as? Bool ?? false
+    let isOnConsole = session["kCGSSessionOnConsoleKey"] as? Bool ?? true
+    if isLocked || !isOnConsole { throw Refusal(code: "SCREEN_LOCKED", message: "the screen is locked") }
+    return list.compactMap(Window.init)
+}
+
+func isNear(_ a: Double, _ b: Double, within: Double = 2) -> Bool { abs(a - b) <= within }
+
+// Two points apart at most: accessibility and the window server round frames differently.
+func isSameFrame(_ a: CGRect, _ b: CGRect) -> Bool {
+    isNear(Double(a.minX), Double(b.minX)) && isNear(Double(a.minY), Double(b.minY))
+        && isNear(Double(a.width), Double(b.width)) && isNear(Double(a.height), Double(b.height))
+}
+
+// Whose element accessibility finds at a point; nil where it cannot tell.
+func pidAt(_ point: CGPoint) -> pid_t? {
+    var found: AXUIElement?
+    var pid: pid_t = 0
+    let everything = AXUIElementCreateSystemWide()
+    guard AXUIElementCopyElementAtPosition(everything, Float(point.x), Float(point.y), &found) == .success,
+        let element = found, AXUIElementGetPid(element, &pid) == .success
+    else { return nil }
+    return pid
+}
+
+// An overlay as large as a whole window may let clicks through: the Dock's does, others are not in the list of windows.
+func letsThrough(_ over: Window, _ target: Window, _ point: CGPoint) -> Bool? {
+    if NSRunningApplication(processIdentifier: over.pid)?.bundleIdentifier == dock { return true }
+    guard let pid = pidAt(point), over.pid != target.pid else { return nil }
+    return pid == target.pid
+}
+
+// Throws unless a press at this point reaches the target; returns whether that is certain.
+func checkReached(_ target: Target, _ point: CGPoint) throws -> Bool {
+    let windows = try look()
+    guard let now = windows.first(where: { $0.id == Int(target.id) }) else {
+        throw Refusal(code: "WINDOW_NOT_FOUND", message: "window \(target.id) is no longer on the screen")
+    }
+    guard isSameFrame(now.frame, target.frame) else {
+        throw Refusal(code: "STALE_SCREENSHOT", message: "window \(target.id) moved or changed its size just now")
+    }
+    var isCertain = !windows.contains { $0.layer == menuLayer && $0.alpha > 0 && $0.id != now.id }
+    for window in windows where window.alpha > 0 && window.frame.contains(point) {
+        if window.id == now.id { return isCertain }
+        let isOverlay = window.layer != 0 && window.frame.contains(now.frame)
+        switch isOverlay ? letsThrough(window, now, point) : false {
+        case true?: continue
+        case nil: isCertain = false
+        case false?:
+            throw Refusal(
+                code: "WINDOW_COVERED", message: "window \(now.id) is covered by \(window.name) there", reachedID: window.id)
+        }
+    }
+    throw Refusal(code: "WINDOW_COVERED", message: "that point is outside window \(now.id)")
+}
+
+func attribute(_ element: AXUIElement, _ name: String, _ pid: pid_t) -> CFTypeRef? {
+    if hungPids.contains(pid) { return nil }
+    var value: CFTypeRef?
+    let error = AXUIElementCopyAttributeValue(element, name as CFString, &value)
+    if error == .cannotComplete { hungPids.insert(pid) }  // gone, or it did not answer in time
+    return error == .success ? value : nil
+}
+
+func extent(of element: AXUIElement, _ pid: pid_t) -> CGRect? {
+    var origin = CGPoint.zero
+    var size = CGSize.zero
+    guard let place = attribute(element, "AXPosition", pid), CFGetTypeID(place) == AXValueGetTypeID(),
+        let area = attribute(element, "AXSize", pid), CFGetTypeID(area) == AXValueGetTypeID(),
+        AXValueGetValue(place as! AXValue, .cgPoint, &origin), AXValueGetValue(area as! AXValue, .cgSize, &size)
+    else { return nil }
+    return CGRect(origin: origin, size: size)
+}
+
+// The window that accessibility calls focused. It knows no window numbers: the frame tells windows apart, then the title.
+// nil where it cannot tell, or where that leaves two.
+func focusedWindow(_ pid: pid_t, _ windows: [Window]) -> Window? {
+    guard let value = attribute(AXUIElementCreateApplication(pid), "AXFocusedWindow", pid),
+        CFGetTypeID(value) == AXUIElementGetTypeID()
+    else { return nil }
+    let element = value as! AXUIElement
+    guard let frame = extent(of: element, pid) else { return nil }
+    var found = windows.filter { $0.pid == pid && isSameFrame($0.frame, frame) }
+    if found.count > 1 {
+        let title = attribute(element, "AXTitle", pid) as? String
+        found = found.filter { $0.title == title }
+    }
+    return found.count == 1 ? found[0] : nil
+}
+
+// Throws unless a key that is posted now goes to the target.
+func checkKeyboard(_ target: Target, sent: Int) throws {
+    // what AppKit tells of the frontmost app does not change before the run loop turns
+    RunLoop.current.run(until: Date(timeIntervalSinceNow: 0.001))
+    let windows: [Window]
+    do {
+        windows = try look()
+    } catch var refusal as Refusal {
+        refusal.sent = sent
+        throw refusal
+    }
+    let pid = NSWorkspace.shared.frontmostApplication?.processIdentifier
+    func lost(_ window: Window?) -> Refusal {
+        let message = "the keyboard is with \(window?.name ?? "another application")"
+        return Refusal(code: "FOCUS_LOST", message: message, sent: sent, reachedID: window?.id)
+    }
+    let front = windows.first { $0.pid == pid && $0.isOrdinary }
+    let menu = windows.first { $0.pid == pid && $0.layer == menuLayer && $0.alpha > 0 }
+    guard let pid = pid, pid == target.pid else { throw lost(front) }
+    // an open menu takes every key
+    if menu != nil || target.isPopup {
+        if let menu = menu, target.isPopup, menu.id == Int(target.id) { return }
+        throw lost(menu ?? front)
+    }
+    let own = windows.filter { $0.layer >= 0 && $0.layer < menuLayer && $0.alpha > 0 }
+    let focused = focusedWindow(pid, own) ?? front
+    if focused?.id != Int(target.id) { throw lost(focused) }
+}
+
+// posting --------------------------------------------------------------------------------------------------------------
 
 func post(_ made: CGEvent?, _ flags: CGEventFlags, pause: TimeInterval) throws {
     guard let event = made else {
@@ -6579,10 +6998,13 @@ func post(_ made: CGEvent?, _ flags: CGEventFlags, pause: TimeInterval) throws {
 }
 
 // 30 ms: AppKit drops clicks that come faster than its event loop turns.
-func postMouse(_ source: CGEventSource, _ type: CGEventType, _ point: CGPoint, _ button: CGMouseButton, _ clickState: Int64) throws {
+func postMouse(
+    _ source: CGEventSource, _ type: CGEventType, _ point: CGPoint, _ button: CGMouseButton, _ clickState: Int,
+    _ flags: CGEventFlags
+) throws {
     let event = CGEvent(mouseEventSource: source, mouseType: type, mouseCursorPosition: point, mouseButton: button)
-    event?.setIntegerValueField(.mouseEventClickState, value: clickState)
-    try post(event, [], pause: 0.03)
+    event?.setIntegerValueField(.mouseEventClickState, value: Int64(clickState))
+    try post(event, flags, pause: 0.03)
 }
 
 func postKey(_ source: CGEventSource, _ code: CGKeyCode, _ flags: CGEventFlags, _ units: [UniChar]) throws {
@@ -6595,28 +7017,45 @@ func postKey(_ source: CGEventSource, _ code: CGKeyCode, _ flags: CGEventFlags, 
     }
 }
 
-func target(_ request: Request) throws -> CGPoint {
+func point(of request: Request) throws -> CGPoint {
     guard let x = request.x, let y = request.y, x.isFinite, y.isFinite else { throw invalid("x and y must be finite numbers") }
     return CGPoint(x: x, y: y)
 }
 
+func target(of request: Request) throws -> Target {
+    guard let window = request.window else { throw invalid("window must have id, pid, x, y, width, height and is_popup") }
+    return window
+}
+
+func flags(of request: Request) throws -> CGEventFlags {
+    guard let flags = request.flags else { throw invalid("flags must be a whole number from 0 to 4294967295") }
+    return CGEventFlags(rawValue: UInt64(flags))
+}
+
+func isThere(_ now: CGPoint, _ point: CGPoint) -> Bool {
+    isNear(Double(now.x), Double(point.x), within: 1) && isNear(Double(now.y), Double(point.y), within: 1)
+}
+
 // Posting is asynchronous: give the pointer up to 200 ms to arrive, then say where it is.
-func pointer(near point: CGPoint) throws -> [String: Any] {
+func moved(_ source: CGEventSource, to point: CGPoint) throws -> CGPoint {
+    try postMouse(source, .mouseMoved, point, .left, 0, [])
     for _ in 0..<20 {
-        guard let now = CGEvent(source: nil)?.location else { break }
-        if abs(now.x - point.x) <= 1 && abs(now.y - point.y) <= 1 { break }
+        guard let now = CGEvent(source: nil)?.location, !isThere(now, point) else { break }
         Thread.sleep(forTimeInterval: 0.01)
     }
     guard let now = CGEvent(source: nil)?.location else {
         throw Refusal(code: "INTERNAL_SWIFT_ERROR", message: "the pointer cannot be read back")
     }
-    return ["ok": true, "pointer": ["x": Double(now.x), "y": Double(now.y)]]
+    return now
+}
+
+func pointerAnswer(_ now: CGPoint) -> [String: Any] {
+    ["ok": true, "pointer": ["x": Double(now.x), "y": Double(now.y)]]
 }
 
 func move(_ request: Request) throws -> [String: Any] {
-    let point = try target(request)
-    try postMouse(openSource(), .mouseMoved, point, .left, 0)
-    return try pointer(near: point)
+    let place = try point(of: request)
+    return try pointerAnswer(moved(openSource(), to: place))
 }
 
 func click(_ request: Request) throws -> [String: Any] {
@@ -6625,41 +7064,72 @@ func click(_ request: Request) throws -> [String: Any] {
         "right": (.right, .rightMouseDown, .rightMouseUp),
         "middle": (.center, .otherMouseDown, .otherMouseUp),
     ]
-    let point = try target(request)
+    let place = try point(of: request)
     guard let (button, down, up) = buttons[request.button ?? ""] else { throw invalid("button must be left, right or middle") }
     guard let clicks = request.clicks, (1...3).contains(clicks) else { throw invalid("clicks must be 1, 2 or 3") }
+    let held = try flags(of: request)
+    let expected = try target(of: request)
     let source = try openSource()
-    try postMouse(source, .mouseMoved, point, .left, 0)
-    for state in 1...Int64(clicks) {
-        try postMouse(source, down, point, button, state)
-        try postMouse(source, up, point, button, state)
+    _ = try checkReached(expected, place)
+    let pointer = try moved(source, to: place)
+    var (done, isCertain) = (0, true)
+    while isThere(pointer, place) && done < clicks {
+        do {
+            // the pointer's arrival, or the click before, may have changed what is there
+            isCertain = try checkReached(expected, place) && isCertain
+        } catch let refusal as Refusal {
+            if done == 0 { throw refusal }
+            break
+        }
+        done += 1
+        try postMouse(source, down, place, button, done, held)
+        try postMouse(source, up, place, button, done, held)
     }
-    return try pointer(near: point)
+    return pointerAnswer(pointer).merging(["clicked": done, "is_certain": isCertain]) { _, new in new }
 }
 
-// 20 UTF-16 units an event is what applications are known to read; a longer grapheme cluster goes whole.
-func typeText(_ request: Request) throws -> [String: Any] {
-    guard let text = request.text else { throw invalid("text must be a string") }
+// What goes out at once: a key, or characters; a grapheme cluster that is longer than a piece goes whole.
+func pieces(of text: String) -> [(code: CGKeyCode, units: [UniChar], length: Int)] {
     let keys: [Character: CGKeyCode] = ["\n": 36, "\r": 36, "\r\n": 36, "\t": 48, "\u{8}": 51]
-    let source = try openSource()
-    var chunk: [UniChar] = []
-    func flush() throws {
-        if !chunk.isEmpty { try postKey(source, 0, [], chunk) }
-        chunk = []
+    var made: [(code: CGKeyCode, units: [UniChar], length: Int)] = []
+    var chunk = ""
+    func flush() {
+        if !chunk.isEmpty { made.append((0, Array(chunk.utf16), chunk.unicodeScalars.count)) }
+        chunk = ""
     }
     for character in text {
         let code = keys[character]
-        if code != nil || chunk.count + character.utf16.count > 20 { try flush() }
-        if let code = code { try postKey(source, code, [], []) } else { chunk += Array(character.utf16) }
+        if code != nil || chunk.utf16.count + character.utf16.count > piece { flush() }
+        if let code = code { made.append((code, [], character.unicodeScalars.count)) } else { chunk.append(character) }
     }
-    try flush()
-    return ["ok": true]
+    flush()
+    return made
+}
+
+func typeText(_ request: Request) throws -> [String: Any] {
+    guard let text = request.text else { throw invalid("text must be a string") }
+    guard let stopFile = request.stopFile else { throw invalid("stop_file must be a string") }
+    let expected = try target(of: request)
+    let source = try openSource()
+    var sent = 0
+    for part in pieces(of: text) {
+        try checkKeyboard(expected, sent: sent)
+        if FileManager.default.fileExists(atPath: stopFile) {
+            throw Refusal(code: "POLICY_DENIED", message: "the stop file is there", sent: sent)
+        }
+        try postKey(source, part.code, [], part.units)
+        sent += part.length
+    }
+    return ["ok": true, "sent": sent]
 }
 
 func press(_ request: Request) throws -> [String: Any] {
     guard let code = request.keyCode else { throw invalid("key_code must be a whole number from 0 to 65535") }
-    guard let flags = request.flags else { throw invalid("flags must be a whole number from 0 to 4294967295") }
-    try postKey(openSource(), code, CGEventFlags(rawValue: UInt64(flags)), [])
+    let held = try flags(of: request)
+    let expected = try target(of: request)
+    let source = try openSource()
+    try checkKeyboard(expected, sent: 0)
+    try postKey(source, code, held, [])
     return ["ok": true]
 }
 
@@ -6681,30 +7151,34 @@ let reply: [String: Any]
 do {
     reply = try answer(FileHandle.standardInput.readToEnd() ?? Data())
 } catch let refusal as Refusal {
-    reply = ["ok": false, "code": refusal.code, "message": refusal.message]
+    let reached: Any = refusal.reachedID ?? NSNull()
+    reply = ["ok": false, "code": refusal.code, "message": refusal.message, "sent": refusal.sent, "reached_id": reached]
 }
 let output = try JSONSerialization.data(withJSONObject: reply, options: [.sortedKeys])
 try FileHandle.standardOutput.write(contentsOf: output + Data("\n".utf8))
 '''
 
 # ==================== peekaboo_min/desktop/macos/keycodes.py ==============================================
-SOURCES['peekaboo_min/desktop/macos/keycodes.py'] = 6691, r'''"""Key codes and modifier flags of macOS; the codes are places on the keyboard"""
+SOURCES['peekaboo_min/desktop/macos/keycodes.py'] = 7162, r'''"""Key codes and modifier flags of macOS; a code is a key's position."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Optional
 
 from ...core.errors import ErrorCode, PeekabooError
 from ...core.models import KeyChord
 
 _KEY_CODES = {
-    "return": 36, "tab": 48, "space": 49, "backspace": 51, "delete": 117, "escape": 53, "up": 126, "down": 125,
-    "left": 123, "right": 124, "home": 115, "end": 119, "page_up": 116, "page_down": 121, "insert": 114,
-    "caps_lock": 57, "enter_keypad": 76, "plus": 24, "comma": 43, "minus": 27, "equal": 24, "period": 47, "slash": 44,
-    "backslash": 42, "semicolon": 41, "quote": 39, "backquote": 50, "left_bracket": 33, "right_bracket": 30,
-    "a": 0, "s": 1, "d": 2, "f": 3, "h": 4, "g": 5, "z": 6, "x": 7, "c": 8, "v": 9, "b": 11, "q": 12, "w": 13, "e": 14,
-    "r": 15, "y": 16, "t": 17, "o": 31, "u": 32, "i": 34, "p": 35, "l": 37, "j": 38, "k": 40, "n": 45, "m": 46,
-    "1": 18, "2": 19, "3": 20, "4": 21, "6": 22, "5": 23, "9": 25, "7": 26, "8": 28, "0": 29,
+    "return": 36, "tab": 48, "space": 49, "backspace": 51, "delete": 117, "escape": 53, "insert": 114,
+    "up": 126, "down": 125, "left": 123, "right": 124,
+    "home": 115, "end": 119, "page_up": 116, "page_down": 121, "caps_lock": 57, "enter_keypad": 76,
+    "plus": 24, "comma": 43, "minus": 27, "equal": 24, "period": 47, "slash": 44, "backslash": 42,
+    "semicolon": 41, "quote": 39, "backquote": 50, "left_bracket": 33, "right_bracket": 30,
+    "a": 0, "s": 1, "d": 2, "f": 3, "h": 4, "g": 5, "z": 6, "x": 7, "c": 8, "v": 9, "b": 11, "q": 12, "w": 13,
+    "e": 14, "r": 15, "y": 16, "t": 17, "o": 31, "u": 32, "i": 34, "p": 35, "l": 37, "j": 38, "k": 40,
+    "n": 45, "m": 46, "1": 18, "2": 19, "3": 20, "4": 21, "6": 22, "5": 23, "9": 25, "7": 26, "8": 28,
+    "0": 29,
     "f1": 122, "f2": 120, "f3": 99, "f4": 118, "f5": 96, "f6": 97, "f7": 98, "f8": 100, "f9": 101, "f10": 109,
     "f11": 103, "f12": 111,
 }  # fmt: skip
@@ -6716,10 +7190,19 @@ _FLAGS = {
     "super": 0x100000,
     "fn": 0x800000,
 }
+# A keyboard sends these with such keys by itself; without them ctrl+left and the like are ignored
+# (CGEventTypes.h: secondary fn, numeric pad).
+_FUNCTION, _KEYPAD = 0x800000, 0x200000
+_OWN_FLAGS = {
+    **dict.fromkeys(("left", "right", "up", "down"), _FUNCTION | _KEYPAD),
+    **dict.fromkeys(("home", "end", "page_up", "page_down", "delete", "insert"), _FUNCTION),
+    **{f"f{number}": _FUNCTION for number in range(1, 21)},
+    "enter_keypad": _KEYPAD,
+}
 
 _CHARACTERS = {
-    "comma": ",", "minus": "-", "equal": "=", "period": ".", "slash": "/", "backslash": "\\", "semicolon": ";",
-    "quote": "'", "backquote": "`", "left_bracket": "[", "right_bracket": "]", "plus": "+",
+    "comma": ",", "minus": "-", "equal": "=", "period": ".", "slash": "/", "backslash": "\\",
+    "semicolon": ";", "quote": "'", "backquote": "`", "left_bracket": "[", "right_bracket": "]", "plus": "+",
 }  # fmt: skip
 _USING = {
     "cmd": "command down",
@@ -6728,8 +7211,8 @@ _USING = {
     "alt": "option down",
     "shift": "shift down",
 }
-# On these the places of our key codes carry the characters that we name by them.
-_ANSI_LAYOUTS = (
+# Keyboard layouts (`com.apple.keylayout.NAME`) on which our key codes carry the characters of their names.
+ANSI_LAYOUTS = (
     "US",
     "ABC",
     "USExtended",
@@ -6743,50 +7226,47 @@ _ANSI_LAYOUTS = (
 
 
 def mac_chord_character(chord: KeyChord) -> Optional[str]:
-    """The character of a chord whose meaning hangs on the keyboard's layout (cmd+a); None for return, f5 and the like."""
+    """The character of a chord that depends on the keyboard layout (cmd+a); None for f5 and the like."""
     character = chord.key if len(chord.key) == 1 else _CHARACTERS.get(chord.key)
     return character if set(chord.modifiers) & {"cmd", "ctrl", "alt", "super"} else None
 
 
-def is_ansi_layout(layout_id: str) -> bool:
-    """Whether `com.apple.keylayout.NAME` has its letters where a US keyboard has them."""
-    return layout_id.strip().rsplit(".", 1)[-1] in _ANSI_LAYOUTS
-
-
 def mac_modifier_words(chord: KeyChord) -> list[str]:
-    """The modifiers as System Events words them."""
+    """The modifiers as System Events spells them."""
     return [_USING[one] for one in chord.modifiers if one in _USING]
 
 
 def mac_key_code(chord: KeyChord) -> int:
-    """The virtual key code. Raises INVALID_ARGUMENT for a key that a Mac's keyboard has not."""
+    """The virtual key code. Raises INVALID_ARGUMENT for a key that no Mac keyboard has."""
     if chord.key not in _KEY_CODES:
         raise PeekabooError(
-            ErrorCode.INVALID_ARGUMENT, f"a Mac's keyboard has no key {chord.key}", hint="press another key"
+            ErrorCode.INVALID_ARGUMENT, f"a Mac keyboard has no key {chord.key}", hint="press another key"
         )
     return _KEY_CODES[chord.key]
 
 
 def mac_key_flags(chord: KeyChord) -> int:
-    """The CGEventFlags of the held modifiers; `+` is shift and the = key."""
-    held = {*chord.modifiers, *(["shift"] if chord.key == "plus" else [])}
+    """The CGEventFlags of the key and the held modifiers; `+` is shift and the = key."""
+    held = (*chord.modifiers, *(["shift"] if chord.key == "plus" else []))
+    return mac_modifier_flags(held) | _OWN_FLAGS.get(chord.key, 0)
+
+
+def mac_modifier_flags(modifiers: Sequence[str]) -> int:
+    """The CGEventFlags of modifiers by the names of keys.py. Raises INVALID_ARGUMENT for an unknown one."""
     flags = 0
-    for one in held:
+    for one in modifiers:
+        if one not in _FLAGS:
+            raise PeekabooError(
+                ErrorCode.INVALID_ARGUMENT,
+                f"there is no modifier {one[:40]!r}",
+                hint="use " + ", ".join(_FLAGS),
+            )
         flags |= _FLAGS[one]
     return flags
 '''
 
-# ==================== peekaboo_min/desktop/macos/keystroke.js =============================================
-SOURCES['peekaboo_min/desktop/macos/keystroke.js'] = 6780, r'''// {"text": one character, "using": ["command down", ...]} -> {"ok": true}: a chord on the keyboard layout in use, by System Events.
-function run(argv) {
-    const request = JSON.parse(argv[0]);
-    Application('System Events').keystroke(request.text, {using: request.using});
-    return JSON.stringify({ok: true});
-}
-'''
-
 # ==================== peekaboo_min/desktop/macos/osascript.py =============================================
-SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 6789, r'''"""Run a JXA or AppleScript source, and read osascript's error numbers."""
+SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 7269, r'''"""Run a JXA or AppleScript source, and read osascript's error numbers."""
 
 from __future__ import annotations
 
@@ -6802,7 +7282,7 @@ from ...system.resources import native_source
 SCRIPT_S = 10.0
 _NUMBER_AT_END = re.compile(r"\((-?\d+)\)\s*$")
 
-# The text before the number is localised, and may quote a user's words: only the number is read.
+# The text before the number is localised, and may quote a user's text: only the number is read.
 _CODES = {
     -1743: (ErrorCode.PERMISSION_DENIED_AUTOMATION, "controlling that application is not allowed"),
     -1744: (ErrorCode.PERMISSION_DENIED_AUTOMATION, "controlling that application was never allowed"),
@@ -6821,7 +7301,7 @@ _HINTS = {
         "allow it in System Settings > Privacy & Security > Accessibility: "
         'open "x-apple.systempreferences:com.apple.preference.security?Privacy_Accessibility"'
     ),
-    ErrorCode.TIMEOUT: "see whether it shows a dialog, or macOS asks for your consent behind a window; then try again",
+    ErrorCode.TIMEOUT: "check whether it shows a dialog, or macOS asks for consent; then try again",
     ErrorCode.APP_NOT_FOUND: "open it, then try again",
 }
 
@@ -6834,28 +7314,42 @@ class ScriptError(PeekabooError):
         self.number = number
 
 
-def run_jxa(names: Sequence[str], argument: Mapping[str, Any], timeout_s: float = SCRIPT_S) -> dict[str, Any]:
-    """Run native/*.js sources, joined, with one JSON argument; return their JSON. Raises ScriptError."""
+def run_jxa(
+    names: Sequence[str],
+    argument: Mapping[str, Any],
+    timeout_s: float = SCRIPT_S,
+    pass_fds: Sequence[int] = (),
+) -> dict[str, Any]:
+    """Run JXA sources of the package, joined, with one JSON argument; return their JSON. Raises ScriptError.
+
+    pass_fds: descriptors that osascript inherits, where it acts.
+    """
     source = "\n".join(native_source(name) for name in names)
-    said = _run_script(["-l", "JavaScript", "-", json.dumps(argument)], source, timeout_s)
+    answer = _run_script(["-l", "JavaScript", "-", json.dumps(argument)], source, timeout_s, pass_fds)
     try:
-        return dict(json.loads(said))
+        return dict(json.loads(answer))
     except ValueError as e:
         raise PeekabooError(
             ErrorCode.INTERNAL_SWIFT_ERROR,
-            f"{names[-1]} answered no JSON",
+            f"{names[-1]} did not answer with JSON",
             hint="please report this",
-            details=said[:300],
+            details=answer[:300],
         ) from e
 
 
 def run_applescript(name: str, arguments: Sequence[str], timeout_s: float) -> str:
-    """Run a native/*.applescript source with words as its argv; return what it returns. Raises ScriptError."""
+    """Run an AppleScript source of the package with arguments; return its result. Raises ScriptError."""
     return _run_script(["-", *arguments], native_source(name), timeout_s)
 
 
-def _run_script(words: Sequence[str], source: str, timeout_s: float) -> str:
-    done = run_program(["osascript", *words], timeout_s=timeout_s, stdin=source.encode("utf-8"), accept=None)
+def _run_script(arguments: Sequence[str], source: str, timeout_s: float, pass_fds: Sequence[int] = ()) -> str:
+    done = run_program(
+        ["osascript", *arguments],
+        timeout_s=timeout_s,
+        stdin=source.encode("utf-8"),
+        accept=None,
+        pass_fds=pass_fds,
+    )
     if done.code == 0:
         return done.text.rstrip("\n")
     raise script_error(done.code, done.stderr)
@@ -6883,41 +7377,26 @@ def script_error(exit_code: int, stderr: str) -> ScriptError:
 '''
 
 # ==================== peekaboo_min/desktop/macos/permissions.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 6886, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "automation": bool|null, "has_session": bool, "is_locked": bool}; raises no dialog.
+SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 7380, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXIsProcessTrusted', ['bool', []]);
 ObjC.bindFunction('CGPreflightPostEventAccess', ['bool', []]);
-
-// May Keynote be controlled? null when it does not run, was never asked for, or cannot be told.
-function mayAutomateKeynote() {
-    const ANY = 0x2a2a2a2a; // typeWildCard '****'
-    try {
-        ObjC.bindFunction('AEDeterminePermissionToAutomateTarget', ['int', ['void *', 'unsigned int', 'unsigned int', 'bool']]);
-        const answers = ['com.apple.Keynote', 'com.apple.iWork.Keynote'].map(id => {
-            const target = $.NSAppleEventDescriptor.descriptorWithBundleIdentifier($(id));
-            return $.AEDeterminePermissionToAutomateTarget(target.aeDesc, ANY, ANY, false);
-        });
-        return answers.includes(-1743) ? false : answers.includes(0) ? true : null;
-    } catch (e) {
-        return null;
-    }
-}
 
 function run(argv) {
     const onScreen = windowList(ON_SCREEN_ONLY);
     const about = session();
     return JSON.stringify({
         screen_recording: canRecord(onScreen || []),
-        accessibility: $.AXIsProcessTrusted() && $.CGPreflightPostEventAccess(),
-        automation: mayAutomateKeynote(),
+        // either of the two may be a false no in a command line program
+        accessibility: Boolean($.AXIsProcessTrusted()) || Boolean($.CGPreflightPostEventAccess()),
         has_session: about !== null && onScreen !== null,
-        is_locked: Boolean(about && about.CGSSessionScreenIsLocked),
+        is_locked: about !== null && (about.is_locked || !about.is_on_console),
     });
 }
 '''
 
 # ==================== peekaboo_min/desktop/macos/permissions.py ===========================================
-SOURCES['peekaboo_min/desktop/macos/permissions.py'] = 6920, r'''"""Which app must get a grant (the one that started us), and how to give it."""
+SOURCES['peekaboo_min/desktop/macos/permissions.py'] = 7399, r'''"""Which app must get a grant (the one that started us), and how to give it."""
 
 from __future__ import annotations
 
@@ -6933,7 +7412,7 @@ _SETTINGS = "x-apple.systempreferences:com.apple.preference.security?"
 _PYTHONS_OWN = re.compile(r"/Python3?\.framework/|/Python\.app/")
 _OUTERMOST_APP = re.compile(r"^(.*?/([^/]+)\.app)/")
 
-# Our grant -> its pane's name, and the last word of its address.
+# A missing grant -> the name of its pane, and the last part of its address.
 _PANES: dict[ErrorCode, tuple[str, str]] = {
     ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING: ("Screen Recording", "Privacy_ScreenCapture"),
     ErrorCode.PERMISSION_DENIED_ACCESSIBILITY: ("Accessibility", "Privacy_Accessibility"),
@@ -6942,9 +7421,9 @@ _PANES: dict[ErrorCode, tuple[str, str]] = {
 
 
 def responsible_app() -> str:
-    """The name of the app that our grants belong to, by the process ancestry; `the app that started this` if unknown.
+    """The name of the app that our grants belong to, by the process ancestry, or a phrase for it.
 
-    The nearest ancestor that lives in an app bundle; Python's own Python.app is nobody's host.
+    The nearest ancestor that is in an app bundle; Python's own Python.app hosts nothing.
     """
     try:
         listed = run_program(["ps", "-axo", "pid=,ppid=,comm="], timeout_s=_PS_S).text
@@ -6953,9 +7432,9 @@ def responsible_app() -> str:
         listed = ""
     parents: dict[int, tuple[int, str]] = {}
     for line in listed.splitlines():
-        words = line.split(None, 2)
-        if len(words) == 3 and words[0].isdigit() and words[1].isdigit():
-            parents[int(words[0])] = (int(words[1]), words[2])
+        fields = line.split(None, 2)
+        if len(fields) == 3 and fields[0].isdigit() and fields[1].isdigit():
+            parents[int(fields[0])] = (int(fields[1]), fields[2])
     pid = os.getpid()
     for _ in range(64):
         if pid not in parents:
@@ -6973,18 +7452,18 @@ def settings_line(code: ErrorCode) -> str:
 
 
 def permission_error(code: ErrorCode, what: str) -> PeekabooError:
-    """The error for a missing grant: who needs it, where it is given, how to open that pane, and the restart."""
+    """The error for a missing grant: which app needs it, how to open the pane for it, and the restart."""
     app, (pane, _) = responsible_app(), _PANES[code]
     return PeekabooError(
         code,
         f"{what}: {app} lacks the {pane} permission",
-        hint=f"switch {app} on in System Settings > Privacy & Security > {pane} ({settings_line(code)}), then quit and "
-        f"reopen {app}",
+        hint=f"switch {app} on in System Settings > Privacy & Security > {pane} ({settings_line(code)}), "
+        f"then quit and reopen {app}",
     )
 '''
 
 # ==================== peekaboo_min/desktop/macos/read_text.js =============================================
-SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 6987, r'''// {"path": file} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the picture, origin top left.
+SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 7466, r'''// {"path": file} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
 ObjC.import('Foundation');
 ObjC.import('Vision');
 
@@ -6994,15 +7473,15 @@ function run(argv) {
     request.recognitionLevel = 0; // accurate
     request.usesLanguageCorrection = true;
     const handler = $.VNImageRequestHandler.alloc.initWithURLOptions(url, $());
-    if (!handler.performRequestsError($([request]), null)) throw new Error('Vision could not read the picture');
+    if (!handler.performRequestsError($([request]), null)) throw new Error('Vision could not read the image');
     const lines = [];
-    for (let i = 0; i < request.results.count; i++) {
+    for (let i = 0; i < Number(request.results.count); i++) {
         const found = request.results.objectAtIndex(i);
         const best = found.topCandidates(1).firstObject;
         const box = found.boundingBox;
         lines.push({
             text: best.string.js,
-            confidence: best.confidence,
+            confidence: Number(best.confidence),
             x: box.origin.x,
             y: 1 - box.origin.y - box.size.height, // Vision counts upwards
             width: box.size.width,
@@ -7013,14 +7492,141 @@ function run(argv) {
 }
 '''
 
+# ==================== peekaboo_min/desktop/macos/snapshot.js ==============================================
+SOURCES['peekaboo_min/desktop/macos/snapshot.js'] = 7496, r'''// {} -> one look at the desktop, or {"windows": null} without a GUI session:
+//   {"windows": [{id, pid, app, bundle_id, title, layer, alpha, on_screen, bounds, kind, parent_id, is_modal, is_minimised}],
+//    "apps": [{pid, name, bundle_id, is_active, is_regular, window_count}], "displays": [{name, scale, bounds}], main first,
+//    "frontmost_pid": n|null, "can_record": bool, "is_locked": bool}
+const ANSWER_S = 0.25; // how long one application may take to answer accessibility
+const BUDGET_MS = 700; // and all of them together, before the last one is asked
+const MOST_WINDOWS = 60;
+
+function runningApps(onScreen, frontmost) {
+    const running = $.NSWorkspace.sharedWorkspace.runningApplications;
+    const apps = [];
+    for (let i = 0; i < Number(running.count); i++) {
+        const app = running.objectAtIndex(i);
+        const pid = Number(app.processIdentifier);
+        const name = textOf(app.localizedName);
+        if (pid < 0 || app.terminated || name === null) continue;
+        apps.push({
+            pid: pid,
+            name: name,
+            bundle_id: textOf(app.bundleIdentifier),
+            is_active: pid === frontmost,
+            is_regular: Number(app.activationPolicy) === 0, // NSApplicationActivationPolicyRegular
+            window_count: onScreen.filter(w => w.pid === pid && isOrdinary(w)).length,
+        });
+    }
+    return apps;
+}
+
+// In the order of NSScreen, the one with the menu bar first.
+function screens() {
+    const list = $.NSScreen.screens;
+    const displays = [];
+    let mainHeight = 0;
+    for (let i = 0; i < Number(list.count); i++) {
+        const screen = list.objectAtIndex(i);
+        const frame = screen.frame;
+        const width = Number(frame.size.width);
+        const height = Number(frame.size.height);
+        if (i === 0) mainHeight = height;
+        // Cocoa counts upwards from the bottom of the main screen, everything else downwards from its top
+        const y = mainHeight - Number(frame.origin.y) - height;
+        displays.push({
+            name: textOf(screen.localizedName) || '',
+            scale: Number(screen.backingScaleFactor),
+            bounds: {x: Number(frame.origin.x), y: y, width: width, height: height},
+        });
+    }
+    return displays;
+}
+
+// Menus that an ordinary application has open belong to its front window.
+function markPopups(windows, regular) {
+    for (const w of windows) {
+        if (w.layer !== MENU_LAYER || !w.on_screen || w.alpha <= 0 || !regular.has(w.pid)) continue;
+        const owner = windows.find(one => one.pid === w.pid && one.on_screen && isOrdinary(one));
+        Object.assign(w, {kind: 'popup', parent_id: owner ? owner.id : null});
+    }
+}
+
+function markDialog(dialog, parent) {
+    if (dialog) Object.assign(dialog, {kind: 'dialog', is_modal: true, parent_id: parent ? parent.id : null});
+}
+
+// Sheets and modal dialogs of one application. One that shows a single window has none, and is not asked.
+function markModal(pid, windows) {
+    const own = windows.filter(w => w.pid === pid && w.on_screen && w.layer >= 0 && w.layer < MENU_LAYER && w.alpha > 0);
+    if (own.length < 2) return;
+    for (const element of elements($.AXUIElementCreateApplication(pid), 'AXWindows', pid, MOST_WINDOWS)) {
+        const window = windowOf(element, own, pid);
+        if (Number(plainAttribute(element, 'AXModal', pid))) markDialog(window, null); // it blocks its whole application
+        for (const sheet of sheetsOf(element, pid)) markDialog(windowOf(sheet, own, pid), window);
+    }
+}
+
+function markMinimised(pid, windows) {
+    const own = windows.filter(w => w.pid === pid && !w.on_screen && isOrdinary(w));
+    for (const element of elements($.AXUIElementCreateApplication(pid), 'AXWindows', pid, MOST_WINDOWS)) {
+        if (!Number(plainAttribute(element, 'AXMinimized', pid))) continue;
+        const window = windowOf(element, own, pid);
+        if (window) window.is_minimised = true;
+    }
+}
+
+// Only what a decision needs is asked: the dialogs of the application in front (an act brings its own there first, and
+// looks again), and which windows off the screen are minimised rather than on another Space.
+function askAccessibility(windows, frontmost, regular) {
+    if (!$.AXIsProcessTrusted()) return;
+    limitAccessibility(ANSWER_S);
+    const until = Date.now() + BUDGET_MS;
+    if (frontmost !== null) markModal(frontmost, windows);
+    const away = new Set(windows.filter(w => !w.on_screen && isOrdinary(w) && regular.has(w.pid)).map(w => w.pid));
+    for (const pid of away) {
+        if (Date.now() < until) markMinimised(pid, windows);
+    }
+}
+
+function run(argv) {
+    // Only the on-screen list is ordered front to back; what else exists follows it.
+    const onScreen = windowList(ON_SCREEN_ONLY);
+    if (onScreen === null) return JSON.stringify({windows: null});
+    const seen = new Set(onScreen.map(w => w.id));
+    const windows = onScreen.concat((windowList(ALL_WINDOWS) || []).filter(w => !seen.has(w.id)));
+    const frontmost = frontmostPid();
+    const apps = runningApps(onScreen, frontmost);
+    const bundleIds = new Map(apps.map(app => [app.pid, app.bundle_id]));
+    for (const w of windows) {
+        const bundleId = bundleIds.get(w.pid) || null;
+        Object.assign(w, {bundle_id: bundleId, kind: 'window', parent_id: null, is_modal: false, is_minimised: false});
+    }
+    const about = session() || {is_locked: false, is_on_console: false};
+    const isLocked = about.is_locked || !about.is_on_console;
+    const regular = new Set(apps.filter(app => app.is_regular).map(app => app.pid));
+    markPopups(windows, regular);
+    if (!isLocked) askAccessibility(windows, frontmost, regular);
+    return JSON.stringify({
+        windows: windows,
+        apps: apps,
+        displays: screens(),
+        frontmost_pid: frontmost,
+        can_record: canRecord(onScreen),
+        is_locked: isLocked,
+    });
+}
+'''
+
 # ==================== peekaboo_min/desktop/macos/swift_helper.py ==========================================
-SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 7017, r'''"""Compile input.swift once, keep it, find it again."""
+SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 7622, r'''"""Compile input.swift ahead of time, and find what was compiled."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
+import threading
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -7029,22 +7635,25 @@ from typing import Optional
 from ...core.errors import ErrorCode, PeekabooError
 from ...core.log import log_debug
 from ...core.settings import settings
-from ...system.files import write_privately
+from ...system.files import only_one, write_privately
 from ...system.process import run_program
 from ...system.resources import native_source
 
 _SOURCE = "desktop/macos/input.swift"
-_COMPILE_S = 20.0
-_ASK_S = 5.0
+_COMPILE_S = 120.0  # a first compilation builds the SDK's module cache too
+_ASK_S = 10.0
 _RETRY_AFTER_S = 24 * 3600
+# xcrun sets SDKROOT for the compiler, which finds no SDK when it is run by its own path
+_COMPILER = ("xcrun", "--sdk", "macosx", "swiftc")
 
 
 @dataclass(frozen=True)
 class Built:
-    """What came of compiling: a program's path, or the reason why there is none."""
+    """The outcome of compiling: the path of a program, or the reason why there is none."""
 
     source_digest: str
     compiler: str
+    """Its version line; empty where there is no compiler."""
     path: str
     reason: str
     built_at: float
@@ -7052,21 +7661,16 @@ class Built:
 
 
 def find_helper() -> Optional[Path]:
-    """The compiled helper, compiled now when that was not tried yet; None when this machine cannot.
+    """The compiled helper; None where there is none (yet): then JXA acts. Never compiles.
 
-    A failure is remembered for a day, so that no act waits for the compiler twice.
+    A helper of another source, or one that was deleted from the cache, does not count.
     """
     known = last_build()
-    if known and known.path and os.access(known.path, os.X_OK):
-        return Path(known.path)
-    if known and not known.path and time.time() - known.built_at < _RETRY_AFTER_S:
-        return None
-    built = build_helper()
-    return Path(built.path) if built.path else None
+    return Path(known.path) if known and known.path and os.access(known.path, os.X_OK) else None
 
 
 def last_build() -> Optional[Built]:
-    """What came of the last compilation of this very source; None when there was none."""
+    """The outcome of the last compilation of exactly this source; None when there was none."""
     try:
         built = Built(**json.loads(_manifest().read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
@@ -7074,44 +7678,71 @@ def last_build() -> Optional[Built]:
     return built if built.source_digest == _source_digest() else None
 
 
-def build_helper(is_forced: bool = False) -> Built:
-    """Compile, and remember how it went. Never raises for a machine that has no compiler; CANCELLED passes.
+def build_in_background() -> None:
+    """Compile in a thread unless that was done, with this compiler; for a process that stays."""
+    threading.Thread(target=_build_quietly, name="swift-helper", daemon=True).start()
 
-    is_forced: also when there is a compiled one.
-    """
-    compiler, path, reason = "", "", ""
+
+def _build_quietly() -> None:
     try:
-        swiftc = _find_compiler()
-        compiler = run_program([swiftc, "--version"], timeout_s=_ASK_S).text.strip().split("\n")[0]
-        path = str(_compile(swiftc, compiler, is_forced))
+        build_helper()
     except PeekabooError as e:
-        if e.code is ErrorCode.CANCELLED:
-            raise  # it says nothing of the compiler
-        reason = f"{e.message} {e.details}".strip()[:500]
-        log_debug(f"no Swift helper: {reason}")
-    built = Built(_source_digest(), compiler, path, reason, time.time())
-    write_privately(_manifest(), json.dumps(asdict(built)))
-    return built
+        log_debug(f"the Swift helper was not compiled: {e.message}")
 
 
-def _find_compiler() -> str:
-    # Without the Command Line Tools /usr/bin/swiftc is a shim that opens a dialog: it is never called by name. This
-    # question is safe (exit 2 when there are no tools), and xcrun only answers where the real compiler is.
+def build_helper(is_forced: bool = False) -> Built:
+    """Compile where that is needed, and remember the outcome.
+
+    It is needed for a new source, a new compiler or a lost program. A failure is tried again after a day;
+    one that ran out of time is not remembered, because a cold compiler may need a minute.
+    is_forced: compile anyway.
+    Raises CANCELLED, and TIMEOUT while another process compiles; no compiler is an outcome, not an error.
+    """
+    with only_one("helper.lock", _COMPILE_S if is_forced else 0.0, "the Swift compiler"):
+        compiler, path, reason = "", "", ""
+        try:
+            compiler = _compiler_version()
+            known = last_build()
+            if known and not is_forced and _is_current(known, compiler):
+                return known
+            path = str(_compile(compiler))
+        except PeekabooError as e:
+            if e.code is ErrorCode.CANCELLED:
+                raise  # it says nothing about the compiler
+            reason = f"{e.message} {e.details}".strip()[:500]
+            log_debug(f"no Swift helper: {reason}")
+            if e.code is ErrorCode.TIMEOUT:
+                return Built(_source_digest(), compiler, "", reason, time.time())
+        built = Built(_source_digest(), compiler, path, reason, time.time())
+        write_privately(_manifest(), json.dumps(asdict(built)))
+        return built
+
+
+def _is_current(known: Built, compiler: str) -> bool:
+    if known.compiler != compiler:
+        return False
+    if known.path:
+        return os.access(known.path, os.X_OK)
+    return time.time() - known.built_at < _RETRY_AFTER_S
+
+
+def _compiler_version() -> str:
+    # without the Command Line Tools xcrun is a shim that opens a dialog; this question is safe (exit 2)
     run_program(["xcode-select", "-p"], timeout_s=_ASK_S)
-    return run_program(["xcrun", "--find", "swiftc"], timeout_s=_ASK_S).text.strip()
+    return run_program([*_COMPILER, "--version"], timeout_s=_ASK_S).text.strip().split("\n")[0]
 
 
-def _compile(swiftc: str, compiler: str, is_forced: bool) -> Path:
+def _compile(compiler: str) -> Path:
     key = hashlib.sha256(f"{native_source(_SOURCE)}\0{compiler}".encode()).hexdigest()[:16]
     folder = _helper_folder() / key
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     source, target = folder / "input.swift", folder / "peekaboo-input"
-    if target.exists() and not is_forced:
-        return target
     source.write_text(native_source(_SOURCE), encoding="utf-8")
-    fresh = folder / f"peekaboo-input-{os.urandom(4).hex()}"  # two processes may compile at once
-    run_program([swiftc, "-O", "-swift-version", "5", str(source), "-o", str(fresh)], timeout_s=_COMPILE_S)
-    os.replace(fresh, target)
+    # nobody may find an unfinished program, and macOS kills a signed one that is overwritten in place
+    _manifest().unlink(missing_ok=True)
+    target.unlink(missing_ok=True)
+    options = ["-O", "-swift-version", "5", str(source), "-o", str(target)]
+    run_program([*_COMPILER, *options], timeout_s=_COMPILE_S)
     target.chmod(0o700)
     return target
 
@@ -7129,95 +7760,105 @@ def _manifest() -> Path:
 '''
 
 # ==================== peekaboo_min/desktop/macos/window_list.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 7132, r'''// Read before windows.js, apps.js, displays.js, focus.js and permissions.js: the window server's list, and what it shows of our grants.
+SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 7763, r'''// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
 ObjC.import('AppKit');
 ObjC.import('CoreGraphics');
 ObjC.bindFunction('CGPreflightScreenCaptureAccess', ['bool', []]);
 
-// CGWindowListOption, by number: JXA does not export every enum.
+// CGWindowListOption, and the level of pop-up menus (CGWindowLevel.h), by number: JXA does not export every enum.
 const ALL_WINDOWS = 0;
 const ON_SCREEN_ONLY = 1;
 const WITHOUT_DESKTOP = 16;
+const MENU_LAYER = 101;
 
+// The bridge gives nil as an object or as null, depending on the system.
+function isNil(value) {
+    return value === null || value === undefined || (typeof value.isNil === 'function' && value.isNil());
+}
+
+function textOf(value) {
+    return isNil(value) ? null : value.js;
+}
+
+// Numbers may come as strings: that is what the bridge makes of 64-bit integers on some systems.
+function plainWindow(w) {
+    const b = w.kCGWindowBounds;
+    return {
+        id: Number(w.kCGWindowNumber),
+        pid: Number(w.kCGWindowOwnerPID),
+        app: w.kCGWindowOwnerName || '',
+        title: w.kCGWindowName === undefined ? null : w.kCGWindowName, // absent without Screen Recording
+        layer: Number(w.kCGWindowLayer),
+        alpha: Number(w.kCGWindowAlpha),
+        on_screen: Boolean(w.kCGWindowIsOnscreen),
+        bounds: {x: Number(b.X), y: Number(b.Y), width: Number(b.Width), height: Number(b.Height)},
+    };
+}
+
+// The windows, front to back where only those on the screen are asked for; null without a GUI session.
 function windowList(option) {
     const list = $.CGWindowListCopyWindowInfo(option | WITHOUT_DESKTOP, 0);
-    if (!list) return null; // no GUI session
+    if (!list) return null;
     const cast = ObjC.castRefToObject(list);
-    if (cast.isNil()) return null;
+    if (isNil(cast)) return null;
+    let windows = null;
     try {
-        const unwrapped = ObjC.deepUnwrap(cast);
-        if (Array.isArray(unwrapped)) return unwrapped;
+        windows = ObjC.deepUnwrap(cast);
     } catch (e) { /* some systems unwrap the items, but not the array */ }
-    const windows = [];
-    for (let i = 0; i < cast.count; i++) windows.push(ObjC.deepUnwrap(cast.objectAtIndex(i)));
-    return windows;
+    if (!Array.isArray(windows)) {
+        windows = [];
+        for (let i = 0; i < Number(cast.count); i++) windows.push(ObjC.deepUnwrap(cast.objectAtIndex(i)));
+    }
+    return windows.map(plainWindow);
 }
 
 // Titles of two applications' windows are visible only with Screen Recording; our host's own always are. The preflight
 // answers false in some command line programs that have the grant.
 function canRecord(onScreen) {
-    const titled = new Set(onScreen.filter(w => w.kCGWindowLayer === 0 && w.kCGWindowName).map(w => w.kCGWindowOwnerPID));
-    return $.CGPreflightScreenCaptureAccess() || titled.size > 1;
+    const titled = new Set(onScreen.filter(w => w.layer === 0 && w.title).map(w => w.pid));
+    return Boolean($.CGPreflightScreenCaptureAccess()) || titled.size > 1;
 }
 
-// What the session tells of itself; null without a GUI session. CGSSessionScreenIsLocked is there only while it is locked.
+// Whether this user's session is on the screen (not behind fast user switching), and locked; null without a GUI session.
 function session() {
     const dictionary = $.CGSessionCopyCurrentDictionary();
-    return dictionary ? ObjC.deepUnwrap(ObjC.castRefToObject(dictionary)) || {} : null;
+    const cast = dictionary ? ObjC.castRefToObject(dictionary) : null;
+    if (isNil(cast)) return null;
+    const about = ObjC.deepUnwrap(cast) || {};
+    const onConsole = about.kCGSSessionOnConsoleKey;
+    return {
+        is_on_console: onConsole === undefined || Boolean(Number(onConsole)),
+        is_locked: Boolean(Number(about.CGSSessionScreenIsLocked || 0)), // the key is there only while it is locked
+    };
 }
 
 // A window that a person would call one: an app may keep invisible or tiny ones in front of it.
 function isOrdinary(w) {
-    return w.kCGWindowLayer === 0 && w.kCGWindowAlpha > 0 && w.kCGWindowBounds.Width >= 50 && w.kCGWindowBounds.Height >= 50;
+    return w.layer === 0 && w.alpha > 0 && w.bounds.width >= 50 && w.bounds.height >= 50;
 }
 
-// An overlay of another layer that lies over a whole window lets clicks through, as the Dock's does.
-function covers(over, b) {
-    const o = over.kCGWindowBounds;
-    return over.kCGWindowLayer !== 0 && o.X <= b.x && o.Y <= b.y && o.X + o.Width >= b.x + b.width && o.Y + o.Height >= b.y + b.height;
-}
-'''
-
-# ==================== peekaboo_min/desktop/macos/windows.js ===============================================
-SOURCES['peekaboo_min/desktop/macos/windows.js'] = 7182, r'''// {} -> {"windows": [...] front to back, "frontmost_pid": n|null, "can_record": bool, "is_locked": bool}, or {"windows": null} without a GUI session.
-function describe(w, bundleIds) {
-    const pid = w.kCGWindowOwnerPID;
-    if (!(pid in bundleIds)) {
-        const app = $.NSRunningApplication.runningApplicationWithProcessIdentifier(pid);
-        bundleIds[pid] = app.isNil() || app.bundleIdentifier.isNil() ? null : app.bundleIdentifier.js;
-    }
-    return {
-        id: w.kCGWindowNumber,
-        pid: pid,
-        app: w.kCGWindowOwnerName || '',
-        bundle_id: bundleIds[pid],
-        title: w.kCGWindowName === undefined ? null : w.kCGWindowName,
-        layer: w.kCGWindowLayer,
-        alpha: w.kCGWindowAlpha,
-        on_screen: Boolean(w.kCGWindowIsOnscreen),
-        bounds: {x: w.kCGWindowBounds.X, y: w.kCGWindowBounds.Y, width: w.kCGWindowBounds.Width, height: w.kCGWindowBounds.Height},
-    };
+function holds(b, point) {
+    return b.x <= point.x && point.x < b.x + b.width && b.y <= point.y && point.y < b.y + b.height;
 }
 
-function run(argv) {
-    // Only the on-screen list is ordered front to back; what else exists follows it.
-    const onScreen = windowList(ON_SCREEN_ONLY);
-    if (onScreen === null) return JSON.stringify({windows: null});
-    const seen = new Set(onScreen.map(w => w.kCGWindowNumber));
-    const others = (windowList(ALL_WINDOWS) || []).filter(w => !seen.has(w.kCGWindowNumber));
-    const frontmost = $.NSWorkspace.sharedWorkspace.frontmostApplication;
-    const bundleIds = {};
-    return JSON.stringify({
-        windows: onScreen.concat(others).map(w => describe(w, bundleIds)),
-        frontmost_pid: frontmost.isNil() ? null : frontmost.processIdentifier,
-        can_record: canRecord(onScreen),
-        is_locked: Boolean((session() || {}).CGSSessionScreenIsLocked),
-    });
+function encloses(outer, b) {
+    return outer.x <= b.x && outer.y <= b.y
+        && outer.x + outer.width >= b.x + b.width && outer.y + outer.height >= b.y + b.height;
+}
+
+// Two points apart at most: accessibility and the window server round frames differently.
+function isSameFrame(a, b) {
+    return ['x', 'y', 'width', 'height'].every(key => Math.abs(a[key] - b[key]) <= 2);
+}
+
+function frontmostPid() {
+    const app = $.NSWorkspace.sharedWorkspace.frontmostApplication;
+    return isNil(app) ? null : Number(app.processIdentifier);
 }
 '''
 
 # ==================== peekaboo_min/desktop/matching.py ====================================================
-SOURCES['peekaboo_min/desktop/matching.py'] = 7220, r'''"""Which app or window an identifier means, what covers or blocks a window (pure)."""
+SOURCES['peekaboo_min/desktop/matching.py'] = 7861, r'''"""Which app or window an identifier means, what covers or blocks a window (pure)."""
 
 from __future__ import annotations
 
@@ -7264,7 +7905,10 @@ def catalogue_windows(scene: Scene) -> list[Window]:
 
 
 def blocking_dialog(window: Window, scene: Scene) -> Optional[Window]:
-    """The declared modal dialog that keeps `window` from taking input; of nested ones the innermost, which takes it."""
+    """The declared modal dialog that keeps `window` from taking input; of nested ones the innermost, which takes it.
+
+    A modal dialog of an application that names no parent blocks all windows of it that are behind the dialog.
+    """
     found: Optional[Window] = None
     seen = {window.window_id}
     while True:
@@ -7275,8 +7919,8 @@ def blocking_dialog(window: Window, scene: Scene) -> Optional[Window]:
                 for one in scene.windows
                 if one.is_modal
                 and one.is_on_screen
-                and one.parent_id == owner_id
                 and one.window_id not in seen
+                and (one.parent_id == owner_id or _is_in_front_as_modal(one, found or window, scene))
             ),
             None,
         )
@@ -7284,6 +7928,14 @@ def blocking_dialog(window: Window, scene: Scene) -> Optional[Window]:
             return found
         found = dialog
         seen.add(dialog.window_id)
+
+
+def _is_in_front_as_modal(dialog: Window, window: Window, scene: Scene) -> bool:
+    if dialog.parent_id is not None or dialog.pid is None or dialog.pid != window.pid or window.is_popup:
+        return False
+    if window not in scene.windows or window.parent_id == dialog.window_id:
+        return False
+    return scene.windows.index(dialog) < scene.windows.index(window)
 
 
 def find_app(identifier: str, apps: Sequence[App]) -> App:
@@ -7455,7 +8107,7 @@ def cover_at(point: Point, target: Window, windows: Sequence[Window]) -> Optiona
 '''
 
 # ==================== peekaboo_min/desktop/select.py ======================================================
-SOURCES['peekaboo_min/desktop/select.py'] = 7458, r'''"""Which Desktop this machine has."""
+SOURCES['peekaboo_min/desktop/select.py'] = 8110, r'''"""Which Desktop this machine has."""
 
 from __future__ import annotations
 
@@ -7479,10 +8131,10 @@ def this_desktop() -> Desktop:
 '''
 
 # ==================== peekaboo_min/desktop/x11/__init__.py ================================================
-SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 7482, r''''''
+SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 8134, r''''''
 
 # ==================== peekaboo_min/desktop/x11/backend.py =================================================
-SOURCES['peekaboo_min/desktop/x11/backend.py'] = 7485, r'''"""Desktop by xwininfo, xprop, maim, xdotool, xclip.
+SOURCES['peekaboo_min/desktop/x11/backend.py'] = 8137, r'''"""Desktop by xwininfo, xprop, maim, xdotool, xclip.
 
 Commands that answer wrongly with exit 0 are not used: the place in `xdotool getwindowgeometry` and wmctrl (a frame's
 offset is added twice), `xwd -id` (paints other windows), `xdotool type` beyond ASCII, unknown key names, clicks
@@ -7616,7 +8268,7 @@ def _run_maim(what: list[str], path: Path, kind: str) -> None:
 '''
 
 # ==================== peekaboo_min/desktop/x11/clipboard.py ===============================================
-SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 7619, r'''"""Pasting on X11: text through a selection, and the user's clipboard put back."""
+SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 8271, r'''"""Pasting on X11: text through a selection, and the user's clipboard put back."""
 
 from __future__ import annotations
 
@@ -7822,7 +8474,7 @@ def _wait_until(is_true: Callable[[], bool], seconds: float) -> bool:
 '''
 
 # ==================== peekaboo_min/desktop/x11/descriptions.py ============================================
-SOURCES['peekaboo_min/desktop/x11/descriptions.py'] = 7825, r'''"""What xprop and xwininfo know of windows, many asked in one child process."""
+SOURCES['peekaboo_min/desktop/x11/descriptions.py'] = 8477, r'''"""What xprop and xwininfo know of windows, many asked in one child process."""
 
 from __future__ import annotations
 
@@ -8025,7 +8677,7 @@ def _unescaped(text: str) -> str:
 '''
 
 # ==================== peekaboo_min/desktop/x11/keyboard.py ================================================
-SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 8028, r'''"""The keyboard on X11: xdotool for ASCII and chords, the clipboard for the rest."""
+SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 8680, r'''"""The keyboard on X11: xdotool for ASCII and chords, the clipboard for the rest."""
 
 from __future__ import annotations
 
@@ -8240,7 +8892,7 @@ def _went_out(sent: int, in_doubt: int = 0) -> str:
 '''
 
 # ==================== peekaboo_min/desktop/x11/ocr.py =====================================================
-SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 8243, r'''"""Read the text in a picture: tesseract, helped by ImageMagick's convert.
+SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 8895, r'''"""Read the text in a picture: tesseract, helped by ImageMagick's convert.
 
 tesseract alone misses most texts that are lighter than what is behind them. So each picture is read twice, at the same
 time: as it is, and as its difference from the local background, which makes every text dark on white. Measured with
@@ -8388,7 +9040,7 @@ def _shared(
 '''
 
 # ==================== peekaboo_min/desktop/x11/pointer.py =================================================
-SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 8391, r'''"""The pointer on X11: click where the X server says the window is."""
+SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 9043, r'''"""The pointer on X11: click where the X server says the window is."""
 
 from __future__ import annotations
 
@@ -8564,7 +9216,7 @@ def _name_of(window_id: int) -> str:
 '''
 
 # ==================== peekaboo_min/desktop/x11/server.py ==================================================
-SOURCES['peekaboo_min/desktop/x11/server.py'] = 8567, r'''"""Questions to the X server: programs that ask it, and the compositor."""
+SOURCES['peekaboo_min/desktop/x11/server.py'] = 9219, r'''"""Questions to the X server: programs that ask it, and the compositor."""
 
 from __future__ import annotations
 
@@ -8826,7 +9478,7 @@ def _entries(data: bytes) -> Iterator[tuple[bytes, ...]]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/window_tree.py =============================================
-SOURCES['peekaboo_min/desktop/x11/window_tree.py'] = 8829, r'''"""The windows in the output of `xwininfo -root -tree` (pure)."""
+SOURCES['peekaboo_min/desktop/x11/window_tree.py'] = 9481, r'''"""The windows in the output of `xwininfo -root -tree` (pure)."""
 
 from __future__ import annotations
 
@@ -8904,7 +9556,7 @@ def read_tree(text: str) -> Tree:
 '''
 
 # ==================== peekaboo_min/desktop/x11/windows.py =================================================
-SOURCES['peekaboo_min/desktop/x11/windows.py'] = 8907, r'''"""The windows, apps and displays of an X server, in few child processes."""
+SOURCES['peekaboo_min/desktop/x11/windows.py'] = 9559, r'''"""The windows, apps and displays of an X server, in few child processes."""
 
 from __future__ import annotations
 
@@ -9196,10 +9848,10 @@ def _apps(windows: Sequence[Window]) -> list[App]:
 '''
 
 # ==================== peekaboo_min/frontends/__init__.py ==================================================
-SOURCES['peekaboo_min/frontends/__init__.py'] = 9199, r''''''
+SOURCES['peekaboo_min/frontends/__init__.py'] = 9851, r''''''
 
 # ==================== peekaboo_min/frontends/capture_tools.py =============================================
-SOURCES['peekaboo_min/frontends/capture_tools.py'] = 9202, r'''"""The tools that look: image, analyze, list, screenshot_app_window; and exec."""
+SOURCES['peekaboo_min/frontends/capture_tools.py'] = 9854, r'''"""The tools that look: image, analyze, list, screenshot_app_window; and exec."""
 
 from __future__ import annotations
 
@@ -9426,7 +10078,7 @@ def peekaboo_exec(
 '''
 
 # ==================== peekaboo_min/frontends/cli.py =======================================================
-SOURCES['peekaboo_min/frontends/cli.py'] = 9429, r'''"""The shell's front door: parser, JSON envelope, main()."""
+SOURCES['peekaboo_min/frontends/cli.py'] = 10081, r'''"""The shell's front door: parser, JSON envelope, main()."""
 
 from __future__ import annotations
 
@@ -9723,7 +10375,7 @@ def _unshielded(word: str) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/client_config.py =============================================
-SOURCES['peekaboo_min/frontends/client_config.py'] = 9726, r'''"""What an MCP client must be configured with to start this installation."""
+SOURCES['peekaboo_min/frontends/client_config.py'] = 10378, r'''"""What an MCP client must be configured with to start this installation."""
 
 from __future__ import annotations
 
@@ -9999,7 +10651,7 @@ _CLIENTS = {
 '''
 
 # ==================== peekaboo_min/frontends/commands.py ==================================================
-SOURCES['peekaboo_min/frontends/commands.py'] = 10002, r'''"""COMMANDS: every shell command, and the room of its function."""
+SOURCES['peekaboo_min/frontends/commands.py'] = 10654, r'''"""COMMANDS: every shell command, and the room of its function."""
 
 from __future__ import annotations
 
@@ -10068,7 +10720,7 @@ COMMANDS = CommandTable(
 '''
 
 # ==================== peekaboo_min/frontends/desktop_tools.py =============================================
-SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 10071, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
+SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 10723, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
 
 from __future__ import annotations
 
@@ -10215,7 +10867,7 @@ def _with_effect_text(text: str, data: dict[str, Any]) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/doctor.py ====================================================
-SOURCES['peekaboo_min/frontends/doctor.py'] = 10218, r'''"""What this machine has and may do: server status, permissions, doctor."""
+SOURCES['peekaboo_min/frontends/doctor.py'] = 10870, r'''"""What this machine has and may do: server status, permissions, doctor."""
 
 from __future__ import annotations
 
@@ -10459,7 +11111,7 @@ def machine_data() -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/look_commands.py =============================================
-SOURCES['peekaboo_min/frontends/look_commands.py'] = 10462, r'''"""The shell's commands that look: image, list, windows, screenshot."""
+SOURCES['peekaboo_min/frontends/look_commands.py'] = 11114, r'''"""The shell's commands that look: image, list, windows, screenshot."""
 
 from __future__ import annotations
 
@@ -10598,7 +11250,7 @@ def screenshot_command(
 '''
 
 # ==================== peekaboo_min/frontends/machine_commands.py ==========================================
-SOURCES['peekaboo_min/frontends/machine_commands.py'] = 10601, r'''"""The shell's commands about this machine, its models and its mail."""
+SOURCES['peekaboo_min/frontends/machine_commands.py'] = 11253, r'''"""The shell's commands about this machine, its models and its mail."""
 
 from __future__ import annotations
 
@@ -10730,7 +11382,7 @@ def gmail_login_command() -> Result:
 '''
 
 # ==================== peekaboo_min/frontends/probes.py ====================================================
-SOURCES['peekaboo_min/frontends/probes.py'] = 10733, r'''"""The facts that we rely on, each with a harmless probe: `doctor --probe`."""
+SOURCES['peekaboo_min/frontends/probes.py'] = 11385, r'''"""The facts that we rely on, each with a harmless probe: `doctor --probe`."""
 
 from __future__ import annotations
 
@@ -10864,10 +11516,11 @@ function run(argv) {
 
 
 def _mac_probes() -> list[Probe]:
-    listing, displays, session = (
-        native_source("desktop/macos/window_list.js") + native_source(name)
-        for name in ("desktop/macos/windows.js", "desktop/macos/displays.js", "desktop/macos/permissions.js")
-    )
+    window_list = native_source("desktop/macos/window_list.js")
+    accessibility = native_source("desktop/macos/accessibility.js")
+    listing = window_list + accessibility + native_source("desktop/macos/snapshot.js")
+    session = window_list + native_source("desktop/macos/permissions.js")
+    automation = native_source("desktop/macos/automation.js")
     bounds = {"x", "y", "width", "height"}
     return [
         Probe("osascript ends a JXA error with its number, and exits 1", ("osascript", "-l", "JavaScript", "-"),
@@ -10876,14 +11529,16 @@ def _mac_probes() -> list[Probe]:
         _jxa("the window list can be read, with bounds by X, Y, Width, Height", listing,
              lambda told: bool(told["windows"]) and all(set(one["bounds"]) == bounds for one in told["windows"]), True),
         _jxa("other programs' titles are visible exactly with Screen Recording", listing,
-             lambda told: told["can_record"] == any(one["title"] for one in told["windows"] if one["layer"] == 0), True),
-        _jxa("the main display is first and stands at 0,0", displays,
-             lambda told: (told["displays"][0]["bounds"]["x"], told["displays"][0]["bounds"]["y"]) == (0, 0)),
+             # without it the host still sees its own
+             lambda told: told["can_record"] == (len({one["pid"] for one in told["windows"] if one["layer"] == 0 and one["title"]}) > 1),
+             True),
+        _jxa("the main display is first and stands at 0,0", listing,
+             lambda told: (told["displays"][0]["bounds"]["x"], told["displays"][0]["bounds"]["y"]) == (0, 0), True),
         _jxa("CGGetActiveDisplayList answers JXA, the main display first", _DISPLAY_LIST,
              lambda told: told["count"] > 0 and told["first"] == told["main"]),
         _jxa("Screen Recording and Accessibility can be asked without a dialog", session,
              lambda told: isinstance(told["screen_recording"], bool) and isinstance(told["accessibility"], bool)),
-        _jxa("whether Keynote may be controlled can be asked without a dialog", session,
+        _jxa("whether Keynote may be controlled can be asked without a dialog", automation,
              lambda told: None if told["automation"] is None else True),
         _jxa("a Unicode key event can be made by JXA", _ROUND_TRIP, lambda told: told["made"]),
         _jxa("text recognition is there for JXA", _VISION, lambda told: told["there"]),
@@ -10926,7 +11581,7 @@ def _x11_probes() -> list[Probe]:
 '''
 
 # ==================== peekaboo_min/frontends/reference.py =================================================
-SOURCES['peekaboo_min/frontends/reference.py'] = 10929, r'''"""The tool reference and the table of environment variables, as Markdown."""
+SOURCES['peekaboo_min/frontends/reference.py'] = 11584, r'''"""The tool reference and the table of environment variables, as Markdown."""
 
 from __future__ import annotations
 
@@ -10983,7 +11638,7 @@ def variable_reference() -> str:
 '''
 
 # ==================== peekaboo_min/frontends/results.py ===================================================
-SOURCES['peekaboo_min/frontends/results.py'] = 10986, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
+SOURCES['peekaboo_min/frontends/results.py'] = 11641, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
 
 from __future__ import annotations
 
@@ -11065,7 +11720,7 @@ def plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/server.py ====================================================
-SOURCES['peekaboo_min/frontends/server.py'] = 11068, r'''"""The one MCPServer. It only translates."""
+SOURCES['peekaboo_min/frontends/server.py'] = 11723, r'''"""The one MCPServer. It only translates."""
 
 from __future__ import annotations
 
@@ -11081,6 +11736,7 @@ from ..core.errors import ErrorCode, PeekabooError
 from ..core.log import default_log_file, log_debug, log_error, log_info, start_log_file
 from ..core.settings import platform_name, settings
 from ..core.version import VERSION
+from ..desktop.macos.swift_helper import build_in_background
 from ..system.files import sweep
 from ..system.process import before_leaving, end_cleanly_on_signals, kill_all_programs
 from .doctor import SERVER_NAME, initial_status
@@ -11129,6 +11785,8 @@ def serve() -> int:
         return e.code.exit_code
     end_cleanly_on_signals()
     log_info(f"{SERVER_NAME} {VERSION} serves")
+    if platform_name() == "macos" and not own.is_read_only:
+        build_in_background()  # clicks and keys work without the helper, only slower
     try:
         server.run("stdio")
     finally:
@@ -11323,7 +11981,7 @@ def _unknown_tool(name: str, known: list[str]) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/frontends/signatures.py ================================================
-SOURCES['peekaboo_min/frontends/signatures.py'] = 11326, r'''"""A function's parameters and help, read for the two front doors."""
+SOURCES['peekaboo_min/frontends/signatures.py'] = 11984, r'''"""A function's parameters and help, read for the two front doors."""
 
 from __future__ import annotations
 
@@ -11415,7 +12073,7 @@ def _without_none(hint: Any) -> tuple[Any, bool]:
 '''
 
 # ==================== peekaboo_min/frontends/tools.py =====================================================
-SOURCES['peekaboo_min/frontends/tools.py'] = 11418, r'''"""TOOLS: every MCP tool, a typed function with its wire name and its effects."""
+SOURCES['peekaboo_min/frontends/tools.py'] = 12076, r'''"""TOOLS: every MCP tool, a typed function with its wire name and its effects."""
 
 from __future__ import annotations
 
@@ -11548,10 +12206,10 @@ def offered_tools() -> list[Tool]:
 '''
 
 # ==================== peekaboo_min/integrations/__init__.py ===============================================
-SOURCES['peekaboo_min/integrations/__init__.py'] = 11551, r''''''
+SOURCES['peekaboo_min/integrations/__init__.py'] = 12209, r''''''
 
 # ==================== peekaboo_min/integrations/gmail.py ==================================================
-SOURCES['peekaboo_min/integrations/gmail.py'] = 11554, r'''"""send_email: one mail through Gmail's API."""
+SOURCES['peekaboo_min/integrations/gmail.py'] = 12212, r'''"""send_email: one mail through Gmail's API."""
 
 from __future__ import annotations
 
@@ -11695,7 +12353,7 @@ def _send_error(error: WebError) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/integrations/gmail_oauth.py ============================================
-SOURCES['peekaboo_min/integrations/gmail_oauth.py'] = 11698, r'''"""Google's permission to send mail: requested once, stored, renewed."""
+SOURCES['peekaboo_min/integrations/gmail_oauth.py'] = 12356, r'''"""Google's permission to send mail: requested once, stored, renewed."""
 
 from __future__ import annotations
 
@@ -11994,7 +12652,7 @@ class _RedirectServer:
 '''
 
 # ==================== peekaboo_min/integrations/keynote.js ================================================
-SOURCES['peekaboo_min/integrations/keynote.js'] = 11997, r'''// One JSON argument in, JSON out, by its "do":
+SOURCES['peekaboo_min/integrations/keynote.js'] = 12655, r'''// One JSON argument in, JSON out, by its "do":
 // {"do": "find"} -> {"bundle_id": text|null}: the Keynote that is installed. Sends nothing to it.
 // {"do": "open", bundle_id, theme, always_new, width, height} -> {document_id, name, is_new, has_theme, is_blank, width, height}
 // {"do": "size", bundle_id, document_id} -> {width, height, is_skipped} of slide 1
@@ -12159,7 +12817,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/integrations/keynote.py ================================================
-SOURCES['peekaboo_min/integrations/keynote.py'] = 12162, r'''"""The five Keynote tools: open, measure, draw, write, export."""
+SOURCES['peekaboo_min/integrations/keynote.py'] = 12820, r'''"""The five Keynote tools: open, measure, draw, write, export."""
 
 from __future__ import annotations
 
@@ -12489,7 +13147,7 @@ def _slide_target(path: str) -> Path:
 '''
 
 # ==================== peekaboo_min/integrations/keynote_draw.applescript ==================================
-SOURCES['peekaboo_min/integrations/keynote_draw.applescript'] = 12492, r'''-- argv: bundle id, document id, x, y, width, height -> "index|x|y|width|height": a new rectangle on slide 1 as it stands there then.
+SOURCES['peekaboo_min/integrations/keynote_draw.applescript'] = 13150, r'''-- argv: bundle id, document id, x, y, width, height -> "index|x|y|width|height": a new rectangle on slide 1 as it stands there then.
 -- For a Keynote that takes no idiom of JXA's. The index is that among the slide's shapes, from 1; numbers as this Mac writes them
 -- ("380,5" in German). Values are got into variables first: an application need not know `item 1 of position` or `width as text`.
 on run argv
@@ -12526,7 +13184,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/keynote_export.applescript ================================
-SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 12529, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
+SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 13187, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
 -- AppleScript, because JXA cannot pass the options. There is no export of one slide, and `slide images` writes a folder:
 -- <folder's name>.001.png and so on, of the slides that are not skipped.
 on run argv
@@ -12545,7 +13203,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/keynote_state.py ==========================================
-SOURCES['peekaboo_min/integrations/keynote_state.py'] = 12548, r'''"""What Keynote calls share across processes: the deck, and the agent's log."""
+SOURCES['peekaboo_min/integrations/keynote_state.py'] = 13206, r'''"""What Keynote calls share across processes: the deck, and the agent's log."""
 
 from __future__ import annotations
 
@@ -12633,7 +13291,7 @@ def write_agent_line(source: str, text: str, path: Optional[Path] = None) -> Non
 '''
 
 # ==================== peekaboo_min/integrations/peekaboo_cli.py ===========================================
-SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 12636, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
+SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 13294, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
 
 from __future__ import annotations
 
@@ -12905,10 +13563,10 @@ def _invalid_output(what: str) -> RelayedError:
 '''
 
 # ==================== peekaboo_min/system/__init__.py =====================================================
-SOURCES['peekaboo_min/system/__init__.py'] = 12908, r''''''
+SOURCES['peekaboo_min/system/__init__.py'] = 13566, r''''''
 
 # ==================== peekaboo_min/system/files.py ========================================================
-SOURCES['peekaboo_min/system/files.py'] = 12911, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
+SOURCES['peekaboo_min/system/files.py'] = 13569, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
 
 from __future__ import annotations
 
@@ -13057,7 +13715,7 @@ def only_one(lock_name: str, wait_s: float, what: str) -> Iterator[None]:
 '''
 
 # ==================== peekaboo_min/system/images.py =======================================================
-SOURCES['peekaboo_min/system/images.py'] = 13060, r'''"""Image files: kind, size and pixels, read from their bytes."""
+SOURCES['peekaboo_min/system/images.py'] = 13718, r'''"""Image files: kind, size and pixels, read from their bytes."""
 
 from __future__ import annotations
 
@@ -13245,7 +13903,7 @@ def prepare_target(path: Path) -> None:
 '''
 
 # ==================== peekaboo_min/system/process.py ======================================================
-SOURCES['peekaboo_min/system/process.py'] = 13248, r'''"""Run one program: the only door to subprocess."""
+SOURCES['peekaboo_min/system/process.py'] = 13906, r'''"""Run one program: the only door to subprocess."""
 
 from __future__ import annotations
 
@@ -13643,7 +14301,7 @@ def leave_if_told() -> None:
 '''
 
 # ==================== peekaboo_min/system/programs.py =====================================================
-SOURCES['peekaboo_min/system/programs.py'] = 13646, r'''"""Where a program is, known by what it answers, and its package if missing."""
+SOURCES['peekaboo_min/system/programs.py'] = 14304, r'''"""Where a program is, known by what it answers, and its package if missing."""
 
 from __future__ import annotations
 
@@ -13834,7 +14492,7 @@ def _remember(path: str, status: os.stat_result, version: str) -> None:
 '''
 
 # ==================== peekaboo_min/system/resources.py ====================================================
-SOURCES['peekaboo_min/system/resources.py'] = 13837, r'''"""Our own files: native sources, and the argv that starts us again."""
+SOURCES['peekaboo_min/system/resources.py'] = 14495, r'''"""Our own files: native sources, and the argv that starts us again."""
 
 from __future__ import annotations
 
@@ -13885,7 +14543,7 @@ def how_to_install() -> str:
 '''
 
 # ==================== peekaboo_min/system/web.py ==========================================================
-SOURCES['peekaboo_min/system/web.py'] = 13888, r'''"""One JSON request to a web server: the only use of urllib.request.
+SOURCES['peekaboo_min/system/web.py'] = 14546, r'''"""One JSON request to a web server: the only use of urllib.request.
 
 urllib is imported inside the functions: it costs 30 ms, and most commands make no request.
 """

@@ -239,6 +239,7 @@ def _focused(desktop: Desktop, scene: Scene, window_id: int) -> Scene:
         while True:
             scene = desktop.snapshot()
             window = scene.by_id(window_id)
+            _check_not_blocked(window, scene)  # a Mac tells of dialogs only once the application is in front
             if window.is_focused and window.is_on_screen:
                 return scene
             if time.monotonic() > min(deadline, ask_again):

@@ -45,7 +45,10 @@ def catalogue_windows(scene: Scene) -> list[Window]:
 
 
 def blocking_dialog(window: Window, scene: Scene) -> Optional[Window]:
-    """The declared modal dialog that keeps `window` from taking input; of nested ones the innermost, which takes it."""
+    """The declared modal dialog that keeps `window` from taking input; of nested ones the innermost, which takes it.
+
+    A modal dialog of an application that names no parent blocks all windows of it that are behind the dialog.
+    """
     found: Optional[Window] = None
     seen = {window.window_id}
     while True:
@@ -56,8 +59,8 @@ def blocking_dialog(window: Window, scene: Scene) -> Optional[Window]:
                 for one in scene.windows
                 if one.is_modal
                 and one.is_on_screen
-                and one.parent_id == owner_id
                 and one.window_id not in seen
+                and (one.parent_id == owner_id or _is_in_front_as_modal(one, found or window, scene))
             ),
             None,
         )
@@ -65,6 +68,14 @@ def blocking_dialog(window: Window, scene: Scene) -> Optional[Window]:
             return found
         found = dialog
         seen.add(dialog.window_id)
+
+
+def _is_in_front_as_modal(dialog: Window, window: Window, scene: Scene) -> bool:
+    if dialog.parent_id is not None or dialog.pid is None or dialog.pid != window.pid or window.is_popup:
+        return False
+    if window not in scene.windows or window.parent_id == dialog.window_id:
+        return False
+    return scene.windows.index(dialog) < scene.windows.index(window)
 
 
 def find_app(identifier: str, apps: Sequence[App]) -> App:

@@ -132,10 +132,11 @@ function run(argv) {
 
 
 def _mac_probes() -> list[Probe]:
-    listing, displays, session = (
-        native_source("desktop/macos/window_list.js") + native_source(name)
-        for name in ("desktop/macos/windows.js", "desktop/macos/displays.js", "desktop/macos/permissions.js")
-    )
+    window_list = native_source("desktop/macos/window_list.js")
+    accessibility = native_source("desktop/macos/accessibility.js")
+    listing = window_list + accessibility + native_source("desktop/macos/snapshot.js")
+    session = window_list + native_source("desktop/macos/permissions.js")
+    automation = native_source("desktop/macos/automation.js")
     bounds = {"x", "y", "width", "height"}
     return [
         Probe("osascript ends a JXA error with its number, and exits 1", ("osascript", "-l", "JavaScript", "-"),
@@ -144,14 +145,16 @@ def _mac_probes() -> list[Probe]:
         _jxa("the window list can be read, with bounds by X, Y, Width, Height", listing,
              lambda told: bool(told["windows"]) and all(set(one["bounds"]) == bounds for one in told["windows"]), True),
         _jxa("other programs' titles are visible exactly with Screen Recording", listing,
-             lambda told: told["can_record"] == any(one["title"] for one in told["windows"] if one["layer"] == 0), True),
-        _jxa("the main display is first and stands at 0,0", displays,
-             lambda told: (told["displays"][0]["bounds"]["x"], told["displays"][0]["bounds"]["y"]) == (0, 0)),
+             # without it the host still sees its own
+             lambda told: told["can_record"] == (len({one["pid"] for one in told["windows"] if one["layer"] == 0 and one["title"]}) > 1),
+             True),
+        _jxa("the main display is first and stands at 0,0", listing,
+             lambda told: (told["displays"][0]["bounds"]["x"], told["displays"][0]["bounds"]["y"]) == (0, 0), True),
         _jxa("CGGetActiveDisplayList answers JXA, the main display first", _DISPLAY_LIST,
              lambda told: told["count"] > 0 and told["first"] == told["main"]),
         _jxa("Screen Recording and Accessibility can be asked without a dialog", session,
              lambda told: isinstance(told["screen_recording"], bool) and isinstance(told["accessibility"], bool)),
-        _jxa("whether Keynote may be controlled can be asked without a dialog", session,
+        _jxa("whether Keynote may be controlled can be asked without a dialog", automation,
              lambda told: None if told["automation"] is None else True),
         _jxa("a Unicode key event can be made by JXA", _ROUND_TRIP, lambda told: told["made"]),
         _jxa("text recognition is there for JXA", _VISION, lambda told: told["there"]),

@@ -14,6 +14,7 @@ from ..core.errors import ErrorCode, PeekabooError
 from ..core.log import default_log_file, log_debug, log_error, log_info, start_log_file
 from ..core.settings import platform_name, settings
 from ..core.version import VERSION
+from ..desktop.macos.swift_helper import build_in_background
 from ..system.files import sweep
 from ..system.process import before_leaving, end_cleanly_on_signals, kill_all_programs
 from .doctor import SERVER_NAME, initial_status
@@ -62,6 +63,8 @@ def serve() -> int:
         return e.code.exit_code
     end_cleanly_on_signals()
     log_info(f"{SERVER_NAME} {VERSION} serves")
+    if platform_name() == "macos" and not own.is_read_only:
+        build_in_background()  # clicks and keys work without the helper, only slower
     try:
         server.run("stdio")
     finally:

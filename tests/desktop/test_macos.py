@@ -1,21 +1,24 @@
-"""The shipped macOS command lines on the fake Mac: whose pixel, which point, what is refused, who is told, what is run."""
+"""The shipped macOS command lines on the fake Mac: whose pixel, which point, what is refused, what is run."""
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import re
+import signal
 import stat
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Callable, Optional
+from typing import IO, Any, Callable, Optional
 
 import pytest
 from fakemac import MENU_BAR, SHADOW, FakeMac, image_size, pixel, widget_colour, window_colour
 from fakemac.pictures import Picture, paint
 from fakemac.png import png_bytes
 from fakemac.pointer_and_keys import DIGITS, LETTERS, NAMED, SIGNS
-from worlds import ROOT, Finished, Program, need, need_swift, program_words
+from worlds import ROOT, Finished, Program, need, need_swift, program_words, wait_for
 
 from peekaboo_min.desktop.keys import read_chord
 from peekaboo_min.desktop.macos.keycodes import mac_key_code, mac_key_flags
@@ -23,7 +26,10 @@ from peekaboo_min.desktop.macos.keycodes import mac_key_code, mac_key_flags
 COMMAND, SHIFT, OPTION, CONTROL = 0x100000, 0x20000, 0x80000, 0x40000
 PANES = {11: ("Screen Recording", "Privacy_ScreenCapture"), 12: ("Accessibility", "Privacy_Accessibility")}
 # A command line whose waiting for the compiler is short; everything else of it is what is shipped.
-IMPATIENT = "from peekaboo_min.desktop.macos import swift_helper; from peekaboo_min.frontends import cli; swift_helper._COMPILE_S = 4; raise SystemExit(cli.main())"
+IMPATIENT = (
+    "from peekaboo_min.desktop.macos import swift_helper; from peekaboo_min.frontends import cli; "
+    "swift_helper._COMPILE_S = 4; raise SystemExit(cli.main())"
+)
 
 
 class Desk:
@@ -89,7 +95,7 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
     nothing_sloppy(one.mac)
 
 
-# photographs: whose pixel it is, and how large it is ------------------------------------------------------------------
+# screenshots: whose pixel it is, and how large it is ------------------------------------------------------
 
 WINDOWS = {
     "covered, on the Retina display": (1012, (200, 60, 1000, 700), 2),
@@ -99,7 +105,7 @@ WINDOWS = {
 
 
 @pytest.mark.parametrize(("window_id", "bounds", "scale"), WINDOWS.values(), ids=WINDOWS.keys())
-def test_a_window_photograph_shows_that_window_alone_at_its_displays_scale(
+def test_a_window_screenshot_shows_that_window_alone_at_its_displays_scale(
     desk: Desk, tmp_path: Path, window_id: int, bounds: tuple[int, ...], scale: int
 ) -> None:
     path = tmp_path / "out" / "shot.png"
@@ -126,7 +132,7 @@ def test_a_window_photograph_shows_that_window_alone_at_its_displays_scale(
     assert desk.pictures_left() == []
 
 
-def test_each_display_is_photographed_at_its_own_scale(desk: Desk, tmp_path: Path) -> None:
+def test_each_display_is_captured_at_its_own_scale(desk: Desk, tmp_path: Path) -> None:
     data = desk.data("image", "--path", tmp_path / "out" / "all.png")
     main, second = tmp_path / "out" / "all_display0_main.png", tmp_path / "out" / "all_display1.png"
     assert [(one["path"], one["item_label"]) for one in data["saved_files"]] == [
@@ -135,9 +141,16 @@ def test_each_display_is_photographed_at_its_own_scale(desk: Desk, tmp_path: Pat
     ]
     assert (image_size(main), image_size(second)) == ((2880, 1800), (1920, 1080))
     assert [pixel(main, 2 * x, 2 * y) for x, y in ((5, 5), (70, 90), (1100, 120), (210, 600))] == [
-        MENU_BAR, window_colour(1080), window_colour(1090), window_colour(1012)]  # fmt: skip
+        MENU_BAR,
+        window_colour(1080),
+        window_colour(1090),
+        window_colour(1012),
+    ]
     assert [pixel(second, x + 1920, y + 180) for x, y in ((-559, 101), (-1690, -50), (-1399, 401))] == [
-        window_colour(1031), window_colour(1040), window_colour(1041)]  # fmt: skip
+        window_colour(1031),
+        window_colour(1040),
+        window_colour(1041),
+    ]
     assert sorted(desk.captures()) == [["-x", "-D", "1", "-t", "png"], ["-x", "-D", "2", "-t", "png"]]
     assert all("screenshot_id" not in one for one in data["saved_files"])
 
@@ -159,7 +172,7 @@ def test_one_display_is_chosen_by_its_index_and_jpg_is_jpg(desk: Desk, tmp_path:
     ]
 
 
-def test_a_display_that_screencapture_counts_otherwise_is_photographed_by_its_place(
+def test_a_display_that_screencapture_counts_otherwise_is_captured_by_its_place(
     desk: Desk, tmp_path: Path
 ) -> None:
     desk.data("image", "--screen-index", 0, "--path", tmp_path / "wrong.png")
@@ -233,15 +246,17 @@ def test_a_shadow_makes_the_picture_larger_and_it_cannot_be_clicked(
     assert desk.posted() == []
 
 
-# lists ----------------------------------------------------------------------------------------------------------------
+# lists ----------------------------------------------------------------------------------------------------
 
 FRONT_TO_BACK = [1080, 1090, 1012, 1030, 1004, 1020, 1070, 1050, 1041, 1040, 1031, 1001]
+MINIMISED = [1005, 1061]
 
 
 def test_windows_are_listed_front_to_back_with_who_owns_them(desk: Desk) -> None:
     windows = desk.data("windows")["windows"]
-    assert [one["window_id"] for one in windows] == FRONT_TO_BACK
+    assert [one["window_id"] for one in windows] == [*FRONT_TO_BACK, *MINIMISED]
     assert [one["window_id"] for one in windows if one["is_focused"]] == [1080]
+    assert [one["window_id"] for one in windows if one["is_minimised"]] == MINIMISED
     assert next(one for one in windows if one["window_id"] == 1031) == {
         "window_id": 1031,
         "owner_name": "TextEdit",
@@ -250,6 +265,10 @@ def test_windows_are_listed_front_to_back_with_who_owns_them(desk: Desk) -> None
         "bounds": {"x": -560, "y": 100, "width": 480, "height": 500},
         "is_on_screen": True,
         "is_focused": False,
+        "is_minimised": False,
+        "kind": "window",
+        "parent_id": None,
+        "is_modal": False,
     }
     everything = desk.data("windows", "--all")["windows"]
     on_screen = [one["window_id"] for one in everything if one["is_on_screen"]]
@@ -279,7 +298,86 @@ def test_windows_are_listed_front_to_back_with_who_owns_them(desk: Desk) -> None
 @pytest.mark.parametrize("how", ["undefined", "throws"])
 def test_the_window_list_is_read_where_the_bridge_unwraps_no_array(desk: Desk, how: str) -> None:
     desk.mac.switch(deep_unwrap_window_list=how, bare_ref="throws")
-    assert [one["window_id"] for one in desk.data("windows")["windows"]] == FRONT_TO_BACK
+    assert [one["window_id"] for one in desk.data("windows")["windows"]] == [*FRONT_TO_BACK, *MINIMISED]
+
+
+def test_everything_works_where_integers_are_numbers_and_nil_is_null(desk: Desk) -> None:
+    as_strings = [desk.data("list", "apps"), desk.data("list", "screens"), desk.data("windows")]
+    desk.mac.switch(bridged_integers="numbers", nil_is_null=True, deep_unwrap_window_list="undefined")
+    assert [desk.data("list", "apps"), desk.data("list", "screens"), desk.data("windows")] == as_strings
+    desk.data("screenshot", 1031)
+    desk.data("click", 1031, 100, 60)
+    desk.data("type", 1031, "Grüße")
+    desk.data("press", 1031, "cmd+a")
+    assert (desk.focused_id(), desk.mac.widget(1031, "text")["value"]) == (1031, "Grüße")
+    desk.mac.update(
+        lambda state: next(one for one in state["apps"] if one["pid"] == 430).update(bundle_id="")
+    )
+    assert desk.data("windows", "--app", "TextEdit")["windows"] != []
+
+
+def test_menus_and_sheets_are_listed_after_what_they_belong_to(desk: Desk) -> None:
+    menu = desk.mac.open_window("Terminal", bounds=[100, 120, 30, 20], layer=101)
+    desk.mac.open_window("Dock", bounds=[100, 820, 90, 60], layer=101)  # of no ordinary application
+    marked = [one for one in desk.data("windows")["windows"] if one["kind"] != "window"]
+    assert [(one["window_id"], one["kind"], one["parent_id"], one["is_modal"]) for one in marked] == [
+        (menu, "popup", 1080, False)
+    ]
+    windows = desk.data("windows")["windows"]
+    assert [one["window_id"] for one in windows[:2]] == [1080, menu]
+    desk.mac.activate("Calendar")  # asked for its dialogs now that it is in front
+    marked = [one for one in desk.data("windows")["windows"] if one["kind"] != "window"]
+    assert [(one["window_id"], one["kind"], one["parent_id"], one["is_modal"]) for one in marked] == [
+        (1041, "dialog", 1040, True)
+    ]
+
+
+def test_of_two_windows_that_nothing_tells_apart_none_is_called_a_dialog(desk: Desk) -> None:
+    desk.mac.open_window("Form", title="Form", bounds=[820, 100, 480, 360], modal=True)
+    desk.mac.activate("Form")
+    assert {one["kind"] for one in desk.data("windows")["windows"]} == {"window"}
+
+
+def test_without_accessibility_dialogs_are_not_known_and_everything_else_is_listed(desk: Desk) -> None:
+    desk.mac.activate("Calendar")
+    desk.mac.deny("accessibility")
+    windows = desk.data("windows")["windows"]
+    assert {one["kind"] for one in windows} == {"window"}
+    assert len(windows) == len(FRONT_TO_BACK)  # nor is it known what is minimised
+
+
+def test_applications_that_hang_delay_a_listing_by_a_second_at_most(desk: Desk) -> None:
+    def hang(state: dict[str, Any]) -> None:
+        for pid in range(600, 640):
+            app = {
+                "pid": pid,
+                "name": f"App {pid}",
+                "bundle_id": f"com.example.app{pid}",
+                "policy": 0,
+                "path": "",
+            }
+            window = {
+                "id": 3000 + pid,
+                "pid": pid,
+                "layer": 0,
+                "title": "",
+                "alpha": 1,
+                "space": 1,
+                "widgets": [],
+            }
+            state["apps"].append({**app, "hidden": False})
+            state["windows"].append({**window, "bounds": [0, 0, 300, 200], "minimised": True})
+        for app in state["apps"]:
+            app["hung"] = True
+
+    desk.mac.open_window("Terminal", bounds=[500, 500, 300, 200])
+    desk.mac.update(hang)
+    started = time.monotonic()
+    assert len(desk.data("windows")["windows"]) == len(FRONT_TO_BACK) + 1
+    assert (
+        time.monotonic() - started < 5
+    )  # each one's quarter of a second would be ten, the default timeout minutes
+    assert desk.mac.calls("osascript")[-1]["argv"][-1] == "{}"
 
 
 def test_apps_are_listed_with_the_windows_that_they_show(desk: Desk) -> None:
@@ -301,21 +399,46 @@ def test_apps_are_listed_with_the_windows_that_they_show(desk: Desk) -> None:
     ]
 
 
+def test_an_app_without_a_name_or_a_bundle_id_is_no_trouble(desk: Desk) -> None:
+    known = desk.data("list", "apps")["applications"]
+    nameless = {"pid": 777, "name": "", "bundle_id": "", "policy": 0, "path": "", "hidden": False}
+    desk.mac.update(lambda state: state["apps"].append(nameless))
+    desk.mac.update(lambda state: state["apps"].append({**nameless, "pid": 778, "name": "Unsigned"}))
+    added = {"app_name": "Unsigned", "bundle_id": None, "pid": 778, "is_active": False, "window_count": 0}
+    for nil_is_null in (False, True):
+        desk.mac.switch(nil_is_null=nil_is_null)
+        listed = desk.data("list", "apps")["applications"]
+        assert [one for one in listed if one not in known] == [added]
+
+
 def test_displays_are_listed_with_the_main_one_first_and_their_places_from_the_top(desk: Desk) -> None:
-    second = {"screen_index": 1, "name": "LG UltraFine", "is_main": False, "scale": 1.0,
-              "bounds": {"x": -1920, "y": -180, "width": 1920, "height": 1080}}  # fmt: skip
-    first = {"screen_index": 0, "name": "Built-in Retina Display", "is_main": True, "scale": 2.0,
-             "bounds": {"x": 0, "y": 0, "width": 1440, "height": 900}}  # fmt: skip
+    second = {
+        "screen_index": 1,
+        "name": "LG UltraFine",
+        "is_main": False,
+        "scale": 1.0,
+        "bounds": {"x": -1920, "y": -180, "width": 1920, "height": 1080},
+    }
+    first = {
+        "screen_index": 0,
+        "name": "Built-in Retina Display",
+        "is_main": True,
+        "scale": 2.0,
+        "bounds": {"x": 0, "y": 0, "width": 1440, "height": 900},
+    }
     desk.mac.activate("TextEdit")
-    desk.mac.update(lambda state: state["windows"].insert(0, state["windows"].pop(
-        next(at for at, one in enumerate(state["windows"]) if one["id"] == 1031))))  # fmt: skip
+    desk.mac.update(
+        lambda state: state["windows"].insert(
+            0, state["windows"].pop(next(at for at, one in enumerate(state["windows"]) if one["id"] == 1031))
+        )
+    )
     assert desk.focused_id() == 1031  # NSScreen.mainScreen is now the second display
     assert desk.data("list", "screens") == {"screens": [first, second]}
     desk.mac.set("displays.1.active", False)
     assert desk.data("list", "screens") == {"screens": [first]}
 
 
-# clicks: the exact point, whatever the display and the size of the picture -----------------------------------------
+# clicks: the exact point, whatever the display and the size of the picture --------------------------------
 
 CLICKS = {
     "a Retina window": (1090, [], (280, 400), (960, 300), "double"),
@@ -349,7 +472,11 @@ def test_a_double_click_and_the_right_and_middle_buttons_arrive_as_such(desk: De
     desk.data("click", 1090, 180, 440, "--button", "right")
     desk.data("click", 1090, 180, 440, "--button", "middle")
     assert [(button, count) for _, _, button, count, _, _ in desk.clicks()] == [
-        ("left", 1), ("left", 2), ("right", 1), ("middle", 1)]  # fmt: skip
+        ("left", 1),
+        ("left", 2),
+        ("right", 1),
+        ("middle", 1),
+    ]
 
 
 def test_a_sheet_makes_the_picture_another_shape_and_its_pixels_are_refused(desk: Desk) -> None:
@@ -364,21 +491,22 @@ def test_a_sheet_makes_the_picture_another_shape_and_its_pixels_are_refused(desk
     assert desk.mac.window(1041) is None
 
 
-def test_a_menu_over_the_point_refuses_the_click_and_the_docks_full_screen_window_does_not(
+def test_a_panel_over_the_point_refuses_the_click_and_the_docks_full_screen_window_does_not(
     desk: Desk,
 ) -> None:
     desk.data("screenshot", 1080)
-    menu = desk.mac.open_window("Terminal", title="", bounds=[100, 120, 200, 300], layer=101)
+    panel = desk.mac.open_window("Terminal", title="", bounds=[100, 120, 200, 300], layer=25)
     assert [
-        one["is_focused"] for one in desk.data("windows")["windows"] if one["window_id"] in (menu, 1080)
+        one["is_focused"] for one in desk.data("windows")["windows"] if one["window_id"] in (panel, 1080)
     ] == [True]
-    assert desk.run("click", 1080, 100, 100).error["code"] == "WINDOW_COVERED"
+    refused = desk.run("click", 1080, 100, 100).error
+    assert (refused["code"], f"window {panel} " in refused["message"]) == ("WINDOW_COVERED", True)
     assert desk.posted() == []
     desk.data("click", 1080, 1000, 200)
     assert [one[0] for one in desk.clicks()] == [1080]
 
 
-def test_a_window_resized_in_proportion_makes_its_photograph_stale(desk: Desk) -> None:
+def test_a_window_resized_in_proportion_makes_its_screenshot_stale(desk: Desk) -> None:
     desk.data("screenshot", 1090)
     desk.mac.resize_window(1090, 600, 450)
     finished = desk.run("click", 1090, 40, 40)
@@ -395,16 +523,29 @@ def test_a_point_outside_every_display_is_refused(desk: Desk) -> None:
 def test_on_a_locked_screen_nothing_is_reported_as_done(desk: Desk) -> None:
     desk.data("screenshot", 1080)
     desk.mac.lock_screen()  # what is posted now is lost
+    before = len(desk.mac.calls())
     acts = (["click", 1080, 100, 100], ["type", 1080, "ls"], ["press", 1080, "tab"])
     assert [desk.run(*words).json.get("error", {}).get("code") for words in acts] == ["SCREEN_LOCKED"] * 3
-    assert desk.posted() == []
+    assert (desk.posted(), len(desk.mac.calls()) - before) == ([], 3)  # the first look was enough
 
 
-# keys -----------------------------------------------------------------------------------------------------------------
+# keys -----------------------------------------------------------------------------------------------------
 
 FAKE_NAMES = {"forward_delete": "delete", "enter": "enter_keypad", "help": "insert"}
-SIGN_NAMES = {"=": "equal", "-": "minus", "]": "right_bracket", "[": "left_bracket", "'": "quote", ";": "semicolon",
-              "\\": "backslash", ",": "comma", "/": "slash", ".": "period", "`": "backquote", " ": "space"}  # fmt: skip
+SIGN_NAMES = {
+    "=": "equal",
+    "-": "minus",
+    "]": "right_bracket",
+    "[": "left_bracket",
+    "'": "quote",
+    ";": "semicolon",
+    "\\": "backslash",
+    ",": "comma",
+    "/": "slash",
+    ".": "period",
+    "`": "backquote",
+    " ": "space",
+}
 
 
 def test_every_key_has_the_code_of_its_place_on_the_keyboard() -> None:
@@ -416,12 +557,32 @@ def test_every_key_has_the_code_of_its_place_on_the_keyboard() -> None:
 
 @pytest.mark.parametrize(
     ("chord", "code", "flags"),
-    [("cmd+shift+t", 17, COMMAND | SHIFT), ("ctrl+alt+f5", 96, CONTROL | OPTION), ("fn+f1", 122, 0x800000), ("super+a", 0, COMMAND),
-     ("plus", 24, SHIFT), ("caps_lock", 57, 0)],
-)  # fmt: skip
+    [
+        ("cmd+shift+t", 17, COMMAND | SHIFT),
+        ("ctrl+alt+f5", 96, CONTROL | OPTION | 0x800000),
+        ("ctrl+left", 123, CONTROL | 0xA00000),
+        ("down", 125, 0xA00000),
+        ("page_down", 121, 0x800000),
+        ("delete", 117, 0x800000),
+        ("backspace", 51, 0),
+        ("return", 36, 0),
+        ("enter_keypad", 76, 0x200000),
+        ("cmd+home", 115, COMMAND | 0x800000),
+        ("fn+f1", 122, 0x800000),
+        ("super+a", 0, COMMAND),
+        ("plus", 24, SHIFT),
+        ("caps_lock", 57, 0),
+    ],
+)
 def test_a_chord_has_the_flags_of_its_modifiers(chord: str, code: int, flags: int) -> None:
     read = read_chord(chord, [])
     assert (mac_key_code(read), mac_key_flags(read)) == (code, flags)
+
+
+def test_an_app_is_denied_by_its_bundle_id(desk: Desk) -> None:
+    desk.mac.activate("Form")
+    refused = desk.run("press", 1090, "tab", PEEKABOO_DENY_APPS="com.example.form")
+    assert (refused.code, refused.error["code"], desk.posted()) == (21, "POLICY_DENIED", [])
 
 
 def test_text_and_keys_arrive_although_somebody_holds_a_modifier_down(desk: Desk) -> None:
@@ -436,14 +597,204 @@ def test_text_and_keys_arrive_although_somebody_holds_a_modifier_down(desk: Desk
     assert {one["flags"] for one in desk.posted() if one["type"] in (10, 11)} == {0, COMMAND}
 
 
-def test_a_chord_means_its_letter_on_a_keyboard_of_another_layout(desk: Desk) -> None:
-    desk.mac.set("keyboard.layout", "azerty")  # where the key 0 is q, and cmd+q quits the app
-    desk.data("press", 1031, "cmd+a")
-    assert [(one["key"], one["modifiers"]) for one in desk.mac.events("key")] == [("a", ["cmd"])]
-    assert desk.mac.events("quit") == []
+LAYOUTS = {
+    "german": ("z", 16),
+    "azerty": ("z", 13),
+    "dvorak": ("z", 44),
+    "us": ("z", 6),
+    "unreadable": ("z", 6),
+}
 
 
-# what screencapture cannot photograph -------------------------------------------------------------------------------
+@pytest.mark.parametrize(("layout", "expected"), LAYOUTS.items(), ids=LAYOUTS.keys())
+@pytest.mark.parametrize("chord", ["cmd+z", "cmd+shift+z", "ctrl+alt+z"])
+def test_a_chord_means_its_letter_on_every_keyboard_layout(
+    desk: Desk, layout: str, expected: tuple[str, int], chord: str
+) -> None:
+    desk.mac.set("keyboard.layout", layout)
+    desk.data("press", 1031, chord)
+    (pressed,) = desk.mac.events("key")
+    assert (pressed["key"].lower(), pressed["code"], set(pressed["modifiers"])) == (
+        *expected,
+        set(chord.split("+")[:-1]),
+    )
+    assert desk.mac.events("quit", "dropped") == []
+
+
+@pytest.mark.parametrize("layout", ["german", "us"])
+def test_on_no_layout_a_chord_goes_to_another_window(desk: Desk, layout: str) -> None:
+    desk.mac.set("keyboard.layout", layout)
+    desk.mac.activate("Form")
+    desk.mac.when({"do": "started", "program": "osascript"}, {"do": "activate_now", "pid": 430}, skip=1)
+    assert desk.run("press", 1090, "cmd+z").error["code"] == "FOCUS_LOST"
+    assert desk.mac.events("key") == []
+
+
+def test_keys_that_carry_flags_of_their_own_arrive_with_modifiers(desk: Desk) -> None:
+    for chord in ("ctrl+left", "alt+shift+right", "cmd+up", "cmd+end", "alt+delete", "ctrl+f2", "down", "f5"):
+        desk.data("press", 1030, chord)
+    assert [(one["key"], one["modifiers"]) for one in desk.mac.events("key")] == [
+        ("left", ["ctrl"]),
+        ("right", ["shift", "alt"]),
+        ("up", ["cmd"]),
+        ("end", ["cmd"]),
+        ("forward_delete", ["alt"]),
+        ("f2", ["ctrl"]),
+        ("down", []),
+        ("f5", []),
+    ]
+    assert desk.mac.events("dropped") == []
+
+
+# the world changes meanwhile ------------------------------------------------------------------------------
+
+HAND = {"do": "started", "program": "osascript"}
+
+
+def test_what_covers_the_window_after_the_look_is_named_and_nothing_is_clicked(desk: Desk) -> None:
+    desk.data("screenshot", 1080)
+    cover = {"title": "", "bounds": [100, 100, 400, 300]}
+    desk.mac.when(HAND, {"do": "open_window", "pid": 430, "window": cover}, skip=1)
+    finished = desk.run("click", 1080, 300, 300)
+    assert (finished.code, finished.error["code"]) == (1, "WINDOW_COVERED")
+    assert "window 2000 of TextEdit" in finished.error["message"]
+    assert (desk.posted(), desk.clicks()) == ([], [])
+
+
+def test_a_window_that_moves_after_the_look_is_not_clicked_elsewhere(desk: Desk) -> None:
+    desk.data("screenshot", 1080)
+    moved = {"do": "change_window", "window": 1080, "values": {"bounds": [90, 80, 700, 420]}}
+    desk.mac.when(HAND, moved, skip=1)
+    finished = desk.run("click", 1080, 300, 300)
+    assert (finished.code, finished.error["code"], desk.clicks()) == (20, "STALE_SCREENSHOT", [])
+    desk.data("click", 1080, 300, 300)
+    assert [one[-2:] for one in desk.clicks()] == [(240, 230)]
+
+
+def test_a_focus_thief_gets_no_text_and_the_answer_says_how_much_went_out(desk: Desk) -> None:
+    desk.mac.activate("TextEdit")
+    desk.mac.when({"type": 10}, {"do": "activate_now", "pid": 410}, skip=1)
+    finished = desk.run("type", 1030, "0123456789" * 5)
+    assert (finished.code, finished.error["code"]) == (1, "FOCUS_LOST")
+    assert "40 characters were typed" in finished.error["message"]
+    assert "window 1012 of Safari" in finished.error["message"]
+    assert desk.mac.widget(1030, "text")["value"] == "eggs\nmilk" + "0123456789" * 4
+    assert {one["app"] for one in desk.mac.events("text")} == {"TextEdit"}
+
+
+def test_a_stop_file_stops_a_text_in_the_middle(desk: Desk) -> None:
+    stop = desk.mac.home / "Library" / "Caches" / "peekaboo_min" / "STOP"
+    desk.mac.activate("TextEdit")
+    desk.mac.when({"type": 10}, {"do": "write_file", "path": str(stop)})
+    finished = desk.run("type", 1030, "0123456789" * 5)
+    assert (finished.code, finished.error["code"]) == (21, "POLICY_DENIED")
+    assert "20 characters were typed" in finished.error["message"]
+    assert desk.mac.widget(1030, "text")["value"] == "eggs\nmilk" + "0123456789" * 2
+
+
+def test_a_screen_that_locks_in_the_middle_is_said(desk: Desk) -> None:
+    desk.mac.when({"type": 10}, {"do": "lock_screen"})
+    finished = desk.run("type", 1080, "0123456789" * 5)
+    assert (finished.code, finished.error["code"]) == (1, "SCREEN_LOCKED")
+
+
+def test_behind_another_users_session_nothing_is_posted(desk: Desk) -> None:
+    desk.mac.set("session.on_console", False)
+    assert desk.run("press", 1080, "tab").error["code"] == "SCREEN_LOCKED"
+    assert desk.posted() == []
+
+
+def is_free(lock: IO[str]) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def test_the_hand_keeps_the_input_lock_when_its_parent_is_killed(desk: Desk) -> None:
+    desk.mac.hang("osascript", when=["function typeText"])
+    child = desk.program.start("type", 1080, "ls")
+    try:
+        wait_for(
+            lambda: len(desk.mac.running()) == 1 and len(desk.mac.calls("osascript")) == 2, "the hand runs"
+        )
+        (hand,) = desk.mac.running()
+        child.kill()
+        child.wait()
+        (lock,) = (desk.mac.home / "Library").rglob("input-macos.lock")
+        with open(lock) as f:
+            assert not is_free(f)
+            os.kill(hand["pid"], signal.SIGKILL)
+            wait_for(lambda: is_free(f), "the lock is free when the hand is gone")
+    finally:
+        for stream in (child.stdin, child.stdout, child.stderr):
+            stream.close()
+
+
+# menus and dialogs ----------------------------------------------------------------------------------------
+
+ITEMS = [
+    {
+        "name": "copy",
+        "kind": "button",
+        "text": "Copy",
+        "rect": [0, 0, 150, 24],
+        "on_click": [{"log": "copied"}, {"close_window": "this"}],
+    },
+]
+
+
+def test_a_menus_item_is_clicked_without_focusing_anything_and_keys_reach_the_menu(desk: Desk) -> None:
+    menu = desk.mac.open_window("Terminal", bounds=[300, 200, 150, 60], layer=101, widgets=ITEMS)
+    desk.data("screenshot", menu)
+    desk.data("press", menu, "down")
+    answer = desk.data("click", menu, 40, 20)
+    assert (answer["delivered"], [one["text"] for one in desk.mac.events("note")]) == (True, ["copied"])
+    assert [(one["key"], one["window"]) for one in desk.mac.events("key")] == [("down", menu)]
+    assert desk.mac.events("activate", "ax_raise", "ax_set") == []
+    assert desk.run("click", menu, 40, 20).error["code"] == "WINDOW_NOT_FOUND"
+
+
+def test_typing_into_a_window_whose_menu_is_open_is_refused(desk: Desk) -> None:
+    menu = desk.mac.open_window("Terminal", bounds=[300, 200, 150, 60], layer=101, widgets=ITEMS)
+    refused = desk.run("type", 1080, "ls").error
+    assert (refused["code"], f"window {menu} of Terminal" in refused["message"]) == ("FOCUS_LOST", True)
+    assert desk.mac.events("text", "key") == []
+
+
+def test_a_click_beside_an_open_menu_is_not_reported_as_delivered(desk: Desk) -> None:
+    desk.data("screenshot", 1080)
+    desk.mac.open_window("Terminal", bounds=[300, 200, 150, 60], layer=101, widgets=ITEMS)
+    assert desk.data("click", 1080, 1000, 600)["delivered"] is None
+    assert desk.mac.events("click")[-1]["closed_a_menu"]
+
+
+BLOCKED = {
+    "a sheet, its app in front": ("Calendar", "Calendar", 1040, 1041),
+    "a sheet, its app behind": ("Terminal", "Calendar", 1040, 1041),
+    "a modal dialog": ("Form", "Form", 1090, 2000),
+    "a modal dialog exactly over its window": ("Form", "Form", 1090, 2000),
+}
+
+
+@pytest.mark.parametrize(("front", "app", "window_id", "dialog_id"), BLOCKED.values(), ids=BLOCKED.keys())
+def test_a_window_with_a_modal_dialog_takes_no_input_and_the_dialog_is_named(
+    desk: Desk, request: pytest.FixtureRequest, front: str, app: str, window_id: int, dialog_id: int
+) -> None:
+    if app == "Form":
+        bounds = [820, 100, 480, 360] if "exactly" in request.node.name else [200, 640, 300, 200]
+        desk.mac.open_window("Form", title="Sure?", bounds=bounds, modal=True)
+    desk.mac.activate(front)
+    for words in (["type", window_id, "x"], ["press", window_id, "return"]):
+        refused = desk.run(*words).error
+        assert (refused["code"], f"window {dialog_id}" in refused["message"]) == ("WINDOW_BLOCKED", True)
+    assert desk.posted() == []
+    desk.data("press", dialog_id, "escape")
+    assert [one["window"] for one in desk.mac.events("key")] == [dialog_id]
+
+
+# what screencapture cannot capture ---------------------------------------------------------------------
 
 
 def locked(mac: FakeMac) -> None:
@@ -475,7 +826,7 @@ def as_it_is(mac: FakeMac) -> None:
     pass
 
 
-UNPHOTOGRAPHED = {
+NOT_CAPTURED = {
     "the screen is locked": (locked, 1090, 1, "SCREEN_LOCKED", 1),
     "there is no GUI session": (without_session, 1090, 1, "NO_GUI_SESSION", 0),
     "the window is minimised": (as_it_is, 1005, 14, "CAPTURE_FAILED", 1),
@@ -488,7 +839,7 @@ UNPHOTOGRAPHED = {
 
 
 @pytest.mark.parametrize(
-    ("arrange", "window_id", "exit_code", "code", "tries"), UNPHOTOGRAPHED.values(), ids=UNPHOTOGRAPHED.keys()
+    ("arrange", "window_id", "exit_code", "code", "tries"), NOT_CAPTURED.values(), ids=NOT_CAPTURED.keys()
 )
 def test_why_there_is_no_picture_is_told_apart(
     desk: Desk, arrange: Callable[[FakeMac], None], window_id: int, exit_code: int, code: str, tries: int
@@ -504,13 +855,13 @@ def test_a_window_that_is_just_opening_is_tried_again(desk: Desk) -> None:
     assert len(desk.captures()) == 3
 
 
-def test_a_window_that_closes_while_it_is_photographed_is_not_found(desk: Desk) -> None:
+def test_a_window_that_closes_while_it_is_captured_is_not_found(desk: Desk) -> None:
     desk.mac.set("latency_ms", {"screencapture": [500, 500]})
     desk.mac.close_window(1030, lingers_ms=1000)
     assert desk.refusal("screenshot", 1030) == (15, "WINDOW_NOT_FOUND")
 
 
-# denied, or not asked -------------------------------------------------------------------------------------------------
+# denied, or not asked -------------------------------------------------------------------------------------
 
 PICTURES = {
     "a window": ["screenshot", "1090"],
@@ -547,8 +898,9 @@ def test_a_newer_mac_or_an_unanswered_question_is_no_picture_either(desk: Desk, 
 def test_without_screen_recording_windows_are_listed_without_titles_and_it_is_said_why(desk: Desk) -> None:
     desk.mac.deny("screen_recording")
     finished = desk.run("windows")
-    assert [one["window_id"] for one in finished.data["windows"]] == FRONT_TO_BACK
-    assert {one["title"] for one in finished.data["windows"]} == {""}
+    assert [one["window_id"] for one in finished.data["windows"]] == [*FRONT_TO_BACK, *MINIMISED]
+    # the app that we answer for always sees its own
+    assert {one["title"] for one in finished.data["windows"] if one["owner_name"] != "Terminal"} == {""}
     (message,) = finished.json["messages"]
     assert message.startswith("window titles are hidden: Terminal lacks the Screen Recording permission; ")
     refused = desk.run("list", "windows", "--app", "Safari")
@@ -585,9 +937,13 @@ def test_without_accessibility_an_app_comes_forward_but_one_of_its_windows_canno
 
 @pytest.mark.parametrize(
     ("denied", "exit_code", "granted"),
-    [((), 0, (True, True)), (("screen_recording",), 11, None), (("accessibility",), 12, None),
-     (("accessibility", "screen_recording"), 11, None)],
-)  # fmt: skip
+    [
+        ((), 0, (True, True)),
+        (("screen_recording",), 11, None),
+        (("accessibility",), 12, None),
+        (("accessibility", "screen_recording"), 11, None),
+    ],
+)
 def test_permissions_tells_each_grant_and_fails_by_the_first_that_is_missing(
     desk: Desk, denied: Sequence[str], exit_code: int, granted: Any
 ) -> None:
@@ -599,8 +955,11 @@ def test_permissions_tells_each_grant_and_fails_by_the_first_that_is_missing(
         assert finished.data == {"permissions": {"screen_recording": True, "accessibility": True}}
     else:
         tells_who_needs_what(finished, exit_code)
-        assert all(f"{PANES[{'screen_recording': 11, 'accessibility': 12}[kind]][0]}: NOT granted" in finished.error["details"]
-                   for kind in denied)  # fmt: skip
+        assert all(
+            f"{PANES[{'screen_recording': 11, 'accessibility': 12}[kind]][0]}: NOT granted"
+            in finished.error["details"]
+            for kind in denied
+        )
     status = desk.data("list", "server_status")["permissions"]
     assert status == {
         "screen_recording": "screen_recording" not in denied,
@@ -611,26 +970,39 @@ def test_permissions_tells_each_grant_and_fails_by_the_first_that_is_missing(
 HOSTS = {
     "an editor's nested helper": (
         "Visual Studio Code",
-        ["/Applications/Visual Studio Code.app/Contents/Frameworks/Code Helper (Plugin).app/Contents/MacOS/Code Helper (Plugin)",
-         "/bin/zsh"],
+        [
+            "/Applications/Visual Studio Code.app/Contents/Frameworks/Code Helper.app/Contents/MacOS/Helper",
+            "/bin/zsh",
+        ],
     ),
     "an app that another app installed": (
         "claude",
-        ["/Applications/Claude.app/Contents/MacOS/Claude",
-         "/Users/someone/Library/Application Support/Claude/claude-code/2.1/claude.app/Contents/MacOS/claude", "/bin/zsh"],
+        [
+            "/Applications/Claude.app/Contents/MacOS/Claude",
+            "/Users/someone/Library/Application Support/Claude/code/2.1/claude.app/Contents/MacOS/claude",
+            "/bin/zsh",
+        ],
     ),
     "Terminal below the Command Line Tools' Python": (
         "Terminal",
-        ["/System/Applications/Utilities/Terminal.app/Contents/MacOS/Terminal", "login", "-zsh",
-         "/Library/Developer/CommandLineTools/Library/Frameworks/Python3.framework/Versions/3.9/Resources/Python.app/Contents/MacOS/Python"],
+        [
+            "/System/Applications/Utilities/Terminal.app/Contents/MacOS/Terminal",
+            "login",
+            "-zsh",
+            "/Library/Developer/CommandLineTools/Library/Frameworks/Python3.framework/Versions/3.9/Resources/Python.app/Contents/MacOS/Python",
+        ],
     ),
     "Terminal below Xcode's Python": (
         "Terminal",
-        ["/System/Applications/Utilities/Terminal.app/Contents/MacOS/Terminal", "login", "-zsh",
-         "/Applications/Xcode.app/Contents/Developer/Library/Frameworks/Python3.framework/Versions/3.9/Resources/Python.app/Contents/MacOS/Python"],
+        [
+            "/System/Applications/Utilities/Terminal.app/Contents/MacOS/Terminal",
+            "login",
+            "-zsh",
+            "/Applications/Xcode.app/Contents/Developer/Library/Frameworks/Python3.framework/Versions/3.9/Resources/Python.app/Contents/MacOS/Python",
+        ],
     ),
     "a daemon": ("the app that started this", ["/usr/sbin/sshd", "-zsh"]),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("name", "ancestors"), HOSTS.values(), ids=HOSTS.keys())
@@ -656,22 +1028,62 @@ def test_without_ps_the_app_is_not_named_and_the_error_stays_the_same(desk: Desk
     assert (finished.code, "the app that started this lacks" in finished.error["message"]) == (11, True)
 
 
-# what osascript says when it fails --------------------------------------------------------------------------------
+# what osascript says when it fails ------------------------------------------------------------------------
 
 SCRIPT_ERRORS = {
-    "automation refused, in German": ("execution error: Error: Error: Nicht berechtigt. (-1743)", 1, 13, "PERMISSION_DENIED_AUTOMATION"),
-    "accessibility refused, in Korean": ("44:48: execution error: 허용되지 않습니다. (-25211)\n", 1, 12, "PERMISSION_DENIED_ACCESSIBILITY"),
-    "keystrokes refused": ("execution error: osascript is not allowed to send keystrokes. (1002)", 1, 12, "PERMISSION_DENIED_ACCESSIBILITY"),
-    "an older refusal": ("execution error: osascript is not allowed assistive access. (-1719)", 1, 12, "PERMISSION_DENIED_ACCESSIBILITY"),
-    "an index that is not there": ("execution error: Error: Error: Invalid index. (-1719)", 1, 1, "PROGRAM_FAILED"),
+    "automation refused, in German": (
+        "execution error: Error: Error: Nicht berechtigt. (-1743)",
+        1,
+        13,
+        "PERMISSION_DENIED_AUTOMATION",
+    ),
+    "accessibility refused, in Korean": (
+        "44:48: execution error: 허용되지 않습니다. (-25211)\n",
+        1,
+        12,
+        "PERMISSION_DENIED_ACCESSIBILITY",
+    ),
+    "keystrokes refused": (
+        "execution error: osascript is not allowed to send keystrokes. (1002)",
+        1,
+        12,
+        "PERMISSION_DENIED_ACCESSIBILITY",
+    ),
+    "an older refusal": (
+        "execution error: osascript is not allowed assistive access. (-1719)",
+        1,
+        12,
+        "PERMISSION_DENIED_ACCESSIBILITY",
+    ),
+    "an index that is not there": (
+        "execution error: Error: Error: Invalid index. (-1719)",
+        1,
+        1,
+        "PROGRAM_FAILED",
+    ),
     "no answer in time": ("execution error: Error: Error: AppleEvent timed out. (-1712)", 1, 22, "TIMEOUT"),
-    "not running": ("execution error: Error: Error: Application isn’t running. (-600)", 1, 18, "APP_NOT_FOUND"),
-    "a number in a user's words": ("execution error: Error: Error: window “(-1743)” of (-600) (-2700)", 1, 1, "PROGRAM_FAILED"),
-    "the older form": ("/x/y.js:0:99: execution error: Error on line 3: Error: (-1743) nope (-1712)\n", 1, 22, "TIMEOUT"),
+    "not running": (
+        "execution error: Error: Error: Application isn\u2019t running. (-600)",
+        1,
+        18,
+        "APP_NOT_FOUND",
+    ),
+    "a number in a user's words": (
+        "execution error: Error: Error: window “(-1743)” of (-600) (-2700)",
+        1,
+        1,
+        "PROGRAM_FAILED",
+    ),
+    "the older form": (
+        "/x/y.js:0:99: execution error: Error on line 3: Error: (-1743) nope (-1712)\n",
+        1,
+        22,
+        "TIMEOUT",
+    ),
     "no number at all": ("<stdin>: syntax error", 1, 1, "PROGRAM_FAILED"),
     "a crash": ("", -11, 1, "PROGRAM_FAILED"),
     "no JSON": ("", 0, 1, "INTERNAL_SWIFT_ERROR"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(
@@ -686,48 +1098,75 @@ def test_only_the_number_at_the_end_of_a_script_error_is_believed(
     assert ("crashed" in finished.error["message"]) == (exit_code < 0)
 
 
-# the Swift helper ----------------------------------------------------------------------------------------------------
+# the Swift helper -----------------------------------------------------------------------------------------
 
 
-def test_without_developer_tools_that_is_asked_once_and_no_dialog_opens(desk: Desk) -> None:
-    desk.data("screenshot", 1080)
+BUILD = "from peekaboo_min.desktop.macos import swift_helper as h; print(h.build_helper().reason)"
+
+
+def compiled(mac: FakeMac) -> int:
+    """How often the compiler was asked to compile."""
+    return sum("-O" in call["argv"] for call in mac.calls("xcrun"))
+
+
+def build_as_a_server(desk: Desk) -> str:
+    """What a server does in the background at its start; the reason why there is no helper, or nothing."""
+    finished = Program([sys.executable, "-W", "error", "-c", BUILD], desk.program.environment).run()
+    assert finished.err == ""
+    return finished.out.strip()
+
+
+def input_by(desk: Desk) -> str:
+    return {one["name"]: one["found"] for one in desk.data("doctor")["checks"]}["mouse and keyboard by"]
+
+
+def test_no_act_waits_for_a_compiler(desk: Desk) -> None:
+    desk.mac.tools("slow")
     desk.data("press", 1080, "escape")
-    desk.data("press", 1080, "escape")
-    assert [one["key"] for one in desk.mac.events("key")] == ["escape", "escape"]
+    assert [desk.mac.calls(name) for name in ("xcode-select", "xcrun", "swiftc")] == [[], [], []]
+    assert input_by(desk).startswith("JXA (the Swift helper is not compiled: doctor --compile does it")
+
+
+def test_without_developer_tools_no_dialog_opens_and_jxa_acts(desk: Desk) -> None:
+    assert build_as_a_server(desk).startswith("xcode-select failed with exit code 2")
     assert [call["argv"] for call in desk.mac.calls("xcode-select")] == [["-p"]]
-    assert (desk.mac.calls("swiftc"), desk.mac.calls("xcrun"), desk.mac.events("dialog")) == ([], [], [])
-    found = {one["name"]: one["found"] for one in desk.data("doctor")["checks"]}
-    assert found["mouse and keyboard by"].startswith(
-        "JXA (no Swift helper: xcode-select failed with exit code 2"
-    )
-
-
-def test_a_compiler_that_fails_is_not_tried_again_and_keys_arrive_by_jxa(desk: Desk) -> None:
-    desk.mac.tools("broken")
     desk.data("press", 1080, "escape")
-    desk.data("press", 1080, "tab")
-    assert [one["key"] for one in desk.mac.events("key")] == ["escape", "tab"]
-    assert [call["argv"][0] for call in desk.mac.calls("swiftc")] == ["--version", "-O"]
-    found = {one["name"]: one["found"] for one in desk.data("doctor")["checks"]}
-    assert "this SDK is not supported by the compiler" in found["mouse and keyboard by"]
+    assert [one["key"] for one in desk.mac.events("key")] == ["escape"]
+    assert (desk.mac.calls("swiftc"), desk.mac.calls("xcrun"), desk.mac.events("dialog")) == ([], [], [])
+    assert input_by(desk).startswith("JXA (no Swift helper: xcode-select failed with exit code 2")
 
 
-def test_a_compiler_that_takes_too_long_is_killed_and_not_waited_for_twice(tmp_path: Path) -> None:
+def test_a_compiler_that_fails_is_not_tried_again_until_it_is_another(desk: Desk) -> None:
+    desk.mac.tools("broken")
+    assert "this SDK is not supported by the compiler" in build_as_a_server(desk)
+    assert "this SDK is not supported by the compiler" in build_as_a_server(desk)
+    assert compiled(desk.mac) == 1
+    desk.data("press", 1080, "escape")
+    assert [one["key"] for one in desk.mac.events("key")] == ["escape"]
+    desk.mac.update(lambda state: state.update(swift_version="6.2"))
+    build_as_a_server(desk)
+    assert compiled(desk.mac) == 2
+    assert "this SDK is not supported by the compiler" in input_by(desk)
+
+
+def test_a_compiler_that_takes_too_long_is_killed_and_tried_again_next_time(tmp_path: Path) -> None:
     need("node")
     desk = Desk(tmp_path, [sys.executable, "-W", "error", "-c", IMPATIENT])
     desk.mac.tools("slow")
-    desk.data("press", 1080, "escape")
-    assert desk.mac.running() == []
+    for tries in (1, 2):
+        desk.data("doctor", "--compile")
+        assert (desk.mac.running(), compiled(desk.mac)) == ([], tries)
     desk.data("press", 1080, "tab")
-    assert [one["key"] for one in desk.mac.events("key")] == ["escape", "tab"]
-    assert [call["argv"][0] for call in desk.mac.calls("swiftc")] == ["--version", "-O"]
+    assert [one["key"] for one in desk.mac.events("key")] == ["tab"]
+    assert not list((desk.mac.home / "Library").rglob("built.json"))
     nothing_sloppy(desk.mac)
 
 
 def test_a_cancelled_compilation_is_not_remembered_as_a_failure(desk: Desk) -> None:
     desk.mac.tools("slow")
     cancelled = (
-        "import threading; from peekaboo_min.core.cancellation import CancelToken, use_cancel_token; from peekaboo_min.desktop.macos import swift_helper\n"
+        "import threading; from peekaboo_min.core.cancellation import CancelToken, use_cancel_token\n"
+        "from peekaboo_min.desktop.macos import swift_helper\n"
         "token = CancelToken(); use_cancel_token(token); threading.Timer(0.6, token.cancel).start()\n"
         "try: swift_helper.build_helper()\n"
         "except Exception: pass\n"
@@ -743,6 +1182,7 @@ def act_on_everything(desk: Desk) -> None:
     desk.data("click", 1090, 300, 330)
     desk.data("type", 1090, "Grüße, 世界 👩‍💻 and more than twenty units")
     desk.data("press", 1090, "cmd+shift+t")
+    desk.data("press", 1090, "ctrl+left")
 
 
 def shown_events(mac: FakeMac) -> list[dict[str, Any]]:
@@ -758,14 +1198,15 @@ def test_the_helper_is_compiled_once_and_does_exactly_what_jxa_does(tmp_path: Pa
     need_swift()
     by_swift, by_jxa = Desk(tmp_path / "swift"), Desk(tmp_path / "jxa")
     by_swift.mac.tools("good")
+    assert build_as_a_server(by_swift) == ""
     for one in (by_swift, by_jxa):
         act_on_everything(one)
     assert shown_events(by_swift.mac) == shown_events(by_jxa.mac)
     assert by_swift.mac.widget(1090, "search") == by_jxa.mac.widget(1090, "search")
     assert by_swift.mac.widget(1090, "search")["value"] == "Grüße, 世界 👩‍💻 and more than twenty units"
     assert by_swift.clicks() == by_jxa.clicks() != []
-    assert [call["argv"][0] for call in by_swift.mac.calls("swiftc")] == ["--version", "-O"]
-    assert len(by_swift.mac.calls("swift-helper")) == 4
+    assert compiled(by_swift.mac) == 1
+    assert len(by_swift.mac.calls("swift-helper")) == 4  # and one chord by JXA, which knows keyboard layouts
     assert by_jxa.mac.calls("swift-helper") == []
 
     home = by_swift.mac.home / "Library" / "Caches" / "peekaboo_min" / "helper"
@@ -783,6 +1224,34 @@ def test_the_helper_is_compiled_once_and_does_exactly_what_jxa_does(tmp_path: Pa
     by_swift.mac.grant("accessibility")
     for one in (by_swift, by_jxa):
         nothing_sloppy(one.mac)
+
+
+def test_a_lost_helper_another_compiler_and_another_source_are_noticed(tmp_path: Path) -> None:
+    need("node")
+    need_swift()
+    desk = Desk(tmp_path)
+    desk.mac.tools("good")
+    assert build_as_a_server(desk) == ""
+    assert build_as_a_server(desk) == ""
+    assert compiled(desk.mac) == 1
+    (helper,) = (desk.mac.home / "Library").rglob("peekaboo-input")
+    helper.unlink()  # what is in Caches may be deleted at any time
+    desk.data("press", 1080, "tab")
+    assert ([one["key"] for one in desk.mac.events("key")], desk.mac.calls("swift-helper")) == (["tab"], [])
+    build_as_a_server(desk)
+    assert (compiled(desk.mac), helper.exists()) == (2, True)
+    desk.mac.update(lambda state: state.update(swift_version="6.2"))
+    build_as_a_server(desk)
+    assert compiled(desk.mac) == 3
+    manifest = helper.parent.parent / "built.json"
+    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "source_digest": "another"}))
+    desk.data("press", 1080, "tab")
+    assert desk.mac.calls("swift-helper") == []
+    build_as_a_server(desk)
+    assert compiled(desk.mac) == 4
+    desk.data("press", 1080, "tab")
+    assert len(desk.mac.calls("swift-helper")) == 1
+    nothing_sloppy(desk.mac)
 
 
 def test_doctor_builds_a_damaged_helper_anew(tmp_path: Path) -> None:
@@ -803,7 +1272,7 @@ def test_doctor_builds_a_damaged_helper_anew(tmp_path: Path) -> None:
     nothing_sloppy(desk.mac)
 
 
-# focus ---------------------------------------------------------------------------------------------------------------
+# focus ----------------------------------------------------------------------------------------------------
 
 
 def test_a_window_behind_another_of_its_app_is_raised_and_has_the_keyboard(desk: Desk) -> None:
@@ -887,18 +1356,30 @@ def test_an_invisible_overlay_of_the_same_app_does_not_hide_who_has_the_keyboard
     assert [one[:2] for one in desk.clicks()] == [(1090, "double")]
 
 
-# speed: how many programs an operation starts --------------------------------------------------------------------
+def test_a_window_of_an_app_that_hangs_is_focused_within_the_time_of_the_act(desk: Desk) -> None:
+    desk.mac.update(lambda state: next(one for one in state["apps"] if one["pid"] == 500).update(hung=True))
+    started = time.monotonic()
+    assert desk.data("focus", 1090)["is_focused"] is True  # by activation alone
+    assert time.monotonic() - started < 10
+    assert desk.focused_id() == 1090
+
+
+# speed: how many programs an operation starts -------------------------------------------------------------
 
 
 def test_each_operation_starts_as_few_programs_as_are_promised(desk: Desk) -> None:
-    listed, photographed = ["osascript"], ["osascript", "screencapture"]
-    desk.data("press", 1080, "escape")  # after this it is known who types
-    assert desk.programs_of("windows") == listed
-    assert desk.programs_of("screenshot", 1080) == photographed
-    assert desk.programs_of("screenshot", 1080, "--max-dimension", 300) == [*photographed, "sips"]
-    assert desk.programs_of("click", 1080, 100, 100) == ["osascript"] * 3
-    assert desk.programs_of("type", 1080, "ls") == ["osascript"] * 2
-    assert desk.programs_of("press", 1080, "tab") == ["osascript"] * 2
+    listing, capture, hand = ["osascript"], ["screencapture"], ["osascript"]
+    assert desk.programs_of("windows") == listing
+    assert desk.programs_of("list", "apps") == listing
+    assert desk.programs_of("list", "screens") == listing
+    assert desk.programs_of("list", "windows", "--app", "Safari") == listing
+    assert desk.programs_of("screenshot", 1080, "--max-dimension", 300) == [*listing, *capture, "sips"]
+    assert desk.programs_of("click", 1080, 20, 20) == [*listing, *hand]
+    assert desk.programs_of("type", 1080, "ls, and more than one piece of text") == [*listing, *hand]
+    assert desk.programs_of("press", 1080, "tab") == [*listing, *hand]
+    assert desk.programs_of("press", 1080, "cmd+a") == [*listing, *hand]
+    desk.mac.set("keyboard.layout", "german")
+    assert desk.programs_of("press", 1080, "cmd+a") == [*listing, *hand]
     assert desk.mac.events("activate", "ax_set", "ax_raise") == []  # it was in front already
 
 
@@ -910,7 +1391,7 @@ def test_on_a_slow_mac_everything_still_arrives(desk: Desk) -> None:
     assert desk.mac.widget(1090, "search")["value"] == "slowly"
 
 
-# screenshot_app_window -----------------------------------------------------------------------------------------------
+# screenshot_app_window ------------------------------------------------------------------------------------
 
 
 def refuses(desk: Desk, *words: Any) -> tuple[int, str]:
@@ -925,7 +1406,7 @@ def test_its_document_names_five_errors(desk: Desk) -> None:
     assert refuses(desk, "--bundleId", "com.apple.calculator") == (14, "CaptureFailed")
     assert [words[1] for words in desk.captures()] == [
         "-o"
-    ] * 3  # its place shows another window: not photographed
+    ] * 3  # its place shows another window: not captured
     desk.mac.activate("Calculator")
     assert refuses(desk, "--bundleId", "com.apple.calculator") == (14, "CaptureFailed")
     assert [words[1] for words in desk.captures()[3:]] == [
@@ -950,12 +1431,12 @@ def test_a_program_that_hangs_is_killed_when_the_time_is_up(desk: Desk, program:
 
 
 def test_the_time_is_one_budget_for_all_its_programs(desk: Desk) -> None:
-    desk.mac.set("latency_ms", {"osascript": [4000, 4000]})  # of which two take longer than there is time
+    desk.mac.set("latency_ms", {"osascript": [4000, 4000], "screencapture": [4000, 4000]})
     assert refuses(desk, "--appName", "Form", "--timeoutMs", 7000) == (22, "Timeout")
-    assert (len(desk.mac.calls("osascript")), desk.captures()) == (2, [])
+    assert len(desk.mac.calls("osascript")) == 1
 
 
-# doctor --------------------------------------------------------------------------------------------------------------
+# doctor ---------------------------------------------------------------------------------------------------
 
 MAY_BE_UNKNOWN = {"whether Keynote may be controlled can be asked without a dialog"}
 

@@ -1,7 +1,8 @@
-"""The two sources of input, input.swift and input.js: one contract, and exactly the same events on a fake Mac.
+"""The two sources of input, input.swift and input.js: one contract, and the same events on a fake Mac.
 
-The Swift bench is tests/support/swift: stand-ins for Apple's modules, against which the shipped source must compile without a
-warning; so what runs here is the logic and the spelling of the calls, not the system behind them. PEEKABOO_REQUIRE_SWIFT=1 makes a missing compiler a failure.
+The Swift bench is tests/support/swift: stand-ins for Apple's modules, against which the shipped source must
+compile without a warning; so what runs here is the logic and the spelling of the calls, not what is behind.
+PEEKABOO_REQUIRE_SWIFT=1 makes a missing compiler a failure.
 """
 
 from __future__ import annotations
@@ -15,14 +16,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakemac import FakeMac
+from fakemac import FakeMac, world
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-SOURCE = ROOT / "peekaboo_min" / "desktop" / "macos" / "input.swift"
-JXA_SOURCE = SOURCE.with_suffix(".js")
+MACOS = ROOT / "peekaboo_min" / "desktop" / "macos"
+SOURCE = MACOS / "input.swift"
+JXA_SOURCES = [MACOS / name for name in ("window_list.js", "accessibility.js", "input.js")]
 BUILD = ROOT / "tests" / "support" / "swift" / "build.py"
 
 Event = dict[str, Any]
+# The frontmost app's window, which holds the points that are clicked here.
+TERMINAL = {"id": 1080, "pid": 480, "x": 60, "y": 80, "width": 700, "height": 420, "is_popup": False}
+FORM = {"id": 1090, "pid": 500, "x": 820, "y": 100, "width": 480, "height": 360, "is_popup": False}
+STOP = "/nowhere/STOP"
 LEFT, RIGHT, MIDDLE = (0, 1, 2), (1, 3, 4), (2, 25, 26)  # button, down, up
 COMMAND, SHIFT = 0x100000, 0x20000
 FAMILY = "\U0001f468\u200d\U0001f469\u200d\U0001f467\u200d\U0001f466"  # one grapheme cluster, 11 UTF-16 units
@@ -58,6 +64,7 @@ class Bench:
         return [
             {name: value for name, value in event.items() if name not in ("t", "suppression_s")}
             for event in self.mac.raw_events()
+            if "type" in event
         ]
 
 
@@ -83,16 +90,21 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def swift(program: Path) -> Bench:
-    for file in program.parent.glob("*.json*"):
-        file.unlink()
-    return Bench(FakeMac(program.parent), [str(program)])
+def swift(program: Path, tmp_path: Path) -> Bench:
+    launcher = tmp_path / "input"
+    launcher.write_text(program.read_text().replace(str(program.parent), str(tmp_path)))
+    launcher.chmod(0o700)
+    return Bench(FakeMac(tmp_path), [str(launcher)])
 
 
 @pytest.fixture
 def jxa(tmp_path: Path) -> Bench:
     mac = FakeMac(tmp_path)
-    return Bench(mac, [str(mac.bin_dir / "osascript"), "-l", "JavaScript", "-"], JXA_SOURCE.read_bytes())
+    return Bench(
+        mac,
+        [str(mac.bin_dir / "osascript"), "-l", "JavaScript", "-"],
+        b"\n".join(one.read_bytes() for one in JXA_SOURCES),
+    )
 
 
 @pytest.fixture(params=["swift", "jxa"])
@@ -100,22 +112,22 @@ def bench(request: pytest.FixtureRequest) -> Bench:
     return request.getfixturevalue(request.param)
 
 
-def mouse(kind: int, x: float, y: float, button: int = 0, click_state: int = 0) -> Event:
+def mouse(kind: int, x: float, y: float, button: int = 0, click_state: int = 0, flags: int = 0) -> Event:
     return {
         "type": kind,
         "x": x,
         "y": y,
         "button": button,
         "clickState": click_state,
-        "flags": 0,
+        "flags": flags,
         "tap": 0,
         "source_state": -1,
     }
 
 
-def clicked(x: float, y: float, button: tuple[int, int, int], times: int) -> list[Event]:
+def clicked(x: float, y: float, button: tuple[int, int, int], times: int, flags: int = 0) -> list[Event]:
     number, down, up = button
-    pairs = [mouse(kind, x, y, number, state) for state in range(1, times + 1) for kind in (down, up)]
+    pairs = [mouse(kind, x, y, number, state, flags) for state in range(1, times + 1) for kind in (down, up)]
     return [mouse(5, x, y), *pairs]
 
 
@@ -133,56 +145,64 @@ def typed(*parts: Any) -> list[Event]:
     ]
 
 
+def click(x: float, y: float, **more: Any) -> dict[str, Any]:
+    return {
+        "do": "click",
+        "window": TERMINAL,
+        "x": x,
+        "y": y,
+        "button": "left",
+        "clicks": 1,
+        "flags": 0,
+        **more,
+    }
+
+
+def type_(text: Any, **more: Any) -> dict[str, Any]:
+    return {"do": "type", "window": TERMINAL, "text": text, "stop_file": STOP, **more}
+
+
+def press(code: Any, flags: Any = 0, **more: Any) -> dict[str, Any]:
+    return {"do": "press", "window": TERMINAL, "key_code": code, "flags": flags, **more}
+
+
+def without(request: dict[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in request.items() if key != name}
+
+
 ACTS = {
     "a move": ({"do": "move", "x": -12.5, "y": -100}, [mouse(5, -12.5, -100)]),
-    "a click": (
-        {"do": "click", "x": 100, "y": 50.5, "button": "left", "clicks": 1},
-        clicked(100, 50.5, LEFT, 1),
+    "a click": (click(100, 150.5), clicked(100, 150.5, LEFT, 1)),
+    "a double click": (click(101, 152, clicks=2), clicked(101, 152, LEFT, 2)),
+    "a triple click": (click(101, 152, clicks=3), clicked(101, 152, LEFT, 3)),
+    "a right click": (click(101, 152, button="right"), clicked(101, 152, RIGHT, 1)),
+    "a middle click": (click(101, 152, button="middle"), clicked(101, 152, MIDDLE, 1)),
+    "a click with modifiers": (
+        click(101, 152, flags=COMMAND | SHIFT),
+        clicked(101, 152, LEFT, 1, COMMAND | SHIFT),
     ),
-    "a double click": (
-        {"do": "click", "x": 1, "y": 2, "button": "left", "clicks": 2},
-        clicked(1, 2, LEFT, 2),
-    ),
-    "a triple click": (
-        {"do": "click", "x": 1, "y": 2, "button": "left", "clicks": 3},
-        clicked(1, 2, LEFT, 3),
-    ),
-    "a right click": (
-        {"do": "click", "x": 1, "y": 2, "button": "right", "clicks": 1},
-        clicked(1, 2, RIGHT, 1),
-    ),
-    "a middle click": (
-        {"do": "click", "x": 1, "y": 2, "button": "middle", "clicks": 1},
-        clicked(1, 2, MIDDLE, 1),
-    ),
-    "no text": ({"do": "type", "text": ""}, []),
-    "plain text": ({"do": "type", "text": "hello"}, typed("hello")),
-    "accents": ({"do": "type", "text": "Ångström, cafe\u0301"}, typed("Ångström, cafe\u0301")),
-    "CJK": ({"do": "type", "text": "東京タワー 한국"}, typed("東京タワー 한국")),
-    "a family of four": ({"do": "type", "text": f"hi {FAMILY}!"}, typed(f"hi {FAMILY}!")),
-    "exactly 20 units": ({"do": "type", "text": "abcdefghijklmnopqrst"}, typed("abcdefghijklmnopqrst")),
-    "21 units": ({"do": "type", "text": "abcdefghijklmnopqrstu"}, typed("abcdefghijklmnopqrst", "u")),
-    "an emoji on the border": (
-        {"do": "type", "text": "x" * 19 + "\U0001f600y"},
-        typed("x" * 19, "\U0001f600y"),
-    ),
-    "a family on the border": (
-        {"do": "type", "text": "x" * 10 + FAMILY + FAMILY},
-        typed("x" * 10, FAMILY, FAMILY),
-    ),
-    "an accent on the border": ({"do": "type", "text": "x" * 19 + "e\u0301"}, typed("x" * 19, "e\u0301")),
+    "no text": (type_(""), []),
+    "plain text": (type_("hello"), typed("hello")),
+    "accents": (type_("Ångström, cafe\u0301"), typed("Ångström, cafe\u0301")),
+    "CJK": (type_("東京タワー 한국"), typed("東京タワー 한국")),
+    "a family of four": (type_(f"hi {FAMILY}!"), typed(f"hi {FAMILY}!")),
+    "exactly 20 units": (type_("abcdefghijklmnopqrst"), typed("abcdefghijklmnopqrst")),
+    "21 units": (type_("abcdefghijklmnopqrstu"), typed("abcdefghijklmnopqrst", "u")),
+    "an emoji on the border": (type_("x" * 19 + "\U0001f600y"), typed("x" * 19, "\U0001f600y")),
+    "a family on the border": (type_("x" * 10 + FAMILY + FAMILY), typed("x" * 10, FAMILY, FAMILY)),
+    "an accent on the border": (type_("x" * 19 + "e\u0301"), typed("x" * 19, "e\u0301")),
     "a flag on the border": (
-        {"do": "type", "text": "x" * 18 + "\U0001f1e9\U0001f1ea"},
+        type_("x" * 18 + "\U0001f1e9\U0001f1ea"),
         typed("x" * 18, "\U0001f1e9\U0001f1ea"),
     ),
-    "a cluster of 25 units": ({"do": "type", "text": f"ab{STACKED}cd"}, typed("ab", STACKED, "cd")),
-    "newline and tab": ({"do": "type", "text": "a\tb\nc"}, typed("a", 48, "b", 36, "c")),
-    "only keys": ({"do": "type", "text": "\n\n\t"}, typed(36, 36, 48)),
-    "a Windows line end": ({"do": "type", "text": "a\r\nb\rc"}, typed("a", 36, "b", 36, "c")),
-    "backspace": ({"do": "type", "text": "ab\bc"}, typed("ab", 51, "c")),
-    "500 characters": ({"do": "type", "text": "0123456789" * 50}, typed(*["01234567890123456789"] * 25)),
-    "a key": ({"do": "press", "key_code": 53, "flags": 0}, key(53)),
-    "a chord": ({"do": "press", "key_code": 17, "flags": COMMAND | SHIFT}, key(17, COMMAND | SHIFT)),
+    "a cluster of 25 units": (type_(f"ab{STACKED}cd"), typed("ab", STACKED, "cd")),
+    "newline and tab": (type_("a\tb\nc"), typed("a", 48, "b", 36, "c")),
+    "only keys": (type_("\n\n\t"), typed(36, 36, 48)),
+    "a Windows line end": (type_("a\r\nb\rc"), typed("a", 36, "b", 36, "c")),
+    "backspace": (type_("ab\bc"), typed("ab", 51, "c")),
+    "500 characters": (type_("0123456789" * 50), typed(*["01234567890123456789"] * 25)),
+    "a key": (press(53), key(53)),
+    "a chord": (press(17, COMMAND | SHIFT), key(17, COMMAND | SHIFT)),
 }
 
 XY, BUTTON, CLICKS = (
@@ -199,6 +219,10 @@ CODE, FLAGS = (
     "key_code must be a whole number from 0 to 65535",
     "flags must be a whole number from 0 to 4294967295",
 )
+WINDOW, STOP_FILE = (
+    "window must have id, pid, x, y, width, height and is_popup",
+    "stop_file must be a string",
+)
 BAD = {
     "nothing": ("", OBJECT),
     "no JSON": ("click", OBJECT),
@@ -208,36 +232,51 @@ BAD = {
     "NaN": ('{"do":"move","x":NaN,"y":0}', OBJECT),
     "no act": ({}, DO),
     "an unknown act": ({"do": "drag"}, DO),
+    "an act that every object has": ({"do": "constructor"}, DO),
     "an act of the wrong type": ({"do": 1}, DO),
     "no y": ({"do": "move", "x": 1}, XY),
     "a text for x": ({"do": "move", "x": "1", "y": 2}, XY),
     "a boolean for x": ({"do": "move", "x": True, "y": 2}, XY),
     "infinity": ('{"do":"move","x":1e999,"y":0}', XY),
-    "an unknown button": ({"do": "click", "x": 1, "y": 2, "button": "back", "clicks": 1}, BUTTON),
-    "no button": ({"do": "click", "x": 1, "y": 2, "clicks": 1}, BUTTON),
-    "a button that every object has": (
-        {"do": "click", "x": 1, "y": 2, "button": "constructor", "clicks": 1},
-        BUTTON,
-    ),
-    "no clicks": ({"do": "click", "x": 1, "y": 2, "button": "left"}, CLICKS),
-    "0 clicks": ({"do": "click", "x": 1, "y": 2, "button": "left", "clicks": 0}, CLICKS),
-    "4 clicks": ({"do": "click", "x": 1, "y": 2, "button": "left", "clicks": 4}, CLICKS),
-    "1.5 clicks": ({"do": "click", "x": 1, "y": 2, "button": "left", "clicks": 1.5}, CLICKS),
-    "true clicks": ({"do": "click", "x": 1, "y": 2, "button": "left", "clicks": True}, CLICKS),
-    "no text": ({"do": "type"}, TEXT),
-    "a number for a text": ({"do": "type", "text": 5}, TEXT),
-    "half a surrogate pair": ({"do": "type", "text": "a\ud83d"}, TEXT),
-    "no key code": ({"do": "press", "flags": 0}, CODE),
-    "a negative key code": ({"do": "press", "key_code": -1, "flags": 0}, CODE),
-    "a key code that is too big": ({"do": "press", "key_code": 65536, "flags": 0}, CODE),
-    "a key name": ({"do": "press", "key_code": "return", "flags": 0}, CODE),
-    "no flags": ({"do": "press", "key_code": 36}, FLAGS),
-    "flags that are too big": ({"do": "press", "key_code": 36, "flags": 2**32}, FLAGS),
+    "an unknown button": (click(1, 2, button="back"), BUTTON),
+    "no button": (without(click(1, 2), "button"), BUTTON),
+    "a button that every object has": (click(1, 2, button="constructor"), BUTTON),
+    "no clicks": (without(click(1, 2), "clicks"), CLICKS),
+    "0 clicks": (click(1, 2, clicks=0), CLICKS),
+    "4 clicks": (click(1, 2, clicks=4), CLICKS),
+    "1.5 clicks": (click(1, 2, clicks=1.5), CLICKS),
+    "true clicks": (click(1, 2, clicks=True), CLICKS),
+    "a click without flags": (without(click(1, 2), "flags"), FLAGS),
+    "a click without a window": (without(click(1, 2), "window"), WINDOW),
+    "no window": (click(1, 2, window=None), WINDOW),
+    "a window without its size": (click(1, 2, window=without(TERMINAL, "width")), WINDOW),
+    "a window with a text for its id": (click(1, 2, window={**TERMINAL, "id": "1080"}), WINDOW),
+    "a window with a negative id": (press(1, window={**TERMINAL, "id": -1}), WINDOW),
+    "a window that may be a popup": (type_("x", window=without(TERMINAL, "is_popup")), WINDOW),
+    "no text": (without(type_("x"), "text"), TEXT),
+    "a number for a text": (type_(5), TEXT),
+    "half a surrogate pair": (type_("a\ud83d"), TEXT),
+    "no stop file": (without(type_("x"), "stop_file"), STOP_FILE),
+    "no key code": (without(press(1), "key_code"), CODE),
+    "a negative key code": (press(-1), CODE),
+    "a key code that is too big": (press(65536), CODE),
+    "a key name": (press("return"), CODE),
+    "no flags": (without(press(36), "flags"), FLAGS),
+    "flags that are too big": (press(36, 2**32), FLAGS),
 }
 
 
 def reply_to(request: Any) -> Any:
-    return {"ok": True, "pointer": {"x": request["x"], "y": request["y"]}} if "x" in request else {"ok": True}
+    if request["do"] == "type":
+        return {"ok": True, "sent": len(request["text"])}
+    if request["do"] == "press":
+        return {"ok": True}
+    moved = {"ok": True, "pointer": {"x": request["x"], "y": request["y"]}}
+    return moved if request["do"] == "move" else {**moved, "clicked": request["clicks"], "is_certain": True}
+
+
+def refused(code: str, message: str, sent: int = 0, reached_id: Any = None) -> dict[str, Any]:
+    return {"ok": False, "code": code, "message": message, "sent": sent, "reached_id": reached_id}
 
 
 @pytest.mark.parametrize("request_, expected", ACTS.values(), ids=ACTS.keys())
@@ -249,7 +288,7 @@ def test_an_act_posts_exactly_these_events(bench: Bench, request_: Any, expected
 
 @pytest.mark.parametrize("request_, message", BAD.values(), ids=BAD.keys())
 def test_a_bad_request_is_refused_and_posts_nothing(bench: Bench, request_: Any, message: str) -> None:
-    assert bench.ask(request_) == {"ok": False, "code": "INVALID_ARGUMENT", "message": message}
+    assert bench.ask(request_) == refused("INVALID_ARGUMENT", message)
     assert bench.events() == []
 
 
@@ -259,11 +298,10 @@ def test_without_accessibility_the_answer_says_so_and_nothing_is_posted(
     bench: Bench, act: str, accessibility: str
 ) -> None:
     bench.mac.set("permissions.accessibility", accessibility)
-    assert bench.ask(ACTS[act][0]) == {
-        "ok": False,
-        "code": "PERMISSION_DENIED_ACCESSIBILITY",
-        "message": "mouse and keyboard events are not allowed without Accessibility access",
-    }
+    assert bench.ask(ACTS[act][0]) == refused(
+        "PERMISSION_DENIED_ACCESSIBILITY",
+        "mouse and keyboard events are not allowed without Accessibility access",
+    )
     assert bench.events() == []
 
 
@@ -285,7 +323,7 @@ def test_preflight_names_each_grant(bench: Bench, accessibility: str, screen_rec
 @pytest.mark.parametrize("act, least_ms", [("a double click", 30), ("500 characters", 8)])
 def test_an_application_has_time_between_two_events(bench: Bench, act: str, least_ms: float) -> None:
     bench.ask(ACTS[act][0])
-    times = [event["t"] for event in bench.mac.raw_events()]
+    times = [event["t"] for event in bench.mac.raw_events() if "type" in event]
     assert min(later - sooner for sooner, later in zip(times, times[1:])) >= least_ms
 
 
@@ -297,6 +335,249 @@ def test_the_person_at_the_mac_is_never_locked_out(swift: Bench) -> None:
 def test_a_pointer_that_cannot_get_there_is_read_back_where_it_stopped(bench: Bench) -> None:
     assert bench.ask({"do": "move", "x": 5000, "y": 100}) == {"ok": True, "pointer": {"x": 1439, "y": 100}}
     assert bench.mac.state()["pointer"] == {"x": 1439, "y": 100}
+
+
+# looking last: the world changes between the request and the press ----------------------------------------
+
+MOVE, DOWN, KEY = {"type": 5}, {"type": 1}, {"type": 10}
+STARTED = ({"do": "started", "program": "osascript"}, {"do": "started", "program": "swift-helper"})
+POINT = (300, 200)
+COVER = {"title": "", "bounds": [250, 150, 200, 200], "layer": 0}
+CHANGES: dict[str, tuple[dict[str, Any], str, Any]] = {
+    "covered by another app": ({"do": "open_window", "pid": 430, "window": COVER}, "WINDOW_COVERED", 2000),
+    "covered by its own app": ({"do": "open_window", "pid": 480, "window": COVER}, "WINDOW_COVERED", 2000),
+    "covered by a menu": (
+        {"do": "open_window", "pid": 480, "window": {**COVER, "layer": 101}},
+        "WINDOW_COVERED",
+        2000,
+    ),
+    "covered by a tiny popup": (
+        {"do": "open_window", "pid": 430, "window": {**COVER, "bounds": [299, 199, 3, 3], "layer": 25}},
+        "WINDOW_COVERED",
+        2000,
+    ),
+    "another app comes to the front": (
+        {"do": "activate_now", "pid": 410, "all_windows": True},
+        "WINDOW_COVERED",
+        1012,
+    ),
+    "its sheet opens": (
+        {"do": "open_window", "pid": 480, "window": {**COVER, "attached_to": 1080}},
+        "WINDOW_COVERED",
+        2000,
+    ),
+    "closed": ({"do": "close_window", "window": 1080}, "WINDOW_NOT_FOUND", None),
+    "minimised": (
+        {"do": "change_window", "window": 1080, "values": {"minimised": True}},
+        "WINDOW_NOT_FOUND",
+        None,
+    ),
+    "moved": (
+        {"do": "change_window", "window": 1080, "values": {"bounds": [120, 80, 700, 420]}},
+        "STALE_SCREENSHOT",
+        None,
+    ),
+    "resized": (
+        {"do": "change_window", "window": 1080, "values": {"bounds": [60, 80, 700, 520]}},
+        "STALE_SCREENSHOT",
+        None,
+    ),
+    "locked": ({"do": "lock_screen"}, "SCREEN_LOCKED", None),
+}
+
+
+def buttons_down(bench: Bench) -> int:
+    return sum(event["type"] in (1, 3, 25) for event in bench.events())
+
+
+@pytest.mark.parametrize("moment", ["before the hand looks", "when the pointer arrives"])
+@pytest.mark.parametrize(("change", "code", "reached_id"), CHANGES.values(), ids=CHANGES.keys())
+def test_a_window_that_changes_before_the_press_is_not_clicked(
+    bench: Bench, change: dict[str, Any], code: str, reached_id: Any, moment: str
+) -> None:
+    if moment.startswith("before"):
+        for program in STARTED:
+            bench.mac.when(program, change)
+    else:
+        bench.mac.when(MOVE, change)
+    answer = bench.ask(click(*POINT))
+    assert (answer["ok"], answer["code"], answer["reached_id"]) == (False, code, reached_id), answer
+    assert str(reached_id) in answer["message"] or reached_id is None
+    assert (buttons_down(bench), bench.mac.events("click")) == (0, [])
+
+
+def test_a_click_that_closes_its_window_is_not_repeated_on_what_is_behind_it(bench: Bench) -> None:
+    button = {
+        "name": "x",
+        "kind": "button",
+        "text": "x",
+        "rect": [0, 0, 400, 300],
+        "on_click": {"close_window": "this"},
+    }
+    bench.mac.activate("Form")
+    window_id = bench.mac.open_window("Form", title="Quick", bounds=[830, 110, 400, 300], widgets=[button])
+    quick = {**FORM, "id": window_id, "x": 830, "y": 110, "width": 400, "height": 300}
+    answer = bench.ask(click(900, 200, window=quick, clicks=2))
+    assert (answer["ok"], answer["clicked"]) == (True, 1)
+    assert [one["window"] for one in bench.mac.events("click")] == [window_id]
+
+
+def test_a_pointer_that_does_not_get_there_presses_nothing(bench: Bench) -> None:
+    bench.mac.move_window(1080, 1200, 80)
+    answer = bench.ask(click(1500, 200, window={**TERMINAL, "x": 1200}))
+    assert (answer["ok"], answer["clicked"], answer["pointer"]) == (True, 0, {"x": 1439, "y": 200})
+    assert buttons_down(bench) == 0
+
+
+OVERLAYS = {
+    # of an app of its own; the Dock's own is there in every test
+    "it lets clicks through": ("Calculator", {"click_through": True}, "works", (True, True)),
+    "it takes them": ("Calculator", {}, "works", "WINDOW_COVERED"),
+    "nobody can tell": ("Calculator", {"click_through": True}, "silent", (True, False)),
+    "it belongs to the same app": ("Terminal", {"click_through": True}, "works", (True, False)),
+}
+
+
+@pytest.mark.parametrize(("app", "more", "test", "expected"), OVERLAYS.values(), ids=OVERLAYS.keys())
+def test_an_overlay_over_the_whole_window_is_told_from_one_that_lets_clicks_through(
+    bench: Bench, app: str, more: dict[str, Any], test: str, expected: Any
+) -> None:
+    bench.mac.switch(position_test=test)
+    bench.mac.open_window(app, bounds=[0, 0, 1440, 900], layer=25, **more)
+    answer = bench.ask(click(*POINT))
+    if isinstance(expected, str):
+        assert (answer["ok"], answer["code"], buttons_down(bench)) == (False, expected, 0)
+    else:
+        assert (answer["ok"], answer["is_certain"]) == expected
+        assert [one["window"] for one in bench.mac.events("click")] == [1080]
+
+
+def test_a_click_beside_an_open_menu_is_not_certain_and_one_on_its_item_is(bench: Bench) -> None:
+    item = {
+        "name": "paste",
+        "kind": "button",
+        "text": "Paste",
+        "rect": [0, 0, 120, 24],
+        "on_click": {"log": "pasted"},
+    }
+    menu = bench.mac.open_window("Terminal", bounds=[400, 300, 120, 60], layer=101, widgets=[item])
+    popup = {**TERMINAL, "id": menu, "x": 400, "y": 300, "width": 120, "height": 60, "is_popup": True}
+    answer = bench.ask(click(410, 310, window=popup))
+    assert (answer["ok"], answer["clicked"], answer["is_certain"]) == (True, 1, True)
+    assert [one["text"] for one in bench.mac.events("note")] == ["pasted"]
+    assert bench.ask(click(*POINT))["is_certain"] is False
+    assert bench.mac.events("click")[-1]["closed_a_menu"]
+
+
+LONG = "0123456789" * 6
+THIEVES: dict[str, tuple[dict[str, Any], Any]] = {
+    "another app": ({"do": "activate_now", "pid": 430}, 1030),
+    "another window of the app": (
+        {"do": "open_window", "pid": 480, "window": {"bounds": [0, 100, 300, 300]}},
+        2000,
+    ),
+    "a sheet": (
+        {"do": "open_window", "pid": 480, "window": {"bounds": [100, 100, 300, 300], "attached_to": 1080}},
+        2000,
+    ),
+    "a menu": ({"do": "open_window", "pid": 480, "window": {"bounds": [0, 100, 80, 30], "layer": 101}}, 2000),
+    "a panel above all windows": (
+        {
+            "do": "open_window",
+            "pid": 480,
+            "window": {"bounds": [0, 100, 300, 300], "layer": 8, "modal": True},
+        },
+        2000,
+    ),
+    "its own end": ({"do": "close_window", "window": 1080}, None),
+}
+
+
+@pytest.mark.parametrize("pieces", [0, 1, 2])
+@pytest.mark.parametrize(("thief", "reached_id"), THIEVES.values(), ids=THIEVES.keys())
+def test_typing_stops_when_the_focus_is_lost_and_says_how_much_went_out(
+    bench: Bench, thief: dict[str, Any], reached_id: Any, pieces: int
+) -> None:
+    if pieces:
+        bench.mac.when(KEY, thief, skip=pieces - 1)
+    else:
+        bench.mac.update(lambda state: world.apply(state, thief))
+    answer = bench.ask(type_(LONG))
+    expected = (False, "FOCUS_LOST", 20 * pieces, reached_id)
+    assert (answer["ok"], answer["code"], answer["sent"], answer["reached_id"]) == expected, answer
+    text = "".join(one["text"] for one in bench.mac.events("text") if one["window"] == 1080)
+    assert text == LONG[: 20 * pieces] == "".join(one["text"] for one in bench.mac.events("text"))
+
+
+@pytest.mark.parametrize(("thief", "reached_id"), THIEVES.values(), ids=THIEVES.keys())
+def test_a_key_is_not_pressed_in_another_window(bench: Bench, thief: dict[str, Any], reached_id: Any) -> None:
+    for program in STARTED:
+        bench.mac.when(program, thief)
+    answer = bench.ask(press(36))
+    assert (answer["code"], answer["sent"], answer["reached_id"]) == ("FOCUS_LOST", 0, reached_id)
+    assert bench.events() == []
+
+
+def test_typing_stops_at_a_stop_file_and_at_a_locked_screen(bench: Bench) -> None:
+    stop = str(bench.mac.folder / "STOP")
+    bench.mac.when(KEY, {"do": "write_file", "path": stop})
+    assert bench.ask(type_(LONG, stop_file=stop)) == refused("POLICY_DENIED", "the stop file is there", 20)
+    assert bench.ask(type_("x", stop_file=stop))["sent"] == 0
+    bench.mac.when(KEY, {"do": "lock_screen"})
+    assert bench.ask(type_(LONG)) == refused("SCREEN_LOCKED", "the screen is locked", 20)
+    assert bench.mac.events("dropped") != []  # the key up of the last piece that went out
+
+
+def test_keys_go_to_an_open_menu_when_it_is_meant(bench: Bench) -> None:
+    menu = bench.mac.open_window("Terminal", bounds=[400, 300, 120, 60], layer=101)
+    popup = {**TERMINAL, "id": menu, "is_popup": True}
+    assert bench.ask(press(125, 0xA00000, window=popup)) == {"ok": True}
+    assert [(one["key"], one["window"]) for one in bench.mac.events("key")] == [("down", menu)]
+    bench.mac.close_window(menu)
+    answer = bench.ask(press(125, 0xA00000, window=popup))
+    assert (answer["code"], answer["reached_id"]) == ("FOCUS_LOST", 1080)
+
+
+def test_a_panel_of_another_layer_is_typed_into_where_accessibility_says_that_it_has_the_focus(
+    bench: Bench,
+) -> None:
+    field = {"name": "name", "kind": "field", "value": "", "rect": [10, 10, 200, 30]}
+    panel = bench.mac.open_window(
+        "Terminal", bounds=[0, 100, 300, 300], layer=8, modal=True, focus="name", widgets=[field]
+    )
+    target = {**TERMINAL, "id": panel, "x": 0, "y": 100, "width": 300, "height": 300}
+    assert bench.ask(type_("Ada", window=target)) == {"ok": True, "sent": 3}
+    assert bench.mac.widget(panel, "name")["value"] == "Ada"
+
+
+def test_an_application_that_hangs_is_asked_once_and_typed_into(bench: Bench) -> None:
+    bench.mac.set("apps.10.hung", True)
+    assert bench.mac.state()["apps"][10]["name"] == "Terminal"
+    assert bench.ask(type_(LONG)) == {"ok": True, "sent": 60}
+    times = [event["t"] for event in bench.mac.raw_events() if event.get("type") == 10]
+    assert len(times) == 3 and max(later - sooner for sooner, later in zip(times, times[1:])) < 450
+
+
+def test_one_false_no_of_two_preflights_blocks_nothing(bench: Bench) -> None:
+    bench.mac.switch(post_event_preflight="denies")
+    assert bench.ask(press(53)) == {"ok": True}
+    assert len(bench.events()) == 2
+
+
+def test_another_users_session_on_the_screen_is_a_locked_one(bench: Bench) -> None:
+    bench.mac.set("session.on_console", False)
+    assert bench.ask(press(53)) == refused("SCREEN_LOCKED", "the screen is locked")
+    bench.mac.no_gui_session()
+    assert bench.ask(click(*POINT)) == refused("NO_GUI_SESSION", "there is no GUI session")
+
+
+def test_two_windows_of_one_frame_are_told_apart_by_title_or_by_their_order(bench: Bench) -> None:
+    bench.mac.open_window("Terminal", title="twin", bounds=[60, 80, 700, 420])
+    answer = bench.ask(press(53))
+    assert (answer["code"], answer["reached_id"]) == ("FOCUS_LOST", 2000)
+    bench.mac.change_window(2000, {"title": bench.mac.window(1080)["title"]})
+    assert bench.ask(press(53))["reached_id"] == 2000
+    assert bench.ask(press(53, window={**TERMINAL, "id": 2000})) == {"ok": True}
 
 
 def test_the_start_of_the_compiled_program_is_in_the_log_of_calls(swift: Bench) -> None:

@@ -1,83 +1,58 @@
-// {pid, window_id|null, title|null, bounds|null} -> {"activated": bool, "active": bool, "front": bool, "trusted": bool, "matches": n, "title_bar_is_free": bool}
-ObjC.import('ApplicationServices');
-ObjC.bindFunction('AXIsProcessTrusted', ['bool', []]);
-ObjC.bindFunction('AXUIElementCreateApplication', ['id', ['int']]);
-ObjC.bindFunction('AXUIElementCopyAttributeValue', ['int', ['id', 'id', 'id*']]);
-ObjC.bindFunction('AXUIElementSetAttributeValue', ['int', ['id', 'id', 'id']]);
-ObjC.bindFunction('AXUIElementPerformAction', ['int', ['id', 'id']]);
+// {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted", "title_bar_is_free": bool, "matches": n}
+// matches: how many windows of the application could be the one that is meant; only a single one is raised.
+const ANSWER_S = 0.5;
+const TITLE_BAR_HALF = 10;
 
-function attribute(element, name) {
-    const value = Ref();
-    return $.AXUIElementCopyAttributeValue(element, $(name), value) === 0 ? value[0] : null;
+// The elements that may be a window: [element, the window to raise]. For a sheet, that is the one it is attached to.
+function candidates(app, pid) {
+    const windows = elements(app, 'AXWindows', pid, 100);
+    return windows.map(w => [w, w]).concat(...windows.map(w => sheetsOf(w, pid).map(sheet => [sheet, w])));
 }
 
-// An AXValue cannot be opened through the bridge; its description reads `{value = x:10.0 y:45.0 type = ...}`.
-function numbers(element, name) {
-    const value = attribute(element, name);
-    const found = value ? /[xw]:(-?[\d.]+) [yh]:(-?[\d.]+)/.exec(ObjC.unwrap(value.description)) : null;
-    return found ? [Number(found[1]), Number(found[2])] : null;
-}
-
-function isAt(element, b) {
-    const place = numbers(element, 'AXPosition');
-    const size = numbers(element, 'AXSize');
-    const near = (a, c) => Math.abs(a - c) <= 2;
-    return place && size && near(place[0], b.x) && near(place[1], b.y) && near(size[0], b.width) && near(size[1], b.height);
-}
-
-// The accessibility tree knows no window numbers: the frame tells windows apart, then the title.
-function raise(app, request) {
-    const windows = attribute(app, 'AXWindows');
-    if (!windows) return 0;
-    const titled = w => {
-        const title = attribute(w, 'AXTitle');
-        return title && ObjC.unwrap(title) === request.title;
-    };
-    let found = [];
-    for (let i = 0; i < windows.count; i++) found.push(windows.objectAtIndex(i));
-    found = found.filter(w => isAt(w, request.bounds));
-    if (found.length > 1) found = found.filter(titled);
+function raise(app, target) {
+    let found = candidates(app, target.pid).filter(pair => {
+        const frame = frameOf(pair[0], target.pid);
+        return frame && isSameFrame(frame, target);
+    });
+    if (found.length > 1) found = found.filter(pair => plainAttribute(pair[0], 'AXTitle', target.pid) === target.title);
     if (found.length !== 1) return found.length;
-    $.AXUIElementSetAttributeValue(found[0], $('AXMinimized'), $(false));
-    $.AXUIElementPerformAction(found[0], $('AXRaise'));
-    $.AXUIElementSetAttributeValue(found[0], $('AXMain'), $(true));
+    const element = found[0][1];
+    $.AXUIElementSetAttributeValue(element, $('AXMinimized'), $(false));
+    $.AXUIElementPerformAction(element, $('AXRaise'));
+    $.AXUIElementSetAttributeValue(element, $('AXMain'), $(true));
     return 1;
 }
 
-function frontWindow(pid) {
-    return (windowList(ON_SCREEN_ONLY) || []).find(w => w.kCGWindowOwnerPID === pid && isOrdinary(w));
-}
-
-function titleBarIsFree(request) {
-    const x = request.bounds.x + request.bounds.width / 2;
-    const y = request.bounds.y + 10;
-    const holds = b => b.X <= x && x < b.X + b.Width && b.Y <= y && y < b.Y + b.Height;
-    const top = (windowList(ON_SCREEN_ONLY) || []).find(w => w.kCGWindowAlpha > 0 && holds(w.kCGWindowBounds) && !covers(w, request.bounds));
-    return Boolean(top) && top.kCGWindowNumber === request.window_id;
+function titleBarIsFree(target, onScreen) {
+    const point = {x: target.x + target.width / 2, y: target.y + TITLE_BAR_HALF};
+    // an overlay of another layer that lies over a whole window lets clicks through, as the Dock's does
+    const top = onScreen.find(w => w.alpha > 0 && holds(w.bounds, point) && !(w.layer !== 0 && encloses(w.bounds, target)));
+    return Boolean(top) && top.id === target.id;
 }
 
 function run(argv) {
-    const request = JSON.parse(argv[0]);
-    const app = $.NSRunningApplication.runningApplicationWithProcessIdentifier(request.pid);
-    if (app.isNil()) return JSON.stringify({activated: false, active: false, front: false, trusted: true, matches: 0, title_bar_is_free: false});
-    const activated = app.activateWithOptions(3); // all windows, ignoring other apps; only a request since macOS 14
-    const trusted = $.AXIsProcessTrusted();
+    const target = JSON.parse(argv[0]).window;
+    const app = $.NSRunningApplication.runningApplicationWithProcessIdentifier(target.pid);
+    const trusted = Boolean($.AXIsProcessTrusted());
     let matches = 0;
-    if (trusted) {
-        const element = $.AXUIElementCreateApplication(request.pid);
-        $.AXUIElementSetAttributeValue(element, $('AXFrontmost'), $(true));
-        if (request.window_id !== null) matches = raise(element, request);
+    if (!isNil(app)) {
+        app.activateWithOptions(3); // all windows, ignoring other apps; only a request since macOS 14
+        if (trusted) {
+            limitAccessibility(ANSWER_S);
+            const element = $.AXUIElementCreateApplication(target.pid);
+            $.AXUIElementSetAttributeValue(element, $('AXFrontmost'), $(true));
+            matches = raise(element, target);
+        }
+        // what AppKit tells of the frontmost app does not change before the run loop turns
+        $.NSRunLoop.currentRunLoop.runUntilDate($.NSDate.dateWithTimeIntervalSinceNow(0.05));
     }
-    // what AppKit tells of the frontmost app does not change before the run loop turns
-    $.NSRunLoop.currentRunLoop.runUntilDate($.NSDate.dateWithTimeIntervalSinceNow(0.05));
-    const frontmost = $.NSWorkspace.sharedWorkspace.frontmostApplication;
-    const front = frontWindow(request.pid);
+    const onScreen = windowList(ON_SCREEN_ONLY) || [];
+    const front = onScreen.find(w => w.pid === target.pid && isOrdinary(w));
     return JSON.stringify({
-        activated: Boolean(activated),
-        active: !frontmost.isNil() && frontmost.processIdentifier === request.pid,
-        front: request.window_id === null || Boolean(front && front.kCGWindowNumber === request.window_id),
-        trusted: Boolean(trusted),
+        is_active: frontmostPid() === target.pid,
+        is_front: Boolean(front) && front.id === target.id,
+        is_trusted: trusted,
         matches: matches,
-        title_bar_is_free: request.window_id !== null && titleBarIsFree(request),
+        title_bar_is_free: titleBarIsFree(target, onScreen),
     });
 }

@@ -1,29 +1,57 @@
 // one JSON request on stdin -> one JSON answer on stdout, exit 0
-//   {"do":"preflight"}                                        -> {"ok":true,"accessibility":b,"post_event":b,"screen_recording":b}
-//   {"do":"move","x":n,"y":n}                                 -> {"ok":true,"pointer":{"x":n,"y":n}}, read back, screen points
-//   {"do":"click","x":n,"y":n,"button":"left","clicks":1}     -> the same; button left, right or middle; clicks 1, 2 or 3
-//   {"do":"type","text":"..."}                                -> {"ok":true}
-//   {"do":"press","key_code":n,"flags":n}                     -> {"ok":true}; flags are CGEventFlags bits
-//   refused                                                   -> {"ok":false,"code":"...","message":"..."}, and nothing was posted
+//   {"do":"preflight"}                           -> {"ok":true,"accessibility":b,"post_event":b,"screen_recording":b}
+//   {"do":"move","x":n,"y":n}                    -> {"ok":true,"pointer":{"x":n,"y":n}}, read back, screen points
+//   {"do":"click","window":W,"x":n,"y":n,"button":"left","clicks":1,"flags":0}
+//       -> {"ok":true,"pointer":...,"clicked":n,"is_certain":b}; button left, right or middle; clicks 1 to 3. clicked: how
+//          many were made before something else came under the pointer, or 0 where the pointer did not get there.
+//          is_certain: no overlay or open menu leaves a doubt whom they reached
+//   {"do":"type","window":W,"text":"...","stop_file":"..."}  -> {"ok":true,"sent":n}, in characters
+//   {"do":"press","window":W,"key_code":n,"flags":n}         -> {"ok":true}; flags are CGEventFlags bits
+//   refused -> {"ok":false,"code":"...","message":"...","sent":n,"reached_id":n|null}, and nothing was posted after `sent`
+//   W is {"id","pid","x","y","width","height","is_popup"}: what must be under the pointer, or have the keyboard, right before
+//   each press or piece of text, or nothing is posted
+import AppKit
 import ApplicationServices
 import CoreGraphics
 import Foundation
 
+let menuLayer = 101  // kCGPopUpMenuWindowLevel
+let piece = 20  // UTF-16 units an event: what applications are known to read
+let answerSeconds: Float = 0.5
+let dock = "com.apple.dock"
+var hungPids: Set<pid_t> = []
+
 struct Refusal: Error {
     let code: String
     let message: String
+    var sent = 0
+    var reachedID: Int?
+}
+
+struct Target: Decodable {
+    let id: UInt32
+    let pid: Int32
+    let x: Double, y: Double, width: Double, height: Double
+    let isPopup: Bool
+
+    enum CodingKeys: String, CodingKey {
+        case id, pid, x, y, width, height, isPopup = "is_popup"
+    }
+
+    var frame: CGRect { CGRect(x: x, y: y, width: width, height: height) }
 }
 
 // A field that is missing or of another type is nil; each act says which fields it needs.
 struct Request: Decodable {
-    let act: String?, button: String?, text: String?
+    let act: String?, button: String?, text: String?, stopFile: String?
     let x: Double?, y: Double?
     let clicks: Int?
     let keyCode: UInt16?
     let flags: UInt32?
+    let window: Target?
 
     enum CodingKeys: String, CodingKey {
-        case act = "do", button, text, x, y, clicks, keyCode = "key_code", flags
+        case act = "do", button, text, stopFile = "stop_file", x, y, clicks, keyCode = "key_code", flags, window
     }
 
     init(from decoder: Decoder) throws {
@@ -31,11 +59,13 @@ struct Request: Decodable {
         act = try? fields.decode(String.self, forKey: .act)
         button = try? fields.decode(String.self, forKey: .button)
         text = try? fields.decode(String.self, forKey: .text)
+        stopFile = try? fields.decode(String.self, forKey: .stopFile)
         x = try? fields.decode(Double.self, forKey: .x)
         y = try? fields.decode(Double.self, forKey: .y)
         clicks = try? fields.decode(Int.self, forKey: .clicks)
         keyCode = try? fields.decode(UInt16.self, forKey: .keyCode)
         flags = try? fields.decode(UInt32.self, forKey: .flags)
+        window = try? fields.decode(Target.self, forKey: .window)
     }
 }
 
@@ -43,11 +73,16 @@ func invalid(_ message: String) -> Refusal {
     Refusal(code: "INVALID_ARGUMENT", message: message)
 }
 
-// Without access the system drops every post and reports nothing, so ask in this process, before the first one.
+// Without access the system drops every post and reports nothing, so ask in this process, before the first one. One of
+// the two answers may be a false no.
 func openSource() throws -> CGEventSource {
-    guard AXIsProcessTrusted() && CGPreflightPostEventAccess() else {
-        throw Refusal(code: "PERMISSION_DENIED_ACCESSIBILITY", message: "mouse and keyboard events are not allowed without Accessibility access")
+    guard AXIsProcessTrusted() || CGPreflightPostEventAccess() else {
+        throw Refusal(
+            code: "PERMISSION_DENIED_ACCESSIBILITY",
+            message: "mouse and keyboard events are not allowed without Accessibility access")
     }
+    // An application that hangs holds each call for this long, so it is asked once. Set for all elements of this process.
+    AXUIElementSetMessagingTimeout(AXUIElementCreateSystemWide(), answerSeconds)
     // A private source does not inherit the modifier keys that somebody is holding down.
     guard let source = CGEventSource(stateID: .privateState) else {
         throw Refusal(code: "INTERNAL_SWIFT_ERROR", message: "the system made no event source")
@@ -55,6 +90,161 @@ func openSource() throws -> CGEventSource {
     source.localEventsSuppressionInterval = 0
     return source
 }
+
+// looking last ---------------------------------------------------------------------------------------------------------
+
+struct Window {
+    let id: Int
+    let pid: pid_t
+    let app: String
+    let title: String?
+    let layer: Int
+    let alpha: Double
+    let frame: CGRect
+
+    init?(_ about: [String: Any]) {
+        guard let id = about["kCGWindowNumber"] as? Int, let pid = about["kCGWindowOwnerPID"] as? Int,
+            let layer = about["kCGWindowLayer"] as? Int, let alpha = about["kCGWindowAlpha"] as? Double,
+            let bounds = about["kCGWindowBounds"] as? [String: Double],
+            let x = bounds["X"], let y = bounds["Y"], let width = bounds["Width"], let height = bounds["Height"]
+        else { return nil }
+        (self.id, self.pid, self.layer, self.alpha) = (id, pid_t(pid), layer, alpha)
+        frame = CGRect(x: x, y: y, width: width, height: height)
+        app = about["kCGWindowOwnerName"] as? String ?? ""
+        title = about["kCGWindowName"] as? String
+    }
+
+    var name: String { "window \(id) of \(app.isEmpty ? "an unknown application" : app)" }
+
+    // A window that a person would call one: an app may keep invisible or tiny ones in front of it.
+    var isOrdinary: Bool { layer == 0 && alpha > 0 && frame.width >= 50 && frame.height >= 50 }
+}
+
+// The windows on the screen, front to back. Nothing that is posted to a locked screen arrives.
+func look() throws -> [Window] {
+    guard let session = CGSessionCopyCurrentDictionary() as? [String: Any],
+        let list = CGWindowListCopyWindowInfo([.optionOnScreenOnly, .excludeDesktopElements], kCGNullWindowID) as? [[String: Any]]
+    else { throw Refusal(code: "NO_GUI_SESSION", message: "there is no GUI session") }
+    let isLocked = session["CGSSessionScreenIsLocked"] as? Bool ?? false
+    let isOnConsole = session["kCGSSessionOnConsoleKey"] as? Bool ?? true
+    if isLocked || !isOnConsole { throw Refusal(code: "SCREEN_LOCKED", message: "the screen is locked") }
+    return list.compactMap(Window.init)
+}
+
+func isNear(_ a: Double, _ b: Double, within: Double = 2) -> Bool { abs(a - b) <= within }
+
+// Two points apart at most: accessibility and the window server round frames differently.
+func isSameFrame(_ a: CGRect, _ b: CGRect) -> Bool {
+    isNear(Double(a.minX), Double(b.minX)) && isNear(Double(a.minY), Double(b.minY))
+        && isNear(Double(a.width), Double(b.width)) && isNear(Double(a.height), Double(b.height))
+}
+
+// Whose element accessibility finds at a point; nil where it cannot tell.
+func pidAt(_ point: CGPoint) -> pid_t? {
+    var found: AXUIElement?
+    var pid: pid_t = 0
+    let everything = AXUIElementCreateSystemWide()
+    guard AXUIElementCopyElementAtPosition(everything, Float(point.x), Float(point.y), &found) == .success,
+        let element = found, AXUIElementGetPid(element, &pid) == .success
+    else { return nil }
+    return pid
+}
+
+// An overlay as large as a whole window may let clicks through: the Dock's does, others are not in the list of windows.
+func letsThrough(_ over: Window, _ target: Window, _ point: CGPoint) -> Bool? {
+    if NSRunningApplication(processIdentifier: over.pid)?.bundleIdentifier == dock { return true }
+    guard let pid = pidAt(point), over.pid != target.pid else { return nil }
+    return pid == target.pid
+}
+
+// Throws unless a press at this point reaches the target; returns whether that is certain.
+func checkReached(_ target: Target, _ point: CGPoint) throws -> Bool {
+    let windows = try look()
+    guard let now = windows.first(where: { $0.id == Int(target.id) }) else {
+        throw Refusal(code: "WINDOW_NOT_FOUND", message: "window \(target.id) is no longer on the screen")
+    }
+    guard isSameFrame(now.frame, target.frame) else {
+        throw Refusal(code: "STALE_SCREENSHOT", message: "window \(target.id) moved or changed its size just now")
+    }
+    var isCertain = !windows.contains { $0.layer == menuLayer && $0.alpha > 0 && $0.id != now.id }
+    for window in windows where window.alpha > 0 && window.frame.contains(point) {
+        if window.id == now.id { return isCertain }
+        let isOverlay = window.layer != 0 && window.frame.contains(now.frame)
+        switch isOverlay ? letsThrough(window, now, point) : false {
+        case true?: continue
+        case nil: isCertain = false
+        case false?:
+            throw Refusal(
+                code: "WINDOW_COVERED", message: "window \(now.id) is covered by \(window.name) there", reachedID: window.id)
+        }
+    }
+    throw Refusal(code: "WINDOW_COVERED", message: "that point is outside window \(now.id)")
+}
+
+func attribute(_ element: AXUIElement, _ name: String, _ pid: pid_t) -> CFTypeRef? {
+    if hungPids.contains(pid) { return nil }
+    var value: CFTypeRef?
+    let error = AXUIElementCopyAttributeValue(element, name as CFString, &value)
+    if error == .cannotComplete { hungPids.insert(pid) }  // gone, or it did not answer in time
+    return error == .success ? value : nil
+}
+
+func extent(of element: AXUIElement, _ pid: pid_t) -> CGRect? {
+    var origin = CGPoint.zero
+    var size = CGSize.zero
+    guard let place = attribute(element, "AXPosition", pid), CFGetTypeID(place) == AXValueGetTypeID(),
+        let area = attribute(element, "AXSize", pid), CFGetTypeID(area) == AXValueGetTypeID(),
+        AXValueGetValue(place as! AXValue, .cgPoint, &origin), AXValueGetValue(area as! AXValue, .cgSize, &size)
+    else { return nil }
+    return CGRect(origin: origin, size: size)
+}
+
+// The window that accessibility calls focused. It knows no window numbers: the frame tells windows apart, then the title.
+// nil where it cannot tell, or where that leaves two.
+func focusedWindow(_ pid: pid_t, _ windows: [Window]) -> Window? {
+    guard let value = attribute(AXUIElementCreateApplication(pid), "AXFocusedWindow", pid),
+        CFGetTypeID(value) == AXUIElementGetTypeID()
+    else { return nil }
+    let element = value as! AXUIElement
+    guard let frame = extent(of: element, pid) else { return nil }
+    var found = windows.filter { $0.pid == pid && isSameFrame($0.frame, frame) }
+    if found.count > 1 {
+        let title = attribute(element, "AXTitle", pid) as? String
+        found = found.filter { $0.title == title }
+    }
+    return found.count == 1 ? found[0] : nil
+}
+
+// Throws unless a key that is posted now goes to the target.
+func checkKeyboard(_ target: Target, sent: Int) throws {
+    // what AppKit tells of the frontmost app does not change before the run loop turns
+    RunLoop.current.run(until: Date(timeIntervalSinceNow: 0.001))
+    let windows: [Window]
+    do {
+        windows = try look()
+    } catch var refusal as Refusal {
+        refusal.sent = sent
+        throw refusal
+    }
+    let pid = NSWorkspace.shared.frontmostApplication?.processIdentifier
+    func lost(_ window: Window?) -> Refusal {
+        let message = "the keyboard is with \(window?.name ?? "another application")"
+        return Refusal(code: "FOCUS_LOST", message: message, sent: sent, reachedID: window?.id)
+    }
+    let front = windows.first { $0.pid == pid && $0.isOrdinary }
+    let menu = windows.first { $0.pid == pid && $0.layer == menuLayer && $0.alpha > 0 }
+    guard let pid = pid, pid == target.pid else { throw lost(front) }
+    // an open menu takes every key
+    if menu != nil || target.isPopup {
+        if let menu = menu, target.isPopup, menu.id == Int(target.id) { return }
+        throw lost(menu ?? front)
+    }
+    let own = windows.filter { $0.layer >= 0 && $0.layer < menuLayer && $0.alpha > 0 }
+    let focused = focusedWindow(pid, own) ?? front
+    if focused?.id != Int(target.id) { throw lost(focused) }
+}
+
+// posting --------------------------------------------------------------------------------------------------------------
 
 func post(_ made: CGEvent?, _ flags: CGEventFlags, pause: TimeInterval) throws {
     guard let event = made else {
@@ -66,10 +256,13 @@ func post(_ made: CGEvent?, _ flags: CGEventFlags, pause: TimeInterval) throws {
 }
 
 // 30 ms: AppKit drops clicks that come faster than its event loop turns.
-func postMouse(_ source: CGEventSource, _ type: CGEventType, _ point: CGPoint, _ button: CGMouseButton, _ clickState: Int64) throws {
+func postMouse(
+    _ source: CGEventSource, _ type: CGEventType, _ point: CGPoint, _ button: CGMouseButton, _ clickState: Int,
+    _ flags: CGEventFlags
+) throws {
     let event = CGEvent(mouseEventSource: source, mouseType: type, mouseCursorPosition: point, mouseButton: button)
-    event?.setIntegerValueField(.mouseEventClickState, value: clickState)
-    try post(event, [], pause: 0.03)
+    event?.setIntegerValueField(.mouseEventClickState, value: Int64(clickState))
+    try post(event, flags, pause: 0.03)
 }
 
 func postKey(_ source: CGEventSource, _ code: CGKeyCode, _ flags: CGEventFlags, _ units: [UniChar]) throws {
@@ -82,28 +275,45 @@ func postKey(_ source: CGEventSource, _ code: CGKeyCode, _ flags: CGEventFlags, 
     }
 }
 
-func target(_ request: Request) throws -> CGPoint {
+func point(of request: Request) throws -> CGPoint {
     guard let x = request.x, let y = request.y, x.isFinite, y.isFinite else { throw invalid("x and y must be finite numbers") }
     return CGPoint(x: x, y: y)
 }
 
+func target(of request: Request) throws -> Target {
+    guard let window = request.window else { throw invalid("window must have id, pid, x, y, width, height and is_popup") }
+    return window
+}
+
+func flags(of request: Request) throws -> CGEventFlags {
+    guard let flags = request.flags else { throw invalid("flags must be a whole number from 0 to 4294967295") }
+    return CGEventFlags(rawValue: UInt64(flags))
+}
+
+func isThere(_ now: CGPoint, _ point: CGPoint) -> Bool {
+    isNear(Double(now.x), Double(point.x), within: 1) && isNear(Double(now.y), Double(point.y), within: 1)
+}
+
 // Posting is asynchronous: give the pointer up to 200 ms to arrive, then say where it is.
-func pointer(near point: CGPoint) throws -> [String: Any] {
+func moved(_ source: CGEventSource, to point: CGPoint) throws -> CGPoint {
+    try postMouse(source, .mouseMoved, point, .left, 0, [])
     for _ in 0..<20 {
-        guard let now = CGEvent(source: nil)?.location else { break }
-        if abs(now.x - point.x) <= 1 && abs(now.y - point.y) <= 1 { break }
+        guard let now = CGEvent(source: nil)?.location, !isThere(now, point) else { break }
         Thread.sleep(forTimeInterval: 0.01)
     }
     guard let now = CGEvent(source: nil)?.location else {
         throw Refusal(code: "INTERNAL_SWIFT_ERROR", message: "the pointer cannot be read back")
     }
-    return ["ok": true, "pointer": ["x": Double(now.x), "y": Double(now.y)]]
+    return now
+}
+
+func pointerAnswer(_ now: CGPoint) -> [String: Any] {
+    ["ok": true, "pointer": ["x": Double(now.x), "y": Double(now.y)]]
 }
 
 func move(_ request: Request) throws -> [String: Any] {
-    let point = try target(request)
-    try postMouse(openSource(), .mouseMoved, point, .left, 0)
-    return try pointer(near: point)
+    let place = try point(of: request)
+    return try pointerAnswer(moved(openSource(), to: place))
 }
 
 func click(_ request: Request) throws -> [String: Any] {
@@ -112,41 +322,72 @@ func click(_ request: Request) throws -> [String: Any] {
         "right": (.right, .rightMouseDown, .rightMouseUp),
         "middle": (.center, .otherMouseDown, .otherMouseUp),
     ]
-    let point = try target(request)
+    let place = try point(of: request)
     guard let (button, down, up) = buttons[request.button ?? ""] else { throw invalid("button must be left, right or middle") }
     guard let clicks = request.clicks, (1...3).contains(clicks) else { throw invalid("clicks must be 1, 2 or 3") }
+    let held = try flags(of: request)
+    let expected = try target(of: request)
     let source = try openSource()
-    try postMouse(source, .mouseMoved, point, .left, 0)
-    for state in 1...Int64(clicks) {
-        try postMouse(source, down, point, button, state)
-        try postMouse(source, up, point, button, state)
+    _ = try checkReached(expected, place)
+    let pointer = try moved(source, to: place)
+    var (done, isCertain) = (0, true)
+    while isThere(pointer, place) && done < clicks {
+        do {
+            // the pointer's arrival, or the click before, may have changed what is there
+            isCertain = try checkReached(expected, place) && isCertain
+        } catch let refusal as Refusal {
+            if done == 0 { throw refusal }
+            break
+        }
+        done += 1
+        try postMouse(source, down, place, button, done, held)
+        try postMouse(source, up, place, button, done, held)
     }
-    return try pointer(near: point)
+    return pointerAnswer(pointer).merging(["clicked": done, "is_certain": isCertain]) { _, new in new }
 }
 
-// 20 UTF-16 units an event is what applications are known to read; a longer grapheme cluster goes whole.
-func typeText(_ request: Request) throws -> [String: Any] {
-    guard let text = request.text else { throw invalid("text must be a string") }
+// What goes out at once: a key, or characters; a grapheme cluster that is longer than a piece goes whole.
+func pieces(of text: String) -> [(code: CGKeyCode, units: [UniChar], length: Int)] {
     let keys: [Character: CGKeyCode] = ["\n": 36, "\r": 36, "\r\n": 36, "\t": 48, "\u{8}": 51]
-    let source = try openSource()
-    var chunk: [UniChar] = []
-    func flush() throws {
-        if !chunk.isEmpty { try postKey(source, 0, [], chunk) }
-        chunk = []
+    var made: [(code: CGKeyCode, units: [UniChar], length: Int)] = []
+    var chunk = ""
+    func flush() {
+        if !chunk.isEmpty { made.append((0, Array(chunk.utf16), chunk.unicodeScalars.count)) }
+        chunk = ""
     }
     for character in text {
         let code = keys[character]
-        if code != nil || chunk.count + character.utf16.count > 20 { try flush() }
-        if let code = code { try postKey(source, code, [], []) } else { chunk += Array(character.utf16) }
+        if code != nil || chunk.utf16.count + character.utf16.count > piece { flush() }
+        if let code = code { made.append((code, [], character.unicodeScalars.count)) } else { chunk.append(character) }
     }
-    try flush()
-    return ["ok": true]
+    flush()
+    return made
+}
+
+func typeText(_ request: Request) throws -> [String: Any] {
+    guard let text = request.text else { throw invalid("text must be a string") }
+    guard let stopFile = request.stopFile else { throw invalid("stop_file must be a string") }
+    let expected = try target(of: request)
+    let source = try openSource()
+    var sent = 0
+    for part in pieces(of: text) {
+        try checkKeyboard(expected, sent: sent)
+        if FileManager.default.fileExists(atPath: stopFile) {
+            throw Refusal(code: "POLICY_DENIED", message: "the stop file is there", sent: sent)
+        }
+        try postKey(source, part.code, [], part.units)
+        sent += part.length
+    }
+    return ["ok": true, "sent": sent]
 }
 
 func press(_ request: Request) throws -> [String: Any] {
     guard let code = request.keyCode else { throw invalid("key_code must be a whole number from 0 to 65535") }
-    guard let flags = request.flags else { throw invalid("flags must be a whole number from 0 to 4294967295") }
-    try postKey(openSource(), code, CGEventFlags(rawValue: UInt64(flags)), [])
+    let held = try flags(of: request)
+    let expected = try target(of: request)
+    let source = try openSource()
+    try checkKeyboard(expected, sent: 0)
+    try postKey(source, code, held, [])
     return ["ok": true]
 }
 
@@ -168,7 +409,8 @@ let reply: [String: Any]
 do {
     reply = try answer(FileHandle.standardInput.readToEnd() ?? Data())
 } catch let refusal as Refusal {
-    reply = ["ok": false, "code": refusal.code, "message": refusal.message]
+    let reached: Any = refusal.reachedID ?? NSNull()
+    reply = ["ok": false, "code": refusal.code, "message": refusal.message, "sent": refusal.sent, "reached_id": reached]
 }
 let output = try JSONSerialization.data(withJSONObject: reply, options: [.sortedKeys])
 try FileHandle.standardOutput.write(contentsOf: output + Data("\n".utf8))

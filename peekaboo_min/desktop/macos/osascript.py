@@ -14,7 +14,7 @@ from ...system.resources import native_source
 SCRIPT_S = 10.0
 _NUMBER_AT_END = re.compile(r"\((-?\d+)\)\s*$")
 
-# The text before the number is localised, and may quote a user's words: only the number is read.
+# The text before the number is localised, and may quote a user's text: only the number is read.
 _CODES = {
     -1743: (ErrorCode.PERMISSION_DENIED_AUTOMATION, "controlling that application is not allowed"),
     -1744: (ErrorCode.PERMISSION_DENIED_AUTOMATION, "controlling that application was never allowed"),
@@ -33,7 +33,7 @@ _HINTS = {
         "allow it in System Settings > Privacy & Security > Accessibility: "
         'open "x-apple.systempreferences:com.apple.preference.security?Privacy_Accessibility"'
     ),
-    ErrorCode.TIMEOUT: "see whether it shows a dialog, or macOS asks for your consent behind a window; then try again",
+    ErrorCode.TIMEOUT: "check whether it shows a dialog, or macOS asks for consent; then try again",
     ErrorCode.APP_NOT_FOUND: "open it, then try again",
 }
 
@@ -46,28 +46,42 @@ class ScriptError(PeekabooError):
         self.number = number
 
 
-def run_jxa(names: Sequence[str], argument: Mapping[str, Any], timeout_s: float = SCRIPT_S) -> dict[str, Any]:
-    """Run native/*.js sources, joined, with one JSON argument; return their JSON. Raises ScriptError."""
+def run_jxa(
+    names: Sequence[str],
+    argument: Mapping[str, Any],
+    timeout_s: float = SCRIPT_S,
+    pass_fds: Sequence[int] = (),
+) -> dict[str, Any]:
+    """Run JXA sources of the package, joined, with one JSON argument; return their JSON. Raises ScriptError.
+
+    pass_fds: descriptors that osascript inherits, where it acts.
+    """
     source = "\n".join(native_source(name) for name in names)
-    said = _run_script(["-l", "JavaScript", "-", json.dumps(argument)], source, timeout_s)
+    answer = _run_script(["-l", "JavaScript", "-", json.dumps(argument)], source, timeout_s, pass_fds)
     try:
-        return dict(json.loads(said))
+        return dict(json.loads(answer))
     except ValueError as e:
         raise PeekabooError(
             ErrorCode.INTERNAL_SWIFT_ERROR,
-            f"{names[-1]} answered no JSON",
+            f"{names[-1]} did not answer with JSON",
             hint="please report this",
-            details=said[:300],
+            details=answer[:300],
         ) from e
 
 
 def run_applescript(name: str, arguments: Sequence[str], timeout_s: float) -> str:
-    """Run a native/*.applescript source with words as its argv; return what it returns. Raises ScriptError."""
+    """Run an AppleScript source of the package with arguments; return its result. Raises ScriptError."""
     return _run_script(["-", *arguments], native_source(name), timeout_s)
 
 
-def _run_script(words: Sequence[str], source: str, timeout_s: float) -> str:
-    done = run_program(["osascript", *words], timeout_s=timeout_s, stdin=source.encode("utf-8"), accept=None)
+def _run_script(arguments: Sequence[str], source: str, timeout_s: float, pass_fds: Sequence[int] = ()) -> str:
+    done = run_program(
+        ["osascript", *arguments],
+        timeout_s=timeout_s,
+        stdin=source.encode("utf-8"),
+        accept=None,
+        pass_fds=pass_fds,
+    )
     if done.code == 0:
         return done.text.rstrip("\n")
     raise script_error(done.code, done.stderr)

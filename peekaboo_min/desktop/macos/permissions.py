@@ -14,7 +14,7 @@ _SETTINGS = "x-apple.systempreferences:com.apple.preference.security?"
 _PYTHONS_OWN = re.compile(r"/Python3?\.framework/|/Python\.app/")
 _OUTERMOST_APP = re.compile(r"^(.*?/([^/]+)\.app)/")
 
-# Our grant -> its pane's name, and the last word of its address.
+# A missing grant -> the name of its pane, and the last part of its address.
 _PANES: dict[ErrorCode, tuple[str, str]] = {
     ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING: ("Screen Recording", "Privacy_ScreenCapture"),
     ErrorCode.PERMISSION_DENIED_ACCESSIBILITY: ("Accessibility", "Privacy_Accessibility"),
@@ -23,9 +23,9 @@ _PANES: dict[ErrorCode, tuple[str, str]] = {
 
 
 def responsible_app() -> str:
-    """The name of the app that our grants belong to, by the process ancestry; `the app that started this` if unknown.
+    """The name of the app that our grants belong to, by the process ancestry, or a phrase for it.
 
-    The nearest ancestor that lives in an app bundle; Python's own Python.app is nobody's host.
+    The nearest ancestor that is in an app bundle; Python's own Python.app hosts nothing.
     """
     try:
         listed = run_program(["ps", "-axo", "pid=,ppid=,comm="], timeout_s=_PS_S).text
@@ -34,9 +34,9 @@ def responsible_app() -> str:
         listed = ""
     parents: dict[int, tuple[int, str]] = {}
     for line in listed.splitlines():
-        words = line.split(None, 2)
-        if len(words) == 3 and words[0].isdigit() and words[1].isdigit():
-            parents[int(words[0])] = (int(words[1]), words[2])
+        fields = line.split(None, 2)
+        if len(fields) == 3 and fields[0].isdigit() and fields[1].isdigit():
+            parents[int(fields[0])] = (int(fields[1]), fields[2])
     pid = os.getpid()
     for _ in range(64):
         if pid not in parents:
@@ -54,11 +54,11 @@ def settings_line(code: ErrorCode) -> str:
 
 
 def permission_error(code: ErrorCode, what: str) -> PeekabooError:
-    """The error for a missing grant: who needs it, where it is given, how to open that pane, and the restart."""
+    """The error for a missing grant: which app needs it, how to open the pane for it, and the restart."""
     app, (pane, _) = responsible_app(), _PANES[code]
     return PeekabooError(
         code,
         f"{what}: {app} lacks the {pane} permission",
-        hint=f"switch {app} on in System Settings > Privacy & Security > {pane} ({settings_line(code)}), then quit and "
-        f"reopen {app}",
+        hint=f"switch {app} on in System Settings > Privacy & Security > {pane} ({settings_line(code)}), "
+        f"then quit and reopen {app}",
     )

@@ -1,4 +1,4 @@
-// {"path": file} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the picture, origin top left.
+// {"path": file} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
 ObjC.import('Foundation');
 ObjC.import('Vision');
 
@@ -8,15 +8,15 @@ function run(argv) {
     request.recognitionLevel = 0; // accurate
     request.usesLanguageCorrection = true;
     const handler = $.VNImageRequestHandler.alloc.initWithURLOptions(url, $());
-    if (!handler.performRequestsError($([request]), null)) throw new Error('Vision could not read the picture');
+    if (!handler.performRequestsError($([request]), null)) throw new Error('Vision could not read the image');
     const lines = [];
-    for (let i = 0; i < request.results.count; i++) {
+    for (let i = 0; i < Number(request.results.count); i++) {
         const found = request.results.objectAtIndex(i);
         const best = found.topCandidates(1).firstObject;
         const box = found.boundingBox;
         lines.push({
             text: best.string.js,
-            confidence: best.confidence,
+            confidence: Number(best.confidence),
             x: box.origin.x,
             y: 1 - box.origin.y - box.size.height, // Vision counts upwards
             width: box.size.width,

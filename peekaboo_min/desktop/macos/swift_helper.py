@@ -1,10 +1,11 @@
-"""Compile input.swift once, keep it, find it again."""
+"""Compile input.swift ahead of time, and find what was compiled."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
+import threading
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,22 +14,25 @@ from typing import Optional
 from ...core.errors import ErrorCode, PeekabooError
 from ...core.log import log_debug
 from ...core.settings import settings
-from ...system.files import write_privately
+from ...system.files import only_one, write_privately
 from ...system.process import run_program
 from ...system.resources import native_source
 
 _SOURCE = "desktop/macos/input.swift"
-_COMPILE_S = 20.0
-_ASK_S = 5.0
+_COMPILE_S = 120.0  # a first compilation builds the SDK's module cache too
+_ASK_S = 10.0
 _RETRY_AFTER_S = 24 * 3600
+# xcrun sets SDKROOT for the compiler, which finds no SDK when it is run by its own path
+_COMPILER = ("xcrun", "--sdk", "macosx", "swiftc")
 
 
 @dataclass(frozen=True)
 class Built:
-    """What came of compiling: a program's path, or the reason why there is none."""
+    """The outcome of compiling: the path of a program, or the reason why there is none."""
 
     source_digest: str
     compiler: str
+    """Its version line; empty where there is no compiler."""
     path: str
     reason: str
     built_at: float
@@ -36,21 +40,16 @@ class Built:
 
 
 def find_helper() -> Optional[Path]:
-    """The compiled helper, compiled now when that was not tried yet; None when this machine cannot.
+    """The compiled helper; None where there is none (yet): then JXA acts. Never compiles.
 
-    A failure is remembered for a day, so that no act waits for the compiler twice.
+    A helper of another source, or one that was deleted from the cache, does not count.
     """
     known = last_build()
-    if known and known.path and os.access(known.path, os.X_OK):
-        return Path(known.path)
-    if known and not known.path and time.time() - known.built_at < _RETRY_AFTER_S:
-        return None
-    built = build_helper()
-    return Path(built.path) if built.path else None
+    return Path(known.path) if known and known.path and os.access(known.path, os.X_OK) else None
 
 
 def last_build() -> Optional[Built]:
-    """What came of the last compilation of this very source; None when there was none."""
+    """The outcome of the last compilation of exactly this source; None when there was none."""
     try:
         built = Built(**json.loads(_manifest().read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
@@ -58,44 +57,71 @@ def last_build() -> Optional[Built]:
     return built if built.source_digest == _source_digest() else None
 
 
-def build_helper(is_forced: bool = False) -> Built:
-    """Compile, and remember how it went. Never raises for a machine that has no compiler; CANCELLED passes.
+def build_in_background() -> None:
+    """Compile in a thread unless that was done, with this compiler; for a process that stays."""
+    threading.Thread(target=_build_quietly, name="swift-helper", daemon=True).start()
 
-    is_forced: also when there is a compiled one.
-    """
-    compiler, path, reason = "", "", ""
+
+def _build_quietly() -> None:
     try:
-        swiftc = _find_compiler()
-        compiler = run_program([swiftc, "--version"], timeout_s=_ASK_S).text.strip().split("\n")[0]
-        path = str(_compile(swiftc, compiler, is_forced))
+        build_helper()
     except PeekabooError as e:
-        if e.code is ErrorCode.CANCELLED:
-            raise  # it says nothing of the compiler
-        reason = f"{e.message} {e.details}".strip()[:500]
-        log_debug(f"no Swift helper: {reason}")
-    built = Built(_source_digest(), compiler, path, reason, time.time())
-    write_privately(_manifest(), json.dumps(asdict(built)))
-    return built
+        log_debug(f"the Swift helper was not compiled: {e.message}")
 
 
-def _find_compiler() -> str:
-    # Without the Command Line Tools /usr/bin/swiftc is a shim that opens a dialog: it is never called by name. This
-    # question is safe (exit 2 when there are no tools), and xcrun only answers where the real compiler is.
+def build_helper(is_forced: bool = False) -> Built:
+    """Compile where that is needed, and remember the outcome.
+
+    It is needed for a new source, a new compiler or a lost program. A failure is tried again after a day;
+    one that ran out of time is not remembered, because a cold compiler may need a minute.
+    is_forced: compile anyway.
+    Raises CANCELLED, and TIMEOUT while another process compiles; no compiler is an outcome, not an error.
+    """
+    with only_one("helper.lock", _COMPILE_S if is_forced else 0.0, "the Swift compiler"):
+        compiler, path, reason = "", "", ""
+        try:
+            compiler = _compiler_version()
+            known = last_build()
+            if known and not is_forced and _is_current(known, compiler):
+                return known
+            path = str(_compile(compiler))
+        except PeekabooError as e:
+            if e.code is ErrorCode.CANCELLED:
+                raise  # it says nothing about the compiler
+            reason = f"{e.message} {e.details}".strip()[:500]
+            log_debug(f"no Swift helper: {reason}")
+            if e.code is ErrorCode.TIMEOUT:
+                return Built(_source_digest(), compiler, "", reason, time.time())
+        built = Built(_source_digest(), compiler, path, reason, time.time())
+        write_privately(_manifest(), json.dumps(asdict(built)))
+        return built
+
+
+def _is_current(known: Built, compiler: str) -> bool:
+    if known.compiler != compiler:
+        return False
+    if known.path:
+        return os.access(known.path, os.X_OK)
+    return time.time() - known.built_at < _RETRY_AFTER_S
+
+
+def _compiler_version() -> str:
+    # without the Command Line Tools xcrun is a shim that opens a dialog; this question is safe (exit 2)
     run_program(["xcode-select", "-p"], timeout_s=_ASK_S)
-    return run_program(["xcrun", "--find", "swiftc"], timeout_s=_ASK_S).text.strip()
+    return run_program([*_COMPILER, "--version"], timeout_s=_ASK_S).text.strip().split("\n")[0]
 
 
-def _compile(swiftc: str, compiler: str, is_forced: bool) -> Path:
+def _compile(compiler: str) -> Path:
     key = hashlib.sha256(f"{native_source(_SOURCE)}\0{compiler}".encode()).hexdigest()[:16]
     folder = _helper_folder() / key
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     source, target = folder / "input.swift", folder / "peekaboo-input"
-    if target.exists() and not is_forced:
-        return target
     source.write_text(native_source(_SOURCE), encoding="utf-8")
-    fresh = folder / f"peekaboo-input-{os.urandom(4).hex()}"  # two processes may compile at once
-    run_program([swiftc, "-O", "-swift-version", "5", str(source), "-o", str(fresh)], timeout_s=_COMPILE_S)
-    os.replace(fresh, target)
+    # nobody may find an unfinished program, and macOS kills a signed one that is overwritten in place
+    _manifest().unlink(missing_ok=True)
+    target.unlink(missing_ok=True)
+    options = ["-O", "-swift-version", "5", str(source), "-o", str(target)]
+    run_program([*_COMPILER, *options], timeout_s=_COMPILE_S)
     target.chmod(0o700)
     return target
 

@@ -1,47 +1,95 @@
-// Read before windows.js, apps.js, displays.js, focus.js and permissions.js: the window server's list, and what it shows of our grants.
+// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
 ObjC.import('AppKit');
 ObjC.import('CoreGraphics');
 ObjC.bindFunction('CGPreflightScreenCaptureAccess', ['bool', []]);
 
-// CGWindowListOption, by number: JXA does not export every enum.
+// CGWindowListOption, and the level of pop-up menus (CGWindowLevel.h), by number: JXA does not export every enum.
 const ALL_WINDOWS = 0;
 const ON_SCREEN_ONLY = 1;
 const WITHOUT_DESKTOP = 16;
+const MENU_LAYER = 101;
 
+// The bridge gives nil as an object or as null, depending on the system.
+function isNil(value) {
+    return value === null || value === undefined || (typeof value.isNil === 'function' && value.isNil());
+}
+
+function textOf(value) {
+    return isNil(value) ? null : value.js;
+}
+
+// Numbers may come as strings: that is what the bridge makes of 64-bit integers on some systems.
+function plainWindow(w) {
+    const b = w.kCGWindowBounds;
+    return {
+        id: Number(w.kCGWindowNumber),
+        pid: Number(w.kCGWindowOwnerPID),
+        app: w.kCGWindowOwnerName || '',
+        title: w.kCGWindowName === undefined ? null : w.kCGWindowName, // absent without Screen Recording
+        layer: Number(w.kCGWindowLayer),
+        alpha: Number(w.kCGWindowAlpha),
+        on_screen: Boolean(w.kCGWindowIsOnscreen),
+        bounds: {x: Number(b.X), y: Number(b.Y), width: Number(b.Width), height: Number(b.Height)},
+    };
+}
+
+// The windows, front to back where only those on the screen are asked for; null without a GUI session.
 function windowList(option) {
     const list = $.CGWindowListCopyWindowInfo(option | WITHOUT_DESKTOP, 0);
-    if (!list) return null; // no GUI session
+    if (!list) return null;
     const cast = ObjC.castRefToObject(list);
-    if (cast.isNil()) return null;
+    if (isNil(cast)) return null;
+    let windows = null;
     try {
-        const unwrapped = ObjC.deepUnwrap(cast);
-        if (Array.isArray(unwrapped)) return unwrapped;
+        windows = ObjC.deepUnwrap(cast);
     } catch (e) { /* some systems unwrap the items, but not the array */ }
-    const windows = [];
-    for (let i = 0; i < cast.count; i++) windows.push(ObjC.deepUnwrap(cast.objectAtIndex(i)));
-    return windows;
+    if (!Array.isArray(windows)) {
+        windows = [];
+        for (let i = 0; i < Number(cast.count); i++) windows.push(ObjC.deepUnwrap(cast.objectAtIndex(i)));
+    }
+    return windows.map(plainWindow);
 }
 
 // Titles of two applications' windows are visible only with Screen Recording; our host's own always are. The preflight
 // answers false in some command line programs that have the grant.
 function canRecord(onScreen) {
-    const titled = new Set(onScreen.filter(w => w.kCGWindowLayer === 0 && w.kCGWindowName).map(w => w.kCGWindowOwnerPID));
-    return $.CGPreflightScreenCaptureAccess() || titled.size > 1;
+    const titled = new Set(onScreen.filter(w => w.layer === 0 && w.title).map(w => w.pid));
+    return Boolean($.CGPreflightScreenCaptureAccess()) || titled.size > 1;
 }
 
-// What the session tells of itself; null without a GUI session. CGSSessionScreenIsLocked is there only while it is locked.
+// Whether this user's session is on the screen (not behind fast user switching), and locked; null without a GUI session.
 function session() {
     const dictionary = $.CGSessionCopyCurrentDictionary();
-    return dictionary ? ObjC.deepUnwrap(ObjC.castRefToObject(dictionary)) || {} : null;
+    const cast = dictionary ? ObjC.castRefToObject(dictionary) : null;
+    if (isNil(cast)) return null;
+    const about = ObjC.deepUnwrap(cast) || {};
+    const onConsole = about.kCGSSessionOnConsoleKey;
+    return {
+        is_on_console: onConsole === undefined || Boolean(Number(onConsole)),
+        is_locked: Boolean(Number(about.CGSSessionScreenIsLocked || 0)), // the key is there only while it is locked
+    };
 }
 
 // A window that a person would call one: an app may keep invisible or tiny ones in front of it.
 function isOrdinary(w) {
-    return w.kCGWindowLayer === 0 && w.kCGWindowAlpha > 0 && w.kCGWindowBounds.Width >= 50 && w.kCGWindowBounds.Height >= 50;
+    return w.layer === 0 && w.alpha > 0 && w.bounds.width >= 50 && w.bounds.height >= 50;
 }
 
-// An overlay of another layer that lies over a whole window lets clicks through, as the Dock's does.
-function covers(over, b) {
-    const o = over.kCGWindowBounds;
-    return over.kCGWindowLayer !== 0 && o.X <= b.x && o.Y <= b.y && o.X + o.Width >= b.x + b.width && o.Y + o.Height >= b.y + b.height;
+function holds(b, point) {
+    return b.x <= point.x && point.x < b.x + b.width && b.y <= point.y && point.y < b.y + b.height;
+}
+
+function encloses(outer, b) {
+    return outer.x <= b.x && outer.y <= b.y
+        && outer.x + outer.width >= b.x + b.width && outer.y + outer.height >= b.y + b.height;
+}
+
+// Two points apart at most: accessibility and the window server round frames differently.
+function isSameFrame(a, b) {
+    return ['x', 'y', 'width', 'height'].every(key => Math.abs(a[key] - b[key]) <= 2);
+}
+
+function frontmostPid() {
+    const app = $.NSWorkspace.sharedWorkspace.frontmostApplication;
+    return isNil(app) ? null : Number(app.processIdentifier);
 }

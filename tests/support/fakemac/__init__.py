@@ -1,4 +1,4 @@
-"""A fake Mac: programs that answer like a Mac's, acting on one simulated desktop. README.md says how to use it."""
+"""A fake Mac: programs that answer like a Mac's, acting on one simulated desktop. README.md says how to use it."""  # noqa: E501
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 // Without the Accessibility grant every call answers -25211 (facts D2).
 'use strict';
 const { defineClass, defineFunction, makeObject, wrap, toJs, isKind, dataOf, isPlainRef, pointee, number } = load('bridge');
-const { state, post, appWithPid, windowsInAxOrder, frontToBack } = load('world');
+const { state, post, appWithPid, windowsInAxOrder, frontToBack, windowAt } = load('world');
 
 const OK = 0; const ILLEGAL_ARGUMENT = -25201; const INVALID_ELEMENT = -25202; const CANNOT_COMPLETE = -25204;
 const NO_ATTRIBUTE = -25205; const NO_ACTION = -25206; const DISABLED = -25211; const NO_VALUE = -25212;
@@ -18,7 +18,9 @@ const element = (data) => makeObject('AXUIElement', data); // {pid} or {pid, win
 const ROLES = { button: 'AXButton', field: 'AXTextField', password: 'AXTextField', textview: 'AXTextArea', checkbox: 'AXCheckBox', label: 'AXStaticText' };
 
 // While the screen is locked accessibility shows only the menu bar (facts D6).
-const shownWindows = (world, pid) => (world.session.locked ? [] : windowsInAxOrder(world, pid).filter((window) => window.alpha > 0));
+// A sheet is no window of its app: it is a child, of the role AXSheet, of the window that it is attached to.
+const shownWindows = (world, pid) => (world.session.locked ? [] : windowsInAxOrder(world, pid).filter((window) => window.alpha > 0 && !window.attached_to));
+const sheetsOf = (world, window) => world.windows.filter((one) => one.attached_to === window.id && !one.closing);
 const keyWindow = (world, pid) => frontToBack(world).find((window) => window.pid === pid && window.layer < 20 && window.layer >= 0 && window.alpha > 0 && window.bounds[2] >= 50);
 
 function appAttributes(world, app) {
@@ -32,8 +34,10 @@ function appAttributes(world, app) {
 function windowAttributes(world, window) {
   const [x, y, width, height] = window.bounds;
   const focused = keyWindow(world, window.pid);
-  return { AXRole: 'AXWindow', AXSubrole: 'AXStandardWindow', AXTitle: window.title, AXPosition: pointValue(x, y), AXSize: sizeValue(width, height), AXMinimized: Boolean(window.minimised),
-    AXMain: focused === window, AXFocused: focused === window, AXChildren: window.widgets.map((widget) => element({ pid: window.pid, window: window.id, widget: widget.name })) };
+  const sheets = sheetsOf(world, window).map((sheet) => element({ pid: window.pid, window: sheet.id }));
+  const AXSubrole = window.modal ? 'AXDialog' : 'AXStandardWindow';
+  return { AXRole: window.attached_to ? 'AXSheet' : 'AXWindow', AXSubrole, AXModal: Boolean(window.modal), AXTitle: window.title, AXPosition: pointValue(x, y), AXSize: sizeValue(width, height), AXMinimized: Boolean(window.minimised),
+    AXMain: focused === window, AXFocused: focused === window, AXChildren: sheets.concat(window.widgets.map((widget) => element({ pid: window.pid, window: window.id, widget: widget.name }))) };
 }
 
 function widgetAttributes(window, widget) {
@@ -45,6 +49,8 @@ function widgetAttributes(window, widget) {
   return known;
 }
 
+let timeout_s = 6; // how long Apple's own is, is not in the facts; a script that relies on it is too slow anyway
+
 // {attributes, settable, actions} of an element, or the number of an error.
 function describe(given) {
   const world = state();
@@ -54,6 +60,11 @@ function describe(given) {
   const { pid, window: windowId, widget: widgetName } = dataOf(target);
   const app = appWithPid(world, pid);
   if (!app) return CANNOT_COMPLETE;
+  if (app.hung) {
+    // A call waits for the application until the messaging timeout, the element's or the process's own.
+    host.sleep(1000 * (dataOf(target).timeout || timeout_s));
+    return CANNOT_COMPLETE;
+  }
   if (windowId === undefined) return { attributes: appAttributes(world, app), settable: ['AXFrontmost', 'AXHidden'], actions: [] };
   const window = world.windows.find((one) => one.id === windowId && !one.closing);
   if (!window) return INVALID_ELEMENT;
@@ -106,7 +117,31 @@ fn('AXUIElementCreateApplication', 1, 'cf', ([pid]) => element({ pid: number('AX
 fn('AXUIElementCopyAttributeValue', 3, 'number', copyAttribute);
 fn('AXUIElementSetAttributeValue', 3, 'number', setAttribute);
 fn('AXUIElementPerformAction', 2, 'number', performAction);
-fn('AXUIElementSetMessagingTimeout', 2, 'number', ([target, seconds]) => { number('messaging timeout', seconds); return isKind(target, 'AXUIElement') ? OK : ILLEGAL_ARGUMENT; });
+fn('AXUIElementSetMessagingTimeout', 2, 'number', ([target, seconds]) => {
+  if (!isKind(pointee(target), 'AXUIElement')) return ILLEGAL_ARGUMENT;
+  const wanted = number('messaging timeout', seconds);
+  if (dataOf(pointee(target)).isSystemWide) timeout_s = wanted; // for this whole process (AXUIElement.h)
+  else dataOf(pointee(target)).timeout = wanted;
+  return OK;
+});
+fn('AXUIElementCreateSystemWide', 0, 'cf', () => element({ isSystemWide: true }));
+fn('AXUIElementGetPid', 2, 'number', ([target, out]) => {
+  if (!isKind(pointee(target), 'AXUIElement')) return ILLEGAL_ARGUMENT;
+  out[0] = dataOf(pointee(target)).pid;
+  return OK;
+});
+// What a click there would reach: the window server is asked, so an overlay that lets clicks through is not found.
+fn('AXUIElementCopyElementAtPosition', 4, 'number', ([target, x, y, out], binding) => {
+  const world = state();
+  if (!trusted()) return DISABLED;
+  if (!isKind(pointee(target), 'AXUIElement')) return ILLEGAL_ARGUMENT;
+  if (world.switches.position_test !== 'works') return CANNOT_COMPLETE;
+  const window = windowAt(world, number('x', x), number('y', y));
+  if (!window) return NO_VALUE;
+  if (!isPlainRef(out) || !binding || !/^id ?\*$/.test(binding.types[3])) throw new Error('Ref has incompatible type');
+  out[0] = element({ pid: window.pid, window: window.id });
+  return OK;
+});
 fn('AXUIElementCopyAttributeNames', 2, 'number', ([target, out]) => {
   const found = describe(target);
   if (typeof found === 'number') return found;

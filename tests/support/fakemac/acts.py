@@ -3,10 +3,11 @@
 One function per `do` of an event; `run_actions` does what a widget's `on_click` in desktop.json says:
   {"open_window": {...}}  {"close_window": "this" | id}  {"set": ["widget", value]}  {"report": "name"}
   {"quit": true}  {"log": "text"}  and {"after_ms": n, "open_window": ...} for what takes its time
-"""
+"""  # noqa: E501
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Callable, Optional, Union
 
 from . import windows
@@ -71,6 +72,7 @@ def raise_act(state: State, event: Event) -> None:
     if window is None:
         return
     log(state, "ax_raise", window=window["id"])
+    windows.close_menus(state)
     if window["pid"] == state["frontmost_pid"]:
         return windows.raise_window(state, window)
     mine = [index for index, other in enumerate(state["windows"]) if other["pid"] == window["pid"]]
@@ -154,18 +156,18 @@ def note(state: State, event: Event) -> None:
 
 
 def keystroke(state: State, event: Event) -> None:
-    """System Events types by the keys of the layout: a character without a key of its own comes as key 0, an "a" (facts F)."""
+    """System Events types by the keys of the layout: a character without a key of its own comes as key 0, an "a" (facts F)."""  # noqa: E501
     from .pointer_and_keys import DIGITS, KEY_DOWN, LETTERS, SHIFT, SHIFTED, SIGNS, apply_input, character
 
     base = {character(state, code, 0): code for table in (LETTERS, DIGITS, SIGNS) for code in table}
     shifted = {upper: base.get(lower, 0) for lower, upper in SHIFTED.items()}
     shifted.update({letter.upper(): code for code, letter in LETTERS.items()})
-    specials = {"\n": 36, "\r": 36, "\t": 48, "\b": 51, "\x1b": 53}
+    keys_of_no_text = {"\n": 36, "\r": 36, "\t": 48, "\b": 51, "\x1b": 53}
     for letter in event["text"]:
         if letter in shifted:
             code, flags = shifted[letter], event["flags"] | SHIFT
         else:
-            code, flags = base.get(letter, specials.get(letter, 0)), event["flags"]
+            code, flags = base.get(letter, keys_of_no_text.get(letter, 0)), event["flags"]
         apply_input(state, {"type": KEY_DOWN, "keycode": code, "flags": flags})
     state["keyboard"]["session_flags"] = 0
 
@@ -196,6 +198,43 @@ def dialog(state: State, event: Event) -> None:
     log(state, "dialog", text=event["text"])
 
 
+def started(state: State, event: Event) -> None:
+    """A program has started; only for triggers."""
+
+
+def open_window_act(state: State, event: Event) -> None:
+    windows.open_window(state, event["window"], event["pid"])
+
+
+def close_window_act(state: State, event: Event) -> None:
+    window = windows.window_with_id(state, event["window"])
+    if window is not None:
+        windows.close_window(state, window, event.get("lingers_ms", 0))
+
+
+def change_window(state: State, event: Event) -> None:
+    window = windows.window_with_id(state, event["window"])
+    if window is not None:
+        window.update(event["values"])
+
+
+def raise_by_person(state: State, event: Event) -> None:
+    window = windows.window_with_id(state, event["window"])
+    if window is not None:
+        windows.raise_window(state, window)
+
+
+def lock_screen(state: State, event: Event) -> None:
+    state["session"]["locked"] = True
+
+
+def write_file(state: State, event: Event) -> None:
+    """Somebody makes a file, for instance the one that stops every act."""
+    path = Path(event["path"])
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(event.get("text", ""))
+
+
 ACTS: dict[str, Callable[[State, Event], None]] = {
     "widget_action": widget_action,
     "raise": raise_act,
@@ -214,6 +253,13 @@ ACTS: dict[str, Callable[[State, Event], None]] = {
     "open_url": open_url,
     "keystroke": keystroke,
     "dialog": dialog,
+    "started": started,
+    "open_window": open_window_act,
+    "close_window": close_window_act,
+    "change_window": change_window,
+    "raise_by_person": raise_by_person,
+    "lock_screen": lock_screen,
+    "write_file": write_file,
     "note": note,
     "use_fault": use_fault,
     "reset_permission": reset_permission,

@@ -1,6 +1,6 @@
 // AppKit: running apps, screens, the pasteboard.
 'use strict';
-const { constants, defineClass, makeObject, nil, wrap, toJs, dataOf, number } = load('bridge');
+const { constants, wide, defineClass, makeObject, nil, wrap, toJs, dataOf, number } = load('bridge');
 const { text, turned } = load('foundation');
 const { state, post, appWithPid, appWithBundle, frontToBack, activeDisplays } = load('world');
 
@@ -39,7 +39,7 @@ defineClass('NSRunningApplication', {
     bundleURL: (pid) => (seen(pid).path ? makeObject('NSURL', { path: seen(pid).path }) : nil),
     executableURL: (pid) => (seen(pid).path ? makeObject('NSURL', { path: `${seen(pid).path}/Contents/MacOS/${seen(pid).name}` }) : nil),
     active: isActive, isActive, hidden: isHidden, isHidden, terminated: isGone, isTerminated: isGone,
-    activationPolicy: (pid) => seen(pid).policy, launchDate: () => nil,
+    activationPolicy: (pid) => wide(seen(pid).policy), launchDate: () => nil,
     hide: setHidden(true), unhide: setHidden(false), terminate: quit, forceTerminate: quit, // no arguments: they run on access
   },
   args: { activateWithOptions: requestActivation },
@@ -113,7 +113,7 @@ defineClass('NSPasteboard', {
   framework: 'AppKit',
   zeroStatics: { generalPasteboard: () => makeObject('NSPasteboard', null) },
   zero: {
-    changeCount: () => clipboard().change_count, clearContents: clear, types: () => wrap(Object.keys(clipboard().types)),
+    changeCount: () => wide(clipboard().change_count), clearContents: clear, types: () => wrap(Object.keys(clipboard().types)),
     pasteboardItems: () => wrap(Object.keys(clipboard().types).length ? [makeObject('NSPasteboardItem', null)] : []),
   },
   args: {

@@ -5,11 +5,16 @@ const { state, strict, isStrict } = load('world');
 
 // Which ObjC.import gives which names. Without the import they are undefined.
 const GIVES = {
-  Foundation: ['Foundation'], AppKit: ['Foundation', 'AppKit'], Cocoa: ['Foundation', 'AppKit', 'CoreGraphics'],
-  CoreGraphics: ['CoreGraphics'], Quartz: ['CoreGraphics', 'ImageIO'], Carbon: ['CoreGraphics', 'ApplicationServices'],
-  ApplicationServices: ['CoreGraphics', 'ApplicationServices'], ImageIO: ['ImageIO'], Vision: ['Vision'],
-  stdlib: ['stdlib'], unistd: ['unistd'], CoreFoundation: ['Foundation'],
+  Foundation: ['Foundation'], AppKit: ['Foundation', 'AppKit', 'CoreServices'], Cocoa: ['Foundation', 'AppKit', 'CoreGraphics', 'CoreServices'],
+  CoreGraphics: ['CoreGraphics'], Quartz: ['CoreGraphics', 'ImageIO'], Carbon: ['CoreGraphics', 'ApplicationServices', 'CoreServices'],
+  ApplicationServices: ['CoreGraphics', 'ApplicationServices', 'CoreServices'], ImageIO: ['ImageIO'], Vision: ['Vision'],
+  stdlib: ['stdlib'], unistd: ['unistd'], CoreFoundation: ['Foundation'], CoreServices: ['Foundation', 'CoreServices'],
 };
+// On at least some systems the bridge gives 64-bit integers (NSInteger, NSUInteger, size_t, int64_t) as strings, and
+// nil as null; a script has to live with both.
+const { bridged_integers: integers, nil_is_null: nilIsNull } = state().switches;
+const wide = (value) => (integers === 'strings' ? String(value) : value);
+const shownNil = (value) => (nilIsNull && value === nil ? null : value);
 const imported = new Set(['Foundation', 'libSystem']);
 const classes = {}; // name: {name, framework, parent, statics: {zero, args}, zero, args, set}
 const functions = {}; // name: {framework, arity, returns, needsBinding, call}
@@ -47,10 +52,10 @@ function makeObject(className, data) {
       if (key === 'js') return unwrap(object);
       if (key === 'isNil') return () => false;
       const zero = lookUp(cls, 'zero', key);
-      if (zero) return zero(inside.data, object); // a selector without arguments runs on access: it is no function
+      if (zero) return shownNil(zero(inside.data, object)); // a selector without arguments runs on access: it is no function
       const method = lookUp(cls, 'args', key);
       if (!method) return undefined;
-      return (...given) => { checkArguments(`${cls.name}.${key}`, given); return method(inside.data, ...given); };
+      return (...given) => { checkArguments(`${cls.name}.${key}`, given); return shownNil(method(inside.data, ...given)); };
     },
     set(target, key, value) {
       const setter = lookUp(cls, 'set', key);
@@ -165,6 +170,7 @@ function result(name, definition, binding, value) {
   if (binding && binding.returns === 'void') return undefined;
   if (definition.returns === 'bool') return binding ? (binding.returns === 'bool' ? Boolean(value) : Number(value)) : Boolean(value);
   if (definition.returns === 'Boolean') return binding && binding.returns === 'bool' ? Boolean(value) : Number(value); // unsigned char
+  if (definition.returns === 'long') return wide(value);
   return value;
 }
 
@@ -198,11 +204,11 @@ function classObject(name) {
     get(target, key) {
       if (typeof key === 'symbol') return undefined;
       const zero = lookUp(cls, 'zeroStatics', key);
-      if (zero) return zero(name);
+      if (zero) return shownNil(zero(name));
       if (key === 'alloc') return allocated(name);
       const method = lookUp(cls, 'statics', key);
       if (!method) return undefined;
-      return (...given) => { checkArguments(`${name}.${key}`, given); return method(...given); };
+      return (...given) => { checkArguments(`${name}.${key}`, given); return shownNil(method(...given)); };
     },
   });
 }
@@ -214,7 +220,7 @@ function allocated(name) {
       if (key === 'init' && cls.init) return cls.init();
       const initialiser = lookUp(cls, 'initialisers', key);
       if (!initialiser) return undefined;
-      return (...given) => { checkArguments(`${name}.${String(key)}`, given); return initialiser(...given); };
+      return (...given) => { checkArguments(`${name}.${String(key)}`, given); return shownNil(initialiser(...given)); };
     },
   });
 }
@@ -245,6 +251,6 @@ const ObjC = {
 };
 ObjC.$ = dollar;
 
-module.exports = { ObjC, $: dollar, Ref, defineClass, defineFunction, constants, classes, makeObject, nil, wrap, unwrap, deepUnwrap, toJs, isNull, isObject, isKind,
+module.exports = { ObjC, $: dollar, Ref, wide, defineClass, defineFunction, constants, classes, makeObject, nil, wrap, unwrap, deepUnwrap, toJs, isNull, isObject, isKind,
   className, dataOf, cfRef, pointee, isPlainRef, number, functions, bound };
 load('foundation');

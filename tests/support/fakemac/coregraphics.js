@@ -1,7 +1,7 @@
 // CoreGraphics: the window list, displays, the session, permissions, and events.
 'use strict';
 const { constants, defineFunction, makeObject, isNull, isObject, dataOf, pointee, number, isPlainRef, isKind } = load('bridge');
-const { state, post, strict, ownerName, isOnScreen, frontToBack, activeDisplays } = load('world');
+const { state, post, strict, ownerName, isOnScreen, frontToBack, activeDisplays, responsibleApp } = load('world');
 
 constants.CoreGraphics = {
   kCGWindowNumber: 'kCGWindowNumber', kCGWindowOwnerPID: 'kCGWindowOwnerPID', kCGWindowOwnerName: 'kCGWindowOwnerName', kCGWindowName: 'kCGWindowName',
@@ -20,7 +20,8 @@ const bind = { needsBinding: true };
 
 const granted = (kind) => state().permissions[kind] === 'granted';
 fn('CGPreflightScreenCaptureAccess', 0, 'bool', () => granted('screen_recording'), bind);
-fn('CGPreflightPostEventAccess', 0, 'bool', () => granted('accessibility'), bind);
+// One of the two preflights has been seen to say no where the other says yes (facts D4).
+fn('CGPreflightPostEventAccess', 0, 'bool', () => granted('accessibility') && state().switches.post_event_preflight === 'agrees', bind);
 // A prompt on the user's screen: the product must never raise one by itself (B6).
 const request = (kind) => () => { post({ do: 'dialog', text: `Terminal would like access: ${kind}` }); return granted(kind); };
 fn('CGRequestScreenCaptureAccess', 0, 'bool', request('screen_recording'), bind);
@@ -35,12 +36,12 @@ fn('AEDeterminePermissionToAutomateTarget', 4, 'int', ([target, , , asks]) => {
   const answer = automation[bundle] || automation['*'];
   if (answer === 'not_asked' && asks) host.hang();
   return { granted: 0, denied: -1743, not_asked: -1744 }[answer];
-}, bind);
+}, { ...bind, framework: 'CoreServices' });
 
 fn('CGSessionCopyCurrentDictionary', 0, 'cf', () => {
   const { session } = state();
   if (!session.gui) return null; // no GUI session (facts D6)
-  const known = { kCGSSessionUserNameKey: session.user, kCGSSessionOnConsoleKey: true, kCGSSessionUserIDKey: 501 };
+  const known = { kCGSSessionUserNameKey: session.user, kCGSSessionOnConsoleKey: session.on_console, kCGSSessionUserIDKey: 501 };
   if (session.locked) known.CGSSessionScreenIsLocked = true; // only while locked
   return makeObject('NSDictionary', known);
 });
@@ -69,7 +70,9 @@ function windowInfo(world, window) {
     kCGWindowAlpha: window.alpha, kCGWindowOwnerPID: window.pid, kCGWindowMemoryUsage: 2288, kCGWindowOwnerName: ownerName(world, window),
   };
   if (isOnScreen(world, window)) info.kCGWindowIsOnscreen = true; // absent when off screen (facts 6.3.9)
-  if (world.permissions.screen_recording === 'granted' && window.title) info.kCGWindowName = window.title; // titles need Screen Recording, the rest does not
+  // Other programs' titles need Screen Recording, the rest does not; the host that we answer for always sees its own.
+  const isOurs = (responsibleApp(world) || {}).pid === window.pid;
+  if ((world.permissions.screen_recording === 'granted' || isOurs) && window.title) info.kCGWindowName = window.title;
   return info;
 }
 
@@ -90,15 +93,15 @@ const displayWithId = (id) => state().displays.find((display) => display.id === 
 const ofDisplay = (read, otherwise) => ([id]) => { const display = displayWithId(id); return display ? read(display) : otherwise; };
 fn('CGMainDisplayID', 0, 'number', () => activeDisplays(state())[0].id);
 fn('CGDisplayBounds', 1, 'struct', ofDisplay((display) => rectangle(display.bounds), rectangle([0, 0, 0, 0])));
-fn('CGDisplayPixelsWide', 1, 'number', ofDisplay((display) => display.bounds[2], 0)); // points on Retina (facts B4)
-fn('CGDisplayPixelsHigh', 1, 'number', ofDisplay((display) => display.bounds[3], 0));
+fn('CGDisplayPixelsWide', 1, 'long', ofDisplay((display) => display.bounds[2], 0)); // points on Retina (facts B4)
+fn('CGDisplayPixelsHigh', 1, 'long', ofDisplay((display) => display.bounds[3], 0));
 fn('CGDisplayIsMain', 1, 'number', ofDisplay((display) => Number(Boolean(display.main)), 0));
 fn('CGDisplayCopyDisplayMode', 1, 'cf', ([id]) => { const display = displayWithId(id); return display ? { mode: display } : null; });
 const modeOf = (mode) => { const target = pointee(mode); if (!target || !target.mode) throw new Error('Ref has incompatible type'); return target.mode; };
-fn('CGDisplayModeGetPixelWidth', 1, 'number', ([mode]) => modeOf(mode).bounds[2] * modeOf(mode).scale);
-fn('CGDisplayModeGetPixelHeight', 1, 'number', ([mode]) => modeOf(mode).bounds[3] * modeOf(mode).scale);
-fn('CGDisplayModeGetWidth', 1, 'number', ([mode]) => modeOf(mode).bounds[2]);
-fn('CGDisplayModeGetHeight', 1, 'number', ([mode]) => modeOf(mode).bounds[3]);
+fn('CGDisplayModeGetPixelWidth', 1, 'long', ([mode]) => modeOf(mode).bounds[2] * modeOf(mode).scale);
+fn('CGDisplayModeGetPixelHeight', 1, 'long', ([mode]) => modeOf(mode).bounds[3] * modeOf(mode).scale);
+fn('CGDisplayModeGetWidth', 1, 'long', ([mode]) => modeOf(mode).bounds[2]);
+fn('CGDisplayModeGetHeight', 1, 'long', ([mode]) => modeOf(mode).bounds[3]);
 
 // The online list also holds what is asleep or mirrored (facts A6).
 const displayList = (choose) => ([limit, ids, count]) => {
@@ -147,9 +150,9 @@ fn('CGEventCreateScrollWheelEvent', 4, 'cf', ([source, unit]) => made(source, { 
 
 const FIELDS = { 1: 'clickState', 3: 'button', 9: 'keycode' };
 fn('CGEventSetIntegerValueField', 3, 'void', ([event, field, value]) => { eventOf('CGEventSetIntegerValueField', event)[FIELDS[number('event field', field)] || `field_${field}`] = number('event field value', value); });
-fn('CGEventGetIntegerValueField', 2, 'number', ([event, field]) => eventOf('CGEventGetIntegerValueField', event)[FIELDS[number('event field', field)] || `field_${field}`] || 0);
+fn('CGEventGetIntegerValueField', 2, 'long', ([event, field]) => eventOf('CGEventGetIntegerValueField', event)[FIELDS[number('event field', field)] || `field_${field}`] || 0);
 fn('CGEventSetFlags', 2, 'void', ([event, flags]) => { eventOf('CGEventSetFlags', event).flags = number('CGEventSetFlags: flags', flags); });
-fn('CGEventGetFlags', 1, 'number', ([event]) => { const { flags } = eventOf('CGEventGetFlags', event); return flags === null ? state().keyboard.session_flags : flags; });
+fn('CGEventGetFlags', 1, 'long', ([event]) => { const { flags } = eventOf('CGEventGetFlags', event); return flags === null ? state().keyboard.session_flags : flags; });
 fn('CGEventSetType', 2, 'void', ([event, type]) => { eventOf('CGEventSetType', event).type = number('CGEventSetType', type); });
 fn('CGEventSetLocation', 2, 'void', ([event, point]) => { Object.assign(eventOf('CGEventSetLocation', event), pointOf('CGEventSetLocation', point)); });
 fn('CGEventGetType', 1, 'number', ([event]) => eventOf('CGEventGetType', event).type);

@@ -3,7 +3,7 @@
 A document is {"id", "name", "width", "height", "theme", "file", "slides", "current_slide", "ready_at"};
 a slide {"base_layout", "skipped", "title_showing", "body_showing", "presenter_notes", "shapes"};
 a shape {"position", "width", "height", "rotation", "opacity", "object_text", ...}.
-"""
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ def save_document(state: State, event: Event) -> None:
 
 
 def end_of_call(state: State, event: Event) -> None:
-    """A window-less Keynote is auto-terminated between calls; the next one finds an invalid connection (facts E5: -609)."""
+    """A window-less Keynote is auto-terminated between calls; the next one finds an invalid connection (facts E5: -609)."""  # noqa: E501
     from .windows import quit_app
 
     keynote = state["keynote"]

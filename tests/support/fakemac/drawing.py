@@ -14,7 +14,7 @@ MENU_BAR: Colour = (236, 236, 236)
 SHADOW: Colour = (8, 8, 8)
 POINTER: Colour = (255, 0, 255)
 SLIDE: Colour = (250, 250, 250)
-# Points on the left and right, above, below. The real margin is not known; Pillow tells Retina by a difference of over 100 pixels (facts 6.3.13).
+# Points on the left and right, above, below. The real margin is not known; Pillow tells Retina by a difference of over 100 pixels (facts 6.3.13).  # noqa: E501
 SHADOW_MARGIN = {"side": 34, "top": 22, "bottom": 46}
 LETTER_WIDTH, LINE_HEIGHT = 8, 16  # points
 
@@ -99,7 +99,7 @@ def draw_region(
     permitted: bool = True,
     pointer: bool = False,
 ) -> Picture:
-    """What a display shows there. Without Screen Recording only wallpaper, menu bar and the responsible app's own windows (facts A3)."""
+    """What a display shows there. Without Screen Recording only wallpaper, menu bar and the responsible app's own windows (facts A3)."""  # noqa: E501
     canvas = Canvas(region, scale, WALLPAPER)
     for window in reversed(front_to_back(state)):
         if (
@@ -107,9 +107,9 @@ def draw_region(
             and not window.get("desktop")
             and not window.get("click_through")
             and not window.get("closing")
+            and (permitted or is_own(state, window))
         ):
-            if permitted or is_own(state, window):
-                draw_window(state, canvas, window)
+            draw_window(state, canvas, window)
     if pointer:
         canvas.fill([state["pointer"]["x"], state["pointer"]["y"], 10, 14], POINTER)
     return canvas.picture(dpi)
@@ -199,7 +199,7 @@ def draw_one_window(
     shadow: bool,
     permitted: bool,
 ) -> Picture:
-    """A window alone, also when others cover it; its sheets may make the picture larger than its bounds (facts A4)."""
+    """A window alone, also when others cover it; its sheets may make the picture larger than its bounds (facts A4)."""  # noqa: E501
     rects = [item["bounds"] for item in [window, *attached]]
     left, top = min(rect[0] for rect in rects), min(rect[1] for rect in rects)
     right, bottom = max(rect[0] + rect[2] for rect in rects), max(rect[1] + rect[3] for rect in rects)

@@ -41,17 +41,17 @@ KINDS = ("screen_recording", "accessibility", "automation")
 SLOW = {"osascript": [150, 300], "screencapture": [200, 500], "system_profiler": [1500, 1500]}
 
 __all__ = [
-    "FakeMac",
-    "window_colour",
-    "widget_colour",
-    "shape_colour",
-    "WALLPAPER",
     "MENU_BAR",
     "SHADOW",
-    "pixel",
+    "WALLPAPER",
+    "FakeMac",
+    "default_desktop",
     "image_size",
     "labels",
-    "default_desktop",
+    "pixel",
+    "shape_colour",
+    "widget_colour",
+    "window_colour",
 ]
 
 
@@ -61,7 +61,7 @@ def default_desktop() -> State:
 
 
 class FakeMac:
-    """A simulated Mac in a folder: programs in bin_dir, the world in desktop.json. Every change first settles what happened before."""
+    """A simulated Mac in a folder: programs in bin_dir, the world in desktop.json. Every change first settles what happened before."""  # noqa: E501
 
     def __init__(self, folder: Path, desktop: Optional[State] = None) -> None:
         self.folder = Path(folder)
@@ -94,11 +94,11 @@ class FakeMac:
             if node is None:
                 raise RuntimeError("the fake Mac needs node: its osascript runs JXA on it")
             line = (
-                f"FAKEMAC_PYTHON={shlex.quote(sys.executable)} FAKEMAC_FOLDER={folder} exec {shlex.quote(node)} "
+                f"FAKEMAC_PYTHON={shlex.quote(sys.executable)} FAKEMAC_FOLDER={folder} exec {shlex.quote(node)} "  # noqa: E501
                 f'{shlex.quote(str(HERE / "osascript.js"))} "$@"'
             )
         else:
-            line = f'FAKEMAC_LOCALE=${{LC_ALL:-${{LC_CTYPE:-$LANG}}}} FAKEMAC_HOST_PATH={shlex.quote(os.environ.get("PATH", ""))} exec {python} {program} "$@"'
+            line = f'FAKEMAC_LOCALE=${{LC_ALL:-${{LC_CTYPE:-$LANG}}}} FAKEMAC_HOST_PATH={shlex.quote(os.environ.get("PATH", ""))} exec {python} {program} "$@"'  # noqa: E501
         # The caller's node and Python settings are not the fake's business.
         path.write_text(
             f"#!/bin/sh\nunset NODE_OPTIONS NODE_EXTRA_CA_CERTS PYTHONPATH PYTHONHOME\n{line}\n",
@@ -135,7 +135,7 @@ class FakeMac:
         return lines(self.folder / "events.jsonl")
 
     def running(self) -> list[dict[str, Any]]:
-        """The calls whose process still lives: empty after a cancelled or timed out operation, or children were left behind."""
+        """The calls whose process still lives: empty after a cancelled or timed out operation, or children were left behind."""  # noqa: E501
         return [call for call in self.calls() if is_alive(call["pid"], str(self.folder.resolve()))]
 
     def hanging(self) -> list[dict[str, Any]]:
@@ -186,7 +186,7 @@ class FakeMac:
 
     def keynote(self, installed: Sequence[str] = ("com.apple.Keynote",), **values: Any) -> None:
         """Which Keynotes are installed, and their moods: restores_a_deck, auto_quits, ready_after_ms, and, for JXA, shape_push
-        and shape_make ("works"|"fails")."""
+        and shape_make ("works"|"fails")."""  # noqa: E501
         places = {
             "com.apple.Keynote": "/Applications/Keynote Creator Studio.app",
             "com.apple.iWork.Keynote": "/Applications/Keynote.app",
@@ -248,7 +248,7 @@ class FakeMac:
         self.update(lambda state: state["system"].update(era=name, version=version[0], build=version[1]))
 
     def tools(self, name: str) -> None:
-        """The developer tools: "good", "none" (a shim that opens a dialog), "broken" (wrong SDK) or "slow"."""
+        """The developer tools: "good", "none" (a shim that opens a dialog), "broken" (wrong SDK) or "slow"."""  # noqa: E501
         assert name in ("good", "none", "broken", "slow")
         self.set("developer_tools", name)
 
@@ -273,7 +273,7 @@ class FakeMac:
 
         A negative exit is a death by that signal.
 
-        file: bytes that it leaves in its last argument, for `screencapture` that exits 0 with an empty file."""
+        file: bytes that it leaves in its last argument, for `screencapture` that exits 0 with an empty file."""  # noqa: E501
         self._fault(
             program,
             when,
@@ -296,8 +296,17 @@ class FakeMac:
         """No more scripted faults."""
         self.set("faults", [])
 
+    def when(self, on: dict[str, Any], *acts: dict[str, Any], skip: int = 0) -> None:
+        """Let something happen by itself right after a posted event: `mac.when({"type": 5}, {"do": "close_window", ...})`.
+
+        on: the values that the event has; {"do": "started", "program": "osascript"} is the start of a program (and
+        "swift-helper" that of the compiled one). skip: how many such events come before. The acts are those of acts.py.
+        """  # noqa: E501
+        trigger = {"on": on, "skip": skip, "acts": list(acts)}
+        self.update(lambda state: state["triggers"].append(trigger))
+
     def close_window(self, window_id: int, lingers_ms: float = 0) -> None:
-        """lingers_ms: still listed for that long, but not to be photographed."""
+        """lingers_ms: still listed for that long, but not to be captured."""
         self.update(
             lambda state: windows.close_window(state, windows.window_with_id(state, window_id), lingers_ms)
         )

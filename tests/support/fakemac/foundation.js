@@ -1,6 +1,6 @@
 // The classes of Foundation that scripts use: text, numbers, collections, data, dates, files, the process, the run loop.
 'use strict';
-const { constants, defineClass, defineFunction, makeObject, nil, wrap, toJs, dataOf, cfRef, number, isNull } = load('bridge');
+const { constants, wide, defineClass, defineFunction, makeObject, nil, wrap, toJs, dataOf, cfRef, number, isNull } = load('bridge');
 const { state, strict, responsibleApp, appWithPid } = load('world');
 
 const text = (what, value) => {
@@ -35,7 +35,7 @@ defineClass('NSString', {
   },
   initialisers: { initWithDataEncoding: (data, encoding) => (isNull(data) ? nil : wrap(host.decode(dataOf(data), encodingOf(encoding)))) },
   zero: {
-    length: (data) => data.length, UTF8String: (data) => data, description: (data) => wrap(data), intValue: (data) => parseInt(data, 10) || 0,
+    length: (data) => wide(data.length), UTF8String: (data) => data, description: (data) => wrap(data), intValue: (data) => parseInt(data, 10) || 0,
     lowercaseString: (data) => wrap(data.toLowerCase()), uppercaseString: (data) => wrap(data.toUpperCase()),
     stringByExpandingTildeInPath: (data) => wrap(data.replace(/^~/, JSON.parse(host.environmentText).HOME || '/')),
     lastPathComponent: (data) => wrap(data.split('/').pop()),
@@ -51,7 +51,7 @@ defineClass('NSString', {
 defineClass('NSNumber', {
   shown: '__NSCFNumber',
   statics: { numberWithInt: (value) => wrap(Math.trunc(value)), numberWithDouble: (value) => wrap(value), numberWithBool: (value) => wrap(Boolean(value)), numberWithInteger: (value) => wrap(Math.trunc(value)) },
-  zero: { intValue: (data) => Math.trunc(data), integerValue: (data) => Math.trunc(data), unsignedIntValue: (data) => Math.trunc(data), doubleValue: (data) => Number(data),
+  zero: { intValue: (data) => Math.trunc(data), integerValue: (data) => wide(Math.trunc(data)), unsignedIntValue: (data) => Math.trunc(data), doubleValue: (data) => Number(data),
     floatValue: (data) => Number(data), boolValue: (data) => Boolean(data), stringValue: (data) => wrap(String(Number(data))), description: (data) => wrap(String(data)) },
 });
 
@@ -63,7 +63,7 @@ defineClass('NSArray', {
   shown: '__NSArrayM',
   statics: { arrayWithObject: (value) => wrap([value]), arrayWithArray: (value) => wrap(dataOf(value)) },
   zeroStatics: { array: () => wrap([]) },
-  zero: { count: (data) => data.length, firstObject: (data) => wrap(data[0]), lastObject: (data) => wrap(data[data.length - 1]) },
+  zero: { count: (data) => wide(data.length), firstObject: (data) => wrap(data[0]), lastObject: (data) => wrap(data[data.length - 1]) },
   args: { objectAtIndex: (data, index) => item(data, index), containsObject: (data, value) => data.map(toJs).includes(toJs(value)) },
 });
 defineClass('NSMutableArray', { parent: 'NSArray', shown: '__NSArrayM', zeroStatics: { array: () => makeObject('NSMutableArray', []) }, args: { addObject: (data, value) => { data.push(value); } } });
@@ -72,7 +72,7 @@ defineClass('NSDictionary', {
   shown: '__NSDictionaryM',
   statics: { dictionaryWithObjectForKey: (value, key) => wrap({ [toJs(key)]: value }) },
   zeroStatics: { dictionary: () => wrap({}) },
-  zero: { count: (data) => Object.keys(data).length, allKeys: (data) => wrap(Object.keys(data)) },
+  zero: { count: (data) => wide(Object.keys(data).length), allKeys: (data) => wrap(Object.keys(data)) },
   args: { objectForKey: (data, key) => wrap(data[text('key', key)]), valueForKey: (data, key) => wrap(data[text('key', key)]) },
 });
 defineClass('NSMutableDictionary', { parent: 'NSDictionary', shown: '__NSDictionaryM', zeroStatics: { dictionary: () => makeObject('NSMutableDictionary', {}) },
@@ -83,7 +83,7 @@ defineClass('NSData', {
   shown: '__NSCFData',
   statics: { dataWithContentsOfFile: (path) => { const bytes = host.read(text('path', path)); return bytes === null ? nil : dataObject(bytes); } },
   initialisers: { initWithBase64EncodedStringOptions: (value) => dataObject(host.encode(text('base64', value), 'base64')) },
-  zero: { length: (data) => data.length, bytes: (data) => cfRef({ bytes: data }) },
+  zero: { length: (data) => wide(data.length), bytes: (data) => cfRef({ bytes: data }) },
   args: {
     base64EncodedStringWithOptions: (data) => wrap(host.decode(data, 'base64')),
     writeToFileAtomically: (data, path) => host.write(text('path', path), data),
@@ -105,6 +105,20 @@ defineClass('NSURL', {
   statics: { fileURLWithPath: (path) => makeObject('NSURL', { path: text('path', path) }), URLWithString: (url) => makeObject('NSURL', { url: text('url', url) }) },
   zero: { path: (data) => wrap(data.path || new RegExp('^file://(.*)').exec(data.url || '')?.[1] || null), absoluteString: (data) => wrap(data.url || `file://${encodeURI(data.path)}`),
     isFileURL: (data) => data.path !== undefined },
+});
+
+// Preferences of another program, as `defaults read DOMAIN KEY` shows them.
+const LAYOUTS = { us: 'US', azerty: 'French', german: 'German', dvorak: 'Dvorak' };
+defineClass('NSUserDefaults', {
+  initialisers: { initWithSuiteName: (suite) => makeObject('NSUserDefaults', text('suite name', suite)) },
+  args: {
+    stringForKey: (suite, key) => {
+      const layout = LAYOUTS[state().keyboard.layout];
+      const known = suite === 'com.apple.HIToolbox' && layout ? { AppleCurrentKeyboardLayoutInputSourceID: `com.apple.keylayout.${layout}` } : {};
+      const value = { ...known, ...state().defaults[suite] }[text('key', key)];
+      return value === undefined ? nil : wrap(String(value));
+    },
+  },
 });
 
 defineClass('NSAppleEventDescriptor', {

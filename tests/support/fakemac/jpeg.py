@@ -1,7 +1,7 @@
 """JPEG files: baseline, 4:4:4, every 8x8 block flat in the colour of its middle, one restart interval per row of blocks.
 
 The labels travel in a comment, the exact pixels in a segment of our own, so that a JPEG can be edited again.
-"""
+"""  # noqa: E501
 
 from __future__ import annotations
 

@@ -224,6 +224,7 @@ function main(argv) {
   const options = parseArguments(argv);
   const { text, stdin } = readSource(options);
   append('calls.jsonl', { program: 'osascript', argv, stdin, pid: process.pid, t: now() });
+  if (readState().triggers.some((one) => one.on.do === 'started')) post({ do: 'started', program: 'osascript' });
   const state = settledState();
   const span = state.latency_ms.osascript;
   if (span) sleep(span[0] + Math.random() * (span[1] - span[0]));

@@ -2,7 +2,7 @@
 
 A picture is bands: (number of equal rows, the bytes of one RGB row). So a whole Retina screen is a few dozen rows.
 What stands in it for Vision to read travels with it, as labels.
-"""
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class NotAPicture(Exception):
 
 @dataclass(frozen=True)
 class Picture:
-    """labels: [{"text", "rect": [x, y, width, height] in pixels of this picture}]; dpi None: the file says nothing."""
+    """labels: [{"text", "rect": [x, y, width, height] in pixels of this picture}]; dpi None: the file says nothing."""  # noqa: E501
 
     width: int
     height: int
@@ -77,7 +77,7 @@ def painted_row(width: int, background: Colour, blocks: Sequence[Block]) -> byte
 
 
 def grain(size: int) -> bytes:
-    """Bytes that cannot be packed, to make a file as large as a real photograph would be."""
+    """Bytes that cannot be packed, to make a file as large as a real screenshot would be."""
     import random
 
     return random.Random(size).getrandbits(8 * size).to_bytes(size, "big")

@@ -13,16 +13,19 @@ from typing import Any, Optional
 
 from .text_fields import SHORTCUTS, insert_text, press_named_key
 from .windows import (
+    MENU_LAYER,
     activate_now,
     active_displays,
     app_with_pid,
+    close_menus,
     close_window,
     contains,
     key_window,
+    menu_of,
+    modal_of,
     name_of,
     quit_app,
     raise_window,
-    sheet_of,
     window_at,
 )
 from .world import State, granted, log
@@ -70,7 +73,22 @@ SIGNS = {
     49: " ",
 }
 SHIFTED = dict(zip("1234567890=-][';\\,/.`", '!@#$%^&*()+_}{":|<?>~'))
-AZERTY = dict(zip("aqzwm;", "qawz,m"))
+# What the places of a US keyboard carry elsewhere.
+LAYOUTS = {
+    "us": {},
+    "unreadable": {},
+    "azerty": dict(zip("aqzwm;,./", "qawz,m;:!")),
+    "german": dict(zip("yz-=[];'/`", "zyß´ü+öä-<")),  # noqa: RUF001
+    "dvorak": dict(zip("qwertyuiop[]asdfghjkl;'zxcvbnm,./-=", "',.pyfgcrl/=aoeuidhtns-;qjkxbmwvz[]")),
+}
+# The flags that a keyboard sends with these keys of its own accord (CGEventTypes.h: numeric pad, secondary fn).  # noqa: E501
+FUNCTION, KEYPAD = 0x800000, 0x200000
+OWN_FLAGS = {
+    **dict.fromkeys(("left", "right", "up", "down"), FUNCTION | KEYPAD),
+    **dict.fromkeys(("home", "end", "page_up", "page_down", "forward_delete", "help"), FUNCTION),
+    **{f"f{number}": FUNCTION for number in range(1, 13)},
+    "enter": KEYPAD,
+}
 NAMED = {
     36: "return",
     76: "enter",
@@ -103,7 +121,7 @@ NAMED = {
 
 
 def apply_input(state: State, event: Event) -> None:
-    # "a post silently does nothing" without Accessibility (facts 6.3.10); nothing arrives while the screen is locked (D6).
+    # "a post silently does nothing" without Accessibility (facts 6.3.10); nothing arrives while the screen is locked (D6).  # noqa: E501
     if granted(state, "accessibility") != "granted":
         return log(state, "dropped", why="accessibility", event=event["type"])
     if state["session"]["locked"] or not state["session"]["gui"]:
@@ -127,7 +145,7 @@ def apply_input(state: State, event: Event) -> None:
 
 
 def flags_of(state: State, event: Event) -> int:
-    """The modifiers an event acts with. One that nobody gave flags inherits the session's (facts B5), unless its source is private (-1)."""
+    """The modifiers an event acts with. One that nobody gave flags inherits the session's (facts B5), unless its source is private (-1)."""  # noqa: E501
     flags = event.get("flags")
     if flags is None or flags == NON_COALESCED:
         return (
@@ -182,6 +200,11 @@ def mouse_down(state: State, event: Event, button: int) -> None:
         "t": event.get("t"),
         "window": window["id"] if window else None,
     }
+    if menu_of(state) is not None and (window is None or window["layer"] != MENU_LAYER):
+        # a menu tracks the mouse: a press beside it closes it, and reaches nobody
+        close_menus(state)
+        state["mouse"]["down"][str(button)]["window"] = "eaten"
+        return
     if window is None or flags_of(state, event) & COMMAND:  # a Command click leaves a window where it is
         return
     if app_with_pid(state, window["pid"]) is not None and window["layer"] < 20:
@@ -194,6 +217,10 @@ def mouse_up(state: State, event: Event, button: int) -> None:
     down = state["mouse"]["down"].pop(str(button), None)
     if down is None:
         return log(state, "dropped", why="a button came up that was not down", event=event["type"])
+    if down["window"] == "eaten":
+        return log(
+            state, "click", window=None, app=None, widget=None, closed_a_menu=True, x=event["x"], y=event["y"]
+        )
     if abs(down["x"] - event["x"]) > 4 or abs(down["y"] - event["y"]) > 4:
         return log(
             state,
@@ -221,7 +248,7 @@ def click(state: State, event: Event, button: int, count: int) -> None:
         what["modifiers"] = modifiers
     if window is None:
         return log(state, "click", window=None, app=None, widget=None, **what)
-    sheet = sheet_of(state, window)
+    sheet = modal_of(state, window)
     if sheet is not None:
         return log(
             state,
@@ -229,7 +256,7 @@ def click(state: State, event: Event, button: int, count: int) -> None:
             window=window["id"],
             app=name_of(state, window["pid"]),
             widget=None,
-            blocked_by_sheet=sheet["id"],
+            **{"blocked_by_sheet" if sheet.get("attached_to") else "blocked_by_modal": sheet["id"]},
             **what,
         )
     widget = widget_at(window, x, y)
@@ -298,6 +325,15 @@ def apply_key(state: State, event: Event) -> None:
     text = event.get("unicode") or ""
     if app is not None and app.get("ignores_unicode_events"):
         text = ""  # "some apps ignore Unicode events and read the key code" (facts B5)
+    if window is not None and window["layer"] == MENU_LAYER and (text or code not in NAMED):
+        return log(
+            state,
+            "text",
+            text=text or character(state, code, flags),
+            app=app["name"] if app else None,
+            window=window["id"],
+            widget=None,
+        )
     if text:
         type_unicode(state, app, window, text, flags)
     elif code in NAMED:
@@ -307,7 +343,7 @@ def apply_key(state: State, event: Event) -> None:
 
 
 def type_unicode(state: State, app: Any, window: Any, text: str, flags: int) -> None:
-    # 20 UTF-16 units are what one event safely carries; half a surrogate pair is no character; \n \t \b are keys, not text (B5).
+    # 20 UTF-16 units are what one event safely carries; half a surrogate pair is no character; \n \t \b are keys, not text (B5).  # noqa: E501
     units = text.encode("utf-16-le", "surrogatepass")[: 2 * state["switches"]["unicode_units_per_event"]]
     text = units.decode("utf-16-le", "replace")
     if flags & (COMMAND | CONTROL):
@@ -319,8 +355,7 @@ def character(state: State, code: int, flags: int) -> Optional[str]:
     letter = LETTERS.get(code) or DIGITS.get(code) or SIGNS.get(code)
     if letter is None:
         return None
-    if state["keyboard"]["layout"] == "azerty":
-        letter = AZERTY.get(letter, letter)
+    letter = LAYOUTS[state["keyboard"]["layout"]].get(letter, letter)
     if flags & SHIFT:
         letter = SHIFTED.get(letter, letter.upper())
     return letter
@@ -336,6 +371,11 @@ def type_code(state: State, app: Any, window: Any, code: int, flags: int) -> Non
 
 
 def press_key(state: State, app: Any, window: Any, key: str, code: int, flags: int) -> None:
+    own = OWN_FLAGS.get(key, 0)
+    if flags & (COMMAND | CONTROL | OPTION) and flags & own != own:
+        # such a chord is looked up with the key's own flags: without them nobody knows it
+        return log(state, "dropped", why=f"{key} lacks the flags {own & ~flags:#x}", event=KEY_DOWN)
+    flags &= ~own
     if flags & (COMMAND | CONTROL) and key not in ("left", "right", "home", "end", "backspace"):
         return shortcut(state, app, window, key, code, flags)
     log(

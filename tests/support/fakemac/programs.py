@@ -1,4 +1,4 @@
-"""What all fake programs share: the log of calls, scripted faults, latency, hanging; and the table of programs."""
+"""What all fake programs share: the log of calls, scripted faults, latency, hanging; and the table of programs."""  # noqa: E501
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 import time
 from typing import Callable, Optional
 
-from .world import Folder, State, append_line, now_ms, post, settle
+from .world import Folder, State, append_line, now_ms, post, read_state, settle
 
 # Programs that read their standard input; the others never touch it.
 READ_STDIN = ("pbcopy",)
@@ -27,6 +27,9 @@ def main(folder: Folder, program: str, argv: list[str]) -> int:
     if program == "settle":
         settle(folder)
         return 0
+    if program == "watch":  # beside a program that reads the world and cannot settle it
+        watch(folder, int(argv[0]))
+        return 0
     if program == "draw-slide":  # asked by the fake Keynote
         return draw_slide(folder, argv)
     stdin = sys.stdin.buffer.read() if program in READ_STDIN else None
@@ -35,7 +38,7 @@ def main(folder: Folder, program: str, argv: list[str]) -> int:
     delay(state, program)
     try:
         scripted_fault(folder, state, program, argv)
-        return room_of(program)(folder, state, argv, stdin) or 0
+        return module_of(program)(folder, state, argv, stdin) or 0
     except Exit as end:
         sys.stdout.write(end.stdout)
         sys.stderr.write(end.stderr and end.stderr.rstrip("\n") + "\n")
@@ -44,7 +47,7 @@ def main(folder: Folder, program: str, argv: list[str]) -> int:
 
 Program = Callable[[Folder, State, list[str], Optional[bytes]], Optional[int]]
 # Loaded one at a time: a fake program must start fast.
-ROOMS = {
+MODULES = {
     "screencapture": "screencapture",
     "sips": "sips",
     "xcode-select": "developer_tools",
@@ -53,9 +56,22 @@ ROOMS = {
 }
 
 
-def room_of(program: str) -> Program:
-    room = importlib.import_module("." + ROOMS.get(program, "small_programs"), __package__)
-    return room.PROGRAMS[program]
+def module_of(program: str) -> Program:
+    module = importlib.import_module("." + MODULES.get(program, "small_programs"), __package__)
+    return module.PROGRAMS[program]
+
+
+def watch(folder: Folder, pid: int) -> None:
+    """Settle whatever is posted or due, for as long as the process that started this one lives."""
+    events = os.path.join(folder, "events.jsonl")
+    state = settle(folder)
+    while os.getppid() == pid:
+        posted = os.path.getsize(events) if os.path.exists(events) else 0
+        if posted != state["settled_bytes"] or any(event["due"] <= now_ms() for event in state["pending"]):
+            state = settle(folder)
+        elif os.path.getmtime(os.path.join(folder, "desktop.json")) * 1000 > now_ms() - 100:
+            state = read_state(folder)  # somebody else may have changed it
+        time.sleep(0.002)
 
 
 def log_call(folder: Folder, program: str, argv: list[str], stdin: Optional[bytes]) -> None:

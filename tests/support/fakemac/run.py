@@ -1,4 +1,4 @@
-"""The front door of every fake program: `python3 run.py FOLDER PROGRAM ARGUMENT...`; also `run.py FOLDER settle`."""
+"""The entry point of every fake program: `python3 run.py FOLDER PROGRAM ARGUMENT...`; also `run.py FOLDER settle`."""  # noqa: E501
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-from fakemac.programs import main  # noqa: E402
+from fakemac.programs import main
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1], sys.argv[2], sys.argv[3:]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+import struct
 import time
 from typing import Any, Optional
 
@@ -87,6 +88,22 @@ def parsed(folder: Folder, argv: list[str]) -> tuple[Flags, list[str]]:
     return flags, [word for word in words if not word.startswith("-")]
 
 
+def bmp_bytes(picture: Picture) -> bytes:
+    """24 bits a pixel, bottom row first, rows padded to four bytes."""
+    pad = -3 * picture.width % 4
+    rows = [picture.row(y) for y in reversed(range(picture.height))]
+    bgr = []
+    for row in rows:
+        swapped = bytearray(row)
+        swapped[0::3], swapped[2::3] = row[2::3], row[0::3]
+        bgr.append(bytes(swapped) + bytes(pad))
+    data = b"".join(bgr)
+    sizes = struct.pack(
+        "<IiiHHIIiiII", 40, picture.width, picture.height, 1, 24, 0, len(data), 2835, 2835, 0, 0
+    )
+    return b"BM" + struct.pack("<IHHI", 54 + len(data), 0, 0, 54) + sizes + data
+
+
 def subject(flags: Flags) -> str:
     return "window" if "l" in flags else "rect" if "R" in flags else "display"
 
@@ -118,7 +135,7 @@ def chosen_display(text: str, displays: list[dict[str, Any]]) -> dict[str, Any]:
     if not text.isdigit() or not 1 <= int(text) <= len(displays):
         raise Exit(
             1,
-            f"Invalid display specified. Only {len(displays)} display{'s' if len(displays) > 1 else ''} available.",
+            f"Invalid display specified. Only {len(displays)} display{'s' if len(displays) > 1 else ''} available.",  # noqa: E501
         )
     return displays[int(text) - 1]
 
@@ -134,7 +151,7 @@ def display_picture(state: State, display: dict[str, Any], flags: Flags, permitt
 
 
 def rect_picture(state: State, flags: Flags, permitted: bool) -> Picture:
-    """Points, global, origin top left of the main display; pixels are points times that display's scale (facts A5)."""
+    """Points, global, origin top left of the main display; pixels are points times that display's scale (facts A5)."""  # noqa: E501
     try:
         rect = [round(float(value)) for value in flags["R"].split(",")]
     except ValueError:
@@ -158,7 +175,7 @@ def window_picture(state: State, flags: Flags, permitted: bool) -> Picture:
         or window.get("closing")
         or window.get("sharing") == "none"
     ):
-        # The same words for unknown, minimised, other Space, hidden, closing and protected windows (facts A2).
+        # The same words for unknown, minimised, other Space, hidden, closing and protected windows (facts A2).  # noqa: E501
         raise Exit(1, "could not create image from window")
     sheet = sheet_of(state, window)
     attached = [sheet] if sheet is not None and "a" not in flags else []
@@ -170,9 +187,11 @@ def save(folder: Folder, state: State, picture: Picture, flags: Flags, target: O
     grain = int(picture.width * picture.height * state["switches"]["bytes_per_pixel"])
     picture = Picture(picture.width, picture.height, picture.bands, picture.labels, picture.dpi, grain)
     kind = flags.get("t", "png")  # -t decides, not the file's name (facts A7)
-    if kind not in ("png", "jpg"):
-        raise Exit(1, f"fakemac: -t {kind} is not simulated; the names used on Macs are png, jpg, pdf, tiff")
-    data = png_bytes(picture) if kind == "png" else jpeg_bytes(picture)
+    if kind not in ("png", "jpg", "bmp"):
+        raise Exit(
+            1, f"fakemac: -t {kind} is not simulated; the names used on Macs are png, jpg, bmp, pdf, tiff"
+        )
+    data = {"png": png_bytes, "jpg": jpeg_bytes, "bmp": bmp_bytes}[kind](picture)
     if "c" in flags:
         post(folder, {"do": "clipboard_clear"})
         post(folder, {"do": "clipboard_set", "type": "public.png", "base64": base64.b64encode(data).decode()})

@@ -109,7 +109,7 @@ def work(picture: Picture, source: Path, jobs: list[Job]) -> None:
 
 
 def lighter(picture: Picture, quality: int) -> Picture:
-    """A JPEG of a photograph is about a tenth of its PNG, less at a low quality: for files that carry grain."""
+    """A JPEG of a screenshot is about a tenth of its PNG, less at a low quality: for files that carry grain."""  # noqa: E501
     return replace(picture, grain=int(picture.grain * (0.02 + 0.0013 * quality)))
 
 

@@ -1,4 +1,4 @@
-"""The fake open, pbcopy, pbpaste, ps, system_profiler and other small programs (the fact sheet F, G, C3, D7)."""
+"""The fake open, pbcopy, pbpaste, ps, system_profiler and other small programs (the fact sheet F, G, C3, D7)."""  # noqa: E501
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def open_(folder: Folder, state: State, argv: list[str], stdin: Optional[bytes])
             if app is None:
                 raise Exit(
                     1,
-                    f"LSCopyApplicationURLsForBundleIdentifier() failed while trying to determine the application with bundle identifier {bundle}.",
+                    f"LSCopyApplicationURLsForBundleIdentifier() failed while trying to determine the application with bundle identifier {bundle}.",  # noqa: E501
                 )
         elif word == "-a":
             name = words.pop(0)
@@ -56,7 +56,7 @@ def open_(folder: Folder, state: State, argv: list[str], stdin: Optional[bytes])
     elif not targets:
         raise Exit(
             1,
-            "Usage: open [-e] [-t] [-f] [-W] [-R] [-n] [-g] [-h] [-s <partial SDK name>][-b <bundle identifier>] [-a <application>] [filenames]",
+            "Usage: open [-e] [-t] [-f] [-W] [-R] [-n] [-g] [-h] [-s <partial SDK name>][-b <bundle identifier>] [-a <application>] [filenames]",  # noqa: E501
         )
     settle(folder)
     return 0
@@ -126,7 +126,7 @@ def system_profiler(folder: Folder, state: State, argv: list[str], stdin: Option
         {
             "_name": display["name"],
             "_spdisplays_displayID": str(display["id"]),
-            "_spdisplays_pixels": f"{round(display['bounds'][2] * display['scale'])} x {round(display['bounds'][3] * display['scale'])}",
+            "_spdisplays_pixels": f"{round(display['bounds'][2] * display['scale'])} x {round(display['bounds'][3] * display['scale'])}",  # noqa: E501
             "_spdisplays_resolution": f"{display['bounds'][2]} x {display['bounds'][3]} @ 60.00Hz",
             "spdisplays_main": "spdisplays_yes" if display.get("main") else "spdisplays_no",
             "spdisplays_mirror": "spdisplays_off",
@@ -142,7 +142,7 @@ def system_profiler(folder: Folder, state: State, argv: list[str], stdin: Option
     return 0
 
 
-# The fake's own processes are started by whoever is tested; that one stands in the tree as the python of Terminal's shell.
+# The fake's own processes are started by whoever is tested; that one stands in the tree as the python of Terminal's shell.  # noqa: E501
 def process_rows(state: State) -> list[dict[str, Any]]:
     return [
         *({"pid": row["pid"], "ppid": row["ppid"], "comm": row["comm"]} for row in state["processes"]),
@@ -220,15 +220,19 @@ def tccutil(folder: Folder, state: State, argv: list[str], stdin: Optional[bytes
     return 0
 
 
+LAYOUT_IDS = {
+    layout: f"com.apple.keylayout.{name}"
+    for layout, name in {"us": "US", "azerty": "French", "german": "German", "dvorak": "Dvorak"}.items()
+}
+
+
 def defaults(folder: Folder, state: State, argv: list[str], stdin: Optional[bytes]) -> int:
     words = [{"-g": "NSGlobalDomain", "-globalDomain": "NSGlobalDomain"}.get(word, word) for word in argv]
     if words[:1] != ["read"] or len(words) != 3:
         raise Exit(64, "fakemac: only `defaults read DOMAIN KEY` is simulated")
-    layout = {"azerty": "French"}.get(state["keyboard"]["layout"], "US")
-    told = {
-        "com.apple.HIToolbox": {"AppleCurrentKeyboardLayoutInputSourceID": f"com.apple.keylayout.{layout}"}
-    }
-    domain = {**told.get(words[1], {}), **state["defaults"].get(words[1], {})}
+    layout = LAYOUT_IDS.get(state["keyboard"]["layout"])
+    known = {"AppleCurrentKeyboardLayoutInputSourceID": layout} if layout else {}
+    domain = {**({"com.apple.HIToolbox": known}).get(words[1], {}), **state["defaults"].get(words[1], {})}
     if words[2] not in domain:
         raise Exit(1, f"The domain/default pair of ({words[1]}, {words[2]}) does not exist")
     print(domain[words[2]])
@@ -239,17 +243,17 @@ def ioreg(folder: Folder, state: State, argv: list[str], stdin: Optional[bytes])
     """`ioreg -n Root -d1 -a`: the key is there only while the screen is locked (facts D6)."""
     locked = "<key>CGSSessionScreenIsLocked</key><true/>" if state["session"]["locked"] else ""
     print(
-        f'<?xml version="1.0"?>\n<plist version="1.0"><dict><key>IOConsoleUsers</key><array><dict>{locked}</dict></array></dict></plist>'
+        f'<?xml version="1.0"?>\n<plist version="1.0"><dict><key>IOConsoleUsers</key><array><dict>{locked}</dict></array></dict></plist>'  # noqa: E501
     )
     return 0
 
 
 def get_window_id(folder: Folder, state: State, argv: list[str], stdin: Optional[bytes]) -> int:
-    """smokris/getwindowid: app matched exactly by owner name, title exactly; nothing found is exit 254 (facts G)."""
+    """smokris/getwindowid: app matched exactly by owner name, title exactly; nothing found is exit 254 (facts G)."""  # noqa: E501
     if len(argv) != 2:
         raise Exit(
             255,
-            "usage: GetWindowID <application-bundle-name> <window-title>\n       GetWindowID <application-bundle-name> --list",
+            "usage: GetWindowID <application-bundle-name> <window-title>\n       GetWindowID <application-bundle-name> --list",  # noqa: E501
         )
     names = {app["pid"]: app["name"] for app in state["apps"]}
     mine = [

@@ -1,7 +1,7 @@
 """Windows and apps of the fake Mac: order, visibility, activation.
 
 `state["windows"]` is in front-to-back order. Bounds are [x, y, width, height] in points from the top left of the main display.
-"""
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def contains(rect: list[float], x: float, y: float) -> bool:
 
 
 def window_at(state: State, x: float, y: float) -> Optional[Window]:
-    """The topmost window that a click there reaches: what is fully transparent lets it through, and so does the Dock's full-screen window."""
+    """The topmost window that a click there reaches: what is fully transparent lets it through, and so does the Dock's full-screen window."""  # noqa: E501
     for window in front_to_back(state):
         if (
             window["alpha"] > 0
@@ -71,13 +71,49 @@ def sheet_of(state: State, window: Window) -> Optional[Window]:
     )
 
 
+MENU_LAYER = 101  # kCGPopUpMenuWindowLevel (CGWindowLevel.h); facts B3
+
+
+def is_open(state: State, window: Window) -> bool:
+    return is_on_screen(state, window) and not window.get("closing")
+
+
+def menu_of(state: State, pid: Optional[int] = None) -> Optional[Window]:
+    """The front open menu, of one app or of any."""
+    for window in front_to_back(state):
+        if window["layer"] == MENU_LAYER and is_open(state, window) and pid in (None, window["pid"]):
+            return window
+    return None
+
+
+def close_menus(state: State) -> None:
+    """Menus close when another window comes forward, when an app is activated, or by a click beside them."""
+    for window in [one for one in state["windows"] if one["layer"] == MENU_LAYER and is_open(state, one)]:
+        close_window(state, window)
+
+
+def modal_of(state: State, window: Window) -> Optional[Window]:
+    """What keeps input from a window: its own sheet, or an open dialog of its app that is modal (AXModal)."""
+    sheet = sheet_of(state, window)
+    if sheet is not None or window["layer"] == MENU_LAYER:
+        return sheet
+    for dialog in windows_of(state, window["pid"]):
+        is_other = dialog is not window and window.get("attached_to") != dialog["id"]
+        if is_other and dialog.get("modal") and is_open(state, dialog):
+            return dialog
+    return None
+
+
 def windows_of(state: State, pid: int) -> list[Window]:
     return [window for window in state["windows"] if window["pid"] == pid]
 
 
 def key_window(state: State, pid: Optional[int] = None) -> Optional[Window]:
-    """Where keys go: the front window of the frontmost app, or its sheet."""
+    """Where keys go: an open menu, a modal dialog, else the front window of the frontmost app, or its sheet."""  # noqa: E501
     pid = state["frontmost_pid"] if pid is None else pid
+    menu = menu_of(state, pid)
+    if menu is not None:
+        return menu
     for window in front_to_back(state):
         big = window["bounds"][2] >= 50 and window["bounds"][3] >= 50
         if (
@@ -87,7 +123,9 @@ def key_window(state: State, pid: Optional[int] = None) -> Optional[Window]:
             and big
             and not window.get("closing")
         ):
-            return sheet_of(state, window) or window
+            for _ in range(3):
+                window = modal_of(state, window) or window
+            return window
     return None
 
 
@@ -95,6 +133,8 @@ def raise_window(state: State, window: Window) -> None:
     """To the front of its layer, its sheet above it. It does not activate the app (facts B7)."""
     moving = [sheet for sheet in state["windows"] if sheet.get("attached_to") == window["id"]] + [window]
     order = [id(item) for item in state["windows"]]
+    if window["layer"] != MENU_LAYER:
+        close_menus(state)
     state["windows"] = moving + [other for other in state["windows"] if other not in moving]
     if order != [id(item) for item in state["windows"]]:
         log(state, "raise", window=window["id"], app=name_of(state, window["pid"]))
@@ -106,7 +146,7 @@ def name_of(state: State, pid: int) -> Optional[str]:
 
 
 def activate(state: State, event: dict[str, Any]) -> None:
-    """Activation is a request: `switches.activation` declines it for NSRunningApplication, or for everybody (facts B4)."""
+    """Activation is a request: `switches.activation` declines it for NSRunningApplication, or for everybody (facts B4)."""  # noqa: E501
     mode = state["switches"]["activation"]
     if mode == "stubborn" or (mode == "declined" and event.get("by") == "NSRunningApplication"):
         log(state, "activation_declined", pid=event["pid"], by=event.get("by"))
@@ -119,6 +159,7 @@ def activate_now(state: State, event: dict[str, Any]) -> None:
     if app is None:
         return
     app["hidden"] = False
+    close_menus(state)
     mine = [
         window
         for window in windows_of(state, app["pid"])
@@ -184,7 +225,7 @@ def open_window(state: State, template: dict[str, Any], pid: int) -> Window:
 
 
 def close_window(state: State, window: Window, lingers_ms: float = 0) -> None:
-    """A closed window lingers in the list for a moment (facts B3): listed, but not to be photographed or clicked."""
+    """A closed window lingers in the list for a moment (facts B3): listed, but not to be captured or clicked."""  # noqa: E501
     log(state, "close_window", window=window["id"], title=window["title"], app=name_of(state, window["pid"]))
     window["closing"] = True
     for sheet in [other for other in state["windows"] if other.get("attached_to") == window["id"]]:

@@ -23,6 +23,11 @@ function isOnScreen(world, window) {
   return window.space === null || window.space === undefined || window.space === world.space;
 }
 const frontToBack = (world) => world.windows.filter((window) => isOnScreen(world, window)).sort((a, b) => b.layer - a.layer);
+// The topmost window that a click there reaches: what is fully transparent, or ignores the mouse, lets it through.
+const windowAt = (world, x, y) => frontToBack(world).find((window) => {
+  const [left, top, width, height] = window.bounds;
+  return window.alpha > 0 && !window.click_through && !window.closing && left <= x && x < left + width && top <= y && y < top + height;
+});
 const activeDisplays = (world) => world.displays.filter((display) => display.active !== false).sort((a, b) => Boolean(b.main) - Boolean(a.main));
 
 // CG z-order rank is not AX order (facts B7): accessibility lists windows by age.
@@ -31,5 +36,5 @@ const windowsInAxOrder = (world, pid) => world.windows.filter((window) => window
 
 const appleError = (message, number) => Object.assign(new Error(message), { errorNumber: number });
 
-module.exports = { state, post, note, strict, isStrict, appWithPid, appWithBundle, responsibleApp, ownerName, isOnScreen, frontToBack, activeDisplays,
+module.exports = { state, post, note, strict, isStrict, appWithPid, appWithBundle, responsibleApp, ownerName, isOnScreen, frontToBack, windowAt, activeDisplays,
   windowsInAxOrder, appleError };

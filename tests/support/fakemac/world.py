@@ -9,7 +9,7 @@ A folder holds
 
 Whoever reads the state settles it first: `settle(folder)`, or `python3 run.py settle FOLDER` from other languages.
 An event is input (`{"type": 1, "x": ..., "y": ...}`, the numbers of CGEventTypes.h) or an act (`{"do": "activate", ...}`).
-"""
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -102,6 +102,7 @@ def apply_posted(folder: Folder, state: State) -> None:
         apply_due(state, event.get("t", now_ms()))
         try:
             apply(state, event)
+            pull_triggers(state, event)
         except (LookupError, TypeError, ValueError, AttributeError, StopIteration) as error:
             # One bad event must not stop the world for every program after it.
             log(state, "strict", why=f"{line.decode()}: {error!r}")
@@ -127,6 +128,22 @@ def apply(state: State, event: Event) -> None:
         log(state, "strict", why=f"an event nobody knows: {json.dumps(event)}")
 
 
+def pull_triggers(state: State, event: Event) -> None:
+    """What happens by itself at a moment that a test chose: `{"on": {"type": 10}, "skip": 2, "acts": [...]}`.
+
+    A trigger goes off once, right after the posted event that has all the values of `on`, `skip` of them later.
+    """  # noqa: E501
+    for trigger in list(state["triggers"]):
+        if any(event.get(key) != value for key, value in trigger["on"].items()):
+            continue
+        if trigger["skip"] > 0:
+            trigger["skip"] -= 1
+            continue
+        state["triggers"].remove(trigger)
+        for act in trigger["acts"]:
+            apply(state, act)
+
+
 def log(state: State, kind: str, **what: Any) -> None:
     """What happened in the world; tests read it."""
     state["log"].append({"kind": kind, **what})
@@ -140,7 +157,7 @@ def later(state: State, event: Event, delay_ms: float) -> None:
 
 
 def granted(state: State, kind: str, target: Optional[str] = None) -> str:
-    """'granted', 'denied' or 'not_asked'; Automation is granted per target (facts 6.3.3: separate from Accessibility)."""
+    """'granted', 'denied' or 'not_asked'; Automation is granted per target (facts 6.3.3: separate from Accessibility)."""  # noqa: E501
     if kind != "automation":
         return state["permissions"][kind]
     automation = state["permissions"]["automation"]

@@ -1,4 +1,113 @@
-// A stand-in for Apple's ApplicationServices: the umbrella re-exports CoreGraphics and has the Accessibility check.
+// A stand-in for Apple's ApplicationServices: CoreGraphics again, and the part of accessibility that is about windows.
+// Names, labels and error numbers: AXUIElement.h, AXValue.h, AXError.h. CF types are Swift's own here, as Linux has none.
 @_exported import CoreGraphics
+import Foundation
+
+public typealias CFString = String
+public typealias CFTypeRef = Any
+public typealias CFTypeID = UInt
+
+public enum AXError: Int32 {
+    case success = 0
+    case failure = -25200, illegalArgument = -25201, invalidUIElement = -25202, cannotComplete = -25204
+    case attributeUnsupported = -25205, actionUnsupported = -25206, notImplemented = -25208
+    case apiDisabled = -25211, noValue = -25212
+}
+
+public enum AXValueType: UInt32 {
+    case illegal = 0, cgPoint, cgSize, cgRect
+}
+
+public final class AXUIElement {
+    let pid: pid_t?
+    let window: Int?
+    init(pid: pid_t? = nil, window: Int? = nil) { (self.pid, self.window) = (pid, window) }
+}
+
+public final class AXValue {
+    let numbers: [Double]
+    let type: AXValueType
+    init(_ type: AXValueType, _ numbers: [Double]) { (self.type, self.numbers) = (type, numbers) }
+}
+
+private var timeout: Double = 6
 
 public func AXIsProcessTrusted() -> Bool { FakeMac.granted("accessibility") }
+public func AXUIElementCreateApplication(_ pid: pid_t) -> AXUIElement { AXUIElement(pid: pid) }
+public func AXUIElementCreateSystemWide() -> AXUIElement { AXUIElement() }
+public func AXUIElementGetTypeID() -> CFTypeID { 1 }
+public func AXValueGetTypeID() -> CFTypeID { 2 }
+public func CFGetTypeID(_ value: CFTypeRef) -> CFTypeID { value is AXUIElement ? 1 : value is AXValue ? 2 : 0 }
+
+/// For every element of this process, when it is set on the system-wide one.
+@discardableResult
+public func AXUIElementSetMessagingTimeout(_ element: AXUIElement, _ seconds: Float) -> AXError {
+    if element.pid == nil { timeout = Double(seconds) }
+    return .success
+}
+
+public func AXUIElementGetPid(_ element: AXUIElement, _ pid: UnsafeMutablePointer<pid_t>) -> AXError {
+    guard let known = element.pid else { return .illegalArgument }
+    pid.pointee = known
+    return .success
+}
+
+public func AXUIElementCopyElementAtPosition(
+    _ application: AXUIElement, _ x: Float, _ y: Float, _ element: UnsafeMutablePointer<AXUIElement?>
+) -> AXError {
+    guard AXIsProcessTrusted() else { return .apiDisabled }
+    let world = FakeMac.state()
+    guard FakeMac.object(world["switches"])["position_test"] as? String == "works" else { return .cannotComplete }
+    let point = CGPoint(x: Double(x), y: Double(y))
+    let found = FakeMac.shownWindows(world).first { window in
+        FakeMac.number(window["alpha"]) > 0 && window["click_through"] as? Bool != true
+            && window["closing"] as? Bool != true && FakeMac.bounds(window).contains(point)
+    }
+    guard let window = found else { return .noValue }
+    element.pointee = AXUIElement(pid: pid_t(FakeMac.number(window["pid"])), window: Int(FakeMac.number(window["id"])))
+    return .success
+}
+
+public func AXUIElementCopyAttributeValue(
+    _ element: AXUIElement, _ attribute: CFString, _ value: UnsafeMutablePointer<CFTypeRef?>
+) -> AXError {
+    guard AXIsProcessTrusted() else { return .apiDisabled }
+    guard let pid = element.pid, let app = FakeMac.app(pid) else { return .cannotComplete }
+    if app["hung"] as? Bool == true {
+        Thread.sleep(forTimeInterval: timeout)
+        return .cannotComplete
+    }
+    let world = FakeMac.state()
+    if element.window == nil {
+        guard attribute == "AXFocusedWindow" else { return .attributeUnsupported }
+        guard FakeMac.object(world["session"])["locked"] as? Bool != true else { return .noValue }
+        let focused = FakeMac.shownWindows(world).first { window in
+            let layer = FakeMac.number(window["layer"])
+            return pid_t(FakeMac.number(window["pid"])) == pid && layer >= 0 && layer < 20
+                && FakeMac.number(window["alpha"]) > 0 && FakeMac.bounds(window).width >= 50
+        }
+        guard let window = focused else { return .noValue }
+        value.pointee = AXUIElement(pid: pid, window: Int(FakeMac.number(window["id"])))
+        return .success
+    }
+    let found = FakeMac.objects(world["windows"]).first { Int(FakeMac.number($0["id"])) == element.window }
+    guard let window = found else { return .invalidUIElement }
+    let bounds = FakeMac.bounds(window)
+    switch attribute {
+    case "AXPosition": value.pointee = AXValue(.cgPoint, [Double(bounds.minX), Double(bounds.minY)])
+    case "AXSize": value.pointee = AXValue(.cgSize, [Double(bounds.width), Double(bounds.height)])
+    case "AXTitle": value.pointee = window["title"] as? String ?? ""
+    default: return .attributeUnsupported
+    }
+    return .success
+}
+
+public func AXValueGetValue(_ value: AXValue, _ type: AXValueType, _ pointer: UnsafeMutableRawPointer) -> Bool {
+    guard value.type == type else { return false }
+    switch type {
+    case .cgPoint: pointer.assumingMemoryBound(to: CGPoint.self).pointee = CGPoint(x: value.numbers[0], y: value.numbers[1])
+    case .cgSize: pointer.assumingMemoryBound(to: CGSize.self).pointee = CGSize(width: value.numbers[0], height: value.numbers[1])
+    default: return false
+    }
+    return true
+}

@@ -103,11 +103,57 @@ public final class CGEvent {
             line["y"] = Double(location.y)
             line["button"] = Int(getIntegerValueField(.mouseEventButtonNumber))
             line["clickState"] = Int(getIntegerValueField(.mouseEventClickState))
-            FakeMac.movePointer(to: location)
+            FakeMac.pointerWillMove()
         }
         FakeMac.append(line)
     }
 }
 
 public func CGPreflightScreenCaptureAccess() -> Bool { FakeMac.granted("screen_recording") }
-public func CGPreflightPostEventAccess() -> Bool { FakeMac.granted("accessibility") }
+public func CGPreflightPostEventAccess() -> Bool {
+    let answers = FakeMac.object(FakeMac.state()["switches"])["post_event_preflight"] as? String
+    return FakeMac.granted("accessibility") && answers == "agrees"
+}
+
+public typealias CGWindowID = UInt32
+public let kCGNullWindowID: CGWindowID = 0
+
+public struct CGWindowListOption: OptionSet {
+    public let rawValue: UInt32
+    public init(rawValue: UInt32) { self.rawValue = rawValue }
+    public static let optionOnScreenOnly = CGWindowListOption(rawValue: 1)
+    public static let excludeDesktopElements = CGWindowListOption(rawValue: 16)
+}
+
+/// A CFArray on a Mac, and NULL without a GUI session. Titles of others need Screen Recording.
+public func CGWindowListCopyWindowInfo(_ option: CGWindowListOption, _ relativeToWindow: CGWindowID) -> Any? {
+    let world = FakeMac.state()
+    guard FakeMac.object(world["session"])["gui"] as? Bool != false else { return nil }
+    precondition(option.contains(.optionOnScreenOnly), "the others are not simulated: their order is not documented")
+    let recording = FakeMac.granted("screen_recording")
+    let windows = FakeMac.shownWindows(world).filter { !option.contains(.excludeDesktopElements) || $0["desktop"] as? Bool != true }
+    return windows.map { window -> [String: Any] in
+        let bounds = FakeMac.bounds(window)
+        let pid = Int(FakeMac.number(window["pid"]))
+        var info: [String: Any] = [
+            "kCGWindowNumber": Int(FakeMac.number(window["id"])), "kCGWindowOwnerPID": pid,
+            "kCGWindowLayer": Int(FakeMac.number(window["layer"])), "kCGWindowAlpha": FakeMac.number(window["alpha"]),
+            "kCGWindowIsOnscreen": true,
+            "kCGWindowBounds": [
+                "X": Double(bounds.minX), "Y": Double(bounds.minY), "Width": Double(bounds.width), "Height": Double(bounds.height),
+            ],
+        ]
+        info["kCGWindowOwnerName"] = FakeMac.app(Int32(pid))?["name"] as? String ?? FakeMac.object(world["other_owners"])["\(pid)"]
+        if recording, let title = window["title"] as? String, !title.isEmpty { info["kCGWindowName"] = title }
+        return info
+    }
+}
+
+/// A CFDictionary on a Mac; the key of the lock is there only while it is locked.
+public func CGSessionCopyCurrentDictionary() -> Any? {
+    let session = FakeMac.object(FakeMac.state()["session"])
+    guard session["gui"] as? Bool != false else { return nil }
+    var known: [String: Any] = ["kCGSSessionOnConsoleKey": session["on_console"] as? Bool ?? true]
+    if session["locked"] as? Bool == true { known["CGSSessionScreenIsLocked"] = true }
+    return known
+}

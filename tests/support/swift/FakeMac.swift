@@ -1,32 +1,27 @@
-// The folder of a fake Mac, as the stand-in modules see it: desktop.json (read), events.jsonl and pointer.json (written).
+// The folder of a fake Mac, as the stand-in modules see it: desktop.json is read, lines are added to events.jsonl.
+// A watcher beside the program (fakemac/run.py watch) settles what is posted; each read waits until it has.
 import Foundation
 
 public enum FakeMac {
     private static let folder = ProcessInfo.processInfo.environment["FAKEMAC_FOLDER"]!
     private static var before = CGPoint.zero
     private static var movedAt = Date.distantPast
+    private static var hasStarted = false
 
     public static func granted(_ permission: String) -> Bool {
-        object(read("desktop.json")["permissions"])[permission] as? String == "granted"
+        object(state()["permissions"])[permission] as? String == "granted"
     }
 
     /// CGEventPost is asynchronous: for some milliseconds (here: many) the pointer is read where it was.
     public static func pointer() -> CGPoint {
         if Date().timeIntervalSince(movedAt) < 0.045 { return before }
-        let point = read("pointer.json")
+        let point = object(state()["pointer"])
         return CGPoint(x: number(point["x"]), y: number(point["y"]))
     }
 
-    /// A locked screen takes no events, and the pointer stays on a display: as tests/support/fakemac settles it.
-    public static func movePointer(to point: CGPoint) {
-        let desktop = read("desktop.json")
-        let session = object(desktop["session"])
-        guard session["locked"] as? Bool != true && session["gui"] as? Bool != false else { return }
+    public static func pointerWillMove() {
         before = pointer()
         movedAt = Date()
-        let reached = onDisplay(point, desktop["displays"] as? [[String: Any]] ?? [])
-        let data = try! JSONSerialization.data(withJSONObject: ["x": Double(reached.x), "y": Double(reached.y)])
-        try! data.write(to: URL(fileURLWithPath: folder + "/pointer.json"), options: .atomic)
     }
 
     public static func append(_ line: [String: Any]) {
@@ -37,27 +32,61 @@ public enum FakeMac {
         close(file)
     }
 
-    private static func onDisplay(_ point: CGPoint, _ displays: [[String: Any]]) -> CGPoint {
-        var nearest = point, distance = Double.infinity
-        for display in displays where display["active"] as? Bool != false {
-            let bounds: [Double] = (display["bounds"] as? [Any] ?? []).map(number)
-            let x: Double = clamp(Double(point.x), bounds[0], bounds[2]), y: Double = clamp(Double(point.y), bounds[1], bounds[3])
-            let away: Double = hypot(x - Double(point.x), y - Double(point.y))
-            if away < distance { (nearest, distance) = (CGPoint(x: x, y: y), away) }
+    /// The world after everything that was posted so far, and is due by now.
+    public static func state() -> [String: Any] {
+        announce()
+        let deadline = Date().addingTimeInterval(20)
+        while true {
+            let state = read()
+            let posted = (try? FileManager.default.attributesOfItem(atPath: folder + "/events.jsonl"))?[.size]
+            let now = Date().timeIntervalSince1970 * 1000
+            let isDue = objects(state["pending"]).contains { number($0["due"]) <= now }
+            if number(posted) == number(state["settled_bytes"]) && !isDue { return state }
+            precondition(Date() < deadline, "nobody settles the fake Mac")
+            usleep(1000)
         }
-        return nearest
     }
 
-    private static func clamp(_ value: Double, _ start: Double, _ length: Double) -> Double {
-        value >= start && value < start + length ? value : min(max(value, start), start + length - 1)
+    public static func number(_ value: Any?) -> Double { (value as? NSNumber)?.doubleValue ?? 0 }
+
+    public static func object(_ value: Any?) -> [String: Any] { value as? [String: Any] ?? [:] }
+
+    public static func objects(_ value: Any?) -> [[String: Any]] { value as? [[String: Any]] ?? [] }
+
+    public static func app(_ pid: Int32) -> [String: Any]? {
+        objects(state()["apps"]).first { $0["pid"] is NSNumber && Int32(number($0["pid"])) == pid }
     }
 
-    private static func number(_ value: Any?) -> Double { (value as? NSNumber)?.doubleValue ?? 0 }
+    public static func bounds(_ window: [String: Any]) -> CGRect {
+        let numbers = (window["bounds"] as? [Any] ?? []).map { number($0) }
+        return CGRect(x: numbers[0], y: numbers[1], width: numbers[2], height: numbers[3])
+    }
 
-    private static func object(_ value: Any?) -> [String: Any] { value as? [String: Any] ?? [:] }
+    /// On the screen, front to back: higher layers first.
+    public static func shownWindows(_ world: [String: Any]) -> [[String: Any]] {
+        let hidden = objects(world["apps"]).filter { $0["hidden"] as? Bool == true && $0["pid"] is NSNumber }.map { number($0["pid"]) }
+        let shown = objects(world["windows"]).filter { window in
+            if window["minimised"] as? Bool == true || window["on_screen"] as? Bool == false { return false }
+            if hidden.contains(number(window["pid"])) { return false }
+            return !(window["space"] is NSNumber) || number(window["space"]) == number(world["space"])
+        }
+        let ordered = shown.enumerated().sorted { a, b in
+            let (one, other) = (number(a.element["layer"]), number(b.element["layer"]))
+            return one == other ? a.offset < b.offset : one > other
+        }
+        return ordered.map { $0.element }
+    }
 
-    private static func read(_ name: String) -> [String: Any] {
-        guard let data = FileManager.default.contents(atPath: folder + "/" + name) else { return [:] }
+    /// Tests can wait for a program's start: a line says so, where one does.
+    private static func announce() {
+        if hasStarted { return }
+        hasStarted = true
+        let waits = objects(read()["triggers"]).contains { object($0["on"])["do"] as? String == "started" }
+        if waits { append(["do": "started", "program": "swift-helper", "t": Date().timeIntervalSince1970 * 1000]) }
+    }
+
+    private static func read() -> [String: Any] {
+        guard let data = FileManager.default.contents(atPath: folder + "/desktop.json") else { return [:] }
         return object(try? JSONSerialization.jsonObject(with: data))
     }
 }

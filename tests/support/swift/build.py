@@ -6,7 +6,7 @@ OUT runs like the program that a Mac's own `swiftc SOURCE -o OUT` makes, on the 
 each start is noted in FOLDER/calls.jsonl as the program "swift-helper".
 A warning is an error. The compiler's own words go to stderr, its exit code is ours.
 What was compiled once is kept under the system's temporary folder, keyed by the sources and the compiler.
-"""
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -24,10 +24,12 @@ from pathlib import Path
 from typing import Callable
 
 HERE = Path(__file__).resolve().parent
+WATCHER = HERE.parent / "fakemac" / "run.py"
 # In the order in which they import each other.
 MODULES = {
     "CoreGraphics": ["CoreGraphics.swift", "FakeMac.swift"],
     "ApplicationServices": ["ApplicationServices.swift"],
+    "AppKit": ["AppKit.swift"],
 }
 OPTIONS = ["-swift-version", "5", "-warnings-as-errors"]
 COMPILE_TIMEOUT_S = 300
@@ -71,7 +73,7 @@ def stub_sources() -> list[Path]:
 
 
 def built(kind: str, sources: list[Path], build: Callable[[Path], None]) -> Path:
-    """A cached folder: a link, put in place whole. Of two processes at the same time the last one wins."""
+    """A cached folder. It is a link, put in place whole: a second process at the same time builds its own and the last one stays."""  # noqa: E501
     cache = Path(tempfile.gettempdir()) / f"peekaboo-swift-{os.getuid()}"
     cache.mkdir(mode=0o700, exist_ok=True)
     if cache.stat().st_uid != os.getuid():
@@ -143,13 +145,17 @@ def swiftc(folder: Path, arguments: list[str]) -> None:
 
 
 def write_launcher(out: Path, program: Path, state: Path) -> None:
-    """A program that notes its start in calls.jsonl, as other fake programs do, and becomes the real one."""
+    """A program that notes its start in the fake Mac's calls.jsonl, as the other fake programs do, and becomes the real one.
+
+    Beside it runs a watcher, which settles what the program posts: the stand-in modules only read the world.
+    """  # noqa: E501
     folder, real = shlex.quote(str(state.resolve())), shlex.quote(str(program))
     call = json.dumps({"program": CALL_NAME, "argv": [], "stdin": None, "pid": "@", "t": "@"}).replace(
         '"@"', "%s"
     )
     text = (
         f"#!/bin/sh\nprintf '{call}\\n' $$ \"$(date +%s%3N)\" >> {folder}/calls.jsonl\n"
+        f"{shlex.quote(sys.executable)} -I -S {shlex.quote(str(WATCHER))} {folder} watch $$ </dev/null >/dev/null 2>&1 &\n"  # noqa: E501
         f'FAKEMAC_FOLDER={folder} exec {real} "$@"\n'
     )
     new = out.with_name(f"{out.name}.{os.getpid()}")

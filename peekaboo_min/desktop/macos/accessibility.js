@@ -1,0 +1,69 @@
+// Comes after window_list.js: windows, sheets and the focus as the accessibility tree has them; without the grant: nothing.
+ObjC.import('ApplicationServices');
+ObjC.bindFunction('AXIsProcessTrusted', ['bool', []]);
+ObjC.bindFunction('AXUIElementCreateApplication', ['id', ['int']]);
+ObjC.bindFunction('AXUIElementCreateSystemWide', ['id', []]);
+ObjC.bindFunction('AXUIElementSetMessagingTimeout', ['int', ['id', 'float']]);
+ObjC.bindFunction('AXUIElementCopyAttributeValue', ['int', ['id', 'id', 'id*']]);
+ObjC.bindFunction('AXUIElementSetAttributeValue', ['int', ['id', 'id', 'id']]);
+ObjC.bindFunction('AXUIElementPerformAction', ['int', ['id', 'id']]);
+ObjC.bindFunction('AXUIElementCopyElementAtPosition', ['int', ['id', 'float', 'float', 'id*']]);
+ObjC.bindFunction('AXUIElementGetPid', ['int', ['id', 'int*']]);
+
+const CANNOT_COMPLETE = -25204; // kAXErrorCannotComplete: gone, or it did not answer in time
+const MOST_CHILDREN = 40;
+const hungPids = new Set();
+
+// An application that hangs holds each call for this long, so it is asked once. Set for all elements of this process.
+function limitAccessibility(seconds) {
+    $.AXUIElementSetMessagingTimeout($.AXUIElementCreateSystemWide(), seconds);
+}
+
+function attribute(element, name, pid) {
+    if (hungPids.has(pid)) return null;
+    const value = Ref();
+    const error = $.AXUIElementCopyAttributeValue(element, $(name), value);
+    if (error === CANNOT_COMPLETE) hungPids.add(pid);
+    return error === 0 && !isNil(value[0]) ? value[0] : null;
+}
+
+function elements(element, name, pid, most) {
+    const list = attribute(element, name, pid);
+    const found = [];
+    for (let i = 0; list && i < Math.min(Number(list.count), most); i++) found.push(list.objectAtIndex(i));
+    return found;
+}
+
+function plainAttribute(element, name, pid) {
+    const value = attribute(element, name, pid);
+    return value === null ? null : ObjC.unwrap(value);
+}
+
+// An AXValue cannot be opened through the bridge; its description reads `{value = x:10.0 y:45.0 type = ...}`.
+function frameOf(element, pid) {
+    const pair = name => {
+        const value = attribute(element, name, pid);
+        const found = value && /[xw]:(-?[\d.]+) [yh]:(-?[\d.]+)/.exec(ObjC.unwrap(value.description));
+        return found ? [Number(found[1]), Number(found[2])] : null;
+    };
+    const place = pair('AXPosition');
+    const size = place && pair('AXSize');
+    return size ? {x: place[0], y: place[1], width: size[0], height: size[1]} : null;
+}
+
+// The window server's window of an element; accessibility knows no window numbers: the frame tells windows apart, then
+// the title. null where that leaves none, or two.
+function windowOf(element, windows, pid) {
+    const frame = frameOf(element, pid);
+    let found = frame ? windows.filter(w => w.pid === pid && isSameFrame(w.bounds, frame)) : [];
+    if (found.length > 1) {
+        const title = plainAttribute(element, 'AXTitle', pid);
+        found = found.filter(w => w.title === title);
+    }
+    return found.length === 1 ? found[0] : null;
+}
+
+// A sheet is a child of the window that it is attached to.
+function sheetsOf(element, pid) {
+    return elements(element, 'AXChildren', pid, MOST_CHILDREN).filter(one => plainAttribute(one, 'AXRole', pid) === 'AXSheet');
+}
