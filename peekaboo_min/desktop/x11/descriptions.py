@@ -18,7 +18,7 @@ from .server import QUERY_S, UTF8, ask_x, check_x
 _SECONDS_PER_WINDOW = 0.05
 _MOST_BYTES = 2048  # of a property: a title may be a megabyte
 _PROPERTIES = (
-    "WM_STATE",  # the first: `_ask_many_properties` counts its lines
+    "WM_STATE",  # the first: `ask_properties` counts its lines
     "_NET_WM_NAME",
     "WM_NAME",
     "WM_CLASS",
@@ -77,7 +77,7 @@ def ask_facts(ids: Sequence[int]) -> list[Facts]:
     properties: dict[int, dict[str, str]] = {}
     geometries: dict[int, Geometry] = {}
     asks: list[Callable[[], None]] = [
-        lambda: properties.update(_ask_many_properties(ids)),
+        lambda: properties.update(ask_properties(ids)),
         lambda: geometries.update(ask_geometries(ids)),
     ]
     in_parallel(lambda ask: ask(), asks)
@@ -88,7 +88,8 @@ def ask_facts(ids: Sequence[int]) -> list[Facts]:
     ]
 
 
-def _ask_many_properties(ids: Sequence[int]) -> dict[int, dict[str, str]]:
+def ask_properties(ids: Sequence[int]) -> dict[int, dict[str, str]]:
+    """The properties of windows, as xprop prints them; those that are gone are left out."""
     words = ["xprop", "-len", str(_MOST_BYTES), "-id", "{}", *_PROPERTIES]
     # xprop escapes line breaks: a line that starts so is its own
     blocks = _ask_each(ids, words, re.compile(rf"^{_PROPERTIES[0]}(?=[(:])", re.M))
@@ -96,6 +97,7 @@ def _ask_many_properties(ids: Sequence[int]) -> dict[int, dict[str, str]]:
 
 
 def ask_geometries(ids: Sequence[int]) -> dict[int, Geometry]:
+    """The place and state of windows, as xwininfo prints them; those that are gone are left out."""
     blocks = _ask_each(
         ids, ["xwininfo", "-stats", "-id", "{}"], re.compile(r"^xwininfo: Window id: 0x", re.M)
     )

@@ -17,6 +17,7 @@ from .descriptions import (
     Geometry,
     ask_facts,
     ask_geometries,
+    ask_properties,
     first_id_in,
     number_in,
     properties_of,
@@ -72,9 +73,9 @@ def take_scene() -> Scene:
 
     in_parallel(look, list(looks))
     root: _Root
-    root, clients = found["clients"]
+    root, listed = found["clients"]
     tree = read_tree(found["tree"])
-    facts = _all_facts(tree, root, clients)
+    facts = _all_facts(tree, root, listed)
     windows = _stacked([_window(one, tree, root, facts) for one in facts], tree, root)
     windows = _with_owners(_with_focus(windows, tree, root.active_id))
     if not found["is_composited"]:
@@ -109,7 +110,8 @@ def _ask_displays() -> list[Display]:
     ]
 
 
-def _ask_clients() -> tuple[_Root, list[Facts]]:
+def _ask_clients() -> tuple[_Root, dict[int, dict[str, str]]]:
+    """The window manager's list, and the properties of the windows in it."""
     values = properties_of(ask_x(["xprop", "-root", *_ROOT_PROPERTIES]))
     listed = values.get("_NET_CLIENT_LIST_STACKING")
     ids = tuple(int(one, 16) for one in re.findall(r"0x[0-9a-f]+", listed or ""))
@@ -120,27 +122,50 @@ def _ask_clients() -> tuple[_Root, list[Facts]]:
         number_in(values.get("_NET_CURRENT_DESKTOP", "")),
         first_id_in(values.get("_NET_SUPPORTING_WM_CHECK", "")),
     )
-    return root, ask_facts(root.client_ids)
+    return root, ask_properties(root.client_ids)
 
 
-def _all_facts(tree: Tree, root: _Root, clients: list[Facts]) -> list[Facts]:
+def _all_facts(tree: Tree, root: _Root, listed: dict[int, dict[str, str]]) -> list[Facts]:
     """The clients, and the visible top-level windows that contain none: popups, and all of them without a manager."""
     if not root.has_list:
         # a manager of the old kind puts a client into a frame: it is the window in there that has WM_STATE
         within = [node.window_id for node in tree.nodes if not node.is_top and node.has_class]
-        clients = [one for one in ask_facts(within) if one.is_client]
-    listed = {one.window_id for one in clients}
-    frames = {tree.known[one].top_id for one in listed if one in tree.known}
+        clients = {one.window_id: one for one in ask_facts(within) if one.is_client}
+    else:
+        clients = {one: facts for one in listed if (facts := _by_tree(one, listed[one], tree, root))}
+    wanted = listed.keys() | clients.keys()
+    frames = {tree.known[one].top_id for one in wanted if one in tree.known}
     others = [
-        node.window_id for node in tree.tops() if node.window_id not in listed | frames and not node.is_tiny
+        node.window_id for node in tree.tops() if node.window_id not in wanted | frames and not node.is_tiny
     ]
-    shapes = ask_geometries(list(dict.fromkeys(others)))
+    doubtful = [one for one in listed if one not in clients]
+    shapes = ask_geometries(list(dict.fromkeys([*doubtful, *others])))
+    asked = [Facts(one, listed[one], shapes[one]) for one in doubtful if one in shapes]
     shown = [
         one
-        for one, shape in shapes.items()
-        if shape.is_viewable and not shape.is_input_only and max(shape.bounds.width, shape.bounds.height) > 1
+        for one in others
+        if one in shapes
+        and shapes[one].is_viewable
+        and not shapes[one].is_input_only
+        and max(shapes[one].bounds.width, shapes[one].bounds.height) > 1
     ]
-    return clients + ask_facts(shown) + _minimised_without_list(tree, root, shapes, shown)
+    found = [Facts(one, properties, shapes[one]) for one, properties in ask_properties(shown).items()]
+    return [*clients.values(), *asked, *found, *_minimised_without_list(tree, root, shapes, shown)]
+
+
+def _by_tree(window_id: int, properties: dict[str, str], tree: Tree, root: _Root) -> Optional[Facts]:
+    """A client whose place the tree tells, and whose properties say that it is shown; None where xwininfo must be
+    asked: it is hidden, elsewhere or without a frame, or a line break in its title may fake its line.
+    """
+    node = tree.known.get(window_id)
+    desktop = number_in(properties.get("_NET_WM_DESKTOP", ""))
+    is_here = root.desktop is not None and desktop in (root.desktop, _ALL_DESKTOPS)
+    is_normal = "window state: Normal" in properties.get("WM_STATE", "")
+    is_hidden = "_NET_WM_STATE_HIDDEN" in properties.get("_NET_WM_STATE", "")
+    has_break = any("\\n" in properties.get(name, "") for name in ("_NET_WM_NAME", "WM_NAME", "WM_CLASS"))
+    if node is None or node.is_top or has_break or is_hidden or not (is_here and is_normal):
+        return None
+    return Facts(window_id, properties, Geometry(node.bounds, 0, True, False, False))
 
 
 def _minimised_without_list(
