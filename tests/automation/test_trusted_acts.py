@@ -59,7 +59,9 @@ def wish(display: str, tmp_path: Path) -> Iterator[Callable[[str], subprocess.Po
 
 def tops_of(display: str) -> str:
     environment = {**os.environ, "DISPLAY": display}
-    return subprocess.run(["xwininfo", "-root", "-tree"], env=environment, capture_output=True, text=True).stdout
+    return subprocess.run(
+        ["xwininfo", "-root", "-tree"], env=environment, capture_output=True, text=True
+    ).stdout
 
 
 def clipboard(peek: Program, target: str = "UTF8_STRING") -> bytes:
@@ -273,7 +275,12 @@ def children(peek: Program, tmp_path: Path, *words: Any) -> Counter[str]:
     return Counter(log.read_text().split())
 
 
-LISTING = {"xwininfo": 1, "xprop": 1, "xdpyinfo": 1, "xargs": 2}  # xargs: the clients, other top-level windows
+LISTING = {
+    "xwininfo": 1,
+    "xprop": 1,
+    "xdpyinfo": 1,
+    "xargs": 2,
+}  # xargs: the clients, other top-level windows
 
 
 def test_each_operation_lists_once_and_starts_few_children(

@@ -16,6 +16,7 @@ from ...system.programs import program_path
 from .server import QUERY_S, UTF8, ask_x, check_x
 
 _SECONDS_PER_WINDOW = 0.05
+_CHUNK = 20  # windows for one child; several run at once
 _MOST_BYTES = 2048  # of a property: a title may be a megabyte
 _PROPERTIES = (
     "WM_STATE",  # the first: `ask_properties` counts its lines
@@ -105,12 +106,19 @@ def ask_geometries(ids: Sequence[int]) -> dict[int, Geometry]:
 
 
 def _ask_each(ids: Sequence[int], words: list[str], start: re.Pattern[str]) -> dict[int, str]:
-    """One program's answer for each window, in one child of ours: xargs starts it for each in turn.
+    """One program's answer for each window; those that are gone are left out."""
+    chunks = [ids[at : at + _CHUNK] for at in range(0, len(ids), _CHUNK)]
+    answers: dict[int, str] = {}
+    for part in in_parallel(lambda chunk: _ask_chunk(chunk, words, start), chunks):
+        answers.update(part)
+    return answers
+
+
+def _ask_chunk(ids: Sequence[int], words: list[str], start: re.Pattern[str]) -> dict[int, str]:
+    """In one child of ours: xargs starts the program for each window in turn.
 
     Where the answers cannot be told apart (a window closed meanwhile, a title fakes a start) each is asked alone.
     """
-    if not ids:
-        return {}
     if len(ids) > 1:
         argv = ["xargs", "-I", "{}", program_path(words[0], run_program), *words[1:]]
         lines = "".join(f"{one}\n" for one in ids).encode("ascii")
@@ -121,16 +129,15 @@ def _ask_each(ids: Sequence[int], words: list[str], start: re.Pattern[str]) -> d
             ends = [*starts[1:], len(done.text)]
             return {one: done.text[at:end] for one, at, end in zip(ids, starts, ends)}
         if not starts:
-            _check_first(words[0], ids[0])
+            _check_first(words[0])
     answers = in_parallel(lambda one: _ask_one(one, words), list(ids))
     return {one: answer for one, answer in zip(ids, answers) if answer is not None}
 
 
-def _check_first(program: str, window_id: int) -> None:
+def _check_first(program: str) -> None:
     """Nothing at all came: raise what is wrong with the display, if something is, once and not for each window."""
-    done = run_program([program, "-root", *_PROPERTIES[:1]] if program == "xprop" else [program, "-root"],
-                       timeout_s=QUERY_S, accept=None, environment=UTF8)  # fmt: skip
-    check_x(program, done)
+    words = [program, "-root", *(["WM_NAME"] if program == "xprop" else [])]
+    check_x(program, run_program(words, timeout_s=QUERY_S, accept=None, environment=UTF8))
 
 
 def _ask_one(window_id: int, words: list[str]) -> Optional[str]:
