@@ -3502,7 +3502,7 @@ _SAME_SCALE = 0.005  # rounding of a shrunk image's size
 
 
 def keep_record(session: str, window: Window, info: ImageInfo) -> Screenshot:
-    """Record that an image of `info`'s size shows `window` of a desktop; return the record with its new id."""
+    """Record that an image of `info`'s size shows `window`; return the record with its new id."""
     screenshot = Screenshot(
         screenshot_id=os.urandom(8).hex(),
         window_id=window.window_id,
@@ -3525,10 +3525,12 @@ def forget_record(session: str, screenshot: Screenshot) -> None:
 
 
 def find_record(session: str, window: Window, screenshot_id: Optional[str] = None) -> Screenshot:
-    """The record named by `screenshot_id`, else the last one of the window; still true for the window as it is now.
+    """The record named by `screenshot_id`, else the last one of the window; still true for the window as it
+    is now.
 
-    A window that moved since is fine. Raises STALE_SCREENSHOT for no record, a resized window, another owner, an
-    image that does not have the window's shape, and without a screenshot_id for images of different scales.
+    A window that moved since is fine. Raises STALE_SCREENSHOT for no record, a resized window, another owner,
+    an image that does not have the window's shape, and without a screenshot_id for images of different
+    scales.
     """
     if screenshot_id is not None and not re.fullmatch(r"[0-9a-f]{16}", screenshot_id):
         raise PeekabooError(ErrorCode.INVALID_ARGUMENT, "screenshot_id is 16 hexadecimal digits", hint=_HINT)
@@ -3563,7 +3565,7 @@ def _check_shape(record: Screenshot, window: Window) -> None:
     difference = abs(scale_x - scale_y)
     if difference > 0.02 * max(scale_x, scale_y) and difference * window.bounds.height > 1.5:
         raise _stale(
-            f"the screenshot of window {window.window_id} does not have the window's shape (a sheet, a shadow?)"
+            f"the screenshot of window {window.window_id} does not have its shape (a sheet, a shadow?)"
         )
 
 
@@ -3600,7 +3602,7 @@ def _stale(message: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/automation/effects.py ==================================================
-SOURCES['peekaboo_min/automation/effects.py'] = 3603, r'''"""What an act changed in its window: screenshots before and after, compared."""
+SOURCES['peekaboo_min/automation/effects.py'] = 3605, r'''"""What an act changed in its window: screenshots before and after, compared."""
 
 from __future__ import annotations
 
@@ -3616,7 +3618,8 @@ from ..system.files import new_temporary_path
 from ..system.images import Bitmap, changed_rect, read_bitmap
 
 _EFFECT_S = 0.3
-# A caret that blinks shows its other state within this time (GTK: 1.2 s for both states, Qt 1 s, xterm 0.9 s).
+# A caret that blinks shows its other state within this time (GTK: 1.2 s for both states, Qt 1 s, xterm 0.9
+# s).
 _BLINK_S = 1.3
 _LOOK_AGAIN_S = 0.05
 # Screen points: the block caret of a large terminal font.
@@ -3699,7 +3702,7 @@ class Watch:
 '''
 
 # ==================== peekaboo_min/automation/find_text.py ================================================
-SOURCES['peekaboo_min/automation/find_text.py'] = 3702, r'''"""Where a text stands in a window, read off a photograph of it."""
+SOURCES['peekaboo_min/automation/find_text.py'] = 3705, r'''"""Where a text stands in a window, read off a photograph of it."""
 
 from __future__ import annotations
 
@@ -3892,7 +3895,7 @@ def _nothing_text(wanted: str, lines: Sequence[RecognisedText], shot: Screenshot
 '''
 
 # ==================== peekaboo_min/automation/image.py ====================================================
-SOURCES['peekaboo_min/automation/image.py'] = 3895, r'''"""The job of `image`: to the front if asked, photograph, tell what was saved."""
+SOURCES['peekaboo_min/automation/image.py'] = 3898, r'''"""The job of `image`: to the front if asked, photograph, tell what was saved."""
 
 from __future__ import annotations
 
@@ -4044,7 +4047,7 @@ def _summary(shots: list[Photograph], is_temporary: bool) -> str:
 '''
 
 # ==================== peekaboo_min/automation/input.py ====================================================
-SOURCES['peekaboo_min/automation/input.py'] = 4047, r'''"""Focus, click, type, press: the safety rules, and the input lock."""
+SOURCES['peekaboo_min/automation/input.py'] = 4050, r'''"""Focus, click, type, press: the safety rules, and the input lock."""
 
 from __future__ import annotations
 
@@ -4080,8 +4083,8 @@ _Answer = TypeVar("_Answer")
 
 
 def one_mouse(session: str) -> AbstractContextManager[None]:
-    """Hold a desktop's lock around whatever moves focus, pointer or keyboard: shell, server and agent are several
-    processes. A program that acts inherits it (system.files.held_locks).
+    """Hold a desktop's lock around whatever moves focus, pointer or keyboard: shell, server and agent are
+    several processes. A program that acts inherits it (system.files.held_locks).
     """
     return only_one(f"input-{session}.lock", _LOCK_S, "mouse and keyboard")
 
@@ -4094,7 +4097,7 @@ def focus_by_id(desktop: Desktop, window_id: int) -> Window:
         if window.is_popup:
             raise PeekabooError(
                 ErrorCode.FOCUS_FAILED,
-                f"window {window_id} is a popup, which never has the focus, and closes when another window gets it",
+                f"window {window_id} is a popup: it never has the focus, and closes when another gets it",
                 hint="click it, or type into it, without focusing it",
             )
         write_audit_line("focus", _where(window))
@@ -4113,8 +4116,8 @@ def click_pixel(
 ) -> dict[str, Any]:
     """Click a pixel of a window's screenshot; the answer says where that was and what is known of the effect.
 
-    Raises WINDOW_NOT_FOUND, STALE_SCREENSHOT, POLICY_DENIED, FOCUS_FAILED, WINDOW_BLOCKED, WINDOW_COVERED; then
-    nothing was clicked.
+    Raises WINDOW_NOT_FOUND, STALE_SCREENSHOT, POLICY_DENIED, FOCUS_FAILED, WINDOW_BLOCKED, WINDOW_COVERED;
+    then nothing was clicked.
     """
     _check_click(pixel, button, clicks, modifiers)
     with one_mouse(desktop.session):
@@ -4154,7 +4157,8 @@ def click_pixel(
 def type_into_window(desktop: Desktop, window_id: int, text: str, verify: bool = False) -> dict[str, Any]:
     """Type text into a window, which is focused first unless it is a popup.
 
-    Raises as click_pixel does, and FOCUS_LOST, POLICY_DENIED (the stop file) with how many characters went out.
+    Raises as click_pixel does, and FOCUS_LOST, POLICY_DENIED (the stop file) with how many characters went
+    out.
     """
     _check_text(text)
 
@@ -4168,7 +4172,9 @@ def type_into_window(desktop: Desktop, window_id: int, text: str, verify: bool =
 def press_in_window(
     desktop: Desktop, window_id: int, key: str, modifiers: list[str], verify: bool = False
 ) -> dict[str, Any]:
-    """Press a key or chord in a window, which is focused first unless it is a popup. Raises as click_pixel does."""
+    """Press a key or chord in a window, which is focused first unless it is a popup. Raises as click_pixel
+    does.
+    """
     chord = read_chord(key, modifiers)
 
     def act(window: Window) -> None:
@@ -4327,7 +4333,7 @@ def _where(window: Window) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/automation/listing.py ==================================================
-SOURCES['peekaboo_min/automation/listing.py'] = 4330, r'''"""Apps, windows and screens, as text and as the specification's data."""
+SOURCES['peekaboo_min/automation/listing.py'] = 4336, r'''"""Apps, windows and screens, as text and as the specification's data."""
 
 from __future__ import annotations
 
@@ -4505,7 +4511,7 @@ def _bounds_text(window: Window) -> str:
 '''
 
 # ==================== peekaboo_min/automation/policy.py ===================================================
-SOURCES['peekaboo_min/automation/policy.py'] = 4508, r'''"""What may be acted on, and the audit log of what was done."""
+SOURCES['peekaboo_min/automation/policy.py'] = 4514, r'''"""What may be acted on, and the audit log of what was done."""
 
 from __future__ import annotations
 
@@ -4554,6 +4560,7 @@ def _matches(
     return any(fnmatchcase(name, pattern) for name in names for pattern in wanted)
 
 
+# ruff: noqa: RUF001
 # Letters of other alphabets, and digits, that look like a Latin letter (after Unicode's confusables.txt).
 _LOOKALIKES = str.maketrans(
     "АВЕКМНОРСТХУЅІЈԚԜҺавеёкмнорстхуѕіїјԛԝһԁӏαβεηικμνορτυχωγΑΒΕΖΗΙΚΜΝΟΡΤΥΧıłøđɑɡոսօցհ1|i05",
@@ -4594,10 +4601,10 @@ def write_audit_line(action: str, where: dict[str, Any]) -> None:
 '''
 
 # ==================== peekaboo_min/core/__init__.py =======================================================
-SOURCES['peekaboo_min/core/__init__.py'] = 4597, r''''''
+SOURCES['peekaboo_min/core/__init__.py'] = 4604, r''''''
 
 # ==================== peekaboo_min/core/cancellation.py ===================================================
-SOURCES['peekaboo_min/core/cancellation.py'] = 4600, r'''"""A call that can be cancelled: its token, its waits, its threads."""
+SOURCES['peekaboo_min/core/cancellation.py'] = 4607, r'''"""A call that can be cancelled: its token, its waits, its threads."""
 
 from __future__ import annotations
 
@@ -4707,7 +4714,7 @@ def uninterrupted() -> Iterator[None]:
 '''
 
 # ==================== peekaboo_min/core/errors.py =========================================================
-SOURCES['peekaboo_min/core/errors.py'] = 4710, r'''"""The one error that is expected, and its codes."""
+SOURCES['peekaboo_min/core/errors.py'] = 4717, r'''"""The one error that is expected, and its codes."""
 
 from __future__ import annotations
 
@@ -4846,7 +4853,7 @@ def invalid(message: str, hint: str = "") -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/core/log.py ============================================================
-SOURCES['peekaboo_min/core/log.py'] = 4849, r'''"""The log file, and the debug lines that a command collects."""
+SOURCES['peekaboo_min/core/log.py'] = 4856, r'''"""The log file, and the debug lines that a command collects."""
 
 from __future__ import annotations
 
@@ -4963,7 +4970,7 @@ def start_log_file(path: Path, level: str, also_console: bool) -> None:
 '''
 
 # ==================== peekaboo_min/core/models.py =========================================================
-SOURCES['peekaboo_min/core/models.py'] = 4966, r'''"""The data types: points, windows, displays, screenshots, results."""
+SOURCES['peekaboo_min/core/models.py'] = 4973, r'''"""The data types: points, windows, displays, screenshots, results."""
 
 from __future__ import annotations
 
@@ -5214,7 +5221,7 @@ class ImageInfo:
 
 @dataclass(frozen=True)
 class Screenshot:
-    """The coordinate record: what a screenshot of a window showed, so that its pixels can be clicked later."""
+    """The coordinate record: what a screenshot of a window showed, to click its pixels later."""
 
     screenshot_id: str
     window_id: int
@@ -5283,7 +5290,7 @@ class Result:
 '''
 
 # ==================== peekaboo_min/core/settings.py =======================================================
-SOURCES['peekaboo_min/core/settings.py'] = 5286, r'''"""Environment variables, read once into a frozen Settings."""
+SOURCES['peekaboo_min/core/settings.py'] = 5293, r'''"""Environment variables, read once into a frozen Settings."""
 
 from __future__ import annotations
 
@@ -5581,7 +5588,7 @@ def search_path() -> list[str]:
 '''
 
 # ==================== peekaboo_min/core/text.py ===========================================================
-SOURCES['peekaboo_min/core/text.py'] = 5584, r'''"""Text from outside, made safe to show."""
+SOURCES['peekaboo_min/core/text.py'] = 5591, r'''"""Text from outside, made safe to show."""
 
 from __future__ import annotations
 
@@ -5609,16 +5616,16 @@ def control_character_in(text: str) -> str:
 '''
 
 # ==================== peekaboo_min/core/version.py ========================================================
-SOURCES['peekaboo_min/core/version.py'] = 5612, r'''"""The version."""
+SOURCES['peekaboo_min/core/version.py'] = 5619, r'''"""The version."""
 
 VERSION = "0.1.0"
 '''
 
 # ==================== peekaboo_min/desktop/__init__.py ====================================================
-SOURCES['peekaboo_min/desktop/__init__.py'] = 5618, r''''''
+SOURCES['peekaboo_min/desktop/__init__.py'] = 5625, r''''''
 
 # ==================== peekaboo_min/desktop/base.py ========================================================
-SOURCES['peekaboo_min/desktop/base.py'] = 5621, r'''"""class Desktop(Protocol): what a platform must do; it never decides."""
+SOURCES['peekaboo_min/desktop/base.py'] = 5628, r'''"""class Desktop(Protocol): what a platform must do; it never decides."""
 
 from __future__ import annotations
 
@@ -5640,10 +5647,11 @@ from ..core.models import (
 
 
 class Desktop(Protocol):
-    """Looks at a desktop and acts on it. Every method may raise PeekabooError, and nothing else that is expected.
+    """Looks at a desktop and acts on it. Every method may raise PeekabooError, and nothing else that is
+    expected.
 
-    The caller of focus, click, type_text and press_key holds the input lock; the program that acts inherits the
-    lock's descriptor (system.files.held_locks), so that the lock lives as long as the act.
+    The caller of focus, click, type_text and press_key holds the input lock; the program that acts inherits
+    the lock's descriptor (system.files.held_locks), so that the lock lives as long as the act.
     """
 
     name: str
@@ -5691,27 +5699,27 @@ class Desktop(Protocol):
     ) -> Delivery:
         """Click at a screen point that lies in `window`. button: left, right or middle.
 
-        Right before it posts it asks the window server what is under the point; when that is not the window, its
-        frame or a child of it, nothing is posted and WINDOW_COVERED names what is there.
+        Right before it posts it asks the window server what is under the point; when that is not the window,
+        its frame or a child of it, nothing is posted and WINDOW_COVERED names what is there.
         """
 
     def type_text(self, window: Window, text: str, stop_file: Path) -> None:
         """Type any Unicode text; a newline is the return key, a tab the tab key.
 
-        It goes out in pieces of at most 20 characters; before each, the focus, the stop file and cancellation are
-        checked. A popup needs the focus of the window it belongs to. Raises FocusLost, and POLICY_DENIED for the
-        stop file; both say how many characters went out.
+        It goes out in pieces of at most 20 characters; before each, the focus, the stop file and cancellation
+        are checked. A popup needs the focus of the window it belongs to. Raises FocusLost, and POLICY_DENIED
+        for the stop file; both say how many characters went out.
         """
 
     def press_key(self, window: Window, chord: KeyChord) -> None:
-        """Press and release one key with its modifiers held. Raises FocusLost, with nothing pressed, when another
-        window has the focus.
+        """Press and release one key with its modifiers held. Raises FocusLost, with nothing pressed, when
+        another window has the focus.
         """
 
     def fit_image(
         self, source: Path, target: Path, width: int, height: int, kind: str, quality: int = 80
     ) -> None:
-        """Write `source` into `target` at another size in pixels. kind: png, jpg or bmp; quality is for jpg."""
+        """Write `source` into `target` at another size in pixels. kind: png, jpg (with quality) or bmp."""
 
     def read_text(self, path: Path) -> list[RecognisedText]:
         """The lines of text in an image, recognised on this machine; no network."""
@@ -5721,7 +5729,7 @@ class Desktop(Protocol):
 '''
 
 # ==================== peekaboo_min/desktop/keys.py ========================================================
-SOURCES['peekaboo_min/desktop/keys.py'] = 5724, r'''"""Key names in the spellings that people use, read into one (pure)."""
+SOURCES['peekaboo_min/desktop/keys.py'] = 5732, r'''"""Key names in the spellings that people use, read into one (pure)."""
 
 from __future__ import annotations
 
@@ -5842,10 +5850,10 @@ def _unknown_key(word: str, known: Sequence[str], kind: str = "key") -> Peekaboo
 '''
 
 # ==================== peekaboo_min/desktop/macos/__init__.py ==============================================
-SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 5845, r''''''
+SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 5853, r''''''
 
 # ==================== peekaboo_min/desktop/macos/accessibility.js =========================================
-SOURCES['peekaboo_min/desktop/macos/accessibility.js'] = 5848, r'''// Comes after window_list.js: windows, sheets and the focus as the accessibility tree has them; without the grant: nothing.
+SOURCES['peekaboo_min/desktop/macos/accessibility.js'] = 5856, r'''// Comes after window_list.js: windows, sheets and the focus as the accessibility tree has them; without the grant: nothing.
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXIsProcessTrusted', ['bool', []]);
 ObjC.bindFunction('AXUIElementCreateApplication', ['id', ['int']]);
@@ -5917,7 +5925,7 @@ function sheetsOf(element, pid) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/automation.js ============================================
-SOURCES['peekaboo_min/desktop/macos/automation.js'] = 5920, r'''// {} -> {"automation": bool|null}: may Keynote be controlled? null when it does not run, was never asked for, or cannot be
+SOURCES['peekaboo_min/desktop/macos/automation.js'] = 5928, r'''// {} -> {"automation": bool|null}: may Keynote be controlled? null when it does not run, was never asked for, or cannot be
 // told. Raises no dialog. By itself, because a bridge that fails here must not take other answers along.
 ObjC.import('AppKit');
 ObjC.import('CoreServices');
@@ -5936,7 +5944,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/backend.py ===============================================
-SOURCES['peekaboo_min/desktop/macos/backend.py'] = 5939, r'''"""Desktop by screencapture, osascript and the Swift helper."""
+SOURCES['peekaboo_min/desktop/macos/backend.py'] = 5947, r'''"""Desktop by screencapture, osascript and the Swift helper."""
 
 from __future__ import annotations
 
@@ -6339,7 +6347,7 @@ def _window(one: dict[str, Any], focused_id: Optional[int], can_record: bool) ->
 '''
 
 # ==================== peekaboo_min/desktop/macos/focus.js =================================================
-SOURCES['peekaboo_min/desktop/macos/focus.js'] = 6342, r'''// {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted", "title_bar_is_free": bool, "matches": n}
+SOURCES['peekaboo_min/desktop/macos/focus.js'] = 6350, r'''// {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted", "title_bar_is_free": bool, "matches": n}
 // matches: how many windows of the application could be the one that is meant; only a single one is raised.
 const ANSWER_S = 0.5;
 const TITLE_BAR_HALF = 10;
@@ -6400,7 +6408,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.js =================================================
-SOURCES['peekaboo_min/desktop/macos/input.js'] = 6403, r'''// one JSON request as the argument -> one JSON answer; the same contract as input.swift, for a Mac without a compiler
+SOURCES['peekaboo_min/desktop/macos/input.js'] = 6411, r'''// one JSON request as the argument -> one JSON answer; the same contract as input.swift, for a Mac without a compiler
 //   {"do":"preflight"}                           -> {"ok":true,"accessibility":b,"post_event":b,"screen_recording":b}
 //   {"do":"move","x":n,"y":n}                    -> {"ok":true,"pointer":{"x":n,"y":n}}, read back, screen points
 //   {"do":"click","window":W,"x":n,"y":n,"button":"left","clicks":1,"flags":0}
@@ -6740,7 +6748,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.swift ==============================================
-SOURCES['peekaboo_min/desktop/macos/input.swift'] = 6743, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
+SOURCES['peekaboo_min/desktop/macos/input.swift'] = 6751, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
 //   {"do":"preflight"}                           -> {"ok":true,"accessibility":b,"post_event":b,"screen_recording":b}
 //   {"do":"move","x":n,"y":n}                    -> {"ok":true,"pointer":{"x":n,"y":n}}, read back, screen points
 //   {"do":"click","window":W,"x":n,"y":n,"button":"left","clicks":1,"flags":0}
@@ -7159,7 +7167,7 @@ try FileHandle.standardOutput.write(contentsOf: output + Data("\n".utf8))
 '''
 
 # ==================== peekaboo_min/desktop/macos/keycodes.py ==============================================
-SOURCES['peekaboo_min/desktop/macos/keycodes.py'] = 7162, r'''"""Key codes and modifier flags of macOS; a code is a key's position."""
+SOURCES['peekaboo_min/desktop/macos/keycodes.py'] = 7170, r'''"""Key codes and modifier flags of macOS; a code is a key's position."""
 
 from __future__ import annotations
 
@@ -7266,7 +7274,7 @@ def mac_modifier_flags(modifiers: Sequence[str]) -> int:
 '''
 
 # ==================== peekaboo_min/desktop/macos/osascript.py =============================================
-SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 7269, r'''"""Run a JXA or AppleScript source, and read osascript's error numbers."""
+SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 7277, r'''"""Run a JXA or AppleScript source, and read osascript's error numbers."""
 
 from __future__ import annotations
 
@@ -7377,7 +7385,7 @@ def script_error(exit_code: int, stderr: str) -> ScriptError:
 '''
 
 # ==================== peekaboo_min/desktop/macos/permissions.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 7380, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
+SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 7388, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXIsProcessTrusted', ['bool', []]);
 ObjC.bindFunction('CGPreflightPostEventAccess', ['bool', []]);
@@ -7396,7 +7404,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/permissions.py ===========================================
-SOURCES['peekaboo_min/desktop/macos/permissions.py'] = 7399, r'''"""Which app must get a grant (the one that started us), and how to give it."""
+SOURCES['peekaboo_min/desktop/macos/permissions.py'] = 7407, r'''"""Which app must get a grant (the one that started us), and how to give it."""
 
 from __future__ import annotations
 
@@ -7463,7 +7471,7 @@ def permission_error(code: ErrorCode, what: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/desktop/macos/read_text.js =============================================
-SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 7466, r'''// {"path": file} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
+SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 7474, r'''// {"path": file} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
 ObjC.import('Foundation');
 ObjC.import('Vision');
 
@@ -7493,7 +7501,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/snapshot.js ==============================================
-SOURCES['peekaboo_min/desktop/macos/snapshot.js'] = 7496, r'''// {} -> one look at the desktop, or {"windows": null} without a GUI session:
+SOURCES['peekaboo_min/desktop/macos/snapshot.js'] = 7504, r'''// {} -> one look at the desktop, or {"windows": null} without a GUI session:
 //   {"windows": [{id, pid, app, bundle_id, title, layer, alpha, on_screen, bounds, kind, parent_id, is_modal, is_minimised}],
 //    "apps": [{pid, name, bundle_id, is_active, is_regular, window_count}], "displays": [{name, scale, bounds}], main first,
 //    "frontmost_pid": n|null, "can_record": bool, "is_locked": bool}
@@ -7619,7 +7627,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/swift_helper.py ==========================================
-SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 7622, r'''"""Compile input.swift ahead of time, and find what was compiled."""
+SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 7630, r'''"""Compile input.swift ahead of time, and find what was compiled."""
 
 from __future__ import annotations
 
@@ -7760,7 +7768,7 @@ def _manifest() -> Path:
 '''
 
 # ==================== peekaboo_min/desktop/macos/window_list.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 7763, r'''// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
+SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 7771, r'''// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
 ObjC.import('AppKit');
 ObjC.import('CoreGraphics');
 ObjC.bindFunction('CGPreflightScreenCaptureAccess', ['bool', []]);
@@ -7858,7 +7866,7 @@ function frontmostPid() {
 '''
 
 # ==================== peekaboo_min/desktop/matching.py ====================================================
-SOURCES['peekaboo_min/desktop/matching.py'] = 7861, r'''"""Which app or window an identifier means, what covers or blocks a window (pure)."""
+SOURCES['peekaboo_min/desktop/matching.py'] = 7869, r'''"""Which app or window an identifier means, what covers or blocks a window (pure)."""
 
 from __future__ import annotations
 
@@ -7886,8 +7894,8 @@ def visible_windows(windows: Sequence[Window], with_off_screen: bool = False) ->
 
 
 def catalogue_windows(scene: Scene) -> list[Window]:
-    """What `list_windows` shows, front to back: ordinary windows on the screen, minimised ones, and popups of any
-    size, each right after its owner.
+    """What `list_windows` shows, front to back: ordinary windows on the screen, minimised ones, and popups of
+    any size, each right after its owner.
     """
     listed = [
         window
@@ -7905,9 +7913,14 @@ def catalogue_windows(scene: Scene) -> list[Window]:
 
 
 def blocking_dialog(window: Window, scene: Scene) -> Optional[Window]:
+<<<<<<< HEAD
     """The declared modal dialog that keeps `window` from taking input; of nested ones the innermost, which takes it.
 
     A modal dialog of an application that names no parent blocks all windows of it that are behind the dialog.
+=======
+    """The declared modal dialog that keeps `window` from taking input; of nested ones the innermost, which
+    takes it.
+>>>>>>> a0ebd20 (keep the lines of the modules for acts within 110 columns)
     """
     found: Optional[Window] = None
     seen = {window.window_id}
@@ -7939,9 +7952,11 @@ def _is_in_front_as_modal(dialog: Window, window: Window, scene: Scene) -> bool:
 
 
 def find_app(identifier: str, apps: Sequence[App]) -> App:
-    """The app that `identifier` names: name, bundle id, `PID:n`, start or part of a name, or a close spelling.
+    """The app that `identifier` names: name, bundle id, `PID:n`, start or part of a name, or a close
+    spelling.
 
-    Raises INVALID_ARGUMENT, APP_NOT_FOUND (with the nearest names), AMBIGUOUS_APP_IDENTIFIER (with the candidates).
+    Raises INVALID_ARGUMENT, APP_NOT_FOUND (with the nearest names), AMBIGUOUS_APP_IDENTIFIER (with the
+    candidates).
     """
     wanted = identifier.strip()
     if not wanted:
@@ -8055,7 +8070,8 @@ def windows_of(app: App, windows: Sequence[Window]) -> list[Window]:
 def find_window(
     app: App, windows: Sequence[Window], title: Optional[str] = None, index: Optional[int] = None
 ) -> Window:
-    """One of an app's windows (given front to back): by title, exact first, then part of it; by index; else the first.
+    """One of an app's windows (given front to back): by title, exact first, then part of it; by index; else
+    the first.
 
     Raises WINDOW_NOT_FOUND, naming the windows that there are.
     """
@@ -8093,9 +8109,9 @@ def find_window(
 def cover_at(point: Point, target: Window, windows: Sequence[Window]) -> Optional[Window]:
     """The window that seems to lie over `target` at `point`, by rectangles; None where there is none.
 
-    It tells whether raising the target would help; what a click really hits is asked of the window server. A window
-    of another layer that encloses the whole target is an overlay (the Dock owns a transparent one as large as the
-    screen).
+    It tells whether raising the target would help; what a click really hits is asked of the window server. A
+    window of another layer that encloses the whole target is an overlay (the Dock owns a transparent one as
+    large as the screen).
     """
     for one in windows:
         if one.window_id == target.window_id:
@@ -8107,7 +8123,7 @@ def cover_at(point: Point, target: Window, windows: Sequence[Window]) -> Optiona
 '''
 
 # ==================== peekaboo_min/desktop/select.py ======================================================
-SOURCES['peekaboo_min/desktop/select.py'] = 8110, r'''"""Which Desktop this machine has."""
+SOURCES['peekaboo_min/desktop/select.py'] = 8126, r'''"""Which Desktop this machine has."""
 
 from __future__ import annotations
 
@@ -8131,14 +8147,14 @@ def this_desktop() -> Desktop:
 '''
 
 # ==================== peekaboo_min/desktop/x11/__init__.py ================================================
-SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 8134, r''''''
+SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 8150, r''''''
 
 # ==================== peekaboo_min/desktop/x11/backend.py =================================================
-SOURCES['peekaboo_min/desktop/x11/backend.py'] = 8137, r'''"""Desktop by xwininfo, xprop, maim, xdotool, xclip.
+SOURCES['peekaboo_min/desktop/x11/backend.py'] = 8153, r'''"""Desktop by xwininfo, xprop, maim, xdotool, xclip.
 
-Commands that answer wrongly with exit 0 are not used: the place in `xdotool getwindowgeometry` and wmctrl (a frame's
-offset is added twice), `xwd -id` (paints other windows), `xdotool type` beyond ASCII, unknown key names, clicks
-outside the screen.
+Commands that answer wrongly with exit 0 are not used: the place in `xdotool getwindowgeometry` and wmctrl (a
+frame's offset is added twice), `xwd -id` (paints other windows), `xdotool type` beyond ASCII, unknown key
+names, clicks outside the screen.
 """
 
 from __future__ import annotations
@@ -8174,7 +8190,7 @@ class X11Desktop:
 
     name = "x11"
     needs: tuple[str, ...] = ("xwininfo", "xprop", "xdpyinfo", "maim", "xdotool", "xclip", "convert", "xargs")
-    uses = {"tesseract": "text recognition"}
+    uses: dict[str, str] = {"tesseract": "text recognition"}  # noqa: RUF012
 
     @property
     def session(self) -> str:
@@ -8200,7 +8216,7 @@ class X11Desktop:
         if window.is_obscured:
             raise PeekabooError(
                 ErrorCode.CAPTURE_FAILED,
-                f"window {window.window_id} is covered, and without a compositor what is covered has no pixels",
+                f"window {window.window_id} is covered: without a compositor it has no pixels there",
                 hint="focus it first, then take the screenshot; or start a compositor: xcompmgr -a &",
             )
         # maim makes an image of a hidden window, too, with exit 0: another window's pixels
@@ -8268,7 +8284,7 @@ def _run_maim(what: list[str], path: Path, kind: str) -> None:
 '''
 
 # ==================== peekaboo_min/desktop/x11/clipboard.py ===============================================
-SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 8271, r'''"""Pasting on X11: text through a selection, and the user's clipboard put back."""
+SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 8287, r'''"""Pasting on X11: text through a selection, and the user's clipboard put back."""
 
 from __future__ import annotations
 
@@ -8297,10 +8313,13 @@ _POLL_S = 0.005
 
 # Programs that paste PRIMARY with shift+Insert, by the class of their windows; ctrl+v types a ^V into them.
 _TERMINALS = frozenset(
-    "xterm uxterm kterm rxvt urxvt st st-256color eterm aterm mlterm alacritty kitty wezterm "
-    "org.wezfurlong.wezterm gnome-terminal gnome-terminal-server xfce4-terminal mate-terminal lxterminal "
-    "terminator tilix guake sakura roxterm termite terminology tilda qterminal cool-retro-term".split()
-)
+    (
+        "xterm", "uxterm", "kterm", "rxvt", "urxvt", "st", "st-256color", "eterm", "aterm", "mlterm",
+        "alacritty", "kitty", "wezterm", "org.wezfurlong.wezterm", "gnome-terminal", "gnome-terminal-server",
+        "xfce4-terminal", "mate-terminal", "lxterminal", "terminator", "tilix", "guake", "sakura", "roxterm", "termite",
+        "terminology", "tilda", "qterminal", "cool-retro-term",
+    )
+)  # fmt: skip
 _TEXT_TARGETS = ("UTF8_STRING", "text/plain;charset=utf-8", "STRING", "TEXT", "text/plain")
 # What every owner offers besides its data.
 _PROTOCOL_TARGETS = frozenset(("TARGETS", "MULTIPLE", "TIMESTAMP", "SAVE_TARGETS", "DELETE"))
@@ -8361,7 +8380,9 @@ class Clipboard:
             _wait_until_quiet(server)
 
     def _wait_until_served(self, server: BackgroundProgram, text: str) -> int:
-        """Wait until asking for the selection gives `text`; return how many requests xclip has counted by then."""
+        """Wait until asking for the selection gives `text`; return how many requests xclip has counted by
+        then.
+        """
         deadline = time.monotonic() + _ANSWER_S
         while _requests(server) < 1 or _read_selection(self._selection, "UTF8_STRING") != text.encode(
             "utf-8"
@@ -8370,7 +8391,7 @@ class Clipboard:
                 raise PeekabooError(
                     ErrorCode.PROGRAM_FAILED,
                     "xclip does not serve the text, so it was not pasted",
-                    hint="see whether xclip works and no clipboard manager takes its place; ASCII needs no clipboard",
+                    hint="check that no clipboard manager takes its place; ASCII needs no clipboard",
                     details=server.said()[-300:],
                 )
             pause(_POLL_S)
@@ -8474,7 +8495,7 @@ def _wait_until(is_true: Callable[[], bool], seconds: float) -> bool:
 '''
 
 # ==================== peekaboo_min/desktop/x11/descriptions.py ============================================
-SOURCES['peekaboo_min/desktop/x11/descriptions.py'] = 8477, r'''"""What xprop and xwininfo know of windows, many asked in one child process."""
+SOURCES['peekaboo_min/desktop/x11/descriptions.py'] = 8498, r'''"""What xprop and xwininfo know of windows, many asked in one child process."""
 
 from __future__ import annotations
 
@@ -8492,9 +8513,10 @@ from ...system.programs import program_path
 from .server import QUERY_S, UTF8, ask_x, check_x
 
 _SECONDS_PER_WINDOW = 0.05
+_CHUNK = 20  # windows for one child; several run at once
 _MOST_BYTES = 2048  # of a property: a title may be a megabyte
 _PROPERTIES = (
-    "WM_STATE",  # the first: `_ask_many_properties` counts its lines
+    "WM_STATE",  # the first: `ask_properties` counts its lines
     "_NET_WM_NAME",
     "WM_NAME",
     "WM_CLASS",
@@ -8553,7 +8575,7 @@ def ask_facts(ids: Sequence[int]) -> list[Facts]:
     properties: dict[int, dict[str, str]] = {}
     geometries: dict[int, Geometry] = {}
     asks: list[Callable[[], None]] = [
-        lambda: properties.update(_ask_many_properties(ids)),
+        lambda: properties.update(ask_properties(ids)),
         lambda: geometries.update(ask_geometries(ids)),
     ]
     in_parallel(lambda ask: ask(), asks)
@@ -8564,7 +8586,8 @@ def ask_facts(ids: Sequence[int]) -> list[Facts]:
     ]
 
 
-def _ask_many_properties(ids: Sequence[int]) -> dict[int, dict[str, str]]:
+def ask_properties(ids: Sequence[int]) -> dict[int, dict[str, str]]:
+    """The properties of windows, as xprop prints them; those that are gone are left out."""
     words = ["xprop", "-len", str(_MOST_BYTES), "-id", "{}", *_PROPERTIES]
     # xprop escapes line breaks: a line that starts so is its own
     blocks = _ask_each(ids, words, re.compile(rf"^{_PROPERTIES[0]}(?=[(:])", re.M))
@@ -8572,6 +8595,7 @@ def _ask_many_properties(ids: Sequence[int]) -> dict[int, dict[str, str]]:
 
 
 def ask_geometries(ids: Sequence[int]) -> dict[int, Geometry]:
+    """The place and state of windows, as xwininfo prints them; those that are gone are left out."""
     blocks = _ask_each(
         ids, ["xwininfo", "-stats", "-id", "{}"], re.compile(r"^xwininfo: Window id: 0x", re.M)
     )
@@ -8579,12 +8603,20 @@ def ask_geometries(ids: Sequence[int]) -> dict[int, Geometry]:
 
 
 def _ask_each(ids: Sequence[int], words: list[str], start: re.Pattern[str]) -> dict[int, str]:
-    """One program's answer for each window, in one child of ours: xargs starts it for each in turn.
+    """One program's answer for each window; those that are gone are left out."""
+    chunks = [ids[at : at + _CHUNK] for at in range(0, len(ids), _CHUNK)]
+    answers: dict[int, str] = {}
+    for part in in_parallel(lambda chunk: _ask_chunk(chunk, words, start), chunks):
+        answers.update(part)
+    return answers
 
-    Where the answers cannot be told apart (a window closed meanwhile, a title fakes a start) each is asked alone.
+
+def _ask_chunk(ids: Sequence[int], words: list[str], start: re.Pattern[str]) -> dict[int, str]:
+    """In one child of ours: xargs starts the program for each window in turn.
+
+    Where the answers cannot be told apart (a window closed meanwhile, a title fakes a start) each is asked
+    alone.
     """
-    if not ids:
-        return {}
     if len(ids) > 1:
         argv = ["xargs", "-I", "{}", program_path(words[0], run_program), *words[1:]]
         lines = "".join(f"{one}\n" for one in ids).encode("ascii")
@@ -8595,16 +8627,17 @@ def _ask_each(ids: Sequence[int], words: list[str], start: re.Pattern[str]) -> d
             ends = [*starts[1:], len(done.text)]
             return {one: done.text[at:end] for one, at, end in zip(ids, starts, ends)}
         if not starts:
-            _check_first(words[0], ids[0])
+            _check_first(words[0])
     answers = in_parallel(lambda one: _ask_one(one, words), list(ids))
     return {one: answer for one, answer in zip(ids, answers) if answer is not None}
 
 
-def _check_first(program: str, window_id: int) -> None:
-    """Nothing at all came: raise what is wrong with the display, if something is, once and not for each window."""
-    done = run_program([program, "-root", *_PROPERTIES[:1]] if program == "xprop" else [program, "-root"],
-                       timeout_s=QUERY_S, accept=None, environment=UTF8)  # fmt: skip
-    check_x(program, done)
+def _check_first(program: str) -> None:
+    """Nothing at all came: raise what is wrong with the display, if something is, once and not for each
+    window.
+    """
+    words = [program, "-root", *(["WM_NAME"] if program == "xprop" else [])]
+    check_x(program, run_program(words, timeout_s=QUERY_S, accept=None, environment=UTF8))
 
 
 def _ask_one(window_id: int, words: list[str]) -> Optional[str]:
@@ -8677,7 +8710,7 @@ def _unescaped(text: str) -> str:
 '''
 
 # ==================== peekaboo_min/desktop/x11/keyboard.py ================================================
-SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 8680, r'''"""The keyboard on X11: xdotool for ASCII and chords, the clipboard for the rest."""
+SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 8713, r'''"""The keyboard on X11: xdotool for ASCII and chords, the clipboard for the rest."""
 
 from __future__ import annotations
 
@@ -8699,14 +8732,16 @@ _KEYS_S = 10.0
 _PIECE = 20
 _KEY_DELAY_MS = "4"
 
-# Our key names -> X keysyms (xdotool knows no others: `enter`, `esc` and `pageup` would be ignored with exit 0).
+# Our key names -> X keysyms (xdotool knows no others: `enter`, `esc` and `pageup` would be ignored with exit
+# 0).
 _KEYSYMS = {
     "return": "Return", "tab": "Tab", "space": "space", "backspace": "BackSpace", "delete": "Delete",
-    "escape": "Escape", "up": "Up", "down": "Down", "left": "Left", "right": "Right", "home": "Home", "end": "End",
-    "page_up": "Prior", "page_down": "Next", "insert": "Insert", "caps_lock": "Caps_Lock", "enter_keypad": "KP_Enter",
-    "plus": "plus", "comma": "comma", "minus": "minus", "equal": "equal", "period": "period", "slash": "slash",
-    "backslash": "backslash", "semicolon": "semicolon", "quote": "apostrophe", "backquote": "grave",
-    "left_bracket": "bracketleft", "right_bracket": "bracketright",
+    "escape": "Escape", "up": "Up", "down": "Down", "left": "Left", "right": "Right", "home": "Home",
+    "end": "End", "page_up": "Prior", "page_down": "Next", "insert": "Insert", "caps_lock": "Caps_Lock",
+    "enter_keypad": "KP_Enter", "plus": "plus", "comma": "comma", "minus": "minus", "equal": "equal",
+    "period": "period", "slash": "slash", "backslash": "backslash", "semicolon": "semicolon",
+    "quote": "apostrophe", "backquote": "grave", "left_bracket": "bracketleft",
+    "right_bracket": "bracketright",
 }  # fmt: skip
 
 # What is pressed with Command on a Mac is pressed with Control here; the logo key is called super.
@@ -8733,7 +8768,9 @@ def release_x11_modifiers(held: Sequence[str]) -> None:
 
 
 def press_x11_key(window: Window, chord: KeyChord) -> None:
-    """Press one chord in a window that has the focus. Raises FocusLost when it has not; then nothing was pressed."""
+    """Press one chord in a window that has the focus. Raises FocusLost when it has not; then nothing was
+    pressed.
+    """
     held = x11_modifiers(chord.modifiers)
     keysym = _KEYSYMS.get(chord.key) or (chord.key.upper() if re.fullmatch(r"f\d+", chord.key) else chord.key)
     focus = _Focus(window)
@@ -8755,7 +8792,7 @@ def type_x11_text(window: Window, text: str, stop_file: Path) -> None:
             if os.path.lexists(stop_file):
                 raise PeekabooError(
                     ErrorCode.POLICY_DENIED,
-                    f"typing was stopped by the stop file {stop_file}; {sent} of {len(text)} character(s) went out",
+                    f"the stop file {stop_file} exists: {sent} of {len(text)} character(s) went out",
                     hint="delete it to go on, and see what the window holds",
                 )
             focus.check(sent, in_doubt)
@@ -8796,7 +8833,9 @@ def pieces_of(text: str) -> Iterator[str]:
 
 
 def _whole_characters(run: str) -> str:
-    """The first piece of a run, cut where no combining character or joined emoji is torn, if there is such a place."""
+    """The first piece of a run, cut where no combining character or joined emoji is torn, if there is such a
+    place.
+    """
     import unicodedata  # only text beyond ASCII needs it
 
     for end in range(_PIECE, _PIECE // 2, -1):
@@ -8812,7 +8851,9 @@ def _key_words(keys: str) -> list[str]:
 
 
 class _Focus:
-    """Whether keys reach a window: it has the input focus, or for a popup, which never gets it, its owner has."""
+    """Whether keys reach a window: it has the input focus, or for a popup, which never gets it, its owner
+    has.
+    """
 
     def __init__(self, window: Window) -> None:
         self._window = window
@@ -8822,8 +8863,8 @@ class _Focus:
         self._known.discard(None)
 
     def check(self, sent: int, in_doubt: int = 0) -> None:
-        """Raises FocusLost when keys would go elsewhere now. The last `in_doubt` of the `sent` characters may have
-        gone there already.
+        """Raises FocusLost when keys would go elsewhere now. The last `in_doubt` of the `sent` characters may
+        have gone there already.
         """
         focused_id = window_with_input_focus()
         if not self._is_ours(focused_id):
@@ -8892,13 +8933,13 @@ def _went_out(sent: int, in_doubt: int = 0) -> str:
 '''
 
 # ==================== peekaboo_min/desktop/x11/ocr.py =====================================================
-SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 8895, r'''"""Read the text in a picture: tesseract, helped by ImageMagick's convert.
+SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 8936, r'''"""Read the text in a picture: tesseract, helped by ImageMagick's convert.
 
-tesseract alone misses most texts that are lighter than what is behind them. So each picture is read twice, at the same
-time: as it is, and as its difference from the local background, which makes every text dark on white. Measured with
-`--psm 11` on 7 windows with 129 texts, each cropped in 4 ways: plain finds 289 of 516, of the white-on-colour buttons
-28 of 224; both together 507 and 216. A 554x388 window costs 0.7 s of processor time and 1280x800 2.2 s, shared by two
-cores; plain costs 0.15 and 0.35.
+tesseract alone misses most texts that are lighter than what is behind them. So each picture is read twice, at
+the same time: as it is, and as its difference from the local background, which makes every text dark on
+white. Measured with `--psm 11` on 7 windows with 129 texts, each cropped in 4 ways: plain finds 289 of 516,
+of the white-on-colour buttons 28 of 224; both together 507 and 216. A 554x388 window costs 0.7 s of processor
+time and 1280x800 2.2 s, shared by two cores; plain costs 0.15 and 0.35.
 """
 
 from __future__ import annotations
@@ -8916,7 +8957,8 @@ from ...system.images import read_image_info
 from ...system.process import run_program
 
 _OCR_S = 60.0
-# Above it a picture is most likely one of a display with two pixels a point: its text is large, and time matters more.
+# Above it a picture is most likely one of a display with two pixels a point: its text is large, and time
+# matters more.
 _LARGE_PIXELS = 2_000_000
 _LEAST_CONFIDENCE = 0.4
 # Lines that share less than this part of the smaller one are different texts.
@@ -8926,7 +8968,8 @@ _SHARED_MUCH = 0.5
 _BORDER_WORD = re.compile(r"[|()\[\]{}_~.,:;'‘’“”\"—–-]+")
 # Four times as fast for pictures of this size as with its own threads, which get in each other's way.
 _ONE_THREAD = {"OMP_THREAD_LIMIT": "1"}
-# The most frequent grey of 13x13 pixels is the background: text covers less of it. Larger ones cost more time and lose
+# The most frequent grey of 13x13 pixels is the background: text covers less of it. Larger ones cost more time
+# and lose
 # texts near the edges of small buttons; Median instead of Mode, and half the size, find fewer.
 _BACKGROUND = ["-statistic", "Mode", "13x13"]
 # The levels drop the faint edges of bevelled buttons, which confuse tesseract, and keep white on orange.
@@ -8984,7 +9027,8 @@ def _read_lines(pgm: bytes, zoom: int) -> list[RecognisedText]:
     told = run_program(words, timeout_s=_OCR_S, stdin=pgm, environment=_ONE_THREAD).text
     lines: dict[tuple[str, ...], list[RecognisedText]] = {}
     for row in told.split("\n")[1:]:
-        # level, page, block, paragraph, line, word, left, top, width, height, confidence, text; level 5 is a word
+        # level, page, block, paragraph, line, word, left, top, width, height, confidence, text; level 5 is a
+        # word
         cells = row.split("\t", 11)
         text = clean_text(cells[-1])
         if len(cells) == 12 and cells[0] == "5" and text:
@@ -9040,7 +9084,7 @@ def _shared(
 '''
 
 # ==================== peekaboo_min/desktop/x11/pointer.py =================================================
-SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 9043, r'''"""The pointer on X11: click where the X server says the window is."""
+SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 9087, r'''"""The pointer on X11: click where the X server says the window is."""
 
 from __future__ import annotations
 
@@ -9077,9 +9121,9 @@ def click_x11(
 ) -> Delivery:
     """Move the pointer, ask what is under it, and press only when that is the window.
 
-    One xdotool does it, line by line: it moves and looks; it is told to press only when that was right; then it
-    looks again and presses, and what it printed right before the press is what was reached. It moves relative to
-    the window, which the server does itself: a window that moves meanwhile takes its pixel along.
+    One xdotool does it, line by line: it moves and looks; it is told to press only when that was right; then
+    it looks again and presses, and what it printed right before the press is what was reached. It moves
+    relative to the window, which the server does itself: a window that moves meanwhile takes its pixel along.
     """
     top_id, border = _top_and_border(window)
     held = x11_modifiers(modifiers)
@@ -9109,11 +9153,12 @@ def click_x11(
 
 
 def _is_still_ours(window: Window, top_id: int, look: _Look, pressed: _Look) -> Optional[bool]:
-    """Whether what xdotool named right before the press was the window, where it did not name it or its frame.
+    """Whether what xdotool named right before the press was the window, where it did not name it or its
+    frame.
 
-    The same child of it as in the first look is. 0 stands for any window that no manager manages (a popup, and all
-    without a manager): then the window is still under the pointer, or the press closed it, or opened another window
-    of its program, or another program's new window came in between: that is not known.
+    The same child of it as in the first look is. 0 stands for any window that no manager manages (a popup,
+    and all without a manager): then the window is still under the pointer, or the press closed it, or opened
+    another window of its program, or another program's new window came in between: that is not known.
     """
     if pressed.under_id:
         return pressed.under_id == look.under_id or top_level(pressed.under_id) == top_id
@@ -9158,7 +9203,9 @@ def _look(xdotool: InteractiveProgram, words: Sequence[str]) -> _Look:
 
 
 def _top_and_border(window: Window) -> tuple[int, int]:
-    """Its top-level window, and the width of its own border, which belongs to its bounds, not to its coordinates."""
+    """Its top-level window, and the width of its own border, which belongs to its bounds, not to its
+    coordinates.
+    """
     if window.frame_id is not None:
         return window.frame_id, 0  # a window manager that makes frames takes the border off
     text = ask_x(["xwininfo", "-stats", "-id", str(window.window_id)])
@@ -9216,7 +9263,7 @@ def _name_of(window_id: int) -> str:
 '''
 
 # ==================== peekaboo_min/desktop/x11/server.py ==================================================
-SOURCES['peekaboo_min/desktop/x11/server.py'] = 9219, r'''"""Questions to the X server: programs that ask it, and the compositor."""
+SOURCES['peekaboo_min/desktop/x11/server.py'] = 9266, r'''"""Questions to the X server: programs that ask it, and the compositor."""
 
 from __future__ import annotations
 
@@ -9254,7 +9301,9 @@ def ask_x(words: Sequence[str], timeout_s: float = QUERY_S, holding: Sequence[in
 
 
 def check_x(program: str, done: Completed) -> None:
-    """Raise what a failed program's error output means: NO_GUI_SESSION, WINDOW_NOT_FOUND, else PROGRAM_FAILED."""
+    """Raise what a failed program's error output means: NO_GUI_SESSION, WINDOW_NOT_FOUND, else
+    PROGRAM_FAILED.
+    """
     if done.code == 0:
         return
     output = done.stderr.strip()
@@ -9338,8 +9387,8 @@ def x11_session() -> str:
 def has_compositor() -> Optional[bool]:
     """Whether a compositing manager keeps covered windows' pixels; None where that cannot be found out.
 
-    A compositor owns the selection _NET_WM_CM_Sn, which no command-line program asks for. (Looking for one by name
-    in the window tree would not do: each compositor has its own.)
+    A compositor owns the selection _NET_WM_CM_Sn, which no command-line program asks for. (Looking for one by
+    name in the window tree would not do: each compositor has its own.)
     """
     address = _address()
     if address is None:
@@ -9411,7 +9460,9 @@ def _connect(address: _Address) -> socket.socket:
 
 
 def _greet(connection: socket.socket, cookie: bytes, screen: int) -> Optional[int]:
-    """Set the connection up; return the screen's root window, None when the server does not accept the cookie."""
+    """Set the connection up; return the screen's root window, None when the server does not accept the
+    cookie.
+    """
     name = _COOKIE if cookie else b""
     hello = struct.pack("<cxHHHHxx", b"l", 11, 0, len(name), len(cookie))
     connection.sendall(hello + _padded(name) + _padded(cookie))
@@ -9452,7 +9503,9 @@ def _read(connection: socket.socket, size: int) -> bytes:
 
 
 def _cookies(address: _Address) -> list[bytes]:
-    """The cookies for this display's number in the user's authority file, this host's first (Xau's file format)."""
+    """The cookies for this display's number in the user's authority file, this host's first (Xau's file
+    format).
+    """
     path = Path(os.path.expanduser(settings().x_authority or "~/.Xauthority"))
     try:
         entries = list(_entries(path.read_bytes()))
@@ -9465,7 +9518,9 @@ def _cookies(address: _Address) -> list[bytes]:
 
 
 def _entries(data: bytes) -> Iterator[tuple[bytes, ...]]:
-    """Address, display number, name and data of each entry: after two bytes of family, four strings with a length."""
+    """Address, display number, name and data of each entry: after two bytes of family, four strings with a
+    length.
+    """
     at = 0
     while at + 2 <= len(data):
         at += 2
@@ -9478,7 +9533,7 @@ def _entries(data: bytes) -> Iterator[tuple[bytes, ...]]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/window_tree.py =============================================
-SOURCES['peekaboo_min/desktop/x11/window_tree.py'] = 9481, r'''"""The windows in the output of `xwininfo -root -tree` (pure)."""
+SOURCES['peekaboo_min/desktop/x11/window_tree.py'] = 9536, r'''"""The windows in the output of `xwininfo -root -tree` (pure)."""
 
 from __future__ import annotations
 
@@ -9556,7 +9611,7 @@ def read_tree(text: str) -> Tree:
 '''
 
 # ==================== peekaboo_min/desktop/x11/windows.py =================================================
-SOURCES['peekaboo_min/desktop/x11/windows.py'] = 9559, r'''"""The windows, apps and displays of an X server, in few child processes."""
+SOURCES['peekaboo_min/desktop/x11/windows.py'] = 9614, r'''"""The windows, apps and displays of an X server, in few child processes."""
 
 from __future__ import annotations
 
@@ -9575,6 +9630,7 @@ from .descriptions import (
     Geometry,
     ask_facts,
     ask_geometries,
+    ask_properties,
     first_id_in,
     number_in,
     properties_of,
@@ -9616,7 +9672,9 @@ class _Root:
 
 
 def take_scene() -> Scene:
-    """Everything at once. The windows of the window manager's list are described while xwininfo walks the tree."""
+    """Everything at once. The windows of the window manager's list are described while xwininfo walks the
+    tree.
+    """
     found: dict[str, Any] = {}
     looks: dict[str, Callable[[], object]] = {
         "tree": _ask_tree,
@@ -9630,9 +9688,9 @@ def take_scene() -> Scene:
 
     in_parallel(look, list(looks))
     root: _Root
-    root, clients = found["clients"]
+    root, listed = found["clients"]
     tree = read_tree(found["tree"])
-    facts = _all_facts(tree, root, clients)
+    facts = _all_facts(tree, root, listed)
     windows = _stacked([_window(one, tree, root, facts) for one in facts], tree, root)
     windows = _with_owners(_with_focus(windows, tree, root.active_id))
     if not found["is_composited"]:
@@ -9667,7 +9725,8 @@ def _ask_displays() -> list[Display]:
     ]
 
 
-def _ask_clients() -> tuple[_Root, list[Facts]]:
+def _ask_clients() -> tuple[_Root, dict[int, dict[str, str]]]:
+    """The window manager's list, and the properties of the windows in it."""
     values = properties_of(ask_x(["xprop", "-root", *_ROOT_PROPERTIES]))
     listed = values.get("_NET_CLIENT_LIST_STACKING")
     ids = tuple(int(one, 16) for one in re.findall(r"0x[0-9a-f]+", listed or ""))
@@ -9678,27 +9737,52 @@ def _ask_clients() -> tuple[_Root, list[Facts]]:
         number_in(values.get("_NET_CURRENT_DESKTOP", "")),
         first_id_in(values.get("_NET_SUPPORTING_WM_CHECK", "")),
     )
-    return root, ask_facts(root.client_ids)
+    return root, ask_properties(root.client_ids)
 
 
-def _all_facts(tree: Tree, root: _Root, clients: list[Facts]) -> list[Facts]:
-    """The clients, and the visible top-level windows that contain none: popups, and all of them without a manager."""
+def _all_facts(tree: Tree, root: _Root, listed: dict[int, dict[str, str]]) -> list[Facts]:
+    """The clients, and the visible top-level windows that contain none: popups, and all of them without a
+    manager.
+    """
     if not root.has_list:
         # a manager of the old kind puts a client into a frame: it is the window in there that has WM_STATE
         within = [node.window_id for node in tree.nodes if not node.is_top and node.has_class]
-        clients = [one for one in ask_facts(within) if one.is_client]
-    listed = {one.window_id for one in clients}
-    frames = {tree.known[one].top_id for one in listed if one in tree.known}
+        clients = {one.window_id: one for one in ask_facts(within) if one.is_client}
+    else:
+        clients = {one: facts for one in listed if (facts := _by_tree(one, listed[one], tree, root))}
+    wanted = listed.keys() | clients.keys()
+    frames = {tree.known[one].top_id for one in wanted if one in tree.known}
     others = [
-        node.window_id for node in tree.tops() if node.window_id not in listed | frames and not node.is_tiny
+        node.window_id for node in tree.tops() if node.window_id not in wanted | frames and not node.is_tiny
     ]
-    shapes = ask_geometries(list(dict.fromkeys(others)))
+    doubtful = [one for one in listed if one not in clients]
+    shapes = ask_geometries(list(dict.fromkeys([*doubtful, *others])))
+    asked = [Facts(one, listed[one], shapes[one]) for one in doubtful if one in shapes]
     shown = [
         one
-        for one, shape in shapes.items()
-        if shape.is_viewable and not shape.is_input_only and max(shape.bounds.width, shape.bounds.height) > 1
+        for one in others
+        if one in shapes
+        and shapes[one].is_viewable
+        and not shapes[one].is_input_only
+        and max(shapes[one].bounds.width, shapes[one].bounds.height) > 1
     ]
-    return clients + ask_facts(shown) + _minimised_without_list(tree, root, shapes, shown)
+    found = [Facts(one, properties, shapes[one]) for one, properties in ask_properties(shown).items()]
+    return [*clients.values(), *asked, *found, *_minimised_without_list(tree, root, shapes, shown)]
+
+
+def _by_tree(window_id: int, properties: dict[str, str], tree: Tree, root: _Root) -> Optional[Facts]:
+    """A client whose place the tree tells, and whose properties say that it is shown; None where xwininfo
+    must be asked: it is hidden, elsewhere or without a frame, or a line break in its title may fake its line.
+    """
+    node = tree.known.get(window_id)
+    desktop = number_in(properties.get("_NET_WM_DESKTOP", ""))
+    is_here = root.desktop is not None and desktop in (root.desktop, _ALL_DESKTOPS)
+    is_normal = "window state: Normal" in properties.get("WM_STATE", "")
+    is_hidden = "_NET_WM_STATE_HIDDEN" in properties.get("_NET_WM_STATE", "")
+    has_break = any("\\n" in properties.get(name, "") for name in ("_NET_WM_NAME", "WM_NAME", "WM_CLASS"))
+    if node is None or node.is_top or has_break or is_hidden or not (is_here and is_normal):
+        return None
+    return Facts(window_id, properties, Geometry(node.bounds, 0, True, False, False))
 
 
 def _minimised_without_list(
@@ -9723,7 +9807,8 @@ def _window(one: Facts, tree: Tree, root: _Root, facts: Sequence[Facts]) -> Wind
     known_ids = {fact.window_id for fact in facts}
     parent_id = one.parent_id if one.parent_id in known_ids - {one.window_id} else None
     title = texts_of(properties.get("_NET_WM_NAME", "")) or texts_of(properties.get("WM_NAME", ""))
-    # without a window manager every top-level window counts; with one, what it does not manage is its own decoration
+    # without a window manager every top-level window counts; with one, what it does not manage is its own
+    # decoration
     is_managers = root.manager_id is not None and is_same_client(one.window_id, root.manager_id)
     counts = is_client or ((is_popup or not root.has_list) and not is_managers)
     return Window(
@@ -9749,8 +9834,8 @@ def _frame(top: Optional[TreeNode], bounds: Rect) -> Optional[Rect]:
 
 
 def _identity(one: Facts, node: Optional[TreeNode]) -> str:
-    """What another window with this id would hardly have: its frame, which window managers number upwards; where
-    there is none and no pid, its title (class and pid are compared anyway).
+    """What another window with this id would hardly have: its frame, which window managers number upwards;
+    where there is none and no pid, its title (class and pid are compared anyway).
     """
     if node and not node.is_top:
         return f"frame {node.top_id}"
@@ -9766,7 +9851,9 @@ def _kind(window_type: str, is_popup: bool, parent_id: Optional[int]) -> str:
 
 
 def _layer(window_type: str, is_popup: bool, counts: bool) -> int:
-    """The window server of a Mac numbers its layers; here the type of a dock or a desktop means another layer."""
+    """The window server of a Mac numbers its layers; here the type of a dock or a desktop means another
+    layer.
+    """
     if is_popup:
         return _POPUP_LAYER
     if not counts:
@@ -9778,7 +9865,7 @@ def _layer(window_type: str, is_popup: bool, counts: bool) -> int:
 
 
 def _stacked(windows: list[Window], tree: Tree, root: _Root) -> list[Window]:
-    """Front to back, by the tree; where a title fakes lines of it, by the manager's list, popups before all."""
+    """Front to back, by the tree; where a title fakes lines of it by the manager's list, popups first."""
     if tree.is_faked and root.has_list:
         places = {window_id: place for place, window_id in enumerate(root.client_ids)}
         return sorted(windows, key=lambda one: places.get(one.window_id, -1))
@@ -9799,7 +9886,7 @@ def _with_focus(windows: list[Window], tree: Tree, active_id: Optional[int]) -> 
 
 
 def window_with_input_focus() -> int:
-    """The window that has the X input focus, 0 for none. xdotool names the client rather than a child of it."""
+    """The window that has the X input focus, 0 for none. xdotool names the client, not a child of it."""
     try:
         return int(ask_x(["xdotool", "getwindowfocus"]).strip() or 0)
     except (PeekabooError, ValueError) as e:
@@ -9829,7 +9916,9 @@ def _with_owner(popup: Window, owners: list[Window]) -> Window:
 
 
 def _with_obscured(windows: list[Window]) -> list[Window]:
-    """Mark what a capture would not show as it is: without a compositor the pixels below a window do not exist."""
+    """Mark what a capture would not show as it is: without a compositor the pixels below a window do not
+    exist.
+    """
     marked = []
     for place, window in enumerate(windows):
         above = [one for one in windows[:place] if one.is_on_screen and one.outer.overlaps(window.bounds)]
@@ -9848,10 +9937,10 @@ def _apps(windows: Sequence[Window]) -> list[App]:
 '''
 
 # ==================== peekaboo_min/frontends/__init__.py ==================================================
-SOURCES['peekaboo_min/frontends/__init__.py'] = 9851, r''''''
+SOURCES['peekaboo_min/frontends/__init__.py'] = 9940, r''''''
 
 # ==================== peekaboo_min/frontends/capture_tools.py =============================================
-SOURCES['peekaboo_min/frontends/capture_tools.py'] = 9854, r'''"""The tools that look: image, analyze, list, screenshot_app_window; and exec."""
+SOURCES['peekaboo_min/frontends/capture_tools.py'] = 9943, r'''"""The tools that look: image, analyze, list, screenshot_app_window; and exec."""
 
 from __future__ import annotations
 
@@ -10078,7 +10167,7 @@ def peekaboo_exec(
 '''
 
 # ==================== peekaboo_min/frontends/cli.py =======================================================
-SOURCES['peekaboo_min/frontends/cli.py'] = 10081, r'''"""The shell's front door: parser, JSON envelope, main()."""
+SOURCES['peekaboo_min/frontends/cli.py'] = 10170, r'''"""The shell's front door: parser, JSON envelope, main()."""
 
 from __future__ import annotations
 
@@ -10375,7 +10464,7 @@ def _unshielded(word: str) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/client_config.py =============================================
-SOURCES['peekaboo_min/frontends/client_config.py'] = 10378, r'''"""What an MCP client must be configured with to start this installation."""
+SOURCES['peekaboo_min/frontends/client_config.py'] = 10467, r'''"""What an MCP client must be configured with to start this installation."""
 
 from __future__ import annotations
 
@@ -10651,7 +10740,7 @@ _CLIENTS = {
 '''
 
 # ==================== peekaboo_min/frontends/commands.py ==================================================
-SOURCES['peekaboo_min/frontends/commands.py'] = 10654, r'''"""COMMANDS: every shell command, and the room of its function."""
+SOURCES['peekaboo_min/frontends/commands.py'] = 10743, r'''"""COMMANDS: every shell command, and the room of its function."""
 
 from __future__ import annotations
 
@@ -10720,7 +10809,7 @@ COMMANDS = CommandTable(
 '''
 
 # ==================== peekaboo_min/frontends/desktop_tools.py =============================================
-SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 10723, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
+SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 10812, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
 
 from __future__ import annotations
 
@@ -10867,7 +10956,7 @@ def _with_effect_text(text: str, data: dict[str, Any]) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/doctor.py ====================================================
-SOURCES['peekaboo_min/frontends/doctor.py'] = 10870, r'''"""What this machine has and may do: server status, permissions, doctor."""
+SOURCES['peekaboo_min/frontends/doctor.py'] = 10959, r'''"""What this machine has and may do: server status, permissions, doctor."""
 
 from __future__ import annotations
 
@@ -11111,7 +11200,7 @@ def machine_data() -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/look_commands.py =============================================
-SOURCES['peekaboo_min/frontends/look_commands.py'] = 11114, r'''"""The shell's commands that look: image, list, windows, screenshot."""
+SOURCES['peekaboo_min/frontends/look_commands.py'] = 11203, r'''"""The shell's commands that look: image, list, windows, screenshot."""
 
 from __future__ import annotations
 
@@ -11250,7 +11339,7 @@ def screenshot_command(
 '''
 
 # ==================== peekaboo_min/frontends/machine_commands.py ==========================================
-SOURCES['peekaboo_min/frontends/machine_commands.py'] = 11253, r'''"""The shell's commands about this machine, its models and its mail."""
+SOURCES['peekaboo_min/frontends/machine_commands.py'] = 11342, r'''"""The shell's commands about this machine, its models and its mail."""
 
 from __future__ import annotations
 
@@ -11382,7 +11471,7 @@ def gmail_login_command() -> Result:
 '''
 
 # ==================== peekaboo_min/frontends/probes.py ====================================================
-SOURCES['peekaboo_min/frontends/probes.py'] = 11385, r'''"""The facts that we rely on, each with a harmless probe: `doctor --probe`."""
+SOURCES['peekaboo_min/frontends/probes.py'] = 11474, r'''"""The facts that we rely on, each with a harmless probe: `doctor --probe`."""
 
 from __future__ import annotations
 
@@ -11581,7 +11670,7 @@ def _x11_probes() -> list[Probe]:
 '''
 
 # ==================== peekaboo_min/frontends/reference.py =================================================
-SOURCES['peekaboo_min/frontends/reference.py'] = 11584, r'''"""The tool reference and the table of environment variables, as Markdown."""
+SOURCES['peekaboo_min/frontends/reference.py'] = 11673, r'''"""The tool reference and the table of environment variables, as Markdown."""
 
 from __future__ import annotations
 
@@ -11638,7 +11727,7 @@ def variable_reference() -> str:
 '''
 
 # ==================== peekaboo_min/frontends/results.py ===================================================
-SOURCES['peekaboo_min/frontends/results.py'] = 11641, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
+SOURCES['peekaboo_min/frontends/results.py'] = 11730, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
 
 from __future__ import annotations
 
@@ -11720,7 +11809,7 @@ def plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/server.py ====================================================
-SOURCES['peekaboo_min/frontends/server.py'] = 11723, r'''"""The one MCPServer. It only translates."""
+SOURCES['peekaboo_min/frontends/server.py'] = 11812, r'''"""The one MCPServer. It only translates."""
 
 from __future__ import annotations
 
@@ -11981,7 +12070,7 @@ def _unknown_tool(name: str, known: list[str]) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/frontends/signatures.py ================================================
-SOURCES['peekaboo_min/frontends/signatures.py'] = 11984, r'''"""A function's parameters and help, read for the two front doors."""
+SOURCES['peekaboo_min/frontends/signatures.py'] = 12073, r'''"""A function's parameters and help, read for the two front doors."""
 
 from __future__ import annotations
 
@@ -12073,7 +12162,7 @@ def _without_none(hint: Any) -> tuple[Any, bool]:
 '''
 
 # ==================== peekaboo_min/frontends/tools.py =====================================================
-SOURCES['peekaboo_min/frontends/tools.py'] = 12076, r'''"""TOOLS: every MCP tool, a typed function with its wire name and its effects."""
+SOURCES['peekaboo_min/frontends/tools.py'] = 12165, r'''"""TOOLS: every MCP tool, a typed function with its wire name and its effects."""
 
 from __future__ import annotations
 
@@ -12206,10 +12295,10 @@ def offered_tools() -> list[Tool]:
 '''
 
 # ==================== peekaboo_min/integrations/__init__.py ===============================================
-SOURCES['peekaboo_min/integrations/__init__.py'] = 12209, r''''''
+SOURCES['peekaboo_min/integrations/__init__.py'] = 12298, r''''''
 
 # ==================== peekaboo_min/integrations/gmail.py ==================================================
-SOURCES['peekaboo_min/integrations/gmail.py'] = 12212, r'''"""send_email: one mail through Gmail's API."""
+SOURCES['peekaboo_min/integrations/gmail.py'] = 12301, r'''"""send_email: one mail through Gmail's API."""
 
 from __future__ import annotations
 
@@ -12353,7 +12442,7 @@ def _send_error(error: WebError) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/integrations/gmail_oauth.py ============================================
-SOURCES['peekaboo_min/integrations/gmail_oauth.py'] = 12356, r'''"""Google's permission to send mail: requested once, stored, renewed."""
+SOURCES['peekaboo_min/integrations/gmail_oauth.py'] = 12445, r'''"""Google's permission to send mail: requested once, stored, renewed."""
 
 from __future__ import annotations
 
@@ -12652,7 +12741,7 @@ class _RedirectServer:
 '''
 
 # ==================== peekaboo_min/integrations/keynote.js ================================================
-SOURCES['peekaboo_min/integrations/keynote.js'] = 12655, r'''// One JSON argument in, JSON out, by its "do":
+SOURCES['peekaboo_min/integrations/keynote.js'] = 12744, r'''// One JSON argument in, JSON out, by its "do":
 // {"do": "find"} -> {"bundle_id": text|null}: the Keynote that is installed. Sends nothing to it.
 // {"do": "open", bundle_id, theme, always_new, width, height} -> {document_id, name, is_new, has_theme, is_blank, width, height}
 // {"do": "size", bundle_id, document_id} -> {width, height, is_skipped} of slide 1
@@ -12817,7 +12906,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/integrations/keynote.py ================================================
-SOURCES['peekaboo_min/integrations/keynote.py'] = 12820, r'''"""The five Keynote tools: open, measure, draw, write, export."""
+SOURCES['peekaboo_min/integrations/keynote.py'] = 12909, r'''"""The five Keynote tools: open, measure, draw, write, export."""
 
 from __future__ import annotations
 
@@ -13147,7 +13236,7 @@ def _slide_target(path: str) -> Path:
 '''
 
 # ==================== peekaboo_min/integrations/keynote_draw.applescript ==================================
-SOURCES['peekaboo_min/integrations/keynote_draw.applescript'] = 13150, r'''-- argv: bundle id, document id, x, y, width, height -> "index|x|y|width|height": a new rectangle on slide 1 as it stands there then.
+SOURCES['peekaboo_min/integrations/keynote_draw.applescript'] = 13239, r'''-- argv: bundle id, document id, x, y, width, height -> "index|x|y|width|height": a new rectangle on slide 1 as it stands there then.
 -- For a Keynote that takes no idiom of JXA's. The index is that among the slide's shapes, from 1; numbers as this Mac writes them
 -- ("380,5" in German). Values are got into variables first: an application need not know `item 1 of position` or `width as text`.
 on run argv
@@ -13184,7 +13273,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/keynote_export.applescript ================================
-SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 13187, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
+SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 13276, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
 -- AppleScript, because JXA cannot pass the options. There is no export of one slide, and `slide images` writes a folder:
 -- <folder's name>.001.png and so on, of the slides that are not skipped.
 on run argv
@@ -13203,7 +13292,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/keynote_state.py ==========================================
-SOURCES['peekaboo_min/integrations/keynote_state.py'] = 13206, r'''"""What Keynote calls share across processes: the deck, and the agent's log."""
+SOURCES['peekaboo_min/integrations/keynote_state.py'] = 13295, r'''"""What Keynote calls share across processes: the deck, and the agent's log."""
 
 from __future__ import annotations
 
@@ -13291,7 +13380,7 @@ def write_agent_line(source: str, text: str, path: Optional[Path] = None) -> Non
 '''
 
 # ==================== peekaboo_min/integrations/peekaboo_cli.py ===========================================
-SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 13294, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
+SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 13383, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
 
 from __future__ import annotations
 
@@ -13563,10 +13652,10 @@ def _invalid_output(what: str) -> RelayedError:
 '''
 
 # ==================== peekaboo_min/system/__init__.py =====================================================
-SOURCES['peekaboo_min/system/__init__.py'] = 13566, r''''''
+SOURCES['peekaboo_min/system/__init__.py'] = 13655, r''''''
 
 # ==================== peekaboo_min/system/files.py ========================================================
-SOURCES['peekaboo_min/system/files.py'] = 13569, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
+SOURCES['peekaboo_min/system/files.py'] = 13658, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
 
 from __future__ import annotations
 
@@ -13715,7 +13804,7 @@ def only_one(lock_name: str, wait_s: float, what: str) -> Iterator[None]:
 '''
 
 # ==================== peekaboo_min/system/images.py =======================================================
-SOURCES['peekaboo_min/system/images.py'] = 13718, r'''"""Image files: kind, size and pixels, read from their bytes."""
+SOURCES['peekaboo_min/system/images.py'] = 13807, r'''"""Image files: kind, size and pixels, read from their bytes."""
 
 from __future__ import annotations
 
@@ -13903,7 +13992,7 @@ def prepare_target(path: Path) -> None:
 '''
 
 # ==================== peekaboo_min/system/process.py ======================================================
-SOURCES['peekaboo_min/system/process.py'] = 13906, r'''"""Run one program: the only door to subprocess."""
+SOURCES['peekaboo_min/system/process.py'] = 13995, r'''"""Run one program: the only door to subprocess."""
 
 from __future__ import annotations
 
@@ -14301,7 +14390,7 @@ def leave_if_told() -> None:
 '''
 
 # ==================== peekaboo_min/system/programs.py =====================================================
-SOURCES['peekaboo_min/system/programs.py'] = 14304, r'''"""Where a program is, known by what it answers, and its package if missing."""
+SOURCES['peekaboo_min/system/programs.py'] = 14393, r'''"""Where a program is, known by what it answers, and its package if missing."""
 
 from __future__ import annotations
 
@@ -14492,7 +14581,7 @@ def _remember(path: str, status: os.stat_result, version: str) -> None:
 '''
 
 # ==================== peekaboo_min/system/resources.py ====================================================
-SOURCES['peekaboo_min/system/resources.py'] = 14495, r'''"""Our own files: native sources, and the argv that starts us again."""
+SOURCES['peekaboo_min/system/resources.py'] = 14584, r'''"""Our own files: native sources, and the argv that starts us again."""
 
 from __future__ import annotations
 
@@ -14543,7 +14632,7 @@ def how_to_install() -> str:
 '''
 
 # ==================== peekaboo_min/system/web.py ==========================================================
-SOURCES['peekaboo_min/system/web.py'] = 14546, r'''"""One JSON request to a web server: the only use of urllib.request.
+SOURCES['peekaboo_min/system/web.py'] = 14635, r'''"""One JSON request to a web server: the only use of urllib.request.
 
 urllib is imported inside the functions: it costs 30 ms, and most commands make no request.
 """

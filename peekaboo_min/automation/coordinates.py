@@ -21,7 +21,7 @@ _SAME_SCALE = 0.005  # rounding of a shrunk image's size
 
 
 def keep_record(session: str, window: Window, info: ImageInfo) -> Screenshot:
-    """Record that an image of `info`'s size shows `window` of a desktop; return the record with its new id."""
+    """Record that an image of `info`'s size shows `window`; return the record with its new id."""
     screenshot = Screenshot(
         screenshot_id=os.urandom(8).hex(),
         window_id=window.window_id,
@@ -44,10 +44,12 @@ def forget_record(session: str, screenshot: Screenshot) -> None:
 
 
 def find_record(session: str, window: Window, screenshot_id: Optional[str] = None) -> Screenshot:
-    """The record named by `screenshot_id`, else the last one of the window; still true for the window as it is now.
+    """The record named by `screenshot_id`, else the last one of the window; still true for the window as it
+    is now.
 
-    A window that moved since is fine. Raises STALE_SCREENSHOT for no record, a resized window, another owner, an
-    image that does not have the window's shape, and without a screenshot_id for images of different scales.
+    A window that moved since is fine. Raises STALE_SCREENSHOT for no record, a resized window, another owner,
+    an image that does not have the window's shape, and without a screenshot_id for images of different
+    scales.
     """
     if screenshot_id is not None and not re.fullmatch(r"[0-9a-f]{16}", screenshot_id):
         raise PeekabooError(ErrorCode.INVALID_ARGUMENT, "screenshot_id is 16 hexadecimal digits", hint=_HINT)
@@ -82,7 +84,7 @@ def _check_shape(record: Screenshot, window: Window) -> None:
     difference = abs(scale_x - scale_y)
     if difference > 0.02 * max(scale_x, scale_y) and difference * window.bounds.height > 1.5:
         raise _stale(
-            f"the screenshot of window {window.window_id} does not have the window's shape (a sheet, a shadow?)"
+            f"the screenshot of window {window.window_id} does not have its shape (a sheet, a shadow?)"
         )
 
 

@@ -14,7 +14,8 @@ from ..system.files import new_temporary_path
 from ..system.images import Bitmap, changed_rect, read_bitmap
 
 _EFFECT_S = 0.3
-# A caret that blinks shows its other state within this time (GTK: 1.2 s for both states, Qt 1 s, xterm 0.9 s).
+# A caret that blinks shows its other state within this time (GTK: 1.2 s for both states, Qt 1 s, xterm 0.9
+# s).
 _BLINK_S = 1.3
 _LOOK_AGAIN_S = 0.05
 # Screen points: the block caret of a large terminal font.

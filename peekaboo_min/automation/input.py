@@ -34,8 +34,8 @@ _Answer = TypeVar("_Answer")
 
 
 def one_mouse(session: str) -> AbstractContextManager[None]:
-    """Hold a desktop's lock around whatever moves focus, pointer or keyboard: shell, server and agent are several
-    processes. A program that acts inherits it (system.files.held_locks).
+    """Hold a desktop's lock around whatever moves focus, pointer or keyboard: shell, server and agent are
+    several processes. A program that acts inherits it (system.files.held_locks).
     """
     return only_one(f"input-{session}.lock", _LOCK_S, "mouse and keyboard")
 
@@ -48,7 +48,7 @@ def focus_by_id(desktop: Desktop, window_id: int) -> Window:
         if window.is_popup:
             raise PeekabooError(
                 ErrorCode.FOCUS_FAILED,
-                f"window {window_id} is a popup, which never has the focus, and closes when another window gets it",
+                f"window {window_id} is a popup: it never has the focus, and closes when another gets it",
                 hint="click it, or type into it, without focusing it",
             )
         write_audit_line("focus", _where(window))
@@ -67,8 +67,8 @@ def click_pixel(
 ) -> dict[str, Any]:
     """Click a pixel of a window's screenshot; the answer says where that was and what is known of the effect.
 
-    Raises WINDOW_NOT_FOUND, STALE_SCREENSHOT, POLICY_DENIED, FOCUS_FAILED, WINDOW_BLOCKED, WINDOW_COVERED; then
-    nothing was clicked.
+    Raises WINDOW_NOT_FOUND, STALE_SCREENSHOT, POLICY_DENIED, FOCUS_FAILED, WINDOW_BLOCKED, WINDOW_COVERED;
+    then nothing was clicked.
     """
     _check_click(pixel, button, clicks, modifiers)
     with one_mouse(desktop.session):
@@ -108,7 +108,8 @@ def click_pixel(
 def type_into_window(desktop: Desktop, window_id: int, text: str, verify: bool = False) -> dict[str, Any]:
     """Type text into a window, which is focused first unless it is a popup.
 
-    Raises as click_pixel does, and FOCUS_LOST, POLICY_DENIED (the stop file) with how many characters went out.
+    Raises as click_pixel does, and FOCUS_LOST, POLICY_DENIED (the stop file) with how many characters went
+    out.
     """
     _check_text(text)
 
@@ -122,7 +123,9 @@ def type_into_window(desktop: Desktop, window_id: int, text: str, verify: bool =
 def press_in_window(
     desktop: Desktop, window_id: int, key: str, modifiers: list[str], verify: bool = False
 ) -> dict[str, Any]:
-    """Press a key or chord in a window, which is focused first unless it is a popup. Raises as click_pixel does."""
+    """Press a key or chord in a window, which is focused first unless it is a popup. Raises as click_pixel
+    does.
+    """
     chord = read_chord(key, modifiers)
 
     def act(window: Window) -> None:

@@ -47,6 +47,7 @@ def _matches(
     return any(fnmatchcase(name, pattern) for name in names for pattern in wanted)
 
 
+# ruff: noqa: RUF001
 # Letters of other alphabets, and digits, that look like a Latin letter (after Unicode's confusables.txt).
 _LOOKALIKES = str.maketrans(
     "АВЕКМНОРСТХУЅІЈԚԜҺавеёкмнорстхуѕіїјԛԝһԁӏαβεηικμνορτυχωγΑΒΕΖΗΙΚΜΝΟΡΤΥΧıłøđɑɡոսօցհ1|i05",

@@ -249,7 +249,7 @@ class ImageInfo:
 
 @dataclass(frozen=True)
 class Screenshot:
-    """The coordinate record: what a screenshot of a window showed, so that its pixels can be clicked later."""
+    """The coordinate record: what a screenshot of a window showed, to click its pixels later."""
 
     screenshot_id: str
     window_id: int

@@ -20,10 +20,11 @@ from ..core.models import (
 
 
 class Desktop(Protocol):
-    """Looks at a desktop and acts on it. Every method may raise PeekabooError, and nothing else that is expected.
+    """Looks at a desktop and acts on it. Every method may raise PeekabooError, and nothing else that is
+    expected.
 
-    The caller of focus, click, type_text and press_key holds the input lock; the program that acts inherits the
-    lock's descriptor (system.files.held_locks), so that the lock lives as long as the act.
+    The caller of focus, click, type_text and press_key holds the input lock; the program that acts inherits
+    the lock's descriptor (system.files.held_locks), so that the lock lives as long as the act.
     """
 
     name: str
@@ -71,27 +72,27 @@ class Desktop(Protocol):
     ) -> Delivery:
         """Click at a screen point that lies in `window`. button: left, right or middle.
 
-        Right before it posts it asks the window server what is under the point; when that is not the window, its
-        frame or a child of it, nothing is posted and WINDOW_COVERED names what is there.
+        Right before it posts it asks the window server what is under the point; when that is not the window,
+        its frame or a child of it, nothing is posted and WINDOW_COVERED names what is there.
         """
 
     def type_text(self, window: Window, text: str, stop_file: Path) -> None:
         """Type any Unicode text; a newline is the return key, a tab the tab key.
 
-        It goes out in pieces of at most 20 characters; before each, the focus, the stop file and cancellation are
-        checked. A popup needs the focus of the window it belongs to. Raises FocusLost, and POLICY_DENIED for the
-        stop file; both say how many characters went out.
+        It goes out in pieces of at most 20 characters; before each, the focus, the stop file and cancellation
+        are checked. A popup needs the focus of the window it belongs to. Raises FocusLost, and POLICY_DENIED
+        for the stop file; both say how many characters went out.
         """
 
     def press_key(self, window: Window, chord: KeyChord) -> None:
-        """Press and release one key with its modifiers held. Raises FocusLost, with nothing pressed, when another
-        window has the focus.
+        """Press and release one key with its modifiers held. Raises FocusLost, with nothing pressed, when
+        another window has the focus.
         """
 
     def fit_image(
         self, source: Path, target: Path, width: int, height: int, kind: str, quality: int = 80
     ) -> None:
-        """Write `source` into `target` at another size in pixels. kind: png, jpg or bmp; quality is for jpg."""
+        """Write `source` into `target` at another size in pixels. kind: png, jpg (with quality) or bmp."""
 
     def read_text(self, path: Path) -> list[RecognisedText]:
         """The lines of text in an image, recognised on this machine; no network."""

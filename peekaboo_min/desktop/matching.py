@@ -26,8 +26,8 @@ def visible_windows(windows: Sequence[Window], with_off_screen: bool = False) ->
 
 
 def catalogue_windows(scene: Scene) -> list[Window]:
-    """What `list_windows` shows, front to back: ordinary windows on the screen, minimised ones, and popups of any
-    size, each right after its owner.
+    """What `list_windows` shows, front to back: ordinary windows on the screen, minimised ones, and popups of
+    any size, each right after its owner.
     """
     listed = [
         window
@@ -45,7 +45,8 @@ def catalogue_windows(scene: Scene) -> list[Window]:
 
 
 def blocking_dialog(window: Window, scene: Scene) -> Optional[Window]:
-    """The declared modal dialog that keeps `window` from taking input; of nested ones the innermost, which takes it.
+    """The declared modal dialog that keeps `window` from taking input; of nested ones the innermost, which
+    takes it.
 
     A modal dialog of an application that names no parent blocks all windows of it that are behind the dialog.
     """
@@ -79,9 +80,11 @@ def _is_in_front_as_modal(dialog: Window, window: Window, scene: Scene) -> bool:
 
 
 def find_app(identifier: str, apps: Sequence[App]) -> App:
-    """The app that `identifier` names: name, bundle id, `PID:n`, start or part of a name, or a close spelling.
+    """The app that `identifier` names: name, bundle id, `PID:n`, start or part of a name, or a close
+    spelling.
 
-    Raises INVALID_ARGUMENT, APP_NOT_FOUND (with the nearest names), AMBIGUOUS_APP_IDENTIFIER (with the candidates).
+    Raises INVALID_ARGUMENT, APP_NOT_FOUND (with the nearest names), AMBIGUOUS_APP_IDENTIFIER (with the
+    candidates).
     """
     wanted = identifier.strip()
     if not wanted:
@@ -195,7 +198,8 @@ def windows_of(app: App, windows: Sequence[Window]) -> list[Window]:
 def find_window(
     app: App, windows: Sequence[Window], title: Optional[str] = None, index: Optional[int] = None
 ) -> Window:
-    """One of an app's windows (given front to back): by title, exact first, then part of it; by index; else the first.
+    """One of an app's windows (given front to back): by title, exact first, then part of it; by index; else
+    the first.
 
     Raises WINDOW_NOT_FOUND, naming the windows that there are.
     """
@@ -233,9 +237,9 @@ def find_window(
 def cover_at(point: Point, target: Window, windows: Sequence[Window]) -> Optional[Window]:
     """The window that seems to lie over `target` at `point`, by rectangles; None where there is none.
 
-    It tells whether raising the target would help; what a click really hits is asked of the window server. A window
-    of another layer that encloses the whole target is an overlay (the Dock owns a transparent one as large as the
-    screen).
+    It tells whether raising the target would help; what a click really hits is asked of the window server. A
+    window of another layer that encloses the whole target is an overlay (the Dock owns a transparent one as
+    large as the screen).
     """
     for one in windows:
         if one.window_id == target.window_id:

@@ -1,11 +1,12 @@
-"""Acts on real X11 that could go wrong: covered, blocked, stolen, stopped, killed; and what the clipboard holds then."""
+"""Acts on real X11 that could go wrong: covered, blocked, stolen, stopped, killed; and what the clipboard
+holds then.
+"""
 
 from __future__ import annotations
 
 import os
 import signal
 import subprocess
-import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -81,7 +82,8 @@ def typed(form: Form) -> str:
     return str(form.wait_for_event("text", after=before)["name"])
 
 
-# clicks --------------------------------------------------------------------------------------------------------------
+# clicks ----------------------------------------------------------------------------------------------
+# ---------
 
 
 def test_a_window_that_no_manager_knows_over_the_target_is_not_clicked(
@@ -167,7 +169,8 @@ def test_an_id_that_another_window_got_is_noticed_without_a_pid(
     assert peek.error("click", again["window_id"], 50, 50)["code"] == "STALE_SCREENSHOT"
 
 
-# typing --------------------------------------------------------------------------------------------------------------
+# typing ----------------------------------------------------------------------------------------------
+# ---------
 
 
 def test_the_stop_file_ends_typing_between_two_pieces(
@@ -211,7 +214,8 @@ def test_after_kill_9_at_most_the_running_piece_arrives_and_nobody_acts_before(
     assert len(form.events("key")) - before <= 20 + 3 + 10  # the piece, ours, and shift and F12 keys
 
 
-# the clipboard -------------------------------------------------------------------------------------------------------
+# the clipboard
+# -------------------------------------------------------------------------------------------------------
 
 
 def test_a_picture_in_the_clipboard_is_put_back_as_itself(peek: Program, form: Form, form_id: int) -> None:
@@ -254,7 +258,8 @@ def test_a_paste_that_nobody_fetches_is_an_error(
     assert clipboard(peek) == b"mine"
 
 
-# children ------------------------------------------------------------------------------------------------------------
+# children
+# ------------------------------------------------------------------------------------------------------------
 
 
 def children(peek: Program, tmp_path: Path, *words: Any) -> Counter[str]:
@@ -263,7 +268,7 @@ def children(peek: Program, tmp_path: Path, *words: Any) -> Counter[str]:
     log, folder = tmp_path / "children", tmp_path / "bin"
     folder.mkdir(exist_ok=True)
     log.write_text("")
-    names = "xwininfo xprop xdpyinfo maim xdotool xclip convert xargs".split()
+    names = ["xwininfo", "xprop", "xdpyinfo", "maim", "xdotool", "xclip", "convert", "xargs"]
     for name in names:
         shim = folder / name
         where = subprocess.run(["which", name], capture_output=True, text=True).stdout.strip()

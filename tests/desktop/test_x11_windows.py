@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+# ruff: noqa: RUF001
 from typing import Any
 
 import pytest
@@ -72,7 +73,8 @@ def test_the_escapes_of_xprop_are_undone(printed: str, texts: list[str]) -> None
 
 
 def test_properties_are_read_by_name_and_missing_ones_are_not_there() -> None:
-    text = 'WM_STATE(WM_STATE):\n\t\twindow state: Normal\n\t\ticon window: 0x0\n_NET_WM_PID:  not found.\nWM_NAME(STRING) = "a"\n'
+    state = "WM_STATE(WM_STATE):\n\t\twindow state: Normal\n\t\ticon window: 0x0\n"
+    text = state + '_NET_WM_PID:  not found.\nWM_NAME(STRING) = "a"\n'
     assert properties_of(text) == {
         "WM_STATE": "window state: Normal\n\t\ticon window: 0x0",
         "WM_NAME": '"a"',

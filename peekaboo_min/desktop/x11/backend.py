@@ -1,8 +1,8 @@
 """Desktop by xwininfo, xprop, maim, xdotool, xclip.
 
-Commands that answer wrongly with exit 0 are not used: the place in `xdotool getwindowgeometry` and wmctrl (a frame's
-offset is added twice), `xwd -id` (paints other windows), `xdotool type` beyond ASCII, unknown key names, clicks
-outside the screen.
+Commands that answer wrongly with exit 0 are not used: the place in `xdotool getwindowgeometry` and wmctrl (a
+frame's offset is added twice), `xwd -id` (paints other windows), `xdotool type` beyond ASCII, unknown key
+names, clicks outside the screen.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class X11Desktop:
 
     name = "x11"
     needs: tuple[str, ...] = ("xwininfo", "xprop", "xdpyinfo", "maim", "xdotool", "xclip", "convert", "xargs")
-    uses = {"tesseract": "text recognition"}
+    uses: dict[str, str] = {"tesseract": "text recognition"}  # noqa: RUF012
 
     @property
     def session(self) -> str:
@@ -64,7 +64,7 @@ class X11Desktop:
         if window.is_obscured:
             raise PeekabooError(
                 ErrorCode.CAPTURE_FAILED,
-                f"window {window.window_id} is covered, and without a compositor what is covered has no pixels",
+                f"window {window.window_id} is covered: without a compositor it has no pixels there",
                 hint="focus it first, then take the screenshot; or start a compositor: xcompmgr -a &",
             )
         # maim makes an image of a hidden window, too, with exit 0: another window's pixels

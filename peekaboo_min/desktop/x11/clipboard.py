@@ -27,10 +27,13 @@ _POLL_S = 0.005
 
 # Programs that paste PRIMARY with shift+Insert, by the class of their windows; ctrl+v types a ^V into them.
 _TERMINALS = frozenset(
-    "xterm uxterm kterm rxvt urxvt st st-256color eterm aterm mlterm alacritty kitty wezterm "
-    "org.wezfurlong.wezterm gnome-terminal gnome-terminal-server xfce4-terminal mate-terminal lxterminal "
-    "terminator tilix guake sakura roxterm termite terminology tilda qterminal cool-retro-term".split()
-)
+    (
+        "xterm", "uxterm", "kterm", "rxvt", "urxvt", "st", "st-256color", "eterm", "aterm", "mlterm",
+        "alacritty", "kitty", "wezterm", "org.wezfurlong.wezterm", "gnome-terminal", "gnome-terminal-server",
+        "xfce4-terminal", "mate-terminal", "lxterminal", "terminator", "tilix", "guake", "sakura", "roxterm", "termite",
+        "terminology", "tilda", "qterminal", "cool-retro-term",
+    )
+)  # fmt: skip
 _TEXT_TARGETS = ("UTF8_STRING", "text/plain;charset=utf-8", "STRING", "TEXT", "text/plain")
 # What every owner offers besides its data.
 _PROTOCOL_TARGETS = frozenset(("TARGETS", "MULTIPLE", "TIMESTAMP", "SAVE_TARGETS", "DELETE"))
@@ -91,7 +94,9 @@ class Clipboard:
             _wait_until_quiet(server)
 
     def _wait_until_served(self, server: BackgroundProgram, text: str) -> int:
-        """Wait until asking for the selection gives `text`; return how many requests xclip has counted by then."""
+        """Wait until asking for the selection gives `text`; return how many requests xclip has counted by
+        then.
+        """
         deadline = time.monotonic() + _ANSWER_S
         while _requests(server) < 1 or _read_selection(self._selection, "UTF8_STRING") != text.encode(
             "utf-8"
@@ -100,7 +105,7 @@ class Clipboard:
                 raise PeekabooError(
                     ErrorCode.PROGRAM_FAILED,
                     "xclip does not serve the text, so it was not pasted",
-                    hint="see whether xclip works and no clipboard manager takes its place; ASCII needs no clipboard",
+                    hint="check that no clipboard manager takes its place; ASCII needs no clipboard",
                     details=server.said()[-300:],
                 )
             pause(_POLL_S)

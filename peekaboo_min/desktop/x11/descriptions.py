@@ -117,7 +117,8 @@ def _ask_each(ids: Sequence[int], words: list[str], start: re.Pattern[str]) -> d
 def _ask_chunk(ids: Sequence[int], words: list[str], start: re.Pattern[str]) -> dict[int, str]:
     """In one child of ours: xargs starts the program for each window in turn.
 
-    Where the answers cannot be told apart (a window closed meanwhile, a title fakes a start) each is asked alone.
+    Where the answers cannot be told apart (a window closed meanwhile, a title fakes a start) each is asked
+    alone.
     """
     if len(ids) > 1:
         argv = ["xargs", "-I", "{}", program_path(words[0], run_program), *words[1:]]
@@ -135,7 +136,9 @@ def _ask_chunk(ids: Sequence[int], words: list[str], start: re.Pattern[str]) -> 
 
 
 def _check_first(program: str) -> None:
-    """Nothing at all came: raise what is wrong with the display, if something is, once and not for each window."""
+    """Nothing at all came: raise what is wrong with the display, if something is, once and not for each
+    window.
+    """
     words = [program, "-root", *(["WM_NAME"] if program == "xprop" else [])]
     check_x(program, run_program(words, timeout_s=QUERY_S, accept=None, environment=UTF8))
 

@@ -20,14 +20,16 @@ _KEYS_S = 10.0
 _PIECE = 20
 _KEY_DELAY_MS = "4"
 
-# Our key names -> X keysyms (xdotool knows no others: `enter`, `esc` and `pageup` would be ignored with exit 0).
+# Our key names -> X keysyms (xdotool knows no others: `enter`, `esc` and `pageup` would be ignored with exit
+# 0).
 _KEYSYMS = {
     "return": "Return", "tab": "Tab", "space": "space", "backspace": "BackSpace", "delete": "Delete",
-    "escape": "Escape", "up": "Up", "down": "Down", "left": "Left", "right": "Right", "home": "Home", "end": "End",
-    "page_up": "Prior", "page_down": "Next", "insert": "Insert", "caps_lock": "Caps_Lock", "enter_keypad": "KP_Enter",
-    "plus": "plus", "comma": "comma", "minus": "minus", "equal": "equal", "period": "period", "slash": "slash",
-    "backslash": "backslash", "semicolon": "semicolon", "quote": "apostrophe", "backquote": "grave",
-    "left_bracket": "bracketleft", "right_bracket": "bracketright",
+    "escape": "Escape", "up": "Up", "down": "Down", "left": "Left", "right": "Right", "home": "Home",
+    "end": "End", "page_up": "Prior", "page_down": "Next", "insert": "Insert", "caps_lock": "Caps_Lock",
+    "enter_keypad": "KP_Enter", "plus": "plus", "comma": "comma", "minus": "minus", "equal": "equal",
+    "period": "period", "slash": "slash", "backslash": "backslash", "semicolon": "semicolon",
+    "quote": "apostrophe", "backquote": "grave", "left_bracket": "bracketleft",
+    "right_bracket": "bracketright",
 }  # fmt: skip
 
 # What is pressed with Command on a Mac is pressed with Control here; the logo key is called super.
@@ -54,7 +56,9 @@ def release_x11_modifiers(held: Sequence[str]) -> None:
 
 
 def press_x11_key(window: Window, chord: KeyChord) -> None:
-    """Press one chord in a window that has the focus. Raises FocusLost when it has not; then nothing was pressed."""
+    """Press one chord in a window that has the focus. Raises FocusLost when it has not; then nothing was
+    pressed.
+    """
     held = x11_modifiers(chord.modifiers)
     keysym = _KEYSYMS.get(chord.key) or (chord.key.upper() if re.fullmatch(r"f\d+", chord.key) else chord.key)
     focus = _Focus(window)
@@ -76,7 +80,7 @@ def type_x11_text(window: Window, text: str, stop_file: Path) -> None:
             if os.path.lexists(stop_file):
                 raise PeekabooError(
                     ErrorCode.POLICY_DENIED,
-                    f"typing was stopped by the stop file {stop_file}; {sent} of {len(text)} character(s) went out",
+                    f"the stop file {stop_file} exists: {sent} of {len(text)} character(s) went out",
                     hint="delete it to go on, and see what the window holds",
                 )
             focus.check(sent, in_doubt)
@@ -117,7 +121,9 @@ def pieces_of(text: str) -> Iterator[str]:
 
 
 def _whole_characters(run: str) -> str:
-    """The first piece of a run, cut where no combining character or joined emoji is torn, if there is such a place."""
+    """The first piece of a run, cut where no combining character or joined emoji is torn, if there is such a
+    place.
+    """
     import unicodedata  # only text beyond ASCII needs it
 
     for end in range(_PIECE, _PIECE // 2, -1):
@@ -133,7 +139,9 @@ def _key_words(keys: str) -> list[str]:
 
 
 class _Focus:
-    """Whether keys reach a window: it has the input focus, or for a popup, which never gets it, its owner has."""
+    """Whether keys reach a window: it has the input focus, or for a popup, which never gets it, its owner
+    has.
+    """
 
     def __init__(self, window: Window) -> None:
         self._window = window
@@ -143,8 +151,8 @@ class _Focus:
         self._known.discard(None)
 
     def check(self, sent: int, in_doubt: int = 0) -> None:
-        """Raises FocusLost when keys would go elsewhere now. The last `in_doubt` of the `sent` characters may have
-        gone there already.
+        """Raises FocusLost when keys would go elsewhere now. The last `in_doubt` of the `sent` characters may
+        have gone there already.
         """
         focused_id = window_with_input_focus()
         if not self._is_ours(focused_id):

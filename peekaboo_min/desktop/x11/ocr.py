@@ -1,10 +1,10 @@
 """Read the text in a picture: tesseract, helped by ImageMagick's convert.
 
-tesseract alone misses most texts that are lighter than what is behind them. So each picture is read twice, at the same
-time: as it is, and as its difference from the local background, which makes every text dark on white. Measured with
-`--psm 11` on 7 windows with 129 texts, each cropped in 4 ways: plain finds 289 of 516, of the white-on-colour buttons
-28 of 224; both together 507 and 216. A 554x388 window costs 0.7 s of processor time and 1280x800 2.2 s, shared by two
-cores; plain costs 0.15 and 0.35.
+tesseract alone misses most texts that are lighter than what is behind them. So each picture is read twice, at
+the same time: as it is, and as its difference from the local background, which makes every text dark on
+white. Measured with `--psm 11` on 7 windows with 129 texts, each cropped in 4 ways: plain finds 289 of 516,
+of the white-on-colour buttons 28 of 224; both together 507 and 216. A 554x388 window costs 0.7 s of processor
+time and 1280x800 2.2 s, shared by two cores; plain costs 0.15 and 0.35.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from ...system.images import read_image_info
 from ...system.process import run_program
 
 _OCR_S = 60.0
-# Above it a picture is most likely one of a display with two pixels a point: its text is large, and time matters more.
+# Above it a picture is most likely one of a display with two pixels a point: its text is large, and time
+# matters more.
 _LARGE_PIXELS = 2_000_000
 _LEAST_CONFIDENCE = 0.4
 # Lines that share less than this part of the smaller one are different texts.
@@ -32,7 +33,8 @@ _SHARED_MUCH = 0.5
 _BORDER_WORD = re.compile(r"[|()\[\]{}_~.,:;'‘’“”\"—–-]+")
 # Four times as fast for pictures of this size as with its own threads, which get in each other's way.
 _ONE_THREAD = {"OMP_THREAD_LIMIT": "1"}
-# The most frequent grey of 13x13 pixels is the background: text covers less of it. Larger ones cost more time and lose
+# The most frequent grey of 13x13 pixels is the background: text covers less of it. Larger ones cost more time
+# and lose
 # texts near the edges of small buttons; Median instead of Mode, and half the size, find fewer.
 _BACKGROUND = ["-statistic", "Mode", "13x13"]
 # The levels drop the faint edges of bevelled buttons, which confuse tesseract, and keep white on orange.
@@ -90,7 +92,8 @@ def _read_lines(pgm: bytes, zoom: int) -> list[RecognisedText]:
     told = run_program(words, timeout_s=_OCR_S, stdin=pgm, environment=_ONE_THREAD).text
     lines: dict[tuple[str, ...], list[RecognisedText]] = {}
     for row in told.split("\n")[1:]:
-        # level, page, block, paragraph, line, word, left, top, width, height, confidence, text; level 5 is a word
+        # level, page, block, paragraph, line, word, left, top, width, height, confidence, text; level 5 is a
+        # word
         cells = row.split("\t", 11)
         text = clean_text(cells[-1])
         if len(cells) == 12 and cells[0] == "5" and text:

@@ -35,9 +35,9 @@ def click_x11(
 ) -> Delivery:
     """Move the pointer, ask what is under it, and press only when that is the window.
 
-    One xdotool does it, line by line: it moves and looks; it is told to press only when that was right; then it
-    looks again and presses, and what it printed right before the press is what was reached. It moves relative to
-    the window, which the server does itself: a window that moves meanwhile takes its pixel along.
+    One xdotool does it, line by line: it moves and looks; it is told to press only when that was right; then
+    it looks again and presses, and what it printed right before the press is what was reached. It moves
+    relative to the window, which the server does itself: a window that moves meanwhile takes its pixel along.
     """
     top_id, border = _top_and_border(window)
     held = x11_modifiers(modifiers)
@@ -67,11 +67,12 @@ def click_x11(
 
 
 def _is_still_ours(window: Window, top_id: int, look: _Look, pressed: _Look) -> Optional[bool]:
-    """Whether what xdotool named right before the press was the window, where it did not name it or its frame.
+    """Whether what xdotool named right before the press was the window, where it did not name it or its
+    frame.
 
-    The same child of it as in the first look is. 0 stands for any window that no manager manages (a popup, and all
-    without a manager): then the window is still under the pointer, or the press closed it, or opened another window
-    of its program, or another program's new window came in between: that is not known.
+    The same child of it as in the first look is. 0 stands for any window that no manager manages (a popup,
+    and all without a manager): then the window is still under the pointer, or the press closed it, or opened
+    another window of its program, or another program's new window came in between: that is not known.
     """
     if pressed.under_id:
         return pressed.under_id == look.under_id or top_level(pressed.under_id) == top_id
@@ -116,7 +117,9 @@ def _look(xdotool: InteractiveProgram, words: Sequence[str]) -> _Look:
 
 
 def _top_and_border(window: Window) -> tuple[int, int]:
-    """Its top-level window, and the width of its own border, which belongs to its bounds, not to its coordinates."""
+    """Its top-level window, and the width of its own border, which belongs to its bounds, not to its
+    coordinates.
+    """
     if window.frame_id is not None:
         return window.frame_id, 0  # a window manager that makes frames takes the border off
     text = ask_x(["xwininfo", "-stats", "-id", str(window.window_id)])

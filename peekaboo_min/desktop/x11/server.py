@@ -36,7 +36,9 @@ def ask_x(words: Sequence[str], timeout_s: float = QUERY_S, holding: Sequence[in
 
 
 def check_x(program: str, done: Completed) -> None:
-    """Raise what a failed program's error output means: NO_GUI_SESSION, WINDOW_NOT_FOUND, else PROGRAM_FAILED."""
+    """Raise what a failed program's error output means: NO_GUI_SESSION, WINDOW_NOT_FOUND, else
+    PROGRAM_FAILED.
+    """
     if done.code == 0:
         return
     output = done.stderr.strip()
@@ -120,8 +122,8 @@ def x11_session() -> str:
 def has_compositor() -> Optional[bool]:
     """Whether a compositing manager keeps covered windows' pixels; None where that cannot be found out.
 
-    A compositor owns the selection _NET_WM_CM_Sn, which no command-line program asks for. (Looking for one by name
-    in the window tree would not do: each compositor has its own.)
+    A compositor owns the selection _NET_WM_CM_Sn, which no command-line program asks for. (Looking for one by
+    name in the window tree would not do: each compositor has its own.)
     """
     address = _address()
     if address is None:
@@ -193,7 +195,9 @@ def _connect(address: _Address) -> socket.socket:
 
 
 def _greet(connection: socket.socket, cookie: bytes, screen: int) -> Optional[int]:
-    """Set the connection up; return the screen's root window, None when the server does not accept the cookie."""
+    """Set the connection up; return the screen's root window, None when the server does not accept the
+    cookie.
+    """
     name = _COOKIE if cookie else b""
     hello = struct.pack("<cxHHHHxx", b"l", 11, 0, len(name), len(cookie))
     connection.sendall(hello + _padded(name) + _padded(cookie))
@@ -234,7 +238,9 @@ def _read(connection: socket.socket, size: int) -> bytes:
 
 
 def _cookies(address: _Address) -> list[bytes]:
-    """The cookies for this display's number in the user's authority file, this host's first (Xau's file format)."""
+    """The cookies for this display's number in the user's authority file, this host's first (Xau's file
+    format).
+    """
     path = Path(os.path.expanduser(settings().x_authority or "~/.Xauthority"))
     try:
         entries = list(_entries(path.read_bytes()))
@@ -247,7 +253,9 @@ def _cookies(address: _Address) -> list[bytes]:
 
 
 def _entries(data: bytes) -> Iterator[tuple[bytes, ...]]:
-    """Address, display number, name and data of each entry: after two bytes of family, four strings with a length."""
+    """Address, display number, name and data of each entry: after two bytes of family, four strings with a
+    length.
+    """
     at = 0
     while at + 2 <= len(data):
         at += 2

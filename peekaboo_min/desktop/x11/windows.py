@@ -59,7 +59,9 @@ class _Root:
 
 
 def take_scene() -> Scene:
-    """Everything at once. The windows of the window manager's list are described while xwininfo walks the tree."""
+    """Everything at once. The windows of the window manager's list are described while xwininfo walks the
+    tree.
+    """
     found: dict[str, Any] = {}
     looks: dict[str, Callable[[], object]] = {
         "tree": _ask_tree,
@@ -126,7 +128,9 @@ def _ask_clients() -> tuple[_Root, dict[int, dict[str, str]]]:
 
 
 def _all_facts(tree: Tree, root: _Root, listed: dict[int, dict[str, str]]) -> list[Facts]:
-    """The clients, and the visible top-level windows that contain none: popups, and all of them without a manager."""
+    """The clients, and the visible top-level windows that contain none: popups, and all of them without a
+    manager.
+    """
     if not root.has_list:
         # a manager of the old kind puts a client into a frame: it is the window in there that has WM_STATE
         within = [node.window_id for node in tree.nodes if not node.is_top and node.has_class]
@@ -154,8 +158,8 @@ def _all_facts(tree: Tree, root: _Root, listed: dict[int, dict[str, str]]) -> li
 
 
 def _by_tree(window_id: int, properties: dict[str, str], tree: Tree, root: _Root) -> Optional[Facts]:
-    """A client whose place the tree tells, and whose properties say that it is shown; None where xwininfo must be
-    asked: it is hidden, elsewhere or without a frame, or a line break in its title may fake its line.
+    """A client whose place the tree tells, and whose properties say that it is shown; None where xwininfo
+    must be asked: it is hidden, elsewhere or without a frame, or a line break in its title may fake its line.
     """
     node = tree.known.get(window_id)
     desktop = number_in(properties.get("_NET_WM_DESKTOP", ""))
@@ -190,7 +194,8 @@ def _window(one: Facts, tree: Tree, root: _Root, facts: Sequence[Facts]) -> Wind
     known_ids = {fact.window_id for fact in facts}
     parent_id = one.parent_id if one.parent_id in known_ids - {one.window_id} else None
     title = texts_of(properties.get("_NET_WM_NAME", "")) or texts_of(properties.get("WM_NAME", ""))
-    # without a window manager every top-level window counts; with one, what it does not manage is its own decoration
+    # without a window manager every top-level window counts; with one, what it does not manage is its own
+    # decoration
     is_managers = root.manager_id is not None and is_same_client(one.window_id, root.manager_id)
     counts = is_client or ((is_popup or not root.has_list) and not is_managers)
     return Window(
@@ -216,8 +221,8 @@ def _frame(top: Optional[TreeNode], bounds: Rect) -> Optional[Rect]:
 
 
 def _identity(one: Facts, node: Optional[TreeNode]) -> str:
-    """What another window with this id would hardly have: its frame, which window managers number upwards; where
-    there is none and no pid, its title (class and pid are compared anyway).
+    """What another window with this id would hardly have: its frame, which window managers number upwards;
+    where there is none and no pid, its title (class and pid are compared anyway).
     """
     if node and not node.is_top:
         return f"frame {node.top_id}"
@@ -233,7 +238,9 @@ def _kind(window_type: str, is_popup: bool, parent_id: Optional[int]) -> str:
 
 
 def _layer(window_type: str, is_popup: bool, counts: bool) -> int:
-    """The window server of a Mac numbers its layers; here the type of a dock or a desktop means another layer."""
+    """The window server of a Mac numbers its layers; here the type of a dock or a desktop means another
+    layer.
+    """
     if is_popup:
         return _POPUP_LAYER
     if not counts:
@@ -245,7 +252,7 @@ def _layer(window_type: str, is_popup: bool, counts: bool) -> int:
 
 
 def _stacked(windows: list[Window], tree: Tree, root: _Root) -> list[Window]:
-    """Front to back, by the tree; where a title fakes lines of it, by the manager's list, popups before all."""
+    """Front to back, by the tree; where a title fakes lines of it by the manager's list, popups first."""
     if tree.is_faked and root.has_list:
         places = {window_id: place for place, window_id in enumerate(root.client_ids)}
         return sorted(windows, key=lambda one: places.get(one.window_id, -1))
@@ -266,7 +273,7 @@ def _with_focus(windows: list[Window], tree: Tree, active_id: Optional[int]) -> 
 
 
 def window_with_input_focus() -> int:
-    """The window that has the X input focus, 0 for none. xdotool names the client rather than a child of it."""
+    """The window that has the X input focus, 0 for none. xdotool names the client, not a child of it."""
     try:
         return int(ask_x(["xdotool", "getwindowfocus"]).strip() or 0)
     except (PeekabooError, ValueError) as e:
@@ -296,7 +303,9 @@ def _with_owner(popup: Window, owners: list[Window]) -> Window:
 
 
 def _with_obscured(windows: list[Window]) -> list[Window]:
-    """Mark what a capture would not show as it is: without a compositor the pixels below a window do not exist."""
+    """Mark what a capture would not show as it is: without a compositor the pixels below a window do not
+    exist.
+    """
     marked = []
     for place, window in enumerate(windows):
         above = [one for one in windows[:place] if one.is_on_screen and one.outer.overlaps(window.bounds)]
