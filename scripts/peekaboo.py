@@ -7866,7 +7866,7 @@ function frontmostPid() {
 '''
 
 # ==================== peekaboo_min/desktop/matching.py ====================================================
-SOURCES['peekaboo_min/desktop/matching.py'] = 7869, r'''"""Which app or window an identifier means, what covers or blocks a window (pure)."""
+SOURCES['peekaboo_min/desktop/matching.py'] = 7869, r'''"""Which app or window an identifier means, what covers or blocks it (pure)."""
 
 from __future__ import annotations
 
@@ -7913,14 +7913,10 @@ def catalogue_windows(scene: Scene) -> list[Window]:
 
 
 def blocking_dialog(window: Window, scene: Scene) -> Optional[Window]:
-<<<<<<< HEAD
-    """The declared modal dialog that keeps `window` from taking input; of nested ones the innermost, which takes it.
-
-    A modal dialog of an application that names no parent blocks all windows of it that are behind the dialog.
-=======
     """The declared modal dialog that keeps `window` from taking input; of nested ones the innermost, which
     takes it.
->>>>>>> a0ebd20 (keep the lines of the modules for acts within 110 columns)
+
+    A modal dialog of an application that names no parent blocks all windows of it that are behind the dialog.
     """
     found: Optional[Window] = None
     seen = {window.window_id}
@@ -8123,7 +8119,7 @@ def cover_at(point: Point, target: Window, windows: Sequence[Window]) -> Optiona
 '''
 
 # ==================== peekaboo_min/desktop/select.py ======================================================
-SOURCES['peekaboo_min/desktop/select.py'] = 8126, r'''"""Which Desktop this machine has."""
+SOURCES['peekaboo_min/desktop/select.py'] = 8122, r'''"""Which Desktop this machine has."""
 
 from __future__ import annotations
 
@@ -8147,10 +8143,10 @@ def this_desktop() -> Desktop:
 '''
 
 # ==================== peekaboo_min/desktop/x11/__init__.py ================================================
-SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 8150, r''''''
+SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 8146, r''''''
 
 # ==================== peekaboo_min/desktop/x11/backend.py =================================================
-SOURCES['peekaboo_min/desktop/x11/backend.py'] = 8153, r'''"""Desktop by xwininfo, xprop, maim, xdotool, xclip.
+SOURCES['peekaboo_min/desktop/x11/backend.py'] = 8149, r'''"""Desktop by xwininfo, xprop, maim, xdotool, xclip.
 
 Commands that answer wrongly with exit 0 are not used: the place in `xdotool getwindowgeometry` and wmctrl (a
 frame's offset is added twice), `xwd -id` (paints other windows), `xdotool type` beyond ASCII, unknown key
@@ -8284,7 +8280,7 @@ def _run_maim(what: list[str], path: Path, kind: str) -> None:
 '''
 
 # ==================== peekaboo_min/desktop/x11/clipboard.py ===============================================
-SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 8287, r'''"""Pasting on X11: text through a selection, and the user's clipboard put back."""
+SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 8283, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
 
 from __future__ import annotations
 
@@ -8316,7 +8312,8 @@ _TERMINALS = frozenset(
     (
         "xterm", "uxterm", "kterm", "rxvt", "urxvt", "st", "st-256color", "eterm", "aterm", "mlterm",
         "alacritty", "kitty", "wezterm", "org.wezfurlong.wezterm", "gnome-terminal", "gnome-terminal-server",
-        "xfce4-terminal", "mate-terminal", "lxterminal", "terminator", "tilix", "guake", "sakura", "roxterm", "termite",
+        "xfce4-terminal", "mate-terminal", "lxterminal", "terminator",
+        "tilix", "guake", "sakura", "roxterm", "termite",
         "terminology", "tilda", "qterminal", "cool-retro-term",
     )
 )  # fmt: skip
@@ -8495,7 +8492,7 @@ def _wait_until(is_true: Callable[[], bool], seconds: float) -> bool:
 '''
 
 # ==================== peekaboo_min/desktop/x11/descriptions.py ============================================
-SOURCES['peekaboo_min/desktop/x11/descriptions.py'] = 8498, r'''"""What xprop and xwininfo know of windows, many asked in one child process."""
+SOURCES['peekaboo_min/desktop/x11/descriptions.py'] = 8495, r'''"""What xprop and xwininfo know of windows, many asked in one child process."""
 
 from __future__ import annotations
 
@@ -8710,7 +8707,7 @@ def _unescaped(text: str) -> str:
 '''
 
 # ==================== peekaboo_min/desktop/x11/keyboard.py ================================================
-SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 8713, r'''"""The keyboard on X11: xdotool for ASCII and chords, the clipboard for the rest."""
+SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 8710, r'''"""The keyboard on X11: xdotool for ASCII and chords, else the clipboard."""
 
 from __future__ import annotations
 
@@ -8933,7 +8930,7 @@ def _went_out(sent: int, in_doubt: int = 0) -> str:
 '''
 
 # ==================== peekaboo_min/desktop/x11/ocr.py =====================================================
-SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 8936, r'''"""Read the text in a picture: tesseract, helped by ImageMagick's convert.
+SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 8933, r'''"""Read the text in a picture: tesseract, helped by ImageMagick's convert.
 
 tesseract alone misses most texts that are lighter than what is behind them. So each picture is read twice, at
 the same time: as it is, and as its difference from the local background, which makes every text dark on
@@ -9084,7 +9081,7 @@ def _shared(
 '''
 
 # ==================== peekaboo_min/desktop/x11/pointer.py =================================================
-SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 9087, r'''"""The pointer on X11: click where the X server says the window is."""
+SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 9084, r'''"""The pointer on X11: click where the X server says the window is."""
 
 from __future__ import annotations
 
@@ -9263,7 +9260,7 @@ def _name_of(window_id: int) -> str:
 '''
 
 # ==================== peekaboo_min/desktop/x11/server.py ==================================================
-SOURCES['peekaboo_min/desktop/x11/server.py'] = 9266, r'''"""Questions to the X server: programs that ask it, and the compositor."""
+SOURCES['peekaboo_min/desktop/x11/server.py'] = 9263, r'''"""Questions to the X server: programs that ask it, and the compositor."""
 
 from __future__ import annotations
 
@@ -9533,7 +9530,7 @@ def _entries(data: bytes) -> Iterator[tuple[bytes, ...]]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/window_tree.py =============================================
-SOURCES['peekaboo_min/desktop/x11/window_tree.py'] = 9536, r'''"""The windows in the output of `xwininfo -root -tree` (pure)."""
+SOURCES['peekaboo_min/desktop/x11/window_tree.py'] = 9533, r'''"""The windows in the output of `xwininfo -root -tree` (pure)."""
 
 from __future__ import annotations
 
@@ -9611,7 +9608,7 @@ def read_tree(text: str) -> Tree:
 '''
 
 # ==================== peekaboo_min/desktop/x11/windows.py =================================================
-SOURCES['peekaboo_min/desktop/x11/windows.py'] = 9614, r'''"""The windows, apps and displays of an X server, in few child processes."""
+SOURCES['peekaboo_min/desktop/x11/windows.py'] = 9611, r'''"""The windows, apps and displays of an X server, in few child processes."""
 
 from __future__ import annotations
 
@@ -9937,10 +9934,10 @@ def _apps(windows: Sequence[Window]) -> list[App]:
 '''
 
 # ==================== peekaboo_min/frontends/__init__.py ==================================================
-SOURCES['peekaboo_min/frontends/__init__.py'] = 9940, r''''''
+SOURCES['peekaboo_min/frontends/__init__.py'] = 9937, r''''''
 
 # ==================== peekaboo_min/frontends/capture_tools.py =============================================
-SOURCES['peekaboo_min/frontends/capture_tools.py'] = 9943, r'''"""The tools that look: image, analyze, list, screenshot_app_window; and exec."""
+SOURCES['peekaboo_min/frontends/capture_tools.py'] = 9940, r'''"""The tools that look: image, analyze, list, screenshot_app_window; and exec."""
 
 from __future__ import annotations
 
@@ -10167,7 +10164,7 @@ def peekaboo_exec(
 '''
 
 # ==================== peekaboo_min/frontends/cli.py =======================================================
-SOURCES['peekaboo_min/frontends/cli.py'] = 10170, r'''"""The shell's front door: parser, JSON envelope, main()."""
+SOURCES['peekaboo_min/frontends/cli.py'] = 10167, r'''"""The shell's front door: parser, JSON envelope, main()."""
 
 from __future__ import annotations
 
@@ -10464,7 +10461,7 @@ def _unshielded(word: str) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/client_config.py =============================================
-SOURCES['peekaboo_min/frontends/client_config.py'] = 10467, r'''"""What an MCP client must be configured with to start this installation."""
+SOURCES['peekaboo_min/frontends/client_config.py'] = 10464, r'''"""What an MCP client must be configured with to start this installation."""
 
 from __future__ import annotations
 
@@ -10740,7 +10737,7 @@ _CLIENTS = {
 '''
 
 # ==================== peekaboo_min/frontends/commands.py ==================================================
-SOURCES['peekaboo_min/frontends/commands.py'] = 10743, r'''"""COMMANDS: every shell command, and the room of its function."""
+SOURCES['peekaboo_min/frontends/commands.py'] = 10740, r'''"""COMMANDS: every shell command, and the room of its function."""
 
 from __future__ import annotations
 
@@ -10809,7 +10806,7 @@ COMMANDS = CommandTable(
 '''
 
 # ==================== peekaboo_min/frontends/desktop_tools.py =============================================
-SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 10812, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
+SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 10809, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
 
 from __future__ import annotations
 
@@ -10956,7 +10953,7 @@ def _with_effect_text(text: str, data: dict[str, Any]) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/doctor.py ====================================================
-SOURCES['peekaboo_min/frontends/doctor.py'] = 10959, r'''"""What this machine has and may do: server status, permissions, doctor."""
+SOURCES['peekaboo_min/frontends/doctor.py'] = 10956, r'''"""What this machine has and may do: server status, permissions, doctor."""
 
 from __future__ import annotations
 
@@ -11200,7 +11197,7 @@ def machine_data() -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/look_commands.py =============================================
-SOURCES['peekaboo_min/frontends/look_commands.py'] = 11203, r'''"""The shell's commands that look: image, list, windows, screenshot."""
+SOURCES['peekaboo_min/frontends/look_commands.py'] = 11200, r'''"""The shell's commands that look: image, list, windows, screenshot."""
 
 from __future__ import annotations
 
@@ -11339,7 +11336,7 @@ def screenshot_command(
 '''
 
 # ==================== peekaboo_min/frontends/machine_commands.py ==========================================
-SOURCES['peekaboo_min/frontends/machine_commands.py'] = 11342, r'''"""The shell's commands about this machine, its models and its mail."""
+SOURCES['peekaboo_min/frontends/machine_commands.py'] = 11339, r'''"""The shell's commands about this machine, its models and its mail."""
 
 from __future__ import annotations
 
@@ -11471,7 +11468,7 @@ def gmail_login_command() -> Result:
 '''
 
 # ==================== peekaboo_min/frontends/probes.py ====================================================
-SOURCES['peekaboo_min/frontends/probes.py'] = 11474, r'''"""The facts that we rely on, each with a harmless probe: `doctor --probe`."""
+SOURCES['peekaboo_min/frontends/probes.py'] = 11471, r'''"""The facts that we rely on, each with a harmless probe: `doctor --probe`."""
 
 from __future__ import annotations
 
@@ -11670,7 +11667,7 @@ def _x11_probes() -> list[Probe]:
 '''
 
 # ==================== peekaboo_min/frontends/reference.py =================================================
-SOURCES['peekaboo_min/frontends/reference.py'] = 11673, r'''"""The tool reference and the table of environment variables, as Markdown."""
+SOURCES['peekaboo_min/frontends/reference.py'] = 11670, r'''"""The tool reference and the table of environment variables, as Markdown."""
 
 from __future__ import annotations
 
@@ -11727,7 +11724,7 @@ def variable_reference() -> str:
 '''
 
 # ==================== peekaboo_min/frontends/results.py ===================================================
-SOURCES['peekaboo_min/frontends/results.py'] = 11730, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
+SOURCES['peekaboo_min/frontends/results.py'] = 11727, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
 
 from __future__ import annotations
 
@@ -11809,7 +11806,7 @@ def plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/server.py ====================================================
-SOURCES['peekaboo_min/frontends/server.py'] = 11812, r'''"""The one MCPServer. It only translates."""
+SOURCES['peekaboo_min/frontends/server.py'] = 11809, r'''"""The one MCPServer. It only translates."""
 
 from __future__ import annotations
 
@@ -12070,7 +12067,7 @@ def _unknown_tool(name: str, known: list[str]) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/frontends/signatures.py ================================================
-SOURCES['peekaboo_min/frontends/signatures.py'] = 12073, r'''"""A function's parameters and help, read for the two front doors."""
+SOURCES['peekaboo_min/frontends/signatures.py'] = 12070, r'''"""A function's parameters and help, read for the two front doors."""
 
 from __future__ import annotations
 
@@ -12162,7 +12159,7 @@ def _without_none(hint: Any) -> tuple[Any, bool]:
 '''
 
 # ==================== peekaboo_min/frontends/tools.py =====================================================
-SOURCES['peekaboo_min/frontends/tools.py'] = 12165, r'''"""TOOLS: every MCP tool, a typed function with its wire name and its effects."""
+SOURCES['peekaboo_min/frontends/tools.py'] = 12162, r'''"""TOOLS: every MCP tool, a typed function with its wire name and its effects."""
 
 from __future__ import annotations
 
@@ -12295,10 +12292,10 @@ def offered_tools() -> list[Tool]:
 '''
 
 # ==================== peekaboo_min/integrations/__init__.py ===============================================
-SOURCES['peekaboo_min/integrations/__init__.py'] = 12298, r''''''
+SOURCES['peekaboo_min/integrations/__init__.py'] = 12295, r''''''
 
 # ==================== peekaboo_min/integrations/gmail.py ==================================================
-SOURCES['peekaboo_min/integrations/gmail.py'] = 12301, r'''"""send_email: one mail through Gmail's API."""
+SOURCES['peekaboo_min/integrations/gmail.py'] = 12298, r'''"""send_email: one mail through Gmail's API."""
 
 from __future__ import annotations
 
@@ -12442,7 +12439,7 @@ def _send_error(error: WebError) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/integrations/gmail_oauth.py ============================================
-SOURCES['peekaboo_min/integrations/gmail_oauth.py'] = 12445, r'''"""Google's permission to send mail: requested once, stored, renewed."""
+SOURCES['peekaboo_min/integrations/gmail_oauth.py'] = 12442, r'''"""Google's permission to send mail: requested once, stored, renewed."""
 
 from __future__ import annotations
 
@@ -12741,7 +12738,7 @@ class _RedirectServer:
 '''
 
 # ==================== peekaboo_min/integrations/keynote.js ================================================
-SOURCES['peekaboo_min/integrations/keynote.js'] = 12744, r'''// One JSON argument in, JSON out, by its "do":
+SOURCES['peekaboo_min/integrations/keynote.js'] = 12741, r'''// One JSON argument in, JSON out, by its "do":
 // {"do": "find"} -> {"bundle_id": text|null}: the Keynote that is installed. Sends nothing to it.
 // {"do": "open", bundle_id, theme, always_new, width, height} -> {document_id, name, is_new, has_theme, is_blank, width, height}
 // {"do": "size", bundle_id, document_id} -> {width, height, is_skipped} of slide 1
@@ -12906,7 +12903,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/integrations/keynote.py ================================================
-SOURCES['peekaboo_min/integrations/keynote.py'] = 12909, r'''"""The five Keynote tools: open, measure, draw, write, export."""
+SOURCES['peekaboo_min/integrations/keynote.py'] = 12906, r'''"""The five Keynote tools: open, measure, draw, write, export."""
 
 from __future__ import annotations
 
@@ -13236,7 +13233,7 @@ def _slide_target(path: str) -> Path:
 '''
 
 # ==================== peekaboo_min/integrations/keynote_draw.applescript ==================================
-SOURCES['peekaboo_min/integrations/keynote_draw.applescript'] = 13239, r'''-- argv: bundle id, document id, x, y, width, height -> "index|x|y|width|height": a new rectangle on slide 1 as it stands there then.
+SOURCES['peekaboo_min/integrations/keynote_draw.applescript'] = 13236, r'''-- argv: bundle id, document id, x, y, width, height -> "index|x|y|width|height": a new rectangle on slide 1 as it stands there then.
 -- For a Keynote that takes no idiom of JXA's. The index is that among the slide's shapes, from 1; numbers as this Mac writes them
 -- ("380,5" in German). Values are got into variables first: an application need not know `item 1 of position` or `width as text`.
 on run argv
@@ -13273,7 +13270,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/keynote_export.applescript ================================
-SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 13276, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
+SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 13273, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
 -- AppleScript, because JXA cannot pass the options. There is no export of one slide, and `slide images` writes a folder:
 -- <folder's name>.001.png and so on, of the slides that are not skipped.
 on run argv
@@ -13292,7 +13289,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/keynote_state.py ==========================================
-SOURCES['peekaboo_min/integrations/keynote_state.py'] = 13295, r'''"""What Keynote calls share across processes: the deck, and the agent's log."""
+SOURCES['peekaboo_min/integrations/keynote_state.py'] = 13292, r'''"""What Keynote calls share across processes: the deck, and the agent's log."""
 
 from __future__ import annotations
 
@@ -13380,7 +13377,7 @@ def write_agent_line(source: str, text: str, path: Optional[Path] = None) -> Non
 '''
 
 # ==================== peekaboo_min/integrations/peekaboo_cli.py ===========================================
-SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 13383, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
+SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 13380, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
 
 from __future__ import annotations
 
@@ -13652,10 +13649,10 @@ def _invalid_output(what: str) -> RelayedError:
 '''
 
 # ==================== peekaboo_min/system/__init__.py =====================================================
-SOURCES['peekaboo_min/system/__init__.py'] = 13655, r''''''
+SOURCES['peekaboo_min/system/__init__.py'] = 13652, r''''''
 
 # ==================== peekaboo_min/system/files.py ========================================================
-SOURCES['peekaboo_min/system/files.py'] = 13658, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
+SOURCES['peekaboo_min/system/files.py'] = 13655, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
 
 from __future__ import annotations
 
@@ -13804,7 +13801,7 @@ def only_one(lock_name: str, wait_s: float, what: str) -> Iterator[None]:
 '''
 
 # ==================== peekaboo_min/system/images.py =======================================================
-SOURCES['peekaboo_min/system/images.py'] = 13807, r'''"""Image files: kind, size and pixels, read from their bytes."""
+SOURCES['peekaboo_min/system/images.py'] = 13804, r'''"""Image files: kind, size and pixels, read from their bytes."""
 
 from __future__ import annotations
 
@@ -13992,7 +13989,7 @@ def prepare_target(path: Path) -> None:
 '''
 
 # ==================== peekaboo_min/system/process.py ======================================================
-SOURCES['peekaboo_min/system/process.py'] = 13995, r'''"""Run one program: the only door to subprocess."""
+SOURCES['peekaboo_min/system/process.py'] = 13992, r'''"""Run one program: the only door to subprocess."""
 
 from __future__ import annotations
 
@@ -14055,11 +14052,17 @@ def run_program(
 ) -> Completed:
     """Run a program to its end and return what it said.
 
-    words: argv; the first is a program's path, or its name: see programs. stdin: all it can read. accept: the exit codes that are fine,
-    None for any. environment: variables set besides the inherited ones. leaves_daemon: its output is not read and a
-    child that it leaves behind may live on (xclip serves the clipboard that way). pass_fds: descriptors that it
-    inherits (an acting program holds the input lock).
-    Raises MISSING_PROGRAM, TIMEOUT, CANCELLED, PROGRAM_FAILED; the program's whole process group is dead by then.
+    <<<<<<< HEAD
+        words: argv; the first is a program's path, or its name: see programs. stdin: all it can read. accept: the exit codes that are fine,
+        None for any. environment: variables set besides the inherited ones. leaves_daemon: its output is not read and a
+        child that it leaves behind may live on (xclip serves the clipboard that way). pass_fds: descriptors that it
+        inherits (an acting program holds the input lock).
+    =======
+        words: argv; the first is a program's name or path. stdin: all it can read. accept: the exit codes that
+        are fine, None for any. environment: variables set besides the inherited ones. leaves_daemon: its output is
+        not read and a child of it may live on (xclip). pass_fds: descriptors that it inherits (the input lock).
+    >>>>>>> 9ac246c (shorten a few first lines)
+        Raises MISSING_PROGRAM, TIMEOUT, CANCELLED, PROGRAM_FAILED; the program's whole process group is dead by then.
     """
     check_cancelled()
     timeout_s = within_budget(timeout_s)
@@ -14069,9 +14072,8 @@ def run_program(
             ErrorCode.INVALID_ARGUMENT, "a NUL character cannot be passed on", hint="remove it"
         )
     if folder and not os.path.isdir(folder):
-        raise PeekabooError(
-            ErrorCode.FILE_IO_ERROR, f"the folder {folder} is not there", hint="make it, or name another"
-        )
+        message = f"the folder {folder} is not there"
+        raise PeekabooError(ErrorCode.FILE_IO_ERROR, message, hint="make it, or name another")
     output = subprocess.DEVNULL if leaves_daemon else subprocess.PIPE
     try:
         process = _start(
@@ -14390,7 +14392,7 @@ def leave_if_told() -> None:
 '''
 
 # ==================== peekaboo_min/system/programs.py =====================================================
-SOURCES['peekaboo_min/system/programs.py'] = 14393, r'''"""Where a program is, known by what it answers, and its package if missing."""
+SOURCES['peekaboo_min/system/programs.py'] = 14395, r'''"""Where a program is, known by what it answers, and its package if missing."""
 
 from __future__ import annotations
 
@@ -14581,7 +14583,7 @@ def _remember(path: str, status: os.stat_result, version: str) -> None:
 '''
 
 # ==================== peekaboo_min/system/resources.py ====================================================
-SOURCES['peekaboo_min/system/resources.py'] = 14584, r'''"""Our own files: native sources, and the argv that starts us again."""
+SOURCES['peekaboo_min/system/resources.py'] = 14586, r'''"""Our own files: native sources, and the argv that starts us again."""
 
 from __future__ import annotations
 
@@ -14632,7 +14634,7 @@ def how_to_install() -> str:
 '''
 
 # ==================== peekaboo_min/system/web.py ==========================================================
-SOURCES['peekaboo_min/system/web.py'] = 14635, r'''"""One JSON request to a web server: the only use of urllib.request.
+SOURCES['peekaboo_min/system/web.py'] = 14637, r'''"""One JSON request to a web server: the only use of urllib.request.
 
 urllib is imported inside the functions: it costs 30 ms, and most commands make no request.
 """

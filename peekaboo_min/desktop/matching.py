@@ -1,4 +1,4 @@
-"""Which app or window an identifier means, what covers or blocks a window (pure)."""
+"""Which app or window an identifier means, what covers or blocks it (pure)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pasting on X11: text through a selection, and the user's clipboard put back."""
+"""Pasting on X11: text by a selection, and the user's clipboard put back."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ _TERMINALS = frozenset(
     (
         "xterm", "uxterm", "kterm", "rxvt", "urxvt", "st", "st-256color", "eterm", "aterm", "mlterm",
         "alacritty", "kitty", "wezterm", "org.wezfurlong.wezterm", "gnome-terminal", "gnome-terminal-server",
-        "xfce4-terminal", "mate-terminal", "lxterminal", "terminator", "tilix", "guake", "sakura", "roxterm", "termite",
+        "xfce4-terminal", "mate-terminal", "lxterminal", "terminator",
+        "tilix", "guake", "sakura", "roxterm", "termite",
         "terminology", "tilda", "qterminal", "cool-retro-term",
     )
 )  # fmt: skip

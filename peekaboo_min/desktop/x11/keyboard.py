@@ -1,4 +1,4 @@
-"""The keyboard on X11: xdotool for ASCII and chords, the clipboard for the rest."""
+"""The keyboard on X11: xdotool for ASCII and chords, else the clipboard."""
 
 from __future__ import annotations
 
