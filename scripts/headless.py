@@ -33,7 +33,10 @@ _signal: Optional[int] = None
 
 @contextmanager
 def x_server(
-    with_window_manager: bool = True, screen: str = "1280x800x24", options: Sequence[str] = ()
+    with_window_manager: bool = True,
+    screen: str = "1280x800x24",
+    options: Sequence[str] = (),
+    with_compositor: bool = True,
 ) -> Iterator[str]:
     """A server on a free display number; yields its DISPLAY. All that it started ends with the block.
 
@@ -44,13 +47,18 @@ def x_server(
         display = _start_server(stack, words)
         environment = {**os.environ, "DISPLAY": display}
         # `xcompmgr -a` lets covered windows be photographed
-        others = {"xcompmgr": ["-a"], **({"openbox": []} if with_window_manager else {})}
-        for name, arguments in others.items():
-            program = find_headless_program(name)
-            others[name] = stack.enter_context(running([program, *arguments], env=environment))
+        wanted: list[tuple[str, list[str]]] = []
+        if with_compositor:
+            wanted.append(("xcompmgr", ["-a"]))
         if with_window_manager:
-            _wait_for_window_manager(environment, others["openbox"])
-        if others["xcompmgr"].poll() is not None:
+            wanted.append(("openbox", []))
+        started = {}
+        for name, arguments in wanted:
+            argv = [find_headless_program(name), *arguments]
+            started[name] = stack.enter_context(running(argv, env=environment))
+        if with_window_manager:
+            _wait_for_window_manager(environment, started["openbox"])
+        if with_compositor and started["xcompmgr"].poll() is not None:
             raise _did_not_start("xcompmgr", "it ended")
         yield display
 

@@ -14052,17 +14052,10 @@ def run_program(
 ) -> Completed:
     """Run a program to its end and return what it said.
 
-    <<<<<<< HEAD
-        words: argv; the first is a program's path, or its name: see programs. stdin: all it can read. accept: the exit codes that are fine,
-        None for any. environment: variables set besides the inherited ones. leaves_daemon: its output is not read and a
-        child that it leaves behind may live on (xclip serves the clipboard that way). pass_fds: descriptors that it
-        inherits (an acting program holds the input lock).
-    =======
-        words: argv; the first is a program's name or path. stdin: all it can read. accept: the exit codes that
-        are fine, None for any. environment: variables set besides the inherited ones. leaves_daemon: its output is
-        not read and a child of it may live on (xclip). pass_fds: descriptors that it inherits (the input lock).
-    >>>>>>> 9ac246c (shorten a few first lines)
-        Raises MISSING_PROGRAM, TIMEOUT, CANCELLED, PROGRAM_FAILED; the program's whole process group is dead by then.
+    words: argv; the first is a program's path, or its name (see programs). stdin: all it can read. accept: the
+    exit codes that are fine, None for any. environment: variables set besides the inherited ones. leaves_daemon: its output is
+    not read and a child of it may live on (xclip). pass_fds: descriptors that it inherits (the input lock).
+    Raises MISSING_PROGRAM, TIMEOUT, CANCELLED, PROGRAM_FAILED; its whole process group is dead by then.
     """
     check_cancelled()
     timeout_s = within_budget(timeout_s)
@@ -14392,7 +14385,7 @@ def leave_if_told() -> None:
 '''
 
 # ==================== peekaboo_min/system/programs.py =====================================================
-SOURCES['peekaboo_min/system/programs.py'] = 14395, r'''"""Where a program is, known by what it answers, and its package if missing."""
+SOURCES['peekaboo_min/system/programs.py'] = 14388, r'''"""Where a program is, known by what it answers, and its package if missing."""
 
 from __future__ import annotations
 
@@ -14583,7 +14576,7 @@ def _remember(path: str, status: os.stat_result, version: str) -> None:
 '''
 
 # ==================== peekaboo_min/system/resources.py ====================================================
-SOURCES['peekaboo_min/system/resources.py'] = 14586, r'''"""Our own files: native sources, and the argv that starts us again."""
+SOURCES['peekaboo_min/system/resources.py'] = 14579, r'''"""Our own files: native sources, and the argv that starts us again."""
 
 from __future__ import annotations
 
@@ -14634,7 +14627,7 @@ def how_to_install() -> str:
 '''
 
 # ==================== peekaboo_min/system/web.py ==========================================================
-SOURCES['peekaboo_min/system/web.py'] = 14637, r'''"""One JSON request to a web server: the only use of urllib.request.
+SOURCES['peekaboo_min/system/web.py'] = 14630, r'''"""One JSON request to a web server: the only use of urllib.request.
 
 urllib is imported inside the functions: it costs 30 ms, and most commands make no request.
 """

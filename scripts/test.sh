@@ -4,7 +4,11 @@ set -eu
 . "$(dirname "$0")/setup.sh"
 
 if [ "$(uname)" = Linux ]; then
-    need_desktop node:nodejs ps:procps || [ -z "${CI:-}" ]
+    # with the applications that tests/automation/test_real_applications.py acts on
+    need_desktop node:nodejs ps:procps zenity:zenity mousepad:mousepad xterm:xterm i3:i3-wm || [ -z "${CI:-}" ]
+    # a browser's tests are skipped where apt has none
+    [ "$(id -u)" != 0 ] || command -v chromium >/dev/null || command -v google-chrome >/dev/null ||
+        install_packages chromium || true
 fi
 make_environment pytest
 cd "$root"

@@ -61,17 +61,10 @@ def run_program(
 ) -> Completed:
     """Run a program to its end and return what it said.
 
-    <<<<<<< HEAD
-        words: argv; the first is a program's path, or its name: see programs. stdin: all it can read. accept: the exit codes that are fine,
-        None for any. environment: variables set besides the inherited ones. leaves_daemon: its output is not read and a
-        child that it leaves behind may live on (xclip serves the clipboard that way). pass_fds: descriptors that it
-        inherits (an acting program holds the input lock).
-    =======
-        words: argv; the first is a program's name or path. stdin: all it can read. accept: the exit codes that
-        are fine, None for any. environment: variables set besides the inherited ones. leaves_daemon: its output is
-        not read and a child of it may live on (xclip). pass_fds: descriptors that it inherits (the input lock).
-    >>>>>>> 9ac246c (shorten a few first lines)
-        Raises MISSING_PROGRAM, TIMEOUT, CANCELLED, PROGRAM_FAILED; the program's whole process group is dead by then.
+    words: argv; the first is a program's path, or its name (see programs). stdin: all it can read. accept: the
+    exit codes that are fine, None for any. environment: variables set besides the inherited ones. leaves_daemon: its output is
+    not read and a child of it may live on (xclip). pass_fds: descriptors that it inherits (the input lock).
+    Raises MISSING_PROGRAM, TIMEOUT, CANCELLED, PROGRAM_FAILED; its whole process group is dead by then.
     """
     check_cancelled()
     timeout_s = within_budget(timeout_s)

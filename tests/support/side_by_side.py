@@ -19,6 +19,8 @@ from pathlib import Path
 TESTS = Path(__file__).resolve().parent.parent
 # The slowest first, so that none of them is left running alone at the end.
 SLOWEST = (
+    "test_trials",
+    "test_real_applications",
     "test_macos",
     "test_cli",
     "test_vision_agent",

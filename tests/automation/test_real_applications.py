@@ -1,0 +1,294 @@
+"""Acts on real applications: what they print, save or put on a page decides, not what our answer says.
+
+GTK (zenity, mousepad), a terminal (xterm) and Chromium; under openbox and under i3, which hides clients in
+frames that carry a class of their own; with a compositor and without one; on two workspaces.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from desktops import RealDesktop, browser, real_desktop, settled
+from worlds import X_PROGRAMS, need, wait_for
+
+UNICODE = "Zoë Ångström — 日本"
+PAGE = """<!doctype html><meta charset="utf-8"><title>Order form</title>
+<style>body{margin:0;font:20px sans-serif}select,input{position:absolute;left:40px;width:300px;height:40px}
+select,input{font-size:20px}select{top:40px}input{top:140px}</style>
+<select id="fruit"><option>apple<option>pear<option>plum</select><input id="name" value="old text">
+<script>
+let last = Promise.resolve(); // one after the other, as they happened
+const post = (event, value) => fetch("/" + event, {method: "POST", body: JSON.stringify(value)});
+const tell = (event, value) => { last = last.then(() => post(event, value)) };
+fruit.onchange = () => tell("fruit", fruit.value);
+name_field = document.getElementById("name");
+name_field.oninput = () => tell("name", name_field.value);
+addEventListener("load", () => setTimeout(() => tell("ready", ""), 200));
+</script>"""
+
+
+@pytest.fixture(scope="module", params=["openbox", "i3"])
+def desktop(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RealDesktop]:
+    """openbox with a compositor, i3 without one."""
+    need(*X_PROGRAMS, "zenity", "mousepad", "xterm", request.param)
+    folder = tmp_path_factory.mktemp(request.param)
+    with real_desktop(folder, request.param, compositor=request.param == "openbox") as one:
+        yield one
+
+
+@pytest.fixture
+def on(desktop: RealDesktop) -> Iterator[RealDesktop]:
+    yield desktop
+    desktop.go_to_workspace(1)
+    desktop.close_applications()
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealDesktop]:
+    """openbox without a compositor: a covered window has no pixels there."""
+    need(*X_PROGRAMS, "xterm", "xmessage")
+    with real_desktop(tmp_path_factory.mktemp("bare"), compositor=False) as one:
+        yield one
+
+
+# GTK dialogs
+
+
+def test_unicode_replaces_the_selection_of_a_field_and_the_clipboard_comes_back(on: RealDesktop) -> None:
+    on.copy("the user's — text".encode())
+    zenity = on.start("zenity", "--entry", "--title", "A name", "--entry-text", "old text")
+    window = on.window_titled("A name")
+    on.done("press_key", window, key="ctrl+a")
+    on.done("type_text", window, text=UNICODE)
+    on.done("press_key", window, key="return")
+    assert on.output(zenity) == f"{UNICODE}\n"
+    assert on.pasted() == "the user's — text".encode()
+
+
+def test_a_picture_in_the_clipboard_comes_back(on: RealDesktop) -> None:
+    picture = on.run("convert", "-size", "30x20", "xc:blue", "PNG24:-")
+    on.copy(picture, "image/png")
+    zenity = on.start("zenity", "--entry", "--title", "A name")
+    window = on.window_titled("A name")
+    on.done("type_text", window, text="é\n")
+    assert on.output(zenity) == "é\n"
+    assert on.pasted("image/png") == picture
+
+
+def test_a_button_that_closes_its_window_is_clicked_and_delivered(on: RealDesktop) -> None:
+    zenity = on.start("zenity", "--list", "--title", "Fruits", "--column", "Fruit", "apple", "pear", "plum")
+    window = on.window_titled("Fruits")
+    on.click_text(window, "pear")
+    on.done("press_key", window, key="return")
+    assert on.output(zenity) == "pear\n"
+
+
+# an editor: menus, and a dialog that is modal
+
+
+def _open_editor(on: RealDesktop) -> tuple[dict[str, Any], Path]:
+    path = on.folder / f"note{len(list(on.folder.glob('note*')))}.txt"
+    path.write_text("first")
+    on.start("mousepad", path)
+    return on.window_titled(path.name), path
+
+
+def _open_save_as(on: RealDesktop, editor: dict[str, Any]) -> dict[str, Any]:
+    on.done("press_key", editor, key="ctrl+shift+s")
+    return on.window_titled("Save As")
+
+
+def test_what_is_typed_and_saved_stands_in_the_file(on: RealDesktop) -> None:
+    editor, path = _open_editor(on)
+    on.done("press_key", editor, key="ctrl+a")
+    on.done("type_text", editor, text=f"plain\n{UNICODE}\tend")
+    on.done("press_key", editor, key="ctrl+s")
+    wait_for(
+        lambda: path.read_text() == f"plain\n{UNICODE}\tend", f"the file holds it, not {path.read_text()!r}"
+    )
+
+
+def test_keys_for_a_window_with_a_modal_dialog_are_refused_and_none_arrives(on: RealDesktop) -> None:
+    editor, path = _open_editor(on)
+    dialog = _open_save_as(on, editor)
+    assert (dialog["kind"], dialog["is_modal"], dialog["parent_id"]) == ("dialog", True, editor["window_id"])
+    shot = on.client.call("take_window_screenshot", window_id=editor["window_id"])
+    for tool, arguments in (
+        ("type_text", {"text": "stray"}),
+        ("press_key", {"key": "escape"}),
+        ("click", {"x": 40, "y": 60, "screenshot_id": shot.data.get("screenshot_id")}),
+    ):
+        if tool == "click" and shot.code:
+            continue  # covered, or without a compositor: there is no picture to click in
+        reply = on.call(tool, editor, **arguments)
+        assert reply.code == "WINDOW_BLOCKED", f"{tool}: {reply}"
+        assert str(dialog["window_id"]) in reply.text
+    target = path.with_name(f"saved-{path.name}")
+    on.done("press_key", dialog, key="ctrl+a")
+    on.done("type_text", dialog, text=str(target))
+    on.done("press_key", dialog, key="return")
+    wait_for(
+        lambda: target.exists() and target.read_text() == "first", "the dialog saved under the typed name"
+    )
+    assert path.read_text() == "first"
+
+
+def test_a_dialog_that_is_not_modal_blocks_nothing(on: RealDesktop) -> None:
+    editor, path = _open_editor(on)
+    on.done("press_key", editor, key="ctrl+r")
+    on.window_titled("Find and Replace")
+    on.done("press_key", editor, key="ctrl+end")
+    on.done("type_text", editor, text=" and more")
+    on.done("press_key", editor, key="ctrl+s")
+    wait_for(lambda: path.read_text() == "first and more", f"the file holds it, not {path.read_text()!r}")
+
+
+def test_a_menu_is_listed_read_and_clicked(on: RealDesktop) -> None:
+    need("tesseract")
+    editor, path = _open_editor(on)
+    known = {one["window_id"] for one in on.windows()}
+    on.done("press_key", editor, key="alt+f")
+    menu = on.popup(known)
+    assert menu["parent_id"] == editor["window_id"]
+    on.click_text(menu, "Save As")
+    dialog = on.window_titled("Save As")
+    on.done("press_key", dialog, key="escape")
+    wait_for(lambda: "Save As" not in {one["title"] for one in on.windows()}, "the dialog is closed")
+    assert path.read_text() == "first"
+
+
+# a terminal
+
+
+def test_a_terminal_gets_any_text_and_the_clipboard_comes_back(on: RealDesktop) -> None:
+    on.copy(b"mine")
+    target = on.folder / "typed.txt"
+    target.unlink(missing_ok=True)
+    xterm = on.start("xterm", "-u8", "-T", "A terminal", "-e", "sh", "-c", f"cat > {target}")
+    window = on.window_titled("A terminal")
+    on.done("type_text", window, text=f"plain\n{UNICODE}\n")
+    on.done("press_key", window, key="ctrl+d")
+    xterm.wait(20)
+    assert target.read_text() == f"plain\n{UNICODE}\n"
+    assert on.pasted() == b"mine"
+
+
+# workspaces and covers
+
+
+def test_a_window_on_another_workspace_is_not_photographed_as_something_else(on: RealDesktop) -> None:
+    on.start("xterm", "-bg", "#102030", "-T", "Far away", "-e", "sleep", "600")
+    window = on.window_titled("Far away")
+    on.done("take_window_screenshot", window)
+    on.go_to_workspace(2)
+    on.start("xterm", "-bg", "#d0e0f0", "-T", "Near", "-e", "sleep", "600")
+    on.window_titled("Near")
+    reply = on.call("take_window_screenshot", window)
+    assert reply.code in ("CAPTURE_FAILED", "WINDOW_NOT_FOUND") and not reply.images
+    on.done("focus_window", window)
+    assert on.done("take_window_screenshot", window)["window_id"] == window["window_id"]
+
+
+def test_a_covered_window_without_a_compositor_is_not_photographed(bare: RealDesktop) -> None:
+    bare.start("xterm", "-bg", "#102030", "-geometry", "60x20+50+50", "-T", "Below", "-e", "sleep", "600")
+    below = bare.window_titled("Below")
+    bare.done("take_window_screenshot", below)
+    bare.start("xterm", "-bg", "#d0e0f0", "-geometry", "60x20+90+90", "-T", "Above", "-e", "sleep", "600")
+    above = bare.window_titled("Above")
+    bare.done("focus_window", above)
+    reply = bare.call("take_window_screenshot", below)
+    assert reply.code == "CAPTURE_FAILED" and not reply.images
+    bare.done("take_window_screenshot", above)
+    bare.done("focus_window", below)
+    bare.done("take_window_screenshot", below)
+    bare.close_applications()
+
+
+def test_the_button_of_a_plain_x_program_ends_it_and_is_delivered(bare: RealDesktop) -> None:
+    message = bare.start("xmessage", "-buttons", "Deploy now:101", "-title", "Question", "Ready?")
+    window = bare.window_titled("Question")
+    size = window["bounds"]
+    answer = bare.click(window, 60, size["height"] - 20)
+    assert message.wait(20) == 101
+    assert answer["delivered"] is True
+
+
+# a browser
+
+
+class _Page(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        data = PAGE.encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.heard.append((self.path[1:], json.loads(body)))  # type: ignore[attr-defined]
+        self.send_response(204)
+        self.end_headers()
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def page(on: RealDesktop) -> Iterator[tuple[dict[str, Any], list[tuple[str, Any]]]]:
+    """Chromium's window with PAGE in it, and what the page reports."""
+    program = browser()
+    if not program:
+        pytest.skip("there is no Chromium on this machine")
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Page)
+    server.heard = heard = []  # type: ignore[attr-defined]
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    options = (
+        "--no-sandbox --test-type --no-first-run --disable-gpu --disable-dev-shm-usage"
+        " --disable-background-networking"
+        " --disable-component-update --password-store=basic --kiosk"
+    )
+    try:
+        on.start(
+            program, *options.split(), f"--user-data-dir={on.folder / 'browser'}",
+            f"--app=http://127.0.0.1:{server.server_address[1]}/",
+        )  # fmt: skip
+        wait_for(lambda: ("ready", "") in heard, "the page is loaded", 40)
+        yield on.window_titled("Order form"), heard
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def test_a_browsers_list_is_a_popup_that_is_clicked(
+    on: RealDesktop, page: tuple[dict[str, Any], list[tuple[str, Any]]]
+) -> None:
+    window, heard = page
+    known = {one["window_id"] for one in on.windows()}
+    on.click(window, 190, 60)
+    popup = on.popup(known)
+    assert popup["parent_id"] == window["window_id"]
+    height = popup["bounds"]["height"]
+    on.click(popup, 60, height / 2)
+    wait_for(lambda: ("fruit", "pear") in heard, f"the page reports the choice, not {heard}")
+
+
+def test_a_browsers_field_holds_what_was_typed_over_its_selection(
+    on: RealDesktop, page: tuple[dict[str, Any], list[tuple[str, Any]]]
+) -> None:
+    window, heard = page
+    on.click(window, 190, 160)
+    on.done("press_key", window, key="ctrl+a")
+    on.done("type_text", window, text=f"{UNICODE} 100%")
+    wanted = ("name", f"{UNICODE} 100%")
+    wait_for(lambda: wanted in heard, f"the field holds it, not {heard[-1:]}")
+    assert settled(lambda: len(heard)) and heard[-1] == wanted

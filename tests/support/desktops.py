@@ -1,0 +1,190 @@
+"""Desktops with the window manager and compositor that a test asks for, and real applications on them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Callable, Optional
+
+import headless
+from hostile.rpc import Client, Reply, server_words
+from worlds import clean_environment, wait_for
+
+# i3 asks for a configuration at its first start, and a bar or a lock screen has no place here
+_I3_CONFIG = "font pango:DejaVu Sans 8\nfocus_follows_mouse no\nfloating_modifier Mod4\n"
+_NO_SESSION_BUS = "unix:path=/dev/null"  # GTK would start a bus that nobody ends
+
+
+class RealDesktop:
+    """An X server, its window manager, a server of ours that acts on it, and the applications of a test."""
+
+    def __init__(self, display: str, window_manager: str, folder: Path) -> None:
+        self.display, self.window_manager, self.folder = display, window_manager, folder
+        self.environment = clean_environment(
+            folder, DISPLAY=display, PEEKABOO_LOG_FILE=str(folder / "log"),
+            DBUS_SESSION_BUS_ADDRESS=_NO_SESSION_BUS, GSETTINGS_BACKEND="memory", GIO_USE_VFS="local",
+            NO_AT_BRIDGE="1", LC_ALL="C.UTF-8", GTK_CSD="0",
+        )  # fmt: skip
+        self.client = Client(server_words(), self.environment, folder)
+        self.client.shake_hands()
+        self._applications: list[subprocess.Popen[str]] = []
+        # a window manager's own bar
+        self._furniture = {one["window_id"] for one in self.windows()}
+
+    def start(self, *words: Any, **variables: str) -> subprocess.Popen[str]:
+        """An application; ended by close_applications."""
+        process = subprocess.Popen(
+            [str(word) for word in words], env={**self.environment, **variables}, cwd=self.folder,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            text=True, encoding="utf-8", start_new_session=True,
+        )  # fmt: skip
+        self._applications.append(process)
+        return process
+
+    def output(self, process: subprocess.Popen[str], seconds: float = 20.0) -> str:
+        """What an application prints until it ends by itself."""
+        return process.communicate(timeout=seconds)[0]
+
+    def close_applications(self) -> None:
+        for process in self._applications:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, 9)
+            process.wait()
+            if process.stdout:
+                process.stdout.close()
+        self._applications.clear()
+        wait_for(
+            lambda: {one["window_id"] for one in self.windows()} <= self._furniture, "all windows are closed"
+        )
+
+    def windows(self) -> list[dict[str, Any]]:
+        return self.client.call("list_windows").data.get("windows", [])
+
+    def window(
+        self, is_it: Callable[[dict[str, Any]], bool], why: str, seconds: float = 10.0
+    ) -> dict[str, Any]:
+        """The first listed window that is it, and shows something."""
+        return wait_for(lambda: next(filter(is_it, self.windows()), None), f"{why} is listed", seconds)
+
+    def window_titled(self, part: str) -> dict[str, Any]:
+        return self.window(lambda one: part in one["title"], f"a window titled {part!r}")
+
+    def popup(self, known: set[int]) -> dict[str, Any]:
+        """A popup that was not among the known windows."""
+        return self.window(
+            lambda one: one["window_id"] not in known and one.get("kind") == "popup", "the popup"
+        )
+
+    def call(self, tool: str, window: dict[str, Any], **arguments: Any) -> Reply:
+        return self.client.call(tool, window_id=window["window_id"], **arguments)
+
+    def done(self, tool: str, window: dict[str, Any], **arguments: Any) -> dict[str, Any]:
+        """A call that succeeds, and an act that is delivered."""
+        reply = self.call(tool, window, **arguments)
+        assert not reply.code and reply.data.get("delivered", True) is True, (
+            f"{tool}: {reply.code} {reply.text}"
+        )
+        return reply.data
+
+    def click(self, window: dict[str, Any], x: float, y: float) -> dict[str, Any]:
+        shot = self.done("take_window_screenshot", window)
+        return self.done("click", window, x=x, y=y, screenshot_id=shot["screenshot_id"])
+
+    def click_text(self, window: dict[str, Any], text: str) -> dict[str, Any]:
+        """Click where the text recognition finds a text."""
+
+        def look() -> Optional[dict[str, Any]]:
+            found = self.call("find_text", window, text=text).data
+            return found if found.get("found") else None
+
+        found = wait_for(look, f"the window shows {text!r}")
+        match = found["found"][0]
+        return self.done("click", window, x=match["x"], y=match["y"], screenshot_id=found["screenshot_id"])
+
+    def run(self, *words: str, data: bytes = b"") -> bytes:
+        """A program of X's, behind our product's back."""
+        done = subprocess.run(words, env=self.environment, input=data, capture_output=True, timeout=20)
+        return done.stdout
+
+    def copy(self, data: bytes, kind: str = "UTF8_STRING") -> None:
+        """Put something into the user's clipboard."""
+        subprocess.run(
+            ["xclip", "-selection", "clipboard", "-t", kind, "-i"], env=self.environment, input=data,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True, timeout=20,
+        )  # fmt: skip
+
+    def pasted(self, kind: str = "UTF8_STRING") -> bytes:
+        """What the clipboard holds."""
+        return self.run("xclip", "-selection", "clipboard", "-t", kind, "-o")
+
+    def go_to_workspace(self, number: int) -> None:
+        """1 is where the applications of a test open."""
+        if self.window_manager == "i3":
+            self.run("i3-msg", f"workspace number {number}")
+        else:
+            self.run("xdotool", "set_desktop", str(number - 1))
+
+    def close(self) -> None:
+        self.close_applications()
+        self.client.end()
+        self.client.close()
+
+
+@contextmanager
+def real_desktop(
+    folder: Path, window_manager: str = "openbox", compositor: bool = True
+) -> Iterator[RealDesktop]:
+    """A desktop of a test's own; everything on it ends with the `with` block."""
+    with headless.x_server(False, with_compositor=compositor) as display:
+        config = folder / "i3.conf"
+        config.write_text(_I3_CONFIG)
+        words = ["i3", "-c", str(config)] if window_manager == "i3" else [window_manager]
+        environment = {
+            **os.environ, "DISPLAY": display, "DBUS_SESSION_BUS_ADDRESS": _NO_SESSION_BUS,
+            "XDG_RUNTIME_DIR": str(folder), "HOME": str(folder),
+        }  # fmt: skip
+        manager = subprocess.Popen(
+            words,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        try:
+            ask = ["xprop", "-root", "_NET_SUPPORTING_WM_CHECK"]
+            wait_for(
+                lambda: b"window id" in subprocess.run(ask, env=environment, capture_output=True).stdout,
+                f"{window_manager} is up", 20,
+            )  # fmt: skip
+            desktop = RealDesktop(display, window_manager, folder)
+            desktop.environment["XDG_RUNTIME_DIR"] = str(folder)
+            try:
+                yield desktop
+            finally:
+                desktop.close()
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(manager.pid, 9)
+            manager.wait()
+
+
+def browser() -> Optional[str]:
+    """A Chromium of this machine."""
+    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+    return next(filter(None, map(shutil.which, names)), None)
+
+
+def settled(look: Callable[[], Any], seconds: float = 0.3) -> Any:
+    """The value once it stays the same for a moment."""
+    last, since = look(), time.monotonic()
+    while time.monotonic() - since < seconds:
+        now = look()
+        if now != last:
+            last, since = now, time.monotonic()
+    return last
