@@ -1519,7 +1519,7 @@ from ..automation.listing import window_data
 from ..core.errors import ErrorCode, PeekabooError, file_error
 from ..core.models import Picture, Point, Window
 from ..core.version import VERSION
-from ..system.files import write_privately
+from ..system.files import asked_path, write_privately
 from .actions import Action
 
 
@@ -1683,7 +1683,7 @@ def new_run_folder(asked: Optional[str]) -> Path:
 
     Raises FILE_IO_ERROR, also for a folder that holds something.
     """
-    path = Path(asked).expanduser().absolute() if asked else None
+    path = asked_path(asked) if asked else None
     stem = Path.cwd() / time.strftime("peekaboo-run-%Y%m%dT%H%M%SZ", time.gmtime())
     try:
         if path:
@@ -1964,7 +1964,7 @@ from ..automation.policy import check_may_act
 from ..core.errors import ErrorCode, PeekabooError
 from ..core.models import Result
 from ..core.settings import settings_with_env_file
-from ..system.process import before_leaving, leave_if_told
+from ..system.process import exit_hooks, exit_if_signalled
 from .loop import AgentLoop, AgentOrder
 from .mcp_client import talk_to_own_server
 from .planner import AGENT_SYSTEM_PROMPT, AgentStop
@@ -2080,22 +2080,22 @@ def _report_before_leaving(run: AgentRun) -> Iterator[None]:
     """However the block ends, the report is written; a signal ends this process only then. A second one ends it at once."""
 
     def unwind() -> None:
-        before_leaving.remove(unwind)
+        exit_hooks.remove(unwind)
         run.status, run.message = "interrupted", "a signal ended the run"
         raise AgentInterrupted
 
-    before_leaving.append(unwind)
+    exit_hooks.append(unwind)
     try:
         yield
     except Exception as e:
         run.message = run.message or f"{type(e).__name__}: {e}"
         raise
     finally:
-        if unwind in before_leaving:
-            before_leaving.remove(unwind)
+        if unwind in exit_hooks:
+            exit_hooks.remove(unwind)
         if run.folder:
             keep_run(run, run_report(run))
-        leave_if_told()
+        exit_if_signalled()
 
 
 def _serve_and_run(order: AgentOrder, run: AgentRun) -> Optional[PeekabooError]:
@@ -2123,7 +2123,6 @@ SOURCES['peekaboo_min/ai/client.py'] = 2121, r'''"""Ask a model about pictures, 
 from __future__ import annotations
 
 import hashlib
-import os
 import random
 import re
 import time
@@ -2140,6 +2139,7 @@ from ..core.models import ImageInfo, Picture, Result
 from ..core.settings import settings
 from ..core.text import clean_text
 from ..desktop.base import Desktop
+from ..system.files import asked_path
 from ..system.web import WebError, ask_json
 from .errors import (
     asked_delay_s,
@@ -2314,7 +2314,7 @@ def analyze_file(
     Checked in the specification's order: the file's name, the configuration, the provider, the file. An empty question
     asks for a description, as the original does. Raises INVALID_ARGUMENT, FILE_IO_ERROR, AI_NOT_CONFIGURED, AI_PROVIDER_ERROR.
     """
-    path = Path(os.path.expanduser(image_path)).absolute()
+    path = asked_path(image_path)
     if path.suffix.lower() not in _SUPPORTED:
         found = clean_text(path.suffix, 20) or "none"
         message = f"Unsupported image format: {found}. Supported formats: {', '.join(_SUPPORTED)}"
@@ -2483,7 +2483,7 @@ import re
 from typing import Any, Optional
 
 from ..core.errors import ErrorCode, PeekabooError
-from ..core.settings import settings
+from ..core.settings import without_secrets
 from ..core.text import clean_text
 from ..system.web import WebError, is_loopback
 from .providers import Reply, Vendor
@@ -2513,9 +2513,7 @@ def vendor_text(body: Any) -> str:
     if isinstance(body, dict):
         body = body.get("message") or ""
     text = body if isinstance(body, str) else ""
-    for key in (settings().openai_key, settings().gemini_key, settings().anthropic_key):
-        text = text.replace(key, "***") if key else text
-    return clean_text(_PIXELS.sub("...", text), _LONGEST_VENDOR_TEXT)
+    return clean_text(_PIXELS.sub("...", without_secrets(text)), _LONGEST_VENDOR_TEXT)
 
 
 def is_worth_retrying(error: WebError, url: str, has_pictures: bool) -> bool:
@@ -2627,7 +2625,7 @@ def check_reply(vendor: Vendor, model: str, reply: Reply) -> None:
 '''
 
 # ==================== peekaboo_min/ai/images.py ===========================================================
-SOURCES['peekaboo_min/ai/images.py'] = 2630, r'''"""Pictures for a model: read, checked, at a size that no vendor shrinks."""
+SOURCES['peekaboo_min/ai/images.py'] = 2628, r'''"""Pictures for a model: read, checked, at a size that no vendor shrinks."""
 
 from __future__ import annotations
 
@@ -2643,7 +2641,7 @@ from ..core.errors import ErrorCode, PeekabooError, file_error
 from ..core.models import Picture
 from ..desktop.base import Desktop
 from ..system.files import new_temporary_path
-from ..system.images import sniff_image
+from ..system.images import sniff_image, whole_image
 
 _FILE_CAP = 64 * 1024 * 1024
 _PIXELS_CAP = 200_000_000
@@ -2659,9 +2657,9 @@ def load_picture(path: Path) -> Picture:
         raise file_error(path, e) from e
     except ValueError:
         raise PeekabooError(ErrorCode.INVALID_ARGUMENT, "a path cannot hold a NUL character") from None
-    info = sniff_image(data)
-    if not info or not info.width or not info.height:
-        raise _unfit(path, "is not an image, whatever its name says" if data else "is empty")
+    info = whole_image(data)
+    if not info:
+        raise _unfit(path, "is not an image, or only a part of one" if data else "is empty")
     if info.kind == "gif":
         raise _unfit(path, "holds a gif image, which is not supported")
     if info.width * info.height > _PIXELS_CAP:
@@ -2799,7 +2797,7 @@ def private_copy(picture: Picture) -> Iterator[Path]:
 '''
 
 # ==================== peekaboo_min/ai/providers.py ========================================================
-SOURCES['peekaboo_min/ai/providers.py'] = 2802, r'''"""The vendors of vision models: how each is asked, and how its answer reads."""
+SOURCES['peekaboo_min/ai/providers.py'] = 2800, r'''"""The vendors of vision models: how each is asked, and how its answer reads."""
 
 from __future__ import annotations
 
@@ -3115,10 +3113,10 @@ VENDORS: dict[str, Vendor] = {
 '''
 
 # ==================== peekaboo_min/automation/__init__.py =================================================
-SOURCES['peekaboo_min/automation/__init__.py'] = 3118, r''''''
+SOURCES['peekaboo_min/automation/__init__.py'] = 3116, r''''''
 
 # ==================== peekaboo_min/automation/app_window.py ===============================================
-SOURCES['peekaboo_min/automation/app_window.py'] = 3121, r'''"""The job of `screenshot_app_window`, with its document's names and errors."""
+SOURCES['peekaboo_min/automation/app_window.py'] = 3119, r'''"""The job of `screenshot_app_window`, with its document's names and errors."""
 
 from __future__ import annotations
 
@@ -3243,7 +3241,7 @@ def _scale_of(desktop: Desktop, window: Window) -> float:
 '''
 
 # ==================== peekaboo_min/automation/capture.py ==================================================
-SOURCES['peekaboo_min/automation/capture.py'] = 3246, r'''"""Photograph screens and windows, and keep what each pixel means."""
+SOURCES['peekaboo_min/automation/capture.py'] = 3244, r'''"""Photograph screens and windows, and keep what each pixel means."""
 
 from __future__ import annotations
 
@@ -3261,7 +3259,7 @@ from ..core.settings import settings
 from ..core.text import clean_text
 from ..desktop.base import Desktop
 from ..desktop.matching import find_app, find_window, visible_windows, window_by_id, windows_of
-from ..system.files import file_name, move_into_place, new_temporary_path
+from ..system.files import asked_path, file_name, move_into_place, new_temporary_path
 from ..system.images import EXTENSIONS, MODEL_BYTES, kind_by_name, model_size, prepare_target, read_image_info
 from .coordinates import keep_record
 
@@ -3526,7 +3524,7 @@ def _frontmost(windows: list[Window]) -> Window:
 def _asked_path(request: ImageRequest) -> Optional[Path]:
     """Where the pictures go: the asked path, else the environment's; None for our temporary folder."""
     asked = request.path or ("" if request.is_temporary else settings().default_save_path)
-    return Path(asked).expanduser().absolute() if asked else None
+    return asked_path(asked) if asked else None
 
 
 def _names_a_file(request: ImageRequest, path: Path) -> bool:
@@ -3567,7 +3565,7 @@ def _moment() -> str:
 '''
 
 # ==================== peekaboo_min/automation/coordinates.py ==============================================
-SOURCES['peekaboo_min/automation/coordinates.py'] = 3570, r'''"""The coordinate records: what each window photograph showed, as files."""
+SOURCES['peekaboo_min/automation/coordinates.py'] = 3568, r'''"""The coordinate records: what each window photograph showed, as files."""
 
 from __future__ import annotations
 
@@ -3652,7 +3650,7 @@ def _stale(message: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/automation/find_text.py ================================================
-SOURCES['peekaboo_min/automation/find_text.py'] = 3655, r'''"""Where a text stands in a window, read off a photograph of it."""
+SOURCES['peekaboo_min/automation/find_text.py'] = 3653, r'''"""Where a text stands in a window, read off a photograph of it."""
 
 from __future__ import annotations
 
@@ -3846,7 +3844,7 @@ def _nothing_text(wanted: str, lines: Sequence[RecognisedText], shot: Screenshot
 '''
 
 # ==================== peekaboo_min/automation/image.py ====================================================
-SOURCES['peekaboo_min/automation/image.py'] = 3849, r'''"""The job of `image`: to the front if asked, photograph, tell what was saved."""
+SOURCES['peekaboo_min/automation/image.py'] = 3847, r'''"""The job of `image`: to the front if asked, photograph, tell what was saved."""
 
 from __future__ import annotations
 
@@ -3998,7 +3996,7 @@ def _summary(shots: list[Photograph], is_temporary: bool) -> str:
 '''
 
 # ==================== peekaboo_min/automation/input.py ====================================================
-SOURCES['peekaboo_min/automation/input.py'] = 4001, r'''"""Focus, click, type, press: the safety rules, and one lock for one mouse."""
+SOURCES['peekaboo_min/automation/input.py'] = 3999, r'''"""Focus, click, type, press: the safety rules, and one lock for one mouse."""
 
 from __future__ import annotations
 
@@ -4011,6 +4009,7 @@ from ..core.cancellation import pause
 from ..core.errors import ErrorCode, PeekabooError
 from ..core.models import Point, Screenshot, Window
 from ..core.settings import settings
+from ..core.text import untypable_character
 from ..desktop.base import Desktop
 from ..desktop.keys import read_chord
 from ..desktop.matching import cover_at, window_by_id
@@ -4109,11 +4108,8 @@ def type_into_window(desktop: Desktop, window_id: int, text: str, verify: bool =
             f"the text has {len(text)} characters, {lines} of them returns and tabs",
             hint=f"type at most {_LONGEST_TEXT} and {_MOST_LINES} at once",
         )
-    bad = next(
-        (c for c in text if (ord(c) < 32 and c not in "\n\r\t") or "\ud800" <= c <= "\udfff" or c == "\x7f"),
-        None,
-    )
-    if bad is not None:
+    bad = untypable_character(text)
+    if bad:
         raise PeekabooError(
             ErrorCode.INVALID_ARGUMENT,
             f"the text holds the control character {bad!r}",
@@ -4265,7 +4261,7 @@ def _where(window: Window) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/automation/listing.py ==================================================
-SOURCES['peekaboo_min/automation/listing.py'] = 4268, r'''"""Apps, windows and screens, as text and as the specification's data."""
+SOURCES['peekaboo_min/automation/listing.py'] = 4264, r'''"""Apps, windows and screens, as text and as the specification's data."""
 
 from __future__ import annotations
 
@@ -4431,7 +4427,7 @@ def _bounds_text(window: Window) -> str:
 '''
 
 # ==================== peekaboo_min/automation/policy.py ===================================================
-SOURCES['peekaboo_min/automation/policy.py'] = 4434, r'''"""What may be done, by whom it is forbidden, and the log of what was done."""
+SOURCES['peekaboo_min/automation/policy.py'] = 4430, r'''"""What may be done, by whom it is forbidden, and the log of what was done."""
 
 from __future__ import annotations
 
@@ -4445,11 +4441,11 @@ from typing import Any, Optional
 from ..core.errors import ErrorCode, PeekabooError, file_error
 from ..core.log import log_info
 from ..core.settings import settings
-from ..system.files import state_folder
+from ..system.files import asked_path, state_folder
 
 
 def stop_file() -> Path:
-    return Path(settings().stop_file).expanduser() if settings().stop_file else state_folder() / "STOP"
+    return asked_path(settings().stop_file) if settings().stop_file else state_folder() / "STOP"
 
 
 def check_may_act(action: str, app_name: str = "", bundle_id: Optional[str] = None) -> None:
@@ -4502,10 +4498,10 @@ def write_audit_line(action: str, where: dict[str, Any]) -> None:
 '''
 
 # ==================== peekaboo_min/core/__init__.py =======================================================
-SOURCES['peekaboo_min/core/__init__.py'] = 4505, r''''''
+SOURCES['peekaboo_min/core/__init__.py'] = 4501, r''''''
 
 # ==================== peekaboo_min/core/cancellation.py ===================================================
-SOURCES['peekaboo_min/core/cancellation.py'] = 4508, r'''"""A call that can be cancelled: its token, its waits, its threads."""
+SOURCES['peekaboo_min/core/cancellation.py'] = 4504, r'''"""A call that can be cancelled: its token, its waits, its threads."""
 
 from __future__ import annotations
 
@@ -4604,7 +4600,7 @@ def in_parallel(
 '''
 
 # ==================== peekaboo_min/core/errors.py =========================================================
-SOURCES['peekaboo_min/core/errors.py'] = 4607, r'''"""The one error that is expected, and its codes."""
+SOURCES['peekaboo_min/core/errors.py'] = 4603, r'''"""PeekabooError, the only expected exception, and its codes."""
 
 from __future__ import annotations
 
@@ -4670,7 +4666,7 @@ _EXIT_CODES = {
 class PeekabooError(Exception):
     """An expected failure: `message` says what is wrong, `hint` what to do next.
 
-    `details` holds what a program or a person may want to look at besides: candidates, a program's own words.
+    `details` holds what a program or a person may want to look at besides: candidates, a program's own output.
     """
 
     def __init__(self, code: ErrorCode, message: str, hint: str = "", details: str = "") -> None:
@@ -4698,7 +4694,7 @@ class PeekabooError(Exception):
 
 
 class RelayedError(PeekabooError):
-    """An error that carries a name of another program's or document's, which programs see instead of our code."""
+    """An error with another program's or document's name for it, which programs see instead of our code."""
 
     def __init__(self, name: str, code: ErrorCode, message: str, hint: str = "", details: str = "") -> None:
         super().__init__(code, message, hint, details)
@@ -4709,21 +4705,25 @@ class RelayedError(PeekabooError):
         return self._name
 
 
-def file_error(path: Path, error: OSError) -> PeekabooError:
-    """FILE_IO_ERROR for what the system said of `path`."""
+def invalid(message: str, hint: str = "") -> PeekabooError:
+    """INVALID_ARGUMENT, to be raised."""
+    return PeekabooError(ErrorCode.INVALID_ARGUMENT, message, hint)
+
+
+def file_error(path: Path, error: Exception) -> PeekabooError:
+    """FILE_IO_ERROR for what the system answered about `path`, to be raised."""
     hints = {
         errno.EACCES: "choose a folder that you may write to",
         errno.EPERM: "choose a folder that you may write to",
         errno.EROFS: "choose a folder that you may write to",
         errno.ENOSPC: "free some space, or choose another disk",
         errno.ENAMETOOLONG: "choose a shorter path",
-        errno.ENOTDIR: "a part of that path is a file; choose another",
-        errno.ENOENT: "see that the path is right",
+        errno.ENOTDIR: "a part of that path is a file; choose another path",
+        errno.ENOENT: "check the path",
     }
-    reason = error.strerror or type(error).__name__
-    return PeekabooError(
-        ErrorCode.FILE_IO_ERROR, f"{path}: {reason}", hint=hints.get(error.errno or 0, "choose another path")
-    )
+    reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    hint = hints.get(getattr(error, "errno", None) or 0, "choose another path")
+    return PeekabooError(ErrorCode.FILE_IO_ERROR, f"{path}: {reason}", hint)
 '''
 
 # ==================== peekaboo_min/core/log.py ============================================================
@@ -4731,20 +4731,25 @@ SOURCES['peekaboo_min/core/log.py'] = 4730, r'''"""The log file, and the debug l
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import os
+import stat
 import sys
 import tempfile
 import time
 from pathlib import Path
+
+from .settings import without_secrets
+from .text import encodable
 
 _LOGGER = logging.getLogger("peekaboo_min")
 _LOGGER.setLevel(logging.DEBUG)
 _LOGGER.propagate = False
 _LOGGER.addHandler(logging.NullHandler())
 
-# pino's names, which the specification uses; logging has neither trace nor fatal.
+# pino's names, which the specification uses; Python's logging has neither trace nor fatal.
 _LEVELS = {
     "trace": logging.DEBUG,
     "debug": logging.DEBUG,
@@ -4773,13 +4778,17 @@ def log_error(text: str, with_traceback: bool = False) -> None:
     _LOGGER.error(text, exc_info=with_traceback)
 
 
+def _message(record: logging.LogRecord) -> str:
+    return encodable(without_secrets(record.getMessage()))
+
+
 class _Collector(logging.Handler):
     def __init__(self) -> None:
         super().__init__()
         self.lines: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.lines.append(record.getMessage())
+        self.lines.append(_message(record))
 
 
 def collect_debug_lines() -> list[str]:
@@ -4796,10 +4805,10 @@ class _JsonLines(logging.Formatter):
             + f".{int(record.msecs):03d}Z",
             "level": record.levelname.lower().replace("warning", "warn").replace("critical", "fatal"),
             "pid": record.process,
-            "msg": record.getMessage(),
+            "msg": _message(record),
         }
         if record.exc_info:
-            line["stack"] = self.formatException(record.exc_info)
+            line["stack"] = encodable(without_secrets(self.formatException(record.exc_info)))
         return json.dumps(line, ensure_ascii=False)
 
 
@@ -4807,28 +4816,48 @@ def default_log_file() -> Path:
     return Path(tempfile.gettempdir()) / "peekaboo-mcp.log"
 
 
-def start_log_file(path: Path, level: str, also_console: bool) -> None:
-    """Log to `path` as JSON lines; a level that is no level means info.
+def _open_own_file(path: str) -> int:
+    """A descriptor to append to a regular file of this user. Raises OSError, also for one that others may write to."""
+    # without O_NONBLOCK a pipe that nobody reads would hold us here
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
+    descriptor = os.open(path, flags, 0o600)
+    found = os.fstat(descriptor)
+    problem = ""
+    if not stat.S_ISREG(found.st_mode):
+        problem = "it is not a regular file"
+    elif found.st_uid != os.getuid():
+        problem = "it belongs to another user"
+    elif found.st_nlink != 1:
+        problem = "it has another name elsewhere (a hard link)"
+    if problem:
+        os.close(descriptor)
+        raise OSError(errno.EPERM, problem)
+    if found.st_mode & 0o077:
+        os.fchmod(descriptor, 0o600)
+    return descriptor
 
-    The default path is a name that others can guess in a shared folder: a link there is not followed, and the file is
-    ours alone (0600). What cannot be opened is said on stderr, and the server serves without a log.
+
+def start_log_file(path: Path, level: str, also_console: bool) -> None:
+    """Log to `path` as JSON lines; an unknown level means info.
+
+    The default path is a name that others can guess in a shared folder: only a regular file of ours is written to, no
+    link, pipe or file of another user, and nobody else may read it (0600). What cannot be opened is reported on stderr,
+    and the server runs without a log.
     """
     from logging.handlers import RotatingFileHandler
 
     class OwnFile(RotatingFileHandler):
         def _open(self):  # type: ignore[no-untyped-def]
-            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
-            return open(os.open(self.baseFilename, flags, 0o600), "a", encoding="utf-8")
+            return open(_open_own_file(self.baseFilename), "a", encoding="utf-8")
 
     number = _LEVELS.get(level.lower(), logging.INFO)
     handlers: list[logging.Handler] = []
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handlers.append(OwnFile(path, maxBytes=_ROTATE_BYTES, backupCount=1))
-    except OSError as e:
-        print(
-            f"peekaboo-min: no log: cannot write {path}: {e.strerror}; set PEEKABOO_LOG_FILE", file=sys.stderr
-        )
+    except (OSError, ValueError) as e:  # ValueError: a NUL in the path
+        reason = getattr(e, "strerror", None) or e
+        print(f"peekaboo-min: no log: cannot write {path}: {reason}; set PEEKABOO_LOG_FILE", file=sys.stderr)
     if also_console:
         handlers.append(logging.StreamHandler(sys.stderr))
     for handler in handlers:
@@ -4844,7 +4873,7 @@ def start_log_file(path: Path, level: str, also_console: bool) -> None:
 '''
 
 # ==================== peekaboo_min/core/models.py =========================================================
-SOURCES['peekaboo_min/core/models.py'] = 4847, r'''"""The words of the house: points, windows, displays, pictures, results."""
+SOURCES['peekaboo_min/core/models.py'] = 4876, r'''"""The words of the house: points, windows, displays, pictures, results."""
 
 from __future__ import annotations
 
@@ -5090,7 +5119,7 @@ class Result:
 '''
 
 # ==================== peekaboo_min/core/settings.py =======================================================
-SOURCES['peekaboo_min/core/settings.py'] = 5093, r'''"""Environment variables, read once into a frozen Settings."""
+SOURCES['peekaboo_min/core/settings.py'] = 5122, r'''"""Environment variables, read once into a frozen Settings."""
 
 from __future__ import annotations
 
@@ -5103,12 +5132,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from .errors import ErrorCode, PeekabooError
+from .errors import ErrorCode, PeekabooError, invalid
 
 _TRUE_WORDS = ("1", "true", "yes", "on")
 _FALSE_WORDS = ("", "0", "false", "no", "off")
 
-# What a `.env` in the working folder may say. Never an address: a stranger's folder must not redirect anybody's screen.
+# What a `.env` in the working folder may set. Never an address: a stranger's folder must not redirect screenshots.
 _ENV_FILE_NAMES = (
     "GEMINI_API_KEY",
     "OPENAI_API_KEY",
@@ -5123,7 +5152,7 @@ _ENV_LINE = re.compile(
     r"""\s*(?:export\s+)?(\w+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^"'\s#].*?)??)\s*(?:(?<=\s)#.*)?"""
 )
 
-# These name another command line, and our own must be able to stand there: no child may find it again.
+# It names another command line, which may be our own: a child that inherited it would call itself for ever.
 _NOT_FOR_CHILDREN = ("PEEKABOO_CLI_PATH",)
 
 
@@ -5134,13 +5163,13 @@ def _variable(name: str, default: Any, help_text: str, also: str = "", secret: b
 
 @dataclass(frozen=True)
 class Settings:
-    """What the environment asks for. Its type is the default's; secrets do not stand in its repr."""
+    """What the environment asks for. A field's type is its default's; secrets are not in its repr."""
 
     ai_providers: str = _variable(
         "PEEKABOO_AI_PROVIDERS",
         "",
         "what `analyze` asks, in order of preference: `ollama/qwen3-vl:8b,openai/gpt-5.4-mini` or `ocr`; "
-        "without it `analyze` says that it is not configured",
+        "without it `analyze` fails with AI_NOT_CONFIGURED",
     )
     openai_key: str = _variable("OPENAI_API_KEY", "", "key for `openai`", secret=True)
     anthropic_key: str = _variable("ANTHROPIC_API_KEY", "", "key for `anthropic`", secret=True)
@@ -5276,11 +5305,11 @@ class Settings:
 def read_settings(environ: Mapping[str, str]) -> Settings:
     """Settings from a mapping. Raises INVALID_ARGUMENT for a value that is not of its kind."""
     values: dict[str, Any] = {}
-    for one in fields(Settings):
-        for name in (one.metadata["name"], one.metadata["also"]):
+    for each in fields(Settings):
+        for name in (each.metadata["name"], each.metadata["also"]):
             # An empty variable is an unset one: `PEEKABOO_TTL_SECONDS= peekaboo-min` must not fail.
-            if name and environ.get(name, "").strip() and one.name not in values:
-                values[one.name] = _convert(name, environ[name].strip(), one.default)
+            if name and environ.get(name, "").strip() and each.name not in values:
+                values[each.name] = _convert(name, environ[name].strip(), each.default)
     return Settings(**values)
 
 
@@ -5301,11 +5330,7 @@ def _convert(name: str, text: str, default: Any) -> Any:
         wanted = "a number that is not negative"
     else:
         return text
-    raise PeekabooError(
-        ErrorCode.INVALID_ARGUMENT,
-        f"the environment variable {name} is {text[:40]!r}",
-        hint=f"set it to {wanted}, or unset it",
-    )
+    raise invalid(f"the environment variable {name} is {text[:40]!r}", f"set it to {wanted}, or unset it")
 
 
 _env_file_values: dict[str, str] = {}
@@ -5320,17 +5345,15 @@ def settings() -> Settings:
 
 
 def platform_name() -> str:
-    """`macos` or `x11`: PEEKABOO_DESKTOP, else what this machine is. Raises INVALID_ARGUMENT for another word."""
+    """`macos` or `x11`: PEEKABOO_DESKTOP, else what this machine is. Raises INVALID_ARGUMENT for anything else."""
     asked = settings().desktop.lower()
     if asked not in ("", "macos", "x11"):
-        raise PeekabooError(
-            ErrorCode.INVALID_ARGUMENT, f"PEEKABOO_DESKTOP is {asked[:40]!r}", hint="set it to macos or x11"
-        )
+        raise invalid(f"PEEKABOO_DESKTOP is {asked[:40]!r}", "set it to macos or x11")
     return asked or ("macos" if sys.platform == "darwin" else "x11")
 
 
 def settings_with_env_file(folder: Path) -> Settings:
-    """The settings of this process from now on: where the environment is silent, `.env` in `folder` is heard.
+    """The settings of this process from now on: what the environment leaves unset is read from `.env` in `folder`.
 
     For the commands of a person in that folder, never for the server; for keys and the Keynote agent's variables only.
     Raises FILE_IO_ERROR.
@@ -5359,17 +5382,30 @@ def _read_env_file(path: Path) -> dict[str, str]:
 
 def variable_table() -> list[tuple[str, str, str]]:
     """Every variable that is read: its name, its default as text, what it does."""
-    return [(one.metadata["name"], str(one.default or ""), one.metadata["help"]) for one in fields(Settings)]
+    return [
+        (each.metadata["name"], str(each.default or ""), each.metadata["help"]) for each in fields(Settings)
+    ]
 
 
-def told_settings() -> dict[str, str]:
-    """The variables that are set to something, for people to read; of a secret only that it is set."""
-    told: dict[str, str] = {}
-    for one in fields(Settings):
-        value = getattr(settings(), one.name)
-        if value != one.default:
-            told[one.metadata["name"]] = str(value) if one.repr else "(set)"
-    return told
+def changed_settings() -> dict[str, str]:
+    """The variables that have another value than the default, for people to read; of a secret only that it is set."""
+    changed: dict[str, str] = {}
+    for each in fields(Settings):
+        value = getattr(settings(), each.name)
+        if value != each.default:
+            changed[each.metadata["name"]] = str(value) if each.repr else "(set)"
+    return changed
+
+
+def without_secrets(text: str) -> str:
+    """The text with `***` for every key of the settings, in case an endpoint repeats what it was sent."""
+    try:
+        secrets = [getattr(settings(), each.name) for each in fields(Settings) if not each.repr]
+    except PeekabooError:  # settings that cannot be read hold no key that was sent
+        return text
+    for secret in sorted(filter(None, secrets), key=len, reverse=True):
+        text = text.replace(secret, "***")
+    return text
 
 
 @lru_cache(maxsize=1)
@@ -5386,34 +5422,52 @@ def search_path() -> list[str]:
 '''
 
 # ==================== peekaboo_min/core/text.py ===========================================================
-SOURCES['peekaboo_min/core/text.py'] = 5389, r'''"""Text from outside, made safe to show."""
+SOURCES['peekaboo_min/core/text.py'] = 5425, r'''"""Text from outside, made safe to show or to send."""
 
 from __future__ import annotations
 
 import re
 
-# Control characters, and those that turn the direction of a line round (a title could fake another name with them).
+# Control characters, and those that change the direction of a line (a title could fake another name with them).
 _UNSAFE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
 )
+_UNTYPABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def clean_text(text: str, limit: int = 200) -> str:
     """Text from outside (a window's title, recognised text) without control and direction characters, cut at `limit`."""
-    return _UNSAFE.sub(" ", text)[:limit].strip()
+    return _UNSAFE.sub(" ", text[:limit]).strip()
+
+
+def untypable_character(text: str) -> str:
+    """The first character that no keyboard types: a control character but tab and line breaks, or half a character."""
+    found = _UNTYPABLE.search(text)
+    return found[0] if found else ""
+
+
+def encodable(text: str) -> str:
+    """The text with U+FFFD for lone surrogates, which no UTF-8 can hold."""
+    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
+
+
+def cut_to_bytes(text: str, limit: int) -> str:
+    """As much of the start of the text as fits into `limit` bytes of UTF-8, with no character cut in two."""
+    return encodable(text).encode("utf-8")[:limit].decode("utf-8", "ignore")
 '''
 
 # ==================== peekaboo_min/core/version.py ========================================================
-SOURCES['peekaboo_min/core/version.py'] = 5407, r'''"""The version."""
+SOURCES['peekaboo_min/core/version.py'] = 5461, r'''"""The version."""
 
 VERSION = "0.1.0"
 '''
 
 # ==================== peekaboo_min/desktop/__init__.py ====================================================
-SOURCES['peekaboo_min/desktop/__init__.py'] = 5413, r''''''
+SOURCES['peekaboo_min/desktop/__init__.py'] = 5467, r''''''
 
 # ==================== peekaboo_min/desktop/base.py ========================================================
-SOURCES['peekaboo_min/desktop/base.py'] = 5416, r'''"""class Desktop(Protocol): what a platform must do, and never decides."""
+SOURCES['peekaboo_min/desktop/base.py'] = 5470, r'''"""class Desktop(Protocol): what a platform must do, and never decides."""
 
 from __future__ import annotations
 
@@ -5494,7 +5548,7 @@ class Desktop(Protocol):
 '''
 
 # ==================== peekaboo_min/desktop/keys.py ========================================================
-SOURCES['peekaboo_min/desktop/keys.py'] = 5497, r'''"""Key names in the spellings that people use, read into one (pure)."""
+SOURCES['peekaboo_min/desktop/keys.py'] = 5551, r'''"""Key names in the spellings that people use, read into one (pure)."""
 
 from __future__ import annotations
 
@@ -5615,10 +5669,10 @@ def _unknown_key(word: str, known: Sequence[str], kind: str = "key") -> Peekaboo
 '''
 
 # ==================== peekaboo_min/desktop/macos/__init__.py ==============================================
-SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 5618, r''''''
+SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 5672, r''''''
 
 # ==================== peekaboo_min/desktop/macos/apps.js ==================================================
-SOURCES['peekaboo_min/desktop/macos/apps.js'] = 5621, r'''// {} -> {"apps": [{pid, name, bundle_id, is_active, is_regular, window_count}]}, window_count being normal windows on the screen.
+SOURCES['peekaboo_min/desktop/macos/apps.js'] = 5675, r'''// {} -> {"apps": [{pid, name, bundle_id, is_active, is_regular, window_count}]}, window_count being normal windows on the screen.
 function run(argv) {
     const counts = {};
     for (const w of windowList(ON_SCREEN_ONLY) || []) {
@@ -5644,7 +5698,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/backend.py ===============================================
-SOURCES['peekaboo_min/desktop/macos/backend.py'] = 5647, r'''"""Desktop by screencapture, osascript and the Swift helper."""
+SOURCES['peekaboo_min/desktop/macos/backend.py'] = 5701, r'''"""Desktop by screencapture, osascript and the Swift helper."""
 
 from __future__ import annotations
 
@@ -5961,7 +6015,7 @@ def _with_focus(window: Window, focused_id: Optional[int]) -> Window:
 '''
 
 # ==================== peekaboo_min/desktop/macos/displays.js ==============================================
-SOURCES['peekaboo_min/desktop/macos/displays.js'] = 5964, r'''// {} -> {"displays": [{id, name, scale, bounds}] or null without a GUI session, "can_record": bool}: points, origin top left of the main display.
+SOURCES['peekaboo_min/desktop/macos/displays.js'] = 6018, r'''// {} -> {"displays": [{id, name, scale, bounds}] or null without a GUI session, "can_record": bool}: points, origin top left of the main display.
 function activeOrder() {
     // `screencapture -D n` counts in this order; where the bridge cannot tell it, NSScreen's is the best there is
     try {
@@ -6001,7 +6055,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/focus.js =================================================
-SOURCES['peekaboo_min/desktop/macos/focus.js'] = 6004, r'''// {pid, window_id|null, title|null, bounds|null} -> {"activated": bool, "active": bool, "front": bool, "trusted": bool, "matches": n, "title_bar_is_free": bool}
+SOURCES['peekaboo_min/desktop/macos/focus.js'] = 6058, r'''// {pid, window_id|null, title|null, bounds|null} -> {"activated": bool, "active": bool, "front": bool, "trusted": bool, "matches": n, "title_bar_is_free": bool}
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXIsProcessTrusted', ['bool', []]);
 ObjC.bindFunction('AXUIElementCreateApplication', ['id', ['int']]);
@@ -6087,7 +6141,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.js =================================================
-SOURCES['peekaboo_min/desktop/macos/input.js'] = 6090, r'''// one JSON request as the argument -> one JSON answer; the same contract as input.swift, for a Mac without a compiler
+SOURCES['peekaboo_min/desktop/macos/input.js'] = 6144, r'''// one JSON request as the argument -> one JSON answer; the same contract as input.swift, for a Mac without a compiler
 //   {"do":"preflight"}                                        -> {"ok":true,"accessibility":b,"post_event":b,"screen_recording":b}
 //   {"do":"move","x":n,"y":n}                                 -> {"ok":true,"pointer":{"x":n,"y":n}}, read back, screen points
 //   {"do":"click","x":n,"y":n,"button":"left","clicks":1}     -> the same; button left, right or middle; clicks 1, 2 or 3
@@ -6257,7 +6311,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.swift ==============================================
-SOURCES['peekaboo_min/desktop/macos/input.swift'] = 6260, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
+SOURCES['peekaboo_min/desktop/macos/input.swift'] = 6314, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
 //   {"do":"preflight"}                                        -> {"ok":true,"accessibility":b,"post_event":b,"screen_recording":b}
 //   {"do":"move","x":n,"y":n}                                 -> {"ok":true,"pointer":{"x":n,"y":n}}, read back, screen points
 //   {"do":"click","x":n,"y":n,"button":"left","clicks":1}     -> the same; button left, right or middle; clicks 1, 2 or 3
@@ -6434,7 +6488,7 @@ try FileHandle.standardOutput.write(contentsOf: output + Data("\n".utf8))
 '''
 
 # ==================== peekaboo_min/desktop/macos/keycodes.py ==============================================
-SOURCES['peekaboo_min/desktop/macos/keycodes.py'] = 6437, r'''"""Key codes and modifier flags of macOS; the codes are places on the keyboard"""
+SOURCES['peekaboo_min/desktop/macos/keycodes.py'] = 6491, r'''"""Key codes and modifier flags of macOS; the codes are places on the keyboard"""
 
 from __future__ import annotations
 
@@ -6523,7 +6577,7 @@ def mac_key_flags(chord: KeyChord) -> int:
 '''
 
 # ==================== peekaboo_min/desktop/macos/keystroke.js =============================================
-SOURCES['peekaboo_min/desktop/macos/keystroke.js'] = 6526, r'''// {"text": one character, "using": ["command down", ...]} -> {"ok": true}: a chord on the keyboard layout in use, by System Events.
+SOURCES['peekaboo_min/desktop/macos/keystroke.js'] = 6580, r'''// {"text": one character, "using": ["command down", ...]} -> {"ok": true}: a chord on the keyboard layout in use, by System Events.
 function run(argv) {
     const request = JSON.parse(argv[0]);
     Application('System Events').keystroke(request.text, {using: request.using});
@@ -6532,7 +6586,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/osascript.py =============================================
-SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 6535, r'''"""Run a JXA or AppleScript source, and read osascript's error numbers."""
+SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 6589, r'''"""Run a JXA or AppleScript source, and read osascript's error numbers."""
 
 from __future__ import annotations
 
@@ -6629,7 +6683,7 @@ def script_error(exit_code: int, stderr: str) -> ScriptError:
 '''
 
 # ==================== peekaboo_min/desktop/macos/permissions.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 6632, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "automation": bool|null, "has_session": bool, "is_locked": bool}; raises no dialog.
+SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 6686, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "automation": bool|null, "has_session": bool, "is_locked": bool}; raises no dialog.
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXIsProcessTrusted', ['bool', []]);
 ObjC.bindFunction('CGPreflightPostEventAccess', ['bool', []]);
@@ -6663,7 +6717,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/permissions.py ===========================================
-SOURCES['peekaboo_min/desktop/macos/permissions.py'] = 6666, r'''"""Which app must get a grant (the one that started us), and how to give it."""
+SOURCES['peekaboo_min/desktop/macos/permissions.py'] = 6720, r'''"""Which app must get a grant (the one that started us), and how to give it."""
 
 from __future__ import annotations
 
@@ -6730,7 +6784,7 @@ def permission_error(code: ErrorCode, what: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/desktop/macos/read_text.js =============================================
-SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 6733, r'''// {"path": file} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the picture, origin top left.
+SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 6787, r'''// {"path": file} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the picture, origin top left.
 ObjC.import('Foundation');
 ObjC.import('Vision');
 
@@ -6760,7 +6814,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/swift_helper.py ==========================================
-SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 6763, r'''"""Compile input.swift once, keep it, find it again."""
+SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 6817, r'''"""Compile input.swift once, keep it, find it again."""
 
 from __future__ import annotations
 
@@ -6875,7 +6929,7 @@ def _manifest() -> Path:
 '''
 
 # ==================== peekaboo_min/desktop/macos/window_list.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 6878, r'''// Read before windows.js, apps.js, displays.js, focus.js and permissions.js: the window server's list, and what it shows of our grants.
+SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 6932, r'''// Read before windows.js, apps.js, displays.js, focus.js and permissions.js: the window server's list, and what it shows of our grants.
 ObjC.import('AppKit');
 ObjC.import('CoreGraphics');
 ObjC.bindFunction('CGPreflightScreenCaptureAccess', ['bool', []]);
@@ -6925,7 +6979,7 @@ function covers(over, b) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/windows.js ===============================================
-SOURCES['peekaboo_min/desktop/macos/windows.js'] = 6928, r'''// {} -> {"windows": [...] front to back, "frontmost_pid": n|null, "can_record": bool, "is_locked": bool}, or {"windows": null} without a GUI session.
+SOURCES['peekaboo_min/desktop/macos/windows.js'] = 6982, r'''// {} -> {"windows": [...] front to back, "frontmost_pid": n|null, "can_record": bool, "is_locked": bool}, or {"windows": null} without a GUI session.
 function describe(w, bundleIds) {
     const pid = w.kCGWindowOwnerPID;
     if (!(pid in bundleIds)) {
@@ -6963,7 +7017,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/matching.py ====================================================
-SOURCES['peekaboo_min/desktop/matching.py'] = 6966, r'''"""Which app or window a person means (pure)."""
+SOURCES['peekaboo_min/desktop/matching.py'] = 7020, r'''"""Which app or window a person means (pure)."""
 
 from __future__ import annotations
 
@@ -6976,6 +7030,7 @@ from ..core.models import App, Point, Window
 from ..core.text import clean_text
 
 _NAMED_AT_MOST = 10
+_COMPARED_CHARACTERS = 200  # difflib takes seconds for a text of a megabyte
 _HELPER = re.compile(r"helper|renderer|utility|plugin|crashpad|gpu process|\(gpu\)|background", re.I)
 _BROWSERS = ("chrome", "safari", "firefox", "edge", "brave", "arc", "opera", "chromium")
 
@@ -7045,12 +7100,13 @@ def _app_by_pid(text: str, apps: Sequence[App]) -> App:
         raise PeekabooError(
             ErrorCode.INVALID_ARGUMENT, f"{text[:40]!r} is no process id", hint="write it like PID:501"
         )
+    digits = text.strip().lstrip("0")[:40]  # int() refuses more than 4,300 digits
     for app in apps:
-        if app.pid == int(text):
+        if str(app.pid) == digits:
             return app
     raise PeekabooError(
         ErrorCode.APP_NOT_FOUND,
-        f"no application has the process id {int(text)}",
+        f"no application has the process id {digits}",
         hint="list the apps: list apps",
     )
 
@@ -7073,8 +7129,10 @@ def _only_one(wanted: str, found: Sequence[App]) -> App:
 def _near_names(low: str, apps: Sequence[App]) -> list[tuple[App, float]]:
     import difflib  # 3 ms that only a wrong name needs
 
+    low = low[:_COMPARED_CHARACTERS]
+
     def likeness(app: App) -> float:
-        name = app.name.lower()
+        name = app.name.lower()[:_COMPARED_CHARACTERS]
         initials = "".join(word[0] for word in re.split(r"[\s.-]+", name) if word)
         whole = difflib.SequenceMatcher(None, low, name).ratio()
         # `vscode` for Visual Studio Code: initials and a last word
@@ -7168,7 +7226,7 @@ def cover_at(point: Point, target: Window, windows: Sequence[Window]) -> Optiona
 '''
 
 # ==================== peekaboo_min/desktop/select.py ======================================================
-SOURCES['peekaboo_min/desktop/select.py'] = 7171, r'''"""Which Desktop this machine has."""
+SOURCES['peekaboo_min/desktop/select.py'] = 7229, r'''"""Which Desktop this machine has."""
 
 from __future__ import annotations
 
@@ -7192,10 +7250,10 @@ def this_desktop() -> Desktop:
 '''
 
 # ==================== peekaboo_min/desktop/x11/__init__.py ================================================
-SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 7195, r''''''
+SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 7253, r''''''
 
 # ==================== peekaboo_min/desktop/x11/backend.py =================================================
-SOURCES['peekaboo_min/desktop/x11/backend.py'] = 7198, r'''"""Desktop by xwininfo, xprop, maim, xdotool, xclip.
+SOURCES['peekaboo_min/desktop/x11/backend.py'] = 7256, r'''"""Desktop by xwininfo, xprop, maim, xdotool, xclip.
 
 Commands that answer wrongly with exit 0 are not used: `xdotool getwindowgeometry` and wmctrl (frame offset added
 twice), `xwd -id` (paints other windows), `xdotool type` beyond ASCII, unknown key names, clicks outside the screen.
@@ -7503,7 +7561,7 @@ def _texts(value: str) -> list[str]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/keyboard.py ================================================
-SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 7506, r'''"""The keyboard on X11: xdotool for ASCII and chords, the clipboard else."""
+SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 7564, r'''"""The keyboard on X11: xdotool for ASCII and chords, the clipboard else."""
 
 from __future__ import annotations
 
@@ -7617,7 +7675,7 @@ def _wait_until(is_true: Callable[[], bool]) -> bool:
 '''
 
 # ==================== peekaboo_min/desktop/x11/ocr.py =====================================================
-SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 7620, r'''"""Read the text in a picture: tesseract, helped by ImageMagick's convert.
+SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 7678, r'''"""Read the text in a picture: tesseract, helped by ImageMagick's convert.
 
 tesseract alone misses most texts that are lighter than what is behind them. So each picture is read twice, at the same
 time: as it is, and as its difference from the local background, which makes every text dark on white. Measured with
@@ -7765,7 +7823,7 @@ def _shared(
 '''
 
 # ==================== peekaboo_min/desktop/x11/window_tree.py =============================================
-SOURCES['peekaboo_min/desktop/x11/window_tree.py'] = 7768, r'''"""The windows in the output of `xwininfo -root -tree` (pure)."""
+SOURCES['peekaboo_min/desktop/x11/window_tree.py'] = 7826, r'''"""The windows in the output of `xwininfo -root -tree` (pure)."""
 
 from __future__ import annotations
 
@@ -7847,10 +7905,10 @@ def _tree_lines(text: str) -> list[re.Match[str]]:
 '''
 
 # ==================== peekaboo_min/frontends/__init__.py ==================================================
-SOURCES['peekaboo_min/frontends/__init__.py'] = 7850, r''''''
+SOURCES['peekaboo_min/frontends/__init__.py'] = 7908, r''''''
 
 # ==================== peekaboo_min/frontends/capture_tools.py =============================================
-SOURCES['peekaboo_min/frontends/capture_tools.py'] = 7853, r'''"""The tools that look: image, analyze, list, screenshot_app_window; and exec."""
+SOURCES['peekaboo_min/frontends/capture_tools.py'] = 7911, r'''"""The tools that look: image, analyze, list, screenshot_app_window; and exec."""
 
 from __future__ import annotations
 
@@ -8077,7 +8135,7 @@ def peekaboo_exec(
 '''
 
 # ==================== peekaboo_min/frontends/cli.py =======================================================
-SOURCES['peekaboo_min/frontends/cli.py'] = 8080, r'''"""The shell's front door: parser, JSON envelope, main()."""
+SOURCES['peekaboo_min/frontends/cli.py'] = 8138, r'''"""The shell's front door: parser, JSON envelope, main()."""
 
 from __future__ import annotations
 
@@ -8374,7 +8432,7 @@ def _unshielded(word: str) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/client_config.py =============================================
-SOURCES['peekaboo_min/frontends/client_config.py'] = 8377, r'''"""What an MCP client must be configured with to start this installation."""
+SOURCES['peekaboo_min/frontends/client_config.py'] = 8435, r'''"""What an MCP client must be configured with to start this installation."""
 
 from __future__ import annotations
 
@@ -8651,7 +8709,7 @@ _CLIENTS = {
 '''
 
 # ==================== peekaboo_min/frontends/commands.py ==================================================
-SOURCES['peekaboo_min/frontends/commands.py'] = 8654, r'''"""COMMANDS: every shell command, and the room of its function."""
+SOURCES['peekaboo_min/frontends/commands.py'] = 8712, r'''"""COMMANDS: every shell command, and the room of its function."""
 
 from __future__ import annotations
 
@@ -8720,7 +8778,7 @@ COMMANDS = CommandTable(
 '''
 
 # ==================== peekaboo_min/frontends/desktop_tools.py =============================================
-SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 8723, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
+SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 8781, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
 
 from __future__ import annotations
 
@@ -8861,7 +8919,7 @@ def _with_effect_text(text: str, data: dict[str, Any]) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/doctor.py ====================================================
-SOURCES['peekaboo_min/frontends/doctor.py'] = 8864, r'''"""What this machine has and may do: server status, permissions, doctor."""
+SOURCES['peekaboo_min/frontends/doctor.py'] = 8922, r'''"""What this machine has and may do: server status, permissions, doctor."""
 
 from __future__ import annotations
 
@@ -8874,7 +8932,7 @@ from ..ai.client import parse_providers, provider_status
 from ..core.errors import ErrorCode, PeekabooError
 from ..core.log import default_log_file
 from ..core.models import Permissions, Result
-from ..core.settings import settings, told_settings
+from ..core.settings import changed_settings, settings
 from ..core.version import VERSION
 from ..desktop.base import Desktop
 from ..desktop.select import this_desktop
@@ -8933,7 +8991,7 @@ def server_status_text(desktop: Desktop) -> str:
     sections = {
         "AI providers": providers,
         "Programs and permissions": [check.line() for check in checks],
-        "Environment": [f"{name}={value}" for name, value in told_settings().items()],
+        "Environment": [f"{name}={value}" for name, value in changed_settings().items()],
         "Problems": problems or ["none"],
     }
     blocks = ["\n".join([f"## {title}", *lines]) for title, lines in sections.items()]
@@ -9102,11 +9160,10 @@ def machine_data() -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/look_commands.py =============================================
-SOURCES['peekaboo_min/frontends/look_commands.py'] = 9105, r'''"""The shell's commands that look: image, list, windows, screenshot."""
+SOURCES['peekaboo_min/frontends/look_commands.py'] = 9163, r'''"""The shell's commands that look: image, list, windows, screenshot."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Literal, Optional
 
 from ..automation.capture import ImageRequest, check_dimension, photograph_window
@@ -9115,7 +9172,7 @@ from ..automation.listing import catalogue, list_app_windows, list_displays, lis
 from ..core.models import Result
 from ..desktop.matching import find_app, visible_windows, window_by_id, windows_of
 from ..desktop.select import this_desktop
-from ..system.files import move_into_place
+from ..system.files import asked_path, move_into_place
 from ..system.images import kind_by_name, prepare_target
 from .desktop_tools import WindowId
 
@@ -9221,7 +9278,7 @@ def screenshot_command(
     leaves window.png
     """
     desktop = this_desktop()
-    target = Path(path).expanduser().absolute() if path else None
+    target = asked_path(path) if path else None
     kind = kind_by_name(target) if target and not target.is_dir() else "png"
     check_dimension(max_dimension)
     if target:
@@ -9240,7 +9297,7 @@ def screenshot_command(
 '''
 
 # ==================== peekaboo_min/frontends/machine_commands.py ==========================================
-SOURCES['peekaboo_min/frontends/machine_commands.py'] = 9243, r'''"""The shell's commands about this machine, its models and its mail."""
+SOURCES['peekaboo_min/frontends/machine_commands.py'] = 9300, r'''"""The shell's commands about this machine, its models and its mail."""
 
 from __future__ import annotations
 
@@ -9372,7 +9429,7 @@ def gmail_login_command() -> Result:
 '''
 
 # ==================== peekaboo_min/frontends/probes.py ====================================================
-SOURCES['peekaboo_min/frontends/probes.py'] = 9375, r'''"""The facts that we rely on, each with a harmless probe: `doctor --probe`."""
+SOURCES['peekaboo_min/frontends/probes.py'] = 9432, r'''"""The facts that we rely on, each with a harmless probe: `doctor --probe`."""
 
 from __future__ import annotations
 
@@ -9568,7 +9625,7 @@ def _x11_probes() -> list[Probe]:
 '''
 
 # ==================== peekaboo_min/frontends/reference.py =================================================
-SOURCES['peekaboo_min/frontends/reference.py'] = 9571, r'''"""The tool reference and the table of environment variables, as Markdown."""
+SOURCES['peekaboo_min/frontends/reference.py'] = 9628, r'''"""The tool reference and the table of environment variables, as Markdown."""
 
 from __future__ import annotations
 
@@ -9625,7 +9682,7 @@ def variable_reference() -> str:
 '''
 
 # ==================== peekaboo_min/frontends/results.py ===================================================
-SOURCES['peekaboo_min/frontends/results.py'] = 9628, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
+SOURCES['peekaboo_min/frontends/results.py'] = 9685, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
 
 from __future__ import annotations
 
@@ -9707,7 +9764,7 @@ def plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/server.py ====================================================
-SOURCES['peekaboo_min/frontends/server.py'] = 9710, r'''"""The one MCPServer. It only translates."""
+SOURCES['peekaboo_min/frontends/server.py'] = 9767, r'''"""The one MCPServer. It only translates."""
 
 from __future__ import annotations
 
@@ -9715,7 +9772,6 @@ import functools
 import inspect
 import sys
 from collections.abc import Awaitable
-from pathlib import Path
 from typing import Annotated, Any, Callable
 
 from ..core.cancellation import CancelToken, use_cancel_token
@@ -9723,7 +9779,7 @@ from ..core.errors import ErrorCode, PeekabooError
 from ..core.log import default_log_file, log_debug, log_error, log_info, start_log_file
 from ..core.settings import platform_name, settings
 from ..core.version import VERSION
-from ..system.files import sweep
+from ..system.files import asked_path, sweep
 from ..system.process import end_cleanly_on_signals, kill_all_programs
 from .doctor import SERVER_NAME, initial_status
 from .results import error_message, plain_schema, success_message
@@ -9763,7 +9819,7 @@ def serve() -> int:
         )
     try:
         own = settings()
-        log_path = Path(own.log_file).expanduser() if own.log_file else default_log_file()
+        log_path = asked_path(own.log_file) if own.log_file else default_log_file()
         start_log_file(log_path, own.log_level, own.logs_to_console)
         server = build_server()
     except PeekabooError as e:
@@ -9963,7 +10019,7 @@ def _unknown_tool(name: str, known: list[str]) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/frontends/signatures.py ================================================
-SOURCES['peekaboo_min/frontends/signatures.py'] = 9966, r'''"""A function's parameters and help, read for the two front doors."""
+SOURCES['peekaboo_min/frontends/signatures.py'] = 10022, r'''"""A function's parameters and help, read for the two front doors."""
 
 from __future__ import annotations
 
@@ -10055,7 +10111,7 @@ def _without_none(hint: Any) -> tuple[Any, bool]:
 '''
 
 # ==================== peekaboo_min/frontends/tools.py =====================================================
-SOURCES['peekaboo_min/frontends/tools.py'] = 10058, r'''"""TOOLS: every MCP tool, a typed function with its wire name and its effects."""
+SOURCES['peekaboo_min/frontends/tools.py'] = 10114, r'''"""TOOLS: every MCP tool, a typed function with its wire name and its effects."""
 
 from __future__ import annotations
 
@@ -10188,10 +10244,10 @@ def offered_tools() -> list[Tool]:
 '''
 
 # ==================== peekaboo_min/integrations/__init__.py ===============================================
-SOURCES['peekaboo_min/integrations/__init__.py'] = 10191, r''''''
+SOURCES['peekaboo_min/integrations/__init__.py'] = 10247, r''''''
 
 # ==================== peekaboo_min/integrations/gmail.py ==================================================
-SOURCES['peekaboo_min/integrations/gmail.py'] = 10194, r'''"""send_email: one mail by Gmail's API."""
+SOURCES['peekaboo_min/integrations/gmail.py'] = 10250, r'''"""send_email: one mail by Gmail's API."""
 
 from __future__ import annotations
 
@@ -10341,7 +10397,7 @@ def _send_error(error: WebError) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/integrations/gmail_oauth.py ============================================
-SOURCES['peekaboo_min/integrations/gmail_oauth.py'] = 10344, r'''"""Google's permission to send mail: asked for once, kept, renewed."""
+SOURCES['peekaboo_min/integrations/gmail_oauth.py'] = 10400, r'''"""Google's permission to send mail: asked for once, kept, renewed."""
 
 from __future__ import annotations
 
@@ -10663,7 +10719,7 @@ class _RedirectDoor:
 '''
 
 # ==================== peekaboo_min/integrations/keynote.js ================================================
-SOURCES['peekaboo_min/integrations/keynote.js'] = 10666, r'''// One JSON argument in, JSON out, by its "do":
+SOURCES['peekaboo_min/integrations/keynote.js'] = 10722, r'''// One JSON argument in, JSON out, by its "do":
 // {"do": "find"} -> {"bundle_id": text|null}: the Keynote that is installed. Sends nothing to it.
 // {"do": "open", bundle_id, theme, always_new, width, height} -> {document_id, name, is_new, has_theme, is_blank, width, height}
 // {"do": "size", bundle_id, document_id} -> {width, height, is_skipped} of slide 1
@@ -10828,7 +10884,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/integrations/keynote.py ================================================
-SOURCES['peekaboo_min/integrations/keynote.py'] = 10831, r'''"""The five Keynote tools: open, measure, draw, write, export."""
+SOURCES['peekaboo_min/integrations/keynote.py'] = 10887, r'''"""The five Keynote tools: open, measure, draw, write, export."""
 
 from __future__ import annotations
 
@@ -10846,10 +10902,10 @@ from ..core.errors import ErrorCode, PeekabooError
 from ..core.log import log_debug
 from ..core.models import Rect, Result
 from ..core.settings import platform_name, settings
-from ..core.text import clean_text
+from ..core.text import clean_text, untypable_character
 from ..desktop.macos.osascript import run_applescript, run_jxa
 from ..desktop.macos.permissions import permission_error
-from ..system.files import move_into_place, only_one, temporary_folder
+from ..system.files import asked_path, move_into_place, only_one, temporary_folder
 from ..system.images import prepare_target, read_image_info
 from .keynote_state import Deck, recall_deck, remember_deck, write_agent_line
 
@@ -11139,11 +11195,8 @@ def _check_shape_text(text: str) -> None:
     if len(text) > _LONGEST_SHAPE_TEXT:
         message = f"the text has {len(text)} characters"
         raise PeekabooError(ErrorCode.INVALID_ARGUMENT, message, hint=f"write at most {_LONGEST_SHAPE_TEXT}")
-    bad = next(
-        (c for c in text if (ord(c) < 32 and c not in "\n\r\t") or c == "\x7f" or "\ud800" <= c <= "\udfff"),
-        None,
-    )
-    if bad is not None:
+    bad = untypable_character(text)
+    if bad:
         raise PeekabooError(
             ErrorCode.INVALID_ARGUMENT, f"the text holds {bad!r}", hint="leave control characters out"
         )
@@ -11188,7 +11241,7 @@ def _slide_target(path: str) -> Path:
         raise PeekabooError(
             ErrorCode.INVALID_ARGUMENT, "neither a path nor SCREENSHOT_PATH is set", hint="name a .png file"
         )
-    target = Path(chosen).expanduser().absolute()
+    target = asked_path(chosen)
     if target.suffix.lower() != ".png":
         raise PeekabooError(
             ErrorCode.INVALID_ARGUMENT, f"{target.name!r} is no name for a PNG", hint="let it end in .png"
@@ -11197,7 +11250,7 @@ def _slide_target(path: str) -> Path:
 '''
 
 # ==================== peekaboo_min/integrations/keynote_draw.applescript ==================================
-SOURCES['peekaboo_min/integrations/keynote_draw.applescript'] = 11200, r'''-- argv: bundle id, document id, x, y, width, height -> "index|x|y|width|height": a new rectangle on slide 1 as it stands there then.
+SOURCES['peekaboo_min/integrations/keynote_draw.applescript'] = 11253, r'''-- argv: bundle id, document id, x, y, width, height -> "index|x|y|width|height": a new rectangle on slide 1 as it stands there then.
 -- For a Keynote that takes no idiom of JXA's. The index is that among the slide's shapes, from 1; numbers as this Mac writes them
 -- ("380,5" in German). Values are got into variables first: an application need not know `item 1 of position` or `width as text`.
 on run argv
@@ -11234,7 +11287,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/keynote_export.applescript ================================
-SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 11237, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
+SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 11290, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
 -- AppleScript, because JXA cannot pass the options. There is no export of one slide, and `slide images` writes a folder:
 -- <folder's name>.001.png and so on, of the slides that are not skipped.
 on run argv
@@ -11253,7 +11306,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/keynote_state.py ==========================================
-SOURCES['peekaboo_min/integrations/keynote_state.py'] = 11256, r'''"""What Keynote calls share across processes: deck, turn, the agent's log."""
+SOURCES['peekaboo_min/integrations/keynote_state.py'] = 11309, r'''"""What Keynote calls share across processes: deck, turn, the agent's log."""
 
 from __future__ import annotations
 
@@ -11346,14 +11399,15 @@ def write_agent_line(source: str, text: str, path: Optional[Path] = None) -> Non
 '''
 
 # ==================== peekaboo_min/integrations/peekaboo_cli.py ===========================================
-SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 11349, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
+SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 11402, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
 
 from __future__ import annotations
 
 import json
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Optional
 
@@ -11365,7 +11419,7 @@ from ..core.models import Picture, Result
 from ..core.settings import settings
 from ..core.text import clean_text
 from ..desktop.base import Desktop
-from ..system.files import temporary_folder
+from ..system.files import asked_path, working_folder
 from ..system.images import EXTENSIONS, read_image_info
 from ..system.process import Completed, run_program
 from ..system.programs import find_program
@@ -11394,21 +11448,21 @@ def run_peekaboo(
     """
     _check_exec(arguments, timeout_seconds, max_attachments)
     check_may_act("exec")
-    folder = _working_folder(cwd)
-    before = _images_below(folder) if cwd else {}
-    words = _command_line()
-    # the arguments may hold typed text: only their number and the command are noted
-    write_audit_line(
-        "exec", {"program": os.path.basename(words[0]), "command": arguments[0][:40], "words": len(arguments)}
-    )
-    done = run_program([*words, *arguments], timeout_s=timeout_seconds, accept=None, folder=str(folder))
-    made = sorted(path for path, changed in _images_below(folder).items() if before.get(path) != changed)
-    pictures = [_picture(desktop, path, folder) for path in made[:max_attachments]]
-    names = " ".join(f"[{one.label}]" for one in pictures)
-    left = f", {len(made) - len(pictures)} more not attached" if len(made) > len(pictures) else ""
-    data = {**_metadata(done), "attachments": [one.label for one in pictures], "cwd": str(folder)}
-    text = f"exit code {done.code}: {names or 'no images'}{left}\n{done.text}{done.stderr}".rstrip()
-    return Result(text, data, tuple(pictures))
+    with _working_folder(cwd) as folder:
+        before = _images_below(folder) if cwd else {}
+        words = _command_line()
+        # the arguments may hold typed text: only their number and the command are noted
+        write_audit_line(
+            "exec", {"program": os.path.basename(words[0]), "command": arguments[0][:40], "words": len(arguments)}
+        )
+        done = run_program([*words, *arguments], timeout_s=timeout_seconds, accept=None, folder=str(folder))
+        made = sorted(path for path, changed in _images_below(folder).items() if before.get(path) != changed)
+        pictures = [_picture(desktop, path, folder) for path in made[:max_attachments]]
+        names = " ".join(f"[{one.label}]" for one in pictures)
+        left = f", {len(made) - len(pictures)} more not attached" if len(made) > len(pictures) else ""
+        data = {**_metadata(done), "attachments": [one.label for one in pictures], "cwd": str(folder)}
+        text = f"exit code {done.code}: {names or 'no images'}{left}\n{done.text}{done.stderr}".rstrip()
+        return Result(text, data, tuple(pictures))
 
 
 def _check_exec(arguments: Sequence[str], timeout_seconds: float, max_attachments: int) -> None:
@@ -11423,17 +11477,19 @@ def _check_exec(arguments: Sequence[str], timeout_seconds: float, max_attachment
         raise PeekabooError(ErrorCode.INVALID_ARGUMENT, problem)
 
 
-def _working_folder(cwd: Optional[str]) -> Path:
-    if cwd:
-        folder = Path(cwd).expanduser().absolute()
-        if not folder.is_dir():
-            raise PeekabooError(
-                ErrorCode.INVALID_ARGUMENT, f"cwd {folder} is not a folder", hint="make it, or leave it out"
-            )
-        return folder
-    folder = temporary_folder() / f"exec_{os.urandom(6).hex()}"
-    folder.mkdir(mode=0o700)
-    return folder
+@contextmanager
+def _working_folder(cwd: Optional[str]) -> Iterator[Path]:
+    """The asked folder, or a new one that is not swept while the program runs in it."""
+    if not cwd:
+        with working_folder("exec") as folder:
+            yield folder
+        return
+    folder = asked_path(cwd)
+    if not folder.is_dir():
+        raise PeekabooError(
+            ErrorCode.INVALID_ARGUMENT, f"cwd {folder} is not a folder", hint="create it, or leave it out"
+        )
+    yield folder
 
 
 def _command_line() -> list[str]:
@@ -11495,7 +11551,10 @@ def image_by_cli(
     if capture_focus == "foreground":
         check_may_act("foreground capture")
     target = os.path.expanduser(request.path or settings().default_save_path)
-    folder = "" if target else str(_working_folder(None))
+    folder = ""
+    if not target:
+        with _working_folder(None) as new_folder:  # the call is shorter than any sweep's minute: no lock is needed
+            folder = str(new_folder)
     is_window = request.app is not None or request.window_id is not None
     words = [
         "image",
@@ -11623,13 +11682,14 @@ def _invalid_output(what: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/system/__init__.py =====================================================
-SOURCES['peekaboo_min/system/__init__.py'] = 11626, r''''''
+SOURCES['peekaboo_min/system/__init__.py'] = 11685, r''''''
 
 # ==================== peekaboo_min/system/files.py ========================================================
-SOURCES['peekaboo_min/system/files.py'] = 11629, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
+SOURCES['peekaboo_min/system/files.py'] = 11688, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import re
@@ -11643,45 +11703,72 @@ from pathlib import Path
 from typing import Optional
 
 from ..core.cancellation import pause
-from ..core.errors import ErrorCode, PeekabooError, file_error
+from ..core.errors import ErrorCode, PeekabooError, file_error, invalid
 from ..core.settings import platform_name, settings
-from ..core.text import clean_text
+from ..core.text import clean_text, cut_to_bytes, encodable
 
 _NAME_BYTES = 255
+_SUFFIX_BYTES = 80
 
 
 def state_folder() -> Path:
     """Our folder for what must outlive a process, ours alone. Raises FILE_IO_ERROR."""
     folder = settings().mac_state_folder if platform_name() == "macos" else settings().xdg_state_folder
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as e:
-        raise file_error(folder, e) from e
-    return folder
+    return _private_folder(folder, "set XDG_STATE_HOME to a folder of your own")
 
 
-def file_name(stem: str, kind: str) -> str:
-    """A name for a picture: what a file system refuses or a shell stumbles over is `_`; at most 255 bytes."""
-    cleaned = re.sub(r"[\s/\\:*?\"<>|]+", "_", clean_text(stem, 1000)).strip("._") or "window"
-    room = _NAME_BYTES - len(kind) - 1
-    return f"{cleaned.encode('utf-8')[:room].decode('utf-8', 'ignore')}.{kind}"
+def file_name(stem: str, kind: str, suffix: str = "") -> str:
+    """A name for an image: what a file system refuses or a shell stumbles over is `_`; at most 255 bytes.
+
+    suffix: what follows the stem, and tells several images of one stem apart; of a name that is too long, both keep
+    their starts.
+    """
+    cleaned = _safe_in_names(stem).strip("._") or "window"
+    ending = cut_to_bytes(_safe_in_names(suffix).rstrip("._"), _SUFFIX_BYTES)
+    return f"{cut_to_bytes(cleaned, _NAME_BYTES - len(kind) - 1 - len(ending.encode()))}{ending}.{kind}"
+
+
+def _safe_in_names(text: str) -> str:
+    return re.sub(r"[\s/\\:*?\"<>|]+", "_", clean_text(text, 1000))
 
 
 def temporary_folder() -> Path:
-    """Our folder for pictures and their records, ours alone (0700). Raises FILE_IO_ERROR when it is someone else's."""
+    """Our folder for images and their records, ours alone (0700). Raises FILE_IO_ERROR when it is someone else's."""
     folder = Path(tempfile.gettempdir()) / f"peekaboo_min-{os.getuid()}"
+    return _private_folder(folder, "remove it, or set TMPDIR to a folder of your own")
+
+
+def _private_folder(folder: Path, hint: str) -> Path:
+    """The folder, created where it is missing, that only this user can enter. Raises FILE_IO_ERROR."""
     try:
-        folder.mkdir(mode=0o700, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         found = folder.lstat()
-    except OSError as e:
+        is_ours = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022
+        if is_ours and found.st_mode & 0o055:
+            folder.chmod(0o700)  # nobody else could write here, and from now on nobody else can read
+    except (OSError, ValueError) as e:
         raise file_error(folder, e) from e
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+    if not is_ours:
         raise PeekabooError(
-            ErrorCode.FILE_IO_ERROR,
-            f"{folder} is not a private folder of ours",
-            hint="remove it, or set TMPDIR to a folder of your own",
+            ErrorCode.FILE_IO_ERROR, f"{folder} is not a folder that only you can write to", hint=hint
         )
     return folder
+
+
+def asked_path(text: str) -> Path:
+    """The path that a person or a model gave, absolute, its `~` resolved. Raises INVALID_ARGUMENT, FILE_IO_ERROR."""
+    try:
+        if b"\0" in os.fsencode(text):
+            raise invalid("a path cannot hold a NUL character", "remove it")
+        return Path(text).expanduser().absolute()
+    except UnicodeEncodeError as e:
+        raise invalid("a path holds half of a surrogate pair, which cannot be encoded", "remove it") from e
+    except RuntimeError as e:  # `~name` of an unknown user
+        raise invalid(
+            f"there is no user of that name: {clean_text(text, 80)}", "write the path without ~"
+        ) from e
+    except OSError as e:  # the working folder does not exist any more
+        raise file_error(Path(text), e) from e
 
 
 def new_temporary_path(stem: str, kind: str) -> Path:
@@ -11689,8 +11776,24 @@ def new_temporary_path(stem: str, kind: str) -> Path:
     return temporary_folder() / file_name(f"{stem}_{os.urandom(6).hex()}", kind)
 
 
+@contextmanager
+def working_folder(prefix: str) -> Iterator[Path]:
+    """A new folder in our temporary folder, which nobody sweeps while the `with` block runs. Raises FILE_IO_ERROR."""
+    folder = temporary_folder() / f"{prefix}_{os.urandom(6).hex()}"
+    try:
+        folder.mkdir(mode=0o700)
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError as e:
+        raise file_error(folder, e) from e
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
+        yield folder
+    finally:
+        os.close(descriptor)
+
+
 def sweep(ttl_seconds: Optional[int] = None) -> int:
-    """Delete what has lived longer than its time in our temporary folder; return how many files."""
+    """Delete what is older than its time to live in our temporary folder, but for what is in use; return how many."""
     ttl = settings().ttl_seconds if ttl_seconds is None else ttl_seconds
     if ttl == 0 and ttl_seconds is None:
         return 0
@@ -11700,23 +11803,48 @@ def sweep(ttl_seconds: Optional[int] = None) -> int:
         try:
             if entry.stat(follow_symlinks=False).st_mtime > oldest:
                 continue
-            if entry.is_dir(follow_symlinks=False):
-                shutil.rmtree(entry.path)
-            else:
-                os.unlink(entry.path)
-            removed += 1
+            removed += _delete_unused(entry)
         except OSError:
             continue  # another process sweeps as well, or a file is not ours to delete
     return removed
 
 
-def move_into_place(source: Path, target: Path) -> None:
-    """Put a finished picture where it was asked for. Raises FILE_IO_ERROR; `source` is gone in either case."""
+def _delete_unused(entry: os.DirEntry[str]) -> bool:
+    """Delete a file or a folder, unless somebody holds a lock on it. Raises OSError."""
+    if not entry.is_dir(follow_symlinks=False) and not entry.is_file(follow_symlinks=False):
+        os.unlink(entry.path)  # a link or a pipe: nobody locks it, and opening it could block
+        return True
+    descriptor = os.open(entry.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
-        shutil.move(str(source), str(target))
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        (shutil.rmtree if entry.is_dir(follow_symlinks=False) else os.unlink)(entry.path)
+        return True
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(descriptor)
+
+
+def move_into_place(source: Path, target: Path) -> None:
+    """Put a finished file where it was asked for. Raises FILE_IO_ERROR; `source` is gone in either case.
+
+    On another file system it is copied beside the target first: a full disk must not cost the file that is there.
+    """
+    beside = target.with_name(f".peekaboo_{os.urandom(6).hex()}")
+    try:
+        try:
+            os.replace(source, target)
+        except OSError as e:
+            if e.errno != errno.EXDEV:
+                raise
+            shutil.copy2(source, beside)
+            os.replace(beside, target)
     except OSError as e:
-        source.unlink(missing_ok=True)
         raise file_error(target, e) from e
+    finally:
+        for leftover in (source, beside):
+            with suppress(OSError):
+                leftover.unlink()
 
 
 def write_privately(path: Path, text: str) -> None:
@@ -11725,7 +11853,7 @@ def write_privately(path: Path, text: str) -> None:
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as f:
-            f.write(text)
+            f.write(encodable(text))
         os.replace(fresh, path)
     except OSError as e:
         with suppress(OSError):
@@ -11761,18 +11889,20 @@ def only_one(lock_name: str, wait_s: float, what: str) -> Iterator[None]:
 '''
 
 # ==================== peekaboo_min/system/images.py =======================================================
-SOURCES['peekaboo_min/system/images.py'] = 11764, r'''"""Image files: kind, size and pixels, read from their bytes."""
+SOURCES['peekaboo_min/system/images.py'] = 11892, r'''"""Image files: kind, size and pixels, read from their bytes."""
 
 from __future__ import annotations
 
 import errno
+import io
 import math
 import os
+import re
 import struct
 from pathlib import Path
-from typing import Optional
+from typing import BinaryIO, Optional
 
-from ..core.errors import ErrorCode, PeekabooError, file_error
+from ..core.errors import ErrorCode, PeekabooError, file_error, invalid
 from ..core.models import ImageInfo
 
 EXTENSIONS = {".png": "png", ".jpg": "jpg", ".jpeg": "jpg", ".webp": "webp", ".gif": "gif"}
@@ -11786,7 +11916,7 @@ MODEL_BYTES = 700_000
 
 
 def sniff_image(data: bytes) -> Optional[ImageInfo]:
-    """Kind and size from the first bytes of a file, or None when they are no image's."""
+    """Kind and size from the first bytes of a file, or None when they are not an image's."""
     try:
         if data[:8] == b"\x89PNG\r\n\x1a\n" and data[12:16] == b"IHDR":
             return ImageInfo("png", *struct.unpack(">II", data[16:24]))
@@ -11828,15 +11958,80 @@ def _sniff_webp(data: bytes) -> Optional[ImageInfo]:
     return ImageInfo("webp", width & 0x3FFF, height & 0x3FFF)
 
 
-def read_image_info(path: Path) -> Optional[ImageInfo]:
-    """Kind and size of an image file, None when it is not one. Raises OSError when it cannot be read."""
+def read_image_header(path: Path) -> Optional[ImageInfo]:
+    """Kind and size that a file's first bytes give, None when they are not an image's. Raises OSError."""
     with open(path, "rb") as f:
         info = sniff_image(f.read(_HEADER_BYTES))
     return info if info and info.width and info.height else None
 
 
+def read_image_info(path: Path) -> Optional[ImageInfo]:
+    """Kind and size of an image file that is there to its end; None for another file and for a part of an image.
+
+    Raises OSError when it cannot be read.
+    """
+    with open(path, "rb") as f:
+        return _info_of_whole(f)
+
+
+def whole_image(data: bytes) -> Optional[ImageInfo]:
+    """Kind and size of an image's bytes when they are all there, else None."""
+    return _info_of_whole(io.BytesIO(data))
+
+
+def _info_of_whole(f: BinaryIO) -> Optional[ImageInfo]:
+    info = sniff_image(f.read(_HEADER_BYTES))
+    if not info or not info.width or not info.height:
+        return None
+    has_end = {"png": _has_png_end, "jpg": _has_jpeg_end, "gif": _has_gif_end, "webp": _has_webp_end}[
+        info.kind
+    ]
+    return info if has_end(f) else None
+
+
+def _has_png_end(f: BinaryIO) -> bool:
+    """Its chunks follow one another to IEND: length, kind, data, checksum."""
+    size = f.seek(0, os.SEEK_END)
+    at = 8
+    while at + 12 <= size:
+        f.seek(at)
+        head = f.read(8)
+        at += int.from_bytes(head[:4], "big") + 12
+        if head[4:] == b"IEND":
+            return at <= size
+    return False
+
+
+# A marker in a JPEG's image data: FF 00 is a byte of the data, FF D0 to FF D7 restart it, FF FF is padding.
+_JPEG_MARKER = re.compile(rb"\xff([^\x00\xd0-\xd7\xff])")
+
+
+def _has_jpeg_end(f: BinaryIO) -> bool:
+    """Its segments follow one another, image data between them, to the marker EOI; a thumbnail's EOI is not its own."""
+    f.seek(0)
+    data = f.read()
+    at = 2
+    while found := _JPEG_MARKER.search(data, at):
+        if found[1] == b"\xd9":
+            return True
+        length = data[found.end() : found.end() + 2]
+        at = found.end() + max(2, int.from_bytes(length, "big"))
+    return False
+
+
+def _has_gif_end(f: BinaryIO) -> bool:
+    f.seek(-1, os.SEEK_END)
+    return f.read(1) == b";"
+
+
+def _has_webp_end(f: BinaryIO) -> bool:
+    """It is at least as long as its RIFF header says."""
+    f.seek(4)
+    return int.from_bytes(f.read(4), "little") + 8 <= f.seek(0, os.SEEK_END)
+
+
 def pixel_digest(path: Path) -> str:
-    """A digest of a PNG's pixel data (its IDAT bytes, nothing decoded): equal for equal pictures of one program."""
+    """A digest of a PNG's pixel data (its IDAT bytes, nothing decoded): equal for equal images of one program."""
     import hashlib  # 3 ms that only `verify` needs
 
     data = path.read_bytes()
@@ -11857,19 +12052,15 @@ def model_size(info: ImageInfo, edge: int = MODEL_EDGE, pixels: int = MODEL_PIXE
 
 
 def kind_by_name(path: Path) -> str:
-    """png or jpg, as the file's name says; raises INVALID_ARGUMENT for another ending."""
+    """png or jpg, as the file's name says. Raises INVALID_ARGUMENT for another extension."""
     kind = EXTENSIONS.get(path.suffix.lower())
     if kind not in ("png", "jpg"):
-        raise PeekabooError(
-            ErrorCode.INVALID_ARGUMENT,
-            f"{path.name}: pictures are png or jpg",
-            hint="end the path in .png or .jpg",
-        )
+        raise invalid(f"{path.name}: images are saved as png or jpg", "end the path in .png or .jpg")
     return kind
 
 
 def prepare_target(path: Path) -> None:
-    """Make ready to write an image at `path`: its parents exist, and what is there already is an image.
+    """Prepare to write an image to `path`: create its parents, and check that what is there already is an image.
 
     Raises FILE_IO_ERROR.
     """
@@ -11878,7 +12069,7 @@ def prepare_target(path: Path) -> None:
         if path.is_dir():
             raise PeekabooError(ErrorCode.FILE_IO_ERROR, f"{path} is a folder", hint="name a file in it")
         is_empty_file = path.is_file() and not path.stat().st_size
-        if path.exists() and not is_empty_file and (not path.is_file() or read_image_info(path) is None):
+        if path.exists() and not is_empty_file and (not path.is_file() or read_image_header(path) is None):
             raise PeekabooError(
                 ErrorCode.FILE_IO_ERROR,
                 f"{path} exists and is not an image; it was left as it is",
@@ -11891,10 +12082,11 @@ def prepare_target(path: Path) -> None:
 '''
 
 # ==================== peekaboo_min/system/process.py ======================================================
-SOURCES['peekaboo_min/system/process.py'] = 11894, r'''"""Run one program: the only door to subprocess."""
+SOURCES['peekaboo_min/system/process.py'] = 12085, r'''"""Run one program: the only module that imports subprocess."""
 
 from __future__ import annotations
 
+import errno
 import os
 import selectors
 import signal
@@ -11903,12 +12095,13 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, Callable, Optional
+from pathlib import Path
+from typing import Callable, Optional
 
 from ..core.cancellation import check_cancelled, within_budget
-from ..core.errors import ErrorCode, PeekabooError
+from ..core.errors import ErrorCode, PeekabooError, file_error, invalid
 from ..core.settings import child_environment
 from .programs import program_path
 
@@ -11918,6 +12111,8 @@ _WAKE_S = 0.05
 _FIRST_NAP_S = 0.0001
 _START_S = 0.5
 _LAST_LOOK_S = 0.2
+
+Process = subprocess.Popen[bytes]
 
 
 @dataclass(frozen=True)
@@ -11933,16 +12128,15 @@ class Completed:
         return self.stdout.decode("utf-8", "replace")
 
 
-_running: set[subprocess.Popen] = set()
+_running: set[Process] = set()
 _starting: set[int] = set()  # threads that are about to start a process
-_signals: list[int] = []  # those that told us to end
-before_leaving: list[
-    Callable[[], None]
-] = []  # called before a signal ends us; by then `_signals` is not empty
+_signals: list[int] = []  # those received that end us
+# called before a signal ends us; by then `_signals` is not empty
+exit_hooks: list[Callable[[], None]] = []
 
 
 def run_program(
-    words: Sequence[str],
+    argv: Sequence[str],
     *,
     timeout_s: float,
     stdin: bytes = b"",
@@ -11951,43 +12145,25 @@ def run_program(
     folder: Optional[str] = None,
     leaves_daemon: bool = False,
 ) -> Completed:
-    """Run a program to its end and return what it said.
+    """Run a program to its end and return its output.
 
-    words: argv; the first is a program's path, or its name: see programs. stdin: all it can read. accept: the exit codes that are fine,
-    None for any. environment: variables set besides the inherited ones. leaves_daemon: its output is not read and a
-    child that it leaves behind may live on (xclip serves the clipboard that way).
+    argv: the first is a program's path, or its name: see programs. stdin: all it can read. accept: the exit codes that
+    are fine, None for any. environment: variables set besides the inherited ones. leaves_daemon: its output is not read
+    and a child that it leaves behind may live on (xclip serves the clipboard that way).
     Raises MISSING_PROGRAM, TIMEOUT, CANCELLED, PROGRAM_FAILED; the program's whole process group is dead by then.
     """
     check_cancelled()
     timeout_s = within_budget(timeout_s)
-    argv = [program_path(words[0], run_program), *words[1:]]
-    if any("\0" in word for word in argv):
-        raise PeekabooError(
-            ErrorCode.INVALID_ARGUMENT, "a NUL character cannot be passed on", hint="remove it"
-        )
+    argv = [program_path(argv[0], run_program), *argv[1:]]
     if folder and not os.path.isdir(folder):
         raise PeekabooError(
-            ErrorCode.FILE_IO_ERROR, f"the folder {folder} is not there", hint="make it, or name another"
+            ErrorCode.FILE_IO_ERROR, f"the folder {folder} does not exist", hint="create it, or name another"
         )
     output = subprocess.DEVNULL if leaves_daemon else subprocess.PIPE
-    try:
-        process = _start(
-            argv,
-            stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            folder=folder,
-            environment=environment,
-        )
-    except OSError as e:
-        raise PeekabooError(
-            ErrorCode.MISSING_PROGRAM,
-            f"{argv[0]} cannot be started: {e.strerror}",
-            hint="see that it is a program",
-        ) from e
+    process = _start(argv, stdin, stdout=output, stderr=output, folder=folder, environment=environment)
     has_ended = False
     try:
-        done = _converse(process, stdin, time.monotonic() + timeout_s, timeout_s)
+        done = _read_to_end(process, time.monotonic() + timeout_s, timeout_s)
         has_ended = True
     finally:
         if not (has_ended and leaves_daemon):
@@ -12004,156 +12180,163 @@ def run_program(
 
 def _start(
     argv: Sequence[str],
-    stdin: Any,
+    stdin: bytes,
     stdout: int,
     stderr: int,
     folder: Optional[str] = None,
     environment: Optional[Mapping[str, str]] = None,
-) -> subprocess.Popen:
-    """Start a process in a group of its own, so that a signal to us cannot come between its start and our knowing it."""
+) -> Process:
+    """Start a process in a group of its own, registered before a signal to us can be handled.
+
+    It reads `stdin` from an unlinked temporary file: nothing has to be fed to it while it runs.
+    Raises MISSING_PROGRAM, INVALID_ARGUMENT, FILE_IO_ERROR.
+    """
+    _check_argv(argv)
     thread = threading.get_ident()
-    _starting.add(thread)
-    try:
-        process = subprocess.Popen(
-            argv,
-            stdin=stdin,
-            stdout=stdout,
-            stderr=stderr,
-            cwd=folder,
-            env={**child_environment(), **(environment or {})},
-            start_new_session=True,
-        )
-        _running.add(process)
-    finally:
-        _starting.discard(thread)
-    leave_if_told()
+    with _file_holding(stdin) as source:
+        _starting.add(thread)
+        try:
+            process = subprocess.Popen(
+                argv,
+                stdin=source,
+                stdout=stdout,
+                stderr=stderr,
+                cwd=folder,
+                env={**child_environment(), **(environment or {})},
+                start_new_session=True,
+            )
+            _running.add(process)
+        except OSError as e:
+            if e.errno == errno.E2BIG:
+                raise invalid("the arguments are too long for this system", "pass less") from e
+            raise PeekabooError(
+                ErrorCode.MISSING_PROGRAM,
+                f"{argv[0]} cannot be started: {e.strerror}",
+                hint="check that it is a program",
+            ) from e
+        finally:
+            _starting.discard(thread)
+    exit_if_signalled()
     return process
 
 
-def _converse(process: subprocess.Popen, stdin: bytes, deadline: float, timeout_s: float) -> Completed:
-    """Feed and read a process until it has ended; a pipe that a grandchild keeps open does not hold us."""
+def _check_argv(argv: Sequence[str]) -> None:
+    """Raises INVALID_ARGUMENT for what cannot be an argument of a program."""
+    try:
+        has_nul = any(b"\0" in os.fsencode(argument) for argument in argv)
+    except UnicodeEncodeError as e:
+        raise invalid("a text holds half of a surrogate pair, which cannot be encoded", "remove it") from e
+    if has_nul:
+        raise invalid("a NUL character cannot be passed on", "remove it")
+
+
+@contextmanager
+def _file_holding(data: bytes) -> Iterator[int]:
+    """A descriptor from which `data` can be read, or DEVNULL for none. Raises FILE_IO_ERROR."""
+    if not data:
+        yield subprocess.DEVNULL
+        return
+    try:
+        with tempfile.TemporaryFile() as f:
+            f.write(data)
+            f.seek(0)
+            descriptor = os.dup(f.fileno())
+    except OSError as e:
+        raise file_error(Path(tempfile.gettempdir()), e) from e
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _read_to_end(process: Process, deadline: float, timeout_s: float) -> Completed:
+    """Read a process until it has ended; a pipe that a grandchild keeps open does not hold us.
+
+    Of stderr the last part is kept. More than the cap on stdout is an error before more than the cap is held, which is
+    why this is not `communicate`: that collects whatever comes until its timeout.
+    """
     name = os.path.basename(str(process.args[0]))  # type: ignore[index]
-    collected: dict[int, bytearray] = {}
+    outputs = {stream: bytearray() for stream in (process.stdout, process.stderr) if stream}
+    last_look: Optional[float] = None  # once the leader has ended while a grandchild still holds a pipe
     with selectors.DefaultSelector() as selector:
-        for stream in (process.stdout, process.stderr):
-            if stream:
-                os.set_blocking(stream.fileno(), False)
-                selector.register(stream, selectors.EVENT_READ)
-                collected[stream.fileno()] = bytearray()
-        if process.stdin:
-            os.set_blocking(process.stdin.fileno(), False)
-            selector.register(process.stdin, selectors.EVENT_WRITE)
-        left_to_write = memoryview(stdin)
-        out_fd = process.stdout.fileno() if process.stdout else -1
-        err_fd = process.stderr.fileno() if process.stderr else -1
-        last_look: Optional[float] = None  # when the leader had ended, and a grandchild held a pipe still
+        for stream in outputs:
+            selector.register(stream, selectors.EVENT_READ)
         while selector.get_map():
-            check_cancelled()
-            remaining = deadline - time.monotonic()
-            if remaining <= 0:
-                raise _timed_out(name, timeout_s)
-            ready = selector.select(min(remaining, _WAKE_S))
+            ready = selector.select(_time_to_wait(name, deadline, timeout_s))
             if last_look and not ready:
                 break
             for key, _ in ready:
-                if key.fileobj is process.stdin:
-                    left_to_write = _write_some(process, left_to_write)
-                    if not left_to_write:
-                        selector.unregister(process.stdin)
-                        process.stdin.close()
-                    continue
-                if not _read_some(key.fd, collected, name, is_stderr=key.fd == err_fd):
+                output = outputs[key.fileobj]  # type: ignore[index]
+                chunk = os.read(key.fd, 1 << 16)
+                output += chunk
+                if not chunk:
                     selector.unregister(key.fileobj)
-            # only after reading: we may have been held up for longer than the last look, with all that it said unread
+                elif key.fileobj is process.stderr:
+                    del output[:-_STDERR_CAP]
+                elif len(output) > _OUTPUT_CAP:
+                    raise PeekabooError(
+                        ErrorCode.PROGRAM_FAILED,
+                        f"{name} wrote more than {_OUTPUT_CAP} bytes",
+                        hint="ask it for less",
+                    )
+            # only after reading: we may have been suspended for longer than the last look takes
             if last_look is None and process.poll() is not None:
                 last_look = time.monotonic() + _LAST_LOOK_S
             elif last_look and time.monotonic() > last_look:
                 break
-    code = _wait_for_end(process, name, deadline, timeout_s)
-    for stream in (process.stdout, process.stderr):
-        if stream:
-            stream.close()
-    return Completed(
-        code, bytes(collected.get(out_fd, b"")), bytes(collected.get(err_fd, b"")).decode("utf-8", "replace")
-    )
+    nap_s = _FIRST_NAP_S  # its pipes are closed, so it ends in a moment: look soon at first, then less often
+    while process.poll() is None:
+        time.sleep(min(nap_s, _time_to_wait(name, deadline, timeout_s)))
+        nap_s *= 2
+    stdout, stderr = (bytes(outputs.get(stream, b"")) for stream in (process.stdout, process.stderr))  # type: ignore[arg-type]
+    return Completed(process.returncode, stdout, stderr.decode("utf-8", "replace"))
 
 
-def _read_some(fd: int, collected: dict[int, bytearray], name: str, is_stderr: bool) -> bool:
-    """Read what is there into `collected`; False at the end. Of stderr the last part is kept, stdout has a cap."""
-    chunk = os.read(fd, 1 << 16)
-    collected[fd] += chunk
-    if is_stderr:
-        del collected[fd][:-_STDERR_CAP]
-    elif len(collected[fd]) > _OUTPUT_CAP:
-        raise PeekabooError(ErrorCode.PROGRAM_FAILED, f"{name} wrote more than {_OUTPUT_CAP} bytes")
-    return bool(chunk)
-
-
-def _write_some(process: subprocess.Popen, data: memoryview) -> memoryview:
-    try:
-        return data[os.write(process.stdin.fileno(), data[: 1 << 16]) :]  # type: ignore[union-attr]
-    except BrokenPipeError:
-        return data[:0]  # it ended, or closed its stdin, without reading all: its exit code tells
-
-
-def _wait_for_end(process: subprocess.Popen, name: str, deadline: float, timeout_s: float) -> int:
-    """The exit code. It closed its pipes, so it ends in a moment: look again soon at first, then less often."""
-    nap_s = _FIRST_NAP_S
-    while True:
-        code = process.poll()
-        if code is not None:
-            return code
-        check_cancelled()
-        if time.monotonic() >= deadline:
-            raise _timed_out(name, timeout_s)
-        time.sleep(nap_s)
-        nap_s = min(nap_s * 2, _WAKE_S)
+def _time_to_wait(name: str, deadline: float, timeout_s: float) -> float:
+    """Seconds until the next look at the clock and the cancel token. Raises TIMEOUT, CANCELLED."""
+    check_cancelled()
+    remaining = deadline - time.monotonic()
+    if remaining <= 0:
+        raise _timed_out(name, timeout_s)
+    return min(remaining, _WAKE_S)
 
 
 def _timed_out(name: str, timeout_s: float) -> PeekabooError:
     return PeekabooError(
         ErrorCode.TIMEOUT,
         f"{name} did not end within {timeout_s:g} seconds and was killed",
-        hint="see whether a dialog is waiting on the screen, or the display hangs; then try again",
+        hint="check whether a dialog is waiting on the screen or the display hangs, then try again",
     )
 
 
-def _kill_group(process: subprocess.Popen) -> None:
+def _kill_group(process: Process) -> None:
     _signal_group(process)
-    for stream in (process.stdin, process.stdout, process.stderr):
+    for stream in (process.stdout, process.stderr):
         if stream:
             stream.close()
     process.wait()
 
 
 class BackgroundProgram:
-    """A program that runs beside us; `said` is what it wrote to stderr so far."""
+    """A program that runs beside us."""
 
-    def __init__(self, process: subprocess.Popen) -> None:
+    def __init__(self, process: Process) -> None:
         self._process = process
-        self._said = b""
+        self._output = b""
 
     def said(self) -> str:
-        try:
-            self._said += os.read(self._process.stderr.fileno(), 1 << 16)  # type: ignore[union-attr]
-        except BlockingIOError:
-            pass
-        return self._said.decode("utf-8", "replace")
+        """What it wrote to stderr so far."""
+        with suppress(BlockingIOError):
+            self._output += os.read(self._process.stderr.fileno(), 1 << 16)  # type: ignore[union-attr]
+        return self._output.decode("utf-8", "replace")
 
 
 @contextmanager
-def background_program(words: Sequence[str], stdin: bytes) -> Iterator[BackgroundProgram]:
+def background_program(argv: Sequence[str], stdin: bytes) -> Iterator[BackgroundProgram]:
     """A program that runs while the `with` block does, and is killed at its end. It reads `stdin` first."""
     check_cancelled()
-    with tempfile.TemporaryFile() as source:
-        source.write(stdin)
-        source.seek(0)
-        process = _start(
-            [program_path(words[0], run_program), *words[1:]],
-            stdin=source,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-        )
+    argv = [program_path(argv[0], run_program), *argv[1:]]
+    process = _start(argv, stdin, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     os.set_blocking(process.stderr.fileno(), False)  # type: ignore[union-attr]
     try:
         yield BackgroundProgram(process)
@@ -12168,12 +12351,12 @@ def kill_all_programs() -> None:
         _signal_group(process)
 
 
-def _signal_group(process: subprocess.Popen) -> None:
+def _signal_group(process: Process) -> None:
     # SIGKILL at once: an osascript that waits for an Apple event ignores SIGTERM.
-    try:
+    with suppress(
+        ProcessLookupError, PermissionError
+    ):  # it is gone; macOS answers EPERM for a group of zombies
         os.killpg(process.pid, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        pass  # the group is gone; macOS says EPERM for a group of zombies
 
 
 def end_cleanly_on_signals() -> None:
@@ -12184,28 +12367,28 @@ def end_cleanly_on_signals() -> None:
 
     def on_signal(number: int, _frame: object) -> None:
         _signals.append(number)
-        # a start in this very thread goes on when we return, and then leaves; others are over in a moment
+        # a start in this very thread goes on when we return, and then exits; others are over in a moment
         if threading.get_ident() not in _starting:
             deadline = time.monotonic() + _START_S
             while _starting and time.monotonic() < deadline:
                 time.sleep(0.001)
-            leave_if_told()
+            exit_if_signalled()
 
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, on_signal)
 
 
-def leave_if_told() -> None:
-    """End this process when a signal has told us to. What `before_leaving` raises unwinds the stack first."""
+def exit_if_signalled() -> None:
+    """End this process when a signal asked for that. What an exit hook raises unwinds the stack first."""
     if _signals:
-        for act in list(before_leaving):
-            act()
+        for hook in list(exit_hooks):
+            hook()
         kill_all_programs()
         os._exit(128 + _signals[0])
 '''
 
 # ==================== peekaboo_min/system/programs.py =====================================================
-SOURCES['peekaboo_min/system/programs.py'] = 12208, r'''"""Where a program is, known by what it answers, and its package if missing."""
+SOURCES['peekaboo_min/system/programs.py'] = 12391, r'''"""Where a program is, known by what it answers, and its package if missing."""
 
 from __future__ import annotations
 
@@ -12215,6 +12398,7 @@ import re
 import stat
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -12232,7 +12416,7 @@ _ANSWER_S = 5.0
 _asking = threading.Lock()  # threads that need the same program ask it once
 
 RunProgram = Callable[..., Any]
-"""proc.run_program, which comes as a parameter because it looks for its programs here."""
+"""process.run_program, a parameter because it looks for its programs here itself."""
 
 
 @dataclass(frozen=True)
@@ -12258,13 +12442,13 @@ _IDENTITIES = {
     "xprop": _Identity("-version", r"^xprop (\d\S*)|xprop: +unable to open display", _X11_UTILS),
     "xwininfo": _Identity("-version", r"^xwininfo (\d\S*)", _X11_UTILS),
 }
-PACKAGES = {name: one.package for name, one in _IDENTITIES.items()}
-_NO_VERSION = "(it does not say its version)"
+PACKAGES = {name: identity.package for name, identity in _IDENTITIES.items()}
+_NO_VERSION = "(version unknown)"
 
 
 @dataclass(frozen=True)
 class FoundProgram:
-    """What looking for a program along PATH came to."""
+    """The outcome of looking for a program along PATH."""
 
     path: Optional[str]
     """None when it is not there."""
@@ -12289,14 +12473,14 @@ def find_program(name: str) -> Optional[str]:
 def look_for_program(name: str, run: RunProgram, afresh: bool = False) -> FoundProgram:
     """Where the program meant by `name` is: another program of that name is passed over.
 
-    A file is asked once; what it said is remembered in the state folder by path, size and time. afresh: ask again.
+    A file is asked once; its answer is kept in the state folder by path, size and time. afresh: ask again.
     """
     identity = _IDENTITIES.get(name)
     if identity is None:
         return FoundProgram(find_program(name))
     strangers: list[str] = []
     is_by_memory = False
-    for path, status in (found for one in (name, *identity.other_names) for found in _files_named(one)):
+    for path, status in (found for each in (name, *identity.other_names) for found in _files_named(each)):
         with _asking:
             version = None if afresh else _remembered(path, status)
             if version is None:
@@ -12307,9 +12491,8 @@ def look_for_program(name: str, run: RunProgram, afresh: bool = False) -> FoundP
         if version:
             return FoundProgram(path, version, tuple(strangers))
         strangers.append(path)
-    if (
-        is_by_memory
-    ):  # an unchanged file may answer now: what it needs may have been missing, or the machine too busy
+    if is_by_memory:
+        # an unchanged file may answer now: what it needs may have been missing, or the machine too busy
         return look_for_program(name, run, afresh=True)
     return FoundProgram(None, "", tuple(strangers))
 
@@ -12320,7 +12503,7 @@ def program_path(name: str, run: RunProgram) -> str:
     if found.path is None:
         package = PACKAGES.get(os.path.basename(name))
         hint = f"install it: sudo apt-get install {package}" if package else "install it, or put it on PATH"
-        message = f"the program {name} is not on this machine{found.strangers_text(': ')}"
+        message = f"the program {name} is not installed{found.strangers_text(': ')}"
         raise PeekabooError(ErrorCode.MISSING_PROGRAM, message, hint=hint)
     return found.path
 
@@ -12388,15 +12571,12 @@ def _remembered(path: str, status: os.stat_result) -> Optional[str]:
 
 def _remember(path: str, status: os.stat_result, version: str) -> None:
     _memory()[path] = [status.st_size, status.st_mtime_ns, version]
-    try:
-        # other processes remember, too
+    with suppress(PeekabooError):  # then this process alone remembers it
         write_privately(_memory_file(), json.dumps({**_read_memory(), path: _memory()[path]}))
-    except PeekabooError:
-        pass  # then this process alone remembers it
 '''
 
 # ==================== peekaboo_min/system/resources.py ====================================================
-SOURCES['peekaboo_min/system/resources.py'] = 12399, r'''"""Our own files: native sources, and the argv that starts us again."""
+SOURCES['peekaboo_min/system/resources.py'] = 12579, r'''"""Our own files: native sources, and the argv that starts us again."""
 
 from __future__ import annotations
 
@@ -12411,7 +12591,8 @@ _PACKAGE = Path(__file__).parent.parent
 def native_source(path: str) -> str:
     """The text of a source of the package, for instance `desktop/macos/windows.js`; in the single file, too."""
     loader: Any = __spec__.loader
-    return loader.get_data(str(_PACKAGE / path)).decode("utf-8")
+    source: bytes = loader.get_data(str(_PACKAGE / path))
+    return source.decode("utf-8")
 
 
 def single_file() -> Optional[str]:
@@ -12447,21 +12628,24 @@ def how_to_install() -> str:
 '''
 
 # ==================== peekaboo_min/system/web.py ==========================================================
-SOURCES['peekaboo_min/system/web.py'] = 12450, r'''"""One JSON request to a web server: the only door to urllib.
+SOURCES['peekaboo_min/system/web.py'] = 12631, r'''"""One JSON request to a web server: the only module that imports urllib.request.
 
-urllib is imported inside the functions: it costs 30 ms, and most commands ask nobody.
+urllib is imported inside the functions: it costs 30 ms, and most commands make no request.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import re
 import threading
 import time
 from collections.abc import Mapping
-from typing import Any, Callable, Optional
+from contextlib import suppress
+from typing import Any, Callable, Optional, Union
 
 from ..core.cancellation import check_cancelled
+from ..core.text import clean_text
 from ..core.version import VERSION
 
 _ANSWER_CAP = 16 * 1024 * 1024
@@ -12535,11 +12719,17 @@ def read_query(target: str) -> dict[str, str]:
     return dict(parse_qsl(urlsplit(target).query))
 
 
-def place_of(url: str) -> str:
-    """Host and port of a URL, for messages: without the user, path and query, which may hold a secret."""
+def host_of(url: str) -> str:
+    """Host and port of a URL, for messages: without the user, path and query, which may hold a secret.
+
+    Empty for what is not a URL, such as `http://[bad`.
+    """
     from urllib.parse import urlsplit
 
-    return urlsplit(url).netloc.rpartition("@")[2]
+    try:
+        return clean_text(urlsplit(url).netloc.rpartition("@")[2])
+    except ValueError:
+        return ""
 
 
 def is_loopback(url: str) -> bool:
@@ -12558,10 +12748,10 @@ def _ask(url: str, data: Optional[bytes], headers: dict[str, str], timeout_s: fl
         timeout_s,
     )
     try:
-        return json.loads(raw)
+        return json.loads(raw, parse_constant=lambda _name: None)  # NaN and Infinity are not JSON
     except (ValueError, RecursionError):
         what = "a web page" if raw.lstrip()[:1] == b"<" else "something that is not JSON"
-        raise WebError("malformed", f"{place_of(url)} answered with {what}") from None
+        raise WebError("malformed", f"{host_of(url)} answered with {what}") from None
 
 
 def _check_request(url: str, headers: Mapping[str, str]) -> None:
@@ -12576,7 +12766,7 @@ def _check_request(url: str, headers: Mapping[str, str]) -> None:
             and parts.port != 0
             and "@" not in parts.netloc
         )
-    except ValueError:  # a port that is no number
+    except ValueError:  # a port that is not a number
         is_fine = False
     if not is_fine or not url.isascii() or re.search(r"[\x00-\x20\x7f]", url):
         raise WebError("invalid", _NO_ADDRESS)
@@ -12590,7 +12780,7 @@ def _fetch(url: str, data: Optional[bytes], headers: dict[str, str], timeout_s: 
 
     A socket's own timeout starts anew with every byte, so that a server that drips would hold us for ever.
     """
-    outcome: list[Any] = []
+    outcome: list[Union[bytes, Exception]] = []
     sockets: list[Any] = []
     done = threading.Event()
 
@@ -12607,23 +12797,22 @@ def _fetch(url: str, data: Optional[bytes], headers: dict[str, str], timeout_s: 
         while not done.wait(max(0.0, min(_WATCH_S, deadline - time.monotonic()))):
             check_cancelled()
             if time.monotonic() >= deadline:
-                raise WebError("timeout", f"{place_of(url)} did not answer within {timeout_s:.3g} seconds")
+                raise WebError("timeout", f"{host_of(url)} did not answer within {timeout_s:.3g} seconds")
     finally:
         if not done.is_set():
             _hang_up(sockets)
-    if isinstance(outcome[0], Exception):
-        raise _meaning_of(outcome[0], url) from None
-    return outcome[0]
+    answer = outcome[0]
+    if isinstance(answer, Exception):
+        raise _meaning_of(answer, url) from None
+    return answer
 
 
 def _hang_up(sockets: list[Any]) -> None:
     import socket
 
-    for one in sockets:
-        try:
-            one.shutdown(socket.SHUT_RDWR)  # wakes the thread that reads from it
-        except OSError:
-            pass  # it is closed already
+    for each in sockets:
+        with suppress(OSError):  # it may be closed already
+            each.shutdown(socket.SHUT_RDWR)  # wakes the thread that reads from it
 
 
 def _exchange(
@@ -12633,13 +12822,13 @@ def _exchange(
     from urllib.error import HTTPError
     from urllib.request import Request
 
-    # later than the caller's own deadline, which tells of it
+    # later than the caller's own deadline, so that the caller reports it
     opener = _opener(sockets, uses_proxy=not is_loopback(url))
     try:
         with opener.open(Request(url, data, headers), timeout=timeout_s + 1) as answer:
-            raw = answer.read(_ANSWER_CAP + 1)
+            raw: bytes = answer.read(_ANSWER_CAP + 1)
             if len(raw) > _ANSWER_CAP:
-                raise WebError("too_large", f"{place_of(url)} answered with more than {_ANSWER_CAP} bytes")
+                raise WebError("too_large", f"{host_of(url)} answered with more than {_ANSWER_CAP} bytes")
             if answer.length:  # what is still missing of the length that it announced
                 raise ConnectionResetError
             return raw
@@ -12649,7 +12838,7 @@ def _exchange(
 
 
 def _opener(sockets: list[Any], uses_proxy: bool) -> Any:
-    """An opener for http and https alone. Without a redirect handler: a key must not travel to another host."""
+    """An opener for http and https only. Without a redirect handler: a key must not travel to another host."""
     from http.client import HTTPConnection, HTTPSConnection
     from urllib.request import (
         HTTPDefaultErrorHandler,
@@ -12690,8 +12879,8 @@ def _noting(kind: Any, sockets: list[Any]) -> Callable[..., Any]:
 
 def _status_error(url: str, status: int, headers: Any, raw: bytes) -> WebError:
     if 300 <= status < 400:
-        where = place_of(headers.get("Location") or "") or "another address"
-        return WebError("redirect", f"{place_of(url)} redirects to {where}, which is not followed", status)
+        target = host_of(headers.get("Location") or "") or "another address"
+        return WebError("redirect", f"{host_of(url)} redirects to {target}, which is not followed", status)
     text = raw.decode("utf-8", "replace")
     try:
         body = json.loads(text)
@@ -12699,7 +12888,7 @@ def _status_error(url: str, status: int, headers: Any, raw: bytes) -> WebError:
         body = "" if text.lstrip().startswith("<") else text
     return WebError(
         "status",
-        f"{place_of(url)} answered with status {status}",
+        f"{host_of(url)} answered with status {status}",
         status,
         body,
         _read_retry_after(headers.get("Retry-After")),
@@ -12707,18 +12896,17 @@ def _status_error(url: str, status: int, headers: Any, raw: bytes) -> WebError:
 
 
 def _read_retry_after(value: Optional[str]) -> Optional[float]:
-    """Retry-After in seconds from now: it is a number, or an HTTP date. None for neither."""
+    """Retry-After in seconds from now: it is a number, or an HTTP date. None for anything else."""
     from email.utils import parsedate_to_datetime
 
     if not value:
         return None
-    try:
-        return max(0.0, float(value))
-    except ValueError:
-        pass
+    with suppress(ValueError):
+        seconds = float(value)
+        return max(0.0, seconds) if math.isfinite(seconds) else None
     try:
         return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
 
 
@@ -12729,18 +12917,20 @@ def _meaning_of(error: Exception, url: str) -> Exception:
     from urllib.error import URLError
 
     reason = error.reason if isinstance(error, URLError) else error
-    place = place_of(url)
+    host = host_of(url)
     if isinstance(reason, SSLCertVerificationError):
-        return WebError("untrusted", f"the certificate of {place} is not trusted: {reason.verify_message}")
+        return WebError("untrusted", f"the certificate of {host} is not trusted: {reason.verify_message}")
     if isinstance(reason, (ConnectionResetError, BrokenPipeError, ConnectionAbortedError, HTTPException)):
-        return WebError("closed", f"{place} closed the connection before its answer was whole")
+        return WebError("closed", f"{host} closed the connection before its answer was whole")
     if isinstance(reason, ConnectionRefusedError):
-        return WebError("unreachable", f"nobody listens at {place} (connection refused)")
+        return WebError("unreachable", f"connection refused by {host}")
     if isinstance(reason, UnicodeError):  # a part of the host's name is too long
         return WebError("invalid", _NO_ADDRESS)
+    if isinstance(reason, ValueError):  # a chunk of a negative size, for instance
+        return WebError("malformed", f"{host} answered with something that is not HTTP")
     if isinstance(reason, OSError):
         return WebError(
-            "unreachable", f"{place} cannot be reached: {reason.strerror or type(reason).__name__}"
+            "unreachable", f"{host} cannot be reached: {reason.strerror or type(reason).__name__}"
         )
     return error
 '''

@@ -14,7 +14,7 @@ from ..automation.policy import check_may_act
 from ..core.errors import ErrorCode, PeekabooError
 from ..core.models import Result
 from ..core.settings import settings_with_env_file
-from ..system.process import before_leaving, leave_if_told
+from ..system.process import exit_hooks, exit_if_signalled
 from .loop import AgentLoop, AgentOrder
 from .mcp_client import talk_to_own_server
 from .planner import AGENT_SYSTEM_PROMPT, AgentStop
@@ -130,22 +130,22 @@ def _report_before_leaving(run: AgentRun) -> Iterator[None]:
     """However the block ends, the report is written; a signal ends this process only then. A second one ends it at once."""
 
     def unwind() -> None:
-        before_leaving.remove(unwind)
+        exit_hooks.remove(unwind)
         run.status, run.message = "interrupted", "a signal ended the run"
         raise AgentInterrupted
 
-    before_leaving.append(unwind)
+    exit_hooks.append(unwind)
     try:
         yield
     except Exception as e:
         run.message = run.message or f"{type(e).__name__}: {e}"
         raise
     finally:
-        if unwind in before_leaving:
-            before_leaving.remove(unwind)
+        if unwind in exit_hooks:
+            exit_hooks.remove(unwind)
         if run.folder:
             keep_run(run, run_report(run))
-        leave_if_told()
+        exit_if_signalled()
 
 
 def _serve_and_run(order: AgentOrder, run: AgentRun) -> Optional[PeekabooError]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import random
 import re
 import time
@@ -20,6 +19,7 @@ from ..core.models import ImageInfo, Picture, Result
 from ..core.settings import settings
 from ..core.text import clean_text
 from ..desktop.base import Desktop
+from ..system.files import asked_path
 from ..system.web import WebError, ask_json
 from .errors import (
     asked_delay_s,
@@ -194,7 +194,7 @@ def analyze_file(
     Checked in the specification's order: the file's name, the configuration, the provider, the file. An empty question
     asks for a description, as the original does. Raises INVALID_ARGUMENT, FILE_IO_ERROR, AI_NOT_CONFIGURED, AI_PROVIDER_ERROR.
     """
-    path = Path(os.path.expanduser(image_path)).absolute()
+    path = asked_path(image_path)
     if path.suffix.lower() not in _SUPPORTED:
         found = clean_text(path.suffix, 20) or "none"
         message = f"Unsupported image format: {found}. Supported formats: {', '.join(_SUPPORTED)}"

@@ -6,7 +6,7 @@ import re
 from typing import Any, Optional
 
 from ..core.errors import ErrorCode, PeekabooError
-from ..core.settings import settings
+from ..core.settings import without_secrets
 from ..core.text import clean_text
 from ..system.web import WebError, is_loopback
 from .providers import Reply, Vendor
@@ -36,9 +36,7 @@ def vendor_text(body: Any) -> str:
     if isinstance(body, dict):
         body = body.get("message") or ""
     text = body if isinstance(body, str) else ""
-    for key in (settings().openai_key, settings().gemini_key, settings().anthropic_key):
-        text = text.replace(key, "***") if key else text
-    return clean_text(_PIXELS.sub("...", text), _LONGEST_VENDOR_TEXT)
+    return clean_text(_PIXELS.sub("...", without_secrets(text)), _LONGEST_VENDOR_TEXT)
 
 
 def is_worth_retrying(error: WebError, url: str, has_pictures: bool) -> bool:

@@ -14,7 +14,7 @@ from ..core.errors import ErrorCode, PeekabooError, file_error
 from ..core.models import Picture
 from ..desktop.base import Desktop
 from ..system.files import new_temporary_path
-from ..system.images import sniff_image
+from ..system.images import sniff_image, whole_image
 
 _FILE_CAP = 64 * 1024 * 1024
 _PIXELS_CAP = 200_000_000
@@ -30,9 +30,9 @@ def load_picture(path: Path) -> Picture:
         raise file_error(path, e) from e
     except ValueError:
         raise PeekabooError(ErrorCode.INVALID_ARGUMENT, "a path cannot hold a NUL character") from None
-    info = sniff_image(data)
-    if not info or not info.width or not info.height:
-        raise _unfit(path, "is not an image, whatever its name says" if data else "is empty")
+    info = whole_image(data)
+    if not info:
+        raise _unfit(path, "is not an image, or only a part of one" if data else "is empty")
     if info.kind == "gif":
         raise _unfit(path, "holds a gif image, which is not supported")
     if info.width * info.height > _PIXELS_CAP:

@@ -16,7 +16,7 @@ from ..core.settings import settings
 from ..core.text import clean_text
 from ..desktop.base import Desktop
 from ..desktop.matching import find_app, find_window, visible_windows, window_by_id, windows_of
-from ..system.files import file_name, move_into_place, new_temporary_path
+from ..system.files import asked_path, file_name, move_into_place, new_temporary_path
 from ..system.images import EXTENSIONS, MODEL_BYTES, kind_by_name, model_size, prepare_target, read_image_info
 from .coordinates import keep_record
 
@@ -281,7 +281,7 @@ def _frontmost(windows: list[Window]) -> Window:
 def _asked_path(request: ImageRequest) -> Optional[Path]:
     """Where the pictures go: the asked path, else the environment's; None for our temporary folder."""
     asked = request.path or ("" if request.is_temporary else settings().default_save_path)
-    return Path(asked).expanduser().absolute() if asked else None
+    return asked_path(asked) if asked else None
 
 
 def _names_a_file(request: ImageRequest, path: Path) -> bool:

@@ -11,6 +11,7 @@ from ..core.cancellation import pause
 from ..core.errors import ErrorCode, PeekabooError
 from ..core.models import Point, Screenshot, Window
 from ..core.settings import settings
+from ..core.text import untypable_character
 from ..desktop.base import Desktop
 from ..desktop.keys import read_chord
 from ..desktop.matching import cover_at, window_by_id
@@ -109,11 +110,8 @@ def type_into_window(desktop: Desktop, window_id: int, text: str, verify: bool =
             f"the text has {len(text)} characters, {lines} of them returns and tabs",
             hint=f"type at most {_LONGEST_TEXT} and {_MOST_LINES} at once",
         )
-    bad = next(
-        (c for c in text if (ord(c) < 32 and c not in "\n\r\t") or "\ud800" <= c <= "\udfff" or c == "\x7f"),
-        None,
-    )
-    if bad is not None:
+    bad = untypable_character(text)
+    if bad:
         raise PeekabooError(
             ErrorCode.INVALID_ARGUMENT,
             f"the text holds the control character {bad!r}",

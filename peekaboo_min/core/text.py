@@ -1,15 +1,33 @@
-"""Text from outside, made safe to show."""
+"""Text from outside, made safe to show or to send."""
 
 from __future__ import annotations
 
 import re
 
-# Control characters, and those that turn the direction of a line round (a title could fake another name with them).
+# Control characters, and those that change the direction of a line (a title could fake another name with them).
 _UNSAFE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
 )
+_UNTYPABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def clean_text(text: str, limit: int = 200) -> str:
     """Text from outside (a window's title, recognised text) without control and direction characters, cut at `limit`."""
-    return _UNSAFE.sub(" ", text)[:limit].strip()
+    return _UNSAFE.sub(" ", text[:limit]).strip()
+
+
+def untypable_character(text: str) -> str:
+    """The first character that no keyboard types: a control character but tab and line breaks, or half a character."""
+    found = _UNTYPABLE.search(text)
+    return found[0] if found else ""
+
+
+def encodable(text: str) -> str:
+    """The text with U+FFFD for lone surrogates, which no UTF-8 can hold."""
+    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
+
+
+def cut_to_bytes(text: str, limit: int) -> str:
+    """As much of the start of the text as fits into `limit` bytes of UTF-8, with no character cut in two."""
+    return encodable(text).encode("utf-8")[:limit].decode("utf-8", "ignore")

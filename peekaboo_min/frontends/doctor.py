@@ -11,7 +11,7 @@ from ..ai.client import parse_providers, provider_status
 from ..core.errors import ErrorCode, PeekabooError
 from ..core.log import default_log_file
 from ..core.models import Permissions, Result
-from ..core.settings import settings, told_settings
+from ..core.settings import changed_settings, settings
 from ..core.version import VERSION
 from ..desktop.base import Desktop
 from ..desktop.select import this_desktop
@@ -70,7 +70,7 @@ def server_status_text(desktop: Desktop) -> str:
     sections = {
         "AI providers": providers,
         "Programs and permissions": [check.line() for check in checks],
-        "Environment": [f"{name}={value}" for name, value in told_settings().items()],
+        "Environment": [f"{name}={value}" for name, value in changed_settings().items()],
         "Problems": problems or ["none"],
     }
     blocks = ["\n".join([f"## {title}", *lines]) for title, lines in sections.items()]

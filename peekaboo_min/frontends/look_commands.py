@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Literal, Optional
 
 from ..automation.capture import ImageRequest, check_dimension, photograph_window
@@ -11,7 +10,7 @@ from ..automation.listing import catalogue, list_app_windows, list_displays, lis
 from ..core.models import Result
 from ..desktop.matching import find_app, visible_windows, window_by_id, windows_of
 from ..desktop.select import this_desktop
-from ..system.files import move_into_place
+from ..system.files import asked_path, move_into_place
 from ..system.images import kind_by_name, prepare_target
 from .desktop_tools import WindowId
 
@@ -117,7 +116,7 @@ def screenshot_command(
     leaves window.png
     """
     desktop = this_desktop()
-    target = Path(path).expanduser().absolute() if path else None
+    target = asked_path(path) if path else None
     kind = kind_by_name(target) if target and not target.is_dir() else "png"
     check_dimension(max_dimension)
     if target:

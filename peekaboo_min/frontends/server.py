@@ -6,7 +6,6 @@ import functools
 import inspect
 import sys
 from collections.abc import Awaitable
-from pathlib import Path
 from typing import Annotated, Any, Callable
 
 from ..core.cancellation import CancelToken, use_cancel_token
@@ -14,7 +13,7 @@ from ..core.errors import ErrorCode, PeekabooError
 from ..core.log import default_log_file, log_debug, log_error, log_info, start_log_file
 from ..core.settings import platform_name, settings
 from ..core.version import VERSION
-from ..system.files import sweep
+from ..system.files import asked_path, sweep
 from ..system.process import end_cleanly_on_signals, kill_all_programs
 from .doctor import SERVER_NAME, initial_status
 from .results import error_message, plain_schema, success_message
@@ -54,7 +53,7 @@ def serve() -> int:
         )
     try:
         own = settings()
-        log_path = Path(own.log_file).expanduser() if own.log_file else default_log_file()
+        log_path = asked_path(own.log_file) if own.log_file else default_log_file()
         start_log_file(log_path, own.log_level, own.logs_to_console)
         server = build_server()
     except PeekabooError as e:

@@ -16,10 +16,10 @@ from ..core.errors import ErrorCode, PeekabooError
 from ..core.log import log_debug
 from ..core.models import Rect, Result
 from ..core.settings import platform_name, settings
-from ..core.text import clean_text
+from ..core.text import clean_text, untypable_character
 from ..desktop.macos.osascript import run_applescript, run_jxa
 from ..desktop.macos.permissions import permission_error
-from ..system.files import move_into_place, only_one, temporary_folder
+from ..system.files import asked_path, move_into_place, only_one, temporary_folder
 from ..system.images import prepare_target, read_image_info
 from .keynote_state import Deck, recall_deck, remember_deck, write_agent_line
 
@@ -309,11 +309,8 @@ def _check_shape_text(text: str) -> None:
     if len(text) > _LONGEST_SHAPE_TEXT:
         message = f"the text has {len(text)} characters"
         raise PeekabooError(ErrorCode.INVALID_ARGUMENT, message, hint=f"write at most {_LONGEST_SHAPE_TEXT}")
-    bad = next(
-        (c for c in text if (ord(c) < 32 and c not in "\n\r\t") or c == "\x7f" or "\ud800" <= c <= "\udfff"),
-        None,
-    )
-    if bad is not None:
+    bad = untypable_character(text)
+    if bad:
         raise PeekabooError(
             ErrorCode.INVALID_ARGUMENT, f"the text holds {bad!r}", hint="leave control characters out"
         )
@@ -358,7 +355,7 @@ def _slide_target(path: str) -> Path:
         raise PeekabooError(
             ErrorCode.INVALID_ARGUMENT, "neither a path nor SCREENSHOT_PATH is set", hint="name a .png file"
         )
-    target = Path(chosen).expanduser().absolute()
+    target = asked_path(chosen)
     if target.suffix.lower() != ".png":
         raise PeekabooError(
             ErrorCode.INVALID_ARGUMENT, f"{target.name!r} is no name for a PNG", hint="let it end in .png"

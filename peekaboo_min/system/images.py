@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import errno
+import io
 import math
 import os
+import re
 import struct
 from pathlib import Path
-from typing import Optional
+from typing import BinaryIO, Optional
 
-from ..core.errors import ErrorCode, PeekabooError, file_error
+from ..core.errors import ErrorCode, PeekabooError, file_error, invalid
 from ..core.models import ImageInfo
 
 EXTENSIONS = {".png": "png", ".jpg": "jpg", ".jpeg": "jpg", ".webp": "webp", ".gif": "gif"}
@@ -23,7 +25,7 @@ MODEL_BYTES = 700_000
 
 
 def sniff_image(data: bytes) -> Optional[ImageInfo]:
-    """Kind and size from the first bytes of a file, or None when they are no image's."""
+    """Kind and size from the first bytes of a file, or None when they are not an image's."""
     try:
         if data[:8] == b"\x89PNG\r\n\x1a\n" and data[12:16] == b"IHDR":
             return ImageInfo("png", *struct.unpack(">II", data[16:24]))
@@ -65,15 +67,80 @@ def _sniff_webp(data: bytes) -> Optional[ImageInfo]:
     return ImageInfo("webp", width & 0x3FFF, height & 0x3FFF)
 
 
-def read_image_info(path: Path) -> Optional[ImageInfo]:
-    """Kind and size of an image file, None when it is not one. Raises OSError when it cannot be read."""
+def read_image_header(path: Path) -> Optional[ImageInfo]:
+    """Kind and size that a file's first bytes give, None when they are not an image's. Raises OSError."""
     with open(path, "rb") as f:
         info = sniff_image(f.read(_HEADER_BYTES))
     return info if info and info.width and info.height else None
 
 
+def read_image_info(path: Path) -> Optional[ImageInfo]:
+    """Kind and size of an image file that is there to its end; None for another file and for a part of an image.
+
+    Raises OSError when it cannot be read.
+    """
+    with open(path, "rb") as f:
+        return _info_of_whole(f)
+
+
+def whole_image(data: bytes) -> Optional[ImageInfo]:
+    """Kind and size of an image's bytes when they are all there, else None."""
+    return _info_of_whole(io.BytesIO(data))
+
+
+def _info_of_whole(f: BinaryIO) -> Optional[ImageInfo]:
+    info = sniff_image(f.read(_HEADER_BYTES))
+    if not info or not info.width or not info.height:
+        return None
+    has_end = {"png": _has_png_end, "jpg": _has_jpeg_end, "gif": _has_gif_end, "webp": _has_webp_end}[
+        info.kind
+    ]
+    return info if has_end(f) else None
+
+
+def _has_png_end(f: BinaryIO) -> bool:
+    """Its chunks follow one another to IEND: length, kind, data, checksum."""
+    size = f.seek(0, os.SEEK_END)
+    at = 8
+    while at + 12 <= size:
+        f.seek(at)
+        head = f.read(8)
+        at += int.from_bytes(head[:4], "big") + 12
+        if head[4:] == b"IEND":
+            return at <= size
+    return False
+
+
+# A marker in a JPEG's image data: FF 00 is a byte of the data, FF D0 to FF D7 restart it, FF FF is padding.
+_JPEG_MARKER = re.compile(rb"\xff([^\x00\xd0-\xd7\xff])")
+
+
+def _has_jpeg_end(f: BinaryIO) -> bool:
+    """Its segments follow one another, image data between them, to the marker EOI; a thumbnail's EOI is not its own."""
+    f.seek(0)
+    data = f.read()
+    at = 2
+    while found := _JPEG_MARKER.search(data, at):
+        if found[1] == b"\xd9":
+            return True
+        length = data[found.end() : found.end() + 2]
+        at = found.end() + max(2, int.from_bytes(length, "big"))
+    return False
+
+
+def _has_gif_end(f: BinaryIO) -> bool:
+    f.seek(-1, os.SEEK_END)
+    return f.read(1) == b";"
+
+
+def _has_webp_end(f: BinaryIO) -> bool:
+    """It is at least as long as its RIFF header says."""
+    f.seek(4)
+    return int.from_bytes(f.read(4), "little") + 8 <= f.seek(0, os.SEEK_END)
+
+
 def pixel_digest(path: Path) -> str:
-    """A digest of a PNG's pixel data (its IDAT bytes, nothing decoded): equal for equal pictures of one program."""
+    """A digest of a PNG's pixel data (its IDAT bytes, nothing decoded): equal for equal images of one program."""
     import hashlib  # 3 ms that only `verify` needs
 
     data = path.read_bytes()
@@ -94,19 +161,15 @@ def model_size(info: ImageInfo, edge: int = MODEL_EDGE, pixels: int = MODEL_PIXE
 
 
 def kind_by_name(path: Path) -> str:
-    """png or jpg, as the file's name says; raises INVALID_ARGUMENT for another ending."""
+    """png or jpg, as the file's name says. Raises INVALID_ARGUMENT for another extension."""
     kind = EXTENSIONS.get(path.suffix.lower())
     if kind not in ("png", "jpg"):
-        raise PeekabooError(
-            ErrorCode.INVALID_ARGUMENT,
-            f"{path.name}: pictures are png or jpg",
-            hint="end the path in .png or .jpg",
-        )
+        raise invalid(f"{path.name}: images are saved as png or jpg", "end the path in .png or .jpg")
     return kind
 
 
 def prepare_target(path: Path) -> None:
-    """Make ready to write an image at `path`: its parents exist, and what is there already is an image.
+    """Prepare to write an image to `path`: create its parents, and check that what is there already is an image.
 
     Raises FILE_IO_ERROR.
     """
@@ -115,7 +178,7 @@ def prepare_target(path: Path) -> None:
         if path.is_dir():
             raise PeekabooError(ErrorCode.FILE_IO_ERROR, f"{path} is a folder", hint="name a file in it")
         is_empty_file = path.is_file() and not path.stat().st_size
-        if path.exists() and not is_empty_file and (not path.is_file() or read_image_info(path) is None):
+        if path.exists() and not is_empty_file and (not path.is_file() or read_image_header(path) is None):
             raise PeekabooError(
                 ErrorCode.FILE_IO_ERROR,
                 f"{path} exists and is not an image; it was left as it is",

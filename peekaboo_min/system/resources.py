@@ -13,7 +13,8 @@ _PACKAGE = Path(__file__).parent.parent
 def native_source(path: str) -> str:
     """The text of a source of the package, for instance `desktop/macos/windows.js`; in the single file, too."""
     loader: Any = __spec__.loader
-    return loader.get_data(str(_PACKAGE / path)).decode("utf-8")
+    source: bytes = loader.get_data(str(_PACKAGE / path))
+    return source.decode("utf-8")
 
 
 def single_file() -> Optional[str]:

@@ -1,18 +1,21 @@
-"""One JSON request to a web server: the only door to urllib.
+"""One JSON request to a web server: the only module that imports urllib.request.
 
-urllib is imported inside the functions: it costs 30 ms, and most commands ask nobody.
+urllib is imported inside the functions: it costs 30 ms, and most commands make no request.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import re
 import threading
 import time
 from collections.abc import Mapping
-from typing import Any, Callable, Optional
+from contextlib import suppress
+from typing import Any, Callable, Optional, Union
 
 from ..core.cancellation import check_cancelled
+from ..core.text import clean_text
 from ..core.version import VERSION
 
 _ANSWER_CAP = 16 * 1024 * 1024
@@ -86,11 +89,17 @@ def read_query(target: str) -> dict[str, str]:
     return dict(parse_qsl(urlsplit(target).query))
 
 
-def place_of(url: str) -> str:
-    """Host and port of a URL, for messages: without the user, path and query, which may hold a secret."""
+def host_of(url: str) -> str:
+    """Host and port of a URL, for messages: without the user, path and query, which may hold a secret.
+
+    Empty for what is not a URL, such as `http://[bad`.
+    """
     from urllib.parse import urlsplit
 
-    return urlsplit(url).netloc.rpartition("@")[2]
+    try:
+        return clean_text(urlsplit(url).netloc.rpartition("@")[2])
+    except ValueError:
+        return ""
 
 
 def is_loopback(url: str) -> bool:
@@ -109,10 +118,10 @@ def _ask(url: str, data: Optional[bytes], headers: dict[str, str], timeout_s: fl
         timeout_s,
     )
     try:
-        return json.loads(raw)
+        return json.loads(raw, parse_constant=lambda _name: None)  # NaN and Infinity are not JSON
     except (ValueError, RecursionError):
         what = "a web page" if raw.lstrip()[:1] == b"<" else "something that is not JSON"
-        raise WebError("malformed", f"{place_of(url)} answered with {what}") from None
+        raise WebError("malformed", f"{host_of(url)} answered with {what}") from None
 
 
 def _check_request(url: str, headers: Mapping[str, str]) -> None:
@@ -127,7 +136,7 @@ def _check_request(url: str, headers: Mapping[str, str]) -> None:
             and parts.port != 0
             and "@" not in parts.netloc
         )
-    except ValueError:  # a port that is no number
+    except ValueError:  # a port that is not a number
         is_fine = False
     if not is_fine or not url.isascii() or re.search(r"[\x00-\x20\x7f]", url):
         raise WebError("invalid", _NO_ADDRESS)
@@ -141,7 +150,7 @@ def _fetch(url: str, data: Optional[bytes], headers: dict[str, str], timeout_s: 
 
     A socket's own timeout starts anew with every byte, so that a server that drips would hold us for ever.
     """
-    outcome: list[Any] = []
+    outcome: list[Union[bytes, Exception]] = []
     sockets: list[Any] = []
     done = threading.Event()
 
@@ -158,23 +167,22 @@ def _fetch(url: str, data: Optional[bytes], headers: dict[str, str], timeout_s: 
         while not done.wait(max(0.0, min(_WATCH_S, deadline - time.monotonic()))):
             check_cancelled()
             if time.monotonic() >= deadline:
-                raise WebError("timeout", f"{place_of(url)} did not answer within {timeout_s:.3g} seconds")
+                raise WebError("timeout", f"{host_of(url)} did not answer within {timeout_s:.3g} seconds")
     finally:
         if not done.is_set():
             _hang_up(sockets)
-    if isinstance(outcome[0], Exception):
-        raise _meaning_of(outcome[0], url) from None
-    return outcome[0]
+    answer = outcome[0]
+    if isinstance(answer, Exception):
+        raise _meaning_of(answer, url) from None
+    return answer
 
 
 def _hang_up(sockets: list[Any]) -> None:
     import socket
 
-    for one in sockets:
-        try:
-            one.shutdown(socket.SHUT_RDWR)  # wakes the thread that reads from it
-        except OSError:
-            pass  # it is closed already
+    for each in sockets:
+        with suppress(OSError):  # it may be closed already
+            each.shutdown(socket.SHUT_RDWR)  # wakes the thread that reads from it
 
 
 def _exchange(
@@ -184,13 +192,13 @@ def _exchange(
     from urllib.error import HTTPError
     from urllib.request import Request
 
-    # later than the caller's own deadline, which tells of it
+    # later than the caller's own deadline, so that the caller reports it
     opener = _opener(sockets, uses_proxy=not is_loopback(url))
     try:
         with opener.open(Request(url, data, headers), timeout=timeout_s + 1) as answer:
-            raw = answer.read(_ANSWER_CAP + 1)
+            raw: bytes = answer.read(_ANSWER_CAP + 1)
             if len(raw) > _ANSWER_CAP:
-                raise WebError("too_large", f"{place_of(url)} answered with more than {_ANSWER_CAP} bytes")
+                raise WebError("too_large", f"{host_of(url)} answered with more than {_ANSWER_CAP} bytes")
             if answer.length:  # what is still missing of the length that it announced
                 raise ConnectionResetError
             return raw
@@ -200,7 +208,7 @@ def _exchange(
 
 
 def _opener(sockets: list[Any], uses_proxy: bool) -> Any:
-    """An opener for http and https alone. Without a redirect handler: a key must not travel to another host."""
+    """An opener for http and https only. Without a redirect handler: a key must not travel to another host."""
     from http.client import HTTPConnection, HTTPSConnection
     from urllib.request import (
         HTTPDefaultErrorHandler,
@@ -241,8 +249,8 @@ def _noting(kind: Any, sockets: list[Any]) -> Callable[..., Any]:
 
 def _status_error(url: str, status: int, headers: Any, raw: bytes) -> WebError:
     if 300 <= status < 400:
-        where = place_of(headers.get("Location") or "") or "another address"
-        return WebError("redirect", f"{place_of(url)} redirects to {where}, which is not followed", status)
+        target = host_of(headers.get("Location") or "") or "another address"
+        return WebError("redirect", f"{host_of(url)} redirects to {target}, which is not followed", status)
     text = raw.decode("utf-8", "replace")
     try:
         body = json.loads(text)
@@ -250,7 +258,7 @@ def _status_error(url: str, status: int, headers: Any, raw: bytes) -> WebError:
         body = "" if text.lstrip().startswith("<") else text
     return WebError(
         "status",
-        f"{place_of(url)} answered with status {status}",
+        f"{host_of(url)} answered with status {status}",
         status,
         body,
         _read_retry_after(headers.get("Retry-After")),
@@ -258,18 +266,17 @@ def _status_error(url: str, status: int, headers: Any, raw: bytes) -> WebError:
 
 
 def _read_retry_after(value: Optional[str]) -> Optional[float]:
-    """Retry-After in seconds from now: it is a number, or an HTTP date. None for neither."""
+    """Retry-After in seconds from now: it is a number, or an HTTP date. None for anything else."""
     from email.utils import parsedate_to_datetime
 
     if not value:
         return None
-    try:
-        return max(0.0, float(value))
-    except ValueError:
-        pass
+    with suppress(ValueError):
+        seconds = float(value)
+        return max(0.0, seconds) if math.isfinite(seconds) else None
     try:
         return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
 
 
@@ -280,17 +287,19 @@ def _meaning_of(error: Exception, url: str) -> Exception:
     from urllib.error import URLError
 
     reason = error.reason if isinstance(error, URLError) else error
-    place = place_of(url)
+    host = host_of(url)
     if isinstance(reason, SSLCertVerificationError):
-        return WebError("untrusted", f"the certificate of {place} is not trusted: {reason.verify_message}")
+        return WebError("untrusted", f"the certificate of {host} is not trusted: {reason.verify_message}")
     if isinstance(reason, (ConnectionResetError, BrokenPipeError, ConnectionAbortedError, HTTPException)):
-        return WebError("closed", f"{place} closed the connection before its answer was whole")
+        return WebError("closed", f"{host} closed the connection before its answer was whole")
     if isinstance(reason, ConnectionRefusedError):
-        return WebError("unreachable", f"nobody listens at {place} (connection refused)")
+        return WebError("unreachable", f"connection refused by {host}")
     if isinstance(reason, UnicodeError):  # a part of the host's name is too long
         return WebError("invalid", _NO_ADDRESS)
+    if isinstance(reason, ValueError):  # a chunk of a negative size, for instance
+        return WebError("malformed", f"{host} answered with something that is not HTTP")
     if isinstance(reason, OSError):
         return WebError(
-            "unreachable", f"{place} cannot be reached: {reason.strerror or type(reason).__name__}"
+            "unreachable", f"{host} cannot be reached: {reason.strerror or type(reason).__name__}"
         )
     return error

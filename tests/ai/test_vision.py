@@ -224,7 +224,7 @@ def test_ollama_is_not_operational_with_a_model_that_it_lacks(
 def test_ollama_that_does_not_run_is_not_operational(ai: FakeAI, use: Callable[..., None]) -> None:
     place = f"127.0.0.1:{ai.refused_port()}"
     use(PEEKABOO_AI_PROVIDERS="ollama;openai", PEEKABOO_OLLAMA_BASE_URL=f"http://{place}/")
-    hint = f"ollama: nobody listens at {place} (connection refused); openai: OPENAI_API_KEY is not set"
+    hint = f"ollama: connection refused by {place}; openai: OPENAI_API_KEY is not set"
     assert failing(choose_provider).hint == hint
 
 
@@ -713,7 +713,7 @@ def test_a_server_that_does_not_run_is_told_at_once(
     place = f"127.0.0.1:{ai.refused_port()}"
     use({**variables, name: f"http://{place}"})
     wrong = failing(ask_model, TestDesktop(), [a_picture()], "What?", choice=choose_provider(vendor))
-    assert f"gave no answer: nobody listens at {place} (connection refused)" in wrong.message
+    assert f"gave no answer: connection refused by {place}" in wrong.message
     assert name in wrong.hint and pauses == []
 
 
@@ -749,7 +749,7 @@ def test_a_proxy_is_not_asked_for_this_machine(
     assert ask("ollama").text == "I see a 64x64 image/png"
     use(PEEKABOO_OLLAMA_BASE_URL="http://ollama.invalid")
     wrong = failing(ask_model, TestDesktop(), [], "What?", choice=choose_provider("ollama"))
-    assert "nobody listens at ollama.invalid (connection refused)" in wrong.message  # the proxy refused
+    assert "connection refused by ollama.invalid" in wrong.message  # the proxy refused
 
 
 @EVERY

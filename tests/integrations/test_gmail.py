@@ -317,7 +317,7 @@ def test_gmail_that_cannot_be_reached_is_told(logged_in: Path, monkeypatch: pyte
         monkeypatch.setenv("PEEKABOO_GMAIL_BASE_URL", f"http://{place}")
         forget()
         assert (
-            failing_send().message == f"Gmail cannot be asked: nobody listens at {place} (connection refused)"
+            failing_send().message == f"Gmail cannot be asked: connection refused by {place}"
         )
 
 
