@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Optional, Union
 
-from ..core.cancellation import in_parallel, pause
+from ..core.cancellation import in_parallel, pause, report_progress
 from ..core.errors import ErrorCode, PeekabooError
 from ..core.log import log_debug, log_error, log_info
 from ..core.models import ImageInfo, Picture, Result
@@ -80,6 +80,7 @@ def ask_model(
     deadline = started + (settings().ai_timeout_s if timeout_s is None else timeout_s)
     choice = choose_model(choice.provider, choice.model)
     loaded = [load_picture(one) if isinstance(one, Path) else one for one in pictures]
+    report_progress(f"asking {choice.name}")
     if choice.provider == OCR:
         reply, sent = _read_all_text(desktop, loaded, schema is not None), tuple(loaded)
     else:

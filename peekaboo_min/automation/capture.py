@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Optional
 
-from ..core.cancellation import in_parallel, pause
+from ..core.cancellation import in_parallel, pause, report_progress
 from ..core.errors import ErrorCode, PeekabooError, file_error
 from ..core.log import log_debug
 from ..core.models import Display, ImageInfo, Picture, Screenshot, Window
@@ -49,6 +49,7 @@ def take_image(desktop: Desktop, request: ImageRequest) -> list[Photograph]:
         subject, target = pair
         shot = _photograph_subject(desktop, subject, kind, request.max_dimension)
         move_into_place(shot.path, target)
+        report_progress(f"captured {clean_text(subject.label)}")
         return replace(shot, path=target)
 
     return in_parallel(take, list(zip(subjects, targets)))

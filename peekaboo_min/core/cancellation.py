@@ -1,4 +1,4 @@
-"""A call that can be cancelled: its token, its waits, its threads."""
+"""One call: its cancel token, time budget, progress, waits and threads."""
 
 from __future__ import annotations
 
@@ -41,10 +41,25 @@ def use_cancel_token(token: CancelToken) -> None:
 
 
 def check_cancelled() -> None:
-    """Raises CANCELLED when the call that we work for was cancelled."""
+    """Raises CANCELLED when the current call was cancelled."""
     token = _TOKEN.get()
     if token and token.is_cancelled:
         raise PeekabooError(ErrorCode.CANCELLED, "the call was cancelled")
+
+
+_REPORTER: ContextVar[Optional[Callable[[str], None]]] = ContextVar("progress_reporter", default=None)
+
+
+def use_progress_reporter(reporter: Callable[[str], None]) -> None:
+    """From now on, in this context, what jobs report goes to `reporter`, which any thread may call."""
+    _REPORTER.set(reporter)
+
+
+def report_progress(message: str) -> None:
+    """What is being done now, for a client that waits; nobody may be listening."""
+    reporter = _REPORTER.get()
+    if reporter:
+        reporter(message)
 
 
 @contextmanager
@@ -58,7 +73,9 @@ def time_budget(seconds: float) -> Iterator[None]:
 
 
 def within_budget(timeout_s: float) -> float:
-    """`timeout_s`, or what is left of the time budget when that is less. Raises TIMEOUT when nothing is left."""
+    """`timeout_s`, or what is left of the time budget when that is less. Raises TIMEOUT when nothing is
+    left.
+    """
     deadline = _DEADLINE.get()
     if deadline is None:
         return timeout_s

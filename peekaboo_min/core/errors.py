@@ -64,7 +64,8 @@ _EXIT_CODES = {
 class PeekabooError(Exception):
     """An expected failure: `message` says what is wrong, `hint` what to do next.
 
-    `details` holds what a program or a person may want to look at besides: candidates, a program's own output.
+    `details` holds what a program or a person may want to look at besides: candidates, a program's own
+    output.
     """
 
     def __init__(self, code: ErrorCode, message: str, hint: str = "", details: str = "") -> None:

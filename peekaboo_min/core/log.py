@@ -88,7 +88,9 @@ def default_log_file() -> Path:
 
 
 def _open_own_file(path: str) -> int:
-    """A descriptor to append to a regular file of this user. Raises OSError, also for one that others may write to."""
+    """A descriptor to append to a regular file of this user. Raises OSError, also for one that others may
+    write to.
+    """
     # without O_NONBLOCK a pipe that nobody reads would hold us here
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
     descriptor = os.open(path, flags, 0o600)
@@ -111,9 +113,9 @@ def _open_own_file(path: str) -> int:
 def start_log_file(path: Path, level: str, also_console: bool) -> None:
     """Log to `path` as JSON lines; an unknown level means info.
 
-    The default path is a name that others can guess in a shared folder: only a regular file of ours is written to, no
-    link, pipe or file of another user, and nobody else may read it (0600). What cannot be opened is reported on stderr,
-    and the server runs without a log.
+    The default path is a name that others can guess in a shared folder: only a regular file of ours is
+    written to, no link, pipe or file of another user, and nobody else may read it (0600). What cannot be
+    opened is reported on stderr, and the server runs without a log.
     """
     from logging.handlers import RotatingFileHandler
 
@@ -135,8 +137,8 @@ def start_log_file(path: Path, level: str, also_console: bool) -> None:
         handler.setLevel(number)
         handler.setFormatter(_JsonLines())
         _LOGGER.addHandler(handler)
-    # The SDK logs tool errors, which hold window titles: only its warnings, and only into our file. A root handler
-    # also keeps the SDK's constructor from adding one that writes to stderr.
+    # The SDK logs tool errors, which hold window titles: only its warnings, and only into our file. A root
+    # handler also keeps the SDK's constructor from adding one that writes to stderr.
     root = logging.getLogger()
     root.setLevel(logging.WARNING)
     for handler in handlers or [logging.NullHandler()]:

@@ -1,4 +1,4 @@
-"""The words of the house: points, windows, displays, pictures, results."""
+"""What modules pass around: points, windows, displays, images, results."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Optional
 
 @dataclass(frozen=True)
 class Point:
-    """A place, in screen points (or in pixels of a picture, where a name says so); y grows downwards."""
+    """A position, in screen points (or in pixels of an image, where a name says so); y grows downwards."""
 
     x: float
     y: float
@@ -56,9 +56,9 @@ class Rect:
 
 def rect_around(rects: Sequence[Rect]) -> Rect:
     """The smallest rectangle that holds these; there is at least one."""
-    left, top = min(one.x for one in rects), min(one.y for one in rects)
-    right = max(one.x + one.width for one in rects)
-    bottom = max(one.y + one.height for one in rects)
+    left, top = min(rect.x for rect in rects), min(rect.y for rect in rects)
+    right = max(rect.x + rect.width for rect in rects)
+    bottom = max(rect.y + rect.height for rect in rects)
     return Rect(left, top, right - left, bottom - top)
 
 
@@ -68,7 +68,7 @@ def _tidy_number(value: float) -> float:
 
 @dataclass(frozen=True)
 class App:
-    """A running application. X11 knows no bundle id, and some of its programs tell no pid: None."""
+    """A running application. X11 has no bundle ids, and some of its programs set no pid: None."""
 
     name: str
     pid: Optional[int] = None
@@ -133,7 +133,7 @@ class Display:
 
 @dataclass(frozen=True)
 class Permissions:
-    """What the system allows us; None means that this system has no such grant."""
+    """What the system permits; None means that this system has no such grant."""
 
     screen_recording: Optional[bool] = None
     accessibility: Optional[bool] = None
@@ -153,13 +153,13 @@ class KeyChord:
 
 @dataclass(frozen=True)
 class RecognisedText:
-    """A line of text found in a picture; `box` in pixels of that picture, confidence 0 to 1."""
+    """A line of text found in an image; `box` in pixels of that image, confidence 0 to 1."""
 
     text: str
     box: Rect
     confidence: float
     words: tuple[RecognisedText, ...] = ()
-    """A line's words with boxes of their own, left to right; empty where the machine tells of lines only."""
+    """A line's words with boxes of their own, left to right; empty where only lines are recognised."""
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,9 @@ class ImageInfo:
 
 @dataclass(frozen=True)
 class Screenshot:
-    """The coordinate record: what a photograph of a window showed, so that its pixels can be clicked later."""
+    """The coordinate record: what a screenshot of a window showed, so that its pixels can be clicked
+    later.
+    """
 
     screenshot_id: str
     window_id: int
@@ -195,7 +197,7 @@ class Screenshot:
         return round(self.image_width / self.bounds.width, 4)
 
     def as_data(self) -> dict[str, Any]:
-        """What take_window_screenshot tells of its picture."""
+        """What take_window_screenshot answers about its image."""
         return {
             "window_id": self.window_id,
             "bounds": self.bounds.as_data(),
@@ -225,7 +227,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Result:
-    """What a job answers: text for people, data for programs, images for models."""
+    """What a job returns: text for people, data for programs, images for models."""
 
     text: str
     data: dict[str, Any] = field(default_factory=dict)

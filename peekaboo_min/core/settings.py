@@ -16,7 +16,8 @@ from .errors import ErrorCode, PeekabooError, invalid
 _TRUE_WORDS = ("1", "true", "yes", "on")
 _FALSE_WORDS = ("", "0", "false", "no", "off")
 
-# What a `.env` in the working folder may set. Never an address: a stranger's folder must not redirect screenshots.
+# What a `.env` in the working folder may set. Never an address: a stranger's folder must not redirect
+# screenshots.
 _ENV_FILE_NAMES = (
     "GEMINI_API_KEY",
     "OPENAI_API_KEY",
@@ -112,7 +113,7 @@ class Settings:
         "where `image` saves when no path is asked; unset: our temporary folder",
     )
     ttl_seconds: int = _variable(
-        "PEEKABOO_TTL_SECONDS", 600, "how long a picture in our temporary folder lives; `0`: for ever"
+        "PEEKABOO_TTL_SECONDS", 600, "how long an image in our temporary folder is kept; `0`: for ever"
     )
     log_file: str = _variable(
         "PEEKABOO_LOG_FILE",
@@ -224,7 +225,9 @@ def settings() -> Settings:
 
 
 def platform_name() -> str:
-    """`macos` or `x11`: PEEKABOO_DESKTOP, else what this machine is. Raises INVALID_ARGUMENT for anything else."""
+    """`macos` or `x11`: PEEKABOO_DESKTOP, else what this machine is. Raises INVALID_ARGUMENT for anything
+    else.
+    """
     asked = settings().desktop.lower()
     if asked not in ("", "macos", "x11"):
         raise invalid(f"PEEKABOO_DESKTOP is {asked[:40]!r}", "set it to macos or x11")
@@ -232,10 +235,11 @@ def platform_name() -> str:
 
 
 def settings_with_env_file(folder: Path) -> Settings:
-    """The settings of this process from now on: what the environment leaves unset is read from `.env` in `folder`.
+    """The settings of this process from now on: what the environment leaves unset is read from `.env` in
+    `folder`.
 
-    For the commands of a person in that folder, never for the server; for keys and the Keynote agent's variables only.
-    Raises FILE_IO_ERROR.
+    For the commands of a person in that folder, never for the server; for keys and the Keynote agent's
+    variables only. Raises FILE_IO_ERROR.
     """
     _env_file_values.update(_read_env_file(folder / ".env"))
     settings.cache_clear()
@@ -267,7 +271,9 @@ def variable_table() -> list[tuple[str, str, str]]:
 
 
 def changed_settings() -> dict[str, str]:
-    """The variables that have another value than the default, for people to read; of a secret only that it is set."""
+    """The variables that have another value than the default, for people to read; of a secret only that it
+    is set.
+    """
     changed: dict[str, str] = {}
     for each in fields(Settings):
         value = getattr(settings(), each.name)
@@ -294,7 +300,9 @@ def child_environment() -> dict[str, str]:
 
 
 def search_path() -> list[str]:
-    """The folders of PATH. Not `.` or an empty one: programs of a stranger's working folder are not executed."""
+    """The folders of PATH. Not `.` or an empty one: programs of a stranger's working folder are not
+    executed.
+    """
     return [
         folder for folder in os.environ.get("PATH", os.defpath).split(os.pathsep) if os.path.isabs(folder)
     ]

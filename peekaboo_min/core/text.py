@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-# Control characters, and those that change the direction of a line (a title could fake another name with them).
+# Control characters, and those that change the direction of a line (a title could fake another name with
+# them).
 _UNSAFE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
 )
@@ -13,12 +14,16 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def clean_text(text: str, limit: int = 200) -> str:
-    """Text from outside (a window's title, recognised text) without control and direction characters, cut at `limit`."""
+    """Text from outside (a window's title, recognised text) without control and direction characters, cut at
+    `limit`.
+    """
     return _UNSAFE.sub(" ", text[:limit]).strip()
 
 
 def untypable_character(text: str) -> str:
-    """The first character that no keyboard types: a control character but tab and line breaks, or half a character."""
+    """The first character that no keyboard types: a control character but tab and line breaks, or half a
+    character.
+    """
     found = _UNTYPABLE.search(text)
     return found[0] if found else ""
 

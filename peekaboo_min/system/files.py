@@ -33,8 +33,8 @@ def state_folder() -> Path:
 def file_name(stem: str, kind: str, suffix: str = "") -> str:
     """A name for an image: what a file system refuses or a shell stumbles over is `_`; at most 255 bytes.
 
-    suffix: what follows the stem, and tells several images of one stem apart; of a name that is too long, both keep
-    their starts.
+    suffix: what follows the stem, and tells several images of one stem apart; of a name that is too long,
+    both keep their starts.
     """
     cleaned = _safe_in_names(stem).strip("._") or "window"
     ending = cut_to_bytes(_safe_in_names(suffix).rstrip("._"), _SUFFIX_BYTES)
@@ -46,7 +46,9 @@ def _safe_in_names(text: str) -> str:
 
 
 def temporary_folder() -> Path:
-    """Our folder for images and their records, ours alone (0700). Raises FILE_IO_ERROR when it is someone else's."""
+    """Our folder for images and their records, ours alone (0700). Raises FILE_IO_ERROR when it is someone
+    else's.
+    """
     folder = Path(tempfile.gettempdir()) / f"peekaboo_min-{os.getuid()}"
     return _private_folder(folder, "remove it, or set TMPDIR to a folder of your own")
 
@@ -69,7 +71,9 @@ def _private_folder(folder: Path, hint: str) -> Path:
 
 
 def asked_path(text: str) -> Path:
-    """The path that a person or a model gave, absolute, its `~` resolved. Raises INVALID_ARGUMENT, FILE_IO_ERROR."""
+    """The path that a person or a model gave, absolute, its `~` resolved. Raises INVALID_ARGUMENT,
+    FILE_IO_ERROR.
+    """
     try:
         if b"\0" in os.fsencode(text):
             raise invalid("a path cannot hold a NUL character", "remove it")
@@ -91,7 +95,9 @@ def new_temporary_path(stem: str, kind: str) -> Path:
 
 @contextmanager
 def working_folder(prefix: str) -> Iterator[Path]:
-    """A new folder in our temporary folder, which nobody sweeps while the `with` block runs. Raises FILE_IO_ERROR."""
+    """A new folder in our temporary folder, which nobody sweeps while the `with` block runs. Raises
+    FILE_IO_ERROR.
+    """
     folder = temporary_folder() / f"{prefix}_{os.urandom(6).hex()}"
     try:
         folder.mkdir(mode=0o700)
@@ -106,7 +112,9 @@ def working_folder(prefix: str) -> Iterator[Path]:
 
 
 def sweep(ttl_seconds: Optional[int] = None) -> int:
-    """Delete what is older than its time to live in our temporary folder, but for what is in use; return how many."""
+    """Delete what is older than its time to live in our temporary folder, but for what is in use; return how
+    many.
+    """
     ttl = settings().ttl_seconds if ttl_seconds is None else ttl_seconds
     if ttl == 0 and ttl_seconds is None:
         return 0
@@ -141,7 +149,8 @@ def _delete_unused(entry: os.DirEntry[str]) -> bool:
 def move_into_place(source: Path, target: Path) -> None:
     """Put a finished file where it was asked for. Raises FILE_IO_ERROR; `source` is gone in either case.
 
-    On another file system it is copied beside the target first: a full disk must not cost the file that is there.
+    On another file system it is copied beside the target first: a full disk must not cost the file that is
+    there.
     """
     beside = target.with_name(f".peekaboo_{os.urandom(6).hex()}")
     try:
@@ -161,7 +170,9 @@ def move_into_place(source: Path, target: Path) -> None:
 
 
 def write_privately(path: Path, text: str) -> None:
-    """Put `text` into `path` (0600) so that a reader sees the old file or the new one. Raises FILE_IO_ERROR."""
+    """Put `text` into `path` (0600) so that a reader sees the old file or the new one. Raises
+    FILE_IO_ERROR.
+    """
     fresh = path.with_name(f"{path.name}.{os.urandom(4).hex()}")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -179,8 +190,8 @@ _TURN_POLL_S = 0.02
 
 @contextmanager
 def only_one(lock_name: str, wait_s: float, what: str) -> Iterator[None]:
-    """Hold a lock file of the state folder while the `with` block runs. Raises FILE_IO_ERROR, and TIMEOUT when another
-    process keeps it.
+    """Hold a lock file of the state folder while the `with` block runs. Raises FILE_IO_ERROR, and TIMEOUT
+    when another process keeps it.
     """
     path = state_folder() / lock_name
     try:

@@ -17,7 +17,8 @@ from ..core.models import ImageInfo
 EXTENSIONS = {".png": "png", ".jpg": "jpg", ".jpeg": "jpg", ".webp": "webp", ".gif": "gif"}
 _HEADER_BYTES = 256 * 1024
 
-# A model shrinks what is larger, and then answers in pixels that we never saw (Anthropic's standard tier; also what
+# A model shrinks what is larger, and then answers in pixels that we never saw (Anthropic's standard tier;
+# also what
 # Claude Desktop takes in one result).
 MODEL_EDGE = 1568
 MODEL_PIXELS = 1_150_000
@@ -75,7 +76,8 @@ def read_image_header(path: Path) -> Optional[ImageInfo]:
 
 
 def read_image_info(path: Path) -> Optional[ImageInfo]:
-    """Kind and size of an image file that is there to its end; None for another file and for a part of an image.
+    """Kind and size of an image file that is there to its end; None for another file and for a part of an
+    image.
 
     Raises OSError when it cannot be read.
     """
@@ -116,7 +118,9 @@ _JPEG_MARKER = re.compile(rb"\xff([^\x00\xd0-\xd7\xff])")
 
 
 def _has_jpeg_end(f: BinaryIO) -> bool:
-    """Its segments follow one another, image data between them, to the marker EOI; a thumbnail's EOI is not its own."""
+    """Its segments follow one another, image data between them, to the marker EOI; a thumbnail's EOI is not
+    its own.
+    """
     f.seek(0)
     data = f.read()
     at = 2
@@ -140,7 +144,9 @@ def _has_webp_end(f: BinaryIO) -> bool:
 
 
 def pixel_digest(path: Path) -> str:
-    """A digest of a PNG's pixel data (its IDAT bytes, nothing decoded): equal for equal images of one program."""
+    """A digest of a PNG's pixel data (its IDAT bytes, nothing decoded): equal for equal images of one
+    program.
+    """
     import hashlib  # 3 ms that only `verify` needs
 
     data = path.read_bytes()
@@ -155,7 +161,9 @@ def pixel_digest(path: Path) -> str:
 
 
 def model_size(info: ImageInfo, edge: int = MODEL_EDGE, pixels: int = MODEL_PIXELS) -> tuple[int, int]:
-    """The largest size of this shape with no side above `edge` and no more than `pixels` in all; never larger than it is."""
+    """The largest size of this shape with no side above `edge` and no more than `pixels` in all; never
+    larger than it is.
+    """
     factor = min(1.0, edge / max(info.width, info.height), math.sqrt(pixels / (info.width * info.height)))
     return max(1, int(info.width * factor)), max(1, int(info.height * factor))
 
@@ -169,7 +177,8 @@ def kind_by_name(path: Path) -> str:
 
 
 def prepare_target(path: Path) -> None:
-    """Prepare to write an image to `path`: create its parents, and check that what is there already is an image.
+    """Prepare to write an image to `path`: create its parents, and check that what is there already is an
+    image.
 
     Raises FILE_IO_ERROR.
     """

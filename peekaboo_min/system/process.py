@@ -63,10 +63,11 @@ def run_program(
 ) -> Completed:
     """Run a program to its end and return its output.
 
-    argv: the first is a program's path, or its name: see programs. stdin: all it can read. accept: the exit codes that
-    are fine, None for any. environment: variables set besides the inherited ones. leaves_daemon: its output is not read
-    and a child that it leaves behind may live on (xclip serves the clipboard that way).
-    Raises MISSING_PROGRAM, TIMEOUT, CANCELLED, PROGRAM_FAILED; the program's whole process group is dead by then.
+    argv: the first is a program's path, or its name: see programs. stdin: all it can read. accept: the exit
+    codes that are fine, None for any. environment: variables set besides the inherited ones. leaves_daemon:
+    its output is not read and a child that it leaves behind may live on (xclip serves the clipboard that
+    way). Raises MISSING_PROGRAM, TIMEOUT, CANCELLED, PROGRAM_FAILED; the program's whole process group is
+    dead by then.
     """
     check_cancelled()
     timeout_s = within_budget(timeout_s)
@@ -168,8 +169,8 @@ def _file_holding(data: bytes) -> Iterator[int]:
 def _read_to_end(process: Process, deadline: float, timeout_s: float) -> Completed:
     """Read a process until it has ended; a pipe that a grandchild keeps open does not hold us.
 
-    Of stderr the last part is kept. More than the cap on stdout is an error before more than the cap is held, which is
-    why this is not `communicate`: that collects whatever comes until its timeout.
+    Of stderr the last part is kept. More than the cap on stdout is an error before more than the cap is
+    held, which is why this is not `communicate`: that collects whatever comes until its timeout.
     """
     name = os.path.basename(str(process.args[0]))  # type: ignore[index]
     outputs = {stream: bytearray() for stream in (process.stdout, process.stderr) if stream}
@@ -276,7 +277,8 @@ def _signal_group(process: Process) -> None:
 
 
 def end_cleanly_on_signals() -> None:
-    """From now on SIGTERM, SIGINT and SIGHUP kill our children and end this process with 128 + the signal's number.
+    """From now on SIGTERM, SIGINT and SIGHUP kill our children and end this process with 128 + the signal's
+    number.
 
     os._exit, because a thread that blocks on stdin or in a tool would keep an ordinary exit waiting.
     """

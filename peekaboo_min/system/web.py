@@ -1,4 +1,4 @@
-"""One JSON request to a web server: the only module that imports urllib.request.
+"""One JSON request to a web server: the only user of urllib.request.
 
 urllib is imported inside the functions: it costs 30 ms, and most commands make no request.
 """
@@ -28,10 +28,11 @@ _LOOPBACK = re.compile(r"localhost|127(\.\d{1,3}){3}|::1")
 class WebError(Exception):
     """A request that failed; the caller gives it its meaning.
 
-    kind: `unreachable` (no connection), `closed` (it ended before the answer did), `timeout`, `redirect` (not followed),
-    `status` (an error's status, see `status` and `body`), `malformed` (not JSON), `too_large`, `untrusted` (its
-    certificate), `invalid` (never sent).
-    body: the error answer, parsed where it is JSON, else its text. Neither the message nor the body holds what was sent.
+    kind: `unreachable` (no connection), `closed` (it ended before the answer did), `timeout`, `redirect`
+    (not followed), `status` (an error's status, see `status` and `body`), `malformed` (not JSON),
+    `too_large`, `untrusted` (its certificate), `invalid` (never sent).
+    body: the error answer, parsed where it is JSON, else its text. Neither the message nor the body holds
+    what was sent.
     """
 
     def __init__(
@@ -61,7 +62,9 @@ def ask_json(url: str, *, headers: Mapping[str, str], body: Any = None, timeout_
 
 
 def ask_form(url: str, *, form: Mapping[str, str], timeout_s: float) -> Any:
-    """POST `form` as a web form does (OAuth wants that); returns the parsed answer. Raises WebError, CANCELLED."""
+    """POST `form` as a web form does (OAuth wants that); returns the parsed answer. Raises WebError,
+    CANCELLED.
+    """
     from urllib.parse import urlencode
 
     data = urlencode(form).encode()
@@ -208,7 +211,9 @@ def _exchange(
 
 
 def _opener(sockets: list[Any], uses_proxy: bool) -> Any:
-    """An opener for http and https only. Without a redirect handler: a key must not travel to another host."""
+    """An opener for http and https only. Without a redirect handler: a key must not travel to another
+    host.
+    """
     from http.client import HTTPConnection, HTTPSConnection
     from urllib.request import (
         HTTPDefaultErrorHandler,

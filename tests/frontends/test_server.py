@@ -406,7 +406,7 @@ BAD_ARGUMENTS = {
         "window_specifier",
     ),
     "a specifier of no kind": ("image", {"app": "x", "window_specifier": {"name": "a"}}, "window_specifier"),
-    "a size of nothing": ("image", {"max_dimension": 0}, "max_dimension"),
+    "a size of nothing": ("image", {"max_dimension": -1}, "max_dimension"),
     "an unknown tool": ("clik", {}, "there is no tool called 'clik'"),
 }
 
