@@ -82,6 +82,11 @@ USAGE: dict[str, tuple[list[str], str, int, str]] = {
     "an unknown option": (["windows", "--frob"], "INVALID_ARGUMENT", 2, "--frob"),
     "a shortened option": (["image", "--win", "1"], "INVALID_ARGUMENT", 2, "--win"),
     "an argument too many": (["windows", "more"], "INVALID_ARGUMENT", 2, "more"),
+    "a group alone": (["list"], "INVALID_ARGUMENT", 2, "`list` needs a subcommand"),
+    "nothing but the flag": ([], "INVALID_ARGUMENT", 2, "no command was given"),
+    "a path at nobody's home": (["image", "--path", "~nosuchuser/a.png"], "INVALID_ARGUMENT", 2, "no user of that name"),
+    "a number without end": (["focus", "0x" + "f" * 5000], "INVALID_ARGUMENT", 2, "too many digits"),
+    "digits without end": (["focus", "1" * 5000], "INVALID_ARGUMENT", 2, "is not a whole number"),
     "an argument missing": (["type", "7"], "INVALID_ARGUMENT", 2, "TEXT"),
     "a required option missing": (["list", "windows"], "INVALID_ARGUMENT", 2, "--app"),
     "an option's value missing": (["image", "--app"], "INVALID_ARGUMENT", 2, "--app"),
@@ -118,6 +123,9 @@ ON_A_DISPLAY: dict[str, tuple[list[str], str, int, str]] = {
     "a window beyond all ids": (["type", str(2**70), "x"], "WINDOW_NOT_FOUND", 15, str(2**70)),
     "a text that begins with a dash": (["type", "7", "-hello"], "WINDOW_NOT_FOUND", 15, "there is no window 7"),
     "a text that looks like a flag": (["type", "7", "--", "--json"], "WINDOW_NOT_FOUND", 15, "there is no window 7"),
+    "a text that asks for help": (["type", "7", "-h"], "WINDOW_NOT_FOUND", 15, "there is no window 7"),
+    "a text that asks for help, and a flag": (["type", "--verify", "7", "--help"], "WINDOW_NOT_FOUND", 15, "no window 7"),
+    "a process id without end": (["image", "--app", "PID:" + "1" * 5000], "APP_NOT_FOUND", 18, "process id 111"),
     "the options first": (["press", "--modifiers", "cmd,shift", "--verify", "7", "-"], "WINDOW_NOT_FOUND", 15, "window 7"),
     "an unknown app": (["image", "--app", "Zoë"], "APP_NOT_FOUND", 18, "no running application is called 'Zoë'"),
     "an empty app": (["image", "--app", " "], "INVALID_ARGUMENT", 2, "the app's name is empty"),
@@ -301,6 +309,9 @@ def test_help_is_had_wherever_it_is_asked(two_forms: TwoForms) -> None:
     asked = (["click", "--help"], ["-h", "click"], ["help", "click"], ["click", "7", "-h"])
     texts = {program.run(*words).out for words in asked}
     assert len(texts) == 1 and texts.pop().startswith("usage: peekaboo-min click ")
+    for words in (["type", "-h"], ["type", "7", "a", "-h"], ["help", "type"]):
+        assert program.run(*words).out.startswith("usage: peekaboo-min type "), words
+    assert "list apps" in program.run("list", "--help").out
 
 
 # the surroundings ------------------------------------------------------------------------------------------------
