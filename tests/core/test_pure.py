@@ -36,7 +36,7 @@ def error_of(work: Callable[..., Any], *arguments: Any, **named: Any) -> Peekabo
     return caught.value
 
 
-# keys ------------------------------------------------------------------------------------------------------------
+# keys ----------------------------------------------------------------------------------------------
 
 CHORDS: list[tuple[str, Sequence[str], str]] = [
     ("Return", (), "return"),
@@ -118,7 +118,7 @@ def test_a_slip_in_a_keys_name_is_answered_with_the_right_name(slip: str, meant:
     assert f"did you mean {meant}" in error_of(read_chord, f"cmd+{slip}").hint
 
 
-# apps ------------------------------------------------------------------------------------------------------------
+# apps ----------------------------------------------------------------------------------------------
 
 
 def app(name: str, pid: Optional[int] = None, bundle_id: Optional[str] = None, **others: Any) -> App:
@@ -216,7 +216,7 @@ def test_of_two_processes_of_one_name_the_one_with_windows_is_meant() -> None:
     assert error_of(find_app, "notes", both).code is ErrorCode.AMBIGUOUS_APP_IDENTIFIER
 
 
-# windows ---------------------------------------------------------------------------------------------------------
+# windows -------------------------------------------------------------------------------------------
 
 
 def window(window_id: int = 1, title: Optional[str] = "A", **others: Any) -> Window:
@@ -301,7 +301,7 @@ def test_a_click_would_hit_the_frontmost_window_there_with_its_frame() -> None:
     assert cover_at(Point(20, 20), front, windows) is None
 
 
-# image headers ---------------------------------------------------------------------------------------------------
+# image headers -------------------------------------------------------------------------------------
 
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", 640, 480) + b"\x08\x02\0\0\0"
 JPEG_HEAD = b"\xff\xd8\xff\xe0\x00\x10JFIF\0\1\1\0\0\1\0\1\0\0"
@@ -362,7 +362,7 @@ def test_real_pictures_are_known_for_what_they_are(tmp_path: Path, kind: str) ->
     assert sniff_image(target.read_bytes()) == ImageInfo(kind, 321, 123)
 
 
-# names and texts -------------------------------------------------------------------------------------------------
+# names and texts -----------------------------------------------------------------------------------
 
 NAMES = {
     "plain": ("Notes", "Notes.png"),
@@ -420,7 +420,7 @@ def test_the_last_lone_half_of_a_character_does_not_break_a_name() -> None:
     assert file_name("a\ud800b", "png") == "a_b.png"
 
 
-# sizes -----------------------------------------------------------------------------------------------------------
+# sizes ---------------------------------------------------------------------------------------------
 
 SIZES = {
     "small stays": ((640, 480), (640, 480)),
@@ -450,7 +450,7 @@ def test_no_size_goes_beyond_the_limits() -> None:
             assert max(fitted) <= 1568 and fitted[0] * fitted[1] <= 1_150_000 and min(fitted) >= 1
 
 
-# records ---------------------------------------------------------------------------------------------------------
+# records -------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -531,7 +531,7 @@ def test_a_record_is_for_its_owner_only(records: Path) -> None:
     assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o600, 0o700)
 
 
-# settings --------------------------------------------------------------------------------------------------------
+# settings ------------------------------------------------------------------------------------------
 
 READ: dict[str, tuple[dict[str, str], str, Any]] = {
     "nothing": ({}, "ttl_seconds", 600),
@@ -584,7 +584,7 @@ def test_no_key_stands_in_the_repr_of_the_settings() -> None:
     assert "secret" not in repr(read_settings(keys))
 
 
-# signatures ------------------------------------------------------------------------------------------------------
+# signatures ----------------------------------------------------------------------------------------
 
 
 def example_tool(

@@ -1,4 +1,6 @@
-"""The shell's front door: bad input, exit codes, the JSON envelope, help, and what the surroundings may do to it."""
+"""The shell's front door: bad input, exit codes, the JSON envelope, help, and what the surroundings may do
+to it.
+"""
 
 from __future__ import annotations
 
@@ -74,83 +76,98 @@ def two_forms(tmp_path: Path) -> TwoForms:
     return TwoForms(*(Program(program_words(form), environment) for form in ("package", "single file")))
 
 
-# name -> arguments, the error's code, the exit code, a part of what is said
-USAGE: dict[str, tuple[list[str], str, int, str]] = {
-    "an unknown command": (["wndows"], "INVALID_ARGUMENT", 2, "there is no command 'wndows'"),
-    "an unknown command of a group": (["list", "fonts"], "INVALID_ARGUMENT", 2, "list apps, list windows"),
-    "an option before any command": (["--frob"], "INVALID_ARGUMENT", 2, "'--frob'"),
-    "an unknown option": (["windows", "--frob"], "INVALID_ARGUMENT", 2, "--frob"),
-    "a shortened option": (["image", "--win", "1"], "INVALID_ARGUMENT", 2, "--win"),
-    "an argument too many": (["windows", "more"], "INVALID_ARGUMENT", 2, "more"),
-    "a group alone": (["list"], "INVALID_ARGUMENT", 2, "`list` needs a subcommand"),
-    "nothing but the flag": ([], "INVALID_ARGUMENT", 2, "no command was given"),
-    "a path at nobody's home": (["image", "--path", "~nosuchuser/a.png"], "INVALID_ARGUMENT", 2, "no user of that name"),
-    "a number without end": (["focus", "0x" + "f" * 5000], "INVALID_ARGUMENT", 2, "too many digits"),
-    "digits without end": (["focus", "1" * 5000], "INVALID_ARGUMENT", 2, "is not a whole number"),
-    "an argument missing": (["type", "7"], "INVALID_ARGUMENT", 2, "TEXT"),
-    "a required option missing": (["list", "windows"], "INVALID_ARGUMENT", 2, "--app"),
-    "an option's value missing": (["image", "--app"], "INVALID_ARGUMENT", 2, "--app"),
-    "a value for a flag of all commands": (["windows", "--json=1"], "INVALID_ARGUMENT", 2, "--json"),
-    "a word that is no choice": (["image", "--mode", "all"], "INVALID_ARGUMENT", 2, "screen, window, multi, frontmost"),
-    "a format that is none": (["image", "--format", "gif"], "INVALID_ARGUMENT", 2, "png, jpg"),
-    "a detail that is none": (["list", "windows", "--app", "x", "--include-details", "ids,size"], "INVALID_ARGUMENT", 2, "'size'"),
-    "a window that is no number": (["focus", "seven"], "INVALID_ARGUMENT", 2, "'seven' is not a whole number"),
-    "half a hexadecimal number": (["focus", "0x"], "INVALID_ARGUMENT", 2, "'0x'"),
-    "a window with a fraction": (["focus", "7.5"], "INVALID_ARGUMENT", 2, "'7.5'"),
-    "no number at all": (["focus", ""], "INVALID_ARGUMENT", 2, "''"),
-    "a pixel that is NaN": (["click", "7", "nan", "1"], "INVALID_ARGUMENT", 2, "'nan'"),
-    "a pixel that is infinite": (["click", "7", "1", "-inf"], "INVALID_ARGUMENT", 2, "'-inf'"),
-    "a pixel beyond all numbers": (["click", "7", "1e400", "1"], "INVALID_ARGUMENT", 2, "'1e400'"),
-    "three clicks": (["click", "7", "1", "1", "--clicks", "3"], "INVALID_ARGUMENT", 2, "1 or 2"),
-    "a button that is none": (["click", "7", "1", "1", "--button", "side"], "INVALID_ARGUMENT", 2, "left, right, middle"),
-    "an empty text": (["type", "7", ""], "INVALID_ARGUMENT", 2, "the text is empty"),
-    "a text with an escape character": (["type", "7", "a\x1b[31m"], "INVALID_ARGUMENT", 2, "control character"),
-    "a text that is too long": (["type", "7", "x" * 20_001], "INVALID_ARGUMENT", 2, "20000"),
-    "a key name with a slip": (["press", "7", "Retrun"], "INVALID_ARGUMENT", 2, "did you mean return"),
-    "no key": (["press", "7", ""], "INVALID_ARGUMENT", 2, "no key was named"),
-    "a modifier that is none": (["press", "7", "a", "--modifiers", "hyper"], "INVALID_ARGUMENT", 2, "'hyper'"),
-    "a picture of no size": (["image", "--max-dimension", "0"], "INVALID_ARGUMENT", 2, "max"),
-    "a picture of a negative size": (["screenshot", "7", "--max-dimension", "-4"], "INVALID_ARGUMENT", 2, "max"),
-    "a picture kind that we do not write": (["image", "--path", f"{FOLDER}/a.webp"], "INVALID_ARGUMENT", 2, ".png or .jpg"),
-    "a photograph that would not be what its name says": (["screenshot", "7", "--path", f"{FOLDER}/a.gif"], "INVALID_ARGUMENT", 2, ".png or .jpg"),
+EXIT_CODES = {
+    "INVALID_ARGUMENT": 2,
+    "WINDOW_NOT_FOUND": 15,
+    "FILE_IO_ERROR": 17,
+    "APP_NOT_FOUND": 18,
+}
+
+# name -> arguments, a part of the message; all are INVALID_ARGUMENT
+USAGE: dict[str, tuple[list[str], str]] = {
+    "an unknown command": (["wndows"], "there is no command 'wndows'"),
+    "an unknown command of a group": (["list", "fonts"], "list apps, list windows"),
+    "an option before any command": (["--frob"], "'--frob'"),
+    "an unknown option": (["windows", "--frob"], "--frob"),
+    "a shortened option": (["image", "--win", "1"], "--win"),
+    "an argument too many": (["windows", "more"], "more"),
+    "a group alone": (["list"], "`list` needs a subcommand"),
+    "nothing but the flag": ([], "no command was given"),
+    "a path at nobody's home": (["image", "--path", "~nosuchuser/a.png"], "no user of that name"),
+    "a number without end": (["focus", "0x" + "f" * 5000], "too many digits"),
+    "digits without end": (["focus", "1" * 5000], "is not a whole number"),
+    "an argument missing": (["type", "7"], "TEXT"),
+    "a required option missing": (["list", "windows"], "--app"),
+    "an option's value missing": (["image", "--app"], "--app"),
+    "a value for a flag of all commands": (["windows", "--json=1"], "--json"),
+    "a word that is no choice": (["image", "--mode", "all"], "screen, window, multi, frontmost"),
+    "a format that is none": (["image", "--format", "gif"], "png, jpg"),
+    "a detail that is none": (["list", "windows", "--app", "x", "--include-details", "ids,size"], "'size'"),
+    "a window that is no number": (["focus", "seven"], "'seven' is not a whole number"),
+    "half a hexadecimal number": (["focus", "0x"], "'0x'"),
+    "a window with a fraction": (["focus", "7.5"], "'7.5'"),
+    "no number at all": (["focus", ""], "''"),
+    "a pixel that is NaN": (["click", "7", "nan", "1"], "'nan'"),
+    "a pixel that is infinite": (["click", "7", "1", "-inf"], "'-inf'"),
+    "a pixel beyond all numbers": (["click", "7", "1e400", "1"], "'1e400'"),
+    "three clicks": (["click", "7", "1", "1", "--clicks", "3"], "1 or 2"),
+    "a button that is none": (["click", "7", "1", "1", "--button", "side"], "left, right, middle"),
+    "an empty text": (["type", "7", ""], "the text is empty"),
+    "a text with an escape character": (["type", "7", "a\x1b[31m"], "control character"),
+    "a text that is too long": (["type", "7", "x" * 20_001], "20000"),
+    "a key name with a slip": (["press", "7", "Retrun"], "did you mean return"),
+    "no key": (["press", "7", ""], "no key was named"),
+    "a modifier that is none": (["press", "7", "a", "--modifiers", "hyper"], "'hyper'"),
+    "a picture of no size": (["image", "--max-dimension", "0"], "max"),
+    "a picture of a negative size": (["screenshot", "7", "--max-dimension", "-4"], "max"),
+    "a picture kind that we do not write": (["image", "--path", f"{FOLDER}/a.webp"], ".png or .jpg"),
+    "a photograph that would not be what its name says":
+        (["screenshot", "7", "--path", f"{FOLDER}/a.gif"], ".png or .jpg"),
 }  # fmt: skip
 
-# The same on a display that is there and empty.
-ON_A_DISPLAY: dict[str, tuple[list[str], str, int, str]] = {
-    "an unknown window": (["screenshot", "7"], "WINDOW_NOT_FOUND", 15, "there is no window 7; list the windows again"),
-    "a hexadecimal window": (["focus", "0x1F"], "WINDOW_NOT_FOUND", 15, "there is no window 31"),
-    "a negative window": (["click", "-5", "-1e9", "-.5"], "WINDOW_NOT_FOUND", 15, "there is no window -5"),
-    "a window beyond all ids": (["type", str(2**70), "x"], "WINDOW_NOT_FOUND", 15, str(2**70)),
-    "a text that begins with a dash": (["type", "7", "-hello"], "WINDOW_NOT_FOUND", 15, "there is no window 7"),
-    "a text that looks like a flag": (["type", "7", "--", "--json"], "WINDOW_NOT_FOUND", 15, "there is no window 7"),
-    "a text that asks for help": (["type", "7", "-h"], "WINDOW_NOT_FOUND", 15, "there is no window 7"),
-    "a text that asks for help, and a flag": (["type", "--verify", "7", "--help"], "WINDOW_NOT_FOUND", 15, "no window 7"),
-    "a process id without end": (["image", "--app", "PID:" + "1" * 5000], "APP_NOT_FOUND", 18, "process id 111"),
-    "the options first": (["press", "--modifiers", "cmd,shift", "--verify", "7", "-"], "WINDOW_NOT_FOUND", 15, "window 7"),
-    "an unknown app": (["image", "--app", "Zoë"], "APP_NOT_FOUND", 18, "no running application is called 'Zoë'"),
-    "an empty app": (["image", "--app", " "], "INVALID_ARGUMENT", 2, "the app's name is empty"),
-    "a mode without its app": (["image", "--mode", "multi"], "INVALID_ARGUMENT", 2, "needs an app"),
-    "a process id that is none": (["list", "windows", "--app", "PID:me"], "INVALID_ARGUMENT", 2, "PID:501"),
-    "a screen that is not there": (["image", "--screen-index", "9"], "INVALID_ARGUMENT", 2, "there is no screen 9"),
-    "nothing in front": (["image", "--mode", "frontmost"], "WINDOW_NOT_FOUND", 15, "no window on the screen"),
-    "a path below a file": (["image", "--path", f"{FOLDER}/file/shot.png"], "FILE_IO_ERROR", 17, "file"),
-    "a folder below a file": (["image", "--path", f"{FOLDER}/file/shots"], "FILE_IO_ERROR", 17, "file"),
-    "a path where nothing is written": (["image", "--path", "/proc/shot.png"], "FILE_IO_ERROR", 17, "/proc/shot.png"),
-    "a folder where nothing is written": (["image", "--path", "/proc/shots"], "FILE_IO_ERROR", 17, "/proc/shots"),
-    "a folder for one photograph": (["screenshot", "7", "--path", FOLDER], "FILE_IO_ERROR", 17, "is a folder"),
-    "a file that is no image": (["image", "--path", f"{FOLDER}/notes.png"], "FILE_IO_ERROR", 17, "is not an image"),
-    "a link to a file that is no image": (["image", "--path", f"{FOLDER}/link.png"], "FILE_IO_ERROR", 17, "is not an image"),
-    "a pipe": (["image", "--path", f"{FOLDER}/pipe.png"], "FILE_IO_ERROR", 17, "is not an image"),
+# name -> arguments, the error's code, a part of the message; on a display that is there and empty
+ON_A_DISPLAY: dict[str, tuple[list[str], str, str]] = {
+    "an unknown window":
+        (["screenshot", "7"], "WINDOW_NOT_FOUND", "there is no window 7; list the windows again"),
+    "a hexadecimal window": (["focus", "0x1F"], "WINDOW_NOT_FOUND", "there is no window 31"),
+    "a negative window": (["click", "-5", "-1e9", "-.5"], "WINDOW_NOT_FOUND", "there is no window -5"),
+    "a window beyond all ids": (["type", str(2**70), "x"], "WINDOW_NOT_FOUND", str(2**70)),
+    "a text that begins with a dash": (["type", "7", "-hello"], "WINDOW_NOT_FOUND", "there is no window 7"),
+    "a text that looks like a flag":
+        (["type", "7", "--", "--json"], "WINDOW_NOT_FOUND", "there is no window 7"),
+    "a text that asks for help": (["type", "7", "-h"], "WINDOW_NOT_FOUND", "there is no window 7"),
+    "a text that asks for help, and a flag":
+        (["type", "--verify", "7", "--help"], "WINDOW_NOT_FOUND", "no window 7"),
+    "a process id without end": (["image", "--app", "PID:" + "1" * 5000], "APP_NOT_FOUND", "process id 111"),
+    "the options first":
+        (["press", "--modifiers", "cmd,shift", "--verify", "7", "-"], "WINDOW_NOT_FOUND", "window 7"),
+    "an unknown app": (["image", "--app", "Zoë"], "APP_NOT_FOUND", "no running application is called 'Zoë'"),
+    "an empty app": (["image", "--app", " "], "INVALID_ARGUMENT", "the app's name is empty"),
+    "a mode without its app": (["image", "--mode", "multi"], "INVALID_ARGUMENT", "needs an app"),
+    "a process id that is none": (["list", "windows", "--app", "PID:me"], "INVALID_ARGUMENT", "PID:501"),
+    "a screen that is not there":
+        (["image", "--screen-index", "9"], "INVALID_ARGUMENT", "there is no screen 9"),
+    "nothing in front": (["image", "--mode", "frontmost"], "WINDOW_NOT_FOUND", "no window on the screen"),
+    "a path below a file": (["image", "--path", f"{FOLDER}/file/shot.png"], "FILE_IO_ERROR", "file"),
+    "a folder below a file": (["image", "--path", f"{FOLDER}/file/shots"], "FILE_IO_ERROR", "file"),
+    "a path where nothing is written":
+        (["image", "--path", "/proc/shot.png"], "FILE_IO_ERROR", "/proc/shot.png"),
+    "a folder where nothing is written": (["image", "--path", "/proc/shots"], "FILE_IO_ERROR", "/proc/shots"),
+    "a folder for one photograph": (["screenshot", "7", "--path", FOLDER], "FILE_IO_ERROR", "is a folder"),
+    "a file that is no image":
+        (["image", "--path", f"{FOLDER}/notes.png"], "FILE_IO_ERROR", "is not an image"),
+    "a link to a file that is no image":
+        (["image", "--path", f"{FOLDER}/link.png"], "FILE_IO_ERROR", "is not an image"),
+    "a pipe": (["image", "--path", f"{FOLDER}/pipe.png"], "FILE_IO_ERROR", "is not an image"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("row", USAGE.values(), ids=USAGE.keys())
 def test_bad_usage_is_refused_before_anything_is_asked(
-    two_forms: TwoForms, tmp_path: Path, row: tuple[list[str], str, int, str]
+    two_forms: TwoForms, tmp_path: Path, row: tuple[list[str], str]
 ) -> None:
-    words, *expected = row
-    words = [word.replace(FOLDER, str(tmp_path)) for word in words]
-    assert_is_refused(two_forms.package.run("--json", *words), *expected)  # type: ignore[arg-type]
+    arguments = [argument.replace(FOLDER, str(tmp_path)) for argument in row[0]]
+    assert_is_refused(two_forms.package.run("--json", *arguments), "INVALID_ARGUMENT", 2, row[1])
 
 
 @pytest.fixture(scope="module")
@@ -161,15 +178,15 @@ def empty_display() -> Any:
 
 @pytest.mark.parametrize("row", ON_A_DISPLAY.values(), ids=ON_A_DISPLAY.keys())
 def test_what_is_not_there_or_cannot_be_written_is_told_with_the_next_step(
-    two_forms: TwoForms, tmp_path: Path, empty_display: str, row: tuple[list[str], str, int, str]
+    two_forms: TwoForms, tmp_path: Path, empty_display: str, row: tuple[list[str], str, str]
 ) -> None:
-    words, *expected = row
+    arguments, code, message = row
     (tmp_path / "file").write_text("file")
     (tmp_path / "notes.png").write_text("my notes")
     (tmp_path / "link.png").symlink_to("notes.png")
     os.mkfifo(tmp_path / "pipe.png")
-    words = [word.replace(FOLDER, str(tmp_path)) for word in words]
-    two_forms.fails(words, *expected, DISPLAY=empty_display)  # type: ignore[arg-type]
+    arguments = [argument.replace(FOLDER, str(tmp_path)) for argument in arguments]
+    two_forms.fails(arguments, code, EXIT_CODES[code], message, DISPLAY=empty_display)
     kept = [(tmp_path / name).read_text() for name in ("file", "notes.png", "link.png")]
     assert (kept, (tmp_path / "pipe.png").is_fifo()) == (["file", "my notes", "my notes"], True)
     assert [
@@ -248,7 +265,7 @@ def test_an_empty_variable_is_an_unset_one(program: Program, empty_display: str)
     assert program.data("windows", DISPLAY=empty_display, **empty) == {"windows": []}
 
 
-# the envelope ----------------------------------------------------------------------------------------------------
+# the envelope --------------------------------------------------------------------------------------
 
 
 WITH_THE_FLAG = [
@@ -284,7 +301,7 @@ def test_without_the_flag_people_get_text(program: Program, empty_display: str) 
     assert finished == Finished(0, "0 window(s), front to back:\n", "")
 
 
-# help ------------------------------------------------------------------------------------------------------------
+# help ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -314,7 +331,7 @@ def test_help_is_had_wherever_it_is_asked(two_forms: TwoForms) -> None:
     assert "list apps" in program.run("list", "--help").out
 
 
-# the surroundings ------------------------------------------------------------------------------------------------
+# the surroundings ----------------------------------------------------------------------------------
 
 
 def test_stdin_is_never_read(program: Program, tmp_path: Path, empty_display: str) -> None:

@@ -1,4 +1,6 @@
-"""Every printed configuration is read and started as its client does it, in a foreign folder, and lists windows."""
+"""Every printed configuration is read and started as its client does it, in a foreign folder, and lists
+windows.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ def make_environment(folder: Path, with_mcp: bool = True) -> Path:
 
 
 def install(folder: Path) -> Path:
-    """The package in an environment of its own; its console script (whose first line quotes as pip does it)."""
+    """The package in an environment of its own; its console script (whose first line quotes as pip does
+    it).
+    """
     folder = folder.with_name(folder.name.replace('"', ""))
     python = make_environment(folder)
     (site,) = folder.glob("lib/*/site-packages")
@@ -106,7 +110,9 @@ def start(
     folder: Path,
     talk: Callable[[ClientSession], Any],
 ) -> Any:
-    """What talk(session) returns, of a server started by the block. own: the environment that the client itself has."""
+    """What talk(session) returns, of a server started by the block. own: the environment that the client
+    itself has.
+    """
     passed = own if client in ("claude-code", "gemini", "vscode") else {}  # these pass all of it on
     forwarded = {name: own[name] for name in block.get("env_vars", ()) if name in own}
     environment = {**passed, **forwarded, **block.get("env", {})}
@@ -254,8 +260,8 @@ REFUSED = {
         ["cursor", "--env", "NOT_SET_AT_ALL"],
         "the environment variable NOT_SET_AT_ALL is not set here",
     ),
-    "a value": (["cursor", "--env", "A=b"], "'A=b' is no variable's name"),
-    "a client": (["emacs"], "'emacs' is none of claude-code, claude-desktop"),
+    "a value": (["cursor", "--env", "A=b"], "'A=b' is not the name of a variable"),
+    "a client": (["emacs"], "'emacs' is not one of claude-code, claude-desktop"),
 }
 
 
@@ -289,7 +295,7 @@ def test_an_interpreter_in_uvs_cache_is_never_printed(tmp_path: Path, environmen
     without_uv = config(
         [python, file], {**environment, "PATH": "/nowhere", "PEEKABOO_BIN_DIR": str(tmp_path)}, "cursor"
     )
-    assert without_uv.code == 2 and "lies in a cache that is cleaned one day" in without_uv.err
+    assert without_uv.code == 2 and "is in a cache that may be cleaned" in without_uv.err
 
 
 def test_the_form_for_uv_starts(

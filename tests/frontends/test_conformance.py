@@ -1,8 +1,9 @@
-"""What the server sends, against the protocol: every message of a session for each version, and the pinned tools/list.
+"""What the server sends, against the protocol: every message of a session for each version, and the pinned
+tools/list.
 
-The per-version models come with mcp_types, generated from the protocol's schemas. They ignore what they do not know, and
-the versions up to 2025-11-25 share one set: so each message must also come back from its model unchanged, and what an
-older version has not is in tables here.
+The per-version models come with mcp_types, generated from the protocol's schemas. They ignore what they do
+not know, and the versions up to 2025-11-25 share one set: so each message must also come back from its model
+unchanged, and what an older version has not is in tables here.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ from worlds import clean_environment
 PINNED = Path(__file__).with_name("tools_list.json")
 Message = dict[str, Any]
 
-# Kinds of content, and keys, by the version that brought them; a client that never heard of a kind refuses the answer.
+# Kinds of content, and keys, by the version that brought them; a client that never heard of a kind refuses
+# the answer.
 CONTENT_SINCE = {
     "text": "2024-11-05",
     "image": "2024-11-05",
@@ -97,7 +99,9 @@ class Recorded:
 
 
 def unlike(model: Any, message: Any) -> list[str]:
-    """Why a message is not exactly what a model describes: it must come back from it as it was, with nothing lost."""
+    """Why a message is not exactly what a model describes: it must come back from it as it was, with nothing
+    lost.
+    """
     if model is None:
         return [f"unknown to this version: {message}"]
     adapter = TypeAdapter(model)
@@ -107,7 +111,7 @@ def unlike(model: Any, message: Any) -> list[str]:
     return [] if again == message else [f"{message} came back as {again}"]
 
 
-# one session for each version --------------------------------------------------------------------------------------------
+# one session for each version ----------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -240,7 +244,7 @@ def test_what_does_not_conform_would_be_seen(version: str, result: Message) -> N
     assert told
 
 
-# tools/list --------------------------------------------------------------------------------------------------------------
+# tools/list ----------------------------------------------------------------------------------------
 
 ONLY_ON_A_MAC = {
     "peekaboo_exec",
@@ -300,7 +304,8 @@ def every_schema(node: Any, place: str = "") -> Iterator[Any]:
 
 
 PLAIN_KEYWORDS = {
-    "type", "properties", "required", "additionalProperties", "description", "default", "enum", "items", "anyOf",
+    "type", "properties", "required", "additionalProperties", "description", "default", "enum", "items",
+    "anyOf",
     "minimum", "maximum", "minItems", "maxItems", "minLength", "maxLength", "exclusiveMinimum",
 }  # fmt: skip
 PLAIN_TYPES = ("object", "array", "string", "integer", "number", "boolean")

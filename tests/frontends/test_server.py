@@ -1,4 +1,6 @@
-"""The server over raw JSON-RPC on its pipes: handshake, purity, cancellation, signals, schemas, shapes of results."""
+"""The server over raw JSON-RPC on its pipes: handshake, purity, cancellation, signals, schemas, shapes of
+results.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +76,7 @@ def form_name(request: pytest.FixtureRequest) -> str:
     return request.param
 
 
-# life ------------------------------------------------------------------------------------------------------------
+# life ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -179,7 +181,7 @@ def test_a_terminal_is_told_what_this_is(tmp_path: Path) -> None:
         os.close(theirs)
 
 
-# the log ---------------------------------------------------------------------------------------------------------
+# the log -------------------------------------------------------------------------------------------
 
 
 def test_the_log_is_json_lines_for_the_owner_only_and_holds_no_typed_text(
@@ -226,7 +228,7 @@ def test_the_console_may_be_logged_to_besides_the_default_file_and_stdout_stays_
     assert "serves" in (tmp_path / "tmp" / "peekaboo-mcp.log").read_text()
 
 
-# which tools -----------------------------------------------------------------------------------------------------
+# which tools ---------------------------------------------------------------------------------------
 
 ACTING = {"focus_window", "click", "type_text", "press_key"}
 CAPTURE = {"image", "list"}
@@ -298,7 +300,7 @@ def test_the_first_listing_holds_the_status_in_both_its_parts(shared: Server) ->
     assert "--- Peekaboo MCP Server Status ---" in shared.first_listing["structuredContent"]["summary"]
 
 
-# schemas ---------------------------------------------------------------------------------------------------------
+# schemas -------------------------------------------------------------------------------------------
 
 
 def tools_of(server: Server) -> dict[str, dict[str, Any]]:
@@ -384,7 +386,7 @@ def test_the_window_specifier_is_one_of_two_closed_objects(shared: Server) -> No
     assert plain == WINDOW_SPECIFIER
 
 
-# arguments -------------------------------------------------------------------------------------------------------
+# arguments -----------------------------------------------------------------------------------------
 
 CLICK = {"window_id": 7, "x": 1, "y": 1}
 BAD_ARGUMENTS = {
@@ -456,7 +458,7 @@ def test_the_list_of_tools_is_not_longer_than_a_model_wants_to_read(shared: Serv
     assert sum(lengths) / len(tools) <= 1100, lengths
 
 
-# shapes of results -----------------------------------------------------------------------------------------------
+# shapes of results ---------------------------------------------------------------------------------
 
 
 @pytest.fixture

@@ -1,4 +1,6 @@
-"""The specified command line: every option of image and list, the original's argv, its JSON shapes, and text for people."""
+"""The specified command line: every option of image and list, the original's argv, its JSON shapes, and text
+for people.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ from peekaboo_min.system.images import sniff_image
 
 
 class Shell:
-    """The command line as the original's server runs it: its stdin is a pipe that stays open, and is never read."""
+    """The command line as the original's server runs it: its stdin is a pipe that stays open, and is never
+    read.
+    """
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -92,7 +96,9 @@ def mac(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeMac]:
 
 @pytest.fixture(scope="module")
 def shell(mac: FakeMac) -> Shell:
-    """The command line on a fake Mac; what the tables ask has been run, and has left no file but the asked ones."""
+    """The command line on a fake Mac; what the tables ask has been run, and has left no file but the asked
+    ones.
+    """
     shell = Shell(Program(program_words("package"), mac_environment(mac)))
     commands = [
         *(target_words(mac, one) for one in TARGETS),
@@ -133,7 +139,7 @@ def x11(display: str, x11_form: Form, tmp_path_factory: pytest.TempPathFactory) 
     return shell
 
 
-# the words that the original sends ---------------------------------------------------------------------------------------
+# the words that the original sends -----------------------------------------------------------------
 
 NOTHING = {
     "app": None,
@@ -152,7 +158,8 @@ ADDRESS = "http://x:8080/a"
 START, BUG = (1012, "Start Page"), (1004, "Bug 12/34: crash in usr/bin")
 MAIN, SECOND = "Display 1 / Main", "Display 2"
 
-# What a client named: the target's words, what they mean, and the labels of the pictures or the refusal that come of it.
+# What a client named: the target's words, what they mean, and the labels of the pictures or the refusal that
+# come of it.
 TARGETS: dict[str, tuple[list[str], dict[str, Any], Any]] = {
     "nothing": (["--mode", "screen"], {"mode": "screen"}, [MAIN, SECOND]),
     "screen:0": (["--mode", "screen", "--screen-index", "0"], {"mode": "screen", "screen_index": 0}, [MAIN]),
@@ -171,7 +178,7 @@ TARGETS: dict[str, tuple[list[str], dict[str, Any], Any]] = {
         {"app": "SCREEN:0", "mode": "multi"},
         (18, "APP_NOT_FOUND"),
     ),
-    "frontmost": (["--mode", "frontmost"], {"mode": "frontmost"}, ["peekaboo — -zsh — 80×24"]),
+    "frontmost": (["--mode", "frontmost"], {"mode": "frontmost"}, ["peekaboo — -zsh — 80\u00d724"]),
     "Safari": (
         ["--app", "Safari", "--mode", "multi"],
         {"app": "Safari", "mode": "multi"},
@@ -283,7 +290,7 @@ def test_the_permissions_are_two_truths_and_the_exit_code_is_0_even_where_they_a
         mac.grant("screen_recording")
 
 
-# list --------------------------------------------------------------------------------------------------------------------
+# list ----------------------------------------------------------------------------------------------
 
 SAFARI = {"app_name": "Safari", "pid": 410, "bundle_id": "com.apple.Safari"}
 ROWS = [
@@ -432,7 +439,7 @@ def test_a_window_that_will_not_be_raised_is_photographed_all_the_same_and_the_d
     assert [(one["window_id"], one["window_title"]) for one in answer["data"]["saved_files"]] == [BUG]
 
 
-# image -------------------------------------------------------------------------------------------------------------------
+# image ---------------------------------------------------------------------------------------------
 
 
 def shapes(folder: Path) -> dict[str, Any]:
@@ -500,7 +507,7 @@ def test_a_file_is_what_its_name_says_whatever_the_format(shell: Shell, tmp_path
     assert (row["mime_type"], (tmp_path / "a.jpg").read_bytes()[:3]) == ("image/jpeg", b"\xff\xd8\xff")
 
 
-# for people --------------------------------------------------------------------------------------------------------------
+# for people ----------------------------------------------------------------------------------------
 
 
 def test_the_text_of_applications_tells_all_that_the_document_tells(shell: Shell) -> None:
@@ -585,7 +592,7 @@ def test_an_error_for_people_is_on_stderr_with_its_exit_code(shell: Shell) -> No
     assert done.err.startswith("peekaboo-min: 'Ca' could be 2 applications; name one of them: Calendar")
 
 
-# X11 ---------------------------------------------------------------------------------------------------------------------
+# X11 -----------------------------------------------------------------------------------------------
 
 
 def test_on_x11_the_shapes_are_the_same(x11: Shell, x11_form: Form, tmp_path: Path) -> None:
@@ -616,7 +623,8 @@ def test_on_x11_the_shapes_are_the_same(x11: Shell, x11_form: Form, tmp_path: Pa
     text = x11.text("list", "windows", "--app", "Form", "--include-details", "ids,bounds")
     place = f"{bounds['x']},{bounds['y']} {bounds['width']}x{bounds['height']}"
     assert text.endswith(
-        f'- PID: {app["pid"] or "unknown"}\n\nWindows:\n1. "{x11_form.title}" [ID: {row["window_id"]}] [{place}]\n'
+        f"- PID: {app['pid'] or 'unknown'}\n\nWindows:\n"
+        f'1. "{x11_form.title}" [ID: {row["window_id"]}] [{place}]\n'
     )
 
 

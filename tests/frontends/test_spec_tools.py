@@ -1,4 +1,6 @@
-"""The specified tools over MCP: descriptions, parameters, rows, refusals and the status, in the specifications' words."""
+"""The specified tools over MCP: descriptions, parameters, rows, refusals and the status, in the
+specifications' words.
+"""
 
 from __future__ import annotations
 
@@ -33,17 +35,23 @@ from worlds import Form, clean_environment, wait_for
 from peekaboo_min.core.version import VERSION
 from peekaboo_min.system.images import sniff_image
 
-# what the specification says, word for word ------------------------------------------------------------------------------
+# what the specification says, word for word --------------------------------------------------------
 
 DESCRIPTIONS = {
-    "image": "Captures macOS screen content. Targets: entire screen (each display separately), a specific application window, "
-    "or all windows of an application. Supports foreground/background capture. Captured image(s) can be saved to file(s) "
-    "and/or returned directly as image data. Window shadows/frames are automatically excluded. Application identification "
+    "image": "Captures macOS screen content. Targets: entire screen (each display separately), a specific "
+    "application window, "
+    "or all windows of an application. Supports foreground/background capture. Captured image(s) can be "
+    "saved to file(s) "
+    "and/or returned directly as image data. Window shadows/frames are automatically excluded. Application "
+    "identification "
     "uses intelligent fuzzy matching.",
-    "analyze": "Analyzes an image file using a configured AI model (local Ollama, cloud OpenAI, etc.) and returns a textual "
-    "analysis/answer. Requires image path. AI provider selection and model defaults are governed by the server's "
+    "analyze": "Analyzes an image file using a configured AI model (local Ollama, cloud OpenAI, etc.) and "
+    "returns a textual "
+    "analysis/answer. Requires image path. AI provider selection and model defaults are governed by the "
+    "server's "
     "AI_PROVIDERS environment variable and client overrides.",
-    "list": "Lists system items: all running applications, windows of a specific app, or server status. Allows specifying "
+    "list": "Lists system items: all running applications, windows of a specific app, or server status. "
+    "Allows specifying "
     "window details. App ID uses fuzzy matching.",
 }
 
@@ -133,12 +141,15 @@ REQUIRED = {
 
 HELP = {
     "image": {
-        "app": "Optional. Target application: name, bundle ID, or partial name. If omitted, captures screen(s). Uses fuzzy matching.",
+        "app": "Optional. Target application: name, bundle ID, or partial name. If omitted, captures "
+        "screen(s). Uses fuzzy matching.",
         "mode": "Capture mode. Defaults to 'window' if 'app' is provided, otherwise 'screen'.",
         "format": "Output image format. Defaults to 'png'.",
-        "return_data": "Optional. If true, image data is returned in response content (one item for 'window' mode, multiple "
+        "return_data": "Optional. If true, image data is returned in response content (one item for 'window' "
+        "mode, multiple "
         "for 'screen' or 'multi' mode).",
-        "capture_focus": "Optional. Focus behavior. 'background' (default): capture without altering window focus. "
+        "capture_focus": "Optional. Focus behavior. 'background' (default): capture without altering window "
+        "focus. "
         "'foreground': bring target to front before capture.",
     },
     "analyze": {
@@ -149,7 +160,8 @@ HELP = {
     "list": {
         "item_type": "What to list. 'server_status' returns Peekaboo server info.",
         "app": "Required if 'item_type' is 'application_windows'. Target application. Uses fuzzy matching.",
-        "include_window_details": "Optional, for 'application_windows'. Additional window details. Example: ['bounds', 'ids']",
+        "include_window_details": "Optional, for 'application_windows'. Additional window details. Example: "
+        "['bounds', 'ids']",
     },
 }
 
@@ -166,7 +178,7 @@ def status_text(providers: str) -> str:
     )
 
 
-# the worlds --------------------------------------------------------------------------------------------------------------
+# the worlds ----------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -185,7 +197,9 @@ Greeting = dict[str, Any]
 
 
 def greet(server: Server, tool: str, **arguments: Any) -> Greeting:
-    """A server's first answers: three that must not tell the status, its first success, and the same call again."""
+    """A server's first answers: three that must not tell the status, its first success, and the same call
+    again.
+    """
     before = [
         server.call("list", item_type="server_status"),  # is the status, and does not count
         server.call("list_windows"),  # not of the specification
@@ -265,7 +279,7 @@ def linux(display: str, linux_folder: Path, linux_form: Form) -> Iterator[Server
         yield one
 
 
-# tools/list --------------------------------------------------------------------------------------------------------------
+# tools/list ----------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -307,7 +321,7 @@ def test_the_mac_alone_has_exec(tools: dict[str, Any], linux: Server) -> None:
     assert refused(linux.call("peekaboo_exec", args=["list", "apps"]))["code"] == "INVALID_ARGUMENT"
 
 
-# list --------------------------------------------------------------------------------------------------------------------
+# list ----------------------------------------------------------------------------------------------
 
 SAFARI = {"app_name": "Safari", "pid": 410, "bundle_id": "com.apple.Safari"}
 START = {"window_title": "Start Page", "window_index": 0}
@@ -397,7 +411,7 @@ def test_the_status_begins_with_the_specifications_block_and_is_text_alone(serve
     assert [words for words in wanted if words not in block["text"]] == []
 
 
-# the status, once --------------------------------------------------------------------------------------------------------
+# the status, once ----------------------------------------------------------------------------------
 
 NO_PROVIDERS = "None Configured. Set PEEKABOO_AI_PROVIDERS ENV."
 FIRST = {
@@ -430,7 +444,7 @@ def test_the_status_tells_the_providers_as_a_list_however_they_were_written(bare
     assert told == ["ollama/llava:latest", "openai/gpt-5.4-mini"]
 
 
-# image -------------------------------------------------------------------------------------------------------------------
+# image ---------------------------------------------------------------------------------------------
 
 
 def shots(folder: Path) -> dict[str, Any]:
@@ -579,7 +593,7 @@ def test_data_that_has_a_folder_by_the_environment_is_saved_there_and_returned(
     assert image_size(Path(row["path"])) == (960, 720)
 
 
-# a question --------------------------------------------------------------------------------------------------------------
+# a question ----------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -637,7 +651,7 @@ def test_a_provider_that_fails_makes_the_call_fail_and_no_picture_stays(
     assert kept_by(mac) == before
 
 
-# analyze -----------------------------------------------------------------------------------------------------------------
+# analyze -------------------------------------------------------------------------------------------
 
 
 def test_an_answer_is_the_text_and_stands_in_the_data_with_its_model(
@@ -725,7 +739,7 @@ def test_a_server_whose_models_do_not_answer_says_so(bare: Server) -> None:
     assert "OPENAI_API_KEY is not set" in told["said"]
 
 
-# screenshot_app_window ---------------------------------------------------------------------------------------------------
+# screenshot_app_window -----------------------------------------------------------------------------
 
 SAFARI_RECT = {"x": 200, "y": 60, "w": 1000, "h": 700}
 APP_WINDOWS = {
@@ -753,7 +767,7 @@ APP_WINDOWS = {
 def linked(answer: Answer) -> dict[str, Any]:
     """The data of a success that has one link to its file."""
     data = seen(answer)
-    text, link = answer["content"]
+    _text, link = answer["content"]
     path = Path(data["path"])
     assert link == {"type": "resource_link", "uri": path.as_uri(), "name": path.name}
     assert (data["uri"], path.stat().st_mode & 0o777) == (path.as_uri(), 0o600)
@@ -850,7 +864,7 @@ def test_a_picture_lives_its_time_and_no_longer(bare: Server, bare_mac: FakeMac)
     assert (folder / "young.png").exists()
 
 
-# peekaboo_exec -----------------------------------------------------------------------------------------------------------
+# peekaboo_exec -------------------------------------------------------------------------------------
 
 PNG, JPEG, GIF, WEBP = (picture(kind) for kind in ("png", "jpeg", "gif", "webp"))
 

@@ -125,7 +125,7 @@ def is_near(colour: tuple[int, int, int], other: tuple[int, int, int]) -> bool:
     return all(abs(one - two) <= 6 for one, two in zip(colour, other))
 
 
-# the loop --------------------------------------------------------------------------------------------------------
+# the loop ------------------------------------------------------------------------------------------
 
 
 def test_a_window_is_listed_with_all_that_the_other_tools_need(window: dict[str, Any], form: Form) -> None:
@@ -201,7 +201,7 @@ def test_calls_at_once_do_not_disturb_one_another(session: Session, window: dict
     assert (len(ids), [one.is_error for one in results]) == (5, [False] * 5)
 
 
-# image -----------------------------------------------------------------------------------------------------------
+# image ---------------------------------------------------------------------------------------------
 
 
 def test_returned_data_is_the_picture_and_leaves_no_file(
@@ -282,7 +282,7 @@ def test_a_foreground_capture_brings_the_window_to_the_front(
     assert session.data("list_windows")["windows"][0]["window_id"] == window["window_id"]
 
 
-# list ------------------------------------------------------------------------------------------------------------
+# list ----------------------------------------------------------------------------------------------
 
 
 def test_lists_have_the_shapes_of_the_specification(
@@ -339,7 +339,7 @@ def test_arguments_of_list_that_do_not_belong_together_are_refused_in_the_specif
     assert session.refusal("list", **arguments).startswith(f"INVALID_ARGUMENT: {said}")
 
 
-# a large screen --------------------------------------------------------------------------------------------------
+# a large screen ------------------------------------------------------------------------------------
 
 
 def test_a_large_window_is_shrunk_for_the_model_and_its_pixels_still_hit(tmp_path: Path) -> None:

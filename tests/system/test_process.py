@@ -1,4 +1,6 @@
-"""run_program and background_program with real programs; and what a signal to us does to the programs that we run."""
+"""run_program and background_program with real programs; and what a signal to us does to the programs that
+we run.
+"""
 
 from __future__ import annotations
 
@@ -91,7 +93,10 @@ def test_a_program_leads_a_process_group_and_a_session_of_its_own() -> None:
     assert (group, session) == (pid, pid)
 
 
-STUBBORN = "trap '' TERM INT HUP; echo $$ >> $1; sh -c 'trap \"\" TERM; echo $$ >> $1; while :; do sleep 1; done' sh $1 & "
+STUBBORN = (
+    "trap '' TERM INT HUP; echo $$ >> $1; "
+    "sh -c 'trap \"\" TERM; echo $$ >> $1; while :; do sleep 1; done' sh $1 & "
+)
 
 
 @pytest.mark.parametrize(
@@ -232,9 +237,8 @@ def test_a_missing_program_is_told_with_its_package(
         f"the program {name} is not installed",
         hint,
     )
-    with pytest.raises(PeekabooError) as caught:
-        with background_program([name], b""):
-            pass
+    with pytest.raises(PeekabooError) as caught, background_program([name], b""):
+        pass
     assert caught.value.code is ErrorCode.MISSING_PROGRAM
 
 
@@ -327,13 +331,13 @@ def test_another_command_line_is_not_handed_on_to_children(environment: Callable
 
 def test_a_background_program_reads_its_input_and_dies_with_the_block(tmp_path: Path) -> None:
     script = f"cat >&2; {STUBBORN} wait"
-    with pytest.raises(ZeroDivisionError):
-        with background_program(
-            ["sh", "-c", script, "sh", str(tmp_path / "pids")], b"x" * 100_000
-        ) as program:
-            wait_for(lambda: len(program.said()) == 100_000, "it has read all")
-            pids = pids_in(tmp_path / "pids", 2)
-            raise ZeroDivisionError
+    with (
+        pytest.raises(ZeroDivisionError),
+        background_program(["sh", "-c", script, "sh", str(tmp_path / "pids")], b"x" * 100_000) as program,
+    ):
+        wait_for(lambda: len(program.said()) == 100_000, "it has read all")
+        pids = pids_in(tmp_path / "pids", 2)
+        raise ZeroDivisionError
     assert_all_dead(pids)
 
 
@@ -372,7 +376,8 @@ def test_a_program_that_ends_us_as_soon_as_it_starts_does_not_outlive_us(tmp_pat
         "import sys\n"
         "from peekaboo_min.system.process import end_cleanly_on_signals, run_program\n"
         "end_cleanly_on_signals()\n"
-        "run_program(['sh', '-c', 'echo $$ >> $0; kill -TERM $PPID; exec sleep 600', sys.argv[1]], timeout_s=600)\n"
+        "script = 'echo $$ >> $0; kill -TERM $PPID; exec sleep 600'\n"
+        "run_program(['sh', '-c', script, sys.argv[1]], timeout_s=600)\n"
     )
     pids = tmp_path / "pids"
     for round_number in range(1, 6):

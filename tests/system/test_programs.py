@@ -1,4 +1,6 @@
-"""A program is known by what it answers: others of its name, real ones further along PATH, and what is remembered of them."""
+"""A program is known by what it answers: others of its name, real ones further along PATH, and what is
+remembered of them.
+"""
 
 from __future__ import annotations
 
