@@ -2647,6 +2647,7 @@ from ..system.images import sniff_image, whole_image
 _FILE_CAP = 64 * 1024 * 1024
 _PIXELS_CAP = 200_000_000
 _PICTURE_CAP = 3_600_000  # Anthropic takes 5 MB of base64 a picture
+_NOT_AN_IMAGE = "is not an image, whatever its name says"
 _PATCH = 28  # Anthropic's, pixels
 
 
@@ -2660,7 +2661,8 @@ def load_picture(path: Path) -> Picture:
         raise PeekabooError(ErrorCode.INVALID_ARGUMENT, "a path cannot hold a NUL character") from None
     info = whole_image(data)
     if not info:
-        raise _unfit(path, "is not an image, or only a part of one" if data else "is empty")
+        is_part = sniff_image(data) is not None
+        raise _unfit(path, "is only a part of an image" if is_part else _NOT_AN_IMAGE if data else "is empty")
     if info.kind == "gif":
         raise _unfit(path, "holds a gif image, which is not supported")
     if info.width * info.height > _PIXELS_CAP:
@@ -2798,7 +2800,7 @@ def private_copy(picture: Picture) -> Iterator[Path]:
 '''
 
 # ==================== peekaboo_min/ai/providers.py ========================================================
-SOURCES['peekaboo_min/ai/providers.py'] = 2801, r'''"""The vendors of vision models: how each is asked, and how its answer reads."""
+SOURCES['peekaboo_min/ai/providers.py'] = 2803, r'''"""The vendors of vision models: how each is asked, and how its answer reads."""
 
 from __future__ import annotations
 
@@ -3114,10 +3116,10 @@ VENDORS: dict[str, Vendor] = {
 '''
 
 # ==================== peekaboo_min/automation/__init__.py =================================================
-SOURCES['peekaboo_min/automation/__init__.py'] = 3117, r''''''
+SOURCES['peekaboo_min/automation/__init__.py'] = 3119, r''''''
 
 # ==================== peekaboo_min/automation/app_window.py ===============================================
-SOURCES['peekaboo_min/automation/app_window.py'] = 3120, r'''"""The job of `screenshot_app_window`, with its document's names and errors."""
+SOURCES['peekaboo_min/automation/app_window.py'] = 3122, r'''"""The job of `screenshot_app_window`, with its document's names and errors."""
 
 from __future__ import annotations
 
@@ -3242,7 +3244,7 @@ def _scale_of(desktop: Desktop, window: Window) -> float:
 '''
 
 # ==================== peekaboo_min/automation/capture.py ==================================================
-SOURCES['peekaboo_min/automation/capture.py'] = 3245, r'''"""Photograph screens and windows, and keep what each pixel means."""
+SOURCES['peekaboo_min/automation/capture.py'] = 3247, r'''"""Photograph screens and windows, and keep what each pixel means."""
 
 from __future__ import annotations
 
@@ -3567,7 +3569,7 @@ def _moment() -> str:
 '''
 
 # ==================== peekaboo_min/automation/coordinates.py ==============================================
-SOURCES['peekaboo_min/automation/coordinates.py'] = 3570, r'''"""The coordinate records: what each window photograph showed, as files."""
+SOURCES['peekaboo_min/automation/coordinates.py'] = 3572, r'''"""The coordinate records: what each window photograph showed, as files."""
 
 from __future__ import annotations
 
@@ -3652,7 +3654,7 @@ def _stale(message: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/automation/find_text.py ================================================
-SOURCES['peekaboo_min/automation/find_text.py'] = 3655, r'''"""Where a text stands in a window, read off a photograph of it."""
+SOURCES['peekaboo_min/automation/find_text.py'] = 3657, r'''"""Where a text stands in a window, read off a photograph of it."""
 
 from __future__ import annotations
 
@@ -3848,7 +3850,7 @@ def _nothing_text(wanted: str, lines: Sequence[RecognisedText], shot: Screenshot
 '''
 
 # ==================== peekaboo_min/automation/image.py ====================================================
-SOURCES['peekaboo_min/automation/image.py'] = 3851, r'''"""The job of `image`: to the front if asked, photograph, tell what was saved."""
+SOURCES['peekaboo_min/automation/image.py'] = 3853, r'''"""The job of `image`: to the front if asked, photograph, tell what was saved."""
 
 from __future__ import annotations
 
@@ -4000,7 +4002,7 @@ def _summary(shots: list[Photograph], is_temporary: bool) -> str:
 '''
 
 # ==================== peekaboo_min/automation/input.py ====================================================
-SOURCES['peekaboo_min/automation/input.py'] = 4003, r'''"""Focus, click, type, press: the safety rules, and one lock for one mouse."""
+SOURCES['peekaboo_min/automation/input.py'] = 4005, r'''"""Focus, click, type, press: the safety rules, and one lock for one mouse."""
 
 from __future__ import annotations
 
@@ -4265,7 +4267,7 @@ def _where(window: Window) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/automation/listing.py ==================================================
-SOURCES['peekaboo_min/automation/listing.py'] = 4268, r'''"""Apps, windows and screens, as text and as the specification's data."""
+SOURCES['peekaboo_min/automation/listing.py'] = 4270, r'''"""Apps, windows and screens, as text and as the specification's data."""
 
 from __future__ import annotations
 
@@ -4431,7 +4433,7 @@ def _bounds_text(window: Window) -> str:
 '''
 
 # ==================== peekaboo_min/automation/policy.py ===================================================
-SOURCES['peekaboo_min/automation/policy.py'] = 4434, r'''"""What may be done, by whom it is forbidden, and the log of what was done."""
+SOURCES['peekaboo_min/automation/policy.py'] = 4436, r'''"""What may be done, by whom it is forbidden, and the log of what was done."""
 
 from __future__ import annotations
 
@@ -4502,10 +4504,10 @@ def write_audit_line(action: str, where: dict[str, Any]) -> None:
 '''
 
 # ==================== peekaboo_min/core/__init__.py =======================================================
-SOURCES['peekaboo_min/core/__init__.py'] = 4505, r''''''
+SOURCES['peekaboo_min/core/__init__.py'] = 4507, r''''''
 
 # ==================== peekaboo_min/core/cancellation.py ===================================================
-SOURCES['peekaboo_min/core/cancellation.py'] = 4508, r'''"""One call: its cancel token, time budget, progress, waits and threads."""
+SOURCES['peekaboo_min/core/cancellation.py'] = 4510, r'''"""One call: its cancel token, time budget, progress, waits and threads."""
 
 from __future__ import annotations
 
@@ -4580,9 +4582,7 @@ def time_budget(seconds: float) -> Iterator[None]:
 
 
 def within_budget(timeout_s: float) -> float:
-    """`timeout_s`, or what is left of the time budget when that is less. Raises TIMEOUT when nothing is
-    left.
-    """
+    """`timeout_s`, or what is left of the time budget when that is less. Raises TIMEOUT for nothing."""
     deadline = _DEADLINE.get()
     if deadline is None:
         return timeout_s
@@ -4839,9 +4839,7 @@ def default_log_file() -> Path:
 
 
 def _open_own_file(path: str) -> int:
-    """A descriptor to append to a regular file of this user. Raises OSError, also for one that others may
-    write to.
-    """
+    """A descriptor to append to a regular file of this user's own. Raises OSError for any other."""
     # without O_NONBLOCK a pipe that nobody reads would hold us here
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
     descriptor = os.open(path, flags, 0o600)
@@ -4897,7 +4895,7 @@ def start_log_file(path: Path, level: str, also_console: bool) -> None:
 '''
 
 # ==================== peekaboo_min/core/models.py =========================================================
-SOURCES['peekaboo_min/core/models.py'] = 4900, r'''"""What modules pass around: points, windows, displays, images, results."""
+SOURCES['peekaboo_min/core/models.py'] = 4898, r'''"""What modules pass around: points, windows, displays, images, results."""
 
 from __future__ import annotations
 
@@ -5076,9 +5074,7 @@ class ImageInfo:
 
 @dataclass(frozen=True)
 class Screenshot:
-    """The coordinate record: what a screenshot of a window showed, so that its pixels can be clicked
-    later.
-    """
+    """The coordinate record: what a screenshot of a window showed, so that its pixels can be clicked."""
 
     screenshot_id: str
     window_id: int
@@ -5145,7 +5141,7 @@ class Result:
 '''
 
 # ==================== peekaboo_min/core/settings.py =======================================================
-SOURCES['peekaboo_min/core/settings.py'] = 5148, r'''"""Environment variables, read once into a frozen Settings."""
+SOURCES['peekaboo_min/core/settings.py'] = 5144, r'''"""Environment variables, read once into a frozen Settings."""
 
 from __future__ import annotations
 
@@ -5372,9 +5368,7 @@ def settings() -> Settings:
 
 
 def platform_name() -> str:
-    """`macos` or `x11`: PEEKABOO_DESKTOP, else what this machine is. Raises INVALID_ARGUMENT for anything
-    else.
-    """
+    """`macos` or `x11`: PEEKABOO_DESKTOP, else what this machine is. Raises INVALID_ARGUMENT."""
     asked = settings().desktop.lower()
     if asked not in ("", "macos", "x11"):
         raise invalid(f"PEEKABOO_DESKTOP is {asked[:40]!r}", "set it to macos or x11")
@@ -5418,9 +5412,7 @@ def variable_table() -> list[tuple[str, str, str]]:
 
 
 def changed_settings() -> dict[str, str]:
-    """The variables that have another value than the default, for people to read; of a secret only that it
-    is set.
-    """
+    """The variables with another value than the default, as text; of a secret only that it is set."""
     changed: dict[str, str] = {}
     for each in fields(Settings):
         value = getattr(settings(), each.name)
@@ -5447,16 +5439,14 @@ def child_environment() -> dict[str, str]:
 
 
 def search_path() -> list[str]:
-    """The folders of PATH. Not `.` or an empty one: programs of a stranger's working folder are not
-    executed.
-    """
+    """The folders of PATH, but for `.` and empty ones: nothing of a stranger's folder is executed."""
     return [
         folder for folder in os.environ.get("PATH", os.defpath).split(os.pathsep) if os.path.isabs(folder)
     ]
 '''
 
 # ==================== peekaboo_min/core/text.py ===========================================================
-SOURCES['peekaboo_min/core/text.py'] = 5459, r'''"""Text from outside, made safe to show or to send."""
+SOURCES['peekaboo_min/core/text.py'] = 5449, r'''"""Text from outside, made safe to show or to send."""
 
 from __future__ import annotations
 
@@ -5472,16 +5462,12 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def clean_text(text: str, limit: int = 200) -> str:
-    """Text from outside (a window's title, recognised text) without control and direction characters, cut at
-    `limit`.
-    """
+    """Text from outside (a title, for instance) without control and direction characters, cut at `limit`."""
     return _UNSAFE.sub(" ", text[:limit]).strip()
 
 
 def untypable_character(text: str) -> str:
-    """The first character that no keyboard types: a control character but tab and line breaks, or half a
-    character.
-    """
+    """The first character that no keyboard types (tabs and line breaks are typed), or an empty text."""
     found = _UNTYPABLE.search(text)
     return found[0] if found else ""
 
@@ -5497,16 +5483,16 @@ def cut_to_bytes(text: str, limit: int) -> str:
 '''
 
 # ==================== peekaboo_min/core/version.py ========================================================
-SOURCES['peekaboo_min/core/version.py'] = 5500, r'''"""The version."""
+SOURCES['peekaboo_min/core/version.py'] = 5486, r'''"""The version."""
 
 VERSION = "0.1.0"
 '''
 
 # ==================== peekaboo_min/desktop/__init__.py ====================================================
-SOURCES['peekaboo_min/desktop/__init__.py'] = 5506, r''''''
+SOURCES['peekaboo_min/desktop/__init__.py'] = 5492, r''''''
 
 # ==================== peekaboo_min/desktop/base.py ========================================================
-SOURCES['peekaboo_min/desktop/base.py'] = 5509, r'''"""class Desktop(Protocol): what a platform must do, and never decides."""
+SOURCES['peekaboo_min/desktop/base.py'] = 5495, r'''"""class Desktop(Protocol): what a platform must do, and never decides."""
 
 from __future__ import annotations
 
@@ -5587,7 +5573,7 @@ class Desktop(Protocol):
 '''
 
 # ==================== peekaboo_min/desktop/keys.py ========================================================
-SOURCES['peekaboo_min/desktop/keys.py'] = 5590, r'''"""Key names in the spellings that people use, read into one (pure)."""
+SOURCES['peekaboo_min/desktop/keys.py'] = 5576, r'''"""Key names in the spellings that people use, read into one (pure)."""
 
 from __future__ import annotations
 
@@ -5708,10 +5694,10 @@ def _unknown_key(word: str, known: Sequence[str], kind: str = "key") -> Peekaboo
 '''
 
 # ==================== peekaboo_min/desktop/macos/__init__.py ==============================================
-SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 5711, r''''''
+SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 5697, r''''''
 
 # ==================== peekaboo_min/desktop/macos/apps.js ==================================================
-SOURCES['peekaboo_min/desktop/macos/apps.js'] = 5714, r'''// {} -> {"apps": [{pid, name, bundle_id, is_active, is_regular, window_count}]}, window_count being normal windows on the screen.
+SOURCES['peekaboo_min/desktop/macos/apps.js'] = 5700, r'''// {} -> {"apps": [{pid, name, bundle_id, is_active, is_regular, window_count}]}, window_count being normal windows on the screen.
 function run(argv) {
     const counts = {};
     for (const w of windowList(ON_SCREEN_ONLY) || []) {
@@ -5737,7 +5723,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/backend.py ===============================================
-SOURCES['peekaboo_min/desktop/macos/backend.py'] = 5740, r'''"""Desktop by screencapture, osascript and the Swift helper."""
+SOURCES['peekaboo_min/desktop/macos/backend.py'] = 5726, r'''"""Desktop by screencapture, osascript and the Swift helper."""
 
 from __future__ import annotations
 
@@ -6054,7 +6040,7 @@ def _with_focus(window: Window, focused_id: Optional[int]) -> Window:
 '''
 
 # ==================== peekaboo_min/desktop/macos/displays.js ==============================================
-SOURCES['peekaboo_min/desktop/macos/displays.js'] = 6057, r'''// {} -> {"displays": [{id, name, scale, bounds}] or null without a GUI session, "can_record": bool}: points, origin top left of the main display.
+SOURCES['peekaboo_min/desktop/macos/displays.js'] = 6043, r'''// {} -> {"displays": [{id, name, scale, bounds}] or null without a GUI session, "can_record": bool}: points, origin top left of the main display.
 function activeOrder() {
     // `screencapture -D n` counts in this order; where the bridge cannot tell it, NSScreen's is the best there is
     try {
@@ -6094,7 +6080,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/focus.js =================================================
-SOURCES['peekaboo_min/desktop/macos/focus.js'] = 6097, r'''// {pid, window_id|null, title|null, bounds|null} -> {"activated": bool, "active": bool, "front": bool, "trusted": bool, "matches": n, "title_bar_is_free": bool}
+SOURCES['peekaboo_min/desktop/macos/focus.js'] = 6083, r'''// {pid, window_id|null, title|null, bounds|null} -> {"activated": bool, "active": bool, "front": bool, "trusted": bool, "matches": n, "title_bar_is_free": bool}
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXIsProcessTrusted', ['bool', []]);
 ObjC.bindFunction('AXUIElementCreateApplication', ['id', ['int']]);
@@ -6180,7 +6166,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.js =================================================
-SOURCES['peekaboo_min/desktop/macos/input.js'] = 6183, r'''// one JSON request as the argument -> one JSON answer; the same contract as input.swift, for a Mac without a compiler
+SOURCES['peekaboo_min/desktop/macos/input.js'] = 6169, r'''// one JSON request as the argument -> one JSON answer; the same contract as input.swift, for a Mac without a compiler
 //   {"do":"preflight"}                                        -> {"ok":true,"accessibility":b,"post_event":b,"screen_recording":b}
 //   {"do":"move","x":n,"y":n}                                 -> {"ok":true,"pointer":{"x":n,"y":n}}, read back, screen points
 //   {"do":"click","x":n,"y":n,"button":"left","clicks":1}     -> the same; button left, right or middle; clicks 1, 2 or 3
@@ -6350,7 +6336,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.swift ==============================================
-SOURCES['peekaboo_min/desktop/macos/input.swift'] = 6353, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
+SOURCES['peekaboo_min/desktop/macos/input.swift'] = 6339, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
 //   {"do":"preflight"}                                        -> {"ok":true,"accessibility":b,"post_event":b,"screen_recording":b}
 //   {"do":"move","x":n,"y":n}                                 -> {"ok":true,"pointer":{"x":n,"y":n}}, read back, screen points
 //   {"do":"click","x":n,"y":n,"button":"left","clicks":1}     -> the same; button left, right or middle; clicks 1, 2 or 3
@@ -6527,7 +6513,7 @@ try FileHandle.standardOutput.write(contentsOf: output + Data("\n".utf8))
 '''
 
 # ==================== peekaboo_min/desktop/macos/keycodes.py ==============================================
-SOURCES['peekaboo_min/desktop/macos/keycodes.py'] = 6530, r'''"""Key codes and modifier flags of macOS; the codes are places on the keyboard"""
+SOURCES['peekaboo_min/desktop/macos/keycodes.py'] = 6516, r'''"""Key codes and modifier flags of macOS; the codes are places on the keyboard"""
 
 from __future__ import annotations
 
@@ -6616,7 +6602,7 @@ def mac_key_flags(chord: KeyChord) -> int:
 '''
 
 # ==================== peekaboo_min/desktop/macos/keystroke.js =============================================
-SOURCES['peekaboo_min/desktop/macos/keystroke.js'] = 6619, r'''// {"text": one character, "using": ["command down", ...]} -> {"ok": true}: a chord on the keyboard layout in use, by System Events.
+SOURCES['peekaboo_min/desktop/macos/keystroke.js'] = 6605, r'''// {"text": one character, "using": ["command down", ...]} -> {"ok": true}: a chord on the keyboard layout in use, by System Events.
 function run(argv) {
     const request = JSON.parse(argv[0]);
     Application('System Events').keystroke(request.text, {using: request.using});
@@ -6625,7 +6611,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/osascript.py =============================================
-SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 6628, r'''"""Run a JXA or AppleScript source, and read osascript's error numbers."""
+SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 6614, r'''"""Run a JXA or AppleScript source, and read osascript's error numbers."""
 
 from __future__ import annotations
 
@@ -6722,7 +6708,7 @@ def script_error(exit_code: int, stderr: str) -> ScriptError:
 '''
 
 # ==================== peekaboo_min/desktop/macos/permissions.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 6725, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "automation": bool|null, "has_session": bool, "is_locked": bool}; raises no dialog.
+SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 6711, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "automation": bool|null, "has_session": bool, "is_locked": bool}; raises no dialog.
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXIsProcessTrusted', ['bool', []]);
 ObjC.bindFunction('CGPreflightPostEventAccess', ['bool', []]);
@@ -6756,7 +6742,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/permissions.py ===========================================
-SOURCES['peekaboo_min/desktop/macos/permissions.py'] = 6759, r'''"""Which app must get a grant (the one that started us), and how to give it."""
+SOURCES['peekaboo_min/desktop/macos/permissions.py'] = 6745, r'''"""Which app must get a grant (the one that started us), and how to give it."""
 
 from __future__ import annotations
 
@@ -6823,7 +6809,7 @@ def permission_error(code: ErrorCode, what: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/desktop/macos/read_text.js =============================================
-SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 6826, r'''// {"path": file} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the picture, origin top left.
+SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 6812, r'''// {"path": file} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the picture, origin top left.
 ObjC.import('Foundation');
 ObjC.import('Vision');
 
@@ -6853,7 +6839,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/swift_helper.py ==========================================
-SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 6856, r'''"""Compile input.swift once, keep it, find it again."""
+SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 6842, r'''"""Compile input.swift once, keep it, find it again."""
 
 from __future__ import annotations
 
@@ -6968,7 +6954,7 @@ def _manifest() -> Path:
 '''
 
 # ==================== peekaboo_min/desktop/macos/window_list.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 6971, r'''// Read before windows.js, apps.js, displays.js, focus.js and permissions.js: the window server's list, and what it shows of our grants.
+SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 6957, r'''// Read before windows.js, apps.js, displays.js, focus.js and permissions.js: the window server's list, and what it shows of our grants.
 ObjC.import('AppKit');
 ObjC.import('CoreGraphics');
 ObjC.bindFunction('CGPreflightScreenCaptureAccess', ['bool', []]);
@@ -7018,7 +7004,7 @@ function covers(over, b) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/windows.js ===============================================
-SOURCES['peekaboo_min/desktop/macos/windows.js'] = 7021, r'''// {} -> {"windows": [...] front to back, "frontmost_pid": n|null, "can_record": bool, "is_locked": bool}, or {"windows": null} without a GUI session.
+SOURCES['peekaboo_min/desktop/macos/windows.js'] = 7007, r'''// {} -> {"windows": [...] front to back, "frontmost_pid": n|null, "can_record": bool, "is_locked": bool}, or {"windows": null} without a GUI session.
 function describe(w, bundleIds) {
     const pid = w.kCGWindowOwnerPID;
     if (!(pid in bundleIds)) {
@@ -7056,7 +7042,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/matching.py ====================================================
-SOURCES['peekaboo_min/desktop/matching.py'] = 7059, r'''"""Which app or window a person means (pure)."""
+SOURCES['peekaboo_min/desktop/matching.py'] = 7045, r'''"""Which app or window a person means (pure)."""
 
 from __future__ import annotations
 
@@ -7265,7 +7251,7 @@ def cover_at(point: Point, target: Window, windows: Sequence[Window]) -> Optiona
 '''
 
 # ==================== peekaboo_min/desktop/select.py ======================================================
-SOURCES['peekaboo_min/desktop/select.py'] = 7268, r'''"""Which Desktop this machine has."""
+SOURCES['peekaboo_min/desktop/select.py'] = 7254, r'''"""Which Desktop this machine has."""
 
 from __future__ import annotations
 
@@ -7289,10 +7275,10 @@ def this_desktop() -> Desktop:
 '''
 
 # ==================== peekaboo_min/desktop/x11/__init__.py ================================================
-SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 7292, r''''''
+SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 7278, r''''''
 
 # ==================== peekaboo_min/desktop/x11/backend.py =================================================
-SOURCES['peekaboo_min/desktop/x11/backend.py'] = 7295, r'''"""Desktop by xwininfo, xprop, maim, xdotool, xclip.
+SOURCES['peekaboo_min/desktop/x11/backend.py'] = 7281, r'''"""Desktop by xwininfo, xprop, maim, xdotool, xclip.
 
 Commands that answer wrongly with exit 0 are not used: `xdotool getwindowgeometry` and wmctrl (frame offset added
 twice), `xwd -id` (paints other windows), `xdotool type` beyond ASCII, unknown key names, clicks outside the screen.
@@ -7600,7 +7586,7 @@ def _texts(value: str) -> list[str]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/keyboard.py ================================================
-SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 7603, r'''"""The keyboard on X11: xdotool for ASCII and chords, the clipboard else."""
+SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 7589, r'''"""The keyboard on X11: xdotool for ASCII and chords, the clipboard else."""
 
 from __future__ import annotations
 
@@ -7714,7 +7700,7 @@ def _wait_until(is_true: Callable[[], bool]) -> bool:
 '''
 
 # ==================== peekaboo_min/desktop/x11/ocr.py =====================================================
-SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 7717, r'''"""Read the text in a picture: tesseract, helped by ImageMagick's convert.
+SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 7703, r'''"""Read the text in a picture: tesseract, helped by ImageMagick's convert.
 
 tesseract alone misses most texts that are lighter than what is behind them. So each picture is read twice, at the same
 time: as it is, and as its difference from the local background, which makes every text dark on white. Measured with
@@ -7862,7 +7848,7 @@ def _shared(
 '''
 
 # ==================== peekaboo_min/desktop/x11/window_tree.py =============================================
-SOURCES['peekaboo_min/desktop/x11/window_tree.py'] = 7865, r'''"""The windows in the output of `xwininfo -root -tree` (pure)."""
+SOURCES['peekaboo_min/desktop/x11/window_tree.py'] = 7851, r'''"""The windows in the output of `xwininfo -root -tree` (pure)."""
 
 from __future__ import annotations
 
@@ -7944,10 +7930,10 @@ def _tree_lines(text: str) -> list[re.Match[str]]:
 '''
 
 # ==================== peekaboo_min/frontends/__init__.py ==================================================
-SOURCES['peekaboo_min/frontends/__init__.py'] = 7947, r''''''
+SOURCES['peekaboo_min/frontends/__init__.py'] = 7933, r''''''
 
 # ==================== peekaboo_min/frontends/capture_tools.py =============================================
-SOURCES['peekaboo_min/frontends/capture_tools.py'] = 7950, r'''"""The tools that look: image, analyze, list, screenshot_app_window; and exec."""
+SOURCES['peekaboo_min/frontends/capture_tools.py'] = 7936, r'''"""The tools that look: image, analyze, list, screenshot_app_window; and exec."""
 
 from __future__ import annotations
 
@@ -8191,7 +8177,7 @@ def peekaboo_exec(
 '''
 
 # ==================== peekaboo_min/frontends/cli.py =======================================================
-SOURCES['peekaboo_min/frontends/cli.py'] = 8194, r'''"""The shell's entry point: parser, JSON envelope, main()."""
+SOURCES['peekaboo_min/frontends/cli.py'] = 8180, r'''"""The shell's entry point: parser, JSON envelope, main()."""
 
 from __future__ import annotations
 
@@ -8363,9 +8349,7 @@ def _help(text: str) -> Result:
 
 
 def _command_name(arguments: Sequence[str]) -> str:
-    """The command that the arguments begin with, or the group, such as `list`; empty for none. Raises
-    INVALID_ARGUMENT.
-    """
+    """The command, or the group such as `list`, that the arguments begin with. Raises INVALID_ARGUMENT."""
     for length in (2, 1):
         name = " ".join(arguments[:length])
         if name in COMMANDS:
@@ -8378,9 +8362,7 @@ def _command_name(arguments: Sequence[str]) -> str:
 
 
 def _asks_for_help(given: Sequence[str], signature: Optional[Signature]) -> bool:
-    """Whether a help flag is among a command's arguments, and is not the text that it takes last (`type 7
-    -h`).
-    """
+    """Whether a help flag is among a command's arguments and is not its last text (`type 7 -h`)."""
     end = given.index("--") if "--" in given else len(given)
     positions = [number for number, argument in enumerate(given[:end]) if argument in _HELP_FLAGS]
     required = [each for each in signature.parameters if each.is_required] if signature else []
@@ -8533,7 +8515,7 @@ def _unshielded(text: str) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/client_config.py =============================================
-SOURCES['peekaboo_min/frontends/client_config.py'] = 8536, r'''"""What an MCP client must be configured with to start this installation."""
+SOURCES['peekaboo_min/frontends/client_config.py'] = 8518, r'''"""What an MCP client must be configured with to start this installation."""
 
 from __future__ import annotations
 
@@ -8631,9 +8613,7 @@ def _launch(client: _Client, names: Sequence[str], is_mac: bool) -> Launch:
 
 
 def _argv(environment: Mapping[str, str]) -> list[str]:
-    """argv that goes on working when caches are cleaned, and that serves. Raises INVALID_ARGUMENT where
-    there is none.
-    """
+    """argv that works also after caches are cleaned, and that serves. Raises INVALID_ARGUMENT."""
     if _CACHES.search(f"{sys.prefix}/"):
         return _argv_for_uv()
     _check_can_serve(environment)
@@ -8749,9 +8729,7 @@ def _toml(text: str) -> str:
 
 
 def _add_command(program: str, flag: str, launch: Launch, *, name_first: bool) -> str:
-    """`program peekaboo --env A=B -- argv`; variables of --env are left to the shell, so that no key is
-    shown.
-    """
+    """`program peekaboo --env A=B -- argv`; values of --env are left to the shell: no key is shown."""
     values = [
         f'{flag} {name}="${name}"' if name in launch.asked else f"{flag} {shlex.quote(f'{name}={value}')}"
         for name, value in launch.environment.items()
@@ -8804,7 +8782,7 @@ _CLIENTS = {
 '''
 
 # ==================== peekaboo_min/frontends/commands.py ==================================================
-SOURCES['peekaboo_min/frontends/commands.py'] = 8807, r'''"""COMMANDS: every shell command, with the module of its function."""
+SOURCES['peekaboo_min/frontends/commands.py'] = 8785, r'''"""COMMANDS: every shell command, with the module of its function."""
 
 from __future__ import annotations
 
@@ -8873,7 +8851,7 @@ COMMANDS = CommandTable(
 '''
 
 # ==================== peekaboo_min/frontends/desktop_tools.py =============================================
-SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 8876, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
+SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 8854, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
 
 from __future__ import annotations
 
@@ -9013,7 +8991,7 @@ def _with_effect_text(text: str, data: dict[str, Any]) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/doctor.py ====================================================
-SOURCES['peekaboo_min/frontends/doctor.py'] = 9016, r'''"""What this machine has and may do: server status, permissions, doctor."""
+SOURCES['peekaboo_min/frontends/doctor.py'] = 8994, r'''"""What this machine has and may do: server status, permissions, doctor."""
 
 from __future__ import annotations
 
@@ -9077,9 +9055,7 @@ def initial_status() -> str:
 
 
 def server_status_text(desktop: Desktop) -> str:
-    """The text of `list server_status`: server, providers asked live, programs, permissions, environment,
-    problems.
-    """
+    """The text of `list server_status`, for which the providers are asked live."""
     checks = [*(_check_program(name) for name in desktop.needs), *_check_display(desktop)]
     providers = [
         f"{status.choice.name}: {'available' if status.is_available else status.problem}"
@@ -9105,9 +9081,7 @@ def permissions_data(permissions: Permissions) -> dict[str, bool]:
 
 
 def permissions_result(desktop: Desktop) -> Result:
-    """Every grant, as text and data. Raises the error of the first one that is missing, the others in its
-    details.
-    """
+    """Every grant, as text and data. Raises the error of the first one that is missing."""
     granted = desktop.permissions()
     checks = _check_permissions(desktop, granted)
     if not checks:
@@ -9259,7 +9233,7 @@ def machine_data() -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/look_commands.py =============================================
-SOURCES['peekaboo_min/frontends/look_commands.py'] = 9262, r'''"""The shell's commands that look: image, list, windows, screenshot."""
+SOURCES['peekaboo_min/frontends/look_commands.py'] = 9236, r'''"""The shell's commands that look: image, list, windows, screenshot."""
 
 from __future__ import annotations
 
@@ -9398,7 +9372,7 @@ def screenshot_command(
 '''
 
 # ==================== peekaboo_min/frontends/machine_commands.py ==========================================
-SOURCES['peekaboo_min/frontends/machine_commands.py'] = 9401, r'''"""The shell's commands about this machine, its models and its mail."""
+SOURCES['peekaboo_min/frontends/machine_commands.py'] = 9375, r'''"""The shell's commands about this machine, its models and its mail."""
 
 from __future__ import annotations
 
@@ -9538,7 +9512,7 @@ def gmail_login_command() -> Result:
 '''
 
 # ==================== peekaboo_min/frontends/probes.py ====================================================
-SOURCES['peekaboo_min/frontends/probes.py'] = 9541, r'''"""The facts that we rely on, each with a harmless probe: `doctor --probe`."""
+SOURCES['peekaboo_min/frontends/probes.py'] = 9515, r'''"""The facts that we rely on, each with a harmless probe: `doctor --probe`."""
 
 from __future__ import annotations
 
@@ -9563,9 +9537,7 @@ _FACT_S = 20.0
 
 @dataclass(frozen=True)
 class Probe:
-    """A fact, the argv of a program that shows it, and what its output means: True, False, or None for
-    unknown.
-    """
+    """A fact, the argv of a program that shows it, and what its output means; None for unknown."""
 
     fact: str
     argv: tuple[str, ...]
@@ -9761,7 +9733,7 @@ def _x11_probes() -> list[Probe]:
 '''
 
 # ==================== peekaboo_min/frontends/reference.py =================================================
-SOURCES['peekaboo_min/frontends/reference.py'] = 9764, r'''"""The tool reference and the table of environment variables, as Markdown."""
+SOURCES['peekaboo_min/frontends/reference.py'] = 9736, r'''"""The tool reference and the table of environment variables, as Markdown."""
 
 from __future__ import annotations
 
@@ -9822,7 +9794,7 @@ def variable_reference() -> str:
 '''
 
 # ==================== peekaboo_min/frontends/results.py ===================================================
-SOURCES['peekaboo_min/frontends/results.py'] = 9825, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
+SOURCES['peekaboo_min/frontends/results.py'] = 9797, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
 
 from __future__ import annotations
 
@@ -9860,9 +9832,7 @@ class Outgoing:
         return encodable(text)
 
     def value(self, value: Any) -> Any:
-        """A copy with U+FFFD for lone surrogates, None for numbers that JSON does not have, without what is
-        too much.
-        """
+        """A copy with U+FFFD for lone surrogates, None for numbers that JSON lacks, and cut at the cap."""
         if isinstance(value, str):
             return self.text(value)
         self._left -= 8  # about what a number, a bracket or a comma costs
@@ -9896,9 +9866,7 @@ def outgoing_data(data: dict[str, Any], cap: int = _VALUE_CAP) -> tuple[dict[str
 
 
 def success_message(result: Result) -> dict[str, Any]:
-    """Text and structured content, or text and images: never images beside structured content (clients drop
-    them).
-    """
+    """Text and structured content, or text and images: clients drop images beside structured content."""
     images, left_out = _images(result)
     notes = [f"note: {message}" for message in result.messages]
     if left_out:
@@ -9935,9 +9903,7 @@ def _images(result: Result) -> tuple[list[dict[str, Any]], int]:
 
 
 def _link(path: Path) -> dict[str, Any]:
-    """A link to a file. Without its type: of an image LangChain would make an image block with a file's
-    URL.
-    """
+    """A link to a file. Without its type: LangChain makes an image block of an image's link."""
     return {"type": "resource_link", "uri": path.as_uri(), "name": encodable(path.name)}
 
 
@@ -9949,9 +9915,7 @@ def _message(text: str, others: Sequence[dict[str, Any]] = (), structured: Any =
 
 
 def error_message(error: PeekabooError, has_result_grammar: bool = False) -> dict[str, Any]:
-    """`CODE: what is wrong. Next step: ...`; where a tool's results have a grammar of their own, `ERROR:
-    ...`.
-    """
+    """`CODE: what is wrong. Next step: ...`; `ERROR: ...` for tools with a result grammar."""
     name = encodable(error.code_name)[:100]
     text = error.message_for_model("ERROR" if has_result_grammar else name)
     return {
@@ -9987,7 +9951,7 @@ def plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/server.py ====================================================
-SOURCES['peekaboo_min/frontends/server.py'] = 9990, r'''"""The one MCPServer. It only translates."""
+SOURCES['peekaboo_min/frontends/server.py'] = 9954, r'''"""The one MCPServer. It only translates."""
 
 from __future__ import annotations
 
@@ -10086,9 +10050,7 @@ def instructions(offered: Collection[str]) -> str:
 
 
 def serve() -> int:
-    """Serve MCP on stdio until stdin ends; return the exit code. Raises ModuleNotFoundError without the
-    package mcp.
-    """
+    """Serve MCP on stdio; return the exit code. Raises ModuleNotFoundError without the package mcp."""
     import mcp  # noqa: F401
 
     if sys.stdin is None or sys.stdin.closed:
@@ -10118,9 +10080,7 @@ def serve() -> int:
 
 
 def build_server() -> Any:
-    """The server with the tools that are offered. Raises ModuleNotFoundError without mcp,
-    INVALID_ARGUMENT.
-    """
+    """The server with the offered tools. Raises ModuleNotFoundError without mcp, INVALID_ARGUMENT."""
     from mcp.server.mcpserver import MCPServer
     from mcp.server.mcpserver.exceptions import ToolError
     from mcp.types import CallToolResult
@@ -10133,9 +10093,7 @@ def build_server() -> Any:
         return CallToolResult.model_validate(error_message(error, has_result_grammar))
 
     class PeekabooServer(MCPServer):
-        """One place for every answer: errors become text that a model can act on, nothing unexpected
-        leaks.
-        """
+        """One place for every answer: errors become text for a model, nothing unexpected leaks."""
 
         has_sent_status = False
 
@@ -10263,9 +10221,7 @@ def _as_mcp_tool(tool: Tool, result_type: Any) -> Any:
 
 
 def _off_the_loop(tool: Tool, result_type: Any) -> Callable[..., Awaitable[Any]]:
-    """An async function with the tool's parameters that runs it in a thread; cancelling it kills the tool's
-    programs.
-    """
+    """An async function that runs the tool in a thread; cancelling it kills the tool's programs."""
     import anyio
     from pydantic import Field
 
@@ -10343,7 +10299,7 @@ def _unknown_tool(name: str, known: list[str]) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/frontends/signatures.py ================================================
-SOURCES['peekaboo_min/frontends/signatures.py'] = 10346, r'''"""A function's parameters and help, and what MCP clients send for them."""
+SOURCES['peekaboo_min/frontends/signatures.py'] = 10302, r'''"""A function's parameters and help, and what MCP clients send for them."""
 
 from __future__ import annotations
 
@@ -10363,9 +10319,7 @@ _LARGEST_NUMBER = 10**100  # str() refuses more than 4,300 digits
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter: `type_` is what it holds (for a list, what its items hold), without Optional and
-    without help.
-    """
+    """One parameter; `type_` is that of its value, of a list that of its items, without Optional."""
 
     name: str
     help: str
@@ -10483,7 +10437,7 @@ def _without_none(hint: Any) -> Any:
 '''
 
 # ==================== peekaboo_min/frontends/tools.py =====================================================
-SOURCES['peekaboo_min/frontends/tools.py'] = 10486, r'''"""TOOLS: every MCP tool, a typed function with its wire name and its effects."""
+SOURCES['peekaboo_min/frontends/tools.py'] = 10440, r'''"""TOOLS: every MCP tool, a typed function with its wire name and its effects."""
 
 from __future__ import annotations
 
@@ -10614,10 +10568,10 @@ def offered_tools() -> list[Tool]:
 '''
 
 # ==================== peekaboo_min/integrations/__init__.py ===============================================
-SOURCES['peekaboo_min/integrations/__init__.py'] = 10617, r''''''
+SOURCES['peekaboo_min/integrations/__init__.py'] = 10571, r''''''
 
 # ==================== peekaboo_min/integrations/gmail.py ==================================================
-SOURCES['peekaboo_min/integrations/gmail.py'] = 10620, r'''"""send_email: one mail by Gmail's API."""
+SOURCES['peekaboo_min/integrations/gmail.py'] = 10574, r'''"""send_email: one mail by Gmail's API."""
 
 from __future__ import annotations
 
@@ -10767,7 +10721,7 @@ def _send_error(error: WebError) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/integrations/gmail_oauth.py ============================================
-SOURCES['peekaboo_min/integrations/gmail_oauth.py'] = 10770, r'''"""Google's permission to send mail: asked for once, kept, renewed."""
+SOURCES['peekaboo_min/integrations/gmail_oauth.py'] = 10724, r'''"""Google's permission to send mail: asked for once, kept, renewed."""
 
 from __future__ import annotations
 
@@ -11089,7 +11043,7 @@ class _RedirectDoor:
 '''
 
 # ==================== peekaboo_min/integrations/keynote.js ================================================
-SOURCES['peekaboo_min/integrations/keynote.js'] = 11092, r'''// One JSON argument in, JSON out, by its "do":
+SOURCES['peekaboo_min/integrations/keynote.js'] = 11046, r'''// One JSON argument in, JSON out, by its "do":
 // {"do": "find"} -> {"bundle_id": text|null}: the Keynote that is installed. Sends nothing to it.
 // {"do": "open", bundle_id, theme, always_new, width, height} -> {document_id, name, is_new, has_theme, is_blank, width, height}
 // {"do": "size", bundle_id, document_id} -> {width, height, is_skipped} of slide 1
@@ -11254,7 +11208,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/integrations/keynote.py ================================================
-SOURCES['peekaboo_min/integrations/keynote.py'] = 11257, r'''"""The five Keynote tools: open, measure, draw, write, export."""
+SOURCES['peekaboo_min/integrations/keynote.py'] = 11211, r'''"""The five Keynote tools: open, measure, draw, write, export."""
 
 from __future__ import annotations
 
@@ -11620,7 +11574,7 @@ def _slide_target(path: str) -> Path:
 '''
 
 # ==================== peekaboo_min/integrations/keynote_draw.applescript ==================================
-SOURCES['peekaboo_min/integrations/keynote_draw.applescript'] = 11623, r'''-- argv: bundle id, document id, x, y, width, height -> "index|x|y|width|height": a new rectangle on slide 1 as it stands there then.
+SOURCES['peekaboo_min/integrations/keynote_draw.applescript'] = 11577, r'''-- argv: bundle id, document id, x, y, width, height -> "index|x|y|width|height": a new rectangle on slide 1 as it stands there then.
 -- For a Keynote that takes no idiom of JXA's. The index is that among the slide's shapes, from 1; numbers as this Mac writes them
 -- ("380,5" in German). Values are got into variables first: an application need not know `item 1 of position` or `width as text`.
 on run argv
@@ -11657,7 +11611,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/keynote_export.applescript ================================
-SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 11660, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
+SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 11614, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
 -- AppleScript, because JXA cannot pass the options. There is no export of one slide, and `slide images` writes a folder:
 -- <folder's name>.001.png and so on, of the slides that are not skipped.
 on run argv
@@ -11676,7 +11630,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/keynote_state.py ==========================================
-SOURCES['peekaboo_min/integrations/keynote_state.py'] = 11679, r'''"""What Keynote calls share across processes: deck, turn, the agent's log."""
+SOURCES['peekaboo_min/integrations/keynote_state.py'] = 11633, r'''"""What Keynote calls share across processes: deck, turn, the agent's log."""
 
 from __future__ import annotations
 
@@ -11769,7 +11723,7 @@ def write_agent_line(source: str, text: str, path: Optional[Path] = None) -> Non
 '''
 
 # ==================== peekaboo_min/integrations/peekaboo_cli.py ===========================================
-SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 11772, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
+SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 11726, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
 
 from __future__ import annotations
 
@@ -12052,10 +12006,10 @@ def _invalid_output(what: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/system/__init__.py =====================================================
-SOURCES['peekaboo_min/system/__init__.py'] = 12055, r''''''
+SOURCES['peekaboo_min/system/__init__.py'] = 12009, r''''''
 
 # ==================== peekaboo_min/system/files.py ========================================================
-SOURCES['peekaboo_min/system/files.py'] = 12058, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
+SOURCES['peekaboo_min/system/files.py'] = 12012, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
 
 from __future__ import annotations
 
@@ -12103,9 +12057,7 @@ def _safe_in_names(text: str) -> str:
 
 
 def temporary_folder() -> Path:
-    """Our folder for images and their records, ours alone (0700). Raises FILE_IO_ERROR when it is someone
-    else's.
-    """
+    """Our folder for images and their records, ours alone (0700). Raises FILE_IO_ERROR."""
     folder = Path(tempfile.gettempdir()) / f"peekaboo_min-{os.getuid()}"
     return _private_folder(folder, "remove it, or set TMPDIR to a folder of your own")
 
@@ -12128,9 +12080,7 @@ def _private_folder(folder: Path, hint: str) -> Path:
 
 
 def asked_path(text: str) -> Path:
-    """The path that a person or a model gave, absolute, its `~` resolved. Raises INVALID_ARGUMENT,
-    FILE_IO_ERROR.
-    """
+    """A path as it was given, made absolute, its `~` resolved. Raises INVALID_ARGUMENT, FILE_IO_ERROR."""
     try:
         if b"\0" in os.fsencode(text):
             raise invalid("a path cannot hold a NUL character", "remove it")
@@ -12152,9 +12102,7 @@ def new_temporary_path(stem: str, kind: str) -> Path:
 
 @contextmanager
 def working_folder(prefix: str) -> Iterator[Path]:
-    """A new folder in our temporary folder, which nobody sweeps while the `with` block runs. Raises
-    FILE_IO_ERROR.
-    """
+    """A new temporary folder that is not swept while the block runs. Raises FILE_IO_ERROR."""
     folder = temporary_folder() / f"{prefix}_{os.urandom(6).hex()}"
     try:
         folder.mkdir(mode=0o700)
@@ -12169,9 +12117,7 @@ def working_folder(prefix: str) -> Iterator[Path]:
 
 
 def sweep(ttl_seconds: Optional[int] = None) -> int:
-    """Delete what is older than its time to live in our temporary folder, but for what is in use; return how
-    many.
-    """
+    """Delete what is expired and unused in our temporary folder; return how many files and folders."""
     ttl = settings().ttl_seconds if ttl_seconds is None else ttl_seconds
     if ttl == 0 and ttl_seconds is None:
         return 0
@@ -12227,9 +12173,7 @@ def move_into_place(source: Path, target: Path) -> None:
 
 
 def write_privately(path: Path, text: str) -> None:
-    """Put `text` into `path` (0600) so that a reader sees the old file or the new one. Raises
-    FILE_IO_ERROR.
-    """
+    """Put `text` into `path` (0600); a reader sees the old file or the new one. Raises FILE_IO_ERROR."""
     fresh = path.with_name(f"{path.name}.{os.urandom(4).hex()}")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -12270,7 +12214,7 @@ def only_one(lock_name: str, wait_s: float, what: str) -> Iterator[None]:
 '''
 
 # ==================== peekaboo_min/system/images.py =======================================================
-SOURCES['peekaboo_min/system/images.py'] = 12273, r'''"""Image files: kind, size and pixels, read from their bytes."""
+SOURCES['peekaboo_min/system/images.py'] = 12217, r'''"""Image files: kind, size and pixels, read from their bytes."""
 
 from __future__ import annotations
 
@@ -12390,9 +12334,7 @@ _JPEG_MARKER = re.compile(rb"\xff([^\x00\xd0-\xd7\xff])")
 
 
 def _has_jpeg_end(f: BinaryIO) -> bool:
-    """Its segments follow one another, image data between them, to the marker EOI; a thumbnail's EOI is not
-    its own.
-    """
+    """Its segments lead to the marker EOI, image data between them; a thumbnail's EOI is skipped."""
     f.seek(0)
     data = f.read()
     at = 2
@@ -12416,9 +12358,7 @@ def _has_webp_end(f: BinaryIO) -> bool:
 
 
 def pixel_digest(path: Path) -> str:
-    """A digest of a PNG's pixel data (its IDAT bytes, nothing decoded): equal for equal images of one
-    program.
-    """
+    """A digest of a PNG's IDAT bytes, undecoded: equal for equal images of one program."""
     import hashlib  # 3 ms that only `verify` needs
 
     data = path.read_bytes()
@@ -12433,9 +12373,7 @@ def pixel_digest(path: Path) -> str:
 
 
 def model_size(info: ImageInfo, edge: int = MODEL_EDGE, pixels: int = MODEL_PIXELS) -> tuple[int, int]:
-    """The largest size of this shape with no side above `edge` and no more than `pixels` in all; never
-    larger than it is.
-    """
+    """The largest size of this shape within `edge` and `pixels`, and never larger than it is."""
     factor = min(1.0, edge / max(info.width, info.height), math.sqrt(pixels / (info.width * info.height)))
     return max(1, int(info.width * factor)), max(1, int(info.height * factor))
 
@@ -12472,7 +12410,7 @@ def prepare_target(path: Path) -> None:
 '''
 
 # ==================== peekaboo_min/system/process.py ======================================================
-SOURCES['peekaboo_min/system/process.py'] = 12475, r'''"""Run one program: the only module that imports subprocess."""
+SOURCES['peekaboo_min/system/process.py'] = 12413, r'''"""Run one program: the only module that imports subprocess."""
 
 from __future__ import annotations
 
@@ -12780,7 +12718,7 @@ def exit_if_signalled() -> None:
 '''
 
 # ==================== peekaboo_min/system/programs.py =====================================================
-SOURCES['peekaboo_min/system/programs.py'] = 12783, r'''"""Where a program is, known by what it answers, and its package if missing."""
+SOURCES['peekaboo_min/system/programs.py'] = 12721, r'''"""Where a program is, known by what it answers, and its package if missing."""
 
 from __future__ import annotations
 
@@ -12813,9 +12751,7 @@ RunProgram = Callable[..., Any]
 
 @dataclass(frozen=True)
 class _Identity:
-    """How a program shows that it is the one meant: with `flag` it prints `pattern`, whose group 1 is its
-    version.
-    """
+    """How a program shows that it is the one meant: `flag` prints `pattern`, group 1 its version."""
 
     flag: str
     pattern: str
@@ -12860,9 +12796,7 @@ class FoundProgram:
 
 
 def find_program(name: str) -> Optional[str]:
-    """The first program of this name, whatever it is, or None. With PEEKABOO_BIN_DIR only that folder is
-    searched.
-    """
+    """The first program of this name, or None. With PEEKABOO_BIN_DIR only that folder is searched."""
     return next((path for path, _ in _files_named(name)), None)
 
 
@@ -12923,9 +12857,7 @@ def _files_named(name: str) -> Iterator[tuple[str, os.stat_result]]:
 
 
 def _version(path: str, identity: _Identity, run: RunProgram) -> str:
-    """The version that the program meant prints; '' for any other program, and for one that fails or
-    hangs.
-    """
+    """The version that the program prints; '' for another program, and for one that fails or hangs."""
     try:
         # no display, so that none can keep it waiting
         answer = run([path, identity.flag], timeout_s=_ANSWER_S, accept=None, environment={"DISPLAY": ""})
@@ -12961,9 +12893,7 @@ def _memory() -> dict[str, Any]:
 
 
 def _remembered(path: str, status: os.stat_result) -> Optional[str]:
-    """The version of an unchanged program, '' for one that is not what is meant; None for one that was not
-    asked.
-    """
+    """The version of an unchanged program, '' for another program; None for one that was not asked."""
     known = _memory().get(path)
     if isinstance(known, list) and known[:2] == [status.st_size, status.st_mtime_ns]:
         return known[2] if len(known) == 3 and isinstance(known[2], str) else None
@@ -12977,7 +12907,7 @@ def _remember(path: str, status: os.stat_result, version: str) -> None:
 '''
 
 # ==================== peekaboo_min/system/resources.py ====================================================
-SOURCES['peekaboo_min/system/resources.py'] = 12980, r'''"""Our own files: native sources, and the argv that starts us again."""
+SOURCES['peekaboo_min/system/resources.py'] = 12910, r'''"""Our own files: native sources, and the argv that starts us again."""
 
 from __future__ import annotations
 
@@ -12990,9 +12920,7 @@ _PACKAGE = Path(__file__).parent.parent
 
 
 def native_source(path: str) -> str:
-    """The text of a source of the package, for instance `desktop/macos/windows.js`; in the single file,
-    too.
-    """
+    """The text of a source such as `desktop/macos/windows.js`; in the single file, too."""
     loader: Any = __spec__.loader
     source: bytes = loader.get_data(str(_PACKAGE / path))
     return source.decode("utf-8")
@@ -13014,9 +12942,7 @@ def own_command() -> list[str]:
 
 
 def how_to_install() -> str:
-    """What to do where this Python cannot serve MCP. Debian's own pip refuses to install: environments of
-    their own.
-    """
+    """What to do where this Python cannot serve MCP. Debian's own pip refuses to install."""
     file = single_file()
     if file:
         return (
@@ -13035,7 +12961,7 @@ def how_to_install() -> str:
 '''
 
 # ==================== peekaboo_min/system/web.py ==========================================================
-SOURCES['peekaboo_min/system/web.py'] = 13038, r'''"""One JSON request to a web server: the only user of urllib.request.
+SOURCES['peekaboo_min/system/web.py'] = 12964, r'''"""One JSON request to a web server: the only user of urllib.request.
 
 urllib is imported inside the functions: it costs 30 ms, and most commands make no request.
 """
@@ -13099,9 +13025,7 @@ def ask_json(url: str, *, headers: Mapping[str, str], body: Any = None, timeout_
 
 
 def ask_form(url: str, *, form: Mapping[str, str], timeout_s: float) -> Any:
-    """POST `form` as a web form does (OAuth wants that); returns the parsed answer. Raises WebError,
-    CANCELLED.
-    """
+    """POST `form` as a web form (OAuth wants that), else like ask_json."""
     from urllib.parse import urlencode
 
     data = urlencode(form).encode()
@@ -13248,9 +13172,7 @@ def _exchange(
 
 
 def _opener(sockets: list[Any], uses_proxy: bool) -> Any:
-    """An opener for http and https only. Without a redirect handler: a key must not travel to another
-    host.
-    """
+    """An opener for http and https that follows no redirect: a key must not reach another host."""
     from http.client import HTTPConnection, HTTPSConnection
     from urllib.request import (
         HTTPDefaultErrorHandler,

@@ -19,6 +19,7 @@ from ..system.images import sniff_image, whole_image
 _FILE_CAP = 64 * 1024 * 1024
 _PIXELS_CAP = 200_000_000
 _PICTURE_CAP = 3_600_000  # Anthropic takes 5 MB of base64 a picture
+_NOT_AN_IMAGE = "is not an image, whatever its name says"
 _PATCH = 28  # Anthropic's, pixels
 
 
@@ -32,7 +33,8 @@ def load_picture(path: Path) -> Picture:
         raise PeekabooError(ErrorCode.INVALID_ARGUMENT, "a path cannot hold a NUL character") from None
     info = whole_image(data)
     if not info:
-        raise _unfit(path, "is not an image, or only a part of one" if data else "is empty")
+        is_part = sniff_image(data) is not None
+        raise _unfit(path, "is only a part of an image" if is_part else _NOT_AN_IMAGE if data else "is empty")
     if info.kind == "gif":
         raise _unfit(path, "holds a gif image, which is not supported")
     if info.width * info.height > _PIXELS_CAP:

@@ -73,9 +73,7 @@ def time_budget(seconds: float) -> Iterator[None]:
 
 
 def within_budget(timeout_s: float) -> float:
-    """`timeout_s`, or what is left of the time budget when that is less. Raises TIMEOUT when nothing is
-    left.
-    """
+    """`timeout_s`, or what is left of the time budget when that is less. Raises TIMEOUT for nothing."""
     deadline = _DEADLINE.get()
     if deadline is None:
         return timeout_s

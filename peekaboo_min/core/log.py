@@ -88,9 +88,7 @@ def default_log_file() -> Path:
 
 
 def _open_own_file(path: str) -> int:
-    """A descriptor to append to a regular file of this user. Raises OSError, also for one that others may
-    write to.
-    """
+    """A descriptor to append to a regular file of this user's own. Raises OSError for any other."""
     # without O_NONBLOCK a pipe that nobody reads would hold us here
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
     descriptor = os.open(path, flags, 0o600)

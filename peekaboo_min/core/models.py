@@ -177,9 +177,7 @@ class ImageInfo:
 
 @dataclass(frozen=True)
 class Screenshot:
-    """The coordinate record: what a screenshot of a window showed, so that its pixels can be clicked
-    later.
-    """
+    """The coordinate record: what a screenshot of a window showed, so that its pixels can be clicked."""
 
     screenshot_id: str
     window_id: int

@@ -225,9 +225,7 @@ def settings() -> Settings:
 
 
 def platform_name() -> str:
-    """`macos` or `x11`: PEEKABOO_DESKTOP, else what this machine is. Raises INVALID_ARGUMENT for anything
-    else.
-    """
+    """`macos` or `x11`: PEEKABOO_DESKTOP, else what this machine is. Raises INVALID_ARGUMENT."""
     asked = settings().desktop.lower()
     if asked not in ("", "macos", "x11"):
         raise invalid(f"PEEKABOO_DESKTOP is {asked[:40]!r}", "set it to macos or x11")
@@ -271,9 +269,7 @@ def variable_table() -> list[tuple[str, str, str]]:
 
 
 def changed_settings() -> dict[str, str]:
-    """The variables that have another value than the default, for people to read; of a secret only that it
-    is set.
-    """
+    """The variables with another value than the default, as text; of a secret only that it is set."""
     changed: dict[str, str] = {}
     for each in fields(Settings):
         value = getattr(settings(), each.name)
@@ -300,9 +296,7 @@ def child_environment() -> dict[str, str]:
 
 
 def search_path() -> list[str]:
-    """The folders of PATH. Not `.` or an empty one: programs of a stranger's working folder are not
-    executed.
-    """
+    """The folders of PATH, but for `.` and empty ones: nothing of a stranger's folder is executed."""
     return [
         folder for folder in os.environ.get("PATH", os.defpath).split(os.pathsep) if os.path.isabs(folder)
     ]

@@ -14,16 +14,12 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def clean_text(text: str, limit: int = 200) -> str:
-    """Text from outside (a window's title, recognised text) without control and direction characters, cut at
-    `limit`.
-    """
+    """Text from outside (a title, for instance) without control and direction characters, cut at `limit`."""
     return _UNSAFE.sub(" ", text[:limit]).strip()
 
 
 def untypable_character(text: str) -> str:
-    """The first character that no keyboard types: a control character but tab and line breaks, or half a
-    character.
-    """
+    """The first character that no keyboard types (tabs and line breaks are typed), or an empty text."""
     found = _UNTYPABLE.search(text)
     return found[0] if found else ""
 

@@ -170,9 +170,7 @@ def _help(text: str) -> Result:
 
 
 def _command_name(arguments: Sequence[str]) -> str:
-    """The command that the arguments begin with, or the group, such as `list`; empty for none. Raises
-    INVALID_ARGUMENT.
-    """
+    """The command, or the group such as `list`, that the arguments begin with. Raises INVALID_ARGUMENT."""
     for length in (2, 1):
         name = " ".join(arguments[:length])
         if name in COMMANDS:
@@ -185,9 +183,7 @@ def _command_name(arguments: Sequence[str]) -> str:
 
 
 def _asks_for_help(given: Sequence[str], signature: Optional[Signature]) -> bool:
-    """Whether a help flag is among a command's arguments, and is not the text that it takes last (`type 7
-    -h`).
-    """
+    """Whether a help flag is among a command's arguments and is not its last text (`type 7 -h`)."""
     end = given.index("--") if "--" in given else len(given)
     positions = [number for number, argument in enumerate(given[:end]) if argument in _HELP_FLAGS]
     required = [each for each in signature.parameters if each.is_required] if signature else []

@@ -96,9 +96,7 @@ def _launch(client: _Client, names: Sequence[str], is_mac: bool) -> Launch:
 
 
 def _argv(environment: Mapping[str, str]) -> list[str]:
-    """argv that goes on working when caches are cleaned, and that serves. Raises INVALID_ARGUMENT where
-    there is none.
-    """
+    """argv that works also after caches are cleaned, and that serves. Raises INVALID_ARGUMENT."""
     if _CACHES.search(f"{sys.prefix}/"):
         return _argv_for_uv()
     _check_can_serve(environment)
@@ -214,9 +212,7 @@ def _toml(text: str) -> str:
 
 
 def _add_command(program: str, flag: str, launch: Launch, *, name_first: bool) -> str:
-    """`program peekaboo --env A=B -- argv`; variables of --env are left to the shell, so that no key is
-    shown.
-    """
+    """`program peekaboo --env A=B -- argv`; values of --env are left to the shell: no key is shown."""
     values = [
         f'{flag} {name}="${name}"' if name in launch.asked else f"{flag} {shlex.quote(f'{name}={value}')}"
         for name, value in launch.environment.items()

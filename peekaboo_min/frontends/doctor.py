@@ -62,9 +62,7 @@ def initial_status() -> str:
 
 
 def server_status_text(desktop: Desktop) -> str:
-    """The text of `list server_status`: server, providers asked live, programs, permissions, environment,
-    problems.
-    """
+    """The text of `list server_status`, for which the providers are asked live."""
     checks = [*(_check_program(name) for name in desktop.needs), *_check_display(desktop)]
     providers = [
         f"{status.choice.name}: {'available' if status.is_available else status.problem}"
@@ -90,9 +88,7 @@ def permissions_data(permissions: Permissions) -> dict[str, bool]:
 
 
 def permissions_result(desktop: Desktop) -> Result:
-    """Every grant, as text and data. Raises the error of the first one that is missing, the others in its
-    details.
-    """
+    """Every grant, as text and data. Raises the error of the first one that is missing."""
     granted = desktop.permissions()
     checks = _check_permissions(desktop, granted)
     if not checks:

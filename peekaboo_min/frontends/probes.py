@@ -23,9 +23,7 @@ _FACT_S = 20.0
 
 @dataclass(frozen=True)
 class Probe:
-    """A fact, the argv of a program that shows it, and what its output means: True, False, or None for
-    unknown.
-    """
+    """A fact, the argv of a program that shows it, and what its output means; None for unknown."""
 
     fact: str
     argv: tuple[str, ...]

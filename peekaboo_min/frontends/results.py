@@ -36,9 +36,7 @@ class Outgoing:
         return encodable(text)
 
     def value(self, value: Any) -> Any:
-        """A copy with U+FFFD for lone surrogates, None for numbers that JSON does not have, without what is
-        too much.
-        """
+        """A copy with U+FFFD for lone surrogates, None for numbers that JSON lacks, and cut at the cap."""
         if isinstance(value, str):
             return self.text(value)
         self._left -= 8  # about what a number, a bracket or a comma costs
@@ -72,9 +70,7 @@ def outgoing_data(data: dict[str, Any], cap: int = _VALUE_CAP) -> tuple[dict[str
 
 
 def success_message(result: Result) -> dict[str, Any]:
-    """Text and structured content, or text and images: never images beside structured content (clients drop
-    them).
-    """
+    """Text and structured content, or text and images: clients drop images beside structured content."""
     images, left_out = _images(result)
     notes = [f"note: {message}" for message in result.messages]
     if left_out:
@@ -111,9 +107,7 @@ def _images(result: Result) -> tuple[list[dict[str, Any]], int]:
 
 
 def _link(path: Path) -> dict[str, Any]:
-    """A link to a file. Without its type: of an image LangChain would make an image block with a file's
-    URL.
-    """
+    """A link to a file. Without its type: LangChain makes an image block of an image's link."""
     return {"type": "resource_link", "uri": path.as_uri(), "name": encodable(path.name)}
 
 
@@ -125,9 +119,7 @@ def _message(text: str, others: Sequence[dict[str, Any]] = (), structured: Any =
 
 
 def error_message(error: PeekabooError, has_result_grammar: bool = False) -> dict[str, Any]:
-    """`CODE: what is wrong. Next step: ...`; where a tool's results have a grammar of their own, `ERROR:
-    ...`.
-    """
+    """`CODE: what is wrong. Next step: ...`; `ERROR: ...` for tools with a result grammar."""
     name = encodable(error.code_name)[:100]
     text = error.message_for_model("ERROR" if has_result_grammar else name)
     return {

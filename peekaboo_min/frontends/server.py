@@ -97,9 +97,7 @@ def instructions(offered: Collection[str]) -> str:
 
 
 def serve() -> int:
-    """Serve MCP on stdio until stdin ends; return the exit code. Raises ModuleNotFoundError without the
-    package mcp.
-    """
+    """Serve MCP on stdio; return the exit code. Raises ModuleNotFoundError without the package mcp."""
     import mcp  # noqa: F401
 
     if sys.stdin is None or sys.stdin.closed:
@@ -129,9 +127,7 @@ def serve() -> int:
 
 
 def build_server() -> Any:
-    """The server with the tools that are offered. Raises ModuleNotFoundError without mcp,
-    INVALID_ARGUMENT.
-    """
+    """The server with the offered tools. Raises ModuleNotFoundError without mcp, INVALID_ARGUMENT."""
     from mcp.server.mcpserver import MCPServer
     from mcp.server.mcpserver.exceptions import ToolError
     from mcp.types import CallToolResult
@@ -144,9 +140,7 @@ def build_server() -> Any:
         return CallToolResult.model_validate(error_message(error, has_result_grammar))
 
     class PeekabooServer(MCPServer):
-        """One place for every answer: errors become text that a model can act on, nothing unexpected
-        leaks.
-        """
+        """One place for every answer: errors become text for a model, nothing unexpected leaks."""
 
         has_sent_status = False
 
@@ -274,9 +268,7 @@ def _as_mcp_tool(tool: Tool, result_type: Any) -> Any:
 
 
 def _off_the_loop(tool: Tool, result_type: Any) -> Callable[..., Awaitable[Any]]:
-    """An async function with the tool's parameters that runs it in a thread; cancelling it kills the tool's
-    programs.
-    """
+    """An async function that runs the tool in a thread; cancelling it kills the tool's programs."""
     import anyio
     from pydantic import Field
 

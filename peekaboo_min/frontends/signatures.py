@@ -18,9 +18,7 @@ _LARGEST_NUMBER = 10**100  # str() refuses more than 4,300 digits
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter: `type_` is what it holds (for a list, what its items hold), without Optional and
-    without help.
-    """
+    """One parameter; `type_` is that of its value, of a list that of its items, without Optional."""
 
     name: str
     help: str

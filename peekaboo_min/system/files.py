@@ -46,9 +46,7 @@ def _safe_in_names(text: str) -> str:
 
 
 def temporary_folder() -> Path:
-    """Our folder for images and their records, ours alone (0700). Raises FILE_IO_ERROR when it is someone
-    else's.
-    """
+    """Our folder for images and their records, ours alone (0700). Raises FILE_IO_ERROR."""
     folder = Path(tempfile.gettempdir()) / f"peekaboo_min-{os.getuid()}"
     return _private_folder(folder, "remove it, or set TMPDIR to a folder of your own")
 
@@ -71,9 +69,7 @@ def _private_folder(folder: Path, hint: str) -> Path:
 
 
 def asked_path(text: str) -> Path:
-    """The path that a person or a model gave, absolute, its `~` resolved. Raises INVALID_ARGUMENT,
-    FILE_IO_ERROR.
-    """
+    """A path as it was given, made absolute, its `~` resolved. Raises INVALID_ARGUMENT, FILE_IO_ERROR."""
     try:
         if b"\0" in os.fsencode(text):
             raise invalid("a path cannot hold a NUL character", "remove it")
@@ -95,9 +91,7 @@ def new_temporary_path(stem: str, kind: str) -> Path:
 
 @contextmanager
 def working_folder(prefix: str) -> Iterator[Path]:
-    """A new folder in our temporary folder, which nobody sweeps while the `with` block runs. Raises
-    FILE_IO_ERROR.
-    """
+    """A new temporary folder that is not swept while the block runs. Raises FILE_IO_ERROR."""
     folder = temporary_folder() / f"{prefix}_{os.urandom(6).hex()}"
     try:
         folder.mkdir(mode=0o700)
@@ -112,9 +106,7 @@ def working_folder(prefix: str) -> Iterator[Path]:
 
 
 def sweep(ttl_seconds: Optional[int] = None) -> int:
-    """Delete what is older than its time to live in our temporary folder, but for what is in use; return how
-    many.
-    """
+    """Delete what is expired and unused in our temporary folder; return how many files and folders."""
     ttl = settings().ttl_seconds if ttl_seconds is None else ttl_seconds
     if ttl == 0 and ttl_seconds is None:
         return 0
@@ -170,9 +162,7 @@ def move_into_place(source: Path, target: Path) -> None:
 
 
 def write_privately(path: Path, text: str) -> None:
-    """Put `text` into `path` (0600) so that a reader sees the old file or the new one. Raises
-    FILE_IO_ERROR.
-    """
+    """Put `text` into `path` (0600); a reader sees the old file or the new one. Raises FILE_IO_ERROR."""
     fresh = path.with_name(f"{path.name}.{os.urandom(4).hex()}")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

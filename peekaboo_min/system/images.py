@@ -118,9 +118,7 @@ _JPEG_MARKER = re.compile(rb"\xff([^\x00\xd0-\xd7\xff])")
 
 
 def _has_jpeg_end(f: BinaryIO) -> bool:
-    """Its segments follow one another, image data between them, to the marker EOI; a thumbnail's EOI is not
-    its own.
-    """
+    """Its segments lead to the marker EOI, image data between them; a thumbnail's EOI is skipped."""
     f.seek(0)
     data = f.read()
     at = 2
@@ -144,9 +142,7 @@ def _has_webp_end(f: BinaryIO) -> bool:
 
 
 def pixel_digest(path: Path) -> str:
-    """A digest of a PNG's pixel data (its IDAT bytes, nothing decoded): equal for equal images of one
-    program.
-    """
+    """A digest of a PNG's IDAT bytes, undecoded: equal for equal images of one program."""
     import hashlib  # 3 ms that only `verify` needs
 
     data = path.read_bytes()
@@ -161,9 +157,7 @@ def pixel_digest(path: Path) -> str:
 
 
 def model_size(info: ImageInfo, edge: int = MODEL_EDGE, pixels: int = MODEL_PIXELS) -> tuple[int, int]:
-    """The largest size of this shape with no side above `edge` and no more than `pixels` in all; never
-    larger than it is.
-    """
+    """The largest size of this shape within `edge` and `pixels`, and never larger than it is."""
     factor = min(1.0, edge / max(info.width, info.height), math.sqrt(pixels / (info.width * info.height)))
     return max(1, int(info.width * factor)), max(1, int(info.height * factor))
 

@@ -31,9 +31,7 @@ RunProgram = Callable[..., Any]
 
 @dataclass(frozen=True)
 class _Identity:
-    """How a program shows that it is the one meant: with `flag` it prints `pattern`, whose group 1 is its
-    version.
-    """
+    """How a program shows that it is the one meant: `flag` prints `pattern`, group 1 its version."""
 
     flag: str
     pattern: str
@@ -78,9 +76,7 @@ class FoundProgram:
 
 
 def find_program(name: str) -> Optional[str]:
-    """The first program of this name, whatever it is, or None. With PEEKABOO_BIN_DIR only that folder is
-    searched.
-    """
+    """The first program of this name, or None. With PEEKABOO_BIN_DIR only that folder is searched."""
     return next((path for path, _ in _files_named(name)), None)
 
 
@@ -141,9 +137,7 @@ def _files_named(name: str) -> Iterator[tuple[str, os.stat_result]]:
 
 
 def _version(path: str, identity: _Identity, run: RunProgram) -> str:
-    """The version that the program meant prints; '' for any other program, and for one that fails or
-    hangs.
-    """
+    """The version that the program prints; '' for another program, and for one that fails or hangs."""
     try:
         # no display, so that none can keep it waiting
         answer = run([path, identity.flag], timeout_s=_ANSWER_S, accept=None, environment={"DISPLAY": ""})
@@ -179,9 +173,7 @@ def _memory() -> dict[str, Any]:
 
 
 def _remembered(path: str, status: os.stat_result) -> Optional[str]:
-    """The version of an unchanged program, '' for one that is not what is meant; None for one that was not
-    asked.
-    """
+    """The version of an unchanged program, '' for another program; None for one that was not asked."""
     known = _memory().get(path)
     if isinstance(known, list) and known[:2] == [status.st_size, status.st_mtime_ns]:
         return known[2] if len(known) == 3 and isinstance(known[2], str) else None

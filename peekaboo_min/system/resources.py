@@ -11,9 +11,7 @@ _PACKAGE = Path(__file__).parent.parent
 
 
 def native_source(path: str) -> str:
-    """The text of a source of the package, for instance `desktop/macos/windows.js`; in the single file,
-    too.
-    """
+    """The text of a source such as `desktop/macos/windows.js`; in the single file, too."""
     loader: Any = __spec__.loader
     source: bytes = loader.get_data(str(_PACKAGE / path))
     return source.decode("utf-8")
@@ -35,9 +33,7 @@ def own_command() -> list[str]:
 
 
 def how_to_install() -> str:
-    """What to do where this Python cannot serve MCP. Debian's own pip refuses to install: environments of
-    their own.
-    """
+    """What to do where this Python cannot serve MCP. Debian's own pip refuses to install."""
     file = single_file()
     if file:
         return (

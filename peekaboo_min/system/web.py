@@ -62,9 +62,7 @@ def ask_json(url: str, *, headers: Mapping[str, str], body: Any = None, timeout_
 
 
 def ask_form(url: str, *, form: Mapping[str, str], timeout_s: float) -> Any:
-    """POST `form` as a web form does (OAuth wants that); returns the parsed answer. Raises WebError,
-    CANCELLED.
-    """
+    """POST `form` as a web form (OAuth wants that), else like ask_json."""
     from urllib.parse import urlencode
 
     data = urlencode(form).encode()
@@ -211,9 +209,7 @@ def _exchange(
 
 
 def _opener(sockets: list[Any], uses_proxy: bool) -> Any:
-    """An opener for http and https only. Without a redirect handler: a key must not travel to another
-    host.
-    """
+    """An opener for http and https that follows no redirect: a key must not reach another host."""
     from http.client import HTTPConnection, HTTPSConnection
     from urllib.request import (
         HTTPDefaultErrorHandler,

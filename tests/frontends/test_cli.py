@@ -510,3 +510,29 @@ def test_nothing_is_written_but_in_our_folders(program: Program, tmp_path: Path,
     found = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_dir())
     ours = {"state/peekaboo_min", "state/peekaboo_min/bytecode", f"tmp/peekaboo_min-{os.getuid()}"}
     assert set(found) - ours == {"home", "state", "tmp"}
+
+
+WAITING = """#!/bin/sh
+pwd > "$1/started.new"
+mv "$1/started.new" "$1/started"
+while [ ! -e "$1/go" ]; do sleep 0.05; done
+echo done > result.txt
+"""
+
+
+def test_clean_spares_the_folder_of_a_running_exec(program: Program, tmp_path: Path) -> None:
+    (tmp_path / "waiting").write_text(WAITING)
+    (tmp_path / "waiting").chmod(0o700)
+    delegate = str(tmp_path / "waiting")
+    with program.start("exec", "--json-output", "--", tmp_path, PEEKABOO_CLI_PATH=delegate) as process:
+        wait_for((tmp_path / "started").exists, "the program is started")
+        folder = Path((tmp_path / "started").read_text().strip())
+        try:
+            assert program.data("clean") == {"deleted": 0}
+        finally:
+            (tmp_path / "go").write_text("")
+        out, err = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, err, json.loads(out)["data"]["exit_code"]) == (0, b"", 0)
+    assert (folder / "result.txt").read_text() == "done\n"
+    assert program.data("clean") == {"deleted": 1}
+    assert not folder.exists()
