@@ -14,7 +14,7 @@ from ..automation.listing import window_data
 from ..core.errors import ErrorCode, PeekabooError, file_error
 from ..core.models import Picture, Point, Window
 from ..core.version import VERSION
-from ..system.files import write_privately
+from ..system.files import asked_path, write_privately
 from .actions import Action
 
 
@@ -169,7 +169,7 @@ def new_run_folder(asked: Optional[str]) -> Path:
 
     Raises FILE_IO_ERROR, also for a folder that is not empty.
     """
-    path = Path(asked).expanduser().absolute() if asked else None
+    path = asked_path(asked) if asked else None
     stem = Path.cwd() / time.strftime("peekaboo-run-%Y%m%dT%H%M%SZ", time.gmtime())
     try:
         if path:

@@ -12,7 +12,7 @@ from ..automation.policy import check_may_act
 from ..core.errors import PeekabooError
 from ..core.models import Result
 from ..core.settings import settings_with_env_file
-from ..system.process import before_leaving, leave_if_told
+from ..system.process import exit_hooks, exit_if_signalled
 from .loop import AgentLoop, AgentTask
 from .mcp_client import talk_to_own_server
 from .planner import AGENT_SYSTEM_PROMPT, AgentStop
@@ -79,22 +79,22 @@ def _report_before_exit(run: AgentRun) -> Iterator[None]:
     """Write the report, however the block ends. A signal ends the process after that, a second at once."""
 
     def unwind() -> None:
-        before_leaving.remove(unwind)
+        exit_hooks.remove(unwind)
         run.status, run.message = "interrupted", "a signal ended the run"
         raise AgentInterrupted
 
-    before_leaving.append(unwind)
+    exit_hooks.append(unwind)
     try:
         yield
     except Exception as e:
         run.message = run.message or f"{type(e).__name__}: {e}"
         raise
     finally:
-        if unwind in before_leaving:
-            before_leaving.remove(unwind)
+        if unwind in exit_hooks:
+            exit_hooks.remove(unwind)
         if run.folder:
             save_run(run, run_report(run))
-        leave_if_told()
+        exit_if_signalled()
 
 
 def _serve_and_run(task: AgentTask, choice: ModelChoice, run: AgentRun) -> Optional[PeekabooError]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import random
 import re
 import time
@@ -13,13 +12,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Optional, Union
 
-from ..core.cancellation import in_parallel, pause
+from ..core.cancellation import in_parallel, pause, report_progress
 from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.log import log_debug, log_error, log_info
 from ..core.models import ImageInfo, Picture, Result
 from ..core.settings import settings
 from ..core.text import clean_text
 from ..desktop.base import Desktop
+from ..system.files import asked_path
 from ..system.web import WebError
 from .errors import (
     asked_delay_s,
@@ -102,7 +102,7 @@ def analyze_file(
     An empty question asks for a description, as the original does.
     Raises INVALID_ARGUMENT, FILE_IO_ERROR, AI_NOT_CONFIGURED, AI_PROVIDER_ERROR.
     """
-    path = Path(os.path.expanduser(image_path)).absolute()
+    path = asked_path(image_path)
     if path.suffix.lower() not in _SUPPORTED:
         found = clean_text(path.suffix, 20) or "none"
         raise invalid(f"Unsupported image format: {found}. Supported formats: {', '.join(_SUPPORTED)}")
@@ -213,6 +213,7 @@ def _problem_of(choice: ModelChoice, asks_cloud: bool = False) -> str:
     A cloud is asked only for the status: that takes a second.
     """
     vendor = VENDORS.get(choice.provider)
+    report_progress(f"asking {choice.name}")
     if choice.provider == OCR:
         return ""
     if vendor is None:

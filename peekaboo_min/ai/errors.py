@@ -6,9 +6,10 @@ import re
 from typing import Any, Optional
 
 from ..core.errors import ErrorCode, PeekabooError
+from ..core.settings import without_secrets
 from ..core.text import clean_text
 from ..system.web import WebError, is_loopback
-from .providers import Reply, Vendor, without_keys
+from .providers import Reply, Vendor
 
 _RETRIED_STATUSES = (408, 429, 500, 502, 503, 504, 529)
 _LONGEST_VENDOR_TEXT = 400
@@ -34,8 +35,8 @@ def vendor_text(body: Any) -> str:
         body = body.get("error") or body.get("detail") or body.get("message") or ""
     if isinstance(body, dict):
         body = body.get("message") or ""
-    text = without_keys(body) if isinstance(body, str) else ""
-    return clean_text(_PIXELS.sub("...", text), _LONGEST_VENDOR_TEXT)
+    text = body if isinstance(body, str) else ""
+    return clean_text(_PIXELS.sub("...", without_secrets(text)), _LONGEST_VENDOR_TEXT)
 
 
 def is_worth_retrying(error: WebError, vendor: Vendor, has_images: bool) -> bool:

@@ -14,11 +14,12 @@ from ..core.errors import PeekabooError, file_error, invalid
 from ..core.models import Picture
 from ..desktop.base import Desktop
 from ..system.files import new_temporary_path
-from ..system.images import sniff_image
+from ..system.images import sniff_image, whole_image
 
 _MAX_FILE_BYTES = 64 * 1024 * 1024
 _MAX_PIXELS = 200_000_000
 _MAX_IMAGE_BYTES = 3_600_000  # Anthropic takes 5 MB of base64 per image
+_NOT_AN_IMAGE = "is not an image, whatever its name suggests"
 _PATCH = 28  # Anthropic's, pixels
 
 
@@ -30,9 +31,10 @@ def load_image(path: Path) -> Picture:
         raise file_error(path, e) from e
     except ValueError:
         raise invalid("a path cannot hold a NUL character") from None
-    info = sniff_image(data)
-    if not info or not info.width or not info.height:
-        raise _unfit(path, "is not an image, whatever its name suggests" if data else "is empty")
+    info = whole_image(data)
+    if not info:
+        is_part = sniff_image(data) is not None
+        raise _unfit(path, "is only a part of an image" if is_part else _NOT_AN_IMAGE if data else "is empty")
     if info.kind == "gif":
         raise _unfit(path, "holds a gif image, which is not supported")
     if info.width * info.height > _MAX_PIXELS:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Optional
 
-from ..core.cancellation import in_parallel, pause
+from ..core.cancellation import in_parallel, pause, report_progress
 from ..core.errors import ErrorCode, PeekabooError, file_error
 from ..core.log import log_debug
 from ..core.models import Display, ImageInfo, Picture, Scene, Screenshot, Window
@@ -17,11 +17,10 @@ from ..core.settings import settings
 from ..core.text import clean_text
 from ..desktop.base import Desktop
 from ..desktop.matching import find_app, find_window, visible_windows, windows_of
-from ..system.files import file_name, move_into_place, new_temporary_path
+from ..system.files import asked_path, file_name, move_into_place, new_temporary_path
 from ..system.images import (
     EXTENSIONS,
     MODEL_BYTES,
-    is_whole_image,
     kind_by_name,
     model_size,
     prepare_target,
@@ -58,6 +57,7 @@ def take_image(desktop: Desktop, request: ImageRequest) -> list[Photograph]:
         subject, target = pair
         shot = _photograph_subject(desktop, subject, kind, request.max_dimension)
         move_into_place(shot.path, target)
+        report_progress(f"captured {clean_text(subject.label)}")
         return replace(shot, path=target)
 
     return in_parallel(take, list(zip(subjects, targets)))
@@ -123,7 +123,7 @@ def _capture_settled(desktop: Desktop, window: Window, path: Path, kind: str, wi
 def _checked(path: Path) -> ImageInfo:
     """An image is checked before it is reported: there, not empty, of a size, and whole."""
     info = read_image_info(path) if path.is_file() else None
-    if info is None or not is_whole_image(path):
+    if info is None:
         raise PeekabooError(
             ErrorCode.CAPTURE_FAILED,
             "the capture program ended with success, but left no whole image",
@@ -293,7 +293,7 @@ def _frontmost(windows: Sequence[Window]) -> Window:
 def _asked_path(request: ImageRequest) -> Optional[Path]:
     """Where the pictures go: the asked path, else the environment's; None for our temporary folder."""
     asked = request.path or ("" if request.is_temporary else settings().default_save_path)
-    return Path(asked).expanduser().absolute() if asked else None
+    return asked_path(asked) if asked else None
 
 
 def _names_a_file(request: ImageRequest, path: Path) -> bool:

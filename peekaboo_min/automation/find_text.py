@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..core.cancellation import report_progress
 from ..core.errors import ErrorCode, PeekabooError
 from ..core.models import RecognisedText, Rect, Result, Screenshot, rect_around
 from ..core.text import clean_text
@@ -62,6 +63,7 @@ def find_text_in_window(desktop: Desktop, window_id: int, text: str) -> Result:
         )
     window = desktop.snapshot().by_id(window_id)
     shot = photograph_window(desktop, window, "png")
+    report_progress(f"reading the text of window {window_id}")
     try:
         lines = desktop.read_text(shot.path)
     finally:

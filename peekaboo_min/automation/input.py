@@ -12,6 +12,7 @@ from ..core.cancellation import pause
 from ..core.errors import ErrorCode, PeekabooError
 from ..core.models import Point, Scene, Screenshot, Window
 from ..core.settings import settings
+from ..core.text import control_character_in
 from ..desktop.base import Desktop
 from ..desktop.keys import read_chord
 from ..desktop.matching import blocking_dialog, cover_at
@@ -168,11 +169,8 @@ def _check_text(text: str) -> None:
             f"the text has {len(text)} characters, {lines} of them returns and tabs",
             hint=f"type at most {_LONGEST_TEXT} and {_MOST_LINES} at once",
         )
-    bad = next(
-        (c for c in text if (ord(c) < 32 and c not in "\n\r\t") or "\ud800" <= c <= "\udfff" or c == "\x7f"),
-        None,
-    )
-    if bad is not None:
+    bad = control_character_in(text)
+    if bad:
         raise PeekabooError(
             ErrorCode.INVALID_ARGUMENT,
             f"the text holds the control character {bad!r}",

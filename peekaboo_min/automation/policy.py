@@ -13,11 +13,11 @@ from typing import Any, Callable, Optional
 from ..core.errors import ErrorCode, PeekabooError, file_error
 from ..core.log import log_info
 from ..core.settings import settings
-from ..system.files import state_folder
+from ..system.files import asked_path, state_folder
 
 
 def stop_file() -> Path:
-    return Path(settings().stop_file).expanduser() if settings().stop_file else state_folder() / "STOP"
+    return asked_path(settings().stop_file) if settings().stop_file else state_folder() / "STOP"
 
 
 def check_may_act(action: str, app_name: str = "", bundle_id: Optional[str] = None) -> None:

@@ -1,4 +1,4 @@
-"""A call that can be cancelled: its token, its waits, its threads."""
+"""One call: its cancel token, time budget, progress, waits and threads."""
 
 from __future__ import annotations
 
@@ -41,10 +41,25 @@ def use_cancel_token(token: CancelToken) -> None:
 
 
 def check_cancelled() -> None:
-    """Raises CANCELLED when the call that we work for was cancelled."""
+    """Raises CANCELLED when the current call was cancelled."""
     token = _TOKEN.get()
     if token and token.is_cancelled:
         raise PeekabooError(ErrorCode.CANCELLED, "the call was cancelled")
+
+
+_REPORTER: ContextVar[Optional[Callable[[str], None]]] = ContextVar("progress_reporter", default=None)
+
+
+def use_progress_reporter(reporter: Callable[[str], None]) -> None:
+    """From now on, in this context, what jobs report goes to `reporter`, which any thread may call."""
+    _REPORTER.set(reporter)
+
+
+def report_progress(message: str) -> None:
+    """What is being done now, for a client that waits; nobody may be listening."""
+    reporter = _REPORTER.get()
+    if reporter:
+        reporter(message)
 
 
 @contextmanager
@@ -58,7 +73,7 @@ def time_budget(seconds: float) -> Iterator[None]:
 
 
 def within_budget(timeout_s: float) -> float:
-    """`timeout_s`, or what is left of the time budget when that is less. Raises TIMEOUT when nothing is left."""
+    """`timeout_s`, or what is left of the time budget when that is less. Raises TIMEOUT for nothing."""
     deadline = _DEADLINE.get()
     if deadline is None:
         return timeout_s
@@ -96,12 +111,24 @@ def in_parallel(
         return [future.result() for future in futures]
 
 
+_IS_UNINTERRUPTED: ContextVar[bool] = ContextVar("is_uninterrupted", default=False)
+
+
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """What runs in this block is neither cancelled nor out of time: it restores what an act changed."""
-    token, deadline = _TOKEN.set(None), _DEADLINE.set(None)
+    """What runs in this block is neither cancelled nor out of time, and gets a moment when a signal ends us.
+
+    For what restores what an act changed, and for keys: a program that is killed between the press and the
+    release of a key leaves it pressed.
+    """
+    token, deadline, flag = _TOKEN.set(None), _DEADLINE.set(None), _IS_UNINTERRUPTED.set(True)
     try:
         yield
     finally:
+        _IS_UNINTERRUPTED.reset(flag)
         _DEADLINE.reset(deadline)
         _TOKEN.reset(token)
+
+
+def is_uninterrupted() -> bool:
+    return _IS_UNINTERRUPTED.get()

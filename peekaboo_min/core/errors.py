@@ -1,4 +1,4 @@
-"""The one error that is expected, and its codes."""
+"""PeekabooError, the only expected exception, and its codes."""
 
 from __future__ import annotations
 
@@ -66,7 +66,8 @@ _EXIT_CODES = {
 class PeekabooError(Exception):
     """An expected failure: `message` says what is wrong, `hint` what to do next.
 
-    `details` holds what may help besides: candidates, a program's own error output.
+    `details` holds what a program or a person may want to look at besides: candidates, a program's own
+    output.
     """
 
     def __init__(self, code: ErrorCode, message: str, hint: str = "", details: str = "") -> None:
@@ -103,7 +104,7 @@ class FocusLost(PeekabooError):
 
 
 class RelayedError(PeekabooError):
-    """An error with a name from another program or document, which programs see instead of our code."""
+    """An error with another program's or document's name for it, which programs see instead of our code."""
 
     def __init__(self, name: str, code: ErrorCode, message: str, hint: str = "", details: str = "") -> None:
         super().__init__(code, message, hint, details)
@@ -114,23 +115,22 @@ class RelayedError(PeekabooError):
         return self._name
 
 
-def file_error(path: Path, error: OSError) -> PeekabooError:
-    """FILE_IO_ERROR for an error of the system about `path`."""
+def invalid(message: str, hint: str = "") -> PeekabooError:
+    """INVALID_ARGUMENT, to be raised."""
+    return PeekabooError(ErrorCode.INVALID_ARGUMENT, message, hint)
+
+
+def file_error(path: Path, error: Exception) -> PeekabooError:
+    """FILE_IO_ERROR for what the system answered about `path`, to be raised."""
     hints = {
         errno.EACCES: "choose a folder that you may write to",
         errno.EPERM: "choose a folder that you may write to",
         errno.EROFS: "choose a folder that you may write to",
         errno.ENOSPC: "free some space, or choose another disk",
         errno.ENAMETOOLONG: "choose a shorter path",
-        errno.ENOTDIR: "a part of that path is a file; choose another",
-        errno.ENOENT: "check that the path is right",
+        errno.ENOTDIR: "a part of that path is a file; choose another path",
+        errno.ENOENT: "check the path",
     }
-    reason = error.strerror or type(error).__name__
-    return PeekabooError(
-        ErrorCode.FILE_IO_ERROR, f"{path}: {reason}", hint=hints.get(error.errno or 0, "choose another path")
-    )
-
-
-def invalid(message: str, hint: str = "") -> PeekabooError:
-    """INVALID_ARGUMENT, the most frequent of all."""
-    return PeekabooError(ErrorCode.INVALID_ARGUMENT, message, hint=hint)
+    reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    hint = hints.get(getattr(error, "errno", None) or 0, "choose another path")
+    return PeekabooError(ErrorCode.FILE_IO_ERROR, f"{path}: {reason}", hint)

@@ -11,12 +11,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from .errors import ErrorCode, PeekabooError
+from .errors import ErrorCode, PeekabooError, invalid
 
 _TRUE_WORDS = ("1", "true", "yes", "on")
 _FALSE_WORDS = ("", "0", "false", "no", "off")
 
-# What a `.env` in the working folder may say. Never an address: a stranger's folder must not redirect anybody's screen.
+# What a `.env` in the working folder may set. Never an address: a stranger's folder must not redirect
+# screenshots.
 _ENV_FILE_NAMES = (
     "GEMINI_API_KEY",
     "OPENAI_API_KEY",
@@ -31,7 +32,7 @@ _ENV_LINE = re.compile(
     r"""\s*(?:export\s+)?(\w+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^"'\s#].*?)??)\s*(?:(?<=\s)#.*)?"""
 )
 
-# These name another command line, and our own must be able to stand there: no child may find it again.
+# It names another command line, which may be our own: a child that inherited it would call itself for ever.
 _NOT_FOR_CHILDREN = ("PEEKABOO_CLI_PATH",)
 
 
@@ -42,13 +43,13 @@ def _variable(name: str, default: Any, help_text: str, also: str = "", secret: b
 
 @dataclass(frozen=True)
 class Settings:
-    """What the environment asks for. Its type is the default's; secrets do not stand in its repr."""
+    """What the environment asks for. A field's type is its default's; secrets are not in its repr."""
 
     ai_providers: str = _variable(
         "PEEKABOO_AI_PROVIDERS",
         "",
         "what `analyze` asks, in order of preference: `ollama/qwen3-vl:8b,openai/gpt-5.4-mini` or `ocr`; "
-        "without it `analyze` says that it is not configured",
+        "without it `analyze` fails with AI_NOT_CONFIGURED",
     )
     openai_key: str = _variable("OPENAI_API_KEY", "", "key for `openai`", secret=True)
     anthropic_key: str = _variable("ANTHROPIC_API_KEY", "", "key for `anthropic`", secret=True)
@@ -113,7 +114,7 @@ class Settings:
         "where `image` saves when no path is asked; unset: our temporary folder",
     )
     ttl_seconds: int = _variable(
-        "PEEKABOO_TTL_SECONDS", 600, "how long a picture in our temporary folder lives; `0`: for ever"
+        "PEEKABOO_TTL_SECONDS", 600, "how long an image in our temporary folder is kept; `0`: for ever"
     )
     log_file: str = _variable(
         "PEEKABOO_LOG_FILE",
@@ -186,11 +187,11 @@ class Settings:
 def read_settings(environ: Mapping[str, str]) -> Settings:
     """Settings from a mapping. Raises INVALID_ARGUMENT for a value that is not of its kind."""
     values: dict[str, Any] = {}
-    for one in fields(Settings):
-        for name in (one.metadata["name"], one.metadata["also"]):
+    for each in fields(Settings):
+        for name in (each.metadata["name"], each.metadata["also"]):
             # An empty variable is an unset one: `PEEKABOO_TTL_SECONDS= peekaboo-min` must not fail.
-            if name and environ.get(name, "").strip() and one.name not in values:
-                values[one.name] = _convert(name, environ[name].strip(), one.default)
+            if name and environ.get(name, "").strip() and each.name not in values:
+                values[each.name] = _convert(name, environ[name].strip(), each.default)
     return Settings(**values)
 
 
@@ -211,11 +212,7 @@ def _convert(name: str, text: str, default: Any) -> Any:
         wanted = "a number that is not negative"
     else:
         return text
-    raise PeekabooError(
-        ErrorCode.INVALID_ARGUMENT,
-        f"the environment variable {name} is {text[:40]!r}",
-        hint=f"set it to {wanted}, or unset it",
-    )
+    raise invalid(f"the environment variable {name} is {text[:40]!r}", f"set it to {wanted}, or unset it")
 
 
 _env_file_values: dict[str, str] = {}
@@ -230,20 +227,19 @@ def settings() -> Settings:
 
 
 def platform_name() -> str:
-    """`macos` or `x11`: PEEKABOO_DESKTOP, else what this machine is. Raises INVALID_ARGUMENT for another word."""
+    """`macos` or `x11`: PEEKABOO_DESKTOP, else what this machine is. Raises INVALID_ARGUMENT."""
     asked = settings().desktop.lower()
     if asked not in ("", "macos", "x11"):
-        raise PeekabooError(
-            ErrorCode.INVALID_ARGUMENT, f"PEEKABOO_DESKTOP is {asked[:40]!r}", hint="set it to macos or x11"
-        )
+        raise invalid(f"PEEKABOO_DESKTOP is {asked[:40]!r}", "set it to macos or x11")
     return asked or ("macos" if sys.platform == "darwin" else "x11")
 
 
 def settings_with_env_file(folder: Path) -> Settings:
-    """The settings of this process from now on: where the environment is silent, `.env` in `folder` is heard.
+    """The settings of this process from now on: what the environment leaves unset is read from `.env` in
+    `folder`.
 
-    For the commands of a person in that folder, never for the server; for keys and the Keynote agent's variables only.
-    Raises FILE_IO_ERROR.
+    For the commands of a person in that folder, never for the server; for keys and the Keynote agent's
+    variables only. Raises FILE_IO_ERROR.
     """
     _env_file_values.update(_read_env_file(folder / ".env"))
     settings.cache_clear()
@@ -269,17 +265,30 @@ def _read_env_file(path: Path) -> dict[str, str]:
 
 def variable_table() -> list[tuple[str, str, str]]:
     """Every variable that is read: its name, its default as text, what it does."""
-    return [(one.metadata["name"], str(one.default or ""), one.metadata["help"]) for one in fields(Settings)]
+    return [
+        (each.metadata["name"], str(each.default or ""), each.metadata["help"]) for each in fields(Settings)
+    ]
 
 
-def told_settings() -> dict[str, str]:
-    """The variables that are set to something, for people to read; of a secret only that it is set."""
-    told: dict[str, str] = {}
-    for one in fields(Settings):
-        value = getattr(settings(), one.name)
-        if value != one.default:
-            told[one.metadata["name"]] = str(value) if one.repr else "(set)"
-    return told
+def changed_settings() -> dict[str, str]:
+    """The variables with another value than the default, as text; of a secret only that it is set."""
+    changed: dict[str, str] = {}
+    for each in fields(Settings):
+        value = getattr(settings(), each.name)
+        if value != each.default:
+            changed[each.metadata["name"]] = str(value) if each.repr else "(set)"
+    return changed
+
+
+def without_secrets(text: str) -> str:
+    """The text with `***` for every key of the settings, in case an endpoint repeats what it was sent."""
+    try:
+        secrets = [getattr(settings(), each.name) for each in fields(Settings) if not each.repr]
+    except PeekabooError:  # settings that cannot be read hold no key that was sent
+        return text
+    for secret in sorted(filter(None, secrets), key=len, reverse=True):
+        text = text.replace(secret, "***")
+    return text
 
 
 @lru_cache(maxsize=1)
@@ -289,7 +298,7 @@ def child_environment() -> dict[str, str]:
 
 
 def search_path() -> list[str]:
-    """The folders of PATH. Not `.` or an empty one: programs of a stranger's working folder are not executed."""
+    """The folders of PATH, but for `.` and empty ones: nothing of a stranger's folder is executed."""
     return [
         folder for folder in os.environ.get("PATH", os.defpath).split(os.pathsep) if os.path.isabs(folder)
     ]

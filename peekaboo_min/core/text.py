@@ -1,4 +1,4 @@
-"""Text from outside, made safe to show."""
+"""Text from outside, made safe to show or to send."""
 
 from __future__ import annotations
 
@@ -9,17 +9,25 @@ _UNSAFE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
 )
 _UNTYPABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def clean_text(text: str, limit: int = 200) -> str:
-    """Text from outside (a window's title, recognised text) without control and direction characters.
-
-    Cut at `limit` characters.
-    """
-    return _UNSAFE.sub(" ", text)[:limit].strip()
+    """Text from outside (a title, for instance) without control and direction characters, cut at `limit`."""
+    return _UNSAFE.sub(" ", text[:limit]).strip()
 
 
 def control_character_in(text: str) -> str:
     """The first control character or lone surrogate of a text, tabs and line breaks aside; empty: none."""
     found = _UNTYPABLE.search(text)
     return found[0] if found else ""
+
+
+def encodable(text: str) -> str:
+    """The text with U+FFFD for lone surrogates, which no UTF-8 can hold."""
+    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
+
+
+def cut_to_bytes(text: str, limit: int) -> str:
+    """As much of the start of the text as fits into `limit` bytes of UTF-8, with no character cut in two."""
+    return encodable(text).encode("utf-8")[:limit].decode("utf-8", "ignore")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ..core.errors import ErrorCode, PeekabooError
 from ..core.models import KeyChord
@@ -104,7 +104,7 @@ def _read_modifier(word: str) -> str:
     return name
 
 
-def _unknown_key(word: str, known: Sequence[str], kind: str = "key") -> PeekabooError:
+def _unknown_key(word: str, known: Iterable[str], kind: str = "key") -> PeekabooError:
     import difflib  # 3 ms that only a wrong name needs
 
     near = difflib.get_close_matches(word.lower(), list(known), 3, 0.6)

@@ -11,6 +11,7 @@ from ..core.models import App, Point, Scene, Window
 from ..core.text import clean_text
 
 _NAMED_AT_MOST = 10
+_COMPARED_CHARACTERS = 200  # difflib takes seconds for a text of a megabyte
 _HELPER = re.compile(r"helper|renderer|utility|plugin|crashpad|gpu process|\(gpu\)|background", re.I)
 _BROWSERS = ("chrome", "safari", "firefox", "edge", "brave", "arc", "opera", "chromium")
 
@@ -136,12 +137,13 @@ def _app_by_pid(text: str, apps: Sequence[App]) -> App:
         raise PeekabooError(
             ErrorCode.INVALID_ARGUMENT, f"{text[:40]!r} is no process id", hint="write it like PID:501"
         )
+    digits = text.strip().lstrip("0")[:40]  # int() refuses more than 4,300 digits
     for app in apps:
-        if app.pid == int(text):
+        if str(app.pid) == digits:
             return app
     raise PeekabooError(
         ErrorCode.APP_NOT_FOUND,
-        f"no application has the process id {int(text)}",
+        f"no application has the process id {digits}",
         hint="list the apps: list apps",
     )
 
@@ -164,8 +166,10 @@ def _only_one(wanted: str, found: Sequence[App]) -> App:
 def _near_names(low: str, apps: Sequence[App]) -> list[tuple[App, float]]:
     import difflib  # 3 ms that only a wrong name needs
 
+    low = low[:_COMPARED_CHARACTERS]
+
     def likeness(app: App) -> float:
-        name = app.name.lower()
+        name = app.name.lower()[:_COMPARED_CHARACTERS]
         initials = "".join(word[0] for word in re.split(r"[\s.-]+", name) if word)
         whole = difflib.SequenceMatcher(None, low, name).ratio()
         # `vscode` for Visual Studio Code: initials and a last word

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Optional, Union
 
@@ -10,7 +11,7 @@ from ..automation.app_window import AppWindowRequest, app_window_result
 from ..automation.capture import ImageRequest
 from ..automation.image import image_result
 from ..automation.listing import list_app_windows, list_running_apps
-from ..core.errors import ErrorCode, PeekabooError
+from ..core.errors import invalid
 from ..core.models import Result
 from ..core.settings import settings
 from ..desktop.select import this_desktop
@@ -22,7 +23,7 @@ AnalyzeType = Literal["auto", "ollama", "openai", "gemini", "anthropic", "ocr"]
 
 @dataclass(frozen=True)
 class ProviderConfig:
-    """Which provider and model shall answer."""
+    """Which provider and model to ask."""
 
     type: AnalyzeType = "auto"
     model: Optional[str] = None
@@ -37,57 +38,67 @@ class WindowTitle:
 
 @dataclass(frozen=True)
 class WindowIndex:
-    """A window by its place among its app's windows, 0 = frontmost."""
+    """A window by its position among its app's windows, 0 = frontmost."""
 
     index: int
+
+
+SavePath = Annotated[
+    Optional[str],
+    "Optional. Base absolute path for saving. For 'screen' or 'multi' mode, display/window info is "
+    "appended by backend. "
+    "If omitted, the server checks the PEEKABOO_DEFAULT_SAVE_PATH environment variable. If neither is "
+    "set, a temporary "
+    "folder is used. If 'return_data' true, images saved AND returned if a path is determined (either "
+    "from input or ENV).",
+]
+WindowSpecifier = Annotated[
+    Optional[Union[WindowTitle, WindowIndex]],
+    'Optional. Specifies which window for \'window\' mode: {"title": "..."} or {"index": 0} '
+    "(0=frontmost). Defaults "
+    "to main/frontmost of target app.",
+]
 
 
 def image(
     app: Annotated[
         Optional[str],
-        "Optional. Target application: name, bundle ID, or partial name. If omitted, captures screen(s). Uses fuzzy matching.",
+        "Optional. Target application: name, bundle ID, or partial name. If omitted, captures screen(s). "
+        "Uses fuzzy matching.",
     ] = None,
-    path: Annotated[
-        Optional[str],
-        "Optional. Base absolute path for saving. For 'screen' or 'multi' mode, display/window info is appended by backend. "
-        "If omitted, the server checks the PEEKABOO_DEFAULT_SAVE_PATH environment variable. If neither is set, a temporary "
-        "folder is used. If 'return_data' true, images saved AND returned if a path is determined (either from input or ENV).",
-    ] = None,
+    path: SavePath = None,
     mode: Annotated[
         Optional[Literal["screen", "window", "multi"]],
         "Capture mode. Defaults to 'window' if 'app' is provided, otherwise 'screen'.",
     ] = None,
-    window_specifier: Annotated[
-        Optional[Union[WindowTitle, WindowIndex]],
-        'Optional. Specifies which window for \'window\' mode: {"title": "..."} or {"index": 0} (0=frontmost). Defaults '
-        "to main/frontmost of target app.",
-    ] = None,
+    window_specifier: WindowSpecifier = None,
     format: Annotated[Literal["png", "jpg"], "Output image format. Defaults to 'png'."] = "png",
     return_data: Annotated[
         bool,
-        "Optional. If true, image data is returned in response content (one item for 'window' mode, multiple for 'screen' "
+        "Optional. If true, image data is returned in response content (one item for 'window' mode, multiple "
+        "for 'screen' "
         "or 'multi' mode). Defaults to false.",
     ] = False,
     capture_focus: Annotated[
         Literal["background", "foreground"],
-        "Optional. Focus behavior. 'background' (default): capture without altering window focus. 'foreground': bring "
+        "Optional. Focus behavior. 'background' (default): capture without altering window focus. "
+        "'foreground': bring "
         "target to front before capture.",
     ] = "background",
     question: Annotated[
         Optional[str],
-        "Optional. A question about the picture(s), answered by the first operational AI provider.",
+        "Optional. A question about the image(s), answered by the first operational AI provider.",
     ] = None,
     window_id: Annotated[
-        Optional[int], "Optional. The window with this id, from list_windows, instead of 'app'."
+        Optional[int],
+        "Optional. A window's id from list_windows, instead of 'app'. Pixels of screens are not for click.",
     ] = None,
-    max_dimension: Annotated[
-        Optional[int], "Optional. Shrink the pictures to this many pixels on the long side."
-    ] = None,
+    max_dimension: Annotated[Optional[int], "Optional. Shrink to this many pixels on the long side."] = None,
 ) -> Result:
-    """Captures macOS screen content. Targets: entire screen (each display separately), a specific application window, or
-    all windows of an application. Supports foreground/background capture. Captured image(s) can be saved to file(s)
-    and/or returned directly as image data. Window shadows/frames are automatically excluded. Application identification
-    uses intelligent fuzzy matching.
+    """Captures macOS screen content. Targets: entire screen (each display separately), a specific
+    application window, or all windows of an application. Supports foreground/background capture. Captured
+    image(s) can be saved to file(s) and/or returned directly as image data. Window shadows/frames are
+    automatically excluded. Application identification uses intelligent fuzzy matching.
     """
     has_path = bool(path or settings().default_save_path)
     request = ImageRequest(
@@ -112,14 +123,16 @@ def analyze(
     question: Annotated[str, "Required. Question for the AI about the image."],
     provider_config: Annotated[
         Optional[ProviderConfig],
-        'Optional. Explicit provider/model, like {"type": "ollama", "model": "qwen3-vl:8b"}. Validated against '
-        "server's PEEKABOO_AI_PROVIDERS; type 'auto' (the default) takes the first operational one; without a model the "
+        'Optional. Explicit provider/model, like {"type": "ollama", "model": "qwen3-vl:8b"}. Validated '
+        "against "
+        "server's PEEKABOO_AI_PROVIDERS; type 'auto' (the default) takes the first operational one; without "
+        "a model the "
         "configured one, or the provider's default.",
     ] = None,
 ) -> Result:
-    """Analyzes an image file using a configured AI model (local Ollama, cloud OpenAI, etc.) and returns a textual
-    analysis/answer. Requires image path. AI provider selection and model defaults are governed by the server's
-    AI_PROVIDERS environment variable and client overrides.
+    """Analyzes an image file using a configured AI model (local Ollama, cloud OpenAI, etc.) and returns a
+    textual analysis/answer. Requires image path. AI provider selection and model defaults are governed by
+    the server's AI_PROVIDERS environment variable and client overrides.
     """
     wanted = provider_config or ProviderConfig()
     return analyze_file(this_desktop(), image_path, question, wanted.type, wanted.model)
@@ -128,7 +141,8 @@ def analyze(
 def list_items(
     item_type: Annotated[
         Optional[Literal["running_applications", "application_windows", "server_status"]],
-        "What to list. 'server_status' returns Peekaboo server info. Defaults to 'application_windows' when 'app' is given, "
+        "What to list. 'server_status' returns Peekaboo server info. Defaults to 'application_windows' when "
+        "'app' is given, "
         "otherwise 'running_applications'.",
     ] = None,
     app: Annotated[
@@ -140,8 +154,8 @@ def list_items(
         "Optional, for 'application_windows'. Additional window details. Example: ['bounds', 'ids']",
     ] = None,
 ) -> Result:
-    """Lists system items: all running applications, windows of a specific app, or server status. Allows specifying window
-    details. App ID uses fuzzy matching.
+    """Lists system items: all running applications, windows of a specific app, or server status. Allows
+    specifying window details. App ID uses fuzzy matching.
     """
     item_type = item_type or ("application_windows" if app is not None else "running_applications")
     _refine_list(item_type, app, include_window_details)
@@ -155,7 +169,7 @@ def list_items(
             if delegate
             else list_app_windows(this_desktop(), app or "", details)
         )
-        windows = [_with_short_bounds(one) for one in found.data["windows"]]
+        windows = [_with_short_bounds(window) for window in found.data["windows"]]
         data = {"window_list": windows, "target_application_info": found.data["target_application_info"]}
     else:
         found = list_by_cli(delegate, None, ()) if delegate else list_running_apps(this_desktop())
@@ -164,7 +178,7 @@ def list_items(
 
 
 def _with_short_bounds(window: dict[str, Any]) -> dict[str, Any]:
-    """The shell tells width and height, the specification's MCP result w and h."""
+    """The shell's bounds have width and height, the specification's MCP result w and h."""
     bounds = window.get("bounds")
     if not isinstance(bounds, dict):
         return window
@@ -172,8 +186,8 @@ def _with_short_bounds(window: dict[str, Any]) -> dict[str, Any]:
     return {**window, "bounds": {names.get(key, key): value for key, value in bounds.items()}}
 
 
-def _refine_list(item_type: str, app: Optional[str], details: Optional[list[str]]) -> None:
-    """The specification's refinements, in its words."""
+def _refine_list(item_type: str, app: Optional[str], details: Optional[Sequence[str]]) -> None:
+    """The specification's refinements, with its messages."""
     problem = ""
     if item_type == "application_windows" and not (app or "").strip():
         problem = "For 'application_windows', 'app' identifier is required."
@@ -182,7 +196,7 @@ def _refine_list(item_type: str, app: Optional[str], details: Optional[list[str]
     elif details and item_type != "application_windows":
         problem = "'include_window_details' only for 'application_windows'."
     if problem:
-        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, problem)
+        raise invalid(problem)
 
 
 def screenshot_app_window(
@@ -190,15 +204,16 @@ def screenshot_app_window(
     appName: Annotated[Optional[str], "the app's name; this or bundleId is required"] = None,
     windowIndex: Annotated[int, "which of its windows, 0 = frontmost; default 0"] = 0,
     format: Annotated[Literal["png", "jpg"], "png or jpg; default png"] = "png",
-    includeShadow: Annotated[bool, "photograph the window's shadow, too; default false"] = False,
+    includeShadow: Annotated[bool, "include the window's shadow; default false"] = False,
     timeoutMs: Annotated[int, "milliseconds for all of it, 100 to 50000; default 10000"] = 10_000,
     preferWindowId: Annotated[
         bool,
-        "photograph by the window's id, also when covered; false: what the screen shows there; default true",
+        "capture by the window's id, also when covered; false: what the screen shows there; default true",
     ] = True,
 ) -> Result:
-    """Photographs one window of an app into a temporary file (which lives ten minutes) and returns its path, URI, place
-    and scale, with a link to the file. To look at the picture itself, use take_window_screenshot.
+    """Saves a screenshot of one window of an app as a temporary file (deleted after ten minutes) and returns
+    its path, URI, rectangle and scale, with a link to the file. To look at the image itself, use
+    take_window_screenshot.
 
     Example: peekaboo-min screenshot-app-window --appName Safari
     """
@@ -209,16 +224,18 @@ def screenshot_app_window(
 
 
 def peekaboo_exec(
-    args: Annotated[list[str], "the words after `peekaboo`, for instance ['list', 'apps', '--json-output']"],
+    args: Annotated[
+        list[str], "the arguments after `peekaboo`, for instance ['list', 'apps', '--json-output']"
+    ],
     cwd: Annotated[Optional[str], "working folder; default: a temporary one"] = None,
     timeout_seconds: Annotated[
-        float, "seconds, then it is killed with all that it started; default 120"
+        float, "seconds until it is killed with all that it started; default 120"
     ] = 120,
     max_attachments: Annotated[
-        int, "how many of the images that it leaves in the working folder are returned; default 8"
+        int, "how many of the images that it leaves in the working folder are returned, 0 to 50; default 8"
     ] = 8,
 ) -> Result:
-    """Runs the Peekaboo command line (no shell) and returns its stdout, stderr and exit code; images that it leaves in the
-    working folder come back as pictures. Without a peekaboo on this machine it runs the one that is built in.
+    """Runs the Peekaboo command line (no shell) and returns its stdout, stderr and exit code; images that it
+    leaves in the working folder are returned. Without an installed peekaboo it runs the built-in one.
     """
     return run_peekaboo(this_desktop(), args, cwd, timeout_seconds, max_attachments)

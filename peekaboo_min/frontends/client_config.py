@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Callable, Optional
 
-from ..core.errors import ErrorCode, PeekabooError
+from ..core.errors import invalid
 from ..core.models import Result
 from ..core.settings import child_environment, platform_name
 from ..system.process import run_program
@@ -30,8 +30,7 @@ _VARIABLE_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 class Launch:
     """How a client starts the server."""
 
-    words: list[str]
-    """argv."""
+    argv: list[str]
     environment: dict[str, str]
     """Variables with the values that they have here."""
     forwarded: list[str]
@@ -47,19 +46,20 @@ class _Client:
     render: Callable[[Launch], str]
     one_line: Optional[Callable[[Launch], str]] = None
     filters: bool = True
-    """False: the server gets the client's whole environment. True: HOME, LOGNAME, PATH, SHELL, TERM, USER and `env`."""
+    """False: the server gets the client's whole environment. True: HOME, LOGNAME, PATH, SHELL, TERM, USER
+    and `env`.
+    """
 
 
 def client_configuration(client: str, names: Sequence[str] = ()) -> Result:
-    """The configuration as text, where it belongs as messages. `names`: further variables that the server gets.
+    """The configuration as text, where to put it as messages. `names`: further variables that the server
+    gets.
 
     Raises INVALID_ARGUMENT for an unknown client, an unset variable, or a Python that cannot serve.
     """
     if client not in _CLIENTS:
         known = ", ".join(_CLIENTS)
-        raise PeekabooError(
-            ErrorCode.INVALID_ARGUMENT, f"there is no client {client[:40]!r}", hint=f"known are {known}"
-        )
+        raise invalid(f"there is no client {client[:40]!r}", f"the clients are {known}")
     own = _CLIENTS[client]
     is_mac = platform_name() == "macos"
     launch = _launch(own, names, is_mac)
@@ -73,7 +73,8 @@ def client_configuration(client: str, names: Sequence[str] = ()) -> Result:
         messages.append(f"it holds the value of {', '.join(names)}: let nobody else read that file")
     if not is_mac and "DISPLAY" not in launch.environment:
         messages.append(
-            "DISPLAY is not set here: run this in a terminal of the desktop, or add DISPLAY to its environment"
+            "DISPLAY is not set here: run this in a terminal of the desktop, or add DISPLAY to its "
+            "environment"
         )
     data = {"client": client, "file": file, "text": text, "command": command}
     return Result(text, data, messages=tuple(messages))
@@ -83,25 +84,21 @@ def _launch(client: _Client, names: Sequence[str], is_mac: bool) -> Launch:
     here = child_environment()
     for name in names:
         if not _VARIABLE_NAME.fullmatch(name):
-            raise PeekabooError(
-                ErrorCode.INVALID_ARGUMENT, f"{name[:40]!r} is no variable's name", hint="give the name alone"
-            )
+            raise invalid(f"{name[:40]!r} is not the name of a variable", "give the name alone")
         if name not in here:
             problem = f"the environment variable {name} is not set here"
-            raise PeekabooError(
-                ErrorCode.INVALID_ARGUMENT, problem, hint=f"set it: {name}=VALUE {_SCRIPT} config ..."
-            )
+            raise invalid(problem, f"set it: {name}=VALUE {_SCRIPT} config ...")
     display = [] if is_mac else [name for name in ("DISPLAY",) if here.get(name)]
     forwarded = ["XAUTHORITY"] if client.filters and not is_mac else []
     values = [*display, *(name for name in forwarded if here.get(name)), *names]
     environment = {name: here[name] for name in values}
-    return Launch(_words(environment), environment, list(dict.fromkeys([*forwarded, *names])), names)
+    return Launch(_argv(environment), environment, list(dict.fromkeys([*forwarded, *names])), names)
 
 
-def _words(environment: Mapping[str, str]) -> list[str]:
-    """argv that goes on working when caches are cleaned, and that serves. Raises INVALID_ARGUMENT where there is none."""
+def _argv(environment: Mapping[str, str]) -> list[str]:
+    """argv that works also after caches are cleaned, and that serves. Raises INVALID_ARGUMENT."""
     if _CACHES.search(f"{sys.prefix}/"):
-        return _words_for_uv()
+        return _argv_for_uv()
     _check_can_serve(environment)
     started_by = os.path.abspath(sys.argv[0])
     if not single_file() and os.path.basename(started_by) == _SCRIPT and os.access(started_by, os.X_OK):
@@ -109,14 +106,14 @@ def _words(environment: Mapping[str, str]) -> list[str]:
     return own_command()
 
 
-def _words_for_uv() -> list[str]:
-    """The uv command that made the environment of this process."""
+def _argv_for_uv() -> list[str]:
+    """The uv command that created the environment of this process."""
     uv = child_environment().get("UV") or find_program("uv")
     if not uv or "pipx" in sys.prefix:
-        raise PeekabooError(
-            ErrorCode.INVALID_ARGUMENT,
-            f"this Python lies in a cache that is cleaned one day: {sys.prefix}",
-            hint=f"install the program for good, `uv tool install` or `pipx install`, then run `{_SCRIPT} config` again",
+        raise invalid(
+            f"this Python is in a cache that may be cleaned: {sys.prefix}",
+            f"install the program with `uv tool install` or `pipx install`, then run `{_SCRIPT} config` "
+            "again",
         )
     uv = os.path.abspath(uv)
     if not single_file():
@@ -124,22 +121,20 @@ def _words_for_uv() -> list[str]:
     file = own_command()[-1]
     if not os.path.isfile(file) or _CACHES.search(file):
         problem = "this program was not started from a file that stays"
-        raise PeekabooError(
-            ErrorCode.INVALID_ARGUMENT, problem, hint="save peekaboo.py and run `uv run peekaboo.py config`"
-        )
+        raise invalid(problem, "save peekaboo.py and run `uv run peekaboo.py config`")
     return [uv, "run", "--script", file]
 
 
 def _package_source() -> str:
-    """What uv installed the package from, in the words of `uvx --from` (PEP 610 says how it is noted)."""
+    """What uv installed the package from, as `uvx --from` takes it (PEP 610 defines the record)."""
     from importlib import metadata
     from urllib.parse import unquote, urlsplit
 
-    noted = json.loads(metadata.distribution(_SCRIPT).read_text("direct_url.json") or "{}")
-    url = str(noted.get("url", ""))
-    if "vcs_info" in noted:
-        revision = noted["vcs_info"].get("requested_revision")
-        return f"{noted['vcs_info']['vcs']}+{url}" + (f"@{revision}" if revision else "")
+    record = json.loads(metadata.distribution(_SCRIPT).read_text("direct_url.json") or "{}")
+    url = str(record.get("url", ""))
+    if "vcs_info" in record:
+        revision = record["vcs_info"].get("requested_revision")
+        return f"{record['vcs_info']['vcs']}+{url}" + (f"@{revision}" if revision else "")
     return unquote(urlsplit(url).path) if url.startswith("file:") else url or _SCRIPT
 
 
@@ -147,7 +142,7 @@ def _check_can_serve(environment: Mapping[str, str]) -> None:
     """Asks this Python, in the environment that the server will have, for the package mcp."""
     if sys.version_info < (3, 10):
         problem = f"serving MCP needs Python 3.10 or newer, and {sys.executable} is older"
-        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, problem, hint=how_to_install())
+        raise invalid(problem, how_to_install())
     alone = {"PYTHONPATH": "", "PYTHONHOME": "", **environment}
     # not from the working folder: `-c` looks for modules there
     asked = run_program(
@@ -162,9 +157,7 @@ def _check_can_serve(environment: Mapping[str, str]) -> None:
         problem = (
             f"{sys.executable} has mcp {version}" if version else f"{sys.executable} lacks the package mcp"
         )
-        raise PeekabooError(
-            ErrorCode.INVALID_ARGUMENT, f"{problem}: the server would not start", hint=how_to_install()
-        )
+        raise invalid(f"{problem}: the server would not start", how_to_install())
 
 
 def _check_encodable(text: str) -> None:
@@ -172,13 +165,11 @@ def _check_encodable(text: str) -> None:
         text.encode("utf-8")
     except UnicodeEncodeError as e:
         problem = "a path or a variable of this installation is not UTF-8: no configuration file can hold it"
-        raise PeekabooError(
-            ErrorCode.INVALID_ARGUMENT, problem, hint="install it in a folder with another name"
-        ) from e
+        raise invalid(problem, "install it in a folder with another name") from e
 
 
 def _server(launch: Launch) -> dict[str, Any]:
-    block: dict[str, Any] = {"command": launch.words[0], "args": launch.words[1:]}
+    block: dict[str, Any] = {"command": launch.argv[0], "args": launch.argv[1:]}
     return {**block, "env": launch.environment} if launch.environment else block
 
 
@@ -203,8 +194,8 @@ def _codex_toml(launch: Launch) -> str:
     fixed = {name: value for name, value in launch.environment.items() if name not in launch.forwarded}
     lines = [
         "[mcp_servers.peekaboo]",
-        f"command = {_toml(launch.words[0])}",
-        f"args = [{', '.join(map(_toml, launch.words[1:]))}]",
+        f"command = {_toml(launch.argv[0])}",
+        f"args = [{', '.join(map(_toml, launch.argv[1:]))}]",
         # the first start under uv downloads; Codex calls tools of a slow server "unsupported"
         "startup_timeout_sec = 60",
     ]
@@ -221,13 +212,13 @@ def _toml(text: str) -> str:
 
 
 def _add_command(program: str, flag: str, launch: Launch, *, name_first: bool) -> str:
-    """`program peekaboo --env A=B -- argv`; variables of --env are left to the shell, so that no key is shown."""
+    """`program peekaboo --env A=B -- argv`; values of --env are left to the shell: no key is shown."""
     values = [
         f'{flag} {name}="${name}"' if name in launch.asked else f"{flag} {shlex.quote(f'{name}={value}')}"
         for name, value in launch.environment.items()
     ]
-    words = [*(["peekaboo"] if name_first else []), *values, *(["--"] if name_first else ["peekaboo"])]
-    return " ".join([program, *words, *map(shlex.quote, launch.words)])
+    arguments = [*(["peekaboo"] if name_first else []), *values, *(["--"] if name_first else ["peekaboo"])]
+    return " ".join([program, *arguments, *map(shlex.quote, launch.argv)])
 
 
 def _claude_command(launch: Launch) -> str:

@@ -1,4 +1,4 @@
-"""COMMANDS: every shell command, and the room of its function."""
+"""COMMANDS: every shell command, with the module of its function."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from ..core.models import Result
 class CommandTable(Mapping[str, Callable[..., Result]]):
     """Commands by name. A command is a typed function, whose docstring is its help.
 
-    Its room is imported when it is asked for: a shell command must start at once.
+    The module is imported when the command is looked up: a shell command must start at once.
     """
 
-    def __init__(self, rooms: dict[str, str]) -> None:
-        self._rooms = rooms
+    def __init__(self, functions: dict[str, str]) -> None:
+        self._functions = functions
 
     def __getitem__(self, name: str) -> Callable[..., Result]:
-        room, function = self._rooms[name].split(":")
-        command: Callable[..., Result] = getattr(import_module(f"peekaboo_min.{room}"), function)
+        module, function = self._functions[name].split(":")
+        command: Callable[..., Result] = getattr(import_module(f"peekaboo_min.{module}"), function)
         return command
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._rooms)
+        return iter(self._functions)
 
     def __len__(self) -> int:
-        return len(self._rooms)
+        return len(self._functions)
 
 
 COMMANDS = CommandTable(

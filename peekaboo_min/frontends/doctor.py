@@ -11,7 +11,8 @@ from ..ai.client import parse_providers, provider_status
 from ..core.errors import ErrorCode, PeekabooError
 from ..core.log import default_log_file
 from ..core.models import Permissions, Result
-from ..core.settings import settings, told_settings
+from ..core.settings import changed_settings, settings
+from ..core.text import clean_text
 from ..core.version import VERSION
 from ..desktop.base import Desktop
 from ..desktop.select import this_desktop
@@ -25,7 +26,7 @@ _VERSION_S = 5.0
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that doctor looked at; `advice` is empty when all is well."""
+    """One thing that doctor checked; `advice` is empty when all is well."""
 
     name: str
     is_fine: bool
@@ -61,16 +62,17 @@ def initial_status() -> str:
 
 
 def server_status_text(desktop: Desktop) -> str:
-    """What `list server_status` tells: the server, its providers asked live, programs, permissions, environment, problems."""
+    """The text of `list server_status`, for which the providers are asked live."""
     checks = [*(_check_program(name) for name in desktop.needs), *_check_display(desktop)]
     providers = [
-        f"{one.choice.name}: {'available' if one.is_available else one.problem}" for one in provider_status()
+        f"{status.choice.name}: {'available' if status.is_available else status.problem}"
+        for status in provider_status()
     ] or ["none configured: set PEEKABOO_AI_PROVIDERS"]
     problems = [f"{check.name}: {check.advice or check.found}" for check in checks if not check.is_fine]
     sections = {
         "AI providers": providers,
         "Programs and permissions": [check.line() for check in checks],
-        "Environment": [f"{name}={value}" for name, value in told_settings().items()],
+        "Environment": [f"{name}={value}" for name, value in changed_settings().items()],
         "Problems": problems or ["none"],
     }
     blocks = ["\n".join([f"## {title}", *lines]) for title, lines in sections.items()]
@@ -86,7 +88,7 @@ def permissions_data(permissions: Permissions) -> dict[str, bool]:
 
 
 def permissions_result(desktop: Desktop) -> Result:
-    """Every grant, as text and data. Raises the error of the first one that is missing, the others in its details."""
+    """Every grant, as text and data. Raises the error of the first one that is missing."""
     granted = desktop.permissions()
     checks = _check_permissions(desktop, granted)
     if not checks:
@@ -107,7 +109,7 @@ def _check_permissions(desktop: Desktop, granted: Permissions) -> list[Check]:
             "Screen Recording",
             granted.screen_recording,
             ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING,
-            "pictures, titles",
+            "images, titles",
         ),
         (
             "Accessibility",
@@ -126,7 +128,7 @@ def _check_permissions(desktop: Desktop, granted: Permissions) -> list[Check]:
 
 
 def doctor_result() -> Result:
-    """All that is needed on this machine, looked at. Raises the error of the first need that is missing."""
+    """All that is needed on this machine, checked. Raises the error of the first need that is missing."""
     desktop = this_desktop()
     checks = [
         *(_check_program(name) for name in desktop.needs),
@@ -142,7 +144,8 @@ def doctor_result() -> Result:
     if problem:
         raise PeekabooError(problem.code, problem.message, problem.hint, details=text)
     return Result(
-        f"{text}\nall that is needed is here", {"checks": [one.as_data() for one in checks], **machine_data()}
+        f"{text}\nall that is needed is here",
+        {"checks": [check.as_data() for check in checks], **machine_data()},
     )
 
 
@@ -152,9 +155,7 @@ def _check_program(name: str, purpose: str = "") -> Check:
         text = f"{found.path} {found.version}".strip()
         return Check(name, True, text + found.strangers_text("; passed over: "), is_optional=bool(purpose))
     advice = (
-        f"sudo apt-get install {PACKAGES[name]}"
-        if name in PACKAGES
-        else "it belongs to macOS: see that PATH is right"
+        f"sudo apt-get install {PACKAGES[name]}" if name in PACKAGES else "it belongs to macOS: check PATH"
     )
     text = f"not found{f' (only for {purpose})' if purpose else ''}{found.strangers_text(': ')}"
     return Check(name, False, text, advice, bool(purpose))
@@ -174,7 +175,7 @@ def _check_display(desktop: Desktop) -> list[Check]:
     except PeekabooError as e:
         return [Check("display", False, e.message, e.hint, code=e.code)]
     took = (time.monotonic() - started) * 1000
-    sizes = ", ".join(f"{one.bounds.width:.0f}x{one.bounds.height:.0f}" for one in scene.displays)
+    sizes = ", ".join(f"{display.bounds.width:.0f}x{display.bounds.height:.0f}" for display in scene.displays)
     return [
         Check("display", True, f"{sizes}; {len(scene.windows)} windows listed in {took:.0f} ms"),
         *permissions,
@@ -202,7 +203,7 @@ def _check_mcp() -> Check:
 
 
 def _check_original() -> Check:
-    """A real `peekaboo`, which peekaboo_exec would run."""
+    """An installed `peekaboo`, which peekaboo_exec would run."""
     path = find_program("peekaboo")
     if not path:
         return Check(
@@ -212,10 +213,10 @@ def _check_original() -> Check:
             is_optional=True,
         )
     try:
-        said = run_program([path, "--version"], timeout_s=_VERSION_S).text.strip()
+        version = run_program([path, "--version"], timeout_s=_VERSION_S).text.strip()
     except PeekabooError as e:
-        return Check("peekaboo", False, f"{path}: {e.message}", "see that it runs", True)
-    return Check("peekaboo", True, f"{path} {said}", is_optional=True)
+        return Check("peekaboo", False, f"{path}: {e.message}", "check that it runs", True)
+    return Check("peekaboo", True, f"{path} {clean_text(version)}", is_optional=True)
 
 
 def _first_problem(checks: Sequence[Check]) -> Optional[PeekabooError]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Literal, Optional
 
 from ..automation.capture import ImageRequest, check_dimension, photograph_window
@@ -11,7 +10,7 @@ from ..automation.listing import catalogue, list_app_windows, list_displays, lis
 from ..core.models import Result
 from ..desktop.matching import catalogue_windows, find_app, windows_of
 from ..desktop.select import this_desktop
-from ..system.files import move_into_place
+from ..system.files import asked_path, move_into_place
 from ..system.images import kind_by_name, prepare_target
 from .desktop_tools import WindowId
 
@@ -36,10 +35,10 @@ def image_command(
         Literal["background", "auto", "foreground"],
         "foreground brings the window to the front first; default background",
     ] = "background",
-    question: Annotated[Optional[str], "ask a configured model about the pictures"] = None,
+    question: Annotated[Optional[str], "ask a configured model about the images"] = None,
     max_dimension: Annotated[Optional[int], "shrink to this many pixels on the long side"] = None,
 ) -> Result:
-    """Photographs screens, one window, or all windows of an app, into files.
+    """Captures screens, one window, or all windows of an app, as files.
 
     Example: peekaboo-min image --app Safari --path shot.png
     leaves shot.png; with --mode multi it leaves shot_window0_TITLE.png, shot_window1_TITLE.png, ...
@@ -82,7 +81,7 @@ def list_windows_command(
 
 
 def list_screens_command() -> Result:
-    """Lists the screens, the main one first, with their places and scales.
+    """Lists the screens, the main one first, with their bounds and scales.
 
     Example: peekaboo-min list screens
     """
@@ -91,9 +90,10 @@ def list_screens_command() -> Result:
 
 def windows_command(
     app: Annotated[Optional[str], "only this app's windows"] = None,
-    all: Annotated[bool, "docks, menus, minimised and tiny windows, too"] = False,
+    all: Annotated[bool, "include docks, menus, minimised and tiny windows"] = False,
 ) -> Result:
-    """Lists all windows, front to back: id, owner, title, bounds in screen points. The ids are what the other commands take.
+    """Lists all windows, front to back: id, owner, title, bounds in screen points. The ids are what the
+    other commands take.
 
     Example: peekaboo-min windows --app Safari
     """
@@ -112,25 +112,26 @@ def screenshot_command(
     ] = None,
     max_dimension: Annotated[Optional[int], "shrink to this many pixels on the long side"] = None,
 ) -> Result:
-    """Photographs one window, and remembers what its pixels mean: `click` takes pixels of this picture.
+    """Takes a screenshot of one window and keeps what its pixels mean: `click` takes pixels of this image.
 
     Example: peekaboo-min screenshot 14680078 --path window.png
     leaves window.png
     """
     desktop = this_desktop()
-    target = Path(path).expanduser().absolute() if path else None
+    target = asked_path(path) if path else None
     kind = kind_by_name(target) if target and not target.is_dir() else "png"
     check_dimension(max_dimension)
     if target:
         prepare_target(target)
     window = desktop.snapshot().by_id(window_id)
     shot = photograph_window(desktop, window, kind, max_dimension)
-    assert shot.screenshot is not None  # a picture without a shadow has one
+    assert shot.screenshot is not None  # an image without a shadow has one
     if target:
         move_into_place(shot.path, target)
     data = {**shot.screenshot.as_data(), "path": str(target or shot.path)}
     size = f"{data['image_width']}x{data['image_height']} pixels, scale {data['scale']:g}"
     return Result(
-        f"window {window_id} of {window.app_name}: {data['path']} ({size}, screenshot_id {data['screenshot_id']})",
+        f"window {window_id} of {window.app_name}: {data['path']} ({size}, screenshot_id "
+        f"{data['screenshot_id']})",
         data,
     )

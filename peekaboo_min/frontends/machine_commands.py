@@ -21,19 +21,20 @@ from .reference import tool_reference
 
 
 def server_status_command() -> Result:
-    """Tells what the server would say of itself: version, providers, and what the system allows.
+    """Shows the server's status: version, providers, and what the system permits.
 
     Example: peekaboo-min list server_status --json-output
     """
     granted = permissions_data(this_desktop().permissions())
-    words = "\n".join(
+    lines = "\n".join(
         f"{name}: {'granted' if is_granted else 'NOT granted'}" for name, is_granted in granted.items()
     )
-    return Result(f"{initial_status().strip()}\n{words}", {"permissions": granted, **machine_data()})
+    return Result(f"{initial_status().strip()}\n{lines}", {"permissions": granted, **machine_data()})
 
 
 def permissions_command() -> Result:
-    """Tells each grant: whether it is given, which application needs it, how to give it. Exits 0, 11, 12 or 13.
+    """Shows each permission: whether it is granted, which application needs it, how to grant it. Exits 0,
+    11, 12 or 13.
 
     Example: peekaboo-min permissions
     """
@@ -57,12 +58,15 @@ def analyze_command(
 
 
 def exec_command(
-    args: Annotated[list[str], "the words after `peekaboo`"],
+    args: Annotated[list[str], "the arguments after `peekaboo`"],
     cwd: Annotated[Optional[str], "working folder; default: a temporary one"] = None,
-    timeout_seconds: Annotated[float, "then it is killed with all that it started; default 120"] = 120,
+    timeout_seconds: Annotated[
+        float, "seconds until it is killed with all that it started; default 120"
+    ] = 120,
     max_attachments: Annotated[int, "how many of the images that it leaves are named; default 8"] = 8,
 ) -> Result:
-    """Runs the Peekaboo command line: PEEKABOO_CLI_PATH, else `peekaboo`, else this one; names the images that it leaves.
+    """Runs the Peekaboo command line: PEEKABOO_CLI_PATH, else `peekaboo`, else this one; names the images
+    that it leaves.
 
     Example: peekaboo-min exec -- image --app Safari --path .
     """
@@ -72,10 +76,11 @@ def exec_command(
 def doctor_command(
     compile: Annotated[bool, "build the Swift helper for mouse and keyboard now (macOS)"] = False,
     probe: Annotated[
-        bool, "try the facts about this system that we rely on; harmless; prints a report to share"
+        bool, "test the facts about this system that we rely on; harmless; prints a report to share"
     ] = False,
 ) -> Result:
-    """Looks at all that is needed: programs, the display, folders, permissions; says what is missing and how to get it.
+    """Checks all that is needed: programs, the display, folders, permissions; says what is missing and how
+    to get it.
 
     Example: peekaboo-min doctor
     """
@@ -87,7 +92,8 @@ def doctor_command(
 
 
 def clean_command() -> Result:
-    """Deletes every picture and record in our temporary folder, expired or not. Files that you gave a path stay.
+    """Deletes every image and record in our temporary folder that is not in use. Files that you gave a path
+    stay.
 
     Example: peekaboo-min clean
     """
@@ -120,9 +126,11 @@ def tools_command() -> Result:
 
 
 def gmail_login_command() -> Result:
-    """Lets send_email send by your Gmail account: prints an address to open, waits for your consent, keeps the token (0600).
+    """Authorizes send_email to use your Gmail account: prints an address to open, waits for your consent,
+    saves the token.
 
-    Needs credentials.json (an OAuth client of the kind Desktop app) in the folder that PEEKABOO_GMAIL_FOLDER names.
+    Needs credentials.json (an OAuth client of the kind Desktop app) in the folder that PEEKABOO_GMAIL_FOLDER
+    names.
 
     Example: peekaboo-min gmail-login
     """

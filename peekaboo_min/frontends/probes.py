@@ -23,10 +23,10 @@ _FACT_S = 20.0
 
 @dataclass(frozen=True)
 class Probe:
-    """A fact, the words of a program that shows it, and what its answer says: True, False, or None for cannot tell."""
+    """A fact, the argv of a program that shows it, and what its output means; None for unknown."""
 
     fact: str
-    words: tuple[str, ...]
+    argv: tuple[str, ...]
     holds: Callable[[Completed, Path], Optional[bool]]
     stdin: str = ""
     is_private: bool = False
@@ -38,29 +38,31 @@ def probe_facts(platform: str) -> Result:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "in.png").write_bytes(_small_png())
-        (folder / "bad.png").write_text("no picture", encoding="utf-8")
-        answers = [_answer(one, folder) for one in (_mac_probes() if platform == "macos" else _x11_probes())]
-    lines = [f"{one['verdict']:<13}{one['fact']}  ({one['milliseconds']} ms)" for one in answers]
+        (folder / "bad.png").write_text("not an image", encoding="utf-8")
+        answers = [
+            _answer(probe, folder) for probe in (_mac_probes() if platform == "macos" else _x11_probes())
+        ]
+    lines = [f"{each['verdict']:<13}{each['fact']}  ({each['milliseconds']} ms)" for each in answers]
     report = {"platform": platform, "version": VERSION, "probes": answers}
     shown = json.dumps(report, ensure_ascii=False)
     return Result("\n".join([*lines, "", "to report, paste this:", shown]), report)
 
 
 def _answer(probe: Probe, folder: Path) -> dict[str, Any]:
-    words = [word.replace("{folder}", str(folder)) for word in probe.words]
+    argv = [argument.replace("{folder}", str(folder)) for argument in probe.argv]
     started = time.monotonic()
-    code, said, holds = None, "", None
+    code, output, holds = None, "", None
     try:
-        done = run_program(words, timeout_s=_FACT_S, stdin=probe.stdin.encode("utf-8"), accept=None)
-        code, said = done.code, f"{done.text[:300]}{done.stderr[-300:]}".strip()
+        done = run_program(argv, timeout_s=_FACT_S, stdin=probe.stdin.encode("utf-8"), accept=None)
+        code, output = done.code, f"{done.text[:300]}{done.stderr[-300:]}".strip()
         holds = probe.holds(done, folder)
     except PeekabooError as e:
-        said = e.message
+        output = e.message
     return {
         "fact": probe.fact,
         "verdict": {True: "confirmed", False: "CONTRADICTED", None: "unknown"}[holds],
         "exit_code": code,
-        "said": "" if probe.is_private else said.replace(str(folder), "{folder}"),
+        "output": "" if probe.is_private else output.replace(str(folder), "{folder}"),
         "milliseconds": round((time.monotonic() - started) * 1000),
     }
 
@@ -105,7 +107,8 @@ ObjC.import('CoreGraphics'); ObjC.import('Foundation');
 ObjC.bindFunction('CGEventKeyboardSetUnicodeString', ['void', ['void *', 'unsigned long', 'void *']]);
 function run(argv) {
     const event = $.CGEventCreateKeyboardEvent($(), 0, true); // made, never posted
-    $.CGEventKeyboardSetUnicodeString(event, 1, $('é').dataUsingEncoding($.NSUTF16LittleEndianStringEncoding).bytes);
+    const text = $('é').dataUsingEncoding($.NSUTF16LittleEndianStringEncoding);
+    $.CGEventKeyboardSetUnicodeString(event, 1, text.bytes);
     return JSON.stringify({made: Boolean(event)});
 }
 """
@@ -126,12 +129,13 @@ _KEYNOTES = """
 ObjC.import('AppKit');
 function run(argv) {
     const ids = ['com.apple.Keynote', 'com.apple.iWork.Keynote'];
-    return JSON.stringify(ids.map(id => !$.NSWorkspace.sharedWorkspace.URLForApplicationWithBundleIdentifier($(id)).isNil()));
+    const workspace = $.NSWorkspace.sharedWorkspace;
+    return JSON.stringify(ids.map(id => !workspace.URLForApplicationWithBundleIdentifier($(id)).isNil()));
 }
 """
 
 
-def _mac_probes() -> list[Probe]:
+def _jxa_probes() -> list[Probe]:
     window_list = native_source("desktop/macos/window_list.js")
     accessibility = native_source("desktop/macos/accessibility.js")
     listing = window_list + accessibility + native_source("desktop/macos/snapshot.js")
@@ -139,58 +143,78 @@ def _mac_probes() -> list[Probe]:
     automation = native_source("desktop/macos/automation.js")
     bounds = {"x", "y", "width", "height"}
     return [
-        Probe("osascript ends a JXA error with its number, and exits 1", ("osascript", "-l", "JavaScript", "-"),
+        Probe("osascript ends a JXA error with its number, and exits 1",
+              ("osascript", "-l", "JavaScript", "-"),
               lambda done, _: done.code == 1 and done.stderr.rstrip().endswith("(-2700)"), _THROW),
-        _jxa("JXA from stdin gets its argument", "function run(argv) { return argv[0]; }", lambda told: told == {"a": 1}),
+        _jxa("JXA from stdin gets its argument",
+             "function run(argv) { return argv[0]; }", lambda answer: answer == {"a": 1}),
         _jxa("the window list can be read, with bounds by X, Y, Width, Height", listing,
-             lambda told: bool(told["windows"]) and all(set(one["bounds"]) == bounds for one in told["windows"]), True),
+             lambda answer: bool(answer["windows"])
+             and all(set(window["bounds"]) == bounds for window in answer["windows"]), True),
         _jxa("other programs' titles are visible exactly with Screen Recording", listing,
              # without it the host still sees its own
-             lambda told: told["can_record"] == (len({one["pid"] for one in told["windows"] if one["layer"] == 0 and one["title"]}) > 1),
-             True),
+             lambda answer: answer["can_record"]
+             == (len({w["pid"] for w in answer["windows"] if w["layer"] == 0 and w["title"]}) > 1), True),
         _jxa("the main display is first and stands at 0,0", listing,
-             lambda told: (told["displays"][0]["bounds"]["x"], told["displays"][0]["bounds"]["y"]) == (0, 0), True),
+             lambda answer: [answer["displays"][0]["bounds"][key] for key in "xy"] == [0, 0], True),
         _jxa("CGGetActiveDisplayList answers JXA, the main display first", _DISPLAY_LIST,
-             lambda told: told["count"] > 0 and told["first"] == told["main"]),
+             lambda answer: answer["count"] > 0 and answer["first"] == answer["main"]),
         _jxa("Screen Recording and Accessibility can be asked without a dialog", session,
-             lambda told: isinstance(told["screen_recording"], bool) and isinstance(told["accessibility"], bool)),
+             lambda answer: {type(answer[key]) for key in ("screen_recording", "accessibility")} == {bool}),
         _jxa("whether Keynote may be controlled can be asked without a dialog", automation,
-             lambda told: None if told["automation"] is None else True),
-        _jxa("a Unicode key event can be made by JXA", _ROUND_TRIP, lambda told: told["made"]),
-        _jxa("text recognition is there for JXA", _VISION, lambda told: told["there"]),
-        _jxa("at least one Keynote is installed", _KEYNOTES, lambda told: any(told) or None),
-        Probe("an unknown option of screencapture is refused with exit 1", ("screencapture", "-Z", "{folder}/z.png"),
+             lambda answer: None if answer["automation"] is None else True),
+        _jxa("a Unicode key event can be made by JXA", _ROUND_TRIP, lambda answer: answer["made"]),
+        _jxa("text recognition is available to JXA", _VISION, lambda answer: answer["there"]),
+        _jxa("at least one Keynote is installed", _KEYNOTES, lambda answer: any(answer) or None),
+    ]  # fmt: skip
+
+
+def _mac_probes() -> list[Probe]:
+    return [
+        *_jxa_probes(),
+        Probe("an unknown option of screencapture is refused with exit 1",
+              ("screencapture", "-Z", "{folder}/z.png"),
               lambda done, folder: done.code == 1 and not (folder / "z.png").exists()),
-        Probe("a window that is not there: exit 1 and no file", ("screencapture", "-x", "-o", "-l", "999999999", "{folder}/w.png"),
+        Probe("a window that is not there: exit 1 and no file",
+              ("screencapture", "-x", "-o", "-l", "999999999", "{folder}/w.png"),
               lambda done, folder: done.code != 0 and not (folder / "w.png").exists()),
         Probe("a display that is not there: no file", ("screencapture", "-x", "-D", "99", "{folder}/d.png"),
               lambda done, folder: done.code != 0 and not (folder / "d.png").exists()),
         Probe("screencapture -R takes points: 10x10 points are 10 or 20 pixels",
               ("screencapture", "-x", "-R", "0,0,10,10", "{folder}/r.png"),
-              lambda done, folder: None if done.code else any(_size_is("r.png", n, n)(done, folder) for n in (10, 20))),
-        Probe("the keyboard's layout can be read", ("defaults", "read", "com.apple.HIToolbox", "AppleCurrentKeyboardLayoutInputSourceID"),
+              lambda done, folder: None if done.code
+              else any(_size_is("r.png", n, n)(done, folder) for n in (10, 20))),
+        Probe("the keyboard's layout can be read",
+              ("defaults", "read", "com.apple.HIToolbox", "AppleCurrentKeyboardLayoutInputSourceID"),
               lambda done, _: done.code == 0 and "keylayout" in done.text),
-        Probe("sips -z takes the height first", ("sips", "-z", "10", "20", "{folder}/in.png", "--out", "{folder}/out.png"),
+        Probe("sips -z takes the height first",
+              ("sips", "-z", "10", "20", "{folder}/in.png", "--out", "{folder}/out.png"),
               _size_is("out.png", 20, 10)),
-        Probe("sips leaves no file for what is no picture",
+        Probe("sips leaves no file for what is not an image",
               ("sips", "-z", "10", "20", "{folder}/bad.png", "--out", "{folder}/bad_out.png"),
               lambda _, folder: not (folder / "bad_out.png").exists()),
         Probe("xcode-select -p exits 0, or 2 without tools, and opens no dialog", ("xcode-select", "-p"),
               lambda done, _: done.code in (0, 2)),
-        Probe("this runs in the GUI session", ("launchctl", "managername"), lambda done, _: done.text.strip() == "Aqua"),
-        Probe("ps tells the process ancestry", ("ps", "-axo", "pid=,ppid=,comm="),
+        Probe("this runs in the GUI session",
+              ("launchctl", "managername"), lambda done, _: done.text.strip() == "Aqua"),
+        Probe("ps shows the process ancestry", ("ps", "-axo", "pid=,ppid=,comm="),
               lambda done, _: done.code == 0 and ".app/" in done.text, is_private=True),
     ]  # fmt: skip
 
 
 def _x11_probes() -> list[Probe]:
     return [
-        Probe("the window tree can be read", ("xwininfo", "-root", "-tree"), lambda done, _: "children" in done.text,
+        Probe("the window tree can be read",
+              ("xwininfo", "-root", "-tree"), lambda done, _: "children" in done.text,
               is_private=True),
-        Probe("the screens can be read", ("xdpyinfo", "-ext", "XINERAMA"), lambda done, _: "dimensions" in done.text),
-        Probe("an unknown key is ignored with exit 0, and only stderr tells", ("xdotool", "key", "no_such_key"),
+        Probe("the screens can be read",
+              ("xdpyinfo", "-ext", "XINERAMA"), lambda done, _: "dimensions" in done.text),
+        Probe("an unknown key is ignored with exit 0, and only stderr shows it",
+              ("xdotool", "key", "no_such_key"),
               lambda done, _: done.code == 0 and "No such key name" in done.stderr),
-        Probe("maim photographs to stdout", ("maim", "-g", "10x10+0+0", "{folder}/m.png"), _size_is("m.png", 10, 10)),
-        Probe("convert resizes exactly", ("convert", "{folder}/in.png", "-resize", "20x10!", "{folder}/out.png"),
+        Probe("maim captures into a file",
+              ("maim", "-g", "10x10+0+0", "{folder}/m.png"), _size_is("m.png", 10, 10)),
+        Probe("convert resizes exactly",
+              ("convert", "{folder}/in.png", "-resize", "20x10!", "{folder}/out.png"),
               _size_is("out.png", 20, 10)),
     ]  # fmt: skip

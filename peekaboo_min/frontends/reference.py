@@ -10,7 +10,7 @@ from .tools import TOOLS, Tool
 
 
 def tool_reference() -> str:
-    """Every tool with its parameters, as Markdown; what this machine does not offer stands in it, too."""
+    """Every tool with its parameters, as Markdown; also what this machine does not offer."""
     return "\n\n".join(_tool_section(tool) for tool in TOOLS)
 
 
@@ -18,26 +18,30 @@ def _tool_section(tool: Tool) -> str:
     signature = read_signature(tool.function)
     description = " ".join(signature.description.split())
     rows = [
-        f"| `{one.name}` | {_type_name(one)} | {_needed(one)} | {_cell(one.help)} |"
-        for one in signature.parameters
+        f"| `{parameter.name}` | {_type_name(parameter)} | {_needed(parameter)} | {_cell(parameter.help)} |"
+        for parameter in signature.parameters
     ]
     table = ["", "| parameter | type | default | meaning |", "|---|---|---|---|", *rows] if rows else []
     return "\n".join([f"#### `{tool.name}`", "", description, *table])
 
 
-def _type_name(one: Parameter) -> str:
-    if one.choices:
-        name = ", ".join(f"`{choice}`" for choice in one.choices)
+def _type_name(parameter: Parameter) -> str:
+    if parameter.choices:
+        name = ", ".join(f"`{choice}`" for choice in parameter.choices)
     else:
         name = {str: "text", int: "whole number", float: "number", bool: "true or false"}.get(
-            one.type_, "object"
+            parameter.type_, "object"
         )
-    return f"list of {name}" if one.is_list else name
+    return f"list of {name}" if parameter.is_list else name
 
 
-def _needed(one: Parameter) -> str:
+def _needed(parameter: Parameter) -> str:
     return (
-        "required" if one.is_required else f"`{json.dumps(one.default)}`" if one.default is not None else ""
+        "required"
+        if parameter.is_required
+        else f"`{json.dumps(parameter.default)}`"
+        if parameter.default is not None
+        else ""
     )
 
 

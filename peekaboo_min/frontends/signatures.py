@@ -1,15 +1,24 @@
-"""A function's parameters and help, read for the two front doors."""
+"""A function's parameters and help, and what MCP clients send for them."""
 
 from __future__ import annotations
 
 import inspect
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Callable, Literal, Union, get_args, get_origin, get_type_hints
+from functools import cache
+from typing import Any, Callable, Literal, Optional, Union, get_args, get_origin, get_type_hints
+
+from ..core.errors import invalid
+
+# Strict clients send every parameter: these are 0 where a model means to leave them out.
+_ZERO_MEANS_ABSENT = ("window_id", "max_dimension")
+_LARGEST_NUMBER = 10**100  # str() refuses more than 4,300 digits
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter: `type_` is what it holds (for a list, what its items hold), without Optional and without help."""
+    """One parameter; `type_` is that of its value, of a list that of its items, without Optional."""
 
     name: str
     help: str
@@ -37,11 +46,12 @@ class Signature:
     parameters: tuple[Parameter, ...]
 
 
+@cache
 def read_signature(function: Callable[..., Any]) -> Signature:
     """The parameters of a function whose hints are `Annotated[type, "help"]`, and its docstring in parts."""
     hints = get_type_hints(function, include_extras=True)
     parameters = [
-        _read_parameter(one, hints[one.name]) for one in inspect.signature(function).parameters.values()
+        _read_parameter(each, hints[each.name]) for each in inspect.signature(function).parameters.values()
     ]
     description, _, example = inspect.cleandoc(function.__doc__ or "").partition("\n\nExample:")
     return Signature(
@@ -52,9 +62,45 @@ def read_signature(function: Callable[..., Any]) -> Signature:
     )
 
 
+def given_arguments(signature: Signature, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """An MCP call's arguments without those that mean "absent": "" for an optional text, 0 where
+    _ZERO_MEANS_ABSENT.
+
+    Raises INVALID_ARGUMENT for a number that is not finite, or of more digits than can be shown.
+    """
+    parameters = {parameter.name: parameter for parameter in signature.parameters}
+    for name, value in arguments.items():
+        check_numbers(name, value)
+    return {name: value for name, value in arguments.items() if not _is_absent(parameters.get(name), value)}
+
+
+def _is_absent(parameter: Optional[Parameter], value: Any) -> bool:
+    if parameter is None or parameter.is_required or parameter.default is not None:
+        return False
+    if value == "":
+        return parameter.type_ is str and not parameter.choices and not parameter.is_list
+    return type(value) in (int, float) and value == 0 and parameter.name in _ZERO_MEANS_ABSENT
+
+
+def check_numbers(name: str, value: Any) -> None:
+    """Raises INVALID_ARGUMENT where `value` is, or holds, a number that cannot be handled."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            check_numbers(f"{name}.{key}", item)
+    elif isinstance(value, list):
+        for item in value:
+            check_numbers(name, item)
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise invalid(
+            f"{name[:80]}: NaN and infinity are not numbers that can be used", "give a finite number"
+        )
+    elif isinstance(value, int) and abs(value) > _LARGEST_NUMBER:
+        raise invalid(f"{name[:80]}: the number has too many digits", "give a smaller number")
+
+
 def _read_parameter(parameter: inspect.Parameter, hint: Any) -> Parameter:
     # Python 3.9 and 3.10 wrap `Annotated[str, ...] = None` into an Optional of their own: look inside it
-    inner, _ = _without_none(hint)
+    inner = _without_none(hint)
     help_text = ""
     for layer in (hint, inner):
         if hasattr(layer, "__metadata__"):
@@ -63,7 +109,7 @@ def _read_parameter(parameter: inspect.Parameter, hint: Any) -> Parameter:
             break
     else:
         annotation = hint
-    type_, _ = _without_none(annotation)
+    type_ = _without_none(annotation)
     is_list = get_origin(type_) is list
     if is_list:
         type_ = get_args(type_)[0]
@@ -81,9 +127,9 @@ def _read_parameter(parameter: inspect.Parameter, hint: Any) -> Parameter:
     )
 
 
-def _without_none(hint: Any) -> tuple[Any, bool]:
+def _without_none(hint: Any) -> Any:
     if get_origin(hint) is Union:
-        others: list[Any] = [one for one in get_args(hint) if one is not type(None)]
+        others: list[Any] = [choice for choice in get_args(hint) if choice is not type(None)]
         if len(others) < len(get_args(hint)):
-            return (others[0] if len(others) == 1 else Union[tuple(others)]), True
-    return hint, False
+            return others[0] if len(others) == 1 else Union[tuple(others)]
+    return hint

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Callable
 
-from ..core.errors import ErrorCode, PeekabooError
+from ..core.errors import invalid
 from ..core.models import Result
 from ..core.settings import platform_name, settings
 from ..integrations.gmail import send_email
@@ -42,8 +42,8 @@ class Tool:
     is_read_only: bool = True
     is_idempotent: bool = False
     is_open_world: bool = False
-    speaks_grammar: bool = False
-    """True where its answers have a grammar of their own: an error is `ERROR: ...` then."""
+    has_result_grammar: bool = False
+    """True where its results have a grammar of their own: an error is `ERROR: ...` then."""
     is_offered: Callable[[], bool] = lambda: True
     """Whether this machine has what it takes."""
 
@@ -52,7 +52,7 @@ def _is_mac() -> bool:
     return platform_name() == "macos"
 
 
-def _keynote_tool_entry(name: str, title: str, function: Callable[..., Result], is_idempotent: bool) -> Tool:
+def _keynote_tool(name: str, title: str, function: Callable[..., Result], is_idempotent: bool) -> Tool:
     return Tool(
         name,
         title,
@@ -60,7 +60,7 @@ def _keynote_tool_entry(name: str, title: str, function: Callable[..., Result], 
         function,
         acts=True,
         is_idempotent=is_idempotent,
-        speaks_grammar=True,
+        has_result_grammar=True,
         is_offered=_is_mac,
     )
 
@@ -71,15 +71,15 @@ TOOLS: tuple[Tool, ...] = (
     Tool("list", "List apps, windows, server status", "capture", list_items),
     Tool(
         "screenshot_app_window",
-        "Photograph an app's window",
+        "Take a screenshot of an app's window",
         "capture",
         screenshot_app_window,
         is_idempotent=True,
     ),
     Tool("list_windows", "List windows", "desktop", list_windows),
     Tool("focus_window", "Focus a window", "desktop", focus_window, acts=True, is_idempotent=True),
-    Tool("take_window_screenshot", "Photograph a window", "desktop", take_window_screenshot),
-    Tool("find_text", "Find a text in a window", "desktop", find_text),
+    Tool("take_window_screenshot", "Take a screenshot of a window", "desktop", take_window_screenshot),
+    Tool("find_text", "Find text in a window", "desktop", find_text),
     Tool("click", "Click in a window", "desktop", click, acts=True, is_open_world=True),
     Tool("type_text", "Type text into a window", "desktop", type_text, acts=True, is_open_world=True),
     Tool("press_key", "Press a key in a window", "desktop", press_key, acts=True, is_open_world=True),
@@ -99,32 +99,30 @@ TOOLS: tuple[Tool, ...] = (
         send_email,
         True,
         is_open_world=True,
-        speaks_grammar=True,
+        has_result_grammar=True,
         is_offered=has_gmail_credentials,
     ),
-    _keynote_tool_entry("open_keynote", "Open Keynote", open_keynote, is_idempotent=True),
-    _keynote_tool_entry("get_slide_size", "Tell the slide's size", get_slide_size, is_idempotent=True),
-    _keynote_tool_entry("draw_rectangle", "Draw a rectangle", draw_rectangle, is_idempotent=False),
-    _keynote_tool_entry(
-        "add_text_in_keynote", "Write into the rectangle", add_text_in_keynote, is_idempotent=True
-    ),
-    _keynote_tool_entry("screenshot_slide", "Export slide 1", screenshot_slide, is_idempotent=True),
+    _keynote_tool("open_keynote", "Open Keynote", open_keynote, is_idempotent=True),
+    _keynote_tool("get_slide_size", "Get the slide's size", get_slide_size, is_idempotent=True),
+    _keynote_tool("draw_rectangle", "Draw a rectangle", draw_rectangle, is_idempotent=False),
+    _keynote_tool("add_text_in_keynote", "Write into the rectangle", add_text_in_keynote, is_idempotent=True),
+    _keynote_tool("screenshot_slide", "Export slide 1", screenshot_slide, is_idempotent=True),
 )
 
 
 def offered_tools() -> list[Tool]:
-    """The tools that this server offers: those that PEEKABOO_TOOLS chooses, without the acting ones when read-only.
+    """The tools that this server offers: those that PEEKABOO_TOOLS chooses, without the acting ones when
+    read-only.
 
-    Raises INVALID_ARGUMENT for a word that is neither a tool nor a group.
+    Raises INVALID_ARGUMENT for a name that is neither a tool's nor a group's.
     """
-    wanted = [word.strip() for word in settings().tools.split(",") if word.strip()]
+    wanted = [name.strip() for name in settings().tools.split(",") if name.strip()]
     known = {tool.name for tool in TOOLS} | {tool.group for tool in TOOLS}
-    unknown = [word for word in wanted if word not in known]
+    unknown = [name for name in wanted if name not in known]
     if unknown:
-        raise PeekabooError(
-            ErrorCode.INVALID_ARGUMENT,
-            f"PEEKABOO_TOOLS names {unknown[0][:40]!r}, which is no tool and no group",
-            hint="it may name " + ", ".join(sorted(known)),
+        raise invalid(
+            f"PEEKABOO_TOOLS names {unknown[0][:40]!r}, which is not a tool or group",
+            "choose from " + ", ".join(sorted(known)),
         )
     chosen = [tool for tool in TOOLS if not wanted or tool.name in wanted or tool.group in wanted]
     return [tool for tool in chosen if tool.is_offered() and not (tool.acts and settings().is_read_only)]

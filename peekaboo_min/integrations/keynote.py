@@ -20,7 +20,7 @@ from ..core.settings import platform_name, settings
 from ..core.text import clean_text, control_character_in
 from ..desktop.macos.osascript import run_applescript, run_jxa
 from ..desktop.macos.permissions import permission_error
-from ..system.files import move_into_place, only_one, temporary_folder
+from ..system.files import asked_path, move_into_place, only_one, temporary_folder
 from ..system.images import prepare_target, read_image_info
 from .keynote_state import Deck, load_deck, save_deck, write_agent_line
 
@@ -321,7 +321,7 @@ def _slide_target(path: str) -> Path:
     chosen = path.strip() or settings().screenshot_path
     if not chosen:
         raise invalid("neither a path nor SCREENSHOT_PATH is set", hint="name a .png file")
-    target = Path(chosen).expanduser().absolute()
+    target = asked_path(chosen)
     if target.suffix.lower() != ".png":
         raise invalid(f"{target.name!r} is not the name of a PNG file", hint="end the path in .png")
     return target

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Optional
@@ -19,7 +19,7 @@ from ..core.models import ImageInfo, Picture, Result
 from ..core.settings import settings
 from ..core.text import clean_text
 from ..desktop.base import Desktop
-from ..system.files import temporary_folder
+from ..system.files import asked_path, working_folder
 from ..system.images import EXTENSIONS, read_image_info
 from ..system.process import Completed, run_program
 from ..system.programs import find_program
@@ -49,21 +49,22 @@ def run_peekaboo(
     """
     _check_exec(arguments, timeout_seconds, max_attachments)
     check_may_act("exec")
-    folder = _working_folder(cwd)
-    before = _images_below(folder) if cwd else {}
-    argv = _command_line()
-    # the arguments may contain typed text: only their number and the command are recorded
-    write_audit_line(
-        "exec", {"program": os.path.basename(argv[0]), "command": arguments[0][:40], "words": len(arguments)}
-    )
-    done = run_program([*argv, *arguments], timeout_s=timeout_seconds, accept=None, folder=str(folder))
-    made = sorted(path for path, changed in _images_below(folder).items() if before.get(path) != changed)
-    attached = [_attachment(desktop, path, folder) for path in made[:max_attachments]]
-    names = " ".join(f"[{image.label}]" for image in attached)
-    left = f", {len(made) - len(attached)} more not attached" if len(made) > len(attached) else ""
-    data = {**_metadata(done), "attachments": [image.label for image in attached], "cwd": str(folder)}
-    text = f"exit code {done.code}: {names or 'no images'}{left}\n{done.text}{done.stderr}".rstrip()
-    return Result(text, data, tuple(attached))
+    with _working_folder(cwd) as folder:
+        before = _images_below(folder) if cwd else {}
+        argv = _command_line()
+        # the arguments may contain typed text: only their number and the command are recorded
+        write_audit_line(
+            "exec",
+            {"program": os.path.basename(argv[0]), "command": arguments[0][:40], "words": len(arguments)},
+        )
+        done = run_program([*argv, *arguments], timeout_s=timeout_seconds, accept=None, folder=str(folder))
+        made = sorted(path for path, changed in _images_below(folder).items() if before.get(path) != changed)
+        attached = [_attachment(desktop, path, folder) for path in made[:max_attachments]]
+        names = " ".join(f"[{image.label}]" for image in attached)
+        left = f", {len(made) - len(attached)} more not attached" if len(made) > len(attached) else ""
+        data = {**_metadata(done), "attachments": [image.label for image in attached], "cwd": str(folder)}
+        text = f"exit code {done.code}: {names or 'no images'}{left}\n{done.text}{done.stderr}".rstrip()
+        return Result(text, data, tuple(attached))
 
 
 def _check_exec(arguments: Sequence[str], timeout_seconds: float, max_attachments: int) -> None:
@@ -78,15 +79,17 @@ def _check_exec(arguments: Sequence[str], timeout_seconds: float, max_attachment
         raise invalid(problem)
 
 
-def _working_folder(cwd: Optional[str]) -> Path:
-    if cwd:
-        folder = Path(cwd).expanduser().absolute()
-        if not folder.is_dir():
-            raise invalid(f"cwd {folder} is not a folder", hint="create it, or omit cwd")
-        return folder
-    folder = temporary_folder() / f"exec_{os.urandom(6).hex()}"
-    folder.mkdir(mode=0o700)
-    return folder
+@contextmanager
+def _working_folder(cwd: Optional[str]) -> Iterator[Path]:
+    """The asked folder, or a new one that is not swept while the program runs in it."""
+    if not cwd:
+        with working_folder("exec") as folder:
+            yield folder
+        return
+    folder = asked_path(cwd)
+    if not folder.is_dir():
+        raise invalid(f"cwd {folder} is not a folder", hint="create it, or omit cwd")
+    yield folder
 
 
 def _command_line() -> list[str]:
@@ -149,7 +152,12 @@ def image_by_cli(
     if capture_focus == "foreground":
         check_may_act("foreground capture")
     target = os.path.expanduser(request.path or settings().default_save_path)
-    folder = "" if target else str(_working_folder(None))
+    folder = ""
+    if not target:
+        with _working_folder(
+            None
+        ) as new_folder:  # the call is shorter than any sweep's minute: no lock is needed
+            folder = str(new_folder)
     is_window = request.app is not None or request.window_id is not None
     arguments = [
         "image",

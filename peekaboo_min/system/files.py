@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import re
@@ -16,45 +17,72 @@ from pathlib import Path
 from typing import Optional
 
 from ..core.cancellation import pause
-from ..core.errors import ErrorCode, PeekabooError, file_error
+from ..core.errors import ErrorCode, PeekabooError, file_error, invalid
 from ..core.settings import platform_name, settings
-from ..core.text import clean_text
+from ..core.text import clean_text, cut_to_bytes, encodable
 
 _NAME_BYTES = 255
+_SUFFIX_BYTES = 80
 
 
 def state_folder() -> Path:
     """Our folder for what must outlive a process, ours alone. Raises FILE_IO_ERROR."""
     folder = settings().mac_state_folder if platform_name() == "macos" else settings().xdg_state_folder
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as e:
-        raise file_error(folder, e) from e
-    return folder
+    return _private_folder(folder, "set XDG_STATE_HOME to a folder of your own")
 
 
-def file_name(stem: str, kind: str) -> str:
-    """A name for a picture: what a file system refuses or a shell stumbles over is `_`; at most 255 bytes."""
-    cleaned = re.sub(r"[\s/\\:*?\"<>|]+", "_", clean_text(stem, 1000)).strip("._") or "window"
-    room = _NAME_BYTES - len(kind) - 1
-    return f"{cleaned.encode('utf-8')[:room].decode('utf-8', 'ignore')}.{kind}"
+def file_name(stem: str, kind: str, suffix: str = "") -> str:
+    """A name for an image: what a file system refuses or a shell stumbles over is `_`; at most 255 bytes.
+
+    suffix: what follows the stem, and tells several images of one stem apart; of a name that is too long,
+    both keep their starts.
+    """
+    cleaned = _safe_in_names(stem).strip("._") or "window"
+    ending = cut_to_bytes(_safe_in_names(suffix).rstrip("._"), _SUFFIX_BYTES)
+    return f"{cut_to_bytes(cleaned, _NAME_BYTES - len(kind) - 1 - len(ending.encode()))}{ending}.{kind}"
+
+
+def _safe_in_names(text: str) -> str:
+    return re.sub(r"[\s/\\:*?\"<>|]+", "_", clean_text(text, 1000))
 
 
 def temporary_folder() -> Path:
-    """Our folder for pictures and their records, ours alone (0700). Raises FILE_IO_ERROR when it is someone else's."""
+    """Our folder for images and their records, ours alone (0700). Raises FILE_IO_ERROR."""
     folder = Path(tempfile.gettempdir()) / f"peekaboo_min-{os.getuid()}"
+    return _private_folder(folder, "remove it, or set TMPDIR to a folder of your own")
+
+
+def _private_folder(folder: Path, hint: str) -> Path:
+    """The folder, created where it is missing, that only this user can enter. Raises FILE_IO_ERROR."""
     try:
-        folder.mkdir(mode=0o700, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         found = folder.lstat()
-    except OSError as e:
+        is_ours = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022
+        if is_ours and found.st_mode & 0o055:
+            folder.chmod(0o700)  # nobody else could write here, and from now on nobody else can read
+    except (OSError, ValueError) as e:
         raise file_error(folder, e) from e
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+    if not is_ours:
         raise PeekabooError(
-            ErrorCode.FILE_IO_ERROR,
-            f"{folder} is not a private folder of ours",
-            hint="remove it, or set TMPDIR to a folder of your own",
+            ErrorCode.FILE_IO_ERROR, f"{folder} is not a folder that only you can write to", hint=hint
         )
     return folder
+
+
+def asked_path(text: str) -> Path:
+    """A path as it was given, made absolute, its `~` resolved. Raises INVALID_ARGUMENT, FILE_IO_ERROR."""
+    try:
+        if b"\0" in os.fsencode(text):
+            raise invalid("a path cannot hold a NUL character", "remove it")
+        return Path(text).expanduser().absolute()
+    except UnicodeEncodeError as e:
+        raise invalid("a path holds half of a surrogate pair, which cannot be encoded", "remove it") from e
+    except RuntimeError as e:  # `~name` of an unknown user
+        raise invalid(
+            f"there is no user of that name: {clean_text(text, 80)}", "write the path without ~"
+        ) from e
+    except OSError as e:  # the working folder does not exist any more
+        raise file_error(Path(text), e) from e
 
 
 def new_temporary_path(stem: str, kind: str) -> Path:
@@ -62,8 +90,24 @@ def new_temporary_path(stem: str, kind: str) -> Path:
     return temporary_folder() / file_name(f"{stem}_{os.urandom(6).hex()}", kind)
 
 
+@contextmanager
+def working_folder(prefix: str) -> Iterator[Path]:
+    """A new temporary folder that is not swept while the block runs. Raises FILE_IO_ERROR."""
+    folder = temporary_folder() / f"{prefix}_{os.urandom(6).hex()}"
+    try:
+        folder.mkdir(mode=0o700)
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError as e:
+        raise file_error(folder, e) from e
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
+        yield folder
+    finally:
+        os.close(descriptor)
+
+
 def sweep(ttl_seconds: Optional[int] = None) -> int:
-    """Delete what has lived longer than its time in our temporary folder; return how many files."""
+    """Delete what is expired and unused in our temporary folder; return how many files and folders."""
     ttl = settings().ttl_seconds if ttl_seconds is None else ttl_seconds
     if ttl == 0 and ttl_seconds is None:
         return 0
@@ -73,32 +117,58 @@ def sweep(ttl_seconds: Optional[int] = None) -> int:
         try:
             if entry.stat(follow_symlinks=False).st_mtime > oldest:
                 continue
-            if entry.is_dir(follow_symlinks=False):
-                shutil.rmtree(entry.path)
-            else:
-                os.unlink(entry.path)
-            removed += 1
+            removed += _delete_unused(entry)
         except OSError:
             continue  # another process sweeps as well, or a file is not ours to delete
     return removed
 
 
-def move_into_place(source: Path, target: Path) -> None:
-    """Put a finished picture where it was asked for. Raises FILE_IO_ERROR; `source` is gone in either case."""
+def _delete_unused(entry: os.DirEntry[str]) -> bool:
+    """Delete a file or a folder, unless somebody holds a lock on it. Raises OSError."""
+    if not entry.is_dir(follow_symlinks=False) and not entry.is_file(follow_symlinks=False):
+        os.unlink(entry.path)  # a link or a pipe: nobody locks it, and opening it could block
+        return True
+    descriptor = os.open(entry.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
-        shutil.move(str(source), str(target))
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        (shutil.rmtree if entry.is_dir(follow_symlinks=False) else os.unlink)(entry.path)
+        return True
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(descriptor)
+
+
+def move_into_place(source: Path, target: Path) -> None:
+    """Put a finished file where it was asked for. Raises FILE_IO_ERROR; `source` is gone in either case.
+
+    On another file system it is copied beside the target first: a full disk must not cost the file that is
+    there.
+    """
+    beside = target.with_name(f".peekaboo_{os.urandom(6).hex()}")
+    try:
+        try:
+            os.replace(source, target)
+        except OSError as e:
+            if e.errno != errno.EXDEV:
+                raise
+            shutil.copy2(source, beside)
+            os.replace(beside, target)
     except OSError as e:
-        source.unlink(missing_ok=True)
         raise file_error(target, e) from e
+    finally:
+        for leftover in (source, beside):
+            with suppress(OSError):
+                leftover.unlink()
 
 
 def write_privately(path: Path, text: str) -> None:
-    """Put `text` into `path` (0600) so that a reader sees the old file or the new one. Raises FILE_IO_ERROR."""
+    """Put `text` into `path` (0600); a reader sees the old file or the new one. Raises FILE_IO_ERROR."""
     fresh = path.with_name(f"{path.name}.{os.urandom(4).hex()}")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as f:
-            f.write(text)
+            f.write(encodable(text))
         os.replace(fresh, path)
     except OSError as e:
         with suppress(OSError):

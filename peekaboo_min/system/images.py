@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import errno
+import io
 import math
 import os
+import re
 import struct
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Optional
+from typing import BinaryIO, Optional
 
-from ..core.errors import ErrorCode, PeekabooError, file_error
+from ..core.errors import ErrorCode, PeekabooError, file_error, invalid
 from ..core.models import ImageInfo, Rect
 
 EXTENSIONS = {".png": "png", ".jpg": "jpg", ".jpeg": "jpg", ".webp": "webp", ".gif": "gif"}
 _HEADER_BYTES = 256 * 1024
 
-# A model shrinks what is larger, and then answers in pixels that we never saw (Anthropic's standard tier; also what
+# A model shrinks what is larger, and then answers in pixels that we never saw (Anthropic's standard tier;
+# also what
 # Claude Desktop takes in one result).
 MODEL_EDGE = 1568
 MODEL_PIXELS = 1_150_000
@@ -24,7 +27,7 @@ MODEL_BYTES = 700_000
 
 
 def sniff_image(data: bytes) -> Optional[ImageInfo]:
-    """Kind and size from the first bytes of a file, or None when they are no image's."""
+    """Kind and size from the first bytes of a file, or None when they are not an image's."""
     try:
         if data[:8] == b"\x89PNG\r\n\x1a\n" and data[12:16] == b"IHDR":
             return ImageInfo("png", *struct.unpack(">II", data[16:24]))
@@ -66,30 +69,77 @@ def _sniff_webp(data: bytes) -> Optional[ImageInfo]:
     return ImageInfo("webp", width & 0x3FFF, height & 0x3FFF)
 
 
-def read_image_info(path: Path) -> Optional[ImageInfo]:
-    """Kind and size of an image file, None when it is not one. Raises OSError when it cannot be read."""
+def read_image_header(path: Path) -> Optional[ImageInfo]:
+    """Kind and size that a file's first bytes give, None when they are not an image's. Raises OSError."""
     with open(path, "rb") as f:
         info = sniff_image(f.read(_HEADER_BYTES))
     return info if info and info.width and info.height else None
 
 
-def is_whole_image(path: Path) -> bool:
-    """Whether a PNG ends with its last chunk and a JPEG with its end marker; a program may die while it writes.
+def read_image_info(path: Path) -> Optional[ImageInfo]:
+    """Kind and size of an image file that is there to its end; None for another file and for a part of an
+    image.
 
-    Other kinds are taken as they are. Raises OSError when it cannot be read.
+    Raises OSError when it cannot be read.
     """
-    data = path.read_bytes()
-    if data[:3] == b"\xff\xd8\xff":
-        return data.rstrip(b"\0")[-2:] == b"\xff\xd9"
-    if data[:8] != b"\x89PNG\r\n\x1a\n":
-        return True
+    with open(path, "rb") as f:
+        return _info_of_whole(f)
+
+
+def whole_image(data: bytes) -> Optional[ImageInfo]:
+    """Kind and size of an image's bytes when they are all there, else None."""
+    return _info_of_whole(io.BytesIO(data))
+
+
+def _info_of_whole(f: BinaryIO) -> Optional[ImageInfo]:
+    info = sniff_image(f.read(_HEADER_BYTES))
+    if not info or not info.width or not info.height:
+        return None
+    has_end = {"png": _has_png_end, "jpg": _has_jpeg_end, "gif": _has_gif_end, "webp": _has_webp_end}[
+        info.kind
+    ]
+    return info if has_end(f) else None
+
+
+def _has_png_end(f: BinaryIO) -> bool:
+    """Its chunks follow one another to IEND: length, kind, data, checksum."""
+    size = f.seek(0, os.SEEK_END)
     at = 8
-    while at + 12 <= len(data):
-        (length,) = struct.unpack(">I", data[at : at + 4])
-        kind, at = data[at + 4 : at + 8], at + length + 12
-        if kind == b"IEND":
-            return at <= len(data)
+    while at + 12 <= size:
+        f.seek(at)
+        head = f.read(8)
+        at += int.from_bytes(head[:4], "big") + 12
+        if head[4:] == b"IEND":
+            return at <= size
     return False
+
+
+# A marker in a JPEG's image data: FF 00 is a byte of the data, FF D0 to FF D7 restart it, FF FF is padding.
+_JPEG_MARKER = re.compile(rb"\xff([^\x00\xd0-\xd7\xff])")
+
+
+def _has_jpeg_end(f: BinaryIO) -> bool:
+    """Its segments lead to the marker EOI, image data between them; a thumbnail's EOI is skipped."""
+    f.seek(0)
+    data = f.read()
+    at = 2
+    while found := _JPEG_MARKER.search(data, at):
+        if found[1] == b"\xd9":
+            return True
+        length = data[found.end() : found.end() + 2]
+        at = found.end() + max(2, int.from_bytes(length, "big"))
+    return False
+
+
+def _has_gif_end(f: BinaryIO) -> bool:
+    f.seek(-1, os.SEEK_END)
+    return f.read(1) == b";"
+
+
+def _has_webp_end(f: BinaryIO) -> bool:
+    """It is at least as long as its RIFF header says."""
+    f.seek(4)
+    return int.from_bytes(f.read(4), "little") + 8 <= f.seek(0, os.SEEK_END)
 
 
 @dataclass(frozen=True)
@@ -146,25 +196,22 @@ def _first_difference(one: bytes, other: bytes) -> int:
 
 
 def model_size(info: ImageInfo, edge: int = MODEL_EDGE, pixels: int = MODEL_PIXELS) -> tuple[int, int]:
-    """The largest size of this shape with no side above `edge` and no more than `pixels` in all; never larger than it is."""
+    """The largest size of this shape within `edge` and `pixels`, and never larger than it is."""
     factor = min(1.0, edge / max(info.width, info.height), math.sqrt(pixels / (info.width * info.height)))
     return max(1, int(info.width * factor)), max(1, int(info.height * factor))
 
 
 def kind_by_name(path: Path) -> str:
-    """png or jpg, as the file's name says; raises INVALID_ARGUMENT for another ending."""
+    """png or jpg, as the file's name says. Raises INVALID_ARGUMENT for another extension."""
     kind = EXTENSIONS.get(path.suffix.lower())
     if kind not in ("png", "jpg"):
-        raise PeekabooError(
-            ErrorCode.INVALID_ARGUMENT,
-            f"{path.name}: pictures are png or jpg",
-            hint="end the path in .png or .jpg",
-        )
+        raise invalid(f"{path.name}: images are saved as png or jpg", "end the path in .png or .jpg")
     return kind
 
 
 def prepare_target(path: Path) -> None:
-    """Make ready to write an image at `path`: its parents exist, and what is there already is an image.
+    """Prepare to write an image to `path`: create its parents, and check that what is there already is an
+    image.
 
     Raises FILE_IO_ERROR.
     """
@@ -173,7 +220,7 @@ def prepare_target(path: Path) -> None:
         if path.is_dir():
             raise PeekabooError(ErrorCode.FILE_IO_ERROR, f"{path} is a folder", hint="name a file in it")
         is_empty_file = path.is_file() and not path.stat().st_size
-        if path.exists() and not is_empty_file and (not path.is_file() or read_image_info(path) is None):
+        if path.exists() and not is_empty_file and (not path.is_file() or read_image_header(path) is None):
             raise PeekabooError(
                 ErrorCode.FILE_IO_ERROR,
                 f"{path} exists and is not an image; it was left as it is",

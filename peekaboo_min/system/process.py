@@ -1,7 +1,8 @@
-"""Run one program: the only door to subprocess."""
+"""Run one program: the only module that imports subprocess."""
 
 from __future__ import annotations
 
+import errno
 import os
 import selectors
 import signal
@@ -10,12 +11,13 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
-from typing import Any, Callable, Optional
+from pathlib import Path
+from typing import Callable, Optional
 
-from ..core.cancellation import check_cancelled, within_budget
-from ..core.errors import ErrorCode, PeekabooError
+from ..core.cancellation import check_cancelled, is_uninterrupted, within_budget
+from ..core.errors import ErrorCode, PeekabooError, file_error, invalid
 from ..core.settings import child_environment
 from .programs import program_path
 
@@ -25,6 +27,9 @@ _WAKE_S = 0.05
 _FIRST_NAP_S = 0.0001
 _START_S = 0.5
 _LAST_LOOK_S = 0.2
+_UNINTERRUPTED_S = 1.0
+
+Process = subprocess.Popen[bytes]
 
 
 @dataclass(frozen=True)
@@ -40,16 +45,16 @@ class Completed:
         return self.stdout.decode("utf-8", "replace")
 
 
-_running: set[subprocess.Popen] = set()
+_running: set[Process] = set()
 _starting: set[int] = set()  # threads that are about to start a process
-_signals: list[int] = []  # those that told us to end
-before_leaving: list[
-    Callable[[], None]
-] = []  # called before a signal ends us; by then `_signals` is not empty
+_uninterrupted: set[Process] = set()  # those of _running that a signal lets end
+_signals: list[int] = []  # those received that end us
+# called before a signal ends us; by then `_signals` is not empty
+exit_hooks: list[Callable[[], None]] = []
 
 
 def run_program(
-    words: Sequence[str],
+    argv: Sequence[str],
     *,
     timeout_s: float,
     stdin: bytes = b"",
@@ -59,48 +64,33 @@ def run_program(
     leaves_daemon: bool = False,
     pass_fds: Sequence[int] = (),
 ) -> Completed:
-    """Run a program to its end and return what it said.
+    """Run a program to its end and return its output.
 
-    words: argv; the first is a program's path, or its name (see programs). stdin: all it can read. accept: the
-    exit codes that are fine, None for any. environment: variables set besides the inherited ones. leaves_daemon: its output is
-    not read and a child of it may live on (xclip). pass_fds: descriptors that it inherits (the input lock).
-    Raises MISSING_PROGRAM, TIMEOUT, CANCELLED, PROGRAM_FAILED; its whole process group is dead by then.
+    argv: the first is a program's path, or its name: see programs. stdin: all it can read. accept: the exit
+    codes that are fine, None for any. environment: variables set besides the inherited ones. leaves_daemon:
+    its output is not read and a child that it leaves behind may live on (xclip). pass_fds: descriptors that it
+    inherits (an acting program holds the input lock). Raises MISSING_PROGRAM, TIMEOUT, CANCELLED,
+    PROGRAM_FAILED; the program's whole process group is dead by then.
     """
     check_cancelled()
     timeout_s = within_budget(timeout_s)
-    argv = [program_path(words[0], run_program), *words[1:]]
-    if any("\0" in word for word in argv):
-        raise PeekabooError(
-            ErrorCode.INVALID_ARGUMENT, "a NUL character cannot be passed on", hint="remove it"
-        )
+    argv = [program_path(argv[0], run_program), *argv[1:]]
     if folder and not os.path.isdir(folder):
-        message = f"the folder {folder} is not there"
-        raise PeekabooError(ErrorCode.FILE_IO_ERROR, message, hint="make it, or name another")
-    output = subprocess.DEVNULL if leaves_daemon else subprocess.PIPE
-    try:
-        process = _start(
-            argv,
-            stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            folder=folder,
-            environment=environment,
-            pass_fds=pass_fds,
-        )
-    except OSError as e:
         raise PeekabooError(
-            ErrorCode.MISSING_PROGRAM,
-            f"{argv[0]} cannot be started: {e.strerror}",
-            hint="see that it is a program",
-        ) from e
+            ErrorCode.FILE_IO_ERROR, f"the folder {folder} does not exist", hint="create it, or name another"
+        )
+    output = subprocess.DEVNULL if leaves_daemon else subprocess.PIPE
+    process = _start(
+        argv, stdin, stdout=output, stderr=output, folder=folder, environment=environment, pass_fds=pass_fds
+    )
     has_ended = False
     try:
-        done = _converse(process, stdin, time.monotonic() + timeout_s, timeout_s)
+        done = _read_to_end(process, time.monotonic() + timeout_s, timeout_s)
         has_ended = True
     finally:
         if not (has_ended and leaves_daemon):
             _kill_group(process)
-        _running.discard(process)
+        _forget(process)
     if accept is not None and done.code not in accept:
         raise PeekabooError(
             ErrorCode.PROGRAM_FAILED,
@@ -112,173 +102,188 @@ def run_program(
 
 def _start(
     argv: Sequence[str],
-    stdin: Any,
+    stdin: Optional[bytes],
     stdout: int,
     stderr: int,
     folder: Optional[str] = None,
     environment: Optional[Mapping[str, str]] = None,
     pass_fds: Sequence[int] = (),
-) -> subprocess.Popen:
-    """Start a process in a group of its own, so that a signal to us cannot come between its start and our knowing it."""
+) -> Process:
+    """Start a process in a group of its own, registered before a signal to us can be handled.
+
+    It reads `stdin` from an unlinked temporary file: nothing has to be fed to it while it runs; None: a pipe.
+    Raises MISSING_PROGRAM, INVALID_ARGUMENT, FILE_IO_ERROR.
+    """
+    _check_argv(argv)
     thread = threading.get_ident()
-    _starting.add(thread)
-    try:
-        process = subprocess.Popen(
-            argv,
-            stdin=stdin,
-            stdout=stdout,
-            stderr=stderr,
-            cwd=folder,
-            env={**child_environment(), **(environment or {})},
-            start_new_session=True,
-            pass_fds=tuple(pass_fds),
-        )
-        _running.add(process)
-    finally:
-        _starting.discard(thread)
-    leave_if_told()
+    with nullcontext(subprocess.PIPE) if stdin is None else _file_holding(stdin) as source:
+        _starting.add(thread)
+        try:
+            process = subprocess.Popen(
+                argv,
+                stdin=source,
+                stdout=stdout,
+                stderr=stderr,
+                cwd=folder,
+                env={**child_environment(), **(environment or {})},
+                start_new_session=True,
+                pass_fds=tuple(pass_fds),
+            )
+            _running.add(process)
+            if is_uninterrupted():
+                _uninterrupted.add(process)
+        except OSError as e:
+            if e.errno == errno.E2BIG:
+                raise invalid("the arguments are too long for this system", "pass less") from e
+            raise PeekabooError(
+                ErrorCode.MISSING_PROGRAM,
+                f"{argv[0]} cannot be started: {e.strerror}",
+                hint="check that it is a program",
+            ) from e
+        finally:
+            _starting.discard(thread)
+    exit_if_signalled()
     return process
 
 
-def _converse(process: subprocess.Popen, stdin: bytes, deadline: float, timeout_s: float) -> Completed:
-    """Feed and read a process until it has ended; a pipe that a grandchild keeps open does not hold us."""
+def _check_argv(argv: Sequence[str]) -> None:
+    """Raises INVALID_ARGUMENT for what cannot be an argument of a program."""
+    try:
+        has_nul = any(b"\0" in os.fsencode(argument) for argument in argv)
+    except UnicodeEncodeError as e:
+        raise invalid("a text holds half of a surrogate pair, which cannot be encoded", "remove it") from e
+    if has_nul:
+        raise invalid("a NUL character cannot be passed on", "remove it")
+
+
+@contextmanager
+def _file_holding(data: bytes) -> Iterator[int]:
+    """A descriptor from which `data` can be read, or DEVNULL for none. Raises FILE_IO_ERROR."""
+    if not data:
+        yield subprocess.DEVNULL
+        return
+    try:
+        with tempfile.TemporaryFile() as f:
+            f.write(data)
+            f.seek(0)
+            descriptor = os.dup(f.fileno())
+    except OSError as e:
+        raise file_error(Path(tempfile.gettempdir()), e) from e
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _read_to_end(process: Process, deadline: float, timeout_s: float) -> Completed:
+    """Read a process until it has ended; a pipe that a grandchild keeps open does not hold us.
+
+    Of stderr the last part is kept. More than the cap on stdout is an error before more than the cap is
+    held, which is why this is not `communicate`: that collects whatever comes until its timeout.
+    """
     name = os.path.basename(str(process.args[0]))  # type: ignore[index]
-    collected: dict[int, bytearray] = {}
+    outputs = {stream: bytearray() for stream in (process.stdout, process.stderr) if stream}
+    last_look: Optional[float] = None  # once the leader has ended while a grandchild still holds a pipe
     with selectors.DefaultSelector() as selector:
-        for stream in (process.stdout, process.stderr):
-            if stream:
-                os.set_blocking(stream.fileno(), False)
-                selector.register(stream, selectors.EVENT_READ)
-                collected[stream.fileno()] = bytearray()
-        if process.stdin:
-            os.set_blocking(process.stdin.fileno(), False)
-            selector.register(process.stdin, selectors.EVENT_WRITE)
-        left_to_write = memoryview(stdin)
-        out_fd = process.stdout.fileno() if process.stdout else -1
-        err_fd = process.stderr.fileno() if process.stderr else -1
-        last_look: Optional[float] = None  # when the leader had ended, and a grandchild held a pipe still
+        for stream in outputs:
+            selector.register(stream, selectors.EVENT_READ)
         while selector.get_map():
-            check_cancelled()
-            remaining = deadline - time.monotonic()
-            if remaining <= 0:
-                raise _timed_out(name, timeout_s)
-            ready = selector.select(min(remaining, _WAKE_S))
+            ready = selector.select(_time_to_wait(name, deadline, timeout_s))
             if last_look and not ready:
                 break
             for key, _ in ready:
-                if key.fileobj is process.stdin:
-                    left_to_write = _write_some(process, left_to_write)
-                    if not left_to_write:
-                        selector.unregister(process.stdin)
-                        process.stdin.close()
-                    continue
-                if not _read_some(key.fd, collected, name, is_stderr=key.fd == err_fd):
+                output = outputs[key.fileobj]  # type: ignore[index]
+                chunk = os.read(key.fd, 1 << 16)
+                output += chunk
+                if not chunk:
                     selector.unregister(key.fileobj)
-            # only after reading: we may have been held up for longer than the last look, with all that it said unread
+                elif key.fileobj is process.stderr:
+                    del output[:-_STDERR_CAP]
+                elif len(output) > _OUTPUT_CAP:
+                    raise PeekabooError(
+                        ErrorCode.PROGRAM_FAILED,
+                        f"{name} wrote more than {_OUTPUT_CAP} bytes",
+                        hint="ask it for less",
+                    )
+            # only after reading: we may have been suspended for longer than the last look takes
             if last_look is None and process.poll() is not None:
                 last_look = time.monotonic() + _LAST_LOOK_S
             elif last_look and time.monotonic() > last_look:
                 break
-    code = _wait_for_end(process, name, deadline, timeout_s)
-    for stream in (process.stdout, process.stderr):
-        if stream:
-            stream.close()
-    return Completed(
-        code, bytes(collected.get(out_fd, b"")), bytes(collected.get(err_fd, b"")).decode("utf-8", "replace")
-    )
+    nap_s = _FIRST_NAP_S  # its pipes are closed, so it ends in a moment: look soon at first, then less often
+    while process.poll() is None:
+        time.sleep(min(nap_s, _time_to_wait(name, deadline, timeout_s)))
+        nap_s *= 2
+    stdout, stderr = (bytes(outputs.get(stream, b"")) for stream in (process.stdout, process.stderr))  # type: ignore[arg-type]
+    return Completed(process.returncode, stdout, stderr.decode("utf-8", "replace"))
 
 
-def _read_some(fd: int, collected: dict[int, bytearray], name: str, is_stderr: bool) -> bool:
-    """Read what is there into `collected`; False at the end. Of stderr the last part is kept, stdout has a cap."""
-    chunk = os.read(fd, 1 << 16)
-    collected[fd] += chunk
-    if is_stderr:
-        del collected[fd][:-_STDERR_CAP]
-    elif len(collected[fd]) > _OUTPUT_CAP:
-        raise PeekabooError(ErrorCode.PROGRAM_FAILED, f"{name} wrote more than {_OUTPUT_CAP} bytes")
-    return bool(chunk)
-
-
-def _write_some(process: subprocess.Popen, data: memoryview) -> memoryview:
-    try:
-        return data[os.write(process.stdin.fileno(), data[: 1 << 16]) :]  # type: ignore[union-attr]
-    except BrokenPipeError:
-        return data[:0]  # it ended, or closed its stdin, without reading all: its exit code tells
-
-
-def _wait_for_end(process: subprocess.Popen, name: str, deadline: float, timeout_s: float) -> int:
-    """The exit code. It closed its pipes, so it ends in a moment: look again soon at first, then less often."""
-    nap_s = _FIRST_NAP_S
-    while True:
-        code = process.poll()
-        if code is not None:
-            return code
-        check_cancelled()
-        if time.monotonic() >= deadline:
-            raise _timed_out(name, timeout_s)
-        time.sleep(nap_s)
-        nap_s = min(nap_s * 2, _WAKE_S)
+def _time_to_wait(name: str, deadline: float, timeout_s: float) -> float:
+    """Seconds until the next look at the clock and the cancel token. Raises TIMEOUT, CANCELLED."""
+    check_cancelled()
+    remaining = deadline - time.monotonic()
+    if remaining <= 0:
+        raise _timed_out(name, timeout_s)
+    return min(remaining, _WAKE_S)
 
 
 def _timed_out(name: str, timeout_s: float) -> PeekabooError:
     return PeekabooError(
         ErrorCode.TIMEOUT,
         f"{name} did not end within {timeout_s:g} seconds and was killed",
-        hint="see whether a dialog is waiting on the screen, or the display hangs; then try again",
+        hint="check whether a dialog is waiting on the screen or the display hangs, then try again",
     )
 
 
-def _kill_group(process: subprocess.Popen) -> None:
+def _forget(process: Process) -> None:
+    _running.discard(process)
+    _uninterrupted.discard(process)
+
+
+def _kill_group(process: Process) -> None:
     _signal_group(process)
     for stream in (process.stdin, process.stdout, process.stderr):
         if stream:
-            stream.close()
+            with suppress(BrokenPipeError):
+                stream.close()
     process.wait()
 
 
 class BackgroundProgram:
-    """A program that runs beside us; `said` is what it wrote to stderr so far."""
+    """A program that runs beside us."""
 
-    def __init__(self, process: subprocess.Popen) -> None:
+    def __init__(self, process: Process) -> None:
         self._process = process
-        self._said = b""
+        self._output = b""
 
     def has_ended(self) -> bool:
         return self._process.poll() is not None
 
     def said(self) -> str:
-        try:
-            self._said += os.read(self._process.stderr.fileno(), 1 << 16)  # type: ignore[union-attr]
-        except BlockingIOError:
-            pass
-        return self._said.decode("utf-8", "replace")
+        """What it wrote to stderr so far."""
+        with suppress(BlockingIOError):
+            self._output += os.read(self._process.stderr.fileno(), 1 << 16)  # type: ignore[union-attr]
+        return self._output.decode("utf-8", "replace")
 
 
 @contextmanager
-def background_program(words: Sequence[str], stdin: bytes) -> Iterator[BackgroundProgram]:
+def background_program(argv: Sequence[str], stdin: bytes) -> Iterator[BackgroundProgram]:
     """A program that runs while the `with` block does, and is killed at its end. It reads `stdin` first."""
     check_cancelled()
-    with tempfile.TemporaryFile() as source:
-        source.write(stdin)
-        source.seek(0)
-        process = _start(
-            [program_path(words[0], run_program), *words[1:]],
-            stdin=source,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-        )
+    argv = [program_path(argv[0], run_program), *argv[1:]]
+    process = _start(argv, stdin, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     os.set_blocking(process.stderr.fileno(), False)  # type: ignore[union-attr]
     try:
         yield BackgroundProgram(process)
     finally:
         _kill_group(process)
-        _running.discard(process)
+        _forget(process)
 
 
 class InteractiveProgram:
     """A program that reads lines from stdin, does what each says at once, and answers on stdout."""
 
-    def __init__(self, process: subprocess.Popen, deadline: float, timeout_s: float) -> None:
+    def __init__(self, process: Process, deadline: float, timeout_s: float) -> None:
         self._process = process
         self._name = os.path.basename(str(process.args[0]))  # type: ignore[index]
         self._deadline = deadline
@@ -298,11 +303,7 @@ class InteractiveProgram:
         with selectors.DefaultSelector() as selector:
             selector.register(self._process.stdout, selectors.EVENT_READ)
             while not is_whole(answer.decode("utf-8", "replace")):
-                check_cancelled()
-                remaining = self._deadline - time.monotonic()
-                if remaining <= 0:
-                    raise _timed_out(self._name, self._timeout_s)
-                if selector.select(min(remaining, _WAKE_S)):
+                if selector.select(_time_to_wait(self._name, self._deadline, self._timeout_s)):
                     chunk = os.read(self._process.stdout.fileno(), 1 << 16)
                     if not chunk:
                         break
@@ -311,19 +312,21 @@ class InteractiveProgram:
 
     def end(self) -> Completed:
         """Close its stdin, and wait until it has done everything. Raises TIMEOUT, CANCELLED."""
-        return _converse(self._process, b"", self._deadline, self._timeout_s)
+        assert self._process.stdin
+        self._process.stdin.close()
+        return _read_to_end(self._process, self._deadline, self._timeout_s)
 
 
 @contextmanager
 def interactive_program(
-    words: Sequence[str], *, timeout_s: float, environment: Mapping[str, str], pass_fds: Sequence[int] = ()
+    argv: Sequence[str], *, timeout_s: float, environment: Mapping[str, str], pass_fds: Sequence[int] = ()
 ) -> Iterator[InteractiveProgram]:
     """A program to talk with while the `with` block runs; its whole group is killed at the block's end."""
     check_cancelled()
     timeout_s = within_budget(timeout_s)
     process = _start(
-        [program_path(words[0], run_program), *words[1:]],
-        stdin=subprocess.PIPE,
+        [program_path(argv[0], run_program), *argv[1:]],
+        stdin=None,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         environment=environment,
@@ -333,16 +336,14 @@ def interactive_program(
         yield InteractiveProgram(process, time.monotonic() + timeout_s, timeout_s)
     finally:
         _kill_group(process)
-        _running.discard(process)
+        _forget(process)
 
 
-def start_daemon(words: Sequence[str], stdin: bytes) -> None:
-    """Start a program that outlives us and reads `stdin`; safe in what `before_leaving` calls."""
-    with tempfile.TemporaryFile() as source:
-        source.write(stdin)
-        source.seek(0)
+def start_daemon(argv: Sequence[str], stdin: bytes) -> None:
+    """Start a program that outlives us and reads `stdin`; safe in an exit hook."""
+    with _file_holding(stdin) as source:
         subprocess.Popen(
-            [program_path(words[0], run_program), *words[1:]],
+            [program_path(argv[0], run_program), *argv[1:]],
             stdin=source,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -353,41 +354,55 @@ def start_daemon(words: Sequence[str], stdin: bytes) -> None:
 
 def kill_all_programs() -> None:
     """Kill whatever still runs: this process is about to end. Takes no lock: a signal handler calls it."""
+    deadline = time.monotonic() + _UNINTERRUPTED_S
+    for process in list(_uninterrupted):
+        while _is_alive(process) and time.monotonic() < deadline:
+            time.sleep(_FIRST_NAP_S)
     for process in list(_running):
         _signal_group(process)
 
 
-def _signal_group(process: subprocess.Popen) -> None:
-    # SIGKILL at once: an osascript that waits for an Apple event ignores SIGTERM.
+def _is_alive(process: Process) -> bool:
+    """Without poll(), which waits for a lock that the interrupted thread may hold."""
     try:
+        ended = os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return ended is None
+
+
+def _signal_group(process: Process) -> None:
+    # SIGKILL at once: an osascript that waits for an Apple event ignores SIGTERM.
+    with suppress(
+        ProcessLookupError, PermissionError
+    ):  # it is gone; macOS answers EPERM for a group of zombies
         os.killpg(process.pid, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        pass  # the group is gone; macOS says EPERM for a group of zombies
 
 
 def end_cleanly_on_signals() -> None:
-    """From now on SIGTERM, SIGINT and SIGHUP kill our children and end this process with 128 + the signal's number.
+    """From now on SIGTERM, SIGINT and SIGHUP kill our children and end this process with 128 + the signal's
+    number.
 
     os._exit, because a thread that blocks on stdin or in a tool would keep an ordinary exit waiting.
     """
 
     def on_signal(number: int, _frame: object) -> None:
         _signals.append(number)
-        # a start in this very thread goes on when we return, and then leaves; others are over in a moment
+        # a start in this very thread goes on when we return, and then exits; others are over in a moment
         if threading.get_ident() not in _starting:
             deadline = time.monotonic() + _START_S
             while _starting and time.monotonic() < deadline:
                 time.sleep(0.001)
-            leave_if_told()
+            exit_if_signalled()
 
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, on_signal)
 
 
-def leave_if_told() -> None:
-    """End this process when a signal has told us to. What `before_leaving` raises unwinds the stack first."""
+def exit_if_signalled() -> None:
+    """End this process when a signal asked for that. What an exit hook raises unwinds the stack first."""
     if _signals:
-        for act in list(before_leaving):
-            act()
+        for hook in list(exit_hooks):
+            hook()
         kill_all_programs()
         os._exit(128 + _signals[0])

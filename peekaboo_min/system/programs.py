@@ -8,6 +8,7 @@ import re
 import stat
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -25,12 +26,12 @@ _ANSWER_S = 5.0
 _asking = threading.Lock()  # threads that need the same program ask it once
 
 RunProgram = Callable[..., Any]
-"""proc.run_program, which comes as a parameter because it looks for its programs here."""
+"""process.run_program, a parameter because it looks for its programs here itself."""
 
 
 @dataclass(frozen=True)
 class _Identity:
-    """How a program shows that it is the one meant: with `flag` it prints `pattern`, whose group 1 is its version."""
+    """How a program shows that it is the one meant: `flag` prints `pattern`, group 1 its version."""
 
     flag: str
     pattern: str
@@ -51,13 +52,13 @@ _IDENTITIES = {
     "xprop": _Identity("-version", r"^xprop (\d\S*)|xprop: +unable to open display", _X11_UTILS),
     "xwininfo": _Identity("-version", r"^xwininfo (\d\S*)", _X11_UTILS),
 }
-PACKAGES = {name: one.package for name, one in _IDENTITIES.items()}
-_NO_VERSION = "(it does not say its version)"
+PACKAGES = {name: identity.package for name, identity in _IDENTITIES.items()}
+_NO_VERSION = "(version unknown)"
 
 
 @dataclass(frozen=True)
 class FoundProgram:
-    """What looking for a program along PATH came to."""
+    """The outcome of looking for a program along PATH."""
 
     path: Optional[str]
     """None when it is not there."""
@@ -75,21 +76,21 @@ class FoundProgram:
 
 
 def find_program(name: str) -> Optional[str]:
-    """The first program of this name, whatever it is, or None. With PEEKABOO_BIN_DIR only that folder is searched."""
+    """The first program of this name, or None. With PEEKABOO_BIN_DIR only that folder is searched."""
     return next((path for path, _ in _files_named(name)), None)
 
 
 def look_for_program(name: str, run: RunProgram, afresh: bool = False) -> FoundProgram:
     """Where the program meant by `name` is: another program of that name is passed over.
 
-    A file is asked once; what it said is remembered in the state folder by path, size and time. afresh: ask again.
+    A file is asked once; its answer is kept in the state folder by path, size and time. afresh: ask again.
     """
     identity = _IDENTITIES.get(name)
     if identity is None:
         return FoundProgram(find_program(name))
     strangers: list[str] = []
     is_by_memory = False
-    for path, status in (found for one in (name, *identity.other_names) for found in _files_named(one)):
+    for path, status in (found for each in (name, *identity.other_names) for found in _files_named(each)):
         with _asking:
             version = None if afresh else _remembered(path, status)
             if version is None:
@@ -100,9 +101,8 @@ def look_for_program(name: str, run: RunProgram, afresh: bool = False) -> FoundP
         if version:
             return FoundProgram(path, version, tuple(strangers))
         strangers.append(path)
-    if (
-        is_by_memory
-    ):  # an unchanged file may answer now: what it needs may have been missing, or the machine too busy
+    if is_by_memory:
+        # an unchanged file may answer now: what it needs may have been missing, or the machine too busy
         return look_for_program(name, run, afresh=True)
     return FoundProgram(None, "", tuple(strangers))
 
@@ -113,7 +113,7 @@ def program_path(name: str, run: RunProgram) -> str:
     if found.path is None:
         package = PACKAGES.get(os.path.basename(name))
         hint = f"install it: sudo apt-get install {package}" if package else "install it, or put it on PATH"
-        message = f"the program {name} is not on this machine{found.strangers_text(': ')}"
+        message = f"the program {name} is not installed{found.strangers_text(': ')}"
         raise PeekabooError(ErrorCode.MISSING_PROGRAM, message, hint=hint)
     return found.path
 
@@ -137,7 +137,7 @@ def _files_named(name: str) -> Iterator[tuple[str, os.stat_result]]:
 
 
 def _version(path: str, identity: _Identity, run: RunProgram) -> str:
-    """The version that the program meant prints; '' for any other program, and for one that fails or hangs."""
+    """The version that the program prints; '' for another program, and for one that fails or hangs."""
     try:
         # no display, so that none can keep it waiting
         answer = run([path, identity.flag], timeout_s=_ANSWER_S, accept=None, environment={"DISPLAY": ""})
@@ -150,7 +150,8 @@ def _version(path: str, identity: _Identity, run: RunProgram) -> str:
     return (match[1] or _NO_VERSION) if match else ""
 
 
-# path -> (size, time, version) of programs that were asked ------------------------------------------------------------
+# path -> (size, time, version) of programs that were asked
+# ------------------------------------------------------------
 
 
 def _memory_file() -> Path:
@@ -172,7 +173,7 @@ def _memory() -> dict[str, Any]:
 
 
 def _remembered(path: str, status: os.stat_result) -> Optional[str]:
-    """The version of an unchanged program, '' for one that is not what is meant; None for one that was not asked."""
+    """The version of an unchanged program, '' for another program; None for one that was not asked."""
     known = _memory().get(path)
     if isinstance(known, list) and known[:2] == [status.st_size, status.st_mtime_ns]:
         return known[2] if len(known) == 3 and isinstance(known[2], str) else None
@@ -181,8 +182,5 @@ def _remembered(path: str, status: os.stat_result) -> Optional[str]:
 
 def _remember(path: str, status: os.stat_result, version: str) -> None:
     _memory()[path] = [status.st_size, status.st_mtime_ns, version]
-    try:
-        # other processes remember, too
+    with suppress(PeekabooError):  # then this process alone remembers it
         write_privately(_memory_file(), json.dumps({**_read_memory(), path: _memory()[path]}))
-    except PeekabooError:
-        pass  # then this process alone remembers it

@@ -11,9 +11,10 @@ _PACKAGE = Path(__file__).parent.parent
 
 
 def native_source(path: str) -> str:
-    """The text of a source of the package, for instance `desktop/macos/windows.js`; in the single file, too."""
+    """The text of a source such as `desktop/macos/windows.js`; in the single file, too."""
     loader: Any = __spec__.loader
-    return loader.get_data(str(_PACKAGE / path)).decode("utf-8")
+    source: bytes = loader.get_data(str(_PACKAGE / path))
+    return source.decode("utf-8")
 
 
 def single_file() -> Optional[str]:
@@ -22,16 +23,17 @@ def single_file() -> Optional[str]:
 
 
 def own_command() -> list[str]:
-    """argv of this very program, in the form in which it runs, for any working folder and with any PYTHONPATH.
+    """argv of this very program, in the form in which it runs, for any working folder and with any
+    PYTHONPATH.
 
-    By a path: `-m` puts the working folder first on sys.path, and so does `-c`, for which Python 3.13 itself imports
-    `linecache` before the first statement runs.
+    By a path: `-m` puts the working folder first on sys.path, and so does `-c`, for which Python 3.13 itself
+    imports `linecache` before the first statement runs.
     """
     return [sys.executable, single_file() or str(_PACKAGE.resolve() / "__main__.py")]
 
 
 def how_to_install() -> str:
-    """What to do where this Python cannot serve MCP. Debian's own pip refuses to install: environments of their own."""
+    """What to do where this Python cannot serve MCP. Debian's own pip refuses to install."""
     file = single_file()
     if file:
         return (
@@ -43,6 +45,7 @@ def how_to_install() -> str:
         return f"{shlex.quote(sys.executable)} -m pip install 'mcp>=2,<3'"
     checkout = shlex.quote(str(parent))
     return (
-        f"install this checkout by `uv tool install {checkout}` or `pipx install {checkout}`, or without either: "
+        f"install this checkout by `uv tool install {checkout}` or `pipx install {checkout}`, or without "
+        "either: "
         f"python3 -m venv .venv && .venv/bin/pip install {checkout}, then start .venv/bin/peekaboo-min"
     )

@@ -1,4 +1,4 @@
-"""One JSON request to a web server: the only use of urllib.request.
+"""One JSON request to a web server: the only user of urllib.request.
 
 urllib is imported inside the functions: it costs 30 ms, and most commands make no request.
 """
@@ -6,6 +6,7 @@ urllib is imported inside the functions: it costs 30 ms, and most commands make 
 from __future__ import annotations
 
 import json
+import math
 import re
 import threading
 import time
@@ -14,6 +15,7 @@ from contextlib import suppress
 from typing import Any, Callable, Optional, Union
 
 from ..core.cancellation import check_cancelled
+from ..core.text import clean_text
 from ..core.version import VERSION
 
 _ANSWER_CAP = 16 * 1024 * 1024
@@ -26,10 +28,11 @@ _LOOPBACK = re.compile(r"localhost|127(\.\d{1,3}){3}|::1")
 class WebError(Exception):
     """A request that failed; the caller interprets it.
 
-    kind: `unreachable` (no connection), `closed` (the connection ended before the answer), `timeout`,
-    `redirect` (not followed), `status` (an HTTP error, see `status` and `body`), `malformed` (not JSON),
+    kind: `unreachable` (no connection), `closed` (it ended before the answer did), `timeout`, `redirect`
+    (not followed), `status` (an error's status, see `status` and `body`), `malformed` (not JSON),
     `too_large`, `untrusted` (its certificate), `invalid` (never sent).
-    body: the error answer, parsed where it is JSON, else its text. The message does not quote the request.
+    body: the error answer, parsed where it is JSON, else its text. Neither the message nor the body holds
+    what was sent.
     """
 
     def __init__(
@@ -88,10 +91,16 @@ def read_query(target: str) -> dict[str, str]:
 
 
 def host_of(url: str) -> str:
-    """Host and port of a URL, for messages: without the user, path and query, which may hold a secret."""
+    """Host and port of a URL, for messages: without the user, path and query, which may hold a secret.
+
+    Empty for what is not a URL, such as `http://[bad`.
+    """
     from urllib.parse import urlsplit
 
-    return urlsplit(url).netloc.rpartition("@")[2]
+    try:
+        return clean_text(urlsplit(url).netloc.rpartition("@")[2])
+    except ValueError:
+        return ""
 
 
 def is_loopback(url: str) -> bool:
@@ -110,7 +119,7 @@ def _ask(url: str, data: Optional[bytes], headers: dict[str, str], timeout_s: fl
         timeout_s,
     )
     try:
-        return json.loads(raw)
+        return json.loads(raw, parse_constant=lambda _name: None)  # NaN and Infinity are not JSON
     except (ValueError, RecursionError):
         what = "a web page" if raw.lstrip()[:1] == b"<" else "something that is not JSON"
         raise WebError("malformed", f"{host_of(url)} answered with {what}") from None
@@ -128,7 +137,7 @@ def _check_request(url: str, headers: Mapping[str, str]) -> None:
             and parts.port != 0
             and "@" not in parts.netloc
         )
-    except ValueError:  # a port that is no number
+    except ValueError:  # a port that is not a number
         is_fine = False
     if not is_fine or not url.isascii() or re.search(r"[\x00-\x20\x7f]", url):
         raise WebError("invalid", _NO_ADDRESS)
@@ -163,10 +172,10 @@ def _fetch(url: str, data: Optional[bytes], headers: dict[str, str], timeout_s: 
     finally:
         if not done.is_set():
             _hang_up(sockets)
-    result = outcome[0]
-    if isinstance(result, Exception):
-        raise _meaning_of(result, url) from None
-    return result
+    answer = outcome[0]
+    if isinstance(answer, Exception):
+        raise _meaning_of(answer, url) from None
+    return answer
 
 
 def _hang_up(sockets: list[Any]) -> None:
@@ -191,7 +200,7 @@ def _exchange(
             raw: bytes = answer.read(_ANSWER_CAP + 1)
             if len(raw) > _ANSWER_CAP:
                 raise WebError("too_large", f"{host_of(url)} answered with more than {_ANSWER_CAP} bytes")
-            if answer.length:  # bytes missing from the announced length
+            if answer.length:  # what is still missing of the length that it announced
                 raise ConnectionResetError
             return raw
     except HTTPError as e:
@@ -243,8 +252,8 @@ def _recording(kind: Any, sockets: list[Any]) -> Callable[..., Any]:
 
 def _status_error(url: str, status: int, headers: Any, raw: bytes) -> WebError:
     if 300 <= status < 400:
-        where = host_of(headers.get("Location") or "") or "another address"
-        return WebError("redirect", f"{host_of(url)} redirects to {where}, which is not followed", status)
+        target = host_of(headers.get("Location") or "") or "another address"
+        return WebError("redirect", f"{host_of(url)} redirects to {target}, which is not followed", status)
     text = raw.decode("utf-8", "replace")
     try:
         body = json.loads(text)
@@ -265,13 +274,12 @@ def _read_retry_after(value: Optional[str]) -> Optional[float]:
 
     if not value:
         return None
-    try:
-        return max(0.0, float(value))
-    except ValueError:
-        pass
+    with suppress(ValueError):
+        seconds = float(value)
+        return max(0.0, seconds) if math.isfinite(seconds) else None
     try:
         return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
 
 
@@ -291,6 +299,8 @@ def _meaning_of(error: Exception, url: str) -> Exception:
         return WebError("unreachable", f"connection refused by {host}")
     if isinstance(reason, UnicodeError):  # a label of the host name is too long
         return WebError("invalid", _NO_ADDRESS)
+    if isinstance(reason, ValueError):  # a chunk of a negative size, for instance
+        return WebError("malformed", f"{host} answered with something that is not HTTP")
     if isinstance(reason, OSError):
         return WebError(
             "unreachable", f"{host} cannot be reached: {reason.strerror or type(reason).__name__}"

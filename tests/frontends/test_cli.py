@@ -74,95 +74,98 @@ def two_forms(tmp_path: Path) -> TwoForms:
     return TwoForms(*(Program(program_words(form), environment) for form in ("package", "single file")))
 
 
-# name -> arguments, the error's code, the exit code, a part of what is said
-USAGE: dict[str, tuple[list[str], str, int, str]] = {
-    "an unknown command": (["wndows"], "INVALID_ARGUMENT", 2, "there is no command 'wndows'"),
-    "an unknown command of a group": (["list", "fonts"], "INVALID_ARGUMENT", 2, "list apps, list windows"),
-    "an option before any command": (["--frob"], "INVALID_ARGUMENT", 2, "'--frob'"),
-    "an unknown option": (["windows", "--frob"], "INVALID_ARGUMENT", 2, "--frob"),
-    "a shortened option": (["image", "--win", "1"], "INVALID_ARGUMENT", 2, "--win"),
-    "an argument too many": (["windows", "more"], "INVALID_ARGUMENT", 2, "more"),
-    "an argument missing": (["type", "7"], "INVALID_ARGUMENT", 2, "TEXT"),
-    "a required option missing": (["list", "windows"], "INVALID_ARGUMENT", 2, "--app"),
-    "an option's value missing": (["image", "--app"], "INVALID_ARGUMENT", 2, "--app"),
-    "a value for a flag of all commands": (["windows", "--json=1"], "INVALID_ARGUMENT", 2, "--json"),
-    "a word that is no choice":
-        (["image", "--mode", "all"], "INVALID_ARGUMENT", 2, "screen, window, multi, frontmost"),
-    "a format that is none": (["image", "--format", "gif"], "INVALID_ARGUMENT", 2, "png, jpg"),
-    "a detail that is none":
-        (["list", "windows", "--app", "x", "--include-details", "ids,size"], "INVALID_ARGUMENT", 2, "'size'"),
-    "a window that is no number":
-        (["focus", "seven"], "INVALID_ARGUMENT", 2, "'seven' is not a whole number"),
-    "half a hexadecimal number": (["focus", "0x"], "INVALID_ARGUMENT", 2, "'0x'"),
-    "a window with a fraction": (["focus", "7.5"], "INVALID_ARGUMENT", 2, "'7.5'"),
-    "no number at all": (["focus", ""], "INVALID_ARGUMENT", 2, "''"),
-    "a pixel that is NaN": (["click", "7", "nan", "1"], "INVALID_ARGUMENT", 2, "'nan'"),
-    "a pixel that is infinite": (["click", "7", "1", "-inf"], "INVALID_ARGUMENT", 2, "'-inf'"),
-    "a pixel beyond all numbers": (["click", "7", "1e400", "1"], "INVALID_ARGUMENT", 2, "'1e400'"),
-    "three clicks": (["click", "7", "1", "1", "--clicks", "3"], "INVALID_ARGUMENT", 2, "1 or 2"),
-    "a button that is none":
-        (["click", "7", "1", "1", "--button", "side"], "INVALID_ARGUMENT", 2, "left, right, middle"),
-    "an empty text": (["type", "7", ""], "INVALID_ARGUMENT", 2, "the text is empty"),
-    "a text with an escape character":
-        (["type", "7", "a\x1b[31m"], "INVALID_ARGUMENT", 2, "control character"),
-    "a text that is too long": (["type", "7", "x" * 20_001], "INVALID_ARGUMENT", 2, "20000"),
-    "a key name with a slip": (["press", "7", "Retrun"], "INVALID_ARGUMENT", 2, "did you mean return"),
-    "no key": (["press", "7", ""], "INVALID_ARGUMENT", 2, "no key was named"),
-    "a modifier that is none":
-        (["press", "7", "a", "--modifiers", "hyper"], "INVALID_ARGUMENT", 2, "'hyper'"),
-    "a picture of no size": (["image", "--max-dimension", "0"], "INVALID_ARGUMENT", 2, "max"),
-    "a picture of a negative size":
-        (["screenshot", "7", "--max-dimension", "-4"], "INVALID_ARGUMENT", 2, "max"),
-    "a picture kind that we do not write":
-        (["image", "--path", f"{FOLDER}/a.webp"], "INVALID_ARGUMENT", 2, ".png or .jpg"),
+EXIT_CODES = {
+    "INVALID_ARGUMENT": 2,
+    "WINDOW_NOT_FOUND": 15,
+    "FILE_IO_ERROR": 17,
+    "APP_NOT_FOUND": 18,
+}
+
+# name -> arguments, a part of the message; all are INVALID_ARGUMENT
+USAGE: dict[str, tuple[list[str], str]] = {
+    "an unknown command": (["wndows"], "there is no command 'wndows'"),
+    "an unknown command of a group": (["list", "fonts"], "list apps, list windows"),
+    "an option before any command": (["--frob"], "'--frob'"),
+    "an unknown option": (["windows", "--frob"], "--frob"),
+    "a shortened option": (["image", "--win", "1"], "--win"),
+    "an argument too many": (["windows", "more"], "more"),
+    "a group alone": (["list"], "`list` needs a subcommand"),
+    "nothing but the flag": ([], "no command was given"),
+    "a path at nobody's home": (["image", "--path", "~nosuchuser/a.png"], "no user of that name"),
+    "a number without end": (["focus", "0x" + "f" * 5000], "too many digits"),
+    "digits without end": (["focus", "1" * 5000], "is not a whole number"),
+    "an argument missing": (["type", "7"], "TEXT"),
+    "a required option missing": (["list", "windows"], "--app"),
+    "an option's value missing": (["image", "--app"], "--app"),
+    "a value for a flag of all commands": (["windows", "--json=1"], "--json"),
+    "a word that is no choice": (["image", "--mode", "all"], "screen, window, multi, frontmost"),
+    "a format that is none": (["image", "--format", "gif"], "png, jpg"),
+    "a detail that is none": (["list", "windows", "--app", "x", "--include-details", "ids,size"], "'size'"),
+    "a window that is no number": (["focus", "seven"], "'seven' is not a whole number"),
+    "half a hexadecimal number": (["focus", "0x"], "'0x'"),
+    "a window with a fraction": (["focus", "7.5"], "'7.5'"),
+    "no number at all": (["focus", ""], "''"),
+    "a pixel that is NaN": (["click", "7", "nan", "1"], "'nan'"),
+    "a pixel that is infinite": (["click", "7", "1", "-inf"], "'-inf'"),
+    "a pixel beyond all numbers": (["click", "7", "1e400", "1"], "'1e400'"),
+    "three clicks": (["click", "7", "1", "1", "--clicks", "3"], "1 or 2"),
+    "a button that is none": (["click", "7", "1", "1", "--button", "side"], "left, right, middle"),
+    "an empty text": (["type", "7", ""], "the text is empty"),
+    "a text with an escape character": (["type", "7", "a\x1b[31m"], "control character"),
+    "a text that is too long": (["type", "7", "x" * 20_001], "20000"),
+    "a key name with a slip": (["press", "7", "Retrun"], "did you mean return"),
+    "no key": (["press", "7", ""], "no key was named"),
+    "a modifier that is none": (["press", "7", "a", "--modifiers", "hyper"], "'hyper'"),
+    "a picture of no size": (["image", "--max-dimension", "0"], "max"),
+    "a picture of a negative size": (["screenshot", "7", "--max-dimension", "-4"], "max"),
+    "a picture kind that we do not write": (["image", "--path", f"{FOLDER}/a.webp"], ".png or .jpg"),
     "a photograph that would not be what its name says":
-        (["screenshot", "7", "--path", f"{FOLDER}/a.gif"], "INVALID_ARGUMENT", 2, ".png or .jpg"),
+        (["screenshot", "7", "--path", f"{FOLDER}/a.gif"], ".png or .jpg"),
 }  # fmt: skip
 
-# The same on a display that is there and empty.
-ON_A_DISPLAY: dict[str, tuple[list[str], str, int, str]] = {
+# name -> arguments, the error's code, a part of the message; on a display that is there and empty
+ON_A_DISPLAY: dict[str, tuple[list[str], str, str]] = {
     "an unknown window":
-        (["screenshot", "7"], "WINDOW_NOT_FOUND", 15, "there is no window 7; list the windows again"),
-    "a hexadecimal window": (["focus", "0x1F"], "WINDOW_NOT_FOUND", 15, "there is no window 31"),
-    "a negative window": (["click", "-5", "-1e9", "-.5"], "WINDOW_NOT_FOUND", 15, "there is no window -5"),
-    "a window beyond all ids": (["type", str(2**70), "x"], "WINDOW_NOT_FOUND", 15, str(2**70)),
-    "a text that begins with a dash":
-        (["type", "7", "-hello"], "WINDOW_NOT_FOUND", 15, "there is no window 7"),
+        (["screenshot", "7"], "WINDOW_NOT_FOUND", "there is no window 7; list the windows again"),
+    "a hexadecimal window": (["focus", "0x1F"], "WINDOW_NOT_FOUND", "there is no window 31"),
+    "a negative window": (["click", "-5", "-1e9", "-.5"], "WINDOW_NOT_FOUND", "there is no window -5"),
+    "a window beyond all ids": (["type", str(2**70), "x"], "WINDOW_NOT_FOUND", str(2**70)),
+    "a text that begins with a dash": (["type", "7", "-hello"], "WINDOW_NOT_FOUND", "there is no window 7"),
     "a text that looks like a flag":
-        (["type", "7", "--", "--json"], "WINDOW_NOT_FOUND", 15, "there is no window 7"),
+        (["type", "7", "--", "--json"], "WINDOW_NOT_FOUND", "there is no window 7"),
+    "a text that asks for help": (["type", "7", "-h"], "WINDOW_NOT_FOUND", "there is no window 7"),
+    "a text that asks for help, and a flag":
+        (["type", "--verify", "7", "--help"], "WINDOW_NOT_FOUND", "no window 7"),
+    "a process id without end": (["image", "--app", "PID:" + "1" * 5000], "APP_NOT_FOUND", "process id 111"),
     "the options first":
-        (["press", "--modifiers", "cmd,shift", "--verify", "7", "-"], "WINDOW_NOT_FOUND", 15, "window 7"),
-    "an unknown app":
-        (["image", "--app", "Zoë"], "APP_NOT_FOUND", 18, "no running application is called 'Zoë'"),
-    "an empty app": (["image", "--app", " "], "INVALID_ARGUMENT", 2, "the app's name is empty"),
-    "a mode without its app": (["image", "--mode", "multi"], "INVALID_ARGUMENT", 2, "needs an app"),
-    "a process id that is none": (["list", "windows", "--app", "PID:me"], "INVALID_ARGUMENT", 2, "PID:501"),
+        (["press", "--modifiers", "cmd,shift", "--verify", "7", "-"], "WINDOW_NOT_FOUND", "window 7"),
+    "an unknown app": (["image", "--app", "Zoë"], "APP_NOT_FOUND", "no running application is called 'Zoë'"),
+    "an empty app": (["image", "--app", " "], "INVALID_ARGUMENT", "the app's name is empty"),
+    "a mode without its app": (["image", "--mode", "multi"], "INVALID_ARGUMENT", "needs an app"),
+    "a process id that is none": (["list", "windows", "--app", "PID:me"], "INVALID_ARGUMENT", "PID:501"),
     "a screen that is not there":
-        (["image", "--screen-index", "9"], "INVALID_ARGUMENT", 2, "there is no screen 9"),
-    "nothing in front": (["image", "--mode", "frontmost"], "WINDOW_NOT_FOUND", 15, "no window on the screen"),
-    "a path below a file": (["image", "--path", f"{FOLDER}/file/shot.png"], "FILE_IO_ERROR", 17, "file"),
-    "a folder below a file": (["image", "--path", f"{FOLDER}/file/shots"], "FILE_IO_ERROR", 17, "file"),
+        (["image", "--screen-index", "9"], "INVALID_ARGUMENT", "there is no screen 9"),
+    "nothing in front": (["image", "--mode", "frontmost"], "WINDOW_NOT_FOUND", "no window on the screen"),
+    "a path below a file": (["image", "--path", f"{FOLDER}/file/shot.png"], "FILE_IO_ERROR", "file"),
+    "a folder below a file": (["image", "--path", f"{FOLDER}/file/shots"], "FILE_IO_ERROR", "file"),
     "a path where nothing is written":
-        (["image", "--path", "/proc/shot.png"], "FILE_IO_ERROR", 17, "/proc/shot.png"),
-    "a folder where nothing is written":
-        (["image", "--path", "/proc/shots"], "FILE_IO_ERROR", 17, "/proc/shots"),
-    "a folder for one photograph":
-        (["screenshot", "7", "--path", FOLDER], "FILE_IO_ERROR", 17, "is a folder"),
+        (["image", "--path", "/proc/shot.png"], "FILE_IO_ERROR", "/proc/shot.png"),
+    "a folder where nothing is written": (["image", "--path", "/proc/shots"], "FILE_IO_ERROR", "/proc/shots"),
+    "a folder for one photograph": (["screenshot", "7", "--path", FOLDER], "FILE_IO_ERROR", "is a folder"),
     "a file that is no image":
-        (["image", "--path", f"{FOLDER}/notes.png"], "FILE_IO_ERROR", 17, "is not an image"),
+        (["image", "--path", f"{FOLDER}/notes.png"], "FILE_IO_ERROR", "is not an image"),
     "a link to a file that is no image":
-        (["image", "--path", f"{FOLDER}/link.png"], "FILE_IO_ERROR", 17, "is not an image"),
-    "a pipe": (["image", "--path", f"{FOLDER}/pipe.png"], "FILE_IO_ERROR", 17, "is not an image"),
+        (["image", "--path", f"{FOLDER}/link.png"], "FILE_IO_ERROR", "is not an image"),
+    "a pipe": (["image", "--path", f"{FOLDER}/pipe.png"], "FILE_IO_ERROR", "is not an image"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("row", USAGE.values(), ids=USAGE.keys())
 def test_bad_usage_is_refused_before_anything_is_asked(
-    two_forms: TwoForms, tmp_path: Path, row: tuple[list[str], str, int, str]
+    two_forms: TwoForms, tmp_path: Path, row: tuple[list[str], str]
 ) -> None:
-    words, *expected = row
-    words = [word.replace(FOLDER, str(tmp_path)) for word in words]
-    assert_is_refused(two_forms.package.run("--json", *words), *expected)  # type: ignore[arg-type]
+    arguments = [argument.replace(FOLDER, str(tmp_path)) for argument in row[0]]
+    assert_is_refused(two_forms.package.run("--json", *arguments), "INVALID_ARGUMENT", 2, row[1])
 
 
 @pytest.fixture(scope="module")
@@ -173,15 +176,15 @@ def empty_display() -> Any:
 
 @pytest.mark.parametrize("row", ON_A_DISPLAY.values(), ids=ON_A_DISPLAY.keys())
 def test_what_is_not_there_or_cannot_be_written_is_told_with_the_next_step(
-    two_forms: TwoForms, tmp_path: Path, empty_display: str, row: tuple[list[str], str, int, str]
+    two_forms: TwoForms, tmp_path: Path, empty_display: str, row: tuple[list[str], str, str]
 ) -> None:
-    words, *expected = row
+    arguments, code, message = row
     (tmp_path / "file").write_text("file")
     (tmp_path / "notes.png").write_text("my notes")
     (tmp_path / "link.png").symlink_to("notes.png")
     os.mkfifo(tmp_path / "pipe.png")
-    words = [word.replace(FOLDER, str(tmp_path)) for word in words]
-    two_forms.fails(words, *expected, DISPLAY=empty_display)  # type: ignore[arg-type]
+    arguments = [argument.replace(FOLDER, str(tmp_path)) for argument in arguments]
+    two_forms.fails(arguments, code, EXIT_CODES[code], message, DISPLAY=empty_display)
     kept = [(tmp_path / name).read_text() for name in ("file", "notes.png", "link.png")]
     assert (kept, (tmp_path / "pipe.png").is_fifo()) == (["file", "my notes", "my notes"], True)
     assert [
@@ -321,6 +324,9 @@ def test_help_is_had_wherever_it_is_asked(two_forms: TwoForms) -> None:
     asked = (["click", "--help"], ["-h", "click"], ["help", "click"], ["click", "7", "-h"])
     texts = {program.run(*words).out for words in asked}
     assert len(texts) == 1 and texts.pop().startswith("usage: peekaboo-min click ")
+    for words in (["type", "-h"], ["type", "7", "a", "-h"], ["help", "type"]):
+        assert program.run(*words).out.startswith("usage: peekaboo-min type "), words
+    assert "list apps" in program.run("list", "--help").out
 
 
 # the surroundings -------------------------------------------------------------------------------------------
@@ -502,3 +508,29 @@ def test_nothing_is_written_but_in_our_folders(program: Program, tmp_path: Path,
     found = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_dir())
     ours = {"state/peekaboo_min", "state/peekaboo_min/bytecode", f"tmp/peekaboo_min-{os.getuid()}"}
     assert set(found) - ours == {"home", "state", "tmp"}
+
+
+WAITING = """#!/bin/sh
+pwd > "$1/started.new"
+mv "$1/started.new" "$1/started"
+while [ ! -e "$1/go" ]; do sleep 0.05; done
+echo done > result.txt
+"""
+
+
+def test_clean_spares_the_folder_of_a_running_exec(program: Program, tmp_path: Path) -> None:
+    (tmp_path / "waiting").write_text(WAITING)
+    (tmp_path / "waiting").chmod(0o700)
+    delegate = str(tmp_path / "waiting")
+    with program.start("exec", "--json-output", "--", tmp_path, PEEKABOO_CLI_PATH=delegate) as process:
+        wait_for((tmp_path / "started").exists, "the program is started")
+        folder = Path((tmp_path / "started").read_text().strip())
+        try:
+            assert program.data("clean") == {"deleted": 0}
+        finally:
+            (tmp_path / "go").write_text("")
+        out, err = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, err, json.loads(out)["data"]["exit_code"]) == (0, b"", 0)
+    assert (folder / "result.txt").read_text() == "done\n"
+    assert program.data("clean") == {"deleted": 1}
+    assert not folder.exists()

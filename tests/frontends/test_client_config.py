@@ -254,8 +254,8 @@ REFUSED = {
         ["cursor", "--env", "NOT_SET_AT_ALL"],
         "the environment variable NOT_SET_AT_ALL is not set here",
     ),
-    "a value": (["cursor", "--env", "A=b"], "'A=b' is no variable's name"),
-    "a client": (["emacs"], "'emacs' is none of claude-code, claude-desktop"),
+    "a value": (["cursor", "--env", "A=b"], "'A=b' is not the name of a variable"),
+    "a client": (["emacs"], "'emacs' is not one of claude-code, claude-desktop"),
 }
 
 
@@ -289,7 +289,7 @@ def test_an_interpreter_in_uvs_cache_is_never_printed(tmp_path: Path, environmen
     without_uv = config(
         [python, file], {**environment, "PATH": "/nowhere", "PEEKABOO_BIN_DIR": str(tmp_path)}, "cursor"
     )
-    assert without_uv.code == 2 and "lies in a cache that is cleaned one day" in without_uv.err
+    assert without_uv.code == 2 and "is in a cache that may be cleaned" in without_uv.err
 
 
 def test_the_form_for_uv_starts(

@@ -406,7 +406,7 @@ BAD_ARGUMENTS = {
         "window_specifier",
     ),
     "a specifier of no kind": ("image", {"app": "x", "window_specifier": {"name": "a"}}, "window_specifier"),
-    "a size of nothing": ("image", {"max_dimension": 0}, "max_dimension"),
+    "a size of nothing": ("image", {"max_dimension": -1}, "max_dimension"),
     "an unknown tool": ("clik", {}, "there is no tool called 'clik'"),
 }
 
@@ -430,6 +430,30 @@ def test_bad_arguments_are_refused_with_the_parameter_and_the_reason(
 def test_null_stands_for_an_optional_argument_that_is_not_given(shared: Server) -> None:
     result = shared.call("list", item_type=None, app=None, include_window_details=None)
     assert result["isError"] is False
+
+
+def test_what_strict_clients_leave_out_by_blanks_and_zeros_is_absent(shared: Server) -> None:
+    left_out = {"app": "", "path": "", "question": "", "window_id": 0, "max_dimension": 0}
+    result = shared.call("image", **left_out)
+    assert (result["isError"], len(result["structuredContent"]["saved_files"])) == (False, 1)
+    assert shared.call("list", app="")["structuredContent"]["application_list"] is not None
+
+
+def test_a_model_that_is_not_configured_is_said_before_anything_is_captured(shared: Server) -> None:
+    for result in (
+        shared.call("image", question="What is there?"),
+        shared.call("analyze", image_path="/tmp/a.png", question="What is there?"),
+    ):
+        assert result["_meta"] == {"backend_error_code": "AI_NOT_CONFIGURED"}
+        text = result["content"][0]["text"]
+        assert "ask the user to set it in this server's configuration" in text
+        assert '"env": {"PEEKABOO_AI_PROVIDERS": ' in text
+
+
+def test_the_list_of_tools_is_not_longer_than_a_model_wants_to_read(shared: Server) -> None:
+    tools = shared.ask("tools/list")["result"]["tools"]
+    lengths = [len(json.dumps(tool, ensure_ascii=False, separators=(",", ":"))) for tool in tools]
+    assert sum(lengths) / len(tools) <= 1100, lengths
 
 
 # shapes of results ------------------------------------------------------------------------------------------

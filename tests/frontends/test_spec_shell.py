@@ -149,7 +149,7 @@ TARGETS: dict[str, tuple[list[str], dict[str, Any], Any]] = {
         {"app": "SCREEN:0", "mode": "multi"},
         (18, "APP_NOT_FOUND"),
     ),
-    "frontmost": (["--mode", "frontmost"], {"mode": "frontmost"}, ["peekaboo — -zsh — 80×24"]),
+    "frontmost": (["--mode", "frontmost"], {"mode": "frontmost"}, ["peekaboo — -zsh — 80\u00d724"]),
     "Safari": (
         ["--app", "Safari", "--mode", "multi"],
         {"app": "Safari", "mode": "multi"},

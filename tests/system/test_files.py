@@ -1,12 +1,155 @@
-"""Names of the files that we write."""
+"""Our folders and files: privacy, lifetimes, names, moves; and what a path from outside may be."""
 
 from __future__ import annotations
 
+import fcntl
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from worlds import PATIENCE_S, ROOT, clean_environment
 
-from peekaboo_min.system.files import file_name
+from peekaboo_min.core.errors import ErrorCode, PeekabooError
+from peekaboo_min.core.settings import settings
+from peekaboo_min.system.files import (
+    asked_path,
+    file_name,
+    move_into_place,
+    state_folder,
+    sweep,
+    temporary_folder,
+    working_folder,
+)
+
+
+@pytest.fixture(autouse=True)
+def own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    settings.cache_clear()
+    yield
+    monkeypatch.undo()
+    settings.cache_clear()
+
+
+def mode(path: Path) -> int:
+    return path.stat().st_mode & 0o777
+
+
+@pytest.mark.parametrize("folder", [state_folder, temporary_folder])
+def test_our_folders_are_ours_alone(folder: object) -> None:
+    made = folder()  # type: ignore[operator]
+    assert mode(made) == 0o700
+    made.chmod(0o755)
+    assert (folder(), mode(made)) == (made, 0o700)  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("folder", [state_folder, temporary_folder])
+@pytest.mark.parametrize("kind", ["others may write", "a link", "a file", "another user's"])
+def test_a_folder_in_which_others_can_write_is_refused(folder: object, kind: str, tmp_path: Path) -> None:
+    made = folder()  # type: ignore[operator]
+    if kind == "others may write":
+        made.chmod(0o777)
+    elif kind == "another user's":
+        if os.getuid():
+            pytest.skip("only root can give a folder away")
+        os.chown(made, 12345, -1)
+    else:
+        made.rmdir()
+        (tmp_path / "elsewhere").mkdir(mode=0o700)
+        made.symlink_to(tmp_path / "elsewhere") if kind == "a link" else made.write_text("")
+    with pytest.raises(PeekabooError) as caught:
+        folder()  # type: ignore[operator]
+    assert (caught.value.code, bool(caught.value.hint)) == (ErrorCode.FILE_IO_ERROR, True)
+
+
+def expired(path: Path) -> Path:
+    os.utime(path, (0, 0))
+    return path
+
+
+def test_a_sweep_deletes_what_is_expired_and_unused() -> None:
+    folder = temporary_folder()
+    (folder / "fresh.png").write_bytes(b"x")
+    (folder / "old.png").write_bytes(b"x")
+    (folder / "exec_old").mkdir()
+    (folder / "exec_old" / "shot.png").write_bytes(b"x")
+    (folder / "link").symlink_to("/nowhere")
+    os.mkfifo(folder / "pipe")
+    os.utime(folder / "link", (0, 0), follow_symlinks=False)
+    for name in ("old.png", "exec_old", "pipe"):
+        expired(folder / name)
+    assert sweep() == 4
+    assert [path.name for path in folder.iterdir()] == ["fresh.png"]
+
+
+def test_a_sweep_spares_what_is_in_use() -> None:
+    with working_folder("exec") as folder, open(temporary_folder() / "read.png", "wb") as picture:
+        (folder / "shot.png").write_bytes(b"x")
+        fcntl.flock(picture, fcntl.LOCK_SH)
+        expired(folder)
+        expired(Path(picture.name))
+        assert (sweep(), sweep(0)) == (0, 0)
+        assert (folder / "shot.png").exists()
+    assert sweep(0) == 2
+    assert list(temporary_folder().iterdir()) == []
+
+
+def another_file_system(like: Path) -> Path:
+    memory = Path("/dev/shm")
+    if not memory.is_dir() or memory.stat().st_dev == like.stat().st_dev:
+        pytest.skip("no second file system is known here")
+    return memory
+
+
+FULL = """
+import resource, sys
+from pathlib import Path
+from peekaboo_min.core.errors import PeekabooError
+from peekaboo_min.system.files import move_into_place
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+try:
+    move_into_place(Path(sys.argv[1]), Path(sys.argv[2]))
+except PeekabooError as e:
+    print(e.code_name)
+"""
+
+
+@pytest.mark.parametrize("crosses", [True, False])
+def test_a_file_is_moved_over_another(tmp_path: Path, crosses: bool) -> None:
+    parent = another_file_system(tmp_path) if crosses else tmp_path
+    source = tmp_path / "new.png"
+    source.write_bytes(b"new")
+    with tempfile.TemporaryDirectory(dir=parent) as folder:
+        target = Path(folder) / "shot.png"
+        target.write_bytes(b"old")
+        move_into_place(source, target)
+        assert (target.read_bytes(), source.exists(), os.listdir(folder)) == (b"new", False, ["shot.png"])
+
+
+def test_a_full_disk_does_not_cost_the_file_that_was_there(tmp_path: Path) -> None:
+    source = tmp_path / "new.png"
+    source.write_bytes(b"n" * 5000)
+    with tempfile.TemporaryDirectory(dir=another_file_system(tmp_path)) as folder:
+        target = Path(folder) / "shot.png"
+        target.write_bytes(b"old")
+        done = subprocess.run(
+            [sys.executable, "-c", FULL, str(source), str(target)],
+            env=clean_environment(tmp_path),
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+        )
+        assert (done.stdout, done.stderr) == ("FILE_IO_ERROR\n", "")
+        assert (target.read_bytes(), os.listdir(folder), source.exists()) == (b"old", ["shot.png"], False)
+    assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] != 1000
+
 
 NAMES = {
     "plain": ("Notes", "Notes.png"),
@@ -44,3 +187,28 @@ def test_a_long_name_is_cut_to_255_bytes_between_characters(
 
 def test_the_last_lone_half_of_a_character_does_not_break_a_name() -> None:
     assert file_name("a\ud800b", "png") == "a_b.png"
+
+
+def test_what_tells_two_long_names_apart_is_kept() -> None:
+    stem, title = "s" * 150, "t" * 300
+    names = {
+        file_name(f"{stem}_{moment}", "png", f"_window{number}_{title}")
+        for moment in ("before", "after")
+        for number in (0, 1)
+    }
+    assert len(names) == 4
+    assert all(len(name.encode()) <= 255 and name.endswith(".png") for name in names)
+    assert file_name("a", "png", "_window0_Notes.") == "a_window0_Notes.png"
+    assert file_name("日" * 300, "png", "_é" * 100).startswith("日日")
+
+
+def test_an_asked_path_is_absolute_and_at_home_where_it_says_so(tmp_path: Path, monkeypatch: object) -> None:
+    assert asked_path("~/a.png") == Path.home() / "a.png"
+    assert asked_path("a.png") == Path.cwd() / "a.png"
+
+
+@pytest.mark.parametrize("text", ["~nosuchuser_peekaboo/a.png", "a\0b.png", "a\ud800.png"])
+def test_a_path_that_cannot_be_one_is_refused(text: str) -> None:
+    with pytest.raises(PeekabooError) as caught:
+        asked_path(text)
+    assert (caught.value.code, bool(caught.value.hint)) == (ErrorCode.INVALID_ARGUMENT, True)

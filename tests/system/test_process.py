@@ -18,7 +18,7 @@ from worlds import PATIENCE_S, ROOT, Program, wait_for
 from peekaboo_min.core.cancellation import CancelToken, pause, use_cancel_token
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
 from peekaboo_min.core.settings import child_environment, settings
-from peekaboo_min.system import process as proc
+from peekaboo_min.system import process as process_module
 from peekaboo_min.system.process import Completed, background_program, run_program
 from peekaboo_min.system.programs import find_program
 
@@ -128,14 +128,14 @@ def test_what_was_said_is_read_also_by_a_process_that_was_held_up(monkeypatch: p
 
         def select(self, timeout: Optional[float] = None) -> Any:
             if self.is_first:
-                (pid,) = [one.pid for one in proc._running]
+                (pid,) = [one.pid for one in process_module._running]
                 os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
                 self.is_first = False
                 return []
             return super().select(timeout)
 
-    monkeypatch.setattr(proc.selectors, "DefaultSelector", HeldUp)
-    monkeypatch.setattr(proc, "_LAST_LOOK_S", -1.0)  # whoever is held up for long finds it over
+    monkeypatch.setattr(process_module.selectors, "DefaultSelector", HeldUp)
+    monkeypatch.setattr(process_module, "_LAST_LOOK_S", -1.0)  # whoever is held up for long finds it over
     assert sh("sleep 600 & echo out; echo err >&2") == Completed(0, b"out\n", "err\n")
 
 
@@ -148,9 +148,11 @@ def test_a_daemon_may_live_on_where_that_is_wanted(tmp_path: Path) -> None:
         os.kill(pid, signal.SIGKILL)
 
 
-def test_a_program_that_writes_without_end_is_stopped_by_the_cap() -> None:
-    error = failure("exec cat /dev/zero")
-    assert error.code is ErrorCode.PROGRAM_FAILED
+def test_a_program_that_writes_without_end_is_stopped_by_the_cap(tmp_path: Path) -> None:
+    """And no more than the cap is read of it: it had written a pipe's and a chunk's worth more at most."""
+    error = failure("exec head -c 200000000 /dev/zero | tee $1", str(tmp_path / "written"))
+    assert (error.code, error.hint) == (ErrorCode.PROGRAM_FAILED, "ask it for less")
+    assert (tmp_path / "written").stat().st_size < 68_000_000
 
 
 def test_of_much_on_stderr_the_end_is_kept() -> None:
@@ -185,6 +187,28 @@ def test_a_nul_is_refused_and_nothing_runs(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_half_a_character_and_too_long_arguments_are_refused() -> None:
+    for argument in ("a\ud800b", "x" * 20_000_000):
+        assert failure("true", argument).code is ErrorCode.INVALID_ARGUMENT
+
+
+def test_a_full_disk_for_the_input_is_an_error_with_the_next_step() -> None:
+    script = (
+        "import resource\n"
+        "from peekaboo_min.core.errors import PeekabooError\n"
+        "from peekaboo_min.system.process import run_program\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
+        "try:\n"
+        "    run_program(['cat'], timeout_s=60, stdin=b'x' * 5000)\n"
+        "except PeekabooError as e:\n"
+        "    print(e.code_name)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S
+    )
+    assert (done.stdout, done.stderr) == ("FILE_IO_ERROR\n", "")
+
+
 def test_a_folder_that_is_gone_is_not_told_as_a_missing_program(tmp_path: Path) -> None:
     error = failure("true", folder=str(tmp_path / "gone"))
     assert error.code is ErrorCode.FILE_IO_ERROR
@@ -208,7 +232,7 @@ def test_a_missing_program_is_told_with_its_package(
         run_program([name], timeout_s=PATIENCE_S)
     assert (caught.value.code, caught.value.message, caught.value.hint) == (
         ErrorCode.MISSING_PROGRAM,
-        f"the program {name} is not on this machine",
+        f"the program {name} is not installed",
         hint,
     )
     with pytest.raises(PeekabooError) as caught, background_program([name], b""):

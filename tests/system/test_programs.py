@@ -93,7 +93,7 @@ def test_where_only_another_program_has_the_name_its_package_is_named(
     error = on_x11.error(*argv, PEEKABOO_BIN_DIR=str(folder))
     assert (error["code"], error["message"]) == (
         "MISSING_PROGRAM",
-        f"the program {name} is not on this machine: {stranger} is another program of that name, or broken; "
+        f"the program {name} is not installed: {stranger} is another program of that name, or broken; "
         f"install it: sudo apt-get install {package}",
     )
 

@@ -15,7 +15,7 @@ from ...core.models import Window
 from ...system.process import (
     BackgroundProgram,
     background_program,
-    before_leaving,
+    exit_hooks,
     run_program,
     start_daemon,
 )
@@ -65,7 +65,7 @@ class Clipboard:
     @contextmanager
     def put_back(self) -> Iterator[None]:
         """Put the user's clipboard back at the end of this block, however it ends, also by a signal."""
-        before_leaving.append(self._put_back_by_daemon)
+        exit_hooks.append(self._put_back_by_daemon)
         try:
             yield
         finally:
@@ -73,7 +73,7 @@ class Clipboard:
                 with uninterrupted():
                     self._put_back_now()
             finally:
-                before_leaving.remove(self._put_back_by_daemon)
+                exit_hooks.remove(self._put_back_by_daemon)
 
     def paste(self, text: str, press: Callable[[str], None]) -> None:
         """Serve `text`, press the key that pastes it, and wait until it was fetched.

@@ -168,14 +168,18 @@ class _Focus:
         """Run xdotool with `words`, after it has printed who has the focus; that decides who got them."""
         timeout_s = _KEYS_S + size / 10
         look = ["getwindowfocus", "getwindowgeometry", "--shell", "%1"]
-        done = run_program(
-            ["xdotool", *look, *words],
-            timeout_s=timeout_s,
-            stdin=stdin,
-            accept=None,
-            environment=UTF8,
-            pass_fds=held_locks(),
-        )
+        check_cancelled()
+        with (
+            uninterrupted()
+        ):  # killed between the press and the release of a key, xdotool would leave it pressed
+            done = run_program(
+                ["xdotool", *look, *words],
+                timeout_s=timeout_s,
+                stdin=stdin,
+                accept=None,
+                environment=UTF8,
+                pass_fds=held_locks(),
+            )
         printed = re.search(r"^WINDOW=(\d+)$", done.text, re.M)
         if done.code and not printed:
             raise FocusLost(f"no window has the keyboard; {_went_out(sent)}", sent)

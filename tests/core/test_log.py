@@ -1,0 +1,81 @@
+"""The log file: whose it is, and what never stands in it."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from peekaboo_min.core.log import collect_debug_lines, log_info, start_log_file
+from peekaboo_min.core.settings import settings, without_secrets
+
+LOGGER = logging.getLogger("peekaboo_min")
+
+
+@pytest.fixture(autouse=True)
+def handlers_are_taken_off_again() -> Iterator[None]:
+    kept, root = list(LOGGER.handlers), list(logging.getLogger().handlers)
+    yield
+    for logger, handlers in ((LOGGER, kept), (logging.getLogger(), root)):
+        for handler in [each for each in logger.handlers if each not in handlers]:
+            logger.removeHandler(handler)
+            handler.close()
+
+
+@pytest.fixture
+def a_key(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-echoed")
+    settings.cache_clear()
+    yield "sk-echoed"
+    monkeypatch.undo()
+    settings.cache_clear()
+
+
+@pytest.mark.parametrize("kind", ["a pipe", "a link", "a hard link", "a folder", "another user's", "a NUL"])
+def test_only_a_file_of_ours_is_logged_to(
+    tmp_path: Path, kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, other = tmp_path / "log", tmp_path / "other"
+    other.write_text("")
+    if kind == "a pipe":
+        os.mkfifo(path)
+    elif kind == "a link":
+        path.symlink_to(other)
+    elif kind == "a hard link":
+        os.link(other, path)
+    elif kind == "a folder":
+        path.mkdir()
+    elif kind == "another user's":
+        if os.getuid():
+            pytest.skip("only root can give a file away")
+        path.write_text("")
+        os.chown(path, 12345, -1)
+    else:
+        path = tmp_path / "a\0b"
+    start_log_file(path, "info", also_console=False)
+    log_info("here")
+    assert other.read_text() == ""
+    error = capsys.readouterr().err
+    assert error.startswith("peekaboo-min: no log: cannot write") and "PEEKABOO_LOG_FILE" in error
+
+
+def test_the_log_is_for_its_owner_only(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_text("")
+    path.chmod(0o644)
+    start_log_file(path, "info", also_console=False)
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_key_that_comes_back_and_half_a_character_are_not_logged(tmp_path: Path, a_key: str) -> None:
+    lines = collect_debug_lines()
+    start_log_file(tmp_path / "log", "info", also_console=False)
+    log_info(f"the endpoint repeats {a_key} and \ud800")
+    (entry,) = map(json.loads, (tmp_path / "log").read_text(encoding="utf-8").splitlines())
+    cleaned = "the endpoint repeats *** and \ufffd"
+    assert (entry["msg"], lines) == (cleaned, [cleaned])
+    assert without_secrets(f"a{a_key}b") == "a***b"

@@ -1,0 +1,151 @@
+"""What is sent can be sent: encodable, finite, bounded; and what strict clients send is understood."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from peekaboo_min.core.errors import ErrorCode, PeekabooError
+from peekaboo_min.core.models import ImageInfo, Picture, Result
+from peekaboo_min.frontends.capture_tools import image, screenshot_app_window
+from peekaboo_min.frontends.desktop_tools import click, focus_window
+from peekaboo_min.frontends.results import error_message, outgoing_data, success_message
+from peekaboo_min.frontends.server import instructions
+from peekaboo_min.frontends.signatures import given_arguments, read_signature
+from peekaboo_min.frontends.tools import TOOLS
+
+
+def as_sent(message: dict[str, Any]) -> str:
+    """The message as a JSON line; fails for what neither JSON nor UTF-8 can hold."""
+    return json.dumps(message, ensure_ascii=False, allow_nan=False).encode("utf-8").decode("utf-8")
+
+
+VALUES: dict[str, tuple[Any, Any]] = {
+    "half a character": ("a\ud800b", "a\ufffdb"),
+    "a whole one": ("😀", "😀"),
+    "NaN": (math.nan, None),
+    "infinity": ([math.inf, -math.inf, 1.5], [None, None, 1.5]),
+    "5,000 digits": (10**5000, None),
+    "a large id": (2**70, 2**70),
+    "a name of another kind": ({1: True, "\udcff": None}, {"1": True, "\ufffd": None}),
+    "a tuple": ((1, "a"), [1, "a"]),
+    "a path": (Path("/a"), "/a"),
+}
+
+
+@pytest.mark.parametrize(("value", "sent"), VALUES.values(), ids=VALUES.keys())
+def test_a_value_is_sent_as_json_can_hold_it(value: Any, sent: Any) -> None:
+    assert outgoing_data({"value": value}) == ({"value": sent}, [])
+    message = success_message(Result("\udcff text", {"value": value}, messages=("\ud800",)))
+    assert message["structuredContent"] == {"summary": "\ufffd text\nnote: \ufffd", "value": sent}
+    assert json.loads(message["content"][0]["text"].split("\n", 2)[2]) == {"value": sent}
+    as_sent(message)
+
+
+def test_what_is_too_large_is_cut_and_the_answer_says_so() -> None:
+    deep: Any = "x"
+    for _ in range(100):
+        deep = [deep]
+    data = {"stdout": "x" * 10**6, "json": [{"a": "y" * 100}] * 10**5, "deep": deep, "code": 0}
+    message = success_message(Result("exit code 0", data))
+    assert len(as_sent(message)) < 1_500_000
+    assert message["content"][0]["text"].split("\n")[1] == "note: cut, because it was too large: stdout, json"
+    assert (message["structuredContent"]["code"], message["structuredContent"]["deep"]) == (0, deep)
+    assert len(as_sent(success_message(Result("x" * 10**6, is_text_only=True)))) < 300_000
+
+
+def test_images_that_would_end_the_connection_are_left_out_and_counted() -> None:
+    picture = Picture(b"x" * 3_000_000, ImageInfo("png", 1, 1))
+    message = success_message(Result("5 images", {"a": 1}, (picture,) * 5))
+    assert [block["type"] for block in message["content"]] == ["text", "image", "image"]
+    assert "note: 3 image(s) were left out" in message["content"][0]["text"]
+    assert len(as_sent(message)) < 16_000_000
+
+
+def test_an_error_can_always_be_sent() -> None:
+    error = PeekabooError(ErrorCode.CAPTURE_FAILED, "\ud800" * 10, "h" * 10**6, "\udcff")
+    message = error_message(error)
+    assert len(as_sent(message)) < 5_000
+    assert message["_meta"] == {"backend_error_code": "CAPTURE_FAILED"}
+
+
+def test_a_link_carries_no_type_of_an_image(tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(b"")
+    message = success_message(Result("saved", {"a": 1}, files=(tmp_path / "a.png",)))
+    assert message["content"][1] == {
+        "type": "resource_link",
+        "uri": (tmp_path / "a.png").as_uri(),
+        "name": "a.png",
+    }
+
+
+GIVEN: dict[str, tuple[Any, dict[str, Any], dict[str, Any]]] = {
+    "texts": (image, {"app": "", "path": "", "question": ""}, {}),
+    "zeros": (image, {"window_id": 0, "max_dimension": 0}, {}),
+    "a zero with a point": (image, {"window_id": 0.0}, {}),
+    "an app": (screenshot_app_window, {"bundleId": "", "appName": "Form"}, {"appName": "Form"}),
+    "a screenshot": (
+        click,
+        {"window_id": 7, "x": 0, "y": 0, "screenshot_id": ""},
+        {"window_id": 7, "x": 0, "y": 0},
+    ),
+    "a blank": (image, {"app": " "}, {"app": " "}),
+    "an index": (screenshot_app_window, {"windowIndex": 0}, {"windowIndex": 0}),
+    "a choice": (image, {"mode": "", "format": ""}, {"mode": "", "format": ""}),
+    "false": (image, {"window_id": False, "return_data": False}, {"window_id": False, "return_data": False}),
+    "a required id": (focus_window, {"window_id": 0}, {"window_id": 0}),
+    "an unknown name": (image, {"windowid": 0, "a": ""}, {"windowid": 0, "a": ""}),
+}
+
+
+@pytest.mark.parametrize(("tool", "arguments", "given"), GIVEN.values(), ids=GIVEN.keys())
+def test_only_what_strict_clients_leave_out_so_is_absent(
+    tool: Any, arguments: dict[str, Any], given: dict[str, Any]
+) -> None:
+    assert given_arguments(read_signature(tool), arguments) == given
+
+
+@pytest.mark.parametrize(
+    "value",
+    [10**5000, -(10**5000), math.nan, math.inf, {"index": 10**5000}, [math.nan]],
+    ids=lambda _: "number",
+)
+def test_a_number_that_cannot_be_shown_is_refused(value: Any) -> None:
+    with pytest.raises(PeekabooError) as caught:
+        given_arguments(read_signature(image), {"window_id": value})
+    assert (caught.value.code, bool(caught.value.hint)) == (ErrorCode.INVALID_ARGUMENT, True)
+
+
+ALL = [tool.name for tool in TOOLS]
+
+
+@pytest.mark.parametrize("offered", [ALL, ["image"], ["list_windows"], [], *([name] for name in ALL)])
+def test_the_instructions_name_only_what_is_offered(offered: list[str]) -> None:
+    text = instructions(offered)
+    named = {name for name in ALL if "_" in name and name in text}
+    assert len(text) <= 1500 and named <= set(offered)
+    for name in ("click", "image", "analyze"):
+        if name not in offered:
+            assert not re.search(rf"(?<!'s ){name}\b", text), text
+
+
+def test_the_instructions_say_which_tool_takes_which_screenshot() -> None:
+    text = instructions(ALL)
+    for name in ("take_window_screenshot", "image", "screenshot_app_window"):
+        assert f": {name}.\n" in text
+    assert "never of a screen's image" in text
+    assert "PEEKABOO_AI_PROVIDERS" in text  # no provider is configured here
+    assert "PEEKABOO_AI_PROVIDERS" not in instructions(["click"])
+
+
+def test_no_description_of_ours_says_macos() -> None:
+    ours = [tool for tool in TOOLS if tool.group == "desktop"]
+    for tool in ours:
+        signature = read_signature(tool.function)
+        texts = [signature.description, *(parameter.help for parameter in signature.parameters)]
+        assert not [text for text in texts if "macOS" in text or "Mac" in text], tool.name

@@ -1,0 +1,74 @@
+"""What a server may answer: nothing of it is an exception that is not a WebError."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from worlds import PATIENCE_S
+
+from peekaboo_min.system.web import WebError, ask_json, host_of
+
+
+@contextmanager
+def answering(answer: bytes) -> Iterator[str]:
+    """A server for one request; yields its address."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(PATIENCE_S)
+
+        def serve() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.settimeout(PATIENCE_S)
+                connection.recv(65536)
+                connection.sendall(answer)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield f"http://127.0.0.1:{server.getsockname()[1]}/"
+        thread.join(PATIENCE_S)
+
+
+OK = b"HTTP/1.1 200 OK\r\n"
+ANSWERS = {
+    "a negative chunk": (OK + b"Transfer-Encoding: chunked\r\n\r\n-5\r\nabcde\r\n0\r\n\r\n", "malformed"),
+    "a chunk without a size": (OK + b"Transfer-Encoding: chunked\r\n\r\nxyz\r\n", "closed"),
+    "a negative length": (OK + b"Content-Length: -1\r\n\r\n{", "malformed"),
+    "5,000 digits": (OK + b"Content-Length: 5000\r\n\r\n" + b"1" * 5000, "malformed"),
+    "half an answer": (OK + b"Content-Length: 99\r\n\r\n{}", "closed"),
+    "a broken target": (b"HTTP/1.1 302 Found\r\nLocation: http://[bad\r\n\r\n", "redirect"),
+    "not HTTP": (b"SSH-2.0-OpenSSH_9.2\r\n", "closed"),
+    "an endless date": (
+        b"HTTP/1.1 503 Busy\r\nRetry-After: Fri, 31 Dec 99999 23:59:59 GMT\r\nContent-Length: 0\r\n\r\n",
+        "status",
+    ),
+    "no number of seconds": (
+        b"HTTP/1.1 503 Busy\r\nRetry-After: inf\r\nContent-Length: 0\r\n\r\n",
+        "status",
+    ),
+}
+
+
+@pytest.mark.parametrize(("answer", "kind"), ANSWERS.values(), ids=ANSWERS.keys())
+def test_every_answer_is_an_error_with_its_meaning(answer: bytes, kind: str) -> None:
+    with answering(answer) as url, pytest.raises(WebError) as caught:
+        ask_json(url, headers={}, timeout_s=PATIENCE_S)
+    assert (caught.value.kind, caught.value.retry_after_s) == (kind, None)
+
+
+def test_numbers_that_json_does_not_know_are_none() -> None:
+    body = b'{"tokens": NaN, "seconds": [Infinity, -Infinity]}'
+    with answering(OK + b"Content-Length: %d\r\n\r\n" % len(body) + body) as url:
+        answer = ask_json(url, headers={}, timeout_s=PATIENCE_S)
+    assert answer == {"tokens": None, "seconds": [None, None]}
+
+
+@pytest.mark.parametrize(
+    ("url", "host"),
+    [("https://user:key@example.org:1/a?key=b", "example.org:1"), ("http://[bad", ""), ("nothing", "")],
+)
+def test_a_host_is_named_without_secrets(url: str, host: str) -> None:
+    assert host_of(url) == host
