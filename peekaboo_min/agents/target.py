@@ -126,6 +126,12 @@ class AgentTarget:
         if info is None:
             message = "the server sent no screenshot of the window"
             raise PeekabooError(ErrorCode.CAPTURE_FAILED, message, hint="see its log")
+        if "screenshot_id" not in answer.data:
+            raise PeekabooError(
+                ErrorCode.CAPTURE_FAILED,
+                f"window {window.window_id} can be seen, but its pixels cannot be clicked",
+                hint="try again; see the server's log",
+            )
         return Observation(window, Picture(answer.images[0], info), str(answer.data["screenshot_id"]))
 
     def act(self, action: Action, seen: Observation, pixel: Optional[Point]) -> Outcome:

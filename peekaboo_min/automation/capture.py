@@ -1,122 +1,256 @@
-"""Photograph screens and windows, and keep what each pixel means."""
+"""Take screenshots of displays and windows, and record what each pixel means."""
 
 from __future__ import annotations
 
 import os
-import time
+import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Optional
+from typing import Any, Callable, Optional
 
 from ..core.cancellation import in_parallel, pause, report_progress
 from ..core.errors import ErrorCode, PeekabooError, file_error
 from ..core.log import log_debug
 from ..core.models import Display, ImageInfo, Picture, Scene, Screenshot, Window
-from ..core.settings import settings
 from ..core.text import clean_text
 from ..desktop.base import Desktop
-from ..desktop.matching import find_app, find_window, visible_windows, windows_of
-from ..system.files import asked_path, file_name, move_into_place, new_temporary_path
-from ..system.images import (
-    EXTENSIONS,
-    MODEL_BYTES,
-    kind_by_name,
-    model_size,
-    prepare_target,
-    read_image_info,
-)
-from .coordinates import forget_record, keep_record
+from ..system.files import new_temporary_path
+from ..system.images import MODEL_BYTES, model_size, prepare_target, read_image_info
+from .coordinates import forget_record, forget_records, keep_record
 
 _TRIES = 3
 _CAPTURE_SETTLE_S = 0.15
 _JPEG_QUALITIES = (80, 60, 40, 20)
+_NOT_CLICKABLE = (
+    "the window could not be captured by itself: the image shows the window's rectangle on the screen, "
+    "has no screenshot_id, and its pixels cannot be clicked"
+)
 
 
 @dataclass(frozen=True)
-class Photograph:
-    """A picture on disk, and what it shows."""
+class Subject:
+    """What one image shows: a display, or a window with its index in its app."""
+
+    label: str
+    suffix: str = ""
+    """What is added to a file's name where several images share one path."""
+    display: Optional[Display] = None
+    window: Optional[Window] = None
+    index: Optional[int] = None
+
+
+@dataclass(frozen=True)
+class CapturedImage:
+    """An image file, and what it shows."""
 
     path: Path
     info: ImageInfo
     subject: Subject
     screenshot: Optional[Screenshot] = None
-    """The coordinate record; None where the picture is not one of a window."""
+    """The coordinate record; None where the pixels cannot be clicked (a screen, a shadow, a rectangle)."""
+    is_of_rect: bool = False
+    """True where it shows what the screen shows in the window's rectangle."""
+
+    def window_data(self) -> dict[str, Any]:
+        """What a screenshot of a window answers; no screenshot_id where its pixels cannot be clicked."""
+        window = self.subject.window
+        if self.screenshot or window is None:
+            return self.screenshot.as_data() if self.screenshot else {}
+        return {
+            "window_id": window.window_id,
+            "bounds": window.bounds.as_data(),
+            "image_width": self.info.width,
+            "image_height": self.info.height,
+            "scale": round(self.info.width / window.bounds.width, 4),
+        }
+
+    def warnings(self) -> tuple[str, ...]:
+        return (_NOT_CLICKABLE,) if self.is_of_rect else ()
 
 
-def take_image(desktop: Desktop, request: ImageRequest) -> list[Photograph]:
-    """Everything that `image` asks for, as files. Raises PeekabooError; then no file of it remains."""
-    check_dimension(request.max_dimension)
-    kind = kind_of_files(request)
-    subjects = find_subjects(desktop, request)
-    targets = paths_of(request, kind, subjects)
-    for target in targets:
-        prepare_target(target)
+def scene_to_capture(desktop: Desktop) -> Scene:
+    """The desktop as it is now.
 
-    def take(pair: tuple[Subject, Path]) -> Photograph:
-        subject, target = pair
-        shot = _photograph_subject(desktop, subject, kind, request.max_dimension)
-        move_into_place(shot.path, target)
+    Raises PERMISSION_DENIED_SCREEN_RECORDING: before a window is focused, a title matched, a folder created.
+    """
+    scene = desktop.snapshot()
+    if not scene.can_see_titles:
+        raise desktop.denied(ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING, "no screenshot can be taken")
+    return scene
+
+
+def take_images(
+    desktop: Desktop,
+    subjects: Sequence[Subject],
+    targets: Sequence[Path],
+    kind: str,
+    max_dimension: Optional[int] = None,
+) -> list[CapturedImage]:
+    """One file for each subject, all or none: a failure leaves the files and folders as they were before."""
+    new_folders = _missing_folders(targets)
+    taken: list[CapturedImage] = []
+
+    def take(subject: Subject) -> CapturedImage:
+        image = _capture_subject(desktop, subject, kind, max_dimension)
+        taken.append(image)
         report_progress(f"captured {clean_text(subject.label)}")
-        return replace(shot, path=target)
+        return image
 
-    return in_parallel(take, list(zip(subjects, targets)))
+    try:
+        for target in targets:
+            prepare_target(target)
+        images = in_parallel(take, subjects)
+        _move_all([image.path for image in images], targets)
+    except BaseException:
+        for image in taken:
+            image.path.unlink(missing_ok=True)
+            if image.screenshot:
+                forget_record(desktop.session, image.screenshot)
+        for folder in new_folders:
+            with suppress(OSError):  # something is in it
+                folder.rmdir()
+        raise
+    return [replace(image, path=target) for image, target in zip(images, targets)]
 
 
-def photograph_window(
+def _missing_folders(targets: Sequence[Path]) -> list[Path]:
+    """The parents that do not exist yet, inner ones first."""
+    missing = {parent for target in targets for parent in target.parents if not os.path.exists(parent)}
+    return sorted(missing, key=lambda folder: len(folder.parts), reverse=True)
+
+
+def _move_all(sources: Sequence[Path], targets: Sequence[Path]) -> None:
+    """First onto the targets' disk, which may be full; when all are there, they are only renamed."""
+    staged = [target.with_name(f".peekaboo_{os.urandom(6).hex()}") for target in targets]
+    try:
+        for move, froms, tos in ((shutil.move, sources, staged), (os.replace, staged, targets)):
+            for source, to, target in zip(froms, tos, targets):
+                try:
+                    move(str(source), str(to))
+                except OSError as e:
+                    raise file_error(target, e) from e
+    finally:
+        for path in staged:
+            with suppress(OSError):
+                path.unlink()
+
+
+def screenshot_window(
     desktop: Desktop,
     window: Window,
     kind: str,
     max_dimension: Optional[int] = None,
     with_shadow: bool = False,
-    keeps_record: bool = True,
-) -> Photograph:
-    """One window into a file of our temporary folder; a picture with a shadow never has a record."""
-    subject = Subject(window.title or window.app_name, "", window=window)
-    return _photograph_subject(desktop, subject, kind, max_dimension, with_shadow, keeps_record)
+) -> CapturedImage:
+    """One window into a file of our temporary folder; without a shadow, it has a coordinate record."""
+    subject = Subject(window.title or window.app_name, window=window)
+    return _capture_subject(desktop, subject, kind, max_dimension, with_shadow)
 
 
-def _photograph_subject(
+def screenshot_rect(
+    desktop: Desktop, window: Window, kind: str, max_dimension: Optional[int] = None
+) -> CapturedImage:
+    """What the screen shows where the window is, whatever that is."""
+    path, info = _new_image(
+        desktop, kind, max_dimension, lambda path: desktop.capture_rect(window.bounds, path, kind)
+    )
+    return CapturedImage(path, info, Subject(window.title or window.app_name, window=window), is_of_rect=True)
+
+
+def screenshot_window_or_rect(
+    desktop: Desktop,
+    scene: Scene,
+    window: Window,
+    kind: str,
+    max_dimension: Optional[int] = None,
+    with_shadow: bool = False,
+) -> CapturedImage:
+    """As screenshot_window; where that fails and the screen shows the whole window, as screenshot_rect.
+
+    Then a click by the pixels of an older image is refused, for it might be meant for this one.
+    """
+    try:
+        return screenshot_window(desktop, window, kind, max_dimension, with_shadow)
+    except PeekabooError as e:
+        if e.code is not ErrorCode.CAPTURE_FAILED or not _is_seen_whole(window, scene):
+            raise
+        log_debug(f"window {window.window_id} failed by its id, trying its rectangle: {e.message}")
+    image = screenshot_rect(desktop, window, kind, max_dimension)
+    forget_records(desktop.session, window.window_id)
+    return image
+
+
+def _is_seen_whole(window: Window, scene: Scene) -> bool:
+    """Whether the screen shows all of the window, and nothing else in its rectangle."""
+    place = scene.windows.index(window)
+    is_covered = any(
+        front.is_on_screen
+        and front.alpha > 0
+        and front.outer.overlaps(window.bounds)
+        # an overlay of another layer is transparent (the Dock owns one as large as the screen)
+        and not (front.layer != 0 and front.outer.encloses(window.bounds))
+        for front in scene.windows[:place]
+    )
+    is_on_a_display = any(display.bounds.encloses(window.bounds) for display in scene.displays)
+    return window.is_on_screen and is_on_a_display and not is_covered
+
+
+def _capture_subject(
     desktop: Desktop,
     subject: Subject,
     kind: str,
     max_dimension: Optional[int],
     with_shadow: bool = False,
-    keeps_record: bool = True,
-) -> Photograph:
+) -> CapturedImage:
+    display, window = subject.display, subject.window
+
+    def take(path: Path) -> None:
+        if window:
+            _capture_settled(desktop, window, path, kind, with_shadow)
+        elif display:
+            desktop.capture_display(display, path, kind)
+
+    path, info = _new_image(desktop, kind, max_dimension, take)
+    # a shadow's margin shifts every pixel
+    record = keep_record(desktop.session, window, info) if window and not with_shadow else None
+    return CapturedImage(path, info, subject, record)
+
+
+def _new_image(
+    desktop: Desktop, kind: str, max_dimension: Optional[int], take: Callable[[Path], None]
+) -> tuple[Path, ImageInfo]:
+    """A file of our temporary folder (0600) that `take` fills, checked, and shrunk to max_dimension."""
     path = new_temporary_path("peekaboo", kind)
     try:
-        if subject.window:
-            _capture_settled(desktop, subject.window, path, kind, with_shadow)
-        elif subject.display:
-            desktop.capture_display(subject.display, path, kind)
+        take(path)
         info = _checked(path)
         if max_dimension and max(info.width, info.height) > max_dimension:
-            path, info = _refit(desktop, path, model_size(info, max_dimension, 10**9), kind)
+            size = model_size(info, max_dimension, 10**9)
+            os.replace(_fitted(desktop, path, size, [(kind, _JPEG_QUALITIES[0])]), path)
+            info = _checked(path)
         path.chmod(0o600)
-    except OSError as e:
+        return path, info
+    except BaseException as e:
         path.unlink(missing_ok=True)
-        raise file_error(path, e) from e
-    except PeekabooError:
-        path.unlink(missing_ok=True)
+        if isinstance(e, OSError):
+            raise file_error(path, e) from e
         raise
-    has_record = subject.window and keeps_record and not with_shadow
-    record = keep_record(desktop.session, subject.window, info) if subject.window and has_record else None
-    return Photograph(path, info, subject, record)
 
 
 def _capture_settled(desktop: Desktop, window: Window, path: Path, kind: str, with_shadow: bool) -> None:
-    """A window that opens or closes just now is listed but cannot be photographed for a moment: try again."""
+    """A window that opens or closes just now is listed but cannot be captured for a moment: try again."""
     for left in reversed(range(_TRIES)):
         try:
             return desktop.capture_window(window, path, kind, with_shadow)
         except PeekabooError as e:
-            if e.code is not ErrorCode.CAPTURE_FAILED or not window.is_on_screen:
+            if e.code is not ErrorCode.CAPTURE_FAILED or not window.is_on_screen or window.is_obscured:
                 raise
             if not left:
                 desktop.snapshot().by_id(window.window_id)  # of a window that is gone, say that
                 raise
-            log_debug(f"window {window.window_id} could not be photographed yet: {e.message}")
+            log_debug(f"window {window.window_id} could not be captured yet: {e.message}")
             pause(_CAPTURE_SETTLE_S)
 
 
@@ -127,207 +261,58 @@ def _checked(path: Path) -> ImageInfo:
         raise PeekabooError(
             ErrorCode.CAPTURE_FAILED,
             "the capture program ended with success, but left no whole image",
-            hint="see that the screen is unlocked and the window open, then try again",
+            hint="check that the screen is unlocked and the window open, then try again",
         )
     return info
 
 
-def _refit(
-    desktop: Desktop, path: Path, size: tuple[int, int], kind: str, quality: int = 80
-) -> tuple[Path, ImageInfo]:
-    target = new_temporary_path("peekaboo", kind)
-    desktop.fit_image(path, target, size[0], size[1], kind, quality)
-    path.unlink()
-    return target, _checked(target)
-
-
-def picture_for_model(
-    desktop: Desktop, shot: Photograph, kind: Optional[str] = None, replaces_file: bool = False
-) -> tuple[Picture, Optional[Screenshot]]:
-    """A photograph as a model should get it: not larger than it would be shrunk to, and not too many bytes.
-
-    Returns the picture and the coordinate record of its own pixels. The file of `shot` is left as it is;
-    replaces_file: nobody gets to see it, so its record is forgotten where the picture has another size.
+def _fitted(
+    desktop: Desktop,
+    source: Path,
+    size: tuple[int, int],
+    attempts: Sequence[tuple[str, int]],
+    most_bytes: Optional[int] = None,
+) -> Path:
+    """A new file with `source` at another size: the first of the attempts (kind, quality) that is small
+    enough, else the last.
     """
-    kind = kind or shot.info.kind
-    size = model_size(shot.info)
-    data, info = shot.path.read_bytes(), shot.info
-    attempts = [(kind, _JPEG_QUALITIES[0])] if size != (info.width, info.height) or kind != info.kind else []
-    attempts += [("jpg", quality) for quality in _JPEG_QUALITIES]
-    for target_kind, quality in attempts:
-        if (
-            len(data) <= MODEL_BYTES
-            and (info.width, info.height) == size
-            and (info.kind == kind or info.kind == "jpg")
-        ):
-            break
-        fitted = new_temporary_path("peekaboo", target_kind)
+    for kind, quality in attempts:
+        path = new_temporary_path("peekaboo", kind)
         try:
-            desktop.fit_image(shot.path, fitted, size[0], size[1], target_kind, quality)
+            desktop.fit_image(source, path, size[0], size[1], kind, quality)
+            _checked(path)
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
+        is_last = (kind, quality) == attempts[-1]
+        if is_last or most_bytes is None or path.stat().st_size <= most_bytes:
+            break
+        path.unlink()
+    return path
+
+
+def image_for_model(
+    desktop: Desktop, image: CapturedImage, replaces_file: bool = False
+) -> tuple[Picture, Optional[Screenshot]]:
+    """An image as a model should get it: not larger than it would be shrunk to, and not too many bytes.
+
+    Returns the image and the coordinate record of its own pixels. The file of `image` is left as it is.
+    replaces_file: nobody gets to see it; its record is forgotten where the returned image has another size.
+    """
+    size, data, info = model_size(image.info), image.path.read_bytes(), image.info
+    is_right_size = (info.width, info.height) == size
+    if not is_right_size or len(data) > MODEL_BYTES:
+        attempts = [("jpg", quality) for quality in _JPEG_QUALITIES]
+        if not is_right_size and info.kind != "jpg":
+            attempts.insert(0, ("png", _JPEG_QUALITIES[0]))
+        fitted = _fitted(desktop, image.path, size, attempts, MODEL_BYTES)
+        try:
             data, info = fitted.read_bytes(), _checked(fitted)
         finally:
             fitted.unlink(missing_ok=True)
-    record = shot.screenshot
-    if (
-        record
-        and shot.subject.window
-        and (info.width, info.height) != (record.image_width, record.image_height)
-    ):
+    record, window = image.screenshot, image.subject.window
+    if record and window and (info.width, info.height) != (record.image_width, record.image_height):
         if replaces_file:
             forget_record(desktop.session, record)
-        record = keep_record(desktop.session, shot.subject.window, info)
-    return Picture(data, info, shot.subject.label, str(shot.path)), record
-
-
-_STEM_CHARACTERS = 50
-
-
-@dataclass(frozen=True)
-class ImageRequest:
-    """What `image` was asked. Exactly what the specification's parameters say; None means not given."""
-
-    app: Optional[str] = None
-    mode: Optional[str] = None
-    """screen, window, multi or frontmost; None: window when an app or a window is named, else screen."""
-    window_title: Optional[str] = None
-    window_index: Optional[int] = None
-    window_id: Optional[int] = None
-    screen_index: Optional[int] = None
-    kind: Optional[str] = None
-    """png or jpg; None: what the path's name says, else png."""
-    path: Optional[str] = None
-    max_dimension: Optional[int] = None
-    is_temporary: bool = False
-    """True where no file is wanted: only what is returned as data."""
-
-
-@dataclass(frozen=True)
-class Subject:
-    """One thing to photograph: a display, or a window with its index in its app."""
-
-    label: str
-    suffix: str
-    """What its file's name gets where several pictures share one path."""
-    display: Optional[Display] = None
-    window: Optional[Window] = None
-    index: Optional[int] = None
-
-
-def check_dimension(max_dimension: Optional[int]) -> None:
-    """Raises INVALID_ARGUMENT for a size that no picture can have."""
-    if max_dimension is not None and max_dimension < 1:
-        raise PeekabooError(
-            ErrorCode.INVALID_ARGUMENT,
-            f"max_dimension is {max_dimension}",
-            hint="give the pixels of the long side, 1 or more",
-        )
-
-
-def find_subjects(desktop: Desktop, request: ImageRequest) -> list[Subject]:
-    mode = request.mode or (
-        "window" if request.app is not None or request.window_id is not None else "screen"
-    )
-    if mode == "screen" and (request.window_title is not None or request.window_index is not None):
-        raise PeekabooError(
-            ErrorCode.INVALID_ARGUMENT,
-            "a window's title or index is asked for, but no app",
-            hint="name its app, or drop it",
-        )
-    scene = desktop.snapshot()
-    windows = scene.windows
-    if mode == "screen":
-        return _screens(scene, request.screen_index)
-    if request.window_id is not None:
-        return [_window_subject(scene.by_id(request.window_id), None)]
-    if mode == "frontmost":
-        return [_window_subject(_frontmost(windows), 0)]
-    if request.app is None:
-        raise PeekabooError(
-            ErrorCode.INVALID_ARGUMENT, f"mode {mode} needs an app", hint="name one, or a window id"
-        )
-    app = find_app(request.app, scene.apps)
-    own = visible_windows(windows_of(app, windows))
-    if mode == "multi":
-        find_window(app, own)  # raises when there is none
-        return [_window_subject(one, number) for number, one in enumerate(own)]
-    chosen = find_window(app, own, request.window_title, request.window_index)
-    return [_window_subject(chosen, own.index(chosen))]
-
-
-def _screens(scene: Scene, index: Optional[int]) -> list[Subject]:
-    displays = scene.displays
-    if not displays:
-        raise PeekabooError(
-            ErrorCode.CAPTURE_FAILED, "no displays available for capture", hint="wake or attach a display"
-        )
-    if index is not None and not 0 <= index < len(displays):
-        raise PeekabooError(
-            ErrorCode.INVALID_ARGUMENT,
-            f"there is no screen {index}",
-            hint=f"there are {len(displays)}, counted from 0",
-        )
-    return [
-        Subject(
-            f"Display {display.number}" + (" / Main" if display.is_main else ""),
-            f"_display{number}" + ("_main" if display.is_main else ""),
-            display=display,
-            index=number,
-        )
-        for number, display in enumerate(displays)
-        if index is None or number == index
-    ]
-
-
-def _window_subject(window: Window, index: Optional[int]) -> Subject:
-    label = window.title or window.app_name
-    return Subject(label, f"_window{index or 0}_{label}", window=window, index=index)
-
-
-def _frontmost(windows: Sequence[Window]) -> Window:
-    visible = visible_windows(windows)
-    for one in [*(one for one in visible if one.is_focused), *visible]:
-        return one
-    raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, "there is no window on the screen", hint="open one")
-
-
-def _asked_path(request: ImageRequest) -> Optional[Path]:
-    """Where the pictures go: the asked path, else the environment's; None for our temporary folder."""
-    asked = request.path or ("" if request.is_temporary else settings().default_save_path)
-    return asked_path(asked) if asked else None
-
-
-def _names_a_file(request: ImageRequest, path: Path) -> bool:
-    return path.suffix.lower() in EXTENSIONS and not (request.path or "").endswith("/") and not path.is_dir()
-
-
-def kind_of_files(request: ImageRequest) -> str:
-    """png or jpg: a file's bytes are what its name says, whatever the format asked. Raises FILE_IO_ERROR."""
-    base = _asked_path(request)
-    try:
-        is_free = base is None or not _names_a_file(request, base)
-    except OSError as e:  # a name that no file system takes
-        raise file_error(Path(request.path or settings().default_save_path), e) from e
-    return request.kind or "png" if is_free or base is None else kind_by_name(base)
-
-
-def paths_of(request: ImageRequest, kind: str, subjects: list[Subject]) -> list[Path]:
-    base = _asked_path(request)
-    if base is None:
-        return [new_temporary_path(_stem(one), kind) for one in subjects]
-    if not _names_a_file(request, base):
-        return [base / file_name(f"{_moment()}_{_stem(one)}", kind) for one in subjects]
-    if len(subjects) == 1:
-        return [base]
-    stem = clean_text(
-        base.stem, _STEM_CHARACTERS
-    )  # so that the end, which tells them apart, is not what is cut
-    return [base.parent / file_name(stem + one.suffix, base.suffix[1:]) for one in subjects]
-
-
-def _stem(subject: Subject) -> str:
-    return (f"{subject.window.app_name}" if subject.window else "screen") + subject.suffix
-
-
-def _moment() -> str:
-    # two captures within a second must not meet
-    return f"{time.strftime('%Y%m%d-%H%M%S')}-{os.urandom(3).hex()}"
+        record = keep_record(desktop.session, window, info)
+    return Picture(data, info, image.subject.label, str(image.path)), record

@@ -43,6 +43,12 @@ def forget_record(session: str, screenshot: Screenshot) -> None:
     _record_path(session, screenshot.window_id, screenshot.screenshot_id).unlink(missing_ok=True)
 
 
+def forget_records(session: str, window_id: int) -> None:
+    """Delete all records of a window: a click needs a new screenshot."""
+    for path in temporary_folder().glob(_record_path(session, window_id, "*").name):
+        path.unlink(missing_ok=True)
+
+
 def find_record(session: str, window: Window, screenshot_id: Optional[str] = None) -> Screenshot:
     """The record named by `screenshot_id`, else the last one of the window; still true for the window as it
     is now.

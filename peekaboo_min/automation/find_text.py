@@ -1,4 +1,4 @@
-"""Where a text stands in a window, read off a photograph of it."""
+"""Where a text is in a window, by text recognition."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from ..core.errors import ErrorCode, PeekabooError
 from ..core.models import RecognisedText, Rect, Result, Screenshot, rect_around
 from ..core.text import clean_text
 from ..desktop.base import Desktop
-from .capture import photograph_window
+from .capture import scene_to_capture, screenshot_window
 
 MATCHES = ("exact", "case_insensitive", "close")
 _CLOSE_ENOUGH = 0.75
 _HITS_AT_MOST = 20
 _NEAREST_SHOWN = 5
-# Around a word these do not make it another word: `Name:`, `[Save]`, `Open...`
-_PUNCTUATION = " .,:;!?…*()[]{}<>|_'\"‘’“”«»-–—"
-# What text recognition takes for each other, as one letter.
+# Around a word these do not make it a different one: `Name:`, `[Save]`, `Open...`
+_PUNCTUATION = " .,:;!?…*()[]{}<>|_'\"‘’“”«»-–—"  # noqa: RUF001
+# What text recognition confuses, as one letter.
 _LOOKALIKES = str.maketrans("1i|!0", "llllo")
 
 
 @dataclass(frozen=True)
 class TextHit:
-    """A place where the wanted text stands: whole words of one line."""
+    """Where the wanted text is: whole words of one line."""
 
     text: str
     box: Rect
-    """In pixels of the photograph."""
+    """In pixels of the screenshot."""
     match: str
     """One of MATCHES."""
     likeness: float
@@ -50,28 +50,29 @@ class TextHit:
 
 
 def find_text_in_window(desktop: Desktop, window_id: int, text: str) -> Result:
-    """Photographs a window, reads it, and tells where `text` stands in it, the best place first.
+    """Take a screenshot of a window, recognise its text, and find `text` in it, the best match first.
 
-    data: {window_id, screenshot_id, image_width, image_height, found: [{text, x, y, box, match, confidence}]}; x and y are
-    a place's middle, in pixels that `click` takes with this screenshot_id. Not found is an empty list.
-    Raises INVALID_ARGUMENT for a text without a word, WINDOW_NOT_FOUND, and what photographing and reading raise.
+    data: {window_id, screenshot_id, image_width, image_height,
+    found: [{text, x, y, box, match, confidence}]}; x and y are a match's middle, in pixels that `click` takes
+    with this screenshot_id. Not found is an empty list.
+    Raises INVALID_ARGUMENT for a text without a word, and what capturing and recognising raise.
     """
     wanted = " ".join(clean_text(text, 1000).split())
     if not wanted:
         raise PeekabooError(
             ErrorCode.INVALID_ARGUMENT, "the text to find is empty", hint="give a word of the window"
         )
-    window = desktop.snapshot().by_id(window_id)
-    shot = photograph_window(desktop, window, "png")
+    window = scene_to_capture(desktop).by_id(window_id)
+    image = screenshot_window(desktop, window, "png")
     report_progress(f"reading the text of window {window_id}")
     try:
-        lines = desktop.read_text(shot.path)
+        lines = desktop.read_text(image.path)
     finally:
-        shot.path.unlink(missing_ok=True)
-    assert shot.screenshot is not None  # a picture without a shadow has one
+        image.path.unlink(missing_ok=True)
+    record = image.screenshot
+    assert record is not None  # an image without a shadow has one
     hits = find_in_lines(wanted, lines)
-    record = shot.screenshot
-    said = _found_text(wanted, hits, record) if hits else _nothing_text(wanted, lines, record)
+    summary = _found_text(wanted, hits, record) if hits else _nothing_text(wanted, lines, record)
     data = {
         "window_id": window_id,
         "screenshot_id": record.screenshot_id,
@@ -79,12 +80,12 @@ def find_text_in_window(desktop: Desktop, window_id: int, text: str) -> Result:
         "image_height": record.image_height,
         "found": [hit.as_data() for hit in hits],
     }
-    return Result(said, data)
+    return Result(summary, data)
 
 
 def find_in_lines(wanted: str, lines: Sequence[RecognisedText]) -> list[TextHit]:
-    """Where `wanted` stands in lines (pure), best first: exact before case-insensitive before close spelling, a whole
-    line before a part of one, then top to bottom.
+    """Where `wanted` is in lines (pure), best first: exact before case-insensitive before close spelling, a
+    whole line before a part of one, then top to bottom.
     """
     hits: list[TextHit] = []
     for line in lines:
@@ -104,7 +105,8 @@ def _apart(hits: Sequence[TextHit]) -> list[TextHit]:
     kept: list[TextHit] = []
     for hit in hits:
         if all(
-            hit.box.x >= one.box.x + one.box.width or one.box.x >= hit.box.x + hit.box.width for one in kept
+            hit.box.x >= other.box.x + other.box.width or other.box.x >= hit.box.x + hit.box.width
+            for other in kept
         ):
             kept.append(hit)
     return kept
@@ -132,7 +134,7 @@ def _hits_in_line(wanted: str, line: RecognisedText) -> list[TextHit]:
 
 
 def words_of_line(line: RecognisedText) -> list[RecognisedText]:
-    """A line's words; where the machine did not tell them, each with its share of the line's box."""
+    """A line's words; where they were not recognised one by one, each with its share of the line's box."""
     if line.words:
         return list(line.words)
     words: list[RecognisedText] = []
@@ -165,28 +167,29 @@ def _likeness(wanted: str, text: str, least: float = 0.0) -> float:
     """0 to 1, without regard to case, spaces, and letters that look alike; may stop below `least`."""
     import difflib  # 3 ms that most commands do not need
 
-    one, other = (_bare(each).casefold().replace(" ", "").translate(_LOOKALIKES) for each in (wanted, text))
-    matcher = difflib.SequenceMatcher(None, one, other, autojunk=False)
+    first, second = (
+        _bare(each).casefold().replace(" ", "").translate(_LOOKALIKES) for each in (wanted, text)
+    )
+    matcher = difflib.SequenceMatcher(None, first, second, autojunk=False)
     if matcher.real_quick_ratio() < least or matcher.quick_ratio() < least:
         return 0.0
     return matcher.ratio()
 
 
-def _found_text(wanted: str, hits: Sequence[TextHit], shot: Screenshot) -> str:
-    places = [
-        f"x {one['x']} y {one['y']}: {one['text']!r} ({one['match']})"
-        for one in (hit.as_data() for hit in hits)
+def _found_text(wanted: str, hits: Sequence[TextHit], record: Screenshot) -> str:
+    lines = [
+        f"x {int(hit.box.centre.x)} y {int(hit.box.centre.y)}: {hit.text!r} ({hit.match})" for hit in hits
     ]
-    where = f"in window {shot.window_id}, in pixels of screenshot {shot.screenshot_id}"
-    if len(places) == 1:
-        return f"found {wanted[:80]!r} {where}: {places[0]}"
-    return "\n".join([f"found {wanted[:80]!r} in {len(places)} places {where}, the best first:", *places])
+    where = f"in window {record.window_id}, in pixels of screenshot {record.screenshot_id}"
+    if len(lines) == 1:
+        return f"found {wanted[:80]!r} {where}: {lines[0]}"
+    return "\n".join([f"found {wanted[:80]!r} in {len(lines)} places {where}, the best first:", *lines])
 
 
-def _nothing_text(wanted: str, lines: Sequence[RecognisedText], shot: Screenshot) -> str:
+def _nothing_text(wanted: str, lines: Sequence[RecognisedText], record: Screenshot) -> str:
     texts = list(dict.fromkeys(clean_text(line.text) for line in lines))
     nearest = sorted(texts, key=lambda text: -_likeness(wanted, text))[:_NEAREST_SHOWN]
-    head = f"no text like {wanted[:80]!r} was read in window {shot.window_id}"
+    head = f"no text like {wanted[:80]!r} was recognised in window {record.window_id}"
     if not nearest:
-        return f"{head}; no text at all was read there"
+        return f"{head}; no text at all was recognised there"
     return f"{head}; the nearest of {len(texts)} lines: " + ", ".join(map(repr, nearest))

@@ -1,18 +1,57 @@
-"""The job of `image`: to the front if asked, photograph, tell what was saved."""
+"""The job of `image`: what to capture, where to save it, and the answer."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Callable, Optional
 
-from ..core.errors import ErrorCode, PeekabooError
-from ..core.log import log_debug
-from ..core.models import Picture, Result
+from ..core.errors import ErrorCode, PeekabooError, file_error
+from ..core.log import log_warning
+from ..core.models import Picture, Result, Scene, Screenshot, Window
+from ..core.settings import settings
 from ..core.text import clean_text
 from ..desktop.base import Desktop
-from .capture import ImageRequest, Photograph, find_subjects, picture_for_model, take_image
+from ..desktop.matching import find_app, find_window, visible_windows, windows_of
+from ..system.files import asked_path, file_name, new_temporary_path
+from ..system.images import EXTENSIONS, kind_by_name
+from .capture import CapturedImage, Subject, image_for_model, scene_to_capture, take_images
 from .input import focus_by_id
 from .policy import check_may_act
+
+# Names of images that we do not save: refused, rather than taken for the names of folders.
+_OTHER_EXTENSIONS = (
+    *(".avif", ".bmp", ".eps", ".heic", ".heif", ".ico", ".jfif", ".jp2", ".jpe", ".jxl"),
+    *(".pdf", ".psd", ".svg", ".tga", ".tif", ".tiff"),
+)
+_NOT_RAISED = "Could not raise specific window; proceeding with frontmost of activated app."
+
+
+@dataclass(frozen=True)
+class ImageRequest:
+    """What `image` was asked for. Exactly what the specification's parameters say; None means not given."""
+
+    app: Optional[str] = None
+    mode: Optional[str] = None
+    """screen, window, multi or frontmost; None: window when an app or a window is named, else screen."""
+    window_title: Optional[str] = None
+    window_index: Optional[int] = None
+    window_id: Optional[int] = None
+    screen_index: Optional[int] = None
+    kind: Optional[str] = None
+    """png or jpg; None: what the path's name says, else png."""
+    path: Optional[str] = None
+    max_dimension: Optional[int] = None
+    is_temporary: bool = False
+    """True where no file is wanted: only what is returned as data."""
+
+    @property
+    def effective_mode(self) -> str:
+        is_of_window = self.app is not None or self.window_id is not None
+        return self.mode or ("window" if is_of_window else "screen")
 
 
 def image_result(
@@ -22,59 +61,77 @@ def image_result(
     returns_data: bool = False,
     question: Optional[str] = None,
 ) -> Result:
-    """Photograph what `request` asks for: `{"saved_files": [...]}`, and the pictures where data is wanted.
+    """Capture what `request` asks for: `{"saved_files": [...]}`, and the images where data is wanted.
 
-    capture_focus: foreground brings the window to the front first; background and auto photograph it where it is.
-    question: then a configured model is asked about the pictures: `analysis_text` and `model_used` besides.
+    capture_focus: foreground first brings the window to the front; background and auto leave it where it is.
+    question: then a configured model is asked about the images: `analysis_text` and `model_used` besides.
     """
+    _check_request(request)
+    kind = _kind_of_files(request)
     analyse = _analyst(desktop, question) if question is not None else None
     if capture_focus == "foreground":
-        request = _bring_to_front(desktop, request)
-    shots = take_image(desktop, request)
-    pictures: list[Picture] = []
-    files: list[dict[str, Any]] = []
-    returned: list[dict[str, Any]] = []
+        subjects, messages = _subjects_in_front(desktop, request)
+    else:
+        subjects, messages = _find_subjects(scene_to_capture(desktop), request), ()
+    targets = _paths_of(request, kind, subjects)
+    images = take_images(desktop, subjects, targets, kind, request.max_dimension)
+    data: dict[str, Any] = {"saved_files": []}
+    returned: tuple[Picture, ...] = ()
     try:
-        for shot in shots:
-            files.append(_file_data(shot))
-            if returns_data:
-                picture, entry = _returned(desktop, shot, request.is_temporary)
-                pictures.append(picture)
-                returned.append(entry)
-        analysis = analyse(shots) if analyse else {}
+        text = _summary(images, request.is_temporary)
+        if not request.is_temporary:
+            data["saved_files"] = [_file_data(image) for image in images]
+        if returns_data:
+            pairs = [image_for_model(desktop, image, request.is_temporary) for image in images]
+            returned = tuple(picture for picture, _ in pairs)
+            data["images"] = [_returned_data(*pair) for pair in pairs]
+        if analyse:
+            data.update(analyse(images))
+            text += f"\n\n{data['analysis_text']}"
     finally:
         if request.is_temporary:
-            for shot in shots:
-                shot.path.unlink(missing_ok=True)
-    data: dict[str, Any] = {"saved_files": [] if request.is_temporary else files}
-    if returns_data:
-        data["images"] = returned
-    data.update(analysis)
-    text = "\n".join(
-        [_summary(shots, request.is_temporary), *(["", analysis["analysis_text"]] if analysis else [])]
-    )
-    return Result(text, data, tuple(pictures))
+            for image in images:
+                image.path.unlink(missing_ok=True)
+    return Result(text, data, returned, messages)
 
 
-def _about(shot: Photograph) -> str:
-    """What a person is told of a picture: what it shows, its size, and what a click by it needs."""
-    parts = [clean_text(shot.subject.label), f"{shot.info.width}x{shot.info.height}"]
-    if shot.screenshot:
-        parts += [f"window {shot.screenshot.window_id}", f"screenshot_id {shot.screenshot.screenshot_id}"]
-    return ", ".join(parts)
+def _check_request(request: ImageRequest) -> None:
+    """Raises INVALID_ARGUMENT for what cannot be meant, before anything is done."""
+    check_dimension(request.max_dimension)
+    mode = request.effective_mode
+    names_window = request.window_title is not None or request.window_index is not None
+    problem, hint = "", ""
+    if mode == "screen" and request.app is None and names_window:
+        problem, hint = "a window's title or index is given, but no app", "name its app, or leave it out"
+    elif mode in ("screen", "multi") and names_window:
+        problem, hint = f"mode {mode} takes no window title or index", "leave it out, or use mode window"
+    elif mode in ("window", "multi") and request.app is None and request.window_id is None:
+        problem, hint = f"mode {mode} needs an app", "name one, or a window id"
+    if problem:
+        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, problem, hint)
 
 
-def _analyst(desktop: Desktop, question: str) -> Callable[[list[Photograph]], dict[str, str]]:
-    """A function that asks the model about each picture; that none is configured is said now, before a capture."""
+def check_dimension(max_dimension: Optional[int]) -> None:
+    """Raises INVALID_ARGUMENT for a size that no image can have."""
+    if max_dimension is not None and max_dimension < 1:
+        raise PeekabooError(
+            ErrorCode.INVALID_ARGUMENT,
+            f"max_dimension is {max_dimension}",
+            hint="give the pixels of the long side, 1 or more",
+        )
+
+
+def _analyst(desktop: Desktop, question: str) -> Callable[[list[CapturedImage]], dict[str, str]]:
+    """A function that asks the model about each image. Raises AI_NOT_CONFIGURED now, before a capture."""
     from ..ai.client import ask_model, choose_provider
 
     choice = choose_provider()
 
-    def analyse(shots: list[Photograph]) -> dict[str, str]:
-        answers = [ask_model(desktop, [shot.path], question, choice=choice) for shot in shots]
+    def analyse(images: list[CapturedImage]) -> dict[str, str]:
+        answers = [ask_model(desktop, [image.path], question, choice=choice) for image in images]
         blocks = [
-            f'Analysis for "{clean_text(shot.subject.label)}":\n{one.text}'
-            for shot, one in zip(shots, answers)
+            f'Analysis for "{clean_text(image.subject.label)}":\n{answer.text}'
+            for image, answer in zip(images, answers)
         ]
         text = answers[0].text if len(answers) == 1 else "\n\n".join(blocks)
         return {"analysis_text": text, "model_used": answers[0].model_used}
@@ -82,68 +139,201 @@ def _analyst(desktop: Desktop, question: str) -> Callable[[list[Photograph]], di
     return analyse
 
 
-def _bring_to_front(desktop: Desktop, request: ImageRequest) -> ImageRequest:
-    """Activate the app and raise the window; return the request for that very window, whose index is another one now.
+# what to capture
 
-    A window that will not come is photographed all the same.
+
+def _find_subjects(scene: Scene, request: ImageRequest) -> list[Subject]:
+    """What the images are to show. Raises as find_app and find_window do."""
+    mode = request.effective_mode
+    if mode == "screen":
+        return _screens(scene, request.screen_index)
+    if request.window_id is not None:
+        return [_window_subject(scene.by_id(request.window_id), None)]
+    if mode == "frontmost" or request.app is None:
+        return [_window_subject(_frontmost(scene), 0)]
+    app = find_app(request.app, scene.apps)
+    own = visible_windows(windows_of(app, scene.windows))
+    chosen = find_window(app, own, request.window_title, request.window_index)
+    if mode == "multi":
+        return [_window_subject(window, index) for index, window in enumerate(own)]
+    return [_window_subject(chosen, own.index(chosen))]
+
+
+def _screens(scene: Scene, index: Optional[int]) -> list[Subject]:
+    displays = scene.displays
+    if not displays:
+        raise PeekabooError(
+            ErrorCode.CAPTURE_FAILED, "no displays available for capture", hint="wake or attach a display"
+        )
+    if index is not None and not 0 <= index < len(displays):
+        raise PeekabooError(
+            ErrorCode.INVALID_ARGUMENT,
+            f"there is no screen {index}",
+            hint=f"there are {len(displays)}, counted from 0",
+        )
+    return [
+        Subject(
+            f"Display {display.number}" + (" / Main" if display.is_main else ""),
+            f"_display{number}" + ("_main" if display.is_main else ""),
+            display=display,
+            index=number,
+        )
+        for number, display in enumerate(displays)
+        if index is None or number == index
+    ]
+
+
+def _window_subject(window: Window, index: Optional[int]) -> Subject:
+    label = window.title or window.app_name
+    return Subject(label, f"_window{index or 0}_{label}", window=window, index=index)
+
+
+def _frontmost(scene: Scene) -> Window:
+    visible = visible_windows(scene.windows)
+    for window in [*(window for window in visible if window.is_focused), *visible]:
+        return window
+    raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, "there is no window on the screen", hint="open one")
+
+
+def _subjects_in_front(desktop: Desktop, request: ImageRequest) -> tuple[list[Subject], tuple[str, ...]]:
+    """Activate the app, raise the window that is meant, and see then what there is to capture; and warnings.
+
+    What cannot be raised is captured as it is; where it is not on the screen, the app's front window instead.
     """
     check_may_act("foreground capture")
-    subjects = find_subjects(desktop, request)
-    window = subjects[0].window
+    scene = scene_to_capture(desktop)
+    window = _window_to_raise(scene, request)
     if window is None:
-        return request  # a screen has no front
+        return _find_subjects(scene, request), ()  # a screen has no front
+    messages: tuple[str, ...] = ()
     try:
-        focus_by_id(desktop, window.window_id)
+        window = focus_by_id(desktop, window.window_id)
     except PeekabooError as e:
-        if e.code not in (ErrorCode.FOCUS_FAILED, ErrorCode.TIMEOUT):
+        if e.code not in (
+            ErrorCode.FOCUS_FAILED,
+            ErrorCode.TIMEOUT,
+            ErrorCode.PERMISSION_DENIED_ACCESSIBILITY,
+        ):
             raise
-        log_debug("Could not raise specific window; proceeding with frontmost of activated app.")
-    is_one = request.mode != "multi"
-    return (
-        replace(request, window_id=window.window_id, window_title=None, window_index=None)
-        if is_one
-        else request
-    )
+        log_warning(_NOT_RAISED)
+        messages = (f"the window could not be brought to the front: {e.sentence()}",)
+    if request.effective_mode in ("screen", "multi") or messages:
+        scene = scene_to_capture(desktop)
+        window = scene.by_id(window.window_id)
+    if request.effective_mode in ("screen", "multi"):
+        return _find_subjects(scene, request), messages
+    if window.is_on_screen or request.window_id is not None:
+        is_indexed = request.window_id is None
+        return [_window_subject(window, request.window_index or 0 if is_indexed else None)], messages
+    return _find_subjects(scene, replace(request, window_title=None, window_index=None)), messages
 
 
-def _file_data(shot: Photograph) -> dict[str, Any]:
-    window = shot.subject.window
+def _window_to_raise(scene: Scene, request: ImageRequest) -> Optional[Window]:
+    """The window that is meant, also one that is minimised or hidden; None for screens without an app."""
+    if request.effective_mode == "screen" and request.app is None:
+        return None
+    if request.window_id is not None:
+        return scene.by_id(request.window_id)
+    if request.effective_mode == "frontmost" or request.app is None:
+        return _frontmost(scene)
+    app = find_app(request.app, scene.apps)
+    own = visible_windows(windows_of(app, scene.windows), with_off_screen=True)
+    own.sort(key=lambda window: (not window.is_on_screen, not window.is_minimised))
+    return find_window(app, own, request.window_title, request.window_index)
+
+
+# where to save it
+
+
+def _asked_path(request: ImageRequest) -> Optional[Path]:
+    """Where the images go: the asked path, else the environment's; None for our temporary folder."""
+    asked = request.path or ("" if request.is_temporary else settings().default_save_path)
+    return asked_path(asked) if asked else None
+
+
+def _names_a_file(request: ImageRequest, path: Path) -> bool:
+    has_extension = path.suffix.lower() in (*EXTENSIONS, *_OTHER_EXTENSIONS)
+    return has_extension and not (request.path or "").endswith("/") and not path.is_dir()
+
+
+def _kind_of_files(request: ImageRequest) -> str:
+    """png or jpg: a file's bytes are what its name says, whatever the format asked.
+
+    Raises INVALID_ARGUMENT for another image's name, FILE_IO_ERROR.
+    """
+    base = _asked_path(request)
+    try:
+        is_free = base is None or not _names_a_file(request, base)
+    except OSError as e:  # a name that no file system takes
+        raise file_error(Path(request.path or settings().default_save_path), e) from e
+    return request.kind or "png" if is_free or base is None else kind_by_name(base)
+
+
+def _paths_of(request: ImageRequest, kind: str, subjects: Sequence[Subject]) -> list[Path]:
+    base = _asked_path(request)
+    if base is None:
+        return [new_temporary_path(_stem(subject), kind) for subject in subjects]
+    if not _names_a_file(request, base):
+        return [base / file_name(f"{_moment()}_{_stem(subject)}", kind) for subject in subjects]
+    if len(subjects) == 1:
+        return [base]
+    return [base.parent / file_name(base.stem, base.suffix[1:], subject.suffix) for subject in subjects]
+
+
+def _stem(subject: Subject) -> str:
+    return (subject.window.app_name if subject.window else "screen") + subject.suffix
+
+
+def _moment() -> str:
+    # two captures within a second must not meet
+    return f"{time.strftime('%Y%m%d-%H%M%S')}-{os.urandom(3).hex()}"
+
+
+# the answer
+
+
+def _summary(images: Sequence[CapturedImage], is_temporary: bool) -> str:
+    labels = [clean_text(image.subject.label) for image in images]
+    if not is_temporary:
+        labels = [f"{image.path} ({label}, {_about(image)})" for label, image in zip(labels, images)]
+    head = f"Captured {len(images)} image(s)" + (":" if is_temporary else ". Saved files:")
+    return "\n".join([head, *(f"{number}. {label}" for number, label in enumerate(labels, 1))])
+
+
+def _about(image: CapturedImage) -> str:
+    """An image's size, and what a click by its pixels needs."""
+    text = f"{image.info.width}x{image.info.height}"
+    if image.screenshot:
+        text += f", window {image.screenshot.window_id}, screenshot_id {image.screenshot.screenshot_id}"
+    return text
+
+
+def _file_data(image: CapturedImage) -> dict[str, Any]:
+    window = image.subject.window
     data: dict[str, Any] = {
-        "path": str(shot.path),
-        "item_label": clean_text(shot.subject.label),
-        "mime_type": shot.info.mime_type,
-        "image_width": shot.info.width,
-        "image_height": shot.info.height,
+        "path": str(image.path),
+        "item_label": clean_text(image.subject.label),
+        "mime_type": image.info.mime_type,
+        "image_width": image.info.width,
+        "image_height": image.info.height,
     }
     if window:
         data.update(window_title=clean_text(window.title or ""), window_id=window.window_id)
-        if shot.subject.index is not None:
-            data["window_index"] = shot.subject.index
-    if shot.screenshot:
-        data.update(scale=shot.screenshot.scale, screenshot_id=shot.screenshot.screenshot_id)
+        if image.subject.index is not None:
+            data["window_index"] = image.subject.index
+    if image.screenshot:
+        data.update(scale=image.screenshot.scale, screenshot_id=image.screenshot.screenshot_id)
     return data
 
 
-def _returned(desktop: Desktop, shot: Photograph, replaces_file: bool) -> tuple[Picture, dict[str, Any]]:
-    """The picture as the model gets it, and what its own pixels mean."""
-    picture, record = picture_for_model(desktop, shot, replaces_file=replaces_file)
-    entry: dict[str, Any] = {
-        "item_label": clean_text(shot.subject.label),
+def _returned_data(picture: Picture, record: Optional[Screenshot]) -> dict[str, Any]:
+    """What the pixels of the image mean that the model gets."""
+    data: dict[str, Any] = {
+        "item_label": clean_text(picture.label),
         "mime_type": picture.info.mime_type,
         "image_width": picture.info.width,
         "image_height": picture.info.height,
     }
     if record:
-        entry.update(window_id=record.window_id, scale=record.scale, screenshot_id=record.screenshot_id)
-    return picture, entry
-
-
-def _summary(shots: list[Photograph], is_temporary: bool) -> str:
-    head = f"Captured {len(shots)} image(s)"
-    if is_temporary:
-        labels = "\n".join(
-            f"{number}. {clean_text(shot.subject.label)}" for number, shot in enumerate(shots, 1)
-        )
-        return f"{head}:\n{labels}"
-    lines = [f"{number}. {shot.path} ({_about(shot)})" for number, shot in enumerate(shots, 1)]
-    return "\n".join([f"{head}. Saved files:", *lines])
+        data.update(window_id=record.window_id, scale=record.scale, screenshot_id=record.screenshot_id)
+    return data

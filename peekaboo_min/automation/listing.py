@@ -21,9 +21,7 @@ def list_running_apps(desktop: Desktop) -> Result:
         key=lambda app: app.name.lower(),
     )
     lines = [
-        f"{number}. {app.name} ({app.bundle_id or 'no bundle id'}) - PID: {app.pid if app.pid is not None else 'unknown'}"
-        + (" [ACTIVE]" if app.is_active else "")
-        + f" - Windows: {app.window_count}"
+        f"{number}. {_app_text(app)}{' [ACTIVE]' if app.is_active else ''} - Windows: {app.window_count}"
         for number, app in enumerate(apps, 1)
     ]
     text = "\n".join([f"Found {len(apps)} running application(s):", "", *lines]).rstrip()
@@ -32,7 +30,7 @@ def list_running_apps(desktop: Desktop) -> Result:
 
 def list_app_windows(desktop: Desktop, identifier: str, details: Sequence[str] = ()) -> Result:
     """`{"windows": [...], "target_application_info": {...}}`, front to back; details as in DETAILS."""
-    unknown = [word for word in details if word not in DETAILS]
+    unknown = [name for name in details if name not in DETAILS]
     if unknown:
         raise PeekabooError(
             ErrorCode.INVALID_ARGUMENT,
@@ -40,18 +38,17 @@ def list_app_windows(desktop: Desktop, identifier: str, details: Sequence[str] =
             hint=f"they are {', '.join(DETAILS)}",
         )
     scene = desktop.snapshot()
-    app = find_app(identifier, scene.apps)
     if not scene.can_see_titles:
         raise desktop.denied(ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING, "window titles cannot be read")
+    app = find_app(identifier, scene.apps)
     windows = visible_windows(windows_of(app, scene.windows), with_off_screen="off_screen" in details)
-    lines = [_window_line(number, one, details) for number, one in enumerate(windows)]
-    pid = app.pid if app.pid is not None else "unknown"
-    head = f"Found {len(windows)} window(s) for application: {app.name} ({app.bundle_id or 'no bundle id'}) - PID: {pid}"
+    lines = [_window_line(index, window, details) for index, window in enumerate(windows)]
+    head = f"Found {len(windows)} window(s) for application: {_app_text(app)}"
     text = "\n".join([head, "", "Windows:", *lines] if lines else [head])
     return Result(
         text,
         {
-            "windows": [_listed_window(number, one, details) for number, one in enumerate(windows)],
+            "windows": [_listed_window(index, window, details) for index, window in enumerate(windows)],
             "target_application_info": app_info(app),
         },
     )
@@ -60,40 +57,37 @@ def list_app_windows(desktop: Desktop, identifier: str, details: Sequence[str] =
 def list_displays(desktop: Desktop) -> Result:
     """`{"screens": [...]}`; screen_index is what `image --screen-index` takes."""
     displays = desktop.snapshot().displays
-    lines = [_display_line(one) for one in displays]
+    lines = [_display_line(display) for display in displays]
     return Result(
         "\n".join([f"Found {len(displays)} screen(s):", "", *lines]),
         {
             "screens": [
                 {
-                    "screen_index": one.number - 1,
-                    "name": clean_text(one.name),
-                    "is_main": one.is_main,
-                    "bounds": one.bounds.as_data(),
-                    "scale": one.scale,
+                    "screen_index": display.number - 1,
+                    "name": clean_text(display.name),
+                    "is_main": display.is_main,
+                    "bounds": display.bounds.as_data(),
+                    "scale": display.scale,
                 }
-                for one in displays
+                for display in displays
             ]
         },
     )
 
 
 def catalogue(desktop: Desktop, scene: Scene, windows: Sequence[Window]) -> Result:
-    """Windows as `list_windows` shows them: with ids, owners and bounds, front to back; says why titles are missing."""
-    hidden = ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING
-    messages = (
-        (desktop.denied(hidden, "window titles are hidden").sentence(),) if not scene.can_see_titles else ()
-    )
-    lines = [
-        f"{one.window_id}  {one.app_name} ({'no pid' if one.pid is None else one.pid})  {_title(one)!r}  {_bounds_text(one)}"
-        + _marks(one)
-        for one in windows
-    ]
-    return Result(
-        "\n".join([f"{len(windows)} window(s), front to back:", *lines]),
-        {"windows": [window_data(one) for one in windows]},
-        messages=messages,
-    )
+    """Windows as `list_windows` shows them, front to back, with a message where their titles are hidden."""
+    messages: tuple[str, ...] = ()
+    if not scene.can_see_titles:
+        hidden = ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING
+        messages = (desktop.denied(hidden, "window titles are hidden").sentence(),)
+    text = "\n".join([f"{len(windows)} window(s), front to back:", *map(_catalogue_line, windows)])
+    return Result(text, {"windows": [window_data(window) for window in windows]}, messages=messages)
+
+
+def _catalogue_line(window: Window) -> str:
+    owner = f"{window.app_name} ({'no pid' if window.pid is None else window.pid})"
+    return f"{window.window_id}  {owner}  {_title(window)!r}  {_bounds_text(window)}{_marks(window)}"
 
 
 def _marks(window: Window) -> str:
@@ -122,6 +116,11 @@ def window_data(window: Window) -> dict[str, Any]:
         "parent_id": window.parent_id,
         "is_modal": window.is_modal,
     }
+
+
+def _app_text(app: App) -> str:
+    pid = app.pid if app.pid is not None else "unknown"
+    return f"{app.name} ({app.bundle_id or 'no bundle id'}) - PID: {pid}"
 
 
 def app_info(app: App) -> dict[str, Any]:
@@ -161,10 +160,10 @@ def _window_line(index: int, window: Window, details: Sequence[str]) -> str:
 
 
 def _display_line(display: Display) -> str:
-    size = f"{display.bounds.width:g}x{display.bounds.height:g} points at {display.bounds.x:g},{display.bounds.y:g}"
-    return f"{display.number - 1}. {clean_text(display.name)}: {size}, scale {display.scale:g}" + (
-        " [MAIN]" if display.is_main else ""
-    )
+    bounds = display.bounds
+    size = f"{bounds.width:g}x{bounds.height:g} points at {bounds.x:g},{bounds.y:g}"
+    main = " [MAIN]" if display.is_main else ""
+    return f"{display.number - 1}. {clean_text(display.name)}: {size}, scale {display.scale:g}{main}"
 
 
 def _title(window: Window) -> str:

@@ -12,6 +12,8 @@ from ..core.text import clean_text
 
 _NAMED_AT_MOST = 10
 _COMPARED_CHARACTERS = 200  # difflib takes seconds for a text of a megabyte
+# Of two names, from 0 to 1: what is taken for a misspelling, and what is too little to tell two misspellings apart.
+_CLOSE_ENOUGH, _TIE = 0.7, 0.05
 _HELPER = re.compile(r"helper|renderer|utility|plugin|crashpad|gpu process|\(gpu\)|background", re.I)
 _BROWSERS = ("chrome", "safari", "firefox", "edge", "brave", "arc", "opera", "chromium")
 
@@ -114,9 +116,10 @@ def find_app(identifier: str, apps: Sequence[App]) -> App:
         if found:
             return _only_one(wanted, found)
     near = _near_names(low, candidates)
-    if near and near[0][1] >= 0.7 and (len(near) == 1 or near[0][1] - near[1][1] > 0.05):
-        return near[0][0]
-    raise _no_such_app(wanted, [app for app, _ in near] or candidates)
+    if near and near[0][1] >= _CLOSE_ENOUGH:
+        tied = [app for app, likeness in near if near[0][1] - likeness <= _TIE]
+        return tied[0] if len(tied) == 1 else _only_one(wanted, tied)
+    raise _no_such_app(wanted, [app for app, _ in near])
 
 
 def app_by_bundle_id(bundle_id: str, apps: Sequence[App]) -> App:
@@ -188,7 +191,7 @@ def _no_such_app(wanted: str, near: Sequence[App]) -> PeekabooError:
         ErrorCode.APP_NOT_FOUND,
         f"no running application is called {wanted[:80]!r}",
         hint=f"open it, or name another: {', '.join(names)}" if names else "open it first",
-        details="Available applications: " + ", ".join(names),
+        details="Available applications: " + ", ".join(names) if names else "",
     )
 
 

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Optional, Union
 
 from ..ai.client import analyze_file
-from ..automation.app_window import AppWindowRequest, app_window_result
-from ..automation.capture import ImageRequest
-from ..automation.image import image_result
+from ..automation.app_window import app_window_result
+from ..automation.image import ImageRequest, image_result
 from ..automation.listing import list_app_windows, list_running_apps
 from ..core.errors import invalid
 from ..core.models import Result
@@ -217,10 +216,16 @@ def screenshot_app_window(
 
     Example: peekaboo-min screenshot-app-window --appName Safari
     """
-    request = AppWindowRequest(
-        bundleId, appName, windowIndex, format, includeShadow, timeoutMs, preferWindowId
+    return app_window_result(
+        this_desktop(),
+        (bundleId or "").strip(),
+        (appName or "").strip(),
+        window_index=windowIndex,
+        kind=format,
+        has_shadow=includeShadow,
+        timeout_ms=timeoutMs,
+        prefers_window_id=preferWindowId,
     )
-    return app_window_result(this_desktop(), request)
 
 
 def peekaboo_exec(

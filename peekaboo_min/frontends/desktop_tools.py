@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any, Literal, Optional
 
-from ..automation.capture import photograph_window, picture_for_model
+from ..automation.capture import image_for_model, scene_to_capture, screenshot_window_or_rect
 from ..automation.find_text import find_text_in_window
 from ..automation.input import click_pixel, focus_by_id, press_in_window, type_into_window
 from ..automation.listing import catalogue, window_data
@@ -43,14 +44,17 @@ def take_window_screenshot(window_id: WindowId) -> Result:
     its top left corner.
     """
     desktop = this_desktop()
-    window = desktop.snapshot().by_id(window_id)
-    shot = photograph_window(desktop, window, "jpg")
+    scene = scene_to_capture(desktop)
+    image = screenshot_window_or_rect(desktop, scene, scene.by_id(window_id), "jpg")
     try:
-        picture, record = picture_for_model(desktop, shot, replaces_file=True)
+        picture, record = image_for_model(desktop, image, replaces_file=True)
     finally:
-        shot.path.unlink(missing_ok=True)
-    assert record is not None  # an image without a shadow has one
-    return Result(f"window {window_id} of {window.app_name}", record.as_data(), (picture,))
+        image.path.unlink(missing_ok=True)
+    image = replace(image, info=picture.info, screenshot=record)
+    app_name = scene.by_id(window_id).app_name
+    return Result(
+        f"window {window_id} of {app_name}", image.window_data(), (picture,), messages=image.warnings()
+    )
 
 
 def find_text(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Optional
 
-from ..automation.capture import ImageRequest, check_dimension, photograph_window
-from ..automation.image import image_result
+from ..automation.capture import scene_to_capture, screenshot_window_or_rect
+from ..automation.image import ImageRequest, check_dimension, image_result
 from ..automation.listing import catalogue, list_app_windows, list_displays, list_running_apps
 from ..core.models import Result
 from ..desktop.matching import catalogue_windows, find_app, windows_of
@@ -121,17 +121,16 @@ def screenshot_command(
     target = asked_path(path) if path else None
     kind = kind_by_name(target) if target and not target.is_dir() else "png"
     check_dimension(max_dimension)
+    scene = scene_to_capture(desktop)
     if target:
         prepare_target(target)
-    window = desktop.snapshot().by_id(window_id)
-    shot = photograph_window(desktop, window, kind, max_dimension)
-    assert shot.screenshot is not None  # an image without a shadow has one
+    window = scene.by_id(window_id)
+    image = screenshot_window_or_rect(desktop, scene, window, kind, max_dimension)
     if target:
-        move_into_place(shot.path, target)
-    data = {**shot.screenshot.as_data(), "path": str(target or shot.path)}
-    size = f"{data['image_width']}x{data['image_height']} pixels, scale {data['scale']:g}"
-    return Result(
-        f"window {window_id} of {window.app_name}: {data['path']} ({size}, screenshot_id "
-        f"{data['screenshot_id']})",
-        data,
-    )
+        move_into_place(image.path, target)
+    data = {**image.window_data(), "path": str(target or image.path)}
+    parts = [f"{data['image_width']}x{data['image_height']} pixels", f"scale {data['scale']:g}"]
+    if image.screenshot:
+        parts.append(f"screenshot_id {data['screenshot_id']}")
+    text = f"window {window_id} of {window.app_name}: {data['path']} ({', '.join(parts)})"
+    return Result(text, data, messages=image.warnings())

@@ -11,11 +11,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Optional
 
-from ..automation.capture import ImageRequest, Photograph, Subject, picture_for_model
+from ..automation.capture import CapturedImage, Subject, image_for_model
+from ..automation.image import ImageRequest
 from ..automation.policy import check_may_act, write_audit_line
 from ..core.errors import ErrorCode, RelayedError, invalid
 from ..core.log import log_debug, log_error, log_warning
-from ..core.models import ImageInfo, Picture, Result
+from ..core.models import Picture, Result
 from ..core.settings import settings
 from ..core.text import clean_text
 from ..desktop.base import Desktop
@@ -113,12 +114,9 @@ def _images_below(folder: Path) -> dict[Path, int]:
 
 def _attachment(desktop: Desktop, path: Path, folder: Path) -> Picture:
     info = read_image_info(path)
-    assert info is not None  # _images_below returns only images
-    return _for_model(desktop, path, info, str(path.relative_to(folder)))
-
-
-def _for_model(desktop: Desktop, path: Path, info: ImageInfo, label: str) -> Picture:
-    return picture_for_model(desktop, Photograph(path, info, Subject(label, "")))[0]
+    assert info is not None  # _images_below kept only images
+    image = CapturedImage(path, info, Subject(str(path.relative_to(folder))))
+    return image_for_model(desktop, image)[0]
 
 
 def _metadata(done: Completed) -> dict[str, Any]:
@@ -185,9 +183,8 @@ def _saved_image(desktop: Desktop, file: dict[str, Any]) -> Picture:
     info = read_image_info(path) if path.is_file() else None
     if info is None:
         raise _invalid_output(f"{path} is not an image")
-    return _for_model(
-        desktop, path, info, str(file.get("item_label") or file.get("window_title") or path.name)
-    )
+    label = str(file.get("item_label") or file.get("window_title") or path.name)
+    return image_for_model(desktop, CapturedImage(path, info, Subject(label)))[0]
 
 
 def list_by_cli(path: str, app: Optional[str], details: Sequence[str]) -> Result:

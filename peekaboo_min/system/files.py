@@ -18,6 +18,7 @@ from typing import Optional
 
 from ..core.cancellation import pause
 from ..core.errors import ErrorCode, PeekabooError, file_error, invalid
+from ..core.log import log_warning
 from ..core.settings import platform_name, settings
 from ..core.text import clean_text, cut_to_bytes, encodable
 
@@ -34,12 +35,16 @@ def state_folder() -> Path:
 def file_name(stem: str, kind: str, suffix: str = "") -> str:
     """A name for an image: what a file system refuses or a shell stumbles over is `_`; at most 255 bytes.
 
-    suffix: what follows the stem, and tells several images of one stem apart; of a name that is too long,
-    both keep their starts.
+    suffix: what follows the stem, and tells several images of one stem apart. Of a stem that is too long, the middle
+    goes: its start and its end are what names differ by.
     """
     cleaned = _safe_in_names(stem).strip("._") or "window"
-    ending = cut_to_bytes(_safe_in_names(suffix).rstrip("._"), _SUFFIX_BYTES)
-    return f"{cut_to_bytes(cleaned, _NAME_BYTES - len(kind) - 1 - len(ending.encode()))}{ending}.{kind}"
+    ending = f"{cut_to_bytes(_safe_in_names(suffix).rstrip('._'), _SUFFIX_BYTES)}.{kind}"
+    room = _NAME_BYTES - len(ending.encode())
+    if len(cleaned.encode()) > room:
+        start = cut_to_bytes(cleaned, room - room // 2)
+        cleaned = start + cleaned.encode()[len(start.encode()) - room :].decode("utf-8", "ignore")
+    return cleaned + ending
 
 
 def _safe_in_names(text: str) -> str:
@@ -118,8 +123,10 @@ def sweep(ttl_seconds: Optional[int] = None) -> int:
             if entry.stat(follow_symlinks=False).st_mtime > oldest:
                 continue
             removed += _delete_unused(entry)
-        except OSError:
-            continue  # another process sweeps as well, or a file is not ours to delete
+        except FileNotFoundError:
+            continue  # another process sweeps as well
+        except OSError as e:
+            log_warning(f"{entry.path} has expired, but cannot be deleted: {e.strerror}")
     return removed
 
 
