@@ -1829,6 +1829,12 @@ class AgentTarget:
         if info is None:
             message = "the server sent no screenshot of the window"
             raise PeekabooError(ErrorCode.CAPTURE_FAILED, message, hint="see its log")
+        if "screenshot_id" not in answer.data:
+            raise PeekabooError(
+                ErrorCode.CAPTURE_FAILED,
+                f"window {window.window_id} can be seen, but its pixels cannot be clicked",
+                hint="try again; see the server's log",
+            )
         return Observation(window, Picture(answer.images[0], info), str(answer.data["screenshot_id"]))
 
     def act(self, action: Action, seen: Observation, pixel: Optional[Point]) -> Outcome:
@@ -1908,7 +1914,7 @@ def _outcome(data: dict[str, Any], pixel: Optional[Point]) -> Outcome:
 '''
 
 # ==================== peekaboo_min/agents/vision_agent.py =================================================
-SOURCES['peekaboo_min/agents/vision_agent.py'] = 1911, r'''"""The vision agent: see -> decide -> act -> verify, through our own server."""
+SOURCES['peekaboo_min/agents/vision_agent.py'] = 1917, r'''"""The vision agent: see -> decide -> act -> verify, through our own server."""
 
 from __future__ import annotations
 
@@ -2021,10 +2027,10 @@ def _serve_and_run(task: AgentTask, choice: ModelChoice, run: AgentRun) -> Optio
 '''
 
 # ==================== peekaboo_min/ai/__init__.py =========================================================
-SOURCES['peekaboo_min/ai/__init__.py'] = 2024, r''''''
+SOURCES['peekaboo_min/ai/__init__.py'] = 2030, r''''''
 
 # ==================== peekaboo_min/ai/client.py ===========================================================
-SOURCES['peekaboo_min/ai/client.py'] = 2027, r'''"""Ask a model about images, or the machine's own text recognition."""
+SOURCES['peekaboo_min/ai/client.py'] = 2033, r'''"""Ask a model about images, or the machine's own text recognition."""
 
 from __future__ import annotations
 
@@ -2380,7 +2386,7 @@ def _post_with_retries(vendor: Vendor, question: Question, deadline: float) -> A
 '''
 
 # ==================== peekaboo_min/ai/errors.py ===========================================================
-SOURCES['peekaboo_min/ai/errors.py'] = 2383, r'''"""What a vendor's refusal means: whether to ask again, and what to do."""
+SOURCES['peekaboo_min/ai/errors.py'] = 2389, r'''"""What a vendor's refusal means: whether to ask again, and what to do."""
 
 from __future__ import annotations
 
@@ -2524,7 +2530,7 @@ def check_reply(vendor: Vendor, model: str, reply: Reply) -> None:
 '''
 
 # ==================== peekaboo_min/ai/images.py ===========================================================
-SOURCES['peekaboo_min/ai/images.py'] = 2527, r'''"""Images for a model: read, checked, at a size that no vendor shrinks."""
+SOURCES['peekaboo_min/ai/images.py'] = 2533, r'''"""Images for a model: read, checked, at a size that no vendor shrinks."""
 
 from __future__ import annotations
 
@@ -2693,7 +2699,7 @@ def private_copy(image: Picture) -> Iterator[Path]:
 '''
 
 # ==================== peekaboo_min/ai/providers.py ========================================================
-SOURCES['peekaboo_min/ai/providers.py'] = 2696, r'''"""The vendors of vision models: the request to each, and its answer."""
+SOURCES['peekaboo_min/ai/providers.py'] = 2702, r'''"""The vendors of vision models: the request to each, and its answer."""
 
 from __future__ import annotations
 
@@ -3016,28 +3022,24 @@ VENDORS: dict[str, Vendor] = {
 '''
 
 # ==================== peekaboo_min/automation/__init__.py =================================================
-SOURCES['peekaboo_min/automation/__init__.py'] = 3019, r''''''
+SOURCES['peekaboo_min/automation/__init__.py'] = 3025, r''''''
 
 # ==================== peekaboo_min/automation/app_window.py ===============================================
-SOURCES['peekaboo_min/automation/app_window.py'] = 3022, r'''"""The job of `screenshot_app_window`, with its document's names and errors."""
+SOURCES['peekaboo_min/automation/app_window.py'] = 3028, r'''"""The job of `screenshot_app_window`, with its document's names and errors."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Optional
+from typing import Any
 
 from ..core.cancellation import time_budget
 from ..core.errors import ErrorCode, PeekabooError, RelayedError
-from ..core.log import log_debug
-from ..core.models import ImageInfo, Result, Scene, Window
+from ..core.models import Result, Scene, Window
 from ..desktop.base import Desktop
-from ..desktop.matching import app_by_bundle_id, cover_at, find_app, find_window, visible_windows, windows_of
-from ..system.files import new_temporary_path
-from ..system.images import read_image_info
-from .capture import photograph_window
+from ..desktop.matching import app_by_bundle_id, find_app, find_window, visible_windows, windows_of
+from .capture import CapturedImage, scene_to_capture, screenshot_rect, screenshot_window_or_rect
 
 _SHORTEST_MS, _LONGEST_MS = 100, 50_000
+_NO_SHADOW = "the image shows the window's rectangle on the screen, without a shadow"
 
 # Our codes, by the names that its document gives them.
 _NAMES = {
@@ -3054,218 +3056,319 @@ _NAMES = {
 }
 
 
-@dataclass(frozen=True)
-class AppWindowRequest:
-    """What screenshot_app_window was asked; the time is for all its programs together."""
-
-    bundle_id: Optional[str]
-    app_name: Optional[str]
-    window_index: int
-    kind: str
-    includes_shadow: bool
-    timeout_ms: int
-    prefers_window_id: bool
-
-
-def app_window_result(desktop: Desktop, request: AppWindowRequest) -> Result:
+def app_window_result(
+    desktop: Desktop,
+    bundle_id: str,
+    app_name: str,
+    *,
+    window_index: int,
+    kind: str,
+    has_shadow: bool,
+    timeout_ms: int,
+    prefers_window_id: bool,
+) -> Result:
     """`{path, uri, appName, rect{x,y,w,h}, scale, format}`; the file lives its time in our temporary folder.
 
+    bundle_id, app_name: "" for not given. timeout_ms: for all programs together.
     Raises RelayedError ProcessNotFound, NoWindow, CaptureFailed, Timeout, PermissionDenied.
     """
-    if not (request.bundle_id or "").strip() and not (request.app_name or "").strip():
+    if not bundle_id and not app_name:
         raise PeekabooError(
             ErrorCode.INVALID_ARGUMENT, "Either bundleId or appName must be given.", hint="name the app"
         )
-    if not _SHORTEST_MS <= request.timeout_ms <= _LONGEST_MS:
+    if not _SHORTEST_MS <= timeout_ms <= _LONGEST_MS:
         raise PeekabooError(
             ErrorCode.INVALID_ARGUMENT,
-            f"timeoutMs is {request.timeout_ms}",
+            f"timeoutMs is {timeout_ms}",
             hint=f"it is {_SHORTEST_MS} to {_LONGEST_MS}",
         )
     try:
-        with time_budget(request.timeout_ms / 1000):
-            return _photograph_app_window(desktop, request)
+        with time_budget(timeout_ms / 1000):
+            scene = scene_to_capture(desktop)
+            app = app_by_bundle_id(bundle_id, scene.apps) if bundle_id else find_app(app_name, scene.apps)
+            window = find_window(app, visible_windows(windows_of(app, scene.windows)), index=window_index)
+            if prefers_window_id:
+                image = screenshot_window_or_rect(desktop, scene, window, kind, with_shadow=has_shadow)
+            else:
+                image = screenshot_rect(desktop, window, kind)
     except PeekabooError as e:
         if e.code not in _NAMES:
             raise
         raise RelayedError(_NAMES[e.code], e.code, e.message, e.hint, e.details) from e
-
-
-def _photograph_app_window(desktop: Desktop, request: AppWindowRequest) -> Result:
-    bundle_id, scene = (request.bundle_id or "").strip(), desktop.snapshot()
-    app = (
-        app_by_bundle_id(bundle_id, scene.apps) if bundle_id else find_app(request.app_name or "", scene.apps)
-    )
-    own = visible_windows(windows_of(app, scene.windows))
-    window = find_window(app, own, index=request.window_index)
-    path, info = _take(desktop, window, scene, request)
-    scale = (
-        _scale_of(scene, window) if request.includes_shadow else round(info.width / window.bounds.width, 4)
-    )
     data: dict[str, Any] = {
-        "path": str(path),
-        "uri": path.as_uri(),
+        "path": str(image.path),
+        "uri": image.path.as_uri(),
         "appName": app.name,
         "rect": window.bounds.as_short_data(),
-        "scale": scale,
-        "format": info.kind,
+        "scale": _scale(scene, window, image, has_shadow),
+        "format": image.info.kind,
     }
-    return Result(f"photographed {app.name}: {path}", data, files=(path,))
+    messages = (_NO_SHADOW,) if has_shadow and image.is_of_rect else ()
+    return Result(f"screenshot of {app.name}: {image.path}", data, messages=messages, files=(image.path,))
 
 
-def _take(
-    desktop: Desktop, window: Window, scene: Scene, request: AppWindowRequest
-) -> tuple[Path, ImageInfo]:
-    """By the window's id; by its rectangle on the screen when that is preferred, or when the id fails and it is in front."""
-    if request.prefers_window_id:
-        try:
-            shot = photograph_window(desktop, window, request.kind, with_shadow=request.includes_shadow)
-            return shot.path, shot.info
-        except PeekabooError as e:
-            if e.code is not ErrorCode.CAPTURE_FAILED or cover_at(
-                window.bounds.centre, window, scene.windows
-            ):
-                raise
-            log_debug(f"window {window.window_id} failed by its id, trying its rectangle: {e.message}")
-    path = new_temporary_path("peekaboo", request.kind)
-    desktop.capture_rect(window.bounds, path, request.kind)
-    path.chmod(0o600)
-    info = read_image_info(path)
-    if info is None:
-        raise PeekabooError(
-            ErrorCode.CAPTURE_FAILED, "the rectangle made no picture", hint="see that it is on the screen"
-        )
-    return path, info
-
-
-def _scale_of(scene: Scene, window: Window) -> float:
-    """The scale of the display that holds the window's centre: a shadow's margin hides it in the picture's size."""
-    displays = scene.displays
-    return next(
-        (one.scale for one in displays if one.bounds.contains(window.bounds.centre)), displays[0].scale
-    )
+def _scale(scene: Scene, window: Window, image: CapturedImage, has_shadow: bool) -> float:
+    """Pixels per point. A shadow's margin hides it in the image's size: then that of the window's display."""
+    if not has_shadow or image.is_of_rect:
+        return round(image.info.width / window.bounds.width, 4)
+    centre, displays = window.bounds.centre, scene.displays
+    return next((one.scale for one in displays if one.bounds.contains(centre)), displays[0].scale)
 '''
 
 # ==================== peekaboo_min/automation/capture.py ==================================================
-SOURCES['peekaboo_min/automation/capture.py'] = 3150, r'''"""Photograph screens and windows, and keep what each pixel means."""
+SOURCES['peekaboo_min/automation/capture.py'] = 3119, r'''"""Take screenshots of displays and windows, and record what each pixel means."""
 
 from __future__ import annotations
 
 import os
-import time
+import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Optional
+from typing import Any, Callable, Optional
 
 from ..core.cancellation import in_parallel, pause, report_progress
 from ..core.errors import ErrorCode, PeekabooError, file_error
 from ..core.log import log_debug
 from ..core.models import Display, ImageInfo, Picture, Scene, Screenshot, Window
-from ..core.settings import settings
 from ..core.text import clean_text
 from ..desktop.base import Desktop
-from ..desktop.matching import find_app, find_window, visible_windows, windows_of
-from ..system.files import asked_path, file_name, move_into_place, new_temporary_path
-from ..system.images import (
-    EXTENSIONS,
-    MODEL_BYTES,
-    kind_by_name,
-    model_size,
-    prepare_target,
-    read_image_info,
-)
-from .coordinates import forget_record, keep_record
+from ..system.files import new_temporary_path
+from ..system.images import MODEL_BYTES, model_size, prepare_target, read_image_info
+from .coordinates import forget_record, forget_records, keep_record
 
 _TRIES = 3
 _CAPTURE_SETTLE_S = 0.15
 _JPEG_QUALITIES = (80, 60, 40, 20)
+_NOT_CLICKABLE = (
+    "the window could not be captured by itself: the image shows the window's rectangle on the screen, "
+    "has no screenshot_id, and its pixels cannot be clicked"
+)
 
 
 @dataclass(frozen=True)
-class Photograph:
-    """A picture on disk, and what it shows."""
+class Subject:
+    """What one image shows: a display, or a window with its index in its app."""
+
+    label: str
+    suffix: str = ""
+    """What is added to a file's name where several images share one path."""
+    display: Optional[Display] = None
+    window: Optional[Window] = None
+    index: Optional[int] = None
+
+
+@dataclass(frozen=True)
+class CapturedImage:
+    """An image file, and what it shows."""
 
     path: Path
     info: ImageInfo
     subject: Subject
     screenshot: Optional[Screenshot] = None
-    """The coordinate record; None where the picture is not one of a window."""
+    """The coordinate record; None where the pixels cannot be clicked (a screen, a shadow, a rectangle)."""
+    is_of_rect: bool = False
+    """True where it shows what the screen shows in the window's rectangle."""
+
+    def window_data(self) -> dict[str, Any]:
+        """What a screenshot of a window answers; no screenshot_id where its pixels cannot be clicked."""
+        window = self.subject.window
+        if self.screenshot or window is None:
+            return self.screenshot.as_data() if self.screenshot else {}
+        return {
+            "window_id": window.window_id,
+            "bounds": window.bounds.as_data(),
+            "image_width": self.info.width,
+            "image_height": self.info.height,
+            "scale": round(self.info.width / window.bounds.width, 4),
+        }
+
+    def warnings(self) -> tuple[str, ...]:
+        return (_NOT_CLICKABLE,) if self.is_of_rect else ()
 
 
-def take_image(desktop: Desktop, request: ImageRequest) -> list[Photograph]:
-    """Everything that `image` asks for, as files. Raises PeekabooError; then no file of it remains."""
-    check_dimension(request.max_dimension)
-    kind = kind_of_files(request)
-    subjects = find_subjects(desktop, request)
-    targets = paths_of(request, kind, subjects)
-    for target in targets:
-        prepare_target(target)
+def scene_to_capture(desktop: Desktop) -> Scene:
+    """The desktop as it is now.
 
-    def take(pair: tuple[Subject, Path]) -> Photograph:
-        subject, target = pair
-        shot = _photograph_subject(desktop, subject, kind, request.max_dimension)
-        move_into_place(shot.path, target)
+    Raises PERMISSION_DENIED_SCREEN_RECORDING: before a window is focused, a title matched, a folder created.
+    """
+    scene = desktop.snapshot()
+    if not scene.can_see_titles:
+        raise desktop.denied(ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING, "no screenshot can be taken")
+    return scene
+
+
+def take_images(
+    desktop: Desktop,
+    subjects: Sequence[Subject],
+    targets: Sequence[Path],
+    kind: str,
+    max_dimension: Optional[int] = None,
+) -> list[CapturedImage]:
+    """One file for each subject, all or none: a failure leaves the files and folders as they were before."""
+    new_folders = _missing_folders(targets)
+    taken: list[CapturedImage] = []
+
+    def take(subject: Subject) -> CapturedImage:
+        image = _capture_subject(desktop, subject, kind, max_dimension)
+        taken.append(image)
         report_progress(f"captured {clean_text(subject.label)}")
-        return replace(shot, path=target)
+        return image
 
-    return in_parallel(take, list(zip(subjects, targets)))
+    try:
+        for target in targets:
+            prepare_target(target)
+        images = in_parallel(take, subjects)
+        _move_all([image.path for image in images], targets)
+    except BaseException:
+        for image in taken:
+            image.path.unlink(missing_ok=True)
+            if image.screenshot:
+                forget_record(desktop.session, image.screenshot)
+        for folder in new_folders:
+            with suppress(OSError):  # something is in it
+                folder.rmdir()
+        raise
+    return [replace(image, path=target) for image, target in zip(images, targets)]
 
 
-def photograph_window(
+def _missing_folders(targets: Sequence[Path]) -> list[Path]:
+    """The parents that do not exist yet, inner ones first."""
+    missing = {parent for target in targets for parent in target.parents if not os.path.exists(parent)}
+    return sorted(missing, key=lambda folder: len(folder.parts), reverse=True)
+
+
+def _move_all(sources: Sequence[Path], targets: Sequence[Path]) -> None:
+    """First onto the targets' disk, which may be full; when all are there, they are only renamed."""
+    staged = [target.with_name(f".peekaboo_{os.urandom(6).hex()}") for target in targets]
+    try:
+        for move, froms, tos in ((shutil.move, sources, staged), (os.replace, staged, targets)):
+            for source, to, target in zip(froms, tos, targets):
+                try:
+                    move(str(source), str(to))
+                except OSError as e:
+                    raise file_error(target, e) from e
+    finally:
+        for path in staged:
+            with suppress(OSError):
+                path.unlink()
+
+
+def screenshot_window(
     desktop: Desktop,
     window: Window,
     kind: str,
     max_dimension: Optional[int] = None,
     with_shadow: bool = False,
-    keeps_record: bool = True,
-) -> Photograph:
-    """One window into a file of our temporary folder; a picture with a shadow never has a record."""
-    subject = Subject(window.title or window.app_name, "", window=window)
-    return _photograph_subject(desktop, subject, kind, max_dimension, with_shadow, keeps_record)
+) -> CapturedImage:
+    """One window into a file of our temporary folder; without a shadow, it has a coordinate record."""
+    subject = Subject(window.title or window.app_name, window=window)
+    return _capture_subject(desktop, subject, kind, max_dimension, with_shadow)
 
 
-def _photograph_subject(
+def screenshot_rect(
+    desktop: Desktop, window: Window, kind: str, max_dimension: Optional[int] = None
+) -> CapturedImage:
+    """What the screen shows where the window is, whatever that is."""
+    path, info = _new_image(
+        desktop, kind, max_dimension, lambda path: desktop.capture_rect(window.bounds, path, kind)
+    )
+    return CapturedImage(path, info, Subject(window.title or window.app_name, window=window), is_of_rect=True)
+
+
+def screenshot_window_or_rect(
+    desktop: Desktop,
+    scene: Scene,
+    window: Window,
+    kind: str,
+    max_dimension: Optional[int] = None,
+    with_shadow: bool = False,
+) -> CapturedImage:
+    """As screenshot_window; where that fails and the screen shows the whole window, as screenshot_rect.
+
+    Then a click by the pixels of an older image is refused, for it might be meant for this one.
+    """
+    try:
+        return screenshot_window(desktop, window, kind, max_dimension, with_shadow)
+    except PeekabooError as e:
+        if e.code is not ErrorCode.CAPTURE_FAILED or not _is_seen_whole(window, scene):
+            raise
+        log_debug(f"window {window.window_id} failed by its id, trying its rectangle: {e.message}")
+    image = screenshot_rect(desktop, window, kind, max_dimension)
+    forget_records(desktop.session, window.window_id)
+    return image
+
+
+def _is_seen_whole(window: Window, scene: Scene) -> bool:
+    """Whether the screen shows all of the window, and nothing else in its rectangle."""
+    place = scene.windows.index(window)
+    is_covered = any(
+        front.is_on_screen
+        and front.alpha > 0
+        and front.outer.overlaps(window.bounds)
+        # an overlay of another layer is transparent (the Dock owns one as large as the screen)
+        and not (front.layer != 0 and front.outer.encloses(window.bounds))
+        for front in scene.windows[:place]
+    )
+    is_on_a_display = any(display.bounds.encloses(window.bounds) for display in scene.displays)
+    return window.is_on_screen and not window.is_obscured and is_on_a_display and not is_covered
+
+
+def _capture_subject(
     desktop: Desktop,
     subject: Subject,
     kind: str,
     max_dimension: Optional[int],
     with_shadow: bool = False,
-    keeps_record: bool = True,
-) -> Photograph:
+) -> CapturedImage:
+    display, window = subject.display, subject.window
+
+    def take(path: Path) -> None:
+        if window:
+            _capture_settled(desktop, window, path, kind, with_shadow)
+        elif display:
+            desktop.capture_display(display, path, kind)
+
+    path, info = _new_image(desktop, kind, max_dimension, take)
+    # a shadow's margin shifts every pixel
+    record = keep_record(desktop.session, window, info) if window and not with_shadow else None
+    return CapturedImage(path, info, subject, record)
+
+
+def _new_image(
+    desktop: Desktop, kind: str, max_dimension: Optional[int], take: Callable[[Path], None]
+) -> tuple[Path, ImageInfo]:
+    """A file of our temporary folder (0600) that `take` fills, checked, and shrunk to max_dimension."""
     path = new_temporary_path("peekaboo", kind)
     try:
-        if subject.window:
-            _capture_settled(desktop, subject.window, path, kind, with_shadow)
-        elif subject.display:
-            desktop.capture_display(subject.display, path, kind)
+        take(path)
         info = _checked(path)
         if max_dimension and max(info.width, info.height) > max_dimension:
-            path, info = _refit(desktop, path, model_size(info, max_dimension, 10**9), kind)
+            size = model_size(info, max_dimension, 10**9)
+            os.replace(_fitted(desktop, path, size, [(kind, _JPEG_QUALITIES[0])]), path)
+            info = _checked(path)
         path.chmod(0o600)
-    except OSError as e:
+        return path, info
+    except BaseException as e:
         path.unlink(missing_ok=True)
-        raise file_error(path, e) from e
-    except PeekabooError:
-        path.unlink(missing_ok=True)
+        if isinstance(e, OSError):
+            raise file_error(path, e) from e
         raise
-    has_record = subject.window and keeps_record and not with_shadow
-    record = keep_record(desktop.session, subject.window, info) if subject.window and has_record else None
-    return Photograph(path, info, subject, record)
 
 
 def _capture_settled(desktop: Desktop, window: Window, path: Path, kind: str, with_shadow: bool) -> None:
-    """A window that opens or closes just now is listed but cannot be photographed for a moment: try again."""
+    """A window that opens or closes just now is listed but cannot be captured for a moment: try again."""
     for left in reversed(range(_TRIES)):
         try:
             return desktop.capture_window(window, path, kind, with_shadow)
         except PeekabooError as e:
-            if e.code is not ErrorCode.CAPTURE_FAILED or not window.is_on_screen:
+            if e.code is not ErrorCode.CAPTURE_FAILED or not window.is_on_screen or window.is_obscured:
                 raise
             if not left:
                 desktop.snapshot().by_id(window.window_id)  # of a window that is gone, say that
                 raise
-            log_debug(f"window {window.window_id} could not be photographed yet: {e.message}")
+            log_debug(f"window {window.window_id} could not be captured yet: {e.message}")
             pause(_CAPTURE_SETTLE_S)
 
 
@@ -3276,214 +3379,65 @@ def _checked(path: Path) -> ImageInfo:
         raise PeekabooError(
             ErrorCode.CAPTURE_FAILED,
             "the capture program ended with success, but left no whole image",
-            hint="see that the screen is unlocked and the window open, then try again",
+            hint="check that the screen is unlocked and the window open, then try again",
         )
     return info
 
 
-def _refit(
-    desktop: Desktop, path: Path, size: tuple[int, int], kind: str, quality: int = 80
-) -> tuple[Path, ImageInfo]:
-    target = new_temporary_path("peekaboo", kind)
-    desktop.fit_image(path, target, size[0], size[1], kind, quality)
-    path.unlink()
-    return target, _checked(target)
-
-
-def picture_for_model(
-    desktop: Desktop, shot: Photograph, kind: Optional[str] = None, replaces_file: bool = False
-) -> tuple[Picture, Optional[Screenshot]]:
-    """A photograph as a model should get it: not larger than it would be shrunk to, and not too many bytes.
-
-    Returns the picture and the coordinate record of its own pixels. The file of `shot` is left as it is;
-    replaces_file: nobody gets to see it, so its record is forgotten where the picture has another size.
+def _fitted(
+    desktop: Desktop,
+    source: Path,
+    size: tuple[int, int],
+    attempts: Sequence[tuple[str, int]],
+    most_bytes: Optional[int] = None,
+) -> Path:
+    """A new file with `source` at another size: the first of the attempts (kind, quality) that is small
+    enough, else the last.
     """
-    kind = kind or shot.info.kind
-    size = model_size(shot.info)
-    data, info = shot.path.read_bytes(), shot.info
-    attempts = [(kind, _JPEG_QUALITIES[0])] if size != (info.width, info.height) or kind != info.kind else []
-    attempts += [("jpg", quality) for quality in _JPEG_QUALITIES]
-    for target_kind, quality in attempts:
-        if (
-            len(data) <= MODEL_BYTES
-            and (info.width, info.height) == size
-            and (info.kind == kind or info.kind == "jpg")
-        ):
-            break
-        fitted = new_temporary_path("peekaboo", target_kind)
+    for kind, quality in attempts:
+        path = new_temporary_path("peekaboo", kind)
         try:
-            desktop.fit_image(shot.path, fitted, size[0], size[1], target_kind, quality)
+            desktop.fit_image(source, path, size[0], size[1], kind, quality)
+            _checked(path)
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
+        is_last = (kind, quality) == attempts[-1]
+        if is_last or most_bytes is None or path.stat().st_size <= most_bytes:
+            break
+        path.unlink()
+    return path
+
+
+def image_for_model(
+    desktop: Desktop, image: CapturedImage, replaces_file: bool = False
+) -> tuple[Picture, Optional[Screenshot]]:
+    """An image as a model should get it: not larger than it would be shrunk to, and not too many bytes.
+
+    Returns the image and the coordinate record of its own pixels. The file of `image` is left as it is.
+    replaces_file: nobody gets to see it; its record is forgotten where the returned image has another size.
+    """
+    size, data, info = model_size(image.info), image.path.read_bytes(), image.info
+    is_right_size = (info.width, info.height) == size
+    if not is_right_size or len(data) > MODEL_BYTES:
+        attempts = [("jpg", quality) for quality in _JPEG_QUALITIES]
+        if not is_right_size and info.kind != "jpg":
+            attempts.insert(0, ("png", _JPEG_QUALITIES[0]))
+        fitted = _fitted(desktop, image.path, size, attempts, MODEL_BYTES)
+        try:
             data, info = fitted.read_bytes(), _checked(fitted)
         finally:
             fitted.unlink(missing_ok=True)
-    record = shot.screenshot
-    if (
-        record
-        and shot.subject.window
-        and (info.width, info.height) != (record.image_width, record.image_height)
-    ):
+    record, window = image.screenshot, image.subject.window
+    if record and window and (info.width, info.height) != (record.image_width, record.image_height):
         if replaces_file:
             forget_record(desktop.session, record)
-        record = keep_record(desktop.session, shot.subject.window, info)
-    return Picture(data, info, shot.subject.label, str(shot.path)), record
-
-
-_STEM_CHARACTERS = 50
-
-
-@dataclass(frozen=True)
-class ImageRequest:
-    """What `image` was asked. Exactly what the specification's parameters say; None means not given."""
-
-    app: Optional[str] = None
-    mode: Optional[str] = None
-    """screen, window, multi or frontmost; None: window when an app or a window is named, else screen."""
-    window_title: Optional[str] = None
-    window_index: Optional[int] = None
-    window_id: Optional[int] = None
-    screen_index: Optional[int] = None
-    kind: Optional[str] = None
-    """png or jpg; None: what the path's name says, else png."""
-    path: Optional[str] = None
-    max_dimension: Optional[int] = None
-    is_temporary: bool = False
-    """True where no file is wanted: only what is returned as data."""
-
-
-@dataclass(frozen=True)
-class Subject:
-    """One thing to photograph: a display, or a window with its index in its app."""
-
-    label: str
-    suffix: str
-    """What its file's name gets where several pictures share one path."""
-    display: Optional[Display] = None
-    window: Optional[Window] = None
-    index: Optional[int] = None
-
-
-def check_dimension(max_dimension: Optional[int]) -> None:
-    """Raises INVALID_ARGUMENT for a size that no picture can have."""
-    if max_dimension is not None and max_dimension < 1:
-        raise PeekabooError(
-            ErrorCode.INVALID_ARGUMENT,
-            f"max_dimension is {max_dimension}",
-            hint="give the pixels of the long side, 1 or more",
-        )
-
-
-def find_subjects(desktop: Desktop, request: ImageRequest) -> list[Subject]:
-    mode = request.mode or (
-        "window" if request.app is not None or request.window_id is not None else "screen"
-    )
-    if mode == "screen" and (request.window_title is not None or request.window_index is not None):
-        raise PeekabooError(
-            ErrorCode.INVALID_ARGUMENT,
-            "a window's title or index is asked for, but no app",
-            hint="name its app, or drop it",
-        )
-    scene = desktop.snapshot()
-    windows = scene.windows
-    if mode == "screen":
-        return _screens(scene, request.screen_index)
-    if request.window_id is not None:
-        return [_window_subject(scene.by_id(request.window_id), None)]
-    if mode == "frontmost":
-        return [_window_subject(_frontmost(windows), 0)]
-    if request.app is None:
-        raise PeekabooError(
-            ErrorCode.INVALID_ARGUMENT, f"mode {mode} needs an app", hint="name one, or a window id"
-        )
-    app = find_app(request.app, scene.apps)
-    own = visible_windows(windows_of(app, windows))
-    if mode == "multi":
-        find_window(app, own)  # raises when there is none
-        return [_window_subject(one, number) for number, one in enumerate(own)]
-    chosen = find_window(app, own, request.window_title, request.window_index)
-    return [_window_subject(chosen, own.index(chosen))]
-
-
-def _screens(scene: Scene, index: Optional[int]) -> list[Subject]:
-    displays = scene.displays
-    if not displays:
-        raise PeekabooError(
-            ErrorCode.CAPTURE_FAILED, "no displays available for capture", hint="wake or attach a display"
-        )
-    if index is not None and not 0 <= index < len(displays):
-        raise PeekabooError(
-            ErrorCode.INVALID_ARGUMENT,
-            f"there is no screen {index}",
-            hint=f"there are {len(displays)}, counted from 0",
-        )
-    return [
-        Subject(
-            f"Display {display.number}" + (" / Main" if display.is_main else ""),
-            f"_display{number}" + ("_main" if display.is_main else ""),
-            display=display,
-            index=number,
-        )
-        for number, display in enumerate(displays)
-        if index is None or number == index
-    ]
-
-
-def _window_subject(window: Window, index: Optional[int]) -> Subject:
-    label = window.title or window.app_name
-    return Subject(label, f"_window{index or 0}_{label}", window=window, index=index)
-
-
-def _frontmost(windows: Sequence[Window]) -> Window:
-    visible = visible_windows(windows)
-    for one in [*(one for one in visible if one.is_focused), *visible]:
-        return one
-    raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, "there is no window on the screen", hint="open one")
-
-
-def _asked_path(request: ImageRequest) -> Optional[Path]:
-    """Where the pictures go: the asked path, else the environment's; None for our temporary folder."""
-    asked = request.path or ("" if request.is_temporary else settings().default_save_path)
-    return asked_path(asked) if asked else None
-
-
-def _names_a_file(request: ImageRequest, path: Path) -> bool:
-    return path.suffix.lower() in EXTENSIONS and not (request.path or "").endswith("/") and not path.is_dir()
-
-
-def kind_of_files(request: ImageRequest) -> str:
-    """png or jpg: a file's bytes are what its name says, whatever the format asked. Raises FILE_IO_ERROR."""
-    base = _asked_path(request)
-    try:
-        is_free = base is None or not _names_a_file(request, base)
-    except OSError as e:  # a name that no file system takes
-        raise file_error(Path(request.path or settings().default_save_path), e) from e
-    return request.kind or "png" if is_free or base is None else kind_by_name(base)
-
-
-def paths_of(request: ImageRequest, kind: str, subjects: list[Subject]) -> list[Path]:
-    base = _asked_path(request)
-    if base is None:
-        return [new_temporary_path(_stem(one), kind) for one in subjects]
-    if not _names_a_file(request, base):
-        return [base / file_name(f"{_moment()}_{_stem(one)}", kind) for one in subjects]
-    if len(subjects) == 1:
-        return [base]
-    stem = clean_text(
-        base.stem, _STEM_CHARACTERS
-    )  # so that the end, which tells them apart, is not what is cut
-    return [base.parent / file_name(stem + one.suffix, base.suffix[1:]) for one in subjects]
-
-
-def _stem(subject: Subject) -> str:
-    return (f"{subject.window.app_name}" if subject.window else "screen") + subject.suffix
-
-
-def _moment() -> str:
-    # two captures within a second must not meet
-    return f"{time.strftime('%Y%m%d-%H%M%S')}-{os.urandom(3).hex()}"
+        record = keep_record(desktop.session, window, info)
+    return Picture(data, info, image.subject.label, str(image.path)), record
 '''
 
 # ==================== peekaboo_min/automation/coordinates.py ==============================================
-SOURCES['peekaboo_min/automation/coordinates.py'] = 3486, r'''"""The coordinate records: what each window screenshot showed, as files."""
+SOURCES['peekaboo_min/automation/coordinates.py'] = 3440, r'''"""The coordinate records: what each window screenshot showed, as files."""
 
 from __future__ import annotations
 
@@ -3526,6 +3480,12 @@ def keep_record(session: str, window: Window, info: ImageInfo) -> Screenshot:
 def forget_record(session: str, screenshot: Screenshot) -> None:
     """Delete the record of an image that nobody got."""
     _record_path(session, screenshot.window_id, screenshot.screenshot_id).unlink(missing_ok=True)
+
+
+def forget_records(session: str, window_id: int) -> None:
+    """Delete all records of a window: a click needs a new screenshot."""
+    for path in temporary_folder().glob(_record_path(session, window_id, "*").name):
+        path.unlink(missing_ok=True)
 
 
 def find_record(session: str, window: Window, screenshot_id: Optional[str] = None) -> Screenshot:
@@ -3606,7 +3566,7 @@ def _stale(message: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/automation/effects.py ==================================================
-SOURCES['peekaboo_min/automation/effects.py'] = 3609, r'''"""What an act changed in its window: screenshots before and after, compared."""
+SOURCES['peekaboo_min/automation/effects.py'] = 3569, r'''"""What an act changed in its window: screenshots before and after, compared."""
 
 from __future__ import annotations
 
@@ -3706,7 +3666,7 @@ class Watch:
 '''
 
 # ==================== peekaboo_min/automation/find_text.py ================================================
-SOURCES['peekaboo_min/automation/find_text.py'] = 3709, r'''"""Where a text stands in a window, read off a photograph of it."""
+SOURCES['peekaboo_min/automation/find_text.py'] = 3669, r'''"""Where a text is in a window, by text recognition."""
 
 from __future__ import annotations
 
@@ -3719,25 +3679,25 @@ from ..core.errors import ErrorCode, PeekabooError
 from ..core.models import RecognisedText, Rect, Result, Screenshot, rect_around
 from ..core.text import clean_text
 from ..desktop.base import Desktop
-from .capture import photograph_window
+from .capture import scene_to_capture, screenshot_window
 
 MATCHES = ("exact", "case_insensitive", "close")
 _CLOSE_ENOUGH = 0.75
 _HITS_AT_MOST = 20
 _NEAREST_SHOWN = 5
-# Around a word these do not make it another word: `Name:`, `[Save]`, `Open...`
-_PUNCTUATION = " .,:;!?…*()[]{}<>|_'\"‘’“”«»-–—"
-# What text recognition takes for each other, as one letter.
+# Around a word these do not make it a different one: `Name:`, `[Save]`, `Open...`
+_PUNCTUATION = " .,:;!?…*()[]{}<>|_'\"‘’“”«»-–—"  # noqa: RUF001
+# What text recognition confuses, as one letter.
 _LOOKALIKES = str.maketrans("1i|!0", "llllo")
 
 
 @dataclass(frozen=True)
 class TextHit:
-    """A place where the wanted text stands: whole words of one line."""
+    """Where the wanted text is: whole words of one line."""
 
     text: str
     box: Rect
-    """In pixels of the photograph."""
+    """In pixels of the screenshot."""
     match: str
     """One of MATCHES."""
     likeness: float
@@ -3758,28 +3718,29 @@ class TextHit:
 
 
 def find_text_in_window(desktop: Desktop, window_id: int, text: str) -> Result:
-    """Photographs a window, reads it, and tells where `text` stands in it, the best place first.
+    """Take a screenshot of a window, recognise its text, and find `text` in it, the best match first.
 
-    data: {window_id, screenshot_id, image_width, image_height, found: [{text, x, y, box, match, confidence}]}; x and y are
-    a place's middle, in pixels that `click` takes with this screenshot_id. Not found is an empty list.
-    Raises INVALID_ARGUMENT for a text without a word, WINDOW_NOT_FOUND, and what photographing and reading raise.
+    data: {window_id, screenshot_id, image_width, image_height,
+    found: [{text, x, y, box, match, confidence}]}; x and y are a match's middle, in pixels that `click` takes
+    with this screenshot_id. Not found is an empty list.
+    Raises INVALID_ARGUMENT for a text without a word, and what capturing and recognising raise.
     """
     wanted = " ".join(clean_text(text, 1000).split())
     if not wanted:
         raise PeekabooError(
             ErrorCode.INVALID_ARGUMENT, "the text to find is empty", hint="give a word of the window"
         )
-    window = desktop.snapshot().by_id(window_id)
-    shot = photograph_window(desktop, window, "png")
+    window = scene_to_capture(desktop).by_id(window_id)
+    image = screenshot_window(desktop, window, "png")
     report_progress(f"reading the text of window {window_id}")
     try:
-        lines = desktop.read_text(shot.path)
+        lines = desktop.read_text(image.path)
     finally:
-        shot.path.unlink(missing_ok=True)
-    assert shot.screenshot is not None  # a picture without a shadow has one
+        image.path.unlink(missing_ok=True)
+    record = image.screenshot
+    assert record is not None  # an image without a shadow has one
     hits = find_in_lines(wanted, lines)
-    record = shot.screenshot
-    said = _found_text(wanted, hits, record) if hits else _nothing_text(wanted, lines, record)
+    summary = _found_text(wanted, hits, record) if hits else _nothing_text(wanted, lines, record)
     data = {
         "window_id": window_id,
         "screenshot_id": record.screenshot_id,
@@ -3787,12 +3748,12 @@ def find_text_in_window(desktop: Desktop, window_id: int, text: str) -> Result:
         "image_height": record.image_height,
         "found": [hit.as_data() for hit in hits],
     }
-    return Result(said, data)
+    return Result(summary, data)
 
 
 def find_in_lines(wanted: str, lines: Sequence[RecognisedText]) -> list[TextHit]:
-    """Where `wanted` stands in lines (pure), best first: exact before case-insensitive before close spelling, a whole
-    line before a part of one, then top to bottom.
+    """Where `wanted` is in lines (pure), best first: exact before case-insensitive before close spelling, a
+    whole line before a part of one, then top to bottom.
     """
     hits: list[TextHit] = []
     for line in lines:
@@ -3812,7 +3773,8 @@ def _apart(hits: Sequence[TextHit]) -> list[TextHit]:
     kept: list[TextHit] = []
     for hit in hits:
         if all(
-            hit.box.x >= one.box.x + one.box.width or one.box.x >= hit.box.x + hit.box.width for one in kept
+            hit.box.x >= other.box.x + other.box.width or other.box.x >= hit.box.x + hit.box.width
+            for other in kept
         ):
             kept.append(hit)
     return kept
@@ -3840,7 +3802,7 @@ def _hits_in_line(wanted: str, line: RecognisedText) -> list[TextHit]:
 
 
 def words_of_line(line: RecognisedText) -> list[RecognisedText]:
-    """A line's words; where the machine did not tell them, each with its share of the line's box."""
+    """A line's words; where they were not recognised one by one, each with its share of the line's box."""
     if line.words:
         return list(line.words)
     words: list[RecognisedText] = []
@@ -3873,49 +3835,89 @@ def _likeness(wanted: str, text: str, least: float = 0.0) -> float:
     """0 to 1, without regard to case, spaces, and letters that look alike; may stop below `least`."""
     import difflib  # 3 ms that most commands do not need
 
-    one, other = (_bare(each).casefold().replace(" ", "").translate(_LOOKALIKES) for each in (wanted, text))
-    matcher = difflib.SequenceMatcher(None, one, other, autojunk=False)
+    first, second = (
+        _bare(each).casefold().replace(" ", "").translate(_LOOKALIKES) for each in (wanted, text)
+    )
+    matcher = difflib.SequenceMatcher(None, first, second, autojunk=False)
     if matcher.real_quick_ratio() < least or matcher.quick_ratio() < least:
         return 0.0
     return matcher.ratio()
 
 
-def _found_text(wanted: str, hits: Sequence[TextHit], shot: Screenshot) -> str:
-    places = [
-        f"x {one['x']} y {one['y']}: {one['text']!r} ({one['match']})"
-        for one in (hit.as_data() for hit in hits)
+def _found_text(wanted: str, hits: Sequence[TextHit], record: Screenshot) -> str:
+    lines = [
+        f"x {int(hit.box.centre.x)} y {int(hit.box.centre.y)}: {hit.text!r} ({hit.match})" for hit in hits
     ]
-    where = f"in window {shot.window_id}, in pixels of screenshot {shot.screenshot_id}"
-    if len(places) == 1:
-        return f"found {wanted[:80]!r} {where}: {places[0]}"
-    return "\n".join([f"found {wanted[:80]!r} in {len(places)} places {where}, the best first:", *places])
+    where = f"in window {record.window_id}, in pixels of screenshot {record.screenshot_id}"
+    if len(lines) == 1:
+        return f"found {wanted[:80]!r} {where}: {lines[0]}"
+    return "\n".join([f"found {wanted[:80]!r} in {len(lines)} places {where}, the best first:", *lines])
 
 
-def _nothing_text(wanted: str, lines: Sequence[RecognisedText], shot: Screenshot) -> str:
+def _nothing_text(wanted: str, lines: Sequence[RecognisedText], record: Screenshot) -> str:
     texts = list(dict.fromkeys(clean_text(line.text) for line in lines))
     nearest = sorted(texts, key=lambda text: -_likeness(wanted, text))[:_NEAREST_SHOWN]
-    head = f"no text like {wanted[:80]!r} was read in window {shot.window_id}"
+    head = f"no text like {wanted[:80]!r} was recognised in window {record.window_id}"
     if not nearest:
-        return f"{head}; no text at all was read there"
+        return f"{head}; no text at all was recognised there"
     return f"{head}; the nearest of {len(texts)} lines: " + ", ".join(map(repr, nearest))
 '''
 
 # ==================== peekaboo_min/automation/image.py ====================================================
-SOURCES['peekaboo_min/automation/image.py'] = 3904, r'''"""The job of `image`: to the front if asked, photograph, tell what was saved."""
+SOURCES['peekaboo_min/automation/image.py'] = 3867, r'''"""The job of `image`: what to capture, where to save it, and the answer."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Callable, Optional
 
-from ..core.errors import ErrorCode, PeekabooError
-from ..core.log import log_debug
-from ..core.models import Picture, Result
+from ..core.errors import ErrorCode, PeekabooError, file_error
+from ..core.log import log_warning
+from ..core.models import Picture, Result, Scene, Screenshot, Window
+from ..core.settings import settings
 from ..core.text import clean_text
 from ..desktop.base import Desktop
-from .capture import ImageRequest, Photograph, find_subjects, picture_for_model, take_image
+from ..desktop.matching import find_app, find_window, visible_windows, windows_of
+from ..system.files import asked_path, file_name, new_temporary_path
+from ..system.images import EXTENSIONS, kind_by_name
+from .capture import CapturedImage, Subject, image_for_model, scene_to_capture, take_images
 from .input import focus_by_id
 from .policy import check_may_act
+
+# Names of images that we do not save: refused, rather than taken for the names of folders.
+_OTHER_EXTENSIONS = (
+    *(".avif", ".bmp", ".eps", ".heic", ".heif", ".ico", ".jfif", ".jp2", ".jpe", ".jxl"),
+    *(".pdf", ".psd", ".svg", ".tga", ".tif", ".tiff"),
+)
+_NOT_RAISED = "Could not raise specific window; proceeding with frontmost of activated app."
+
+
+@dataclass(frozen=True)
+class ImageRequest:
+    """What `image` was asked for. Exactly what the specification's parameters say; None means not given."""
+
+    app: Optional[str] = None
+    mode: Optional[str] = None
+    """screen, window, multi or frontmost; None: window when an app or a window is named, else screen."""
+    window_title: Optional[str] = None
+    window_index: Optional[int] = None
+    window_id: Optional[int] = None
+    screen_index: Optional[int] = None
+    kind: Optional[str] = None
+    """png or jpg; None: what the path's name says, else png."""
+    path: Optional[str] = None
+    max_dimension: Optional[int] = None
+    is_temporary: bool = False
+    """True where no file is wanted: only what is returned as data."""
+
+    @property
+    def effective_mode(self) -> str:
+        is_of_window = self.app is not None or self.window_id is not None
+        return self.mode or ("window" if is_of_window else "screen")
 
 
 def image_result(
@@ -3925,59 +3927,77 @@ def image_result(
     returns_data: bool = False,
     question: Optional[str] = None,
 ) -> Result:
-    """Photograph what `request` asks for: `{"saved_files": [...]}`, and the pictures where data is wanted.
+    """Capture what `request` asks for: `{"saved_files": [...]}`, and the images where data is wanted.
 
-    capture_focus: foreground brings the window to the front first; background and auto photograph it where it is.
-    question: then a configured model is asked about the pictures: `analysis_text` and `model_used` besides.
+    capture_focus: foreground first brings the window to the front; background and auto leave it where it is.
+    question: then a configured model is asked about the images: `analysis_text` and `model_used` besides.
     """
+    _check_request(request)
+    kind = _kind_of_files(request)
     analyse = _analyst(desktop, question) if question is not None else None
     if capture_focus == "foreground":
-        request = _bring_to_front(desktop, request)
-    shots = take_image(desktop, request)
-    pictures: list[Picture] = []
-    files: list[dict[str, Any]] = []
-    returned: list[dict[str, Any]] = []
+        subjects, messages = _subjects_in_front(desktop, request)
+    else:
+        subjects, messages = _find_subjects(scene_to_capture(desktop), request), ()
+    targets = _paths_of(request, kind, subjects)
+    images = take_images(desktop, subjects, targets, kind, request.max_dimension)
+    data: dict[str, Any] = {"saved_files": []}
+    returned: tuple[Picture, ...] = ()
     try:
-        for shot in shots:
-            files.append(_file_data(shot))
-            if returns_data:
-                picture, entry = _returned(desktop, shot, request.is_temporary)
-                pictures.append(picture)
-                returned.append(entry)
-        analysis = analyse(shots) if analyse else {}
+        text = _summary(images, request.is_temporary)
+        if not request.is_temporary:
+            data["saved_files"] = [_file_data(image) for image in images]
+        if returns_data:
+            pairs = [image_for_model(desktop, image, request.is_temporary) for image in images]
+            returned = tuple(picture for picture, _ in pairs)
+            data["images"] = [_returned_data(*pair) for pair in pairs]
+        if analyse:
+            data.update(analyse(images))
+            text += f"\n\n{data['analysis_text']}"
     finally:
         if request.is_temporary:
-            for shot in shots:
-                shot.path.unlink(missing_ok=True)
-    data: dict[str, Any] = {"saved_files": [] if request.is_temporary else files}
-    if returns_data:
-        data["images"] = returned
-    data.update(analysis)
-    text = "\n".join(
-        [_summary(shots, request.is_temporary), *(["", analysis["analysis_text"]] if analysis else [])]
-    )
-    return Result(text, data, tuple(pictures))
+            for image in images:
+                image.path.unlink(missing_ok=True)
+    return Result(text, data, returned, messages)
 
 
-def _about(shot: Photograph) -> str:
-    """What a person is told of a picture: what it shows, its size, and what a click by it needs."""
-    parts = [clean_text(shot.subject.label), f"{shot.info.width}x{shot.info.height}"]
-    if shot.screenshot:
-        parts += [f"window {shot.screenshot.window_id}", f"screenshot_id {shot.screenshot.screenshot_id}"]
-    return ", ".join(parts)
+def _check_request(request: ImageRequest) -> None:
+    """Raises INVALID_ARGUMENT for what cannot be meant, before anything is done."""
+    check_dimension(request.max_dimension)
+    mode = request.effective_mode
+    names_window = request.window_title is not None or request.window_index is not None
+    problem, hint = "", ""
+    if mode == "screen" and request.app is None and names_window:
+        problem, hint = "a window's title or index is given, but no app", "name its app, or leave it out"
+    elif mode in ("screen", "multi") and names_window:
+        problem, hint = f"mode {mode} takes no window title or index", "leave it out, or use mode window"
+    elif mode in ("window", "multi") and request.app is None and request.window_id is None:
+        problem, hint = f"mode {mode} needs an app", "name one, or a window id"
+    if problem:
+        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, problem, hint)
 
 
-def _analyst(desktop: Desktop, question: str) -> Callable[[list[Photograph]], dict[str, str]]:
-    """A function that asks the model about each picture; that none is configured is said now, before a capture."""
+def check_dimension(max_dimension: Optional[int]) -> None:
+    """Raises INVALID_ARGUMENT for a size that no image can have."""
+    if max_dimension is not None and max_dimension < 1:
+        raise PeekabooError(
+            ErrorCode.INVALID_ARGUMENT,
+            f"max_dimension is {max_dimension}",
+            hint="give the pixels of the long side, 1 or more",
+        )
+
+
+def _analyst(desktop: Desktop, question: str) -> Callable[[list[CapturedImage]], dict[str, str]]:
+    """A function that asks the model about each image. Raises AI_NOT_CONFIGURED now, before a capture."""
     from ..ai.client import ask_model, choose_provider
 
     choice = choose_provider()
 
-    def analyse(shots: list[Photograph]) -> dict[str, str]:
-        answers = [ask_model(desktop, [shot.path], question, choice=choice) for shot in shots]
+    def analyse(images: list[CapturedImage]) -> dict[str, str]:
+        answers = [ask_model(desktop, [image.path], question, choice=choice) for image in images]
         blocks = [
-            f'Analysis for "{clean_text(shot.subject.label)}":\n{one.text}'
-            for shot, one in zip(shots, answers)
+            f'Analysis for "{clean_text(image.subject.label)}":\n{answer.text}'
+            for image, answer in zip(images, answers)
         ]
         text = answers[0].text if len(answers) == 1 else "\n\n".join(blocks)
         return {"analysis_text": text, "model_used": answers[0].model_used}
@@ -3985,75 +4005,208 @@ def _analyst(desktop: Desktop, question: str) -> Callable[[list[Photograph]], di
     return analyse
 
 
-def _bring_to_front(desktop: Desktop, request: ImageRequest) -> ImageRequest:
-    """Activate the app and raise the window; return the request for that very window, whose index is another one now.
+# what to capture
 
-    A window that will not come is photographed all the same.
+
+def _find_subjects(scene: Scene, request: ImageRequest) -> list[Subject]:
+    """What the images are to show. Raises as find_app and find_window do."""
+    mode = request.effective_mode
+    if mode == "screen":
+        return _screens(scene, request.screen_index)
+    if request.window_id is not None:
+        return [_window_subject(scene.by_id(request.window_id), None)]
+    if mode == "frontmost" or request.app is None:
+        return [_window_subject(_frontmost(scene), 0)]
+    app = find_app(request.app, scene.apps)
+    own = visible_windows(windows_of(app, scene.windows))
+    chosen = find_window(app, own, request.window_title, request.window_index)
+    if mode == "multi":
+        return [_window_subject(window, index) for index, window in enumerate(own)]
+    return [_window_subject(chosen, own.index(chosen))]
+
+
+def _screens(scene: Scene, index: Optional[int]) -> list[Subject]:
+    displays = scene.displays
+    if not displays:
+        raise PeekabooError(
+            ErrorCode.CAPTURE_FAILED, "no displays available for capture", hint="wake or attach a display"
+        )
+    if index is not None and not 0 <= index < len(displays):
+        raise PeekabooError(
+            ErrorCode.INVALID_ARGUMENT,
+            f"there is no screen {index}",
+            hint=f"there are {len(displays)}, counted from 0",
+        )
+    return [
+        Subject(
+            f"Display {display.number}" + (" / Main" if display.is_main else ""),
+            f"_display{number}" + ("_main" if display.is_main else ""),
+            display=display,
+            index=number,
+        )
+        for number, display in enumerate(displays)
+        if index is None or number == index
+    ]
+
+
+def _window_subject(window: Window, index: Optional[int]) -> Subject:
+    label = window.title or window.app_name
+    return Subject(label, f"_window{index or 0}_{label}", window=window, index=index)
+
+
+def _frontmost(scene: Scene) -> Window:
+    visible = visible_windows(scene.windows)
+    for window in [*(window for window in visible if window.is_focused), *visible]:
+        return window
+    raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, "there is no window on the screen", hint="open one")
+
+
+def _subjects_in_front(desktop: Desktop, request: ImageRequest) -> tuple[list[Subject], tuple[str, ...]]:
+    """Activate the app, raise the window that is meant, and see then what there is to capture; and warnings.
+
+    What cannot be raised is captured as it is; where it is not on the screen, the app's front window instead.
     """
     check_may_act("foreground capture")
-    subjects = find_subjects(desktop, request)
-    window = subjects[0].window
+    scene = scene_to_capture(desktop)
+    window = _window_to_raise(scene, request)
     if window is None:
-        return request  # a screen has no front
+        return _find_subjects(scene, request), ()  # a screen has no front
+    messages: tuple[str, ...] = ()
     try:
-        focus_by_id(desktop, window.window_id)
+        window = focus_by_id(desktop, window.window_id)
     except PeekabooError as e:
-        if e.code not in (ErrorCode.FOCUS_FAILED, ErrorCode.TIMEOUT):
+        if e.code not in (
+            ErrorCode.FOCUS_FAILED,
+            ErrorCode.TIMEOUT,
+            ErrorCode.PERMISSION_DENIED_ACCESSIBILITY,
+        ):
             raise
-        log_debug("Could not raise specific window; proceeding with frontmost of activated app.")
-    is_one = request.mode != "multi"
-    return (
-        replace(request, window_id=window.window_id, window_title=None, window_index=None)
-        if is_one
-        else request
-    )
+        log_warning(_NOT_RAISED)
+        messages = (f"the window could not be brought to the front: {e.sentence()}",)
+    if request.effective_mode in ("screen", "multi") or messages:
+        scene = scene_to_capture(desktop)
+        window = scene.by_id(window.window_id)
+    if request.effective_mode in ("screen", "multi"):
+        return _find_subjects(scene, request), messages
+    if window.is_on_screen or request.window_id is not None:
+        is_indexed = request.window_id is None
+        return [_window_subject(window, request.window_index or 0 if is_indexed else None)], messages
+    return _find_subjects(scene, replace(request, window_title=None, window_index=None)), messages
 
 
-def _file_data(shot: Photograph) -> dict[str, Any]:
-    window = shot.subject.window
+def _window_to_raise(scene: Scene, request: ImageRequest) -> Optional[Window]:
+    """The window that is meant, also one that is minimised or hidden; None for screens without an app."""
+    if request.effective_mode == "screen" and request.app is None:
+        return None
+    if request.window_id is not None:
+        return scene.by_id(request.window_id)
+    if request.effective_mode == "frontmost" or request.app is None:
+        return _frontmost(scene)
+    app = find_app(request.app, scene.apps)
+    own = visible_windows(windows_of(app, scene.windows), with_off_screen=True)
+    own.sort(key=lambda window: (not window.is_on_screen, not window.is_minimised))
+    return find_window(app, own, request.window_title, request.window_index)
+
+
+# where to save it
+
+
+def _asked_path(request: ImageRequest) -> Optional[Path]:
+    """Where the images go: the asked path, else the environment's; None for our temporary folder."""
+    asked = request.path or ("" if request.is_temporary else settings().default_save_path)
+    return asked_path(asked) if asked else None
+
+
+def _names_a_file(request: ImageRequest, path: Path) -> bool:
+    has_extension = path.suffix.lower() in (*EXTENSIONS, *_OTHER_EXTENSIONS)
+    return has_extension and not (request.path or "").endswith("/") and not path.is_dir()
+
+
+def _kind_of_files(request: ImageRequest) -> str:
+    """png or jpg: a file's bytes are what its name says, whatever the format asked.
+
+    Raises INVALID_ARGUMENT for another image's name, FILE_IO_ERROR.
+    """
+    base = _asked_path(request)
+    try:
+        is_free = base is None or not _names_a_file(request, base)
+    except OSError as e:  # a name that no file system takes
+        raise file_error(Path(request.path or settings().default_save_path), e) from e
+    return request.kind or "png" if is_free or base is None else kind_by_name(base)
+
+
+def _paths_of(request: ImageRequest, kind: str, subjects: Sequence[Subject]) -> list[Path]:
+    base = _asked_path(request)
+    if base is None:
+        return [new_temporary_path(_stem(subject), kind) for subject in subjects]
+    if not _names_a_file(request, base):
+        return [base / file_name(f"{_moment()}_{_stem(subject)}", kind) for subject in subjects]
+    if len(subjects) == 1:
+        return [base]
+    return [base.parent / file_name(base.stem, base.suffix[1:], subject.suffix) for subject in subjects]
+
+
+def _stem(subject: Subject) -> str:
+    return (subject.window.app_name if subject.window else "screen") + subject.suffix
+
+
+def _moment() -> str:
+    # two captures within a second must not meet
+    return f"{time.strftime('%Y%m%d-%H%M%S')}-{os.urandom(3).hex()}"
+
+
+# the answer
+
+
+def _summary(images: Sequence[CapturedImage], is_temporary: bool) -> str:
+    labels = [clean_text(image.subject.label) for image in images]
+    if not is_temporary:
+        labels = [f"{image.path} ({label}, {_about(image)})" for label, image in zip(labels, images)]
+    head = f"Captured {len(images)} image(s)" + (":" if is_temporary else ". Saved files:")
+    return "\n".join([head, *(f"{number}. {label}" for number, label in enumerate(labels, 1))])
+
+
+def _about(image: CapturedImage) -> str:
+    """An image's size, and what a click by its pixels needs."""
+    text = f"{image.info.width}x{image.info.height}"
+    if image.screenshot:
+        text += f", window {image.screenshot.window_id}, screenshot_id {image.screenshot.screenshot_id}"
+    return text
+
+
+def _file_data(image: CapturedImage) -> dict[str, Any]:
+    window = image.subject.window
     data: dict[str, Any] = {
-        "path": str(shot.path),
-        "item_label": clean_text(shot.subject.label),
-        "mime_type": shot.info.mime_type,
-        "image_width": shot.info.width,
-        "image_height": shot.info.height,
+        "path": str(image.path),
+        "item_label": clean_text(image.subject.label),
+        "mime_type": image.info.mime_type,
+        "image_width": image.info.width,
+        "image_height": image.info.height,
     }
     if window:
         data.update(window_title=clean_text(window.title or ""), window_id=window.window_id)
-        if shot.subject.index is not None:
-            data["window_index"] = shot.subject.index
-    if shot.screenshot:
-        data.update(scale=shot.screenshot.scale, screenshot_id=shot.screenshot.screenshot_id)
+        if image.subject.index is not None:
+            data["window_index"] = image.subject.index
+    if image.screenshot:
+        data.update(scale=image.screenshot.scale, screenshot_id=image.screenshot.screenshot_id)
     return data
 
 
-def _returned(desktop: Desktop, shot: Photograph, replaces_file: bool) -> tuple[Picture, dict[str, Any]]:
-    """The picture as the model gets it, and what its own pixels mean."""
-    picture, record = picture_for_model(desktop, shot, replaces_file=replaces_file)
-    entry: dict[str, Any] = {
-        "item_label": clean_text(shot.subject.label),
+def _returned_data(picture: Picture, record: Optional[Screenshot]) -> dict[str, Any]:
+    """What the pixels of the image mean that the model gets."""
+    data: dict[str, Any] = {
+        "item_label": clean_text(picture.label),
         "mime_type": picture.info.mime_type,
         "image_width": picture.info.width,
         "image_height": picture.info.height,
     }
     if record:
-        entry.update(window_id=record.window_id, scale=record.scale, screenshot_id=record.screenshot_id)
-    return picture, entry
-
-
-def _summary(shots: list[Photograph], is_temporary: bool) -> str:
-    head = f"Captured {len(shots)} image(s)"
-    if is_temporary:
-        labels = "\n".join(
-            f"{number}. {clean_text(shot.subject.label)}" for number, shot in enumerate(shots, 1)
-        )
-        return f"{head}:\n{labels}"
-    lines = [f"{number}. {shot.path} ({_about(shot)})" for number, shot in enumerate(shots, 1)]
-    return "\n".join([f"{head}. Saved files:", *lines])
+        data.update(window_id=record.window_id, scale=record.scale, screenshot_id=record.screenshot_id)
+    return data
 '''
 
 # ==================== peekaboo_min/automation/input.py ====================================================
-SOURCES['peekaboo_min/automation/input.py'] = 4056, r'''"""Focus, click, type, press: the safety rules, and the input lock."""
+SOURCES['peekaboo_min/automation/input.py'] = 4209, r'''"""Focus, click, type, press: the safety rules, and the input lock."""
 
 from __future__ import annotations
 
@@ -4337,7 +4490,7 @@ def _where(window: Window) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/automation/listing.py ==================================================
-SOURCES['peekaboo_min/automation/listing.py'] = 4340, r'''"""Apps, windows and screens, as text and as the specification's data."""
+SOURCES['peekaboo_min/automation/listing.py'] = 4493, r'''"""Apps, windows and screens, as text and as the specification's data."""
 
 from __future__ import annotations
 
@@ -4360,9 +4513,7 @@ def list_running_apps(desktop: Desktop) -> Result:
         key=lambda app: app.name.lower(),
     )
     lines = [
-        f"{number}. {app.name} ({app.bundle_id or 'no bundle id'}) - PID: {app.pid if app.pid is not None else 'unknown'}"
-        + (" [ACTIVE]" if app.is_active else "")
-        + f" - Windows: {app.window_count}"
+        f"{number}. {_app_text(app)}{' [ACTIVE]' if app.is_active else ''} - Windows: {app.window_count}"
         for number, app in enumerate(apps, 1)
     ]
     text = "\n".join([f"Found {len(apps)} running application(s):", "", *lines]).rstrip()
@@ -4371,7 +4522,7 @@ def list_running_apps(desktop: Desktop) -> Result:
 
 def list_app_windows(desktop: Desktop, identifier: str, details: Sequence[str] = ()) -> Result:
     """`{"windows": [...], "target_application_info": {...}}`, front to back; details as in DETAILS."""
-    unknown = [word for word in details if word not in DETAILS]
+    unknown = [name for name in details if name not in DETAILS]
     if unknown:
         raise PeekabooError(
             ErrorCode.INVALID_ARGUMENT,
@@ -4379,18 +4530,17 @@ def list_app_windows(desktop: Desktop, identifier: str, details: Sequence[str] =
             hint=f"they are {', '.join(DETAILS)}",
         )
     scene = desktop.snapshot()
-    app = find_app(identifier, scene.apps)
     if not scene.can_see_titles:
         raise desktop.denied(ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING, "window titles cannot be read")
+    app = find_app(identifier, scene.apps)
     windows = visible_windows(windows_of(app, scene.windows), with_off_screen="off_screen" in details)
-    lines = [_window_line(number, one, details) for number, one in enumerate(windows)]
-    pid = app.pid if app.pid is not None else "unknown"
-    head = f"Found {len(windows)} window(s) for application: {app.name} ({app.bundle_id or 'no bundle id'}) - PID: {pid}"
+    lines = [_window_line(index, window, details) for index, window in enumerate(windows)]
+    head = f"Found {len(windows)} window(s) for application: {_app_text(app)}"
     text = "\n".join([head, "", "Windows:", *lines] if lines else [head])
     return Result(
         text,
         {
-            "windows": [_listed_window(number, one, details) for number, one in enumerate(windows)],
+            "windows": [_listed_window(index, window, details) for index, window in enumerate(windows)],
             "target_application_info": app_info(app),
         },
     )
@@ -4399,40 +4549,37 @@ def list_app_windows(desktop: Desktop, identifier: str, details: Sequence[str] =
 def list_displays(desktop: Desktop) -> Result:
     """`{"screens": [...]}`; screen_index is what `image --screen-index` takes."""
     displays = desktop.snapshot().displays
-    lines = [_display_line(one) for one in displays]
+    lines = [_display_line(display) for display in displays]
     return Result(
         "\n".join([f"Found {len(displays)} screen(s):", "", *lines]),
         {
             "screens": [
                 {
-                    "screen_index": one.number - 1,
-                    "name": clean_text(one.name),
-                    "is_main": one.is_main,
-                    "bounds": one.bounds.as_data(),
-                    "scale": one.scale,
+                    "screen_index": display.number - 1,
+                    "name": clean_text(display.name),
+                    "is_main": display.is_main,
+                    "bounds": display.bounds.as_data(),
+                    "scale": display.scale,
                 }
-                for one in displays
+                for display in displays
             ]
         },
     )
 
 
 def catalogue(desktop: Desktop, scene: Scene, windows: Sequence[Window]) -> Result:
-    """Windows as `list_windows` shows them: with ids, owners and bounds, front to back; says why titles are missing."""
-    hidden = ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING
-    messages = (
-        (desktop.denied(hidden, "window titles are hidden").sentence(),) if not scene.can_see_titles else ()
-    )
-    lines = [
-        f"{one.window_id}  {one.app_name} ({'no pid' if one.pid is None else one.pid})  {_title(one)!r}  {_bounds_text(one)}"
-        + _marks(one)
-        for one in windows
-    ]
-    return Result(
-        "\n".join([f"{len(windows)} window(s), front to back:", *lines]),
-        {"windows": [window_data(one) for one in windows]},
-        messages=messages,
-    )
+    """Windows as `list_windows` shows them, front to back, with a message where their titles are hidden."""
+    messages: tuple[str, ...] = ()
+    if not scene.can_see_titles:
+        hidden = ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING
+        messages = (desktop.denied(hidden, "window titles are hidden").sentence(),)
+    text = "\n".join([f"{len(windows)} window(s), front to back:", *map(_catalogue_line, windows)])
+    return Result(text, {"windows": [window_data(window) for window in windows]}, messages=messages)
+
+
+def _catalogue_line(window: Window) -> str:
+    owner = f"{window.app_name} ({'no pid' if window.pid is None else window.pid})"
+    return f"{window.window_id}  {owner}  {_title(window)!r}  {_bounds_text(window)}{_marks(window)}"
 
 
 def _marks(window: Window) -> str:
@@ -4461,6 +4608,11 @@ def window_data(window: Window) -> dict[str, Any]:
         "parent_id": window.parent_id,
         "is_modal": window.is_modal,
     }
+
+
+def _app_text(app: App) -> str:
+    pid = app.pid if app.pid is not None else "unknown"
+    return f"{app.name} ({app.bundle_id or 'no bundle id'}) - PID: {pid}"
 
 
 def app_info(app: App) -> dict[str, Any]:
@@ -4500,10 +4652,10 @@ def _window_line(index: int, window: Window, details: Sequence[str]) -> str:
 
 
 def _display_line(display: Display) -> str:
-    size = f"{display.bounds.width:g}x{display.bounds.height:g} points at {display.bounds.x:g},{display.bounds.y:g}"
-    return f"{display.number - 1}. {clean_text(display.name)}: {size}, scale {display.scale:g}" + (
-        " [MAIN]" if display.is_main else ""
-    )
+    bounds = display.bounds
+    size = f"{bounds.width:g}x{bounds.height:g} points at {bounds.x:g},{bounds.y:g}"
+    main = " [MAIN]" if display.is_main else ""
+    return f"{display.number - 1}. {clean_text(display.name)}: {size}, scale {display.scale:g}{main}"
 
 
 def _title(window: Window) -> str:
@@ -4515,7 +4667,7 @@ def _bounds_text(window: Window) -> str:
 '''
 
 # ==================== peekaboo_min/automation/policy.py ===================================================
-SOURCES['peekaboo_min/automation/policy.py'] = 4518, r'''"""What may be acted on, and the audit log of what was done."""
+SOURCES['peekaboo_min/automation/policy.py'] = 4670, r'''"""What may be acted on, and the audit log of what was done."""
 
 from __future__ import annotations
 
@@ -4605,10 +4757,10 @@ def write_audit_line(action: str, where: dict[str, Any]) -> None:
 '''
 
 # ==================== peekaboo_min/core/__init__.py =======================================================
-SOURCES['peekaboo_min/core/__init__.py'] = 4608, r''''''
+SOURCES['peekaboo_min/core/__init__.py'] = 4760, r''''''
 
 # ==================== peekaboo_min/core/cancellation.py ===================================================
-SOURCES['peekaboo_min/core/cancellation.py'] = 4611, r'''"""One call: its cancel token, time budget, progress, waits and threads."""
+SOURCES['peekaboo_min/core/cancellation.py'] = 4763, r'''"""One call: its cancel token, time budget, progress, waits and threads."""
 
 from __future__ import annotations
 
@@ -4745,7 +4897,7 @@ def is_uninterrupted() -> bool:
 '''
 
 # ==================== peekaboo_min/core/errors.py =========================================================
-SOURCES['peekaboo_min/core/errors.py'] = 4748, r'''"""PeekabooError, the only expected exception, and its codes."""
+SOURCES['peekaboo_min/core/errors.py'] = 4900, r'''"""PeekabooError, the only expected exception, and its codes."""
 
 from __future__ import annotations
 
@@ -4884,7 +5036,7 @@ def file_error(path: Path, error: Exception) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/core/log.py ============================================================
-SOURCES['peekaboo_min/core/log.py'] = 4887, r'''"""The log file, and the debug lines that a command collects."""
+SOURCES['peekaboo_min/core/log.py'] = 5039, r'''"""The log file, and the debug lines that a command collects."""
 
 from __future__ import annotations
 
@@ -5030,7 +5182,7 @@ def start_log_file(path: Path, level: str, also_console: bool) -> None:
 '''
 
 # ==================== peekaboo_min/core/models.py =========================================================
-SOURCES['peekaboo_min/core/models.py'] = 5033, r'''"""The data types: points, windows, displays, screenshots, results."""
+SOURCES['peekaboo_min/core/models.py'] = 5185, r'''"""The data types: points, windows, displays, screenshots, results."""
 
 from __future__ import annotations
 
@@ -5157,7 +5309,9 @@ class Window:
     identity: str = ""
     """Differs for another window that gets this id later, as far as the system lets us know."""
     is_obscured: bool = False
-    """True where a capture would show what covers it (X11 without a compositor)."""
+    """True where a capture would show something else: what covers it (X11 without a compositor), or what is below
+    a window that its app protects (macOS).
+    """
 
     @property
     def outer(self) -> Rect:
@@ -5350,7 +5504,7 @@ class Result:
 '''
 
 # ==================== peekaboo_min/core/settings.py =======================================================
-SOURCES['peekaboo_min/core/settings.py'] = 5353, r'''"""Environment variables, read once into a frozen Settings."""
+SOURCES['peekaboo_min/core/settings.py'] = 5507, r'''"""Environment variables, read once into a frozen Settings."""
 
 from __future__ import annotations
 
@@ -5657,7 +5811,7 @@ def search_path() -> list[str]:
 '''
 
 # ==================== peekaboo_min/core/text.py ===========================================================
-SOURCES['peekaboo_min/core/text.py'] = 5660, r'''"""Text from outside, made safe to show or to send."""
+SOURCES['peekaboo_min/core/text.py'] = 5814, r'''"""Text from outside, made safe to show or to send."""
 
 from __future__ import annotations
 
@@ -5693,16 +5847,16 @@ def cut_to_bytes(text: str, limit: int) -> str:
 '''
 
 # ==================== peekaboo_min/core/version.py ========================================================
-SOURCES['peekaboo_min/core/version.py'] = 5696, r'''"""The version."""
+SOURCES['peekaboo_min/core/version.py'] = 5850, r'''"""The version."""
 
 VERSION = "0.1.0"
 '''
 
 # ==================== peekaboo_min/desktop/__init__.py ====================================================
-SOURCES['peekaboo_min/desktop/__init__.py'] = 5702, r''''''
+SOURCES['peekaboo_min/desktop/__init__.py'] = 5856, r''''''
 
 # ==================== peekaboo_min/desktop/base.py ========================================================
-SOURCES['peekaboo_min/desktop/base.py'] = 5705, r'''"""class Desktop(Protocol): what a platform must do; it never decides."""
+SOURCES['peekaboo_min/desktop/base.py'] = 5859, r'''"""class Desktop(Protocol): what a platform must do; it never decides."""
 
 from __future__ import annotations
 
@@ -5806,7 +5960,7 @@ class Desktop(Protocol):
 '''
 
 # ==================== peekaboo_min/desktop/keys.py ========================================================
-SOURCES['peekaboo_min/desktop/keys.py'] = 5809, r'''"""Key names in the spellings that people use, read into one (pure)."""
+SOURCES['peekaboo_min/desktop/keys.py'] = 5963, r'''"""Key names in the spellings that people use, read into one (pure)."""
 
 from __future__ import annotations
 
@@ -5927,10 +6081,10 @@ def _unknown_key(word: str, known: Iterable[str], kind: str = "key") -> Peekaboo
 '''
 
 # ==================== peekaboo_min/desktop/macos/__init__.py ==============================================
-SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 5930, r''''''
+SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 6084, r''''''
 
 # ==================== peekaboo_min/desktop/macos/accessibility.js =========================================
-SOURCES['peekaboo_min/desktop/macos/accessibility.js'] = 5933, r'''// Comes after window_list.js: windows, sheets and the focus as the accessibility tree has them; without the grant: nothing.
+SOURCES['peekaboo_min/desktop/macos/accessibility.js'] = 6087, r'''// Comes after window_list.js: windows, sheets and the focus as the accessibility tree has them; without the grant: nothing.
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXIsProcessTrusted', ['bool', []]);
 ObjC.bindFunction('AXUIElementCreateApplication', ['id', ['int']]);
@@ -6002,7 +6156,7 @@ function sheetsOf(element, pid) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/automation.js ============================================
-SOURCES['peekaboo_min/desktop/macos/automation.js'] = 6005, r'''// {} -> {"automation": bool|null}: may Keynote be controlled? null when it does not run, was never asked for, or cannot be
+SOURCES['peekaboo_min/desktop/macos/automation.js'] = 6159, r'''// {} -> {"automation": bool|null}: may Keynote be controlled? null when it does not run, was never asked for, or cannot be
 // told. Raises no dialog. By itself, because a bridge that fails here must not take other answers along.
 ObjC.import('AppKit');
 ObjC.import('CoreServices');
@@ -6021,7 +6175,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/backend.py ===============================================
-SOURCES['peekaboo_min/desktop/macos/backend.py'] = 6024, r'''"""Desktop by screencapture, osascript and the Swift helper."""
+SOURCES['peekaboo_min/desktop/macos/backend.py'] = 6178, r'''"""Desktop by screencapture, osascript and the Swift helper."""
 
 from __future__ import annotations
 
@@ -6420,11 +6574,12 @@ def _window(one: dict[str, Any], focused_id: Optional[int], can_record: bool) ->
         is_modal=bool(one["is_modal"]),
         is_minimised=bool(one["is_minimised"]),
         identity=str(one["pid"]),
+        is_obscured=bool(one["is_protected"]),
     )
 '''
 
 # ==================== peekaboo_min/desktop/macos/focus.js =================================================
-SOURCES['peekaboo_min/desktop/macos/focus.js'] = 6427, r'''// {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted", "title_bar_is_free": bool, "matches": n}
+SOURCES['peekaboo_min/desktop/macos/focus.js'] = 6582, r'''// {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted", "title_bar_is_free": bool, "matches": n}
 // matches: how many windows of the application could be the one that is meant; only a single one is raised.
 const ANSWER_S = 0.5;
 const TITLE_BAR_HALF = 10;
@@ -6485,7 +6640,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.js =================================================
-SOURCES['peekaboo_min/desktop/macos/input.js'] = 6488, r'''// one JSON request as the argument -> one JSON answer; the same contract as input.swift, for a Mac without a compiler
+SOURCES['peekaboo_min/desktop/macos/input.js'] = 6643, r'''// one JSON request as the argument -> one JSON answer; the same contract as input.swift, for a Mac without a compiler
 //   {"do":"preflight"}                           -> {"ok":true,"accessibility":b,"post_event":b,"screen_recording":b}
 //   {"do":"move","x":n,"y":n}                    -> {"ok":true,"pointer":{"x":n,"y":n}}, read back, screen points
 //   {"do":"click","window":W,"x":n,"y":n,"button":"left","clicks":1,"flags":0}
@@ -6825,7 +6980,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.swift ==============================================
-SOURCES['peekaboo_min/desktop/macos/input.swift'] = 6828, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
+SOURCES['peekaboo_min/desktop/macos/input.swift'] = 6983, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
 //   {"do":"preflight"}                           -> {"ok":true,"accessibility":b,"post_event":b,"screen_recording":b}
 //   {"do":"move","x":n,"y":n}                    -> {"ok":true,"pointer":{"x":n,"y":n}}, read back, screen points
 //   {"do":"click","window":W,"x":n,"y":n,"button":"left","clicks":1,"flags":0}
@@ -7244,7 +7399,7 @@ try FileHandle.standardOutput.write(contentsOf: output + Data("\n".utf8))
 '''
 
 # ==================== peekaboo_min/desktop/macos/keycodes.py ==============================================
-SOURCES['peekaboo_min/desktop/macos/keycodes.py'] = 7247, r'''"""Key codes and modifier flags of macOS; a code is a key's position."""
+SOURCES['peekaboo_min/desktop/macos/keycodes.py'] = 7402, r'''"""Key codes and modifier flags of macOS; a code is a key's position."""
 
 from __future__ import annotations
 
@@ -7351,7 +7506,7 @@ def mac_modifier_flags(modifiers: Sequence[str]) -> int:
 '''
 
 # ==================== peekaboo_min/desktop/macos/osascript.py =============================================
-SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 7354, r'''"""Run a JXA or AppleScript source, and read osascript's error numbers."""
+SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 7509, r'''"""Run a JXA or AppleScript source, and read osascript's error numbers."""
 
 from __future__ import annotations
 
@@ -7462,7 +7617,7 @@ def script_error(exit_code: int, stderr: str) -> ScriptError:
 '''
 
 # ==================== peekaboo_min/desktop/macos/permissions.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 7465, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
+SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 7620, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXIsProcessTrusted', ['bool', []]);
 ObjC.bindFunction('CGPreflightPostEventAccess', ['bool', []]);
@@ -7481,7 +7636,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/permissions.py ===========================================
-SOURCES['peekaboo_min/desktop/macos/permissions.py'] = 7484, r'''"""Which app must get a grant (the one that started us), and how to give it."""
+SOURCES['peekaboo_min/desktop/macos/permissions.py'] = 7639, r'''"""Which app must get a grant (the one that started us), and how to give it."""
 
 from __future__ import annotations
 
@@ -7548,7 +7703,7 @@ def permission_error(code: ErrorCode, what: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/desktop/macos/read_text.js =============================================
-SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 7551, r'''// {"path": file} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
+SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 7706, r'''// {"path": file} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
 ObjC.import('Foundation');
 ObjC.import('Vision');
 
@@ -7578,7 +7733,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/snapshot.js ==============================================
-SOURCES['peekaboo_min/desktop/macos/snapshot.js'] = 7581, r'''// {} -> one look at the desktop, or {"windows": null} without a GUI session:
+SOURCES['peekaboo_min/desktop/macos/snapshot.js'] = 7736, r'''// {} -> one look at the desktop, or {"windows": null} without a GUI session:
 //   {"windows": [{id, pid, app, bundle_id, title, layer, alpha, on_screen, bounds, kind, parent_id, is_modal, is_minimised}],
 //    "apps": [{pid, name, bundle_id, is_active, is_regular, window_count}], "displays": [{name, scale, bounds}], main first,
 //    "frontmost_pid": n|null, "can_record": bool, "is_locked": bool}
@@ -7704,7 +7859,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/swift_helper.py ==========================================
-SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 7707, r'''"""Compile input.swift ahead of time, and find what was compiled."""
+SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 7862, r'''"""Compile input.swift ahead of time, and find what was compiled."""
 
 from __future__ import annotations
 
@@ -7845,7 +8000,7 @@ def _manifest() -> Path:
 '''
 
 # ==================== peekaboo_min/desktop/macos/window_list.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 7848, r'''// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
+SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 8003, r'''// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
 ObjC.import('AppKit');
 ObjC.import('CoreGraphics');
 ObjC.bindFunction('CGPreflightScreenCaptureAccess', ['bool', []]);
@@ -7875,6 +8030,7 @@ function plainWindow(w) {
         title: w.kCGWindowName === undefined ? null : w.kCGWindowName, // absent without Screen Recording
         layer: Number(w.kCGWindowLayer),
         alpha: Number(w.kCGWindowAlpha),
+        is_protected: Number(w.kCGWindowSharingState) === 0,  // NSWindowSharingNone: no capture shows it
         on_screen: Boolean(w.kCGWindowIsOnscreen),
         bounds: {x: Number(b.X), y: Number(b.Y), width: Number(b.Width), height: Number(b.Height)},
     };
@@ -7943,7 +8099,7 @@ function frontmostPid() {
 '''
 
 # ==================== peekaboo_min/desktop/matching.py ====================================================
-SOURCES['peekaboo_min/desktop/matching.py'] = 7946, r'''"""Which app or window an identifier means, what covers or blocks it (pure)."""
+SOURCES['peekaboo_min/desktop/matching.py'] = 8102, r'''"""Which app or window an identifier means, what covers or blocks it (pure)."""
 
 from __future__ import annotations
 
@@ -7957,6 +8113,8 @@ from ..core.text import clean_text
 
 _NAMED_AT_MOST = 10
 _COMPARED_CHARACTERS = 200  # difflib takes seconds for a text of a megabyte
+# Of two names, from 0 to 1: what is taken for a misspelling, and what is too little to tell two misspellings apart.
+_CLOSE_ENOUGH, _TIE = 0.7, 0.05
 _HELPER = re.compile(r"helper|renderer|utility|plugin|crashpad|gpu process|\(gpu\)|background", re.I)
 _BROWSERS = ("chrome", "safari", "firefox", "edge", "brave", "arc", "opera", "chromium")
 
@@ -8059,9 +8217,10 @@ def find_app(identifier: str, apps: Sequence[App]) -> App:
         if found:
             return _only_one(wanted, found)
     near = _near_names(low, candidates)
-    if near and near[0][1] >= 0.7 and (len(near) == 1 or near[0][1] - near[1][1] > 0.05):
-        return near[0][0]
-    raise _no_such_app(wanted, [app for app, _ in near] or candidates)
+    if near and near[0][1] >= _CLOSE_ENOUGH:
+        tied = [app for app, likeness in near if near[0][1] - likeness <= _TIE]
+        return tied[0] if len(tied) == 1 else _only_one(wanted, tied)
+    raise _no_such_app(wanted, [app for app, _ in near])
 
 
 def app_by_bundle_id(bundle_id: str, apps: Sequence[App]) -> App:
@@ -8133,7 +8292,7 @@ def _no_such_app(wanted: str, near: Sequence[App]) -> PeekabooError:
         ErrorCode.APP_NOT_FOUND,
         f"no running application is called {wanted[:80]!r}",
         hint=f"open it, or name another: {', '.join(names)}" if names else "open it first",
-        details="Available applications: " + ", ".join(names),
+        details="Available applications: " + ", ".join(names) if names else "",
     )
 
 
@@ -8200,7 +8359,7 @@ def cover_at(point: Point, target: Window, windows: Sequence[Window]) -> Optiona
 '''
 
 # ==================== peekaboo_min/desktop/select.py ======================================================
-SOURCES['peekaboo_min/desktop/select.py'] = 8203, r'''"""Which Desktop this machine has."""
+SOURCES['peekaboo_min/desktop/select.py'] = 8362, r'''"""Which Desktop this machine has."""
 
 from __future__ import annotations
 
@@ -8224,10 +8383,10 @@ def this_desktop() -> Desktop:
 '''
 
 # ==================== peekaboo_min/desktop/x11/__init__.py ================================================
-SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 8227, r''''''
+SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 8386, r''''''
 
 # ==================== peekaboo_min/desktop/x11/backend.py =================================================
-SOURCES['peekaboo_min/desktop/x11/backend.py'] = 8230, r'''"""Desktop by xwininfo, xprop, maim, xdotool, xclip.
+SOURCES['peekaboo_min/desktop/x11/backend.py'] = 8389, r'''"""Desktop by xwininfo, xprop, maim, xdotool, xclip.
 
 Commands that answer wrongly with exit 0 are not used: the place in `xdotool getwindowgeometry` and wmctrl (a
 frame's offset is added twice), `xwd -id` (paints other windows), `xdotool type` beyond ASCII, unknown key
@@ -8361,7 +8520,7 @@ def _run_maim(what: list[str], path: Path, kind: str) -> None:
 '''
 
 # ==================== peekaboo_min/desktop/x11/clipboard.py ===============================================
-SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 8364, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
+SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 8523, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
 
 from __future__ import annotations
 
@@ -8573,7 +8732,7 @@ def _wait_until(is_true: Callable[[], bool], seconds: float) -> bool:
 '''
 
 # ==================== peekaboo_min/desktop/x11/descriptions.py ============================================
-SOURCES['peekaboo_min/desktop/x11/descriptions.py'] = 8576, r'''"""What xprop and xwininfo know of windows, many asked in one child process."""
+SOURCES['peekaboo_min/desktop/x11/descriptions.py'] = 8735, r'''"""What xprop and xwininfo know of windows, many asked in one child process."""
 
 from __future__ import annotations
 
@@ -8788,7 +8947,7 @@ def _unescaped(text: str) -> str:
 '''
 
 # ==================== peekaboo_min/desktop/x11/keyboard.py ================================================
-SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 8791, r'''"""The keyboard on X11: xdotool for ASCII and chords, else the clipboard."""
+SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 8950, r'''"""The keyboard on X11: xdotool for ASCII and chords, else the clipboard."""
 
 from __future__ import annotations
 
@@ -9015,7 +9174,7 @@ def _went_out(sent: int, in_doubt: int = 0) -> str:
 '''
 
 # ==================== peekaboo_min/desktop/x11/ocr.py =====================================================
-SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 9018, r'''"""Read the text in a picture: tesseract, helped by ImageMagick's convert.
+SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 9177, r'''"""Read the text in a picture: tesseract, helped by ImageMagick's convert.
 
 tesseract alone misses most texts that are lighter than what is behind them. So each picture is read twice, at
 the same time: as it is, and as its difference from the local background, which makes every text dark on
@@ -9166,7 +9325,7 @@ def _shared(
 '''
 
 # ==================== peekaboo_min/desktop/x11/pointer.py =================================================
-SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 9169, r'''"""The pointer on X11: click where the X server says the window is."""
+SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 9328, r'''"""The pointer on X11: click where the X server says the window is."""
 
 from __future__ import annotations
 
@@ -9345,7 +9504,7 @@ def _name_of(window_id: int) -> str:
 '''
 
 # ==================== peekaboo_min/desktop/x11/server.py ==================================================
-SOURCES['peekaboo_min/desktop/x11/server.py'] = 9348, r'''"""Questions to the X server: programs that ask it, and the compositor."""
+SOURCES['peekaboo_min/desktop/x11/server.py'] = 9507, r'''"""Questions to the X server: programs that ask it, and the compositor."""
 
 from __future__ import annotations
 
@@ -9615,7 +9774,7 @@ def _entries(data: bytes) -> Iterator[tuple[bytes, ...]]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/window_tree.py =============================================
-SOURCES['peekaboo_min/desktop/x11/window_tree.py'] = 9618, r'''"""The windows in the output of `xwininfo -root -tree` (pure)."""
+SOURCES['peekaboo_min/desktop/x11/window_tree.py'] = 9777, r'''"""The windows in the output of `xwininfo -root -tree` (pure)."""
 
 from __future__ import annotations
 
@@ -9693,7 +9852,7 @@ def read_tree(text: str) -> Tree:
 '''
 
 # ==================== peekaboo_min/desktop/x11/windows.py =================================================
-SOURCES['peekaboo_min/desktop/x11/windows.py'] = 9696, r'''"""The windows, apps and displays of an X server, in few child processes."""
+SOURCES['peekaboo_min/desktop/x11/windows.py'] = 9855, r'''"""The windows, apps and displays of an X server, in few child processes."""
 
 from __future__ import annotations
 
@@ -10019,10 +10178,10 @@ def _apps(windows: Sequence[Window]) -> list[App]:
 '''
 
 # ==================== peekaboo_min/frontends/__init__.py ==================================================
-SOURCES['peekaboo_min/frontends/__init__.py'] = 10022, r''''''
+SOURCES['peekaboo_min/frontends/__init__.py'] = 10181, r''''''
 
 # ==================== peekaboo_min/frontends/capture_tools.py =============================================
-SOURCES['peekaboo_min/frontends/capture_tools.py'] = 10025, r'''"""The tools that look: image, analyze, list, screenshot_app_window; and exec."""
+SOURCES['peekaboo_min/frontends/capture_tools.py'] = 10184, r'''"""The tools that look: image, analyze, list, screenshot_app_window; and exec."""
 
 from __future__ import annotations
 
@@ -10031,9 +10190,8 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Optional, Union
 
 from ..ai.client import analyze_file
-from ..automation.app_window import AppWindowRequest, app_window_result
-from ..automation.capture import ImageRequest
-from ..automation.image import image_result
+from ..automation.app_window import app_window_result
+from ..automation.image import ImageRequest, image_result
 from ..automation.listing import list_app_windows, list_running_apps
 from ..core.errors import invalid
 from ..core.models import Result
@@ -10241,10 +10399,16 @@ def screenshot_app_window(
 
     Example: peekaboo-min screenshot-app-window --appName Safari
     """
-    request = AppWindowRequest(
-        bundleId, appName, windowIndex, format, includeShadow, timeoutMs, preferWindowId
+    return app_window_result(
+        this_desktop(),
+        (bundleId or "").strip(),
+        (appName or "").strip(),
+        window_index=windowIndex,
+        kind=format,
+        has_shadow=includeShadow,
+        timeout_ms=timeoutMs,
+        prefers_window_id=preferWindowId,
     )
-    return app_window_result(this_desktop(), request)
 
 
 def peekaboo_exec(
@@ -10266,7 +10430,7 @@ def peekaboo_exec(
 '''
 
 # ==================== peekaboo_min/frontends/cli.py =======================================================
-SOURCES['peekaboo_min/frontends/cli.py'] = 10269, r'''"""The shell's entry point: parser, JSON envelope, main()."""
+SOURCES['peekaboo_min/frontends/cli.py'] = 10433, r'''"""The shell's entry point: parser, JSON envelope, main()."""
 
 from __future__ import annotations
 
@@ -10604,7 +10768,7 @@ def _unshielded(text: str) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/client_config.py =============================================
-SOURCES['peekaboo_min/frontends/client_config.py'] = 10607, r'''"""What an MCP client must be configured with to start this installation."""
+SOURCES['peekaboo_min/frontends/client_config.py'] = 10771, r'''"""What an MCP client must be configured with to start this installation."""
 
 from __future__ import annotations
 
@@ -10871,7 +11035,7 @@ _CLIENTS = {
 '''
 
 # ==================== peekaboo_min/frontends/commands.py ==================================================
-SOURCES['peekaboo_min/frontends/commands.py'] = 10874, r'''"""COMMANDS: every shell command, with the module of its function."""
+SOURCES['peekaboo_min/frontends/commands.py'] = 11038, r'''"""COMMANDS: every shell command, with the module of its function."""
 
 from __future__ import annotations
 
@@ -10940,13 +11104,14 @@ COMMANDS = CommandTable(
 '''
 
 # ==================== peekaboo_min/frontends/desktop_tools.py =============================================
-SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 10943, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
+SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 11107, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any, Literal, Optional
 
-from ..automation.capture import photograph_window, picture_for_model
+from ..automation.capture import image_for_model, scene_to_capture, screenshot_window_or_rect
 from ..automation.find_text import find_text_in_window
 from ..automation.input import click_pixel, focus_by_id, press_in_window, type_into_window
 from ..automation.listing import catalogue, window_data
@@ -10985,14 +11150,17 @@ def take_window_screenshot(window_id: WindowId) -> Result:
     its top left corner.
     """
     desktop = this_desktop()
-    window = desktop.snapshot().by_id(window_id)
-    shot = photograph_window(desktop, window, "jpg")
+    scene = scene_to_capture(desktop)
+    image = screenshot_window_or_rect(desktop, scene, scene.by_id(window_id), "jpg")
     try:
-        picture, record = picture_for_model(desktop, shot, replaces_file=True)
+        picture, record = image_for_model(desktop, image, replaces_file=True)
     finally:
-        shot.path.unlink(missing_ok=True)
-    assert record is not None  # an image without a shadow has one
-    return Result(f"window {window_id} of {window.app_name}", record.as_data(), (picture,))
+        image.path.unlink(missing_ok=True)
+    image = replace(image, info=picture.info, screenshot=record)
+    app_name = scene.by_id(window_id).app_name
+    return Result(
+        f"window {window_id} of {app_name}", image.window_data(), (picture,), messages=image.warnings()
+    )
 
 
 def find_text(
@@ -11086,7 +11254,7 @@ def _with_effect_text(text: str, data: dict[str, Any]) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/doctor.py ====================================================
-SOURCES['peekaboo_min/frontends/doctor.py'] = 11089, r'''"""What this machine has and may do: server status, permissions, doctor."""
+SOURCES['peekaboo_min/frontends/doctor.py'] = 11257, r'''"""What this machine has and may do: server status, permissions, doctor."""
 
 from __future__ import annotations
 
@@ -11331,14 +11499,14 @@ def machine_data() -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/look_commands.py =============================================
-SOURCES['peekaboo_min/frontends/look_commands.py'] = 11334, r'''"""The shell's commands that look: image, list, windows, screenshot."""
+SOURCES['peekaboo_min/frontends/look_commands.py'] = 11502, r'''"""The shell's commands that look: image, list, windows, screenshot."""
 
 from __future__ import annotations
 
 from typing import Annotated, Literal, Optional
 
-from ..automation.capture import ImageRequest, check_dimension, photograph_window
-from ..automation.image import image_result
+from ..automation.capture import scene_to_capture, screenshot_window_or_rect
+from ..automation.image import ImageRequest, check_dimension, image_result
 from ..automation.listing import catalogue, list_app_windows, list_displays, list_running_apps
 from ..core.models import Result
 from ..desktop.matching import catalogue_windows, find_app, windows_of
@@ -11454,24 +11622,23 @@ def screenshot_command(
     target = asked_path(path) if path else None
     kind = kind_by_name(target) if target and not target.is_dir() else "png"
     check_dimension(max_dimension)
+    scene = scene_to_capture(desktop)
     if target:
         prepare_target(target)
-    window = desktop.snapshot().by_id(window_id)
-    shot = photograph_window(desktop, window, kind, max_dimension)
-    assert shot.screenshot is not None  # an image without a shadow has one
+    window = scene.by_id(window_id)
+    image = screenshot_window_or_rect(desktop, scene, window, kind, max_dimension)
     if target:
-        move_into_place(shot.path, target)
-    data = {**shot.screenshot.as_data(), "path": str(target or shot.path)}
-    size = f"{data['image_width']}x{data['image_height']} pixels, scale {data['scale']:g}"
-    return Result(
-        f"window {window_id} of {window.app_name}: {data['path']} ({size}, screenshot_id "
-        f"{data['screenshot_id']})",
-        data,
-    )
+        move_into_place(image.path, target)
+    data = {**image.window_data(), "path": str(target or image.path)}
+    parts = [f"{data['image_width']}x{data['image_height']} pixels", f"scale {data['scale']:g}"]
+    if image.screenshot:
+        parts.append(f"screenshot_id {data['screenshot_id']}")
+    text = f"window {window_id} of {window.app_name}: {data['path']} ({', '.join(parts)})"
+    return Result(text, data, messages=image.warnings())
 '''
 
 # ==================== peekaboo_min/frontends/machine_commands.py ==========================================
-SOURCES['peekaboo_min/frontends/machine_commands.py'] = 11474, r'''"""The shell's commands about this machine, its models and its mail."""
+SOURCES['peekaboo_min/frontends/machine_commands.py'] = 11641, r'''"""The shell's commands about this machine, its models and its mail."""
 
 from __future__ import annotations
 
@@ -11611,7 +11778,7 @@ def gmail_login_command() -> Result:
 '''
 
 # ==================== peekaboo_min/frontends/probes.py ====================================================
-SOURCES['peekaboo_min/frontends/probes.py'] = 11614, r'''"""The facts that we rely on, each with a harmless probe: `doctor --probe`."""
+SOURCES['peekaboo_min/frontends/probes.py'] = 11781, r'''"""The facts that we rely on, each with a harmless probe: `doctor --probe`."""
 
 from __future__ import annotations
 
@@ -11834,7 +12001,7 @@ def _x11_probes() -> list[Probe]:
 '''
 
 # ==================== peekaboo_min/frontends/reference.py =================================================
-SOURCES['peekaboo_min/frontends/reference.py'] = 11837, r'''"""The tool reference and the table of environment variables, as Markdown."""
+SOURCES['peekaboo_min/frontends/reference.py'] = 12004, r'''"""The tool reference and the table of environment variables, as Markdown."""
 
 from __future__ import annotations
 
@@ -11895,7 +12062,7 @@ def variable_reference() -> str:
 '''
 
 # ==================== peekaboo_min/frontends/results.py ===================================================
-SOURCES['peekaboo_min/frontends/results.py'] = 11898, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
+SOURCES['peekaboo_min/frontends/results.py'] = 12065, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
 
 from __future__ import annotations
 
@@ -12052,7 +12219,7 @@ def plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/server.py ====================================================
-SOURCES['peekaboo_min/frontends/server.py'] = 12055, r'''"""The one MCPServer. It only translates."""
+SOURCES['peekaboo_min/frontends/server.py'] = 12222, r'''"""The one MCPServer. It only translates."""
 
 from __future__ import annotations
 
@@ -12405,7 +12572,7 @@ def _unknown_tool(name: str, known: list[str]) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/frontends/signatures.py ================================================
-SOURCES['peekaboo_min/frontends/signatures.py'] = 12408, r'''"""A function's parameters and help, and what MCP clients send for them."""
+SOURCES['peekaboo_min/frontends/signatures.py'] = 12575, r'''"""A function's parameters and help, and what MCP clients send for them."""
 
 from __future__ import annotations
 
@@ -12543,7 +12710,7 @@ def _without_none(hint: Any) -> Any:
 '''
 
 # ==================== peekaboo_min/frontends/tools.py =====================================================
-SOURCES['peekaboo_min/frontends/tools.py'] = 12546, r'''"""TOOLS: every MCP tool, a typed function with its wire name and its effects."""
+SOURCES['peekaboo_min/frontends/tools.py'] = 12713, r'''"""TOOLS: every MCP tool, a typed function with its wire name and its effects."""
 
 from __future__ import annotations
 
@@ -12674,10 +12841,10 @@ def offered_tools() -> list[Tool]:
 '''
 
 # ==================== peekaboo_min/integrations/__init__.py ===============================================
-SOURCES['peekaboo_min/integrations/__init__.py'] = 12677, r''''''
+SOURCES['peekaboo_min/integrations/__init__.py'] = 12844, r''''''
 
 # ==================== peekaboo_min/integrations/gmail.py ==================================================
-SOURCES['peekaboo_min/integrations/gmail.py'] = 12680, r'''"""send_email: one mail through Gmail's API."""
+SOURCES['peekaboo_min/integrations/gmail.py'] = 12847, r'''"""send_email: one mail through Gmail's API."""
 
 from __future__ import annotations
 
@@ -12821,7 +12988,7 @@ def _send_error(error: WebError) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/integrations/gmail_oauth.py ============================================
-SOURCES['peekaboo_min/integrations/gmail_oauth.py'] = 12824, r'''"""Google's permission to send mail: requested once, stored, renewed."""
+SOURCES['peekaboo_min/integrations/gmail_oauth.py'] = 12991, r'''"""Google's permission to send mail: requested once, stored, renewed."""
 
 from __future__ import annotations
 
@@ -13120,7 +13287,7 @@ class _RedirectServer:
 '''
 
 # ==================== peekaboo_min/integrations/keynote.js ================================================
-SOURCES['peekaboo_min/integrations/keynote.js'] = 13123, r'''// One JSON argument in, JSON out, by its "do":
+SOURCES['peekaboo_min/integrations/keynote.js'] = 13290, r'''// One JSON argument in, JSON out, by its "do":
 // {"do": "find"} -> {"bundle_id": text|null}: the Keynote that is installed. Sends nothing to it.
 // {"do": "open", bundle_id, theme, always_new, width, height} -> {document_id, name, is_new, has_theme, is_blank, width, height}
 // {"do": "size", bundle_id, document_id} -> {width, height, is_skipped} of slide 1
@@ -13285,7 +13452,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/integrations/keynote.py ================================================
-SOURCES['peekaboo_min/integrations/keynote.py'] = 13288, r'''"""The five Keynote tools: open, measure, draw, write, export."""
+SOURCES['peekaboo_min/integrations/keynote.py'] = 13455, r'''"""The five Keynote tools: open, measure, draw, write, export."""
 
 from __future__ import annotations
 
@@ -13615,7 +13782,7 @@ def _slide_target(path: str) -> Path:
 '''
 
 # ==================== peekaboo_min/integrations/keynote_draw.applescript ==================================
-SOURCES['peekaboo_min/integrations/keynote_draw.applescript'] = 13618, r'''-- argv: bundle id, document id, x, y, width, height -> "index|x|y|width|height": a new rectangle on slide 1 as it stands there then.
+SOURCES['peekaboo_min/integrations/keynote_draw.applescript'] = 13785, r'''-- argv: bundle id, document id, x, y, width, height -> "index|x|y|width|height": a new rectangle on slide 1 as it stands there then.
 -- For a Keynote that takes no idiom of JXA's. The index is that among the slide's shapes, from 1; numbers as this Mac writes them
 -- ("380,5" in German). Values are got into variables first: an application need not know `item 1 of position` or `width as text`.
 on run argv
@@ -13652,7 +13819,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/keynote_export.applescript ================================
-SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 13655, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
+SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 13822, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
 -- AppleScript, because JXA cannot pass the options. There is no export of one slide, and `slide images` writes a folder:
 -- <folder's name>.001.png and so on, of the slides that are not skipped.
 on run argv
@@ -13671,7 +13838,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/keynote_state.py ==========================================
-SOURCES['peekaboo_min/integrations/keynote_state.py'] = 13674, r'''"""What Keynote calls share across processes: the deck, and the agent's log."""
+SOURCES['peekaboo_min/integrations/keynote_state.py'] = 13841, r'''"""What Keynote calls share across processes: the deck, and the agent's log."""
 
 from __future__ import annotations
 
@@ -13759,7 +13926,7 @@ def write_agent_line(source: str, text: str, path: Optional[Path] = None) -> Non
 '''
 
 # ==================== peekaboo_min/integrations/peekaboo_cli.py ===========================================
-SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 13762, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
+SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 13929, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
 
 from __future__ import annotations
 
@@ -13772,11 +13939,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Optional
 
-from ..automation.capture import ImageRequest, Photograph, Subject, picture_for_model
+from ..automation.capture import CapturedImage, Subject, image_for_model
+from ..automation.image import ImageRequest
 from ..automation.policy import check_may_act, write_audit_line
 from ..core.errors import ErrorCode, RelayedError, invalid
 from ..core.log import log_debug, log_error, log_warning
-from ..core.models import ImageInfo, Picture, Result
+from ..core.models import Picture, Result
 from ..core.settings import settings
 from ..core.text import clean_text
 from ..desktop.base import Desktop
@@ -13874,12 +14042,9 @@ def _images_below(folder: Path) -> dict[Path, int]:
 
 def _attachment(desktop: Desktop, path: Path, folder: Path) -> Picture:
     info = read_image_info(path)
-    assert info is not None  # _images_below returns only images
-    return _for_model(desktop, path, info, str(path.relative_to(folder)))
-
-
-def _for_model(desktop: Desktop, path: Path, info: ImageInfo, label: str) -> Picture:
-    return picture_for_model(desktop, Photograph(path, info, Subject(label, "")))[0]
+    assert info is not None  # _images_below kept only images
+    image = CapturedImage(path, info, Subject(str(path.relative_to(folder))))
+    return image_for_model(desktop, image)[0]
 
 
 def _metadata(done: Completed) -> dict[str, Any]:
@@ -13946,9 +14111,8 @@ def _saved_image(desktop: Desktop, file: dict[str, Any]) -> Picture:
     info = read_image_info(path) if path.is_file() else None
     if info is None:
         raise _invalid_output(f"{path} is not an image")
-    return _for_model(
-        desktop, path, info, str(file.get("item_label") or file.get("window_title") or path.name)
-    )
+    label = str(file.get("item_label") or file.get("window_title") or path.name)
+    return image_for_model(desktop, CapturedImage(path, info, Subject(label)))[0]
 
 
 def list_by_cli(path: str, app: Optional[str], details: Sequence[str]) -> Result:
@@ -14039,10 +14203,10 @@ def _invalid_output(what: str) -> RelayedError:
 '''
 
 # ==================== peekaboo_min/system/__init__.py =====================================================
-SOURCES['peekaboo_min/system/__init__.py'] = 14042, r''''''
+SOURCES['peekaboo_min/system/__init__.py'] = 14206, r''''''
 
 # ==================== peekaboo_min/system/files.py ========================================================
-SOURCES['peekaboo_min/system/files.py'] = 14045, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
+SOURCES['peekaboo_min/system/files.py'] = 14209, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
 
 from __future__ import annotations
 
@@ -14062,6 +14226,7 @@ from typing import Optional
 
 from ..core.cancellation import pause
 from ..core.errors import ErrorCode, PeekabooError, file_error, invalid
+from ..core.log import log_warning
 from ..core.settings import platform_name, settings
 from ..core.text import clean_text, cut_to_bytes, encodable
 
@@ -14078,12 +14243,16 @@ def state_folder() -> Path:
 def file_name(stem: str, kind: str, suffix: str = "") -> str:
     """A name for an image: what a file system refuses or a shell stumbles over is `_`; at most 255 bytes.
 
-    suffix: what follows the stem, and tells several images of one stem apart; of a name that is too long,
-    both keep their starts.
+    suffix: what follows the stem, and tells several images of one stem apart. Of a stem that is too long, the middle
+    goes: its start and its end are what names differ by.
     """
     cleaned = _safe_in_names(stem).strip("._") or "window"
-    ending = cut_to_bytes(_safe_in_names(suffix).rstrip("._"), _SUFFIX_BYTES)
-    return f"{cut_to_bytes(cleaned, _NAME_BYTES - len(kind) - 1 - len(ending.encode()))}{ending}.{kind}"
+    ending = f"{cut_to_bytes(_safe_in_names(suffix).rstrip('._'), _SUFFIX_BYTES)}.{kind}"
+    room = _NAME_BYTES - len(ending.encode())
+    if len(cleaned.encode()) > room:
+        start = cut_to_bytes(cleaned, room - room // 2)
+        cleaned = start + cleaned.encode()[len(start.encode()) - room :].decode("utf-8", "ignore")
+    return cleaned + ending
 
 
 def _safe_in_names(text: str) -> str:
@@ -14162,8 +14331,10 @@ def sweep(ttl_seconds: Optional[int] = None) -> int:
             if entry.stat(follow_symlinks=False).st_mtime > oldest:
                 continue
             removed += _delete_unused(entry)
-        except OSError:
-            continue  # another process sweeps as well, or a file is not ours to delete
+        except FileNotFoundError:
+            continue  # another process sweeps as well
+        except OSError as e:
+            log_warning(f"{entry.path} has expired, but cannot be deleted: {e.strerror}")
     return removed
 
 
@@ -14261,7 +14432,7 @@ def only_one(lock_name: str, wait_s: float, what: str) -> Iterator[None]:
 '''
 
 # ==================== peekaboo_min/system/images.py =======================================================
-SOURCES['peekaboo_min/system/images.py'] = 14264, r'''"""Image files: kind, size and pixels, read from their bytes."""
+SOURCES['peekaboo_min/system/images.py'] = 14435, r'''"""Image files: kind, size and pixels, read from their bytes."""
 
 from __future__ import annotations
 
@@ -14496,7 +14667,7 @@ def prepare_target(path: Path) -> None:
 '''
 
 # ==================== peekaboo_min/system/process.py ======================================================
-SOURCES['peekaboo_min/system/process.py'] = 14499, r'''"""Run one program: the only module that imports subprocess."""
+SOURCES['peekaboo_min/system/process.py'] = 14670, r'''"""Run one program: the only module that imports subprocess."""
 
 from __future__ import annotations
 
@@ -14907,7 +15078,7 @@ def exit_if_signalled() -> None:
 '''
 
 # ==================== peekaboo_min/system/programs.py =====================================================
-SOURCES['peekaboo_min/system/programs.py'] = 14910, r'''"""Where a program is, known by what it answers, and its package if missing."""
+SOURCES['peekaboo_min/system/programs.py'] = 15081, r'''"""Where a program is, known by what it answers, and its package if missing."""
 
 from __future__ import annotations
 
@@ -15096,7 +15267,7 @@ def _remember(path: str, status: os.stat_result, version: str) -> None:
 '''
 
 # ==================== peekaboo_min/system/resources.py ====================================================
-SOURCES['peekaboo_min/system/resources.py'] = 15099, r'''"""Our own files: native sources, and the argv that starts us again."""
+SOURCES['peekaboo_min/system/resources.py'] = 15270, r'''"""Our own files: native sources, and the argv that starts us again."""
 
 from __future__ import annotations
 
@@ -15150,7 +15321,7 @@ def how_to_install() -> str:
 '''
 
 # ==================== peekaboo_min/system/web.py ==========================================================
-SOURCES['peekaboo_min/system/web.py'] = 15153, r'''"""One JSON request to a web server: the only user of urllib.request.
+SOURCES['peekaboo_min/system/web.py'] = 15324, r'''"""One JSON request to a web server: the only user of urllib.request.
 
 urllib is imported inside the functions: it costs 30 ms, and most commands make no request.
 """

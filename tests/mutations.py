@@ -322,9 +322,9 @@ MUTATIONS: list[Mutation] = [
     *_in(
         "automation/app_window.py",
         "budget or rectangle or shadow or five_errors",
-        ("every program has the whole time", "with time_budget(request.timeout_ms / 1000):", "if True:"),
-        ("always by the window's id", "if request.prefers_window_id:", "if True:"),
-        ("the scale of a picture with a shadow", "if request.includes_shadow else round", "if False else round"),
+        ("every program has the whole time", "with time_budget(timeout_ms / 1000):", "if True:"),
+        ("always by the window's id", "if prefers_window_id:", "if True:"),
+        ("the scale of a picture with a shadow", "if not has_shadow or image.is_of_rect:", "if True:"),
         ("a missing permission is a failed capture", 'ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING: "PermissionDenied"',
          'ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING: "CaptureFailed"'),
     ),

@@ -194,7 +194,7 @@ def _is_seen_whole(window: Window, scene: Scene) -> bool:
         for front in scene.windows[:place]
     )
     is_on_a_display = any(display.bounds.encloses(window.bounds) for display in scene.displays)
-    return window.is_on_screen and is_on_a_display and not is_covered
+    return window.is_on_screen and not window.is_obscured and is_on_a_display and not is_covered
 
 
 def _capture_subject(

@@ -126,7 +126,9 @@ def test_people_are_told_the_places_and_where_there_is_none_the_nearest_lines(
     assert first.endswith(": 'book' (exact)") and second.endswith(": 'book' (exact)")
     finished = peek.run("find-text", form_id, "Xylophone")
     assert (finished.code, finished.err) == (0, "")
-    assert finished.out.startswith(f"no text like 'Xylophone' was recognised in window {form_id}; the nearest of ")
+    assert finished.out.startswith(
+        f"no text like 'Xylophone' was recognised in window {form_id}; the nearest of "
+    )
 
 
 @pytest.fixture

@@ -829,11 +829,11 @@ NOT_CAPTURED = {
     "the screen is locked": (locked, 1090, 1, "SCREEN_LOCKED", 1),
     "there is no GUI session": (without_session, 1090, 1, "NO_GUI_SESSION", 0),
     "the window is minimised": (as_it_is, 1005, 14, "CAPTURE_FAILED", 1),
-    "the window is protected": (protected, 1090, 14, "CAPTURE_FAILED", 3),
+    "the window is protected": (protected, 1090, 14, "CAPTURE_FAILED", 1),
     "the id is nobody's": (as_it_is, 4242, 15, "WINDOW_NOT_FOUND", 0),
-    "exit 0 and an empty file": (left_empty, 1090, 14, "CAPTURE_FAILED", 3),
-    "exit 1 and a picture": (failed_late, 1090, 14, "CAPTURE_FAILED", 3),
-    "exit 0 and no picture": (left_rubbish, 1090, 14, "CAPTURE_FAILED", 1),
+    "exit 0 and an empty file": (left_empty, 1090, 14, "CAPTURE_FAILED", 4),
+    "exit 1 and a picture": (failed_late, 1090, 14, "CAPTURE_FAILED", 4),
+    "exit 0 and no picture": (left_rubbish, 1090, 14, "CAPTURE_FAILED", 2),
 }
 
 

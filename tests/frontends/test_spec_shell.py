@@ -377,10 +377,13 @@ def test_a_missing_grant_is_told_and_nothing_hangs(
 SECOND_WINDOW = ["image", "--app", "Safari", "--window-index", "1", "--capture-focus", "foreground"]
 
 
-def test_raising_a_window_without_accessibility_is_refused(own_shell: Shell, own_mac: FakeMac) -> None:
+def test_a_window_that_may_not_be_raised_without_accessibility_is_captured_with_a_warning(
+    own_shell: Shell, own_mac: FakeMac, tmp_path: Path
+) -> None:
     own_mac.deny("accessibility")
-    assert own_shell.refusal(*SECOND_WINDOW) == (12, "PERMISSION_DENIED_ACCESSIBILITY")
-    assert (own_mac.calls("screencapture"), kept_by(own_mac)) == ([], [])
+    answer = own_shell.answer(*SECOND_WINDOW, "--path", tmp_path / "a.png")
+    assert "Accessibility" in answer["messages"][0]
+    assert [(one["window_id"], one["window_title"]) for one in answer["data"]["saved_files"]] == [BUG]
 
 
 def test_a_window_that_was_raised_is_the_one_that_is_photographed(

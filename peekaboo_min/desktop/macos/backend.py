@@ -397,4 +397,5 @@ def _window(one: dict[str, Any], focused_id: Optional[int], can_record: bool) ->
         is_modal=bool(one["is_modal"]),
         is_minimised=bool(one["is_minimised"]),
         identity=str(one["pid"]),
+        is_obscured=bool(one["is_protected"]),
     )

@@ -28,6 +28,7 @@ function plainWindow(w) {
         title: w.kCGWindowName === undefined ? null : w.kCGWindowName, // absent without Screen Recording
         layer: Number(w.kCGWindowLayer),
         alpha: Number(w.kCGWindowAlpha),
+        is_protected: Number(w.kCGWindowSharingState) === 0,  // NSWindowSharingNone: no capture shows it
         on_screen: Boolean(w.kCGWindowIsOnscreen),
         bounds: {x: Number(b.X), y: Number(b.Y), width: Number(b.Width), height: Number(b.Height)},
     };

@@ -1,0 +1,377 @@
+"""What `image` and the window screenshots promise: all or nothing, in front, by rectangle, the right names."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Callable
+
+import pytest
+from fakemac import FakeMac
+from macs import fake_mac, mac_environment
+from worlds import Form, Program, clean_environment, need, program_words, wait_for
+
+from peekaboo_min.core.errors import ErrorCode, PeekabooError
+from peekaboo_min.core.models import App
+from peekaboo_min.desktop.matching import find_app
+from peekaboo_min.system import files
+from peekaboo_min.system.images import read_image_info
+
+
+@pytest.fixture
+def peek(display: str, tmp_path: Path) -> Program:
+    return Program(program_words("package"), clean_environment(tmp_path, DISPLAY=display))
+
+
+@pytest.fixture
+def mac(tmp_path: Path) -> Iterator[FakeMac]:
+    with fake_mac(tmp_path / "mac") as mac:
+        yield mac
+
+
+@pytest.fixture
+def mac_peek(mac: FakeMac) -> Program:
+    return Program(program_words("package"), mac_environment(mac))
+
+
+def ids_of(peek: Program, *titles: str) -> list[int]:
+    """The windows with these titles, once all of them are listed."""
+
+    def find() -> list[int]:
+        by_title = {row["title"]: row["window_id"] for row in peek.data("windows")["windows"]}
+        return [by_title[title] for title in titles] if by_title.keys() >= set(titles) else []
+
+    return wait_for(find, f"{titles} are listed")
+
+
+def without(program: str, words: str, folder: Path) -> str:
+    """A PEEKABOO_BIN_DIR in which a program fails when its arguments contain `words`; the others are the real ones."""
+    folder.mkdir()
+    for name in ("xwininfo", "xprop", "xdpyinfo", "maim", "xdotool", "xclip", "convert", "xargs"):
+        need(name)
+        (folder / name).symlink_to(str(shutil.which(name)))
+    (folder / program).unlink()
+    (folder / program).write_text(
+        f'#!/bin/sh\ncase " $* " in *" {words} "*) exit 1;; esac\nexec {shutil.which(program)} "$@"\n'
+    )
+    (folder / program).chmod(0o755)
+    return str(folder)
+
+
+def below(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+# all or nothing --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def two(peek: Program, open_form: Callable[..., Form]) -> list[int]:
+    open_form("First", "+20+20")
+    open_form("Second", "+660+20")
+    return ids_of(peek, "First", "Second")
+
+
+def test_a_failed_capture_of_several_windows_leaves_nothing_and_replaces_nothing(
+    peek: Program, two: list[int], tmp_path: Path
+) -> None:
+    folder = tmp_path / "all"
+    multi = ["image", "--app", "Form", "--mode", "multi", "--path"]
+    peek.data(*multi, folder / "m.png")
+    old = {name: (folder / name).read_bytes() for name in below(folder)}
+    assert len(old) == 2
+    peek.data("clean")
+    peek.data("focus", two[0])
+    for number, window_id in enumerate(two):
+        programs = without("maim", f"-i {window_id}", tmp_path / f"bin{number}")
+        for path in (folder / "m.png", tmp_path / "new" / "er" / "m.png", tmp_path / "folder"):
+            error = peek.error(*multi, path, PEEKABOO_BIN_DIR=programs)
+            assert error["code"] == "CAPTURE_FAILED"
+    assert {name: (folder / name).read_bytes() for name in below(folder)} == old
+    assert not (tmp_path / "new").exists() and not (tmp_path / "folder").exists()
+    assert [below(path) for path in (tmp_path / "tmp").iterdir()] == [[]]
+
+
+# names -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("stem", ["s" * 60, "s" * 240, "日" * 80])
+def test_long_names_that_differ_at_their_ends_do_not_meet(
+    peek: Program, two: list[int], tmp_path: Path, stem: str
+) -> None:
+    folder = tmp_path / "all"
+    for end in ("_before", "_after"):
+        if len(f"{stem}{end}.png".encode()) <= 255:
+            peek.data("image", "--app", "Form", "--mode", "multi", "--path", folder / f"{stem}{end}.png")
+    names = below(folder)
+    assert len(names) == 4
+    assert max(len(name.encode()) for name in names) <= 255
+    assert [
+        sum(f"{end}_window{index}_" in name for name in names)
+        for end in ("before", "after")
+        for index in (0, 1)
+    ] == [1] * 4
+
+
+@pytest.mark.parametrize("name", ["x.bmp", "x.TIFF", "x.tif", "x.heic", "x.gif", "x.webp", "x.pdf"])
+def test_the_name_of_another_kind_of_image_is_refused(peek: Program, tmp_path: Path, name: str) -> None:
+    for variables in ({}, {"PEEKABOO_DEFAULT_SAVE_PATH": str(tmp_path / name)}):
+        path = [] if variables else ["--path", tmp_path / name]
+        finished = peek.run("image", *path, "--json", **variables)
+        assert (finished.code, finished.error["code"]) == (2, "INVALID_ARGUMENT")
+        assert ".png or .jpg" in finished.error["message"]
+    assert not (tmp_path / name).exists()
+
+
+def test_a_folder_may_have_the_name_of_another_kind_of_image(peek: Program, tmp_path: Path) -> None:
+    (tmp_path / "x.bmp").mkdir()
+    for path in (f"{tmp_path}/x.bmp", f"{tmp_path}/y.tiff/"):
+        (entry,) = peek.data("image", "--path", path)["saved_files"]
+        assert Path(entry["path"]).parent == Path(path)
+
+
+# which app -------------------------------------------------------------------------------------------------------
+
+SPELLINGS: dict[str, tuple[str, list[str], str, list[str]]] = {
+    "one is close": ("Safary", ["Safari", "Notes"], "Safari", []),
+    "two are as close": ("Notas", ["Notes", "Notos"], "AMBIGUOUS_APP_IDENTIFIER", ["Notes", "Notos"]),
+    "some are near": ("Notizen", ["Notes", "Safari"], "APP_NOT_FOUND", ["Notes"]),
+    "none is near": ("Zzzz", ["Notes", "Safari"], "APP_NOT_FOUND", []),
+}
+
+
+@pytest.mark.parametrize(("asked", "names", "outcome", "named"), SPELLINGS.values(), ids=SPELLINGS.keys())
+def test_a_close_spelling_means_one_app_or_none(
+    asked: str, names: list[str], outcome: str, named: list[str]
+) -> None:
+    apps = [App(name, number, window_count=1) for number, name in enumerate(names, 1)]
+    if outcome in names:
+        assert find_app(asked, apps).name == outcome
+        return
+    with pytest.raises(PeekabooError) as caught:
+        find_app(asked, apps)
+    error = caught.value
+    assert error.code is ErrorCode(outcome)
+    assert [name for name in names if name in error.hint] == named
+    assert [name for name in names if name in error.details] == named
+
+
+# what must be granted, before anything else ----------------------------------------------------------------------
+
+# "The CLI must proactively check for Screen Recording permission before attempting any capture or window listing
+# that requires it."
+UNGRANTED: dict[str, list[str]] = {
+    "a title": ["image", "--app", "Safari", "--window-title", "Start"],
+    "a title that no window has": ["image", "--app", "Safari", "--window-title", "no such page"],
+    "in front": ["image", "--app", "Calculator", "--capture-focus", "foreground"],
+    "in front, by a title": [
+        *("image", "--app", "Safari", "--window-title", "Start", "--capture-focus", "foreground"),
+    ],
+    "a screen in front": [
+        "image",
+        "--app",
+        "Calculator",
+        "--mode",
+        "screen",
+        "--capture-focus",
+        "foreground",
+    ],
+    "all windows": ["image", "--app", "Safari", "--mode", "multi"],
+    "a screen": ["image"],
+    "an app window": ["screenshot-app-window", "--appName", "Safari", "--windowIndex", "7"],
+    "an unknown window": ["screenshot", "999"],
+    "its text": ["find-text", "999", "Save"],
+    "a list": ["list", "windows", "--app", "Safari"],
+}
+
+
+@pytest.mark.parametrize("argv", UNGRANTED.values(), ids=UNGRANTED.keys())
+def test_without_screen_recording_nothing_is_focused_matched_or_created(
+    mac: FakeMac, mac_peek: Program, tmp_path: Path, argv: list[str]
+) -> None:
+    mac.activate("Terminal")
+    mac.deny("screen_recording")
+    before, had = len(mac.events()), below(mac.folder / "tmp")
+    path = ["--path", tmp_path / "new" / "a.png"] if argv[0] in ("image", "screenshot") else []
+    finished = mac_peek.run(*argv, *path, "--json")
+    assert finished.code == 11, finished.out
+    assert "Screen Recording" in finished.error["message"]
+    assert len(mac.events()) == before
+    assert (mac.calls("screencapture"), (tmp_path / "new").exists()) == ([], False)
+    assert [name for name in below(mac.folder / "tmp") if name.endswith((".png", ".json"))] == []
+    assert [name for name in had if name.endswith((".png", ".json"))] == []
+
+
+# in front --------------------------------------------------------------------------------------------------------
+
+
+def minimise(peek: Program, form: Form, window_id: int) -> None:
+    form.xdotool("windowminimize", "--sync", str(window_id))
+
+    def is_minimised() -> bool:
+        rows = peek.data("windows")["windows"]
+        return [row["is_minimised"] for row in rows if row["window_id"] == window_id] == [True]
+
+    wait_for(is_minimised, "it is minimised")
+
+
+MINIMISED: dict[str, tuple[list[str], list[Any]]] = {
+    "by its title": (["--window-title", "Hidden"], ["Hidden", 0]),
+    "by its index": (["--window-index", "1"], ["Hidden", 1]),
+}
+
+
+@pytest.mark.parametrize(("argv", "row"), MINIMISED.values(), ids=MINIMISED.keys())
+def test_a_minimised_window_is_restored_and_captured(
+    peek: Program, open_form: Callable[..., Form], argv: list[str], row: list[Any]
+) -> None:
+    form = open_form("Hidden", "+20+20")
+    open_form("Shown", "+660+20")
+    hidden, _ = ids_of(peek, "Hidden", "Shown")
+    minimise(peek, form, hidden)
+    (entry,) = peek.data("image", "--app", "Form", *argv, "--capture-focus", "foreground")["saved_files"]
+    assert [entry["window_title"], entry["window_index"]] == row
+    assert read_image_info(Path(entry["path"])) is not None
+
+
+@pytest.mark.parametrize("mode", ["window", "multi", "screen"])
+def test_an_app_whose_only_window_is_minimised_is_brought_to_the_front(
+    peek: Program, form: Form, mode: str
+) -> None:
+    (window_id,) = ids_of(peek, form.title)
+    minimise(peek, form, window_id)
+    argv = ["image", "--app", "Form", "--mode", mode]
+    if mode != "screen":
+        assert peek.error(*argv)["code"] == "WINDOW_NOT_FOUND"
+    (entry,) = peek.data(*argv, "--capture-focus", "foreground")["saved_files"]
+    assert entry.get("window_title") == (None if mode == "screen" else form.title)
+    (row,) = [row for row in peek.data("windows")["windows"] if row["window_id"] == window_id]
+    assert (row["is_on_screen"], row["is_focused"]) == (True, True)
+
+
+def test_the_index_in_the_answer_is_the_asked_one(peek: Program, two: list[int]) -> None:
+    peek.data("focus", two[0])
+    (entry,) = peek.data("image", "--app", "Form", "--window-index", 1, "--capture-focus", "foreground")[
+        "saved_files"
+    ]
+    assert (entry["window_id"], entry["window_index"]) == (two[1], 1)
+
+
+HIDDEN: dict[str, Callable[[FakeMac], Any]] = {
+    "an app that is hidden": lambda mac: mac.update(
+        lambda state: [app.update(hidden=True) for app in state["apps"] if app["name"] == "Calculator"]
+    ),
+    "a minimised window": lambda mac: mac.change_window(1050, {"minimised": True}),
+}
+
+
+@pytest.mark.parametrize("hide", HIDDEN.values(), ids=HIDDEN.keys())
+@pytest.mark.parametrize("title", [[], ["--window-title", "Calculator"]], ids=["any window", "by its title"])
+def test_on_a_mac_what_is_hidden_is_shown_and_captured(
+    mac: FakeMac, mac_peek: Program, hide: Callable[[FakeMac], Any], title: list[str]
+) -> None:
+    mac.activate("Terminal")
+    hide(mac)
+    (entry,) = mac_peek.data("image", "--app", "Calculator", *title, "--capture-focus", "foreground")[
+        "saved_files"
+    ]
+    assert (entry["window_id"], entry["window_index"]) == (1050, 0)
+    front = mac.front_window()
+    assert front is not None and front["id"] == 1050
+
+
+def test_without_accessibility_a_foreground_capture_captures_with_a_warning(
+    mac: FakeMac, mac_peek: Program
+) -> None:
+    """ "If specific window raise fails (or Accessibility not used/permitted), it logs a warning to the debug_logs array
+    [...] and captures the most suitable front window of the activated app."
+    """
+    mac.activate("Terminal")
+    mac.deny("accessibility")
+    finished = mac_peek.run(
+        "image", "--app", "Safari", "--window-index", 1, "--capture-focus", "foreground", "--json"
+    )
+    (entry,) = finished.data["saved_files"]
+    assert entry["window_index"] == 1
+    raised = "Could not raise specific window; proceeding with frontmost of activated app."
+    assert raised in finished.json["debug_logs"]
+    assert "Accessibility" in finished.json["messages"][0]
+    assert (mac.front_window() or {})["id"] in (1004, 1012)  # the app itself was activated
+
+
+# by rectangle ----------------------------------------------------------------------------------------------------
+
+
+def test_a_window_that_fails_by_its_id_is_captured_by_its_rectangle_and_cannot_be_clicked(
+    peek: Program, two: list[int], tmp_path: Path
+) -> None:
+    peek.data("focus", two[0])
+    older = peek.data("screenshot", two[0])
+    programs = without("maim", f"-i {two[0]}", tmp_path / "bin")
+    finished = peek.run("screenshot", two[0], "--json", PEEKABOO_BIN_DIR=programs)
+    data, bounds = finished.data, older["bounds"]
+    info = read_image_info(Path(data.pop("path")))
+    assert info is not None and (info.width, info.height) == (bounds["width"], bounds["height"])
+    expected = {"bounds": bounds, "image_width": info.width, "image_height": info.height, "scale": 1.0}
+    assert data == {"window_id": two[0], **expected}
+    assert "cannot be clicked" in finished.json["messages"][0]
+    assert peek.error("click", two[0], 5, 5)["code"] == "STALE_SCREENSHOT"
+
+
+def test_a_covered_or_minimised_window_is_not_captured_by_its_rectangle(
+    peek: Program, open_form: Callable[..., Form], tmp_path: Path
+) -> None:
+    below_form = open_form("Below", "+100+100")
+    open_form("Above", "+140+140")
+    below_id, above_id = ids_of(peek, "Below", "Above")
+    peek.data("focus", above_id)
+    programs = without("maim", f"-i {below_id}", tmp_path / "bin")
+    for argv in (
+        ["screenshot", below_id],
+        ["screenshot-app-window", "--appName", "Form", "--windowIndex", 1],
+    ):
+        finished = peek.run(*argv, "--json", PEEKABOO_BIN_DIR=programs)
+        assert finished.code == 14, finished.out
+    minimise(peek, below_form, below_id)
+    assert peek.run("screenshot", below_id, "--json").code == 14
+
+
+SHADOWS: dict[str, tuple[list[str], int]] = {
+    "by its rectangle": (["--includeShadow", "--no-preferWindowId"], 1),
+    "by its rectangle, none wanted": (["--no-preferWindowId"], 0),
+    "by its id": (["--includeShadow"], 0),
+}
+
+
+@pytest.mark.parametrize(("argv", "count"), SHADOWS.values(), ids=SHADOWS.keys())
+def test_an_image_without_the_wanted_shadow_says_so(
+    mac: FakeMac, mac_peek: Program, argv: list[str], count: int
+) -> None:
+    finished = mac_peek.run("screenshot-app-window", "--appName", "Form", *argv, "--json")
+    assert finished.code == 0, finished.out
+    messages = finished.json["messages"]
+    assert (len(messages), all("without a shadow" in message for message in messages)) == (count, True)
+
+
+# what has expired ------------------------------------------------------------------------------------------------
+
+
+def test_an_expired_file_that_cannot_be_deleted_is_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warnings: list[str] = []
+
+    def refuse(path: str) -> None:
+        raise PermissionError(1, "Operation not permitted", path)
+
+    monkeypatch.setattr(files, "temporary_folder", lambda: tmp_path)
+    monkeypatch.setattr(files, "log_warning", warnings.append)
+    (tmp_path / "old.png").write_text("")
+    os.utime(tmp_path / "old.png", (0, 0))
+    with monkeypatch.context() as patch:
+        patch.setattr(files.os, "unlink", refuse)
+        assert files.sweep(600) == 0
+    assert warnings == [f"{tmp_path / 'old.png'} has expired, but cannot be deleted: Operation not permitted"]
+    assert files.sweep(600) == 1
