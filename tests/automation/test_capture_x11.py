@@ -341,8 +341,10 @@ def test_a_minimised_window_is_refused_and_comes_back_by_focus(
     )
     assert (finished.code, finished.error["code"]) == (14, "CAPTURE_FAILED")
     assert "focus it first" in finished.error["message"]
-    listed = window_of(peek, form)
-    assert (listed["is_on_screen"], listed["is_minimised"]) == (False, True)
+    listed = wait_for(
+        lambda: (lambda one: one if one["is_minimised"] else None)(window_of(peek, form)), "it is minimised"
+    )
+    assert listed["is_on_screen"] is False
     assert peek.data("list", "windows", "--app", "Form")["windows"] == []
     peek.data("focus", window_id)
     shot = peek.data("screenshot", window_id, "--path", tmp_path / "back.png")
