@@ -78,7 +78,7 @@ def click(
     x: Annotated[float, "pixels from the left edge of the window's last screenshot; clamped into it"],
     y: Annotated[float, "pixels from the top edge of the window's last screenshot; clamped into it"],
     button: Annotated[Literal["left", "right", "middle"], "left, right or middle; default left"] = "left",
-    clicks: Annotated[int, "1 or 2 (a double click); default 1"] = 1,
+    clicks: Annotated[int, "1, 2 (a double click) or 3; default 1"] = 1,
     screenshot_id: Annotated[
         Optional[str], "the screenshot that x and y were read from; default: the window's last one"
     ] = None,

@@ -108,7 +108,7 @@ USAGE: dict[str, tuple[list[str], str]] = {
     "a pixel that is NaN": (["click", "7", "nan", "1"], "'nan'"),
     "a pixel that is infinite": (["click", "7", "1", "-inf"], "'-inf'"),
     "a pixel beyond all numbers": (["click", "7", "1e400", "1"], "'1e400'"),
-    "three clicks": (["click", "7", "1", "1", "--clicks", "3"], "1 or 2"),
+    "four clicks": (["click", "7", "1", "1", "--clicks", "4"], "1, 2 or 3"),
     "a button that is none": (["click", "7", "1", "1", "--button", "side"], "left, right, middle"),
     "an empty text": (["type", "7", ""], "the text is empty"),
     "a text with an escape character": (["type", "7", "a\x1b[31m"], "control character"),
