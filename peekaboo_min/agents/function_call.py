@@ -50,8 +50,6 @@ def read_reply(reply: str) -> Union[FunctionCall, FinalAnswer, None]:
         if found["keyword"] == "FINAL_ANSWER":
             return FinalAnswer(rest.strip())
         name, *arguments = rest.split("|")
-        if arguments == [""]:
-            arguments = []  # `open_keynote|`
         return FunctionCall(name.strip(), tuple(arguments))
     return None
 
@@ -63,12 +61,13 @@ def convert_arguments(call: FunctionCall, schema: dict[str, Any]) -> dict[str, A
     """
     properties: dict[str, dict[str, Any]] = schema.get("properties", {})
     names = list(properties)
+    given = () if call.arguments == ("",) and not names else call.arguments  # `open_keynote|`
     least = len([name for name in names if name in schema.get("required", ())])
-    if not least <= len(call.arguments) <= len(names):
+    if not least <= len(given) <= len(names):
         raise invalid(_wrong_count(call, names, least))
     return {
         name: _convert_argument(call.name, name, properties[name], argument)
-        for name, argument in zip(names, call.arguments)
+        for name, argument in zip(names, given)
     }
 
 

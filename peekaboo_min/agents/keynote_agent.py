@@ -18,6 +18,7 @@ from ..core.text import clean_text
 from ..desktop.select import this_desktop
 from ..integrations.keynote import check_is_mac
 from ..integrations.keynote_state import write_agent_line
+from .drawing import DrawingStep, read_drawing
 from .function_call import FinalAnswer, FunctionCall, convert_arguments, read_reply
 from .mcp_client import McpClient, OfferedTool, talk_to_own_server
 
@@ -26,21 +27,13 @@ _DEFAULT_MODEL = "gemini"
 _AGENT_LOG = Path("logs") / "agent.log"
 
 
-@dataclass(frozen=True)
-class DrawingStep:
-    """One turn: the call that the model asked for (or its reply without one), and the answer to it."""
-
-    call: str
-    answer: str
-    has_written: bool = False
-    """True when this call wrote the text."""
-
-
 @dataclass
 class DrawingRun:
     """One run of the agent. Each of its log lines has `client` and the run's id."""
 
     query: str
+    text: Optional[str]
+    """What the rectangle must hold at the end; None where any text will do."""
     choice: ModelChoice
     log_path: Path
     max_iterations: int
@@ -60,7 +53,13 @@ class DrawingRun:
 
 
 def run_keynote_agent(
-    text: Annotated[str, "the exact text to write into the rectangle; one line"],
+    text: Annotated[
+        Optional[str], "the exact text to write into the rectangle; default: Hello from MCP on macOS."
+    ] = None,
+    *,
+    query: Annotated[
+        Optional[str], "the whole task in your own words, instead of TEXT; any text that is written counts"
+    ] = None,
     model: Annotated[
         Optional[str], "PROVIDER or PROVIDER/MODEL, for instance openai/gpt-5.4-mini; default: gemini"
     ] = None,
@@ -77,32 +76,54 @@ def run_keynote_agent(
     check_may_act("keynote-agent", "Keynote")
     if not 1 <= max_iterations <= _MAX_ITERATIONS:
         raise invalid(f"max_iterations is {max_iterations}", hint=f"give 1 to {_MAX_ITERATIONS}")
-    query, choice = keynote_query(_one_line(text)), choose_named_model(model or _DEFAULT_MODEL)
-    run = DrawingRun(query, choice, _new_log_path(), max_iterations)
+    wanted, notes = _wanted_text(text, query)
+    task = query if query is not None else keynote_query(wanted or "")
+    run = DrawingRun(
+        task, wanted, choose_named_model(model or _DEFAULT_MODEL), _new_log_path(), max_iterations
+    )
     try:
         _run_with_server(run, own)
     except PeekabooError as e:
         run.log(f"summary: failed after {len(run.steps)} turn(s): {e.code_name}: {e.sentence()}")
         raise
-    run.log(f"summary: done in {len(run.steps) + 1} turns with {run.choice.name}")
+    return _drawing_result(run, notes)
+
+
+def _drawing_result(run: DrawingRun, notes: list[str]) -> Result:
+    """The summary of a complete run, also written into the log."""
+    drawing = read_drawing(run.steps)
+    written = drawing.written_text(run.text)
+    messages = [*notes, *drawing.warnings()]
+    summary = f"done in {len(run.steps) + 1} turns with {run.choice.name}: wrote {written!r}"
+    run.log("; ".join([f"summary: {summary}", *(f"warning: {message}" for message in messages)]))
     return Result(
-        f"done by {run.choice.name}:\n{run.transcript()}\nlog: {run.log_path}",
+        f"{summary}\n{run.transcript()}\nlog: {run.log_path}",
         {
             "run_id": run.run_id,
             "model_used": run.choice.name,
+            "text": written,
             "calls": [{"call": step.call, "answer": step.answer} for step in run.steps],
             "log": str(run.log_path),
         },
+        messages=tuple(messages),
     )
 
 
-def _one_line(text: str) -> str:
+def _wanted_text(text: Optional[str], query: Optional[str]) -> tuple[Optional[str], list[str]]:
+    """The exact text to write, None where a query asks for it in its own words; and what was changed in it."""
+    if query is not None:
+        if text is not None:
+            raise invalid("TEXT and --query exclude each other", hint="put the text into the query")
+        if not query.strip():
+            raise invalid("the query is empty", hint="say what to draw and write, or omit --query")
+        return None, []
+    if text is None:
+        return DEFAULT_TEXT, []
     if not text.strip():
         raise invalid("the text is empty", hint="give the text to write")
-    if len(text.splitlines()) > 1:
-        message = "a FUNCTION_CALL is one line, so the text must be one line as well"
-        raise invalid(message, hint="use `keynote text` for several lines")
-    return text
+    lines = text.splitlines()
+    note = "line breaks in the text became spaces, because a FUNCTION_CALL is one line"
+    return " ".join(lines), [note] if len(lines) > 1 else []
 
 
 def _new_log_path() -> Path:
@@ -136,22 +157,25 @@ def _converse_with_model(run: DrawingRun, server: McpClient) -> None:
     run.show(f"tools listed: {', '.join(tools)}")
     system = keynote_system_prompt("\n".join(_tool_line(n, tool) for n, tool in enumerate(tools.values(), 1)))
     run.log(f"model {run.choice.name}, system prompt: {system}")
+    was_corrected = False
     for _ in range(run.max_iterations):
         prompt = keynote_turn_prompt(run.query, run.transcript())
         run.log(f"prompt: {prompt}")
         answer = ask_model(this_desktop(), [], prompt, choice=run.choice, system=system)
         run.show(f"LLM => {answer.text}")
         reply = read_reply(answer.text)
-        if isinstance(reply, FinalAnswer):
-            run.log(f"FINAL_ANSWER parsed: {reply.text}")
-            return _check_written(run)
-        run.steps.append(_take_step(run, server, tools, reply, answer.text))
+        if not isinstance(reply, FinalAnswer):
+            run.steps.append(_take_step(run, server, tools, reply, answer.text))
+            continue
+        run.log(f"FINAL_ANSWER parsed: {reply.text}")
+        missing = read_drawing(run.steps).missing(run.text)
+        if not missing:
+            return
+        if was_corrected:
+            raise _failed(run, f"the model reports that it is done, but {missing}")
+        was_corrected = True
+        run.steps.append(_refused(run, f"FINAL_ANSWER: {clean_text(reply.text)}", NOT_DONE.format(missing)))
     raise _failed(run, f"the model gave no FINAL_ANSWER in {run.max_iterations} turns")
-
-
-def _check_written(run: DrawingRun) -> None:
-    if not any(step.has_written for step in run.steps):
-        raise _failed(run, "the model reports that it is done, but it wrote no text")
 
 
 def _failed(run: DrawingRun, message: str) -> PeekabooError:
@@ -193,7 +217,7 @@ def _take_step(
     needs_mark = answer.is_error and not answer.text.startswith("ERROR:")
     result = f"ERROR: {answer.text}" if needs_mark else answer.text
     run.show(f"tool result: {result}")
-    return DrawingStep(line, result, has_written=result.startswith("TEXT_OK:"))
+    return DrawingStep(line, result, reply.name, str(arguments.get("text", "")))
 
 
 def _refused(run: DrawingRun, line: str, why: str) -> DrawingStep:
@@ -239,7 +263,8 @@ Remember: only use FUNCTION_CALL or FINAL_ANSWER lines. Nothing else.
 
 # What `keynote-agent TEXT` asks for; DEFAULT_QUERY is the specification's example of it.
 KEYNOTE_QUERY = "Create a rectangle in Keynote slide 1 and write this exact text inside it: {text}"
-DEFAULT_QUERY = KEYNOTE_QUERY.replace("{text}", "Hello from MCP on macOS.")
+DEFAULT_TEXT = "Hello from MCP on macOS."
+DEFAULT_QUERY = KEYNOTE_QUERY.replace("{text}", DEFAULT_TEXT)
 
 _TRANSCRIPT_TEXT = """\
 {query}
@@ -252,6 +277,11 @@ What is the next single line?"""
 NO_CALL_FOUND = (
     "Your reply contains neither a FUNCTION_CALL nor a FINAL_ANSWER line. "
     "Respond with exactly one such line and nothing else."
+)
+
+NOT_DONE = (
+    "It is not done: {}. Draw the rectangle, write the text into it by add_text_in_keynote, "
+    "then respond with FINAL_ANSWER: [done]"
 )
 
 

@@ -260,8 +260,9 @@ class CommandParser(argparse.ArgumentParser):
             self.add_argument(parameter.flag, dest=parameter.name, action="store_true", **options)
         elif parameter.is_required and parameter.is_list:
             self.add_argument(parameter.name, metavar=parameter.name.upper(), nargs="*", **options)
-        elif parameter.is_required and not parameter.is_keyword_only:
-            self.add_argument(parameter.name, metavar=parameter.name.upper(), **options)
+        elif parameter.is_positional:
+            nargs = None if parameter.is_required else "?"
+            self.add_argument(parameter.name, metavar=parameter.name.upper(), nargs=nargs, **options)
         else:
             metavar = "{" + ",".join(parameter.choices) + "}" if parameter.choices else parameter.name.upper()
             action = "append" if parameter.is_list else "store"
@@ -286,7 +287,8 @@ class CommandParser(argparse.ArgumentParser):
         """Mark the arguments that only look like flags: -5 as a number, `-hello` where a text is wanted."""
         flags = set(self._option_string_actions)
         takes_text = any(
-            each.is_required and each.type_ is str and not each.choices for each in self._parameters
+            (each.is_required or each.is_positional) and each.type_ is str and not each.choices
+            for each in self._parameters
         )
         end = arguments.index("--") if "--" in arguments else len(arguments)
         shielded = [

@@ -15,6 +15,7 @@ from ..core.log import default_log_file, log_debug, log_error, log_info, start_l
 from ..core.settings import platform_name, settings
 from ..core.version import VERSION
 from ..desktop.macos.swift_helper import build_in_background
+from ..integrations.keynote_state import keep_deck_in_memory
 from ..system.files import asked_path, sweep
 from ..system.process import end_cleanly_on_signals, exit_hooks, kill_all_programs
 from .doctor import SERVER_NAME, initial_status
@@ -117,6 +118,7 @@ def serve() -> int:
     except PeekabooError as e:
         print(f"peekaboo-min: {e.sentence()}", file=sys.stderr)
         return e.code.exit_code
+    keep_deck_in_memory()
     end_cleanly_on_signals()
     log_info(f"{SERVER_NAME} {VERSION} serves")
     if platform_name() == "macos" and not own.is_read_only:

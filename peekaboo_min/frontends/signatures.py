@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Callable, Literal, Optional, Union, get_args, get_origin, get_type_hints
 
@@ -29,6 +29,8 @@ class Parameter:
     is_list: bool
     is_required: bool
     is_keyword_only: bool
+    is_positional: bool
+    """Without a flag on the command line: what is required, and what stands before keyword-only ones."""
     default: Any
 
     @property
@@ -53,6 +55,8 @@ def read_signature(function: Callable[..., Any]) -> Signature:
     parameters = [
         _read_parameter(each, hints[each.name]) for each in inspect.signature(function).parameters.values()
     ]
+    if any(one.is_keyword_only for one in parameters):
+        parameters = [replace(one, is_positional=not one.is_keyword_only) for one in parameters]
     description, _, example = inspect.cleandoc(function.__doc__ or "").partition("\n\nExample:")
     return Signature(
         summary=description.split("\n\n")[0].replace("\n", " "),
@@ -123,6 +127,7 @@ def _read_parameter(parameter: inspect.Parameter, hint: Any) -> Parameter:
         is_list=is_list,
         is_required=parameter.default is parameter.empty,
         is_keyword_only=parameter.kind is parameter.KEYWORD_ONLY,
+        is_positional=parameter.default is parameter.empty,
         default=None if parameter.default is parameter.empty else parameter.default,
     )
 

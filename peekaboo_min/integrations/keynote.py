@@ -259,8 +259,8 @@ def add_text_in_keynote(
     """
     text = text.replace("¦", "|")
     _check_shape_text(text)
-    deck = _open_deck()
-    if deck.rectangle is None:
+    deck = load_deck()
+    if deck is None or deck.rectangle is None:
         raise invalid("no rectangle was drawn", hint="call draw_rectangle first")
     details = {"rectangle": deck.rectangle_id, "characters": len(text)}
     _check_and_audit("add_text_in_keynote", deck.bundle_id, details)

@@ -43,12 +43,27 @@ class Deck:
         return replace(self, rectangle_id=own_id, rectangle_index=index, rectangle=rectangle)
 
 
+# A server's deck, as the Keynote specification's SERVER_STATE: it ends with the server. Empty in a shell
+# command, whose deck is in a file that the next command reads.
+_server_state: list[Optional[Deck]] = []
+
+
+def keep_deck_in_memory() -> None:
+    """From now on the deck of this process is its own, and there is none yet."""
+    _server_state[:] = [None]
+
+
 def _deck_file() -> Path:
     return state_folder() / "keynote.json"
 
 
 def load_deck() -> Optional[Deck]:
-    """The deck as the last call left it, in any process; None where there is none. Raises FILE_IO_ERROR."""
+    """The deck as the last call left it: of this server, or of any command; None where there is none.
+
+    Raises FILE_IO_ERROR.
+    """
+    if _server_state:
+        return _server_state[0]
     try:
         saved: dict[str, Any] = json.loads(_deck_file().read_text(encoding="utf-8"))
         rectangle = saved.pop("rectangle")
@@ -61,6 +76,9 @@ def load_deck() -> Optional[Deck]:
 
 def save_deck(deck: Deck) -> None:
     """Raises FILE_IO_ERROR."""
+    if _server_state:
+        _server_state[0] = deck
+        return
     write_privately(_deck_file(), json.dumps(asdict(deck)))
 
 

@@ -19,7 +19,8 @@ DONE = FinalAnswer("[done]")
 REPLIES = {
     "FUNCTION_CALL: open_keynote": FunctionCall("open_keynote", ()),
     "FUNCTION_CALL:open_keynote": FunctionCall("open_keynote", ()),
-    "FUNCTION_CALL: open_keynote|": FunctionCall("open_keynote", ()),
+    "FUNCTION_CALL: open_keynote|": FunctionCall("open_keynote", ("",)),
+    "FUNCTION_CALL: screenshot_slide|": FunctionCall("screenshot_slide", ("",)),
     "FUNCTION_CALL: draw_rectangle|384|378|1152|324": DRAW,
     "FUNCTION_CALL: draw_rectangle|384|378|1152|324\r\nFINAL_ANSWER: [done]": DRAW,
     "FINAL_ANSWER: [done]": DONE,
@@ -65,6 +66,7 @@ GOOD = [
     (("",), schema(path="string"), {"path": ""}),
     (("True",), schema(loud="boolean"), {"loud": True}),
     ((), schema(), {}),
+    (("",), schema(), {}),
     ((), {}, {}),
     (("a",), {**schema(one="string", two="string"), "required": ["one"]}, {"one": "a"}),
 ]

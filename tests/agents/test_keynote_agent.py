@@ -181,7 +181,7 @@ ANSWERS = [
     "open_keynote, get_slide_size, draw_rectangle, add_text_in_keynote, screenshot_slide",
     "ERROR: draw_rectangle: x is 'ten', which is not a whole number; write digits only",
     "ERROR: add_text_in_keynote takes 1 parameter(s): text; you gave 2; write ¦ where a text contains |",
-    "ERROR: no Keynote document was opened. Next step: call open_keynote first",
+    "ERROR: no rectangle was drawn. Next step: call draw_rectangle first",
     "KEYNOTE_READY: slide=1, slide_width=1920, slide_height=1080",
     "SCREENSHOT_SAVED: path={folder}/../slide.png",
     "SLIDE_SIZE: width=1920, height=1080",
@@ -214,11 +214,111 @@ def test_a_model_that_lies_is_corrected_each_time_and_has_eight_turns(mac: FakeM
     assert lines[-1][1].startswith("summary: failed after 8 turn(s): AI_PROVIDER_ERROR: ")
 
 
-def test_a_model_that_is_done_at_once_has_not_written_anything(mac: FakeMac, folder: Path) -> None:
-    with FakeAI(brain=script(["FINAL_ANSWER: [done]"])) as ai:
-        done = run_agent(mac, folder, "x", "--model", "anthropic", **ai.env("anthropic", "claude-sonnet-5"))
-    assert done.code == 1 and "the model reports that it is done, but it wrote no text" in done.err
-    assert (mac.calls("osascript"), mac.events()) == ([], [])
+DONE = "FINAL_ANSWER: [done]"
+OPEN = "FUNCTION_CALL: open_keynote"
+DRAW = "FUNCTION_CALL: draw_rectangle|384|378|1152|324"
+
+
+def write(text: str) -> str:
+    return f"FUNCTION_CALL: add_text_in_keynote|{text}"
+
+
+def run_script(mac: FakeMac, folder: Path, replies: list[str], *argv: str) -> tuple[Finished, list[str]]:
+    """The agent with a model that gives these replies; also the prompts that the model got."""
+    with FakeAI(brain=script(replies)) as ai:
+        done = run_agent(mac, folder, *argv, "--json-output", **ai.env("gemini", "gemini-3.6-flash"))
+        return done, [each.prompt for each in ai.questions]
+
+
+def shape_texts(mac: FakeMac) -> list[str]:
+    documents = mac.state()["keynote"]["documents"]
+    return [shape["object_text"] for shape in documents[0]["slides"][0]["shapes"]] if documents else []
+
+
+UNDONE = {
+    "nothing": ([], "no call of this run returned RECTANGLE_OK"),
+    "no text": ([OPEN, DRAW], "no call after RECTANGLE_OK returned TEXT_OK for that exact text"),
+    "another text": (
+        [OPEN, DRAW, write('"Hello"')],
+        "no call after RECTANGLE_OK returned TEXT_OK for that exact text",
+    ),
+    "overwritten": (
+        [OPEN, DRAW, write("Hello"), write("Hello again")],
+        "no call after RECTANGLE_OK returned TEXT_OK for that exact text",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", UNDONE)
+def test_a_model_that_is_done_too_early_is_corrected_once_and_then_it_is_an_error(
+    mac: FakeMac, folder: Path, case: str
+) -> None:
+    """ "Stop when the text has been placed inside the rectangle and respond with: FINAL_ANSWER: [done]" """
+    calls, missing = UNDONE[case]
+    done, prompts = run_script(mac, folder, [*calls, DONE, DONE], "Hello")
+    assert (done.code, done.error["code"]) == (1, "AI_PROVIDER_ERROR")
+    assert done.error["message"].startswith(f"the model reports that it is done, but {missing}; see ")
+    assert [f"It is not done: {missing}. Draw the rectangle" in prompt for prompt in prompts] == [
+        *[False] * (len(calls) + 1),
+        True,
+    ]
+
+
+def test_an_old_rectangle_is_not_written_into_and_a_corrected_model_may_go_on(
+    mac: FakeMac, folder: Path
+) -> None:
+    """ "No manual calls from client after `FINAL_ANSWER`", and "The rectangle and text appear on Keynote
+    slide 1."
+    """
+    environment = {**mac.env(), "PYTHONPATH": str(ROOT)}
+    for argv in (["open"], ["rectangle", "10", "10", "50", "50"], ["text", "kept"]):
+        subprocess.run(
+            [*MODULE, "keynote", *argv], env=environment, timeout=60, check=True, capture_output=True
+        )
+    done, _ = run_script(mac, folder, [write("Hello"), OPEN, DONE, DRAW, write("Hello"), DONE], "Hello")
+    assert done.code == 0, done.err
+    assert done.data["calls"][0]["answer"].startswith("ERROR: no rectangle was drawn")
+    assert shape_texts(mac) == ["kept", "Hello"]
+    assert done.data["text"] == "Hello"
+
+
+def test_without_a_text_the_default_query_is_asked(mac: FakeMac, folder: Path) -> None:
+    """ "Example query to seed the run (the client may override this)": DEFAULT_QUERY."""
+    text = "Hello from MCP on macOS."
+    done, prompts = run_script(mac, folder, [OPEN, DRAW, write(text), DONE])
+    assert prompts[0] == f"Create a rectangle in Keynote slide 1 and write this exact text inside it: {text}"
+    assert (done.data["text"], shape_texts(mac), done.json["messages"]) == (text, [text], [])
+
+
+def test_with_a_query_of_its_own_any_text_counts_and_the_summary_names_it(mac: FakeMac, folder: Path) -> None:
+    """ "(the client may override this)" """
+    query = "Draw a card and write a greeting into it."
+    calls = [OPEN, "FUNCTION_CALL: draw_rectangle|0|0|100|50", write("Hi ¦ there"), DONE]
+    done, prompts = run_script(mac, folder, calls, "--query", query)
+    assert (done.code, prompts[0], done.data["text"]) == (0, query, "Hi | there")
+    warning = "the rectangle 0,0 100x50 is not a centered 60 % x 30 % of the slide (1920x1080)"
+    assert done.json["messages"] == [warning], "draw_rectangle|x|y|width|height (centered ~60% x ~30% rule)"
+    source, text = log_lines(folder)[-1]
+    assert source == "client" and re.fullmatch(
+        rf"summary: done in 4 turns with gemini/[\w.-]+: wrote 'Hi \| there'; warning: {re.escape(warning)}",
+        text,
+    )
+
+
+def test_line_breaks_become_spaces_and_an_empty_last_parameter_is_one(mac: FakeMac, folder: Path) -> None:
+    """ "Keep everything on a single line; do not insert newlines in arguments." And: "`screenshot_slide`
+    saves a PNG to `${SCREENSHOT_PATH}`."
+    """
+    (folder / ".env").write_text(f"SCREENSHOT_PATH={folder / 'slide.png'}\n")
+    calls = [OPEN, DRAW, write("two lines"), "FUNCTION_CALL: screenshot_slide|", DONE]
+    done, _ = run_script(mac, folder, calls, "two\nlines\n")
+    assert done.code == 0, done.err
+    assert shape_texts(mac) == ["two lines"]
+    assert done.json["messages"] == [
+        "line breaks in the text became spaces, because a FUNCTION_CALL is one line"
+    ]
+    assert done.data["calls"][-1]["answer"] == f"SCREENSHOT_SAVED: path={folder / 'slide.png'}"
+    assert (folder / "slide.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_a_model_that_refuses_our_key_is_an_error_without_the_key(mac: FakeMac, folder: Path) -> None:
@@ -236,12 +336,8 @@ def test_a_model_that_refuses_our_key_is_an_error_without_the_key(mac: FakeMac, 
 
 REFUSALS: dict[str, tuple[list[str], dict[str, str], str, str]] = {
     "empty": ([" "], {}, "INVALID_ARGUMENT", "the text is empty; give the text to write"),
-    "lines": (
-        ["a\nb"],
-        {},
-        "INVALID_ARGUMENT",
-        "a FUNCTION_CALL is one line, so the text must be one line as well",
-    ),
+    "both": (["x", "--query", "y"], {}, "INVALID_ARGUMENT", "TEXT and --query exclude each other"),
+    "empty query": (["--query", " "], {}, "INVALID_ARGUMENT", "the query is empty"),
     "two models": (
         ["x", "--model", "gemini,openai"],
         {},
@@ -311,10 +407,10 @@ def test_over_mcp_the_tools_have_their_names_parameters_and_grammar(mac: FakeMac
     ]
     first, ready, drawn, wrong = answers
     assert first == [
-        "ERROR: no Keynote document was opened. Next step: call open_keynote first",
+        "ERROR: no rectangle was drawn. Next step: call draw_rectangle first",
         True,
         {},
-        "WINDOW_NOT_FOUND",
+        "INVALID_ARGUMENT",
     ]
     assert ready == ["KEYNOTE_READY: slide=1, slide_width=1920, slide_height=1080", False, {}, ""]
     assert re.fullmatch(r"RECTANGLE_OK: id=[\w-]+/1/1, x=384, y=378, width=1152, height=324", drawn[0])

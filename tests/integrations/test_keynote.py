@@ -27,6 +27,11 @@ for name, arguments in json.loads(sys.argv[2]):
     except PeekabooError as e:
         print(json.dumps([f"{e.code.value}: {e.sentence()}", {"details": e.details}]))
 """
+# A server's process: it begins without what other processes left.
+SERVER = CALLER.replace("for name,", "keep_deck_in_memory()\nfor name,", 1).replace(
+    "import json, sys",
+    "import json, sys\nfrom peekaboo_min.integrations.keynote_state import keep_deck_in_memory",
+)
 CENTRED = {"x": 384, "y": 378, "width": 1152, "height": 324}
 OPEN: tuple[str, dict[str, Any]] = ("open_keynote", {})
 DRAW = ("draw_rectangle", CENTRED)
@@ -44,9 +49,9 @@ class Caller:
         self.mac = mac
 
     def start(
-        self, *calls: tuple[str, dict[str, Any]], seconds: float = 60, **variables: str
+        self, *calls: tuple[str, dict[str, Any]], seconds: float = 60, source: str = CALLER, **variables: str
     ) -> subprocess.Popen[str]:
-        argv = [sys.executable, "-W", "error", "-c", CALLER, str(seconds), json.dumps(calls)]
+        argv = [sys.executable, "-W", "error", "-c", source, str(seconds), json.dumps(calls)]
         environment = {**self.mac.env(), "PYTHONPATH": str(ROOT), **variables}
         pipe = subprocess.PIPE
         return subprocess.Popen(
@@ -201,6 +206,21 @@ def test_our_own_document_is_opened_again_without_a_warning_and_without_its_rect
     answers = caller.call(OPEN, DRAW, OPEN, write("x"))
     assert (answers[2], len(caller.documents)) == (READY, 1)
     assert answers[3] == "INVALID_ARGUMENT: no rectangle was drawn; call draw_rectangle first"
+
+
+def test_a_server_begins_without_the_rectangle_of_another_process(caller: Caller) -> None:
+    """ "If `SERVER_STATE["last_rectangle_id"]` is missing: return `ERROR` instructing caller to draw a
+    rectangle first."
+    """
+    caller.call(OPEN, DRAW, write("from the shell"))
+    first = "INVALID_ARGUMENT: no rectangle was drawn; call draw_rectangle first"
+    opened = "WINDOW_NOT_FOUND: no Keynote document was opened; call open_keynote first"
+    assert caller.call(write("x"), DRAW, source=SERVER) == [first, opened]
+    answers = caller.call(OPEN, write("x"), DRAW, write("by the server"), source=SERVER)
+    assert answers[1] == first and answers[3].startswith("TEXT_OK: id=")
+    assert [each["object_text"] for each in caller.shapes()] == ["from the shell", "by the server"]
+    assert caller.call(write("the shell again"))[0].startswith("TEXT_OK: "), "a shell's own file stays"
+    assert caller.shapes()[0]["object_text"] == "the shell again"
 
 
 def test_where_theme_and_layout_have_other_names_the_document_is_made_without_and_says_so(
