@@ -10,6 +10,7 @@ import stat
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from .settings import without_secrets
@@ -51,6 +52,19 @@ def log_error(text: str, with_traceback: bool = False) -> None:
 
 def _message(record: logging.LogRecord) -> str:
     return encodable(without_secrets(record.getMessage()))
+
+
+class LogSafe(str):
+    """An argument of a program that may be logged as it is: a flag or a subcommand, nothing from outside."""
+
+
+def log_safe(*arguments: str) -> list[str]:
+    return list(map(LogSafe, arguments))
+
+
+def loggable_arguments(arguments: Sequence[str]) -> list[str]:
+    """Safe arguments as they are; of all others, such as typed text, only the lengths."""
+    return [each if isinstance(each, LogSafe) else f"<{len(each)} characters>" for each in arguments]
 
 
 class _Collector(logging.Handler):

@@ -310,6 +310,12 @@ class Result:
     """Warnings that belong to a success."""
     files: tuple[Path, ...] = ()
     """Files that a program may want a link to."""
+    failure: Optional[PeekabooError] = None
+    """What kept the job from ending, where what it did until then is worth returning."""
+    exit_code: int = 0
+    """What the shell command exits with: another program's exit code, where a command ran one."""
+    stderr: str = ""
+    """What the shell command writes to stderr: another program's."""
     is_text_only: bool = False
     """True where the text follows a fixed grammar and nothing may be added to it (Keynote, mail)."""
 

@@ -60,14 +60,25 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
         return _print_error(
             PeekabooError(ErrorCode.INTERNAL_ERROR, f"{type(e).__name__}: {e}"), line, debug_lines
         )
+    return _print_result(result, line, debug_lines)
+
+
+def _print_result(result: Result, line: CommandLine, debug_lines: list[str]) -> int:
+    code = result.failure.code.exit_code if result.failure else result.exit_code
     if line.wants_json:
         data, cut = outgoing_data(result.data, _VALUE_CAP)
         messages = [*result.messages, *(f"{name} was cut: it was too large" for name in cut)]
-        envelope = {"success": True, "data": data, "messages": messages}
-        return _print(_as_json(envelope, debug_lines), sys.stdout, 0)
-    code = _print(result.text, sys.stdout, 0)
-    notes = "\n".join(f"note: {message}" for message in result.messages)
-    return _print(notes, sys.stderr, code) if notes else code
+        envelope = {"success": not result.failure, "data": data, "messages": messages}
+        if result.failure:
+            envelope["error"] = _error_data(result.failure)
+        return _print(_as_json(envelope, debug_lines), sys.stdout, code)
+    if result.text or not result.stderr:
+        code = _print(result.text, sys.stdout, code)
+    notes = [f"note: {message}" for message in result.messages]
+    if result.failure:
+        notes.append(f"{PROGRAM}: {result.failure.sentence()}")
+    written = "\n".join(filter(None, [result.stderr.rstrip("\n"), *notes]))
+    return _print(written, sys.stderr, code) if written else code
 
 
 def _read_line(arguments: Sequence[str]) -> CommandLine:
@@ -89,12 +100,15 @@ def _as_utf8(argument: str) -> str:
 def _print_error(error: PeekabooError, line: CommandLine, debug_lines: list[str]) -> int:
     code = error.code.exit_code
     if line.wants_json:
-        shown, _ = outgoing_data(
-            {"code": error.code_name, "message": error.sentence(), "details": error.details}, _VALUE_CAP
-        )
-        return _print(_as_json({"success": False, "error": shown}, debug_lines), sys.stdout, code)
+        envelope = {"success": False, "error": _error_data(error)}
+        return _print(_as_json(envelope, debug_lines), sys.stdout, code)
     details = f"\n{textwrap.indent(error.details, '  ')}" if error.details else ""
     return _print(f"{PROGRAM}: {error.sentence()}{details}", sys.stderr, code)
+
+
+def _error_data(error: PeekabooError) -> dict[str, Any]:
+    data = {"code": error.code_name, "message": error.sentence(), "details": error.details}
+    return outgoing_data(data, _VALUE_CAP)[0]
 
 
 def _as_json(envelope: dict[str, Any], debug_lines: list[str]) -> str:

@@ -12,16 +12,15 @@ from ..core.errors import ErrorCode, PeekabooError
 from ..core.log import default_log_file
 from ..core.models import Permissions, Result
 from ..core.settings import changed_settings, settings
-from ..core.text import clean_text
 from ..core.version import VERSION
 from ..desktop.base import Desktop
 from ..desktop.select import this_desktop
+from ..integrations.peekaboo_cli import peekaboo_program
 from ..system.files import state_folder, temporary_folder
 from ..system.process import run_program
-from ..system.programs import PACKAGES, find_program, look_for_program
+from ..system.programs import PACKAGES, look_for_program
 
 SERVER_NAME = "PeekabooMCP"
-_VERSION_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -63,12 +62,17 @@ def initial_status() -> str:
 
 def server_status_text(desktop: Desktop) -> str:
     """The text of `list server_status`, for which the providers are asked live."""
-    checks = [*(_check_program(name) for name in desktop.needs), *_check_display(desktop)]
+    programs = [*(_check_program(name) for name in desktop.needs), _check_original(asks_version=False)]
+    checks = [*programs, *_check_display(desktop)]
     providers = [
         f"{status.choice.name}: {'available' if status.is_available else status.problem}"
         for status in provider_status()
     ] or ["none configured: set PEEKABOO_AI_PROVIDERS"]
-    problems = [f"{check.name}: {check.advice or check.found}" for check in checks if not check.is_fine]
+    problems = [
+        f"{check.name}: {check.advice or check.found}"
+        for check in checks
+        if not (check.is_fine or check.is_optional)
+    ]
     sections = {
         "AI providers": providers,
         "Programs and permissions": [check.line() for check in checks],
@@ -202,21 +206,17 @@ def _check_mcp() -> Check:
         return Check("package mcp", False, "not installed (only for the server and the agents)", advice, True)
 
 
-def _check_original() -> Check:
-    """An installed `peekaboo`, which peekaboo_exec would run."""
-    path = find_program("peekaboo")
-    if not path:
-        return Check(
-            "peekaboo",
-            False,
-            "not installed (peekaboo_exec then runs our own command line)",
-            is_optional=True,
-        )
+def _check_original(asks_version: bool = True) -> Check:
+    """The command line that peekaboo_exec runs. Without asking for its version no program is started."""
     try:
-        version = run_program([path, "--version"], timeout_s=_VERSION_S).text.strip()
+        program = peekaboo_program()
     except PeekabooError as e:
-        return Check("peekaboo", False, f"{path}: {e.message}", "check that it runs", True)
-    return Check("peekaboo", True, f"{path} {clean_text(version)}", is_optional=True)
+        return Check("peekaboo", False, e.message, e.hint, is_optional=True)
+    if program.is_ours:
+        found = "not installed (peekaboo_exec then runs our own command line)"
+        return Check("peekaboo", False, found, is_optional=True)
+    found = f"{program.argv[0]} {program.version() if asks_version else ''}".rstrip()
+    return Check("peekaboo", True, found, is_optional=True)
 
 
 def _first_problem(checks: Sequence[Check]) -> Optional[PeekabooError]:

@@ -11,7 +11,7 @@ from ..core.settings import settings_with_env_file
 from ..desktop.macos.swift_helper import build_helper
 from ..desktop.select import this_desktop
 from ..integrations.gmail_oauth import gmail_login
-from ..integrations.peekaboo_cli import run_peekaboo
+from ..integrations.peekaboo_cli import run_peekaboo_in_shell
 from ..system.files import sweep, temporary_folder
 from .capture_tools import AnalyzeType
 from .client_config import client_configuration
@@ -70,7 +70,7 @@ def exec_command(
 
     Example: peekaboo-min exec -- image --app Safari --path .
     """
-    return run_peekaboo(this_desktop(), args, cwd, timeout_seconds, max_attachments)
+    return run_peekaboo_in_shell(this_desktop(), args, cwd, timeout_seconds, max_attachments)
 
 
 def doctor_command(

@@ -86,7 +86,14 @@ def success_message(result: Result) -> dict[str, Any]:
     shown = {key: data[key] for key, value in result.data.items() if not (is_answer and value == result.text)}
     text = f"{summary}\n{json.dumps(shown, ensure_ascii=False, allow_nan=False, separators=(',', ':'))}"
     links = [_link(path) for path in result.files]
-    return _message(text, [*images, *links], None if images else {"summary": summary, **data})
+    message = _message(text, [*images, *links], None if images else {"summary": summary, **data})
+    return _with_failure(message, result.failure) if result.failure else message
+
+
+def _with_failure(message: dict[str, Any], failure: PeekabooError) -> dict[str, Any]:
+    """The message as an error, whose first text says what failed; what was done until then follows."""
+    error = error_message(failure)
+    return {**message, **error, "content": [*error["content"], *message["content"]]}
 
 
 def _safe_text(text: str) -> str:

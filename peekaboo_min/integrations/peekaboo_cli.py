@@ -4,36 +4,76 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import stat
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Optional
 
 from ..automation.capture import CapturedImage, Subject, image_for_model
 from ..automation.image import ImageRequest
 from ..automation.policy import check_may_act, write_audit_line
-from ..core.errors import ErrorCode, RelayedError, invalid
-from ..core.log import log_debug, log_error, log_warning
+from ..core.errors import ErrorCode, PeekabooError, RelayedError, invalid
+from ..core.log import log_debug, log_error, log_safe, log_warning
 from ..core.models import Picture, Result
 from ..core.settings import settings
 from ..core.text import clean_text
+from ..core.version import VERSION
 from ..desktop.base import Desktop
 from ..system.files import asked_path, working_folder
 from ..system.images import EXTENSIONS, read_image_info
-from ..system.process import Completed, run_program
+from ..system.process import Completed, ProgramTimeout, run_program
 from ..system.programs import find_program
 from ..system.resources import own_command
 
 _MAX_TIMEOUT_S = 3600.0
 _LIST_S = 30.0
 _IMAGE_S = 45.0
+_VERSION_S = 5.0
 _MAX_ATTACHMENTS = 50
 _MAX_FILES = 5000
 _MAX_OUTPUT_CHARACTERS = 20_000
 # The parts of the specification's JSON envelope, and their types.
 _ENVELOPE = {"data": dict, "error": dict, "messages": list, "debug_logs": list}
+
+
+@dataclass(frozen=True)
+class PeekabooProgram:
+    """The command line that peekaboo_exec runs."""
+
+    argv: list[str]
+    is_ours: bool
+    """True for this program's own command line, which stands in for a missing `peekaboo`."""
+
+    def version(self) -> str:
+        """What `--version` prints, or why it does not."""
+        return VERSION if self.is_ours else _version_of(self.argv[0], os.stat(self.argv[0]).st_mtime_ns)
+
+
+def peekaboo_program() -> PeekabooProgram:
+    """PEEKABOO_CLI_PATH, else a `peekaboo` on PATH or of Homebrew, else our own command line.
+
+    Raises MISSING_PROGRAM for a PEEKABOO_CLI_PATH that is not an executable.
+    """
+    asked = settings().cli_path
+    path = _executable(asked) if asked else find_program("peekaboo")
+    if asked and path is None:
+        message = f"PEEKABOO_CLI_PATH names {asked}, which is not an executable"
+        raise PeekabooError(ErrorCode.MISSING_PROGRAM, message, hint="correct it, or unset it")
+    return PeekabooProgram([path], is_ours=False) if path else PeekabooProgram(own_command(), is_ours=True)
+
+
+@lru_cache(maxsize=8)
+def _version_of(path: str, _changed_ns: int) -> str:
+    try:
+        answer = run_program([path, *log_safe("--version")], timeout_s=_VERSION_S, accept=None)
+    except PeekabooError as e:
+        return f"unknown: {e.message}"
+    return clean_text(answer.text) or f"unknown: it printed nothing for --version (exit code {answer.code})"
 
 
 def run_peekaboo(
@@ -42,30 +82,59 @@ def run_peekaboo(
     cwd: Optional[str],
     timeout_seconds: float,
     max_attachments: int,
+    max_characters: int = _MAX_OUTPUT_CHARACTERS,
 ) -> Result:
     """Run PEEKABOO_CLI_PATH, else a `peekaboo` on PATH, else our own command line; attach images it makes.
 
-    The result's data: stdout, stderr, exit_code, json when stdout is JSON.
-    Raises INVALID_ARGUMENT, POLICY_DENIED, TIMEOUT (the whole process group is dead then).
+    The result's data: the program and its version, stdout, stderr, exit_code, json when stdout is JSON. A
+    program that was killed after its time leaves the same with a failure, and None as exit_code.
+    Raises INVALID_ARGUMENT, MISSING_PROGRAM, POLICY_DENIED.
     """
     _check_exec(arguments, timeout_seconds, max_attachments)
     check_may_act("exec")
+    program = peekaboo_program()
     with _working_folder(cwd) as folder:
         before = _images_below(folder) if cwd else {}
-        argv = _command_line()
         # the arguments may contain typed text: only their number and the command are recorded
-        write_audit_line(
-            "exec",
-            {"program": os.path.basename(argv[0]), "command": arguments[0][:40], "words": len(arguments)},
-        )
-        done = run_program([*argv, *arguments], timeout_s=timeout_seconds, accept=None, folder=str(folder))
+        name = os.path.basename(program.argv[0])
+        write_audit_line("exec", {"program": name, "command": arguments[0][:40], "words": len(arguments)})
+        failure: Optional[PeekabooError] = None
+        try:
+            argv = [*program.argv, *arguments]
+            done = run_program(argv, timeout_s=timeout_seconds, accept=None, folder=str(folder))
+        except ProgramTimeout as e:
+            done, failure = e.output, e
         made = sorted(path for path, changed in _images_below(folder).items() if before.get(path) != changed)
         attached = [_attachment(desktop, path, folder) for path in made[:max_attachments]]
-        names = " ".join(f"[{image.label}]" for image in attached)
-        left = f", {len(made) - len(attached)} more not attached" if len(made) > len(attached) else ""
-        data = {**_metadata(done), "attachments": [image.label for image in attached], "cwd": str(folder)}
-        text = f"exit code {done.code}: {names or 'no images'}{left}\n{done.text}{done.stderr}".rstrip()
-        return Result(text, data, tuple(attached))
+    names = " ".join(f"[{image.label}]" for image in attached) or "no images"
+    left = f", {len(made) - len(attached)} more not attached" if len(made) > len(attached) else ""
+    ending = "killed" if failure else f"exit code {done.code}"
+    data = {
+        **_metadata(done, failure is not None, max_characters),
+        "attachments": [image.label for image in attached],
+        "cwd": str(folder),
+        "program": shlex.join(program.argv),
+        "version": program.version(),
+    }
+    return Result(
+        f"{ending}: {names}{left}\n{done.text}{done.stderr}".rstrip(),
+        data,
+        tuple(attached),
+        failure=failure,
+        exit_code=done.code if done.code >= 0 else 128 - done.code,
+    )
+
+
+def run_peekaboo_in_shell(
+    desktop: Desktop, arguments: Sequence[str], cwd: Optional[str], timeout_s: float, max_attachments: int
+) -> Result:
+    """The same for the shell: the program's stdout as text, and its stderr; images that it left as a note."""
+    result = run_peekaboo(desktop, arguments, cwd, timeout_s, max_attachments, sys.maxsize)
+    names = " ".join(f"[{name}]" for name in result.data["attachments"])
+    notes = (f"left in {result.data['cwd']}: {names}",) if names else ()
+    return replace(
+        result, text=result.data["stdout"].rstrip("\n"), stderr=result.data["stderr"], messages=notes
+    )
 
 
 def _check_exec(arguments: Sequence[str], timeout_seconds: float, max_attachments: int) -> None:
@@ -93,11 +162,6 @@ def _working_folder(cwd: Optional[str]) -> Iterator[Path]:
     yield folder
 
 
-def _command_line() -> list[str]:
-    path = delegate_path() or find_program("peekaboo")
-    return [path] if path else own_command()
-
-
 def _images_below(folder: Path) -> dict[Path, int]:
     """The image files in and below a folder, with their modification times; links are ignored."""
     found: dict[Path, int] = {}
@@ -119,11 +183,11 @@ def _attachment(desktop: Desktop, path: Path, folder: Path) -> Picture:
     return image_for_model(desktop, image)[0]
 
 
-def _metadata(done: Completed) -> dict[str, Any]:
+def _metadata(done: Completed, was_killed: bool, max_characters: int) -> dict[str, Any]:
     data: dict[str, Any] = {
-        "exit_code": done.code,
-        "stdout": done.text[:_MAX_OUTPUT_CHARACTERS],
-        "stderr": done.stderr[:_MAX_OUTPUT_CHARACTERS],
+        "exit_code": None if was_killed else done.code,
+        "stdout": done.text[:max_characters],
+        "stderr": done.stderr[:max_characters],
     }
     if done.text.lstrip()[:1] in ("{", "["):
         with suppress(ValueError):
@@ -134,13 +198,15 @@ def _metadata(done: Completed) -> dict[str, Any]:
 def delegate_path() -> Optional[str]:
     """The command line that PEEKABOO_CLI_PATH names, when it is an executable; None otherwise."""
     asked = settings().cli_path
-    if not asked:
-        return None
+    path = _executable(asked) if asked else None
+    if asked and path is None:
+        log_warning(f"PEEKABOO_CLI_PATH names {asked}, which is not an executable: not used")
+    return path
+
+
+def _executable(asked: str) -> Optional[str]:
     path = os.path.abspath(os.path.expanduser(asked))
-    if os.path.isfile(path) and os.access(path, os.X_OK):
-        return path
-    log_warning(f"PEEKABOO_CLI_PATH names {asked}, which is not an executable: not used")
-    return None
+    return path if os.path.isfile(path) and os.access(path, os.X_OK) else None
 
 
 def image_by_cli(
@@ -219,10 +285,8 @@ def _ask_cli(path: str, arguments: list[str], timeout_s: float) -> Result:
     """The specification's handler pattern: run with --json-output last; relay logs, errors and data."""
     argv = [path, *arguments, "--json-output"]
     log_debug(f"peekaboo command line: {json.dumps(argv, ensure_ascii=False)}")
-    done = run_program(argv, timeout_s=timeout_s, accept=None)
+    done = run_program(argv, timeout_s=timeout_s, accept=None, stderr_label="SwiftCLI")
     failed = f"the peekaboo command line failed with exit code {done.code}"
-    for line in done.stderr.splitlines():
-        log_warning(f"[SwiftCLI-stderr] {line}")
     try:
         answer = json.loads(done.text)
         succeeded = bool(answer["success"])

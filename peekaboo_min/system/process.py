@@ -14,15 +14,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Callable, Optional
+from typing import Any, Callable, Optional
 
 from ..core.cancellation import check_cancelled, is_uninterrupted, within_budget
 from ..core.errors import ErrorCode, PeekabooError, file_error, invalid
+from ..core.log import log_debug, log_warning, loggable_arguments
 from ..core.settings import child_environment
+from ..core.text import clean_text
 from .programs import program_path
 
 _OUTPUT_CAP = 64 * 1024 * 1024
 _STDERR_CAP = 64 * 1024
+_LOGGED_STDERR = 2000
 _WAKE_S = 0.05
 _FIRST_NAP_S = 0.0001
 _START_S = 0.5
@@ -45,6 +48,18 @@ class Completed:
         return self.stdout.decode("utf-8", "replace")
 
 
+class ProgramTimeout(PeekabooError):
+    """TIMEOUT, with what the program had written when it was killed."""
+
+    def __init__(self, name: str, timeout_s: float, output: Completed) -> None:
+        super().__init__(
+            ErrorCode.TIMEOUT,
+            f"{name} did not end within {timeout_s:g} seconds and was killed",
+            hint="check whether a dialog is waiting on the screen or the display hangs, then try again",
+        )
+        self.output = output
+
+
 _running: set[Process] = set()
 _starting: set[int] = set()  # threads that are about to start a process
 _uninterrupted: set[Process] = set()  # those of _running that a signal lets end
@@ -63,14 +78,15 @@ def run_program(
     folder: Optional[str] = None,
     leaves_daemon: bool = False,
     pass_fds: Sequence[int] = (),
+    stderr_label: str = "",
 ) -> Completed:
     """Run a program to its end and return its output.
 
     argv: the first is a program's path, or its name: see programs. stdin: all it can read. accept: the exit
     codes that are fine, None for any. environment: variables set besides the inherited ones. leaves_daemon:
     its output is not read and a child that it leaves behind may live on (xclip). pass_fds: descriptors that it
-    inherits (an acting program holds the input lock). Raises MISSING_PROGRAM, TIMEOUT, CANCELLED,
-    PROGRAM_FAILED; the program's whole process group is dead by then.
+    inherits (an acting program holds the input lock). stderr_label: what its stderr is logged as, instead of
+    its name. Raises MISSING_PROGRAM, ProgramTimeout, CANCELLED, PROGRAM_FAILED; the program's whole process group is dead by then.
     """
     check_cancelled()
     timeout_s = within_budget(timeout_s)
@@ -80,6 +96,7 @@ def run_program(
             ErrorCode.FILE_IO_ERROR, f"the folder {folder} does not exist", hint="create it, or name another"
         )
     output = subprocess.DEVNULL if leaves_daemon else subprocess.PIPE
+    started = time.monotonic()
     process = _start(
         argv, stdin, stdout=output, stderr=output, folder=folder, environment=environment, pass_fds=pass_fds
     )
@@ -87,6 +104,10 @@ def run_program(
     try:
         done = _read_to_end(process, time.monotonic() + timeout_s, timeout_s)
         has_ended = True
+        _log_run(argv, done, started, stderr_label)
+    except ProgramTimeout as e:
+        _log_run(argv, e.output, started, stderr_label)
+        raise
     finally:
         if not (has_ended and leaves_daemon):
             _kill_group(process)
@@ -98,6 +119,16 @@ def run_program(
             details=done.stderr.strip()[-2000:],
         )
     return done
+
+
+def _log_run(argv: Sequence[str], done: Completed, started: float, stderr_label: str) -> None:
+    """The specification's log lines of a program: how it ran at debug, what it wrote to stderr at warn."""
+    name = os.path.basename(argv[0])
+    ending = f"exit code {done.code}" if done.code >= 0 else f"killed by {signal.Signals(-done.code).name}"
+    milliseconds = (time.monotonic() - started) * 1000
+    log_debug(f"ran {' '.join([name, *loggable_arguments(argv[1:])])}: {ending}, {milliseconds:.0f} ms")
+    for line in done.stderr.strip()[-_LOGGED_STDERR:].splitlines():
+        log_warning(f"[{stderr_label or name}-stderr] {clean_text(line, _LOGGED_STDERR)}")
 
 
 def _start(
@@ -183,12 +214,21 @@ def _read_to_end(process: Process, deadline: float, timeout_s: float) -> Complet
     """
     name = os.path.basename(str(process.args[0]))  # type: ignore[index]
     outputs = {stream: bytearray() for stream in (process.stdout, process.stderr) if stream}
+
+    def time_to_wait() -> float:
+        """Seconds until the next look at the clock and the cancel token. Raises TIMEOUT, CANCELLED."""
+        check_cancelled()
+        remaining = deadline - time.monotonic()
+        if remaining <= 0:
+            raise ProgramTimeout(name, timeout_s, _completed(process, outputs, -signal.SIGKILL))
+        return min(remaining, _WAKE_S)
+
     last_look: Optional[float] = None  # once the leader has ended while a grandchild still holds a pipe
     with selectors.DefaultSelector() as selector:
         for stream in outputs:
             selector.register(stream, selectors.EVENT_READ)
         while selector.get_map():
-            ready = selector.select(_time_to_wait(name, deadline, timeout_s))
+            ready = selector.select(time_to_wait())
             if last_look and not ready:
                 break
             for key, _ in ready:
@@ -212,27 +252,14 @@ def _read_to_end(process: Process, deadline: float, timeout_s: float) -> Complet
                 break
     nap_s = _FIRST_NAP_S  # its pipes are closed, so it ends in a moment: look soon at first, then less often
     while process.poll() is None:
-        time.sleep(min(nap_s, _time_to_wait(name, deadline, timeout_s)))
+        time.sleep(min(nap_s, time_to_wait()))
         nap_s *= 2
-    stdout, stderr = (bytes(outputs.get(stream, b"")) for stream in (process.stdout, process.stderr))  # type: ignore[arg-type]
-    return Completed(process.returncode, stdout, stderr.decode("utf-8", "replace"))
+    return _completed(process, outputs, process.returncode)
 
 
-def _time_to_wait(name: str, deadline: float, timeout_s: float) -> float:
-    """Seconds until the next look at the clock and the cancel token. Raises TIMEOUT, CANCELLED."""
-    check_cancelled()
-    remaining = deadline - time.monotonic()
-    if remaining <= 0:
-        raise _timed_out(name, timeout_s)
-    return min(remaining, _WAKE_S)
-
-
-def _timed_out(name: str, timeout_s: float) -> PeekabooError:
-    return PeekabooError(
-        ErrorCode.TIMEOUT,
-        f"{name} did not end within {timeout_s:g} seconds and was killed",
-        hint="check whether a dialog is waiting on the screen or the display hangs, then try again",
-    )
+def _completed(process: Process, outputs: Mapping[Any, bytearray], code: int) -> Completed:
+    stdout, stderr = (bytes(outputs.get(stream, b"")) for stream in (process.stdout, process.stderr))
+    return Completed(code, stdout, stderr.decode("utf-8", "replace"))
 
 
 def _forget(process: Process) -> None:

@@ -21,6 +21,8 @@ from .files import write_privately
 
 # Mac programs by absolute path: an MCP host that the Finder started has a PATH without /usr/sbin.
 _SYSTEM_FOLDERS = ("/usr/bin", "/usr/sbin", "/bin", "/sbin")
+# Where Homebrew links programs, on Apple silicon and on Intel: no part of the PATH that launchd gives.
+_HOMEBREW_FOLDERS = ("/opt/homebrew/bin", "/usr/local/bin")
 
 _ANSWER_S = 5.0
 _asking = threading.Lock()  # threads that need the same program ask it once
@@ -120,7 +122,9 @@ def program_path(name: str, run: RunProgram) -> str:
 
 def _files_named(name: str) -> Iterator[tuple[str, os.stat_result]]:
     """The programs of this name, in the order of PATH."""
-    folders = [settings().bin_dir] if settings().bin_dir else [*search_path(), *_SYSTEM_FOLDERS]
+    folders = [*search_path(), *_SYSTEM_FOLDERS, *_HOMEBREW_FOLDERS]
+    if settings().bin_dir:
+        folders = [settings().bin_dir]
     if os.sep in name:
         folders, name = [os.path.dirname(name)], os.path.basename(name)
     seen = set()  # /bin may be /usr/bin

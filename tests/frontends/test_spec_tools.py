@@ -917,9 +917,10 @@ METADATA = {
 
 @pytest.mark.parametrize(("line", "metadata"), METADATA.values(), ids=METADATA.keys())
 def test_exec_tells_stdout_stderr_and_the_exit_code(
-    server: Server, line: str, metadata: dict[str, Any]
+    server: Server, mac: FakeMac, line: str, metadata: dict[str, Any]
 ) -> None:
-    assert seen(run(server, line)) == {**metadata, "attachments": [], "cwd": ANY}
+    program = {"program": f"{mac.bin_dir}/peekaboo", "version": ANY}
+    assert seen(run(server, line)) == {**metadata, "attachments": [], "cwd": ANY, **program}
 
 
 @pytest.mark.parametrize("document", ['{"success": true}', "[1, 2]", ' \n{"a": "b"}'])
@@ -992,8 +993,24 @@ def test_exec_attaches_no_more_than_the_limit_and_says_what_it_left(
 def test_exec_that_takes_too_long_is_killed_with_all_that_it_started(server: Server, tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     line = f"trap '' TERM INT; echo $$ >> {pids}; sleep 600 & echo $! >> {pids}; wait"
-    assert refused(run(server, line, timeout_seconds=2))["code"] == "TIMEOUT"
+    assert run(server, line, timeout_seconds=2)["_meta"]["backend_error_code"] == "TIMEOUT"
     assert [pid for pid in pids_in(pids) if is_alive(pid)] == []
+
+
+def test_exec_that_is_killed_returns_what_it_printed_and_left(server: Server) -> None:
+    """ "Execute with `exec.CommandContext`", "Collect `stdout`, `stderr`, `exit_code`", "Scan `cwd` for
+    images".
+    """
+    line = "echo halfway; echo waiting >&2; printf '%b' '" + "".join(f"\\0{byte:03o}" for byte in PNG) + "'"
+    answer = run(server, f"{line} > left.png; exec sleep 600", timeout_seconds=3)
+    error, result, *images = answer["content"]
+    assert (answer["isError"], answer["_meta"]["backend_error_code"]) == (True, "TIMEOUT")
+    assert error["text"].startswith("TIMEOUT: peekaboo did not end within 3 seconds and was killed")
+    assert result["text"].startswith("killed: [left.png]\n") and [each["type"] for each in images] == [
+        "image"
+    ]
+    data = json.loads(result["text"].split("\n", 1)[1])
+    assert (data["exit_code"], data["stdout"], data["stderr"]) == (None, "halfway\n", "waiting\n")
 
 
 def test_exec_without_a_peekaboo_runs_our_own_command_line(bare: Server) -> None:

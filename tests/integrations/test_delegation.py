@@ -35,8 +35,8 @@ exit $(cat {folder}/code)
 HANGS = "trap '' TERM INT HUP\necho $$ >> {pids}\nsleep 600 &\necho $! >> {pids}\nwait\n"
 # The shipped server, but for its patience with another command line.
 IMPATIENT = (
-    "from peekaboo_min.integrations import peekaboo_cli; from peekaboo_min.frontends import server; peekaboo_cli._LIST_S = peekaboo_cli._IMAGE_S = 5; "
-    "raise SystemExit(server.serve())"
+    "from peekaboo_min.integrations import peekaboo_cli; from peekaboo_min.frontends import server; "
+    "peekaboo_cli._LIST_S = peekaboo_cli._IMAGE_S = 5; raise SystemExit(server.serve())"
 )
 
 
@@ -316,7 +316,7 @@ def test_its_stderr_is_logged_as_a_warning_and_its_debug_logs_at_debug(scripted:
         ("debug", "backend=swift swift_log=first"),
         ("debug", "backend=swift swift_log=second: ä"),
     ]
-    (command,) = [text for level, text in lines if level == "debug" and "other peekaboo" in text]
+    (command,) = [text for level, text in lines if level == "debug" and "command line: " in text]
     assert json.loads(command.split(": ", 1)[1])[1:] == ["list", "apps", "--json-output"]
 
 

@@ -1,0 +1,117 @@
+"""peekaboo_exec and `exec`: which program runs, and what the shell gets of it."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from answers import refused, seen
+from fake_ai import picture
+from fakemac import FakeMac
+from macs import mac_environment
+from mcp_server import serving
+from worlds import ROOT, Program, program_words
+
+from peekaboo_min.core.version import VERSION
+
+# A peekaboo of a certain version, which runs its last argument as a shell line.
+BREWED = """#!/bin/sh
+[ "$1" = --version ] && echo "Peekaboo 9.8.7" && exit 0
+exec sh -c "$1"
+"""
+
+
+def executable(path: Path, text: str = BREWED) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
+    return path
+
+
+@pytest.fixture
+def shell(mac: FakeMac, tmp_path: Path) -> Program:
+    path = executable(tmp_path / "cli" / "peekaboo")
+    return Program(program_words("package"), mac_environment(mac, PEEKABOO_CLI_PATH=str(path)))
+
+
+def test_the_shell_gets_the_programs_exit_code_and_streams(shell: Program) -> None:
+    """ "Collect `stdout`, `stderr`, `exit_code`" """
+    done = shell.run("exec", "--", "echo out; echo err >&2; exit 3")
+    assert (done.code, done.out, done.err) == (3, "out\n", "err\n")
+    quiet = shell.run("exec", "--", "echo err >&2")
+    assert (quiet.code, quiet.out, quiet.err) == (0, "", "err\n")
+    assert shell.run("exec", "--", "kill -9 $$").code == 137
+    whole = shell.run("exec", "--", "head -c 100000 /dev/zero | tr '\\0' x")
+    assert whole.out == "x" * 100_000 + "\n"
+
+
+def test_the_result_names_the_program_and_its_version(shell: Program, mac: FakeMac, tmp_path: Path) -> None:
+    """ "Add `peekaboo --version` to environment capability probe (helps tool selection)" """
+    data = shell.data("exec", "--json", "--", "true")
+    path = str(tmp_path / "cli" / "peekaboo")
+    assert (data["program"], data["version"]) == (path, "Peekaboo 9.8.7")
+    ours = Program(program_words("package"), mac_environment(mac)).data("exec", "--json", "--", "--version")
+    assert (ours["version"], ours["stdout"]) == (VERSION, f"{VERSION}\n")
+    assert f"{path} Peekaboo 9.8.7" in shell.run("doctor").out
+
+
+def test_what_was_printed_before_the_time_ran_out_is_kept(shell: Program, tmp_path: Path) -> None:
+    """ "`timeout_seconds` (optional) `number`: process timeout" """
+    (tmp_path / "a.png").write_bytes(picture())
+    (tmp_path / "work").mkdir()
+    line = f"echo halfway; cp {shlex.quote(str(tmp_path))}/a.png b.png; exec sleep 600"
+    argv = ["exec", "--timeout-seconds", "3", "--cwd", tmp_path / "work"]
+    done = shell.run(*argv, "--", line)
+    assert (done.code, done.out) == (22, "halfway\n")
+    assert (
+        f"note: left in {tmp_path / 'work'}: [b.png]\npeekaboo-min: peekaboo did not end within 3" in done.err
+    )
+    as_json = shell.run(*argv, "--json", "--", line).json
+    assert (as_json["success"], as_json["error"]["code"]) == (False, "TIMEOUT")
+    assert as_json["data"]["stdout"] == "halfway\n"
+
+
+def test_a_named_program_that_cannot_run_is_an_error_of_exec_and_a_warning_elsewhere(
+    mac: FakeMac, tmp_path: Path
+) -> None:
+    """ "If PEEKABOO_CLI_PATH is not set or invalid, the server will fall back to a bundled path" """
+    environment = mac_environment(mac, PEEKABOO_CLI_PATH=str(tmp_path / "nothing"))
+    problem = f"PEEKABOO_CLI_PATH names {tmp_path / 'nothing'}, which is not an executable"
+    with serving("package", environment) as server:
+        server.shake_hands()
+        told = refused(server.call("peekaboo_exec", args=["--version"]))
+        assert told["code"] == "MISSING_PROGRAM" and problem in told["said"]
+        server.call("list")  # takes the status
+        assert seen(server.call("list"))["application_list"]
+        status = server.call("list", item_type="server_status")["content"][0]["text"]
+        assert problem in status
+    assert problem in Program(program_words("package"), environment).run("doctor").out
+
+
+# Looks for programs as a server does that launchd has started, with Homebrew's folders elsewhere.
+LAUNCHD = """
+import sys
+from peekaboo_min.system import programs
+from peekaboo_min.integrations.peekaboo_cli import peekaboo_program
+assert programs._HOMEBREW_FOLDERS == ("/opt/homebrew/bin", "/usr/local/bin")
+programs._HOMEBREW_FOLDERS = tuple(sys.argv[1:])
+print(peekaboo_program().argv[0], peekaboo_program().version())
+"""
+
+
+def test_a_brewed_program_is_found_without_a_path_and_after_the_paths_own(tmp_path: Path) -> None:
+    """ "`brew install steipete/tap/peekaboo`", and "the host process (Terminal/launchd service)" """
+    brewed = executable(tmp_path / "homebrew" / "peekaboo")
+
+    def found(path: str) -> str:
+        environment = {"PATH": path, "PYTHONPATH": str(ROOT), "HOME": str(tmp_path)}
+        argv = [sys.executable, "-c", LAUNCHD, str(tmp_path / "none"), str(brewed.parent)]
+        done = subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=60, check=True)
+        return done.stdout
+
+    assert found("/usr/bin:/bin") == f"{brewed} Peekaboo 9.8.7\n"
+    other = executable(tmp_path / "other" / "peekaboo", "#!/bin/sh\necho 1.0\n")
+    assert found(f"{other.parent}:/usr/bin:/bin") == f"{other} 1.0\n"
