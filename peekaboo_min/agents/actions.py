@@ -7,6 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, NoReturn, Optional
 
+from ..ai.grid import Grid
 from ..core.errors import ErrorCode, PeekabooError
 from ..core.models import Point
 from ..core.text import control_character_in
@@ -26,8 +27,8 @@ def _optional(kind: str, description: str, **more: Any) -> dict[str, Any]:
 
 _PROPERTIES: dict[str, dict[str, Any]] = {
     "action": {"type": "string", "enum": list(_KINDS)},
-    "x": _optional("number", "click: pixels from the left edge of the last image"),
-    "y": _optional("number", "click: pixels from the top edge of the last image"),
+    "x": _optional("number", "click: from the left edge of the last image, in its grid"),
+    "y": _optional("number", "click: from the top edge of the last image, in its grid"),
     "button": _optional("string", "click: left, right or middle; null means left"),
     "clicks": _optional("integer", "click: 1, or 2 for a double click; null means 1"),
     "text": _optional("string", "type: the text"),
@@ -48,11 +49,11 @@ ACTION_SCHEMA: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Action:
-    """One action of a model. `pixel` is a pixel of the image as the model got it; None except for a click."""
+    """One action of a model. `place` is in the grid in which the model was asked; None except for a click."""
 
     kind: str
     """click, type, press; wait, noop (the model is unsure) and done change nothing."""
-    pixel: Optional[Point] = None
+    place: Optional[Point] = None
     button: str = "left"
     clicks: int = 1
     text: str = ""
@@ -67,12 +68,16 @@ class Action:
     def is_input(self) -> bool:
         return self.kind in _FIELDS_OF
 
-    def describe(self, shows_text: bool = True) -> str:
-        """A short description; shows_text=False leaves out the text to type, which may be private."""
-        if self.pixel is not None:
+    def describe(self, shows_text: bool = True, at: Optional[Point] = None) -> str:
+        """A short description; shows_text=False leaves out the text to type, which may be private.
+
+        at: the place to show instead of the model's own numbers, in the window's pixels.
+        """
+        place = Point(round(at.x, 1), round(at.y, 1)) if at else self.place
+        if place is not None:
             times = "double-" if self.clicks == 2 else ""
             button = "" if self.button == "left" else f"{self.button} "
-            return f"{button}{times}click {self.pixel.x:g},{self.pixel.y:g}"
+            return f"{button}{times}click {place.x:g},{place.y:g}"
         if self.kind == "type":
             return f"type {self.text!r}" if shows_text else f"type {len(self.text)} character(s)"
         if self.kind == "press":
@@ -80,8 +85,8 @@ class Action:
         return self.kind
 
 
-def read_action(text: str, image_width: int, image_height: int) -> Action:
-    """The action in a model's reply to an image of this size in pixels; 0x0 where it got none.
+def read_action(text: str, grid: Grid) -> Action:
+    """The action in a model's reply to a question in this grid.
 
     Fences and prose around the first JSON object are tolerated; everything else must be correct, nothing is
     guessed. Raises AI_PROVIDER_ERROR with the reason.
@@ -105,8 +110,7 @@ def read_action(text: str, image_width: int, image_height: int) -> Action:
     if kind in _FIELDS_OF:
         _check_foreign_fields(reply, kind)
     if kind == "click":
-        pixel = _read_pixel(reply, image_width, image_height)
-        return Action(kind, pixel, _read_button(reply), _read_clicks(reply), **shared)
+        return Action(kind, _read_place(reply, grid), _read_button(reply), _read_clicks(reply), **shared)
     if kind == "type":
         return Action(kind, text=_read_text(reply), **shared)
     if kind == "press":
@@ -183,19 +187,14 @@ def _check_foreign_fields(reply: dict[str, Any], kind: str) -> None:
             _refuse(f"{name} does not belong to the action {kind}; do one thing at a time, and leave it null")
 
 
-def _read_pixel(reply: dict[str, Any], width: int, height: int) -> Point:
-    if not width or not height:
-        _refuse("there is no image to click in")
-    for name, size in (("x", width), ("y", height)):
-        value: Any = reply.get(name)
-        if not _is_number(value):
-            _refuse(f"{name} is {_shown(value)}; it must be a number of pixels")
-        if not 0 <= value < size:
-            _refuse(f"{name} is {_shown(value)}, outside the image of {width}x{height} pixels")
-    x, y = float(reply["x"]), float(reply["y"])
-    if x < 1 and y < 1 and (x % 1 or y % 1):
-        _refuse("x and y look like fractions of the image; give pixels")
-    return Point(x, y)
+def _read_place(reply: dict[str, Any], grid: Grid) -> Point:
+    for name in ("x", "y"):
+        if not _is_number(reply.get(name)):
+            _refuse(f"{name} is {_shown(reply.get(name))}; it must be a number")
+    problem = grid.problem_of(reply["x"], reply["y"])
+    if problem:
+        _refuse(problem)
+    return Point(float(reply["x"]), float(reply["y"]))
 
 
 def _read_button(reply: dict[str, Any]) -> str:

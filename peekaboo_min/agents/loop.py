@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Optional
 
 from ..ai.client import ModelChoice
+from ..ai.grid import THOUSANDTHS, unit_by_name, unit_by_variable
 from ..automation.policy import check_may_act
 from ..core.cancellation import pause
 from ..core.errors import ErrorCode, PeekabooError, invalid
@@ -17,7 +18,7 @@ from ..core.text import clean_text
 from ..desktop.select import this_desktop
 from .actions import Action
 from .mcp_client import McpClient
-from .planner import AgentStop, Planner, out_of_time
+from .planner import AgentStop, Planner, agent_system_prompt, out_of_time
 from .run import AgentRun, AgentStep, new_run_folder, save_step
 from .target import NOTHING_CHANGED, AgentTarget, Observation
 
@@ -69,7 +70,9 @@ class AgentLoop:
         self._task = task
         self._run = run
         self._target = AgentTarget(server)
-        self._planner = Planner(task.goal, choice, task.confidence is not None)
+        unit = unit_by_variable() or unit_by_name(choice.model) or THOUSANDTHS
+        run.system_prompt = agent_system_prompt(unit)
+        self._planner = Planner(task.goal, choice, unit, task.confidence is not None)
         self._deadline = time.monotonic() + task.max_seconds
         self._owner: Optional[App] = None
         self._noops = 0
@@ -117,20 +120,20 @@ class AgentLoop:
         history = [each.history_line for each in self._run.steps if each.history_line]
         steps_left = self._task.max_steps - step.number + 1
         action = step.action = self._planner.decide(step, history, steps_left, self._deadline)
-        self._check_confidence(action)
+        if action.place and step.grid and seen:
+            step.pixel = step.grid.pixel_of(action.place, seen.image.info.width, seen.image.info.height)
+        self._check_confidence(step, action)
         if action.kind == "done":
             step.effect = self._run.message = "the model reports that the goal is reached"
             return "done"
         if not action.is_input or seen is None:
             return self._wait(step, action)
-        if action.pixel:
-            step.pixel = seen.pixel_of(action.pixel, *step.seen_size)
         if self._task.is_dry:
             step.effect = "not done: this is a dry run"
-            self._run.message = f"dry run: the model would {action.describe()}"
+            self._run.message = f"dry run: the model would {step.describe_action()}"
             return "dry_run"
         if self._task.needs_consent:
-            self._ask_person(action, seen)
+            self._ask_person(step, seen)
         return self._act(step, action, seen)
 
     def _look(self, step: AgentStep) -> Optional[Observation]:
@@ -143,10 +146,10 @@ class AgentLoop:
         step.look_ms = _ms_since(started)
         return seen
 
-    def _check_confidence(self, action: Action) -> None:
+    def _check_confidence(self, step: AgentStep, action: Action) -> None:
         least = self._task.confidence
         if least is not None and action.confidence is not None and action.confidence < least:
-            what = action.describe(shows_text=False)
+            what = step.describe_action(shows_text=False)
             raise _unsure(
                 f"the model is not sure enough of `{what}`: {action.confidence:g} is below {least:g}"
             )
@@ -164,11 +167,12 @@ class AgentLoop:
         step.effect = "looked again"
         return ""
 
-    def _ask_person(self, action: Action, seen: Observation) -> None:
+    def _ask_person(self, step: AgentStep, seen: Observation) -> None:
         """y or n on the terminal. The time it takes does not count."""
         started = time.monotonic()
         where = f"{seen.window.title!r} of {seen.window.app_name}"
-        question = clean_text(f"{action.describe()} in {where} ({action.why})", 600)
+        why = step.action.why if step.action else ""
+        question = clean_text(f"{step.describe_action()} in {where} ({why})", 600)
         print(f"{question}? [y/n] ", end="", file=sys.stderr, flush=True)
         is_allowed = sys.stdin.readline().strip().lower() in ("y", "yes")
         self._deadline += time.monotonic() - started
@@ -212,7 +216,7 @@ def _ms_since(started: float) -> float:
 
 def _show_progress(step: AgentStep) -> None:
     """One line on stderr; typed text stays in the report."""
-    action = step.action.describe(shows_text=False) if step.action else "no action"
+    action = step.describe_action(shows_text=False)
     why = f" ({step.action.why})" if step.action and step.action.why else ""
     effect = f" -> {step.effect}" if step.effect else ""
     times = f"[{step.total_ms / 1000:.1f} s, {step.tokens_in}+{step.tokens_out} tokens]"

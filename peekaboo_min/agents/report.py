@@ -93,8 +93,7 @@ def _folded(title: str, text: str) -> str:
 
 def _step_section(step: AgentStep, is_dry: bool) -> str:
     action = step.action
-    title = action.describe() if action else "no action"
-    lines: list[str] = [f"<h2>{step.number}. {_shown_text(title)}</h2>"]
+    lines: list[str] = [f"<h2>{step.number}. {_shown_text(step.describe_action())}</h2>"]
     if action and action.why:
         lines.append(f"<p>{_shown_text(action.why)}</p>")
     if step.effect:

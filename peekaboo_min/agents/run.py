@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Optional
 
+from ..ai.grid import Grid
 from ..automation.listing import window_data
 from ..core.errors import ErrorCode, PeekabooError, file_error
 from ..core.models import Picture, Point, Window
@@ -38,6 +39,8 @@ class AgentStep:
     """The screenshot of the window."""
     seen_size: tuple[int, int] = (0, 0)
     """The size of the image that the model got, pixels."""
+    grid: Optional[Grid] = None
+    """The grid over that image, in which the model counts; None before it was asked."""
     prompt: str = ""
     replies: list[ModelReply] = field(default_factory=list)
     action: Optional[Action] = None
@@ -60,9 +63,13 @@ class AgentStep:
         """Our own share: without the model, and without waiting for an action's effect."""
         return max(0.0, self.total_ms - self.model_ms - self.settle_ms)
 
+    def describe_action(self, shows_text: bool = True) -> str:
+        """The action for people: a click in pixels of `image`, whatever the model counts in."""
+        return self.action.describe(shows_text, self.pixel) if self.action else "no action"
+
     @property
     def history_line(self) -> str:
-        """The action and its effect, for the model's next prompt; empty when there was no action."""
+        """The action in the model's own numbers, with its effect, for its next prompt; empty without one."""
         if self.action is None:
             return ""
         return f"{self.number}. {self.action.describe()} -> {self.effect or 'nothing changed'}"
@@ -77,6 +84,7 @@ class AgentStep:
             "image_height": info.height if info else 0,
             "seen_width": self.seen_size[0],
             "seen_height": self.seen_size[1],
+            "grid": asdict(self.grid) if self.grid else None,
             "prompt": self.prompt,
             "replies": [asdict(reply) for reply in self.replies],
             "action": _action_data(self.action) if self.action else None,
@@ -98,7 +106,7 @@ class AgentStep:
 
 def _action_data(action: Action) -> dict[str, Any]:
     data = asdict(action)
-    return {"action": data.pop("kind"), "pixel_seen": data.pop("pixel"), "done": data.pop("is_last"), **data}
+    return {"action": data.pop("kind"), "place": data.pop("place"), "done": data.pop("is_last"), **data}
 
 
 @dataclass

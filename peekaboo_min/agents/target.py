@@ -38,11 +38,6 @@ class Observation:
     image: Picture
     screenshot_id: str
 
-    def pixel_of(self, seen: Point, seen_width: int, seen_height: int) -> Point:
-        """A pixel of the image that the model got, which may be smaller, as a pixel of the screenshot."""
-        info = self.image.info
-        return Point(seen.x * info.width / seen_width, seen.y * info.height / seen_height)
-
 
 @dataclass(frozen=True)
 class Outcome:

@@ -15,7 +15,7 @@ from ..core.settings import settings_with_env_file
 from ..system.process import exit_hooks, exit_if_signalled
 from .loop import AgentLoop, AgentTask
 from .mcp_client import talk_to_own_server
-from .planner import AGENT_SYSTEM_PROMPT, AgentStop
+from .planner import AgentStop
 from .report import run_report
 from .run import AgentRun, save_run
 from .target import ACTING_TOOLS, LOOKING_TOOLS
@@ -50,7 +50,7 @@ def run_vision_agent(
 ) -> Result:
     """Lets a vision model reach a goal in one app: it looks at a screenshot of the window, takes one action,
     and looks again. The screenshots of that app's windows are sent to the model. Each step is saved in a
-    folder, with a report as one page. The model answers in pixels of the image: choose one that can. Needs
+    folder, with a report as one page. Needs
     the Python package mcp; keys may be in `.env`.
 
     Example: peekaboo-min agent --goal "Sign the book as Ada" --app Form --model openai/gpt-5.4-mini
@@ -64,7 +64,7 @@ def run_vision_agent(
     if not dry_run:
         check_may_act("agent")
     choice = choose_provider() if model is None else choose_named_model(model)
-    run = AgentRun(goal, choice.name, dry_run, system_prompt=AGENT_SYSTEM_PROMPT)
+    run = AgentRun(goal, choice.name, dry_run)
     with _report_before_exit(run):
         failure = _serve_and_run(task, choice, run)
     where = f"the report: {run.report_path}" if run.folder else ""

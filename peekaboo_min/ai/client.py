@@ -248,13 +248,14 @@ def ask_model(
     choice: ModelChoice,
     system: str = "",
     schema: Optional[dict[str, Any]] = None,
+    are_fitted: bool = False,
     timeout_s: Optional[float] = None,
 ) -> Answer:
     """Ask a model a question about some images, or about none.
 
     choice: from choose_provider or choose_model. schema: of the one JSON object that is wanted; the vendor
-    enforces it where it can, so the caller checks the answer. timeout_s: for all of it, retries included;
-    None: PEEKABOO_AI_TIMEOUT.
+    enforces it where it can, so the caller checks the answer. are_fitted: the images come from fit_images.
+    timeout_s: for all of it, retries included; None: PEEKABOO_AI_TIMEOUT.
     Raises AI_NOT_CONFIGURED (no key), AI_PROVIDER_ERROR, CANCELLED, and the errors of reading and scaling.
     """
     started = time.monotonic()
@@ -269,7 +270,9 @@ def ask_model(
             message = f"{vendor.title} needs a key, and {vendor.key_variable} is not set"
             hint = "set it, or choose another provider"
             raise PeekabooError(ErrorCode.AI_NOT_CONFIGURED, message, hint=hint)
-        sent = fit_images(desktop, choice.provider, choice.model, loaded)
+        sent = tuple(loaded)
+        if not are_fitted:
+            sent = fit_images(desktop, choice.provider, choice.model, loaded)
         reply = _ask_vendor(vendor, Question(choice.model, prompt, sent, system, schema), deadline)
     seconds = time.monotonic() - started
     tokens = f"tokens {reply.tokens_in} in, {reply.tokens_out} out"

@@ -15,12 +15,17 @@ from ..core.models import Picture
 from ..desktop.base import Desktop
 from ..system.files import new_temporary_path
 from ..system.images import sniff_image, whole_image
+from .grid import PIXELS, base_name, unit_by_name
 
 _MAX_FILE_BYTES = 64 * 1024 * 1024
 _MAX_PIXELS = 200_000_000
 _MAX_IMAGE_BYTES = 3_600_000  # Anthropic takes 5 MB of base64 per image
 _NOT_AN_IMAGE = "is not an image, whatever its name suggests"
-_PATCH = 28  # Anthropic's, pixels
+_PATCH = 28  # Anthropic's and Qwen2.5-VL's, pixels
+_FEWEST_PATCHES, _MOST_PATCHES = 1024, 1536
+_STRIP = 50  # the longer side in shorter ones
+_SMART_RESIZED = r"qwen-?2|ui-?tars|holo-?1|mimo-vl|opencua|\bfara|gta-?1|gelato"
+_HIGH_RESOLUTION_FROM = {"opus": (4, 7), "sonnet": (5, 0), "fable": (5, 0), "mythos": (5, 0)}
 
 
 def load_image(path: Path) -> Picture:
@@ -60,21 +65,25 @@ def _unfit(path: Path, why: str) -> PeekabooError:
     return invalid(f"{path} {why}", hint="name a PNG, JPEG or WebP file")
 
 
-def fitted_size(provider: str, model: str, width: int, height: int) -> tuple[int, int]:
-    """The largest size in these proportions that the vendor does not shrink.
+def fitted_size(
+    provider: str, model: str, width: int, height: int, in_pixels: bool = False
+) -> tuple[int, int]:
+    """The largest size in these proportions that nobody shrinks or enlarges on the way to the model.
 
-    A vendor that shrinks an image answers in the pixels of the smaller one. Never larger than the image,
-    except for the rounding of Qwen's models; a fitted size fits unchanged.
+    By the model's name, because gateways offer every vendor's models. A model whose image is resized answers
+    in the pixels of the resized one. A fitted size fits unchanged.
+    in_pixels: the model answers in pixels, although its name does not tell; then a size that everything we
+    know of leaves alone.
     """
-    if provider == "anthropic":
-        return _fit_anthropic(model, width, height)
-    if provider == "ollama":
-        size = _fit_edges(width, height, 1280, 1280)
-    elif provider == "openai" and re.match(r"gpt-4|chatgpt-4", model):
-        size = _fit_edges(width, height, 2048, 768)
-    else:
-        size = _fit_edges(width, height, 1440, 900)
-    return _whole_patches(model, *size)
+    name = base_name(model)
+    if "claude" in name or provider == "anthropic":
+        return _fit_anthropic(name, width, height)
+    if re.search(_SMART_RESIZED, name) or (in_pixels and unit_by_name(model) != PIXELS):
+        return _fit_smart_resize(width, height)
+    if re.search(r"\bgpt-4|\bchatgpt-4", name):
+        return _fit_edges(width, height, 2048, 768)
+    size = _fit_edges(width, height, *((1280, 1280) if provider == "ollama" else (1440, 900)))
+    return _whole_patches(*size) if re.search(r"qwen-?3", name) else size
 
 
 def _fit_edges(width: int, height: int, longest: int, shortest: int) -> tuple[int, int]:
@@ -82,9 +91,9 @@ def _fit_edges(width: int, height: int, longest: int, shortest: int) -> tuple[in
     return max(1, round(width * factor)), max(1, round(height * factor))
 
 
-def _fit_anthropic(model: str, width: int, height: int) -> tuple[int, int]:
+def _fit_anthropic(name: str, width: int, height: int) -> tuple[int, int]:
     """Anthropic limits the pixels of the long edge, and the number of patches."""
-    edge, patches = (2576, 4784) if _is_high_resolution(model) else (1568, 1568)
+    edge, patches = (2576, 4784) if _is_high_resolution(name) else (1568, 1568)
     for long_side in range(min(max(width, height), edge), 0, -1):
         if width >= height:
             size = long_side, max(1, round(long_side * height / width))
@@ -95,30 +104,45 @@ def _fit_anthropic(model: str, width: int, height: int) -> tuple[int, int]:
     return size
 
 
-def _is_high_resolution(model: str) -> bool:
-    """Opus 4.7 and later. For other models it is unknown, and the smaller size is safe for both."""
-    found = re.search(r"opus-(\d+)(?:-(\d{1,2})(?!\d))?", model)
-    return found is not None and (int(found[1]), int(found[2] or 0)) >= (4, 7)
+def _is_high_resolution(name: str) -> bool:
+    """Opus from 4.7 on, other families from 5 on. Where that is unknown the smaller size is safe for both."""
+    found = re.search(r"(opus|sonnet|fable|mythos)-(\d+)(?:[-.](\d{1,2})(?!\d))?", name)
+    return found is not None and (int(found[2]), int(found[3] or 0)) >= _HIGH_RESOLUTION_FROM[found[1]]
 
 
-def _whole_patches(model: str, width: int, height: int) -> tuple[int, int]:
-    """Qwen rounds an image to whole patches; it answers in the rounded pixels (2.5) or in fractions (3)."""
-    found = re.search(r"qwen-?(2\.5|3)-?vl", model.lower())
-    if not found:
-        return width, height
-    patch = 28 if found[1] == "2.5" else 32
-    most = max(1280, width, height) // patch
+def _fit_smart_resize(width: int, height: int) -> tuple[int, int]:
+    """Qwen2.5-VL and its descendants see whole patches. Ollama enlarges their images to 1024 of these first.
+
+    Their own `smart_resize` leaves such a size alone. A strip is not enlarged: it would become too long.
+    """
+    columns, rows = max(1, round(width / _PATCH)), max(1, round(height / _PATCH))
+    count, is_strip = columns * rows, max(columns, rows) > _STRIP * min(columns, rows)
+    if count > _MOST_PATCHES:
+        factor = math.sqrt(_MOST_PATCHES / count)
+        columns, rows = (max(1, math.floor(side * factor)) for side in (columns, rows))
+        columns, rows = min(columns, _MOST_PATCHES // rows), min(rows, _MOST_PATCHES // columns)
+    elif count < _FEWEST_PATCHES and not is_strip:
+        factor = math.sqrt(_FEWEST_PATCHES / count)
+        columns, rows = math.ceil(columns * factor), math.ceil(rows * factor)
+    return columns * _PATCH, rows * _PATCH
+
+
+def _whole_patches(width: int, height: int) -> tuple[int, int]:
+    """Qwen3's models see whole patches of 32 pixels, and answer in thousandths."""
+    most = max(1280, width, height) // 32
 
     def rounded(side: int) -> int:
-        return patch * max(1, min(most, round(side / patch)))
+        return 32 * max(1, min(most, round(side / 32)))
 
     return rounded(width), rounded(height)
 
 
-def fit_images(desktop: Desktop, provider: str, model: str, images: Sequence[Picture]) -> tuple[Picture, ...]:
-    """The images as the vendor should get them; one that fits already keeps its bytes."""
+def fit_images(
+    desktop: Desktop, provider: str, model: str, images: Sequence[Picture], in_pixels: bool = False
+) -> tuple[Picture, ...]:
+    """The images as the model should get them, see fitted_size; one that fits already keeps its bytes."""
     return tuple(
-        _fit(desktop, image, fitted_size(provider, model, image.info.width, image.info.height))
+        _fit(desktop, image, fitted_size(provider, model, image.info.width, image.info.height, in_pixels))
         for image in images
     )
 

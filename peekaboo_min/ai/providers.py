@@ -224,17 +224,17 @@ def _read_openai(answer: Any) -> Reply:
 
 
 def _gemini_body(question: Question) -> dict[str, Any]:
-    parts: list[dict[str, Any]] = [
-        {"inlineData": {"mimeType": image.info.mime_type, "data": _as_base64(image)}}
-        for image in question.images
-    ]
+    # text before the images: clicks are more accurate, as Google and Anthropic write
+    parts: list[dict[str, Any]] = [{"text": question.prompt}]
+    for image in question.images:
+        parts.append({"inlineData": {"mimeType": image.info.mime_type, "data": _as_base64(image)}})
     config: dict[str, Any] = {"maxOutputTokens": settings().ai_max_tokens}
     if question.images:
         config["mediaResolution"] = "MEDIA_RESOLUTION_HIGH"
     if question.schema is not None:
         config.update(responseMimeType="application/json", responseJsonSchema=question.schema)
     body: dict[str, Any] = {
-        "contents": [{"role": "user", "parts": [*parts, {"text": question.prompt}]}],
+        "contents": [{"role": "user", "parts": parts}],
         "generationConfig": config,
     }
     if question.system:
@@ -262,14 +262,10 @@ def _read_gemini(answer: Any) -> Reply:
 
 
 def _anthropic_body(question: Question) -> dict[str, Any]:
-    content: list[dict[str, Any]] = [
-        {
-            "type": "image",
-            "source": {"type": "base64", "media_type": image.info.mime_type, "data": _as_base64(image)},
-        }
-        for image in question.images
-    ]
-    content.append({"type": "text", "text": question.prompt})
+    content: list[dict[str, Any]] = [{"type": "text", "text": question.prompt}]
+    for image in question.images:
+        source = {"type": "base64", "media_type": image.info.mime_type, "data": _as_base64(image)}
+        content.append({"type": "image", "source": source})
     body: dict[str, Any] = {
         "model": question.model,
         "max_tokens": settings().ai_max_tokens,

@@ -78,6 +78,11 @@ class Settings:
     ai_max_tokens: int = _variable(
         "PEEKABOO_AI_MAX_TOKENS", 8192, "tokens that a model may write in one answer, its thinking included"
     )
+    ai_grid: str = _variable(
+        "PEEKABOO_AI_GRID",
+        "",
+        "`pixels` or `1000`: the grid in which the agent's model says where to click; unset: measured or by its name",
+    )
 
     tools: str = _variable(
         "PEEKABOO_TOOLS",

@@ -215,20 +215,15 @@ def _read_to_end(process: Process, deadline: float, timeout_s: float) -> Complet
     name = os.path.basename(str(process.args[0]))  # type: ignore[index]
     outputs = {stream: bytearray() for stream in (process.stdout, process.stderr) if stream}
 
-    def time_to_wait() -> float:
-        """Seconds until the next look at the clock and the cancel token. Raises TIMEOUT, CANCELLED."""
-        check_cancelled()
-        remaining = deadline - time.monotonic()
-        if remaining <= 0:
-            raise ProgramTimeout(name, timeout_s, _completed(process, outputs, -signal.SIGKILL))
-        return min(remaining, _WAKE_S)
+    def timed_out() -> ProgramTimeout:
+        return ProgramTimeout(name, timeout_s, _completed(process, outputs, -signal.SIGKILL))
 
     last_look: Optional[float] = None  # once the leader has ended while a grandchild still holds a pipe
     with selectors.DefaultSelector() as selector:
         for stream in outputs:
             selector.register(stream, selectors.EVENT_READ)
         while selector.get_map():
-            ready = selector.select(time_to_wait())
+            ready = selector.select(_time_to_wait(deadline, timed_out))
             if last_look and not ready:
                 break
             for key, _ in ready:
@@ -252,9 +247,18 @@ def _read_to_end(process: Process, deadline: float, timeout_s: float) -> Complet
                 break
     nap_s = _FIRST_NAP_S  # its pipes are closed, so it ends in a moment: look soon at first, then less often
     while process.poll() is None:
-        time.sleep(min(nap_s, time_to_wait()))
+        time.sleep(min(nap_s, _time_to_wait(deadline, timed_out)))
         nap_s *= 2
     return _completed(process, outputs, process.returncode)
+
+
+def _time_to_wait(deadline: float, timed_out: Callable[[], ProgramTimeout]) -> float:
+    """Seconds until the next look at the clock and the cancel token. Raises ProgramTimeout, CANCELLED."""
+    check_cancelled()
+    remaining = deadline - time.monotonic()
+    if remaining <= 0:
+        raise timed_out()
+    return min(remaining, _WAKE_S)
 
 
 def _completed(process: Process, outputs: Mapping[Any, bytearray], code: int) -> Completed:
@@ -330,12 +334,15 @@ class InteractiveProgram:
         with selectors.DefaultSelector() as selector:
             selector.register(self._process.stdout, selectors.EVENT_READ)
             while not is_whole(answer.decode("utf-8", "replace")):
-                if selector.select(_time_to_wait(self._name, self._deadline, self._timeout_s)):
+                if selector.select(_time_to_wait(self._deadline, self._timed_out)):
                     chunk = os.read(self._process.stdout.fileno(), 1 << 16)
                     if not chunk:
                         break
                     answer += chunk
         return answer.decode("utf-8", "replace")
+
+    def _timed_out(self) -> ProgramTimeout:
+        return ProgramTimeout(self._name, self._timeout_s, Completed(-signal.SIGKILL, b"", ""))
 
     def end(self) -> Completed:
         """Close its stdin, and wait until it has done everything. Raises TIMEOUT, CANCELLED."""

@@ -11,6 +11,7 @@ from fake_ai import FakeAI, Request, example_of
 
 from peekaboo_min.agents.actions import ACTION_SCHEMA, Action, read_action
 from peekaboo_min.ai.client import ask_model, choose_model
+from peekaboo_min.ai.grid import PIXELS, grid_over
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
 from peekaboo_min.core.models import Point
 from peekaboo_min.core.settings import settings
@@ -22,8 +23,9 @@ CLICKED = Action("click", Point(12, 34), why="Click 'Continue'")
 NOTHING = dict.fromkeys(("x", "y", "button", "clicks", "text", "key", "modifiers", "confidence"))
 
 
-def read(reply: Any, width: int = WIDTH, height: int = HEIGHT) -> Action:
-    return read_action(reply if isinstance(reply, str) else json.dumps(reply), width, height)
+def read(reply: Any, width: int = WIDTH, height: int = HEIGHT, unit: str = PIXELS) -> Action:
+    grid = grid_over(unit, width, height)
+    return read_action(reply if isinstance(reply, str) else json.dumps(reply), grid)
 
 
 def reason(reply: Any, width: int = WIDTH, height: int = HEIGHT) -> str:
@@ -115,7 +117,7 @@ def test_a_valid_reply_is_accepted(reply: Any, expected: Action) -> None:
         ({**CLICK, "x": True}, "x is True"),
         ({**CLICK, "y": False}, "y is False"),
         ({**CLICK, "x": [12]}, r"x is \[12\]"),
-        ({**CLICK, "x": -1}, "x is -1, outside the image of 800x600"),
+        ({**CLICK, "x": -1}, "x is -1, outside the grid of 800x600"),
         ({**CLICK, "x": -0.5}, "x is -0.5, outside"),
         ({**CLICK, "x": 800}, "x is 800, outside"),
         ({**CLICK, "y": 600}, "y is 600, outside"),
@@ -207,6 +209,6 @@ def test_every_vendor_accepts_the_schema(provider: str, monkeypatch: pytest.Monk
         finally:
             monkeypatch.undo()
             settings.cache_clear()
-        assert read_action(answer.text, 0, 0).kind == "done"
+        assert read(answer.text, 0, 0).kind == "done"
         body = ai.questions[-1].body
     assert provider != "openai" or body["response_format"]["json_schema"]["strict"] is True

@@ -24,8 +24,9 @@ from peekaboo_min.agents.planner import AgentStop, Planner
 from peekaboo_min.agents.report import run_report
 from peekaboo_min.agents.run import AgentRun, AgentStep, new_run_folder, own_time_text
 from peekaboo_min.ai.client import ModelChoice
+from peekaboo_min.ai.grid import PIXELS
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
-from peekaboo_min.core.models import ImageInfo, Picture, Rect, Window
+from peekaboo_min.core.models import ImageInfo, Picture, Point, Rect, Window
 from peekaboo_min.core.settings import settings
 
 PACKAGE = (sys.executable, "-W", "error", "-m", "peekaboo_min")
@@ -36,7 +37,7 @@ MODELS = {
     "ollama": "qwen3-vl:8b",
 }
 NOTHING = dict.fromkeys(("x", "y", "button", "clicks", "text", "key", "modifiers", "confidence"))
-SEEN = re.compile(r'window titled ("(?:[^"\\]|\\.)*"), (\d+) pixels wide and (\d+) pixels high')
+SEEN = re.compile(r'window titled ("(?:[^"\\]|\\.)*"), under a grid (\d+) wide and (\d+) high \((\w+)')
 
 Move = Callable[["Seen"], dict[str, Any]]
 
@@ -52,7 +53,11 @@ class Seen:
         if found:
             self.title, self.width, self.height = json.loads(found[1]), int(found[2]), int(found[3])
             last = request.images[-1]
-            assert (last.width, last.height, last.real_type) == (self.width, self.height, "image/jpeg")
+            assert last.real_type == "image/jpeg"
+            if found[4] == "the":  # pixels of this image
+                assert (last.width, last.height) == (self.width, self.height)
+            else:
+                assert (self.width, self.height) == (1000, 1000)
 
 
 def reply(action: str, **more: Any) -> dict[str, Any]:
@@ -259,11 +264,9 @@ def test_a_resized_window_is_looked_at_again_and_a_smaller_image_mapped_back(
     agent: Agent, form: Form, form_window_id: int
 ) -> None:
     x, y = 1040, 735  # near the far corner, where a wrong scale is off by the most
-    sizes: list[tuple[int, int]] = []
 
     def brain(request: Request) -> dict[str, Any]:
         seen = Seen(request)
-        sizes.append((seen.width, seen.height))
         if not seen.history:  # a person makes the window larger while the model thinks
             form.xdotool("windowsize", "--sync", str(form_window_id), "1100", "740")
             wait_for(lambda: form.centre("name")[0] > 500, "the form is wide")
@@ -272,12 +275,15 @@ def test_a_resized_window_is_looked_at_again_and_a_smaller_image_mapped_back(
         return reply("done") if len(seen.history) > 1 else click(x * seen.width / 1100, y * seen.height / 740)
 
     agent.ai.brain = brain
-    # Qwen's images are whole patches: not even their proportions stay
+    # Qwen's images are whole patches: not even their proportions stay; and it counts in thousandths
     done = agent.run(provider="ollama")
     assert done.code == 0, done.err
-    assert sizes[1] == (1088, 736)
     step = agent.step(2)
-    assert (step["image_width"], step["image_height"], step["seen_width"]) == (1100, 740, 1088)
+    assert (step["image_width"], step["image_height"]) == (1100, 740)
+    assert (step["seen_width"], step["seen_height"]) == (1088, 736)
+    assert step["grid"] == {"unit": "1000", "width": 1000, "height": 1000}
+    assert f"step 2: click {x},{y} " in done.err, "people read pixels of the window"
+    assert step["action"]["place"] == {"x": x * 1000 / 1100, "y": y * 1000 / 740}
     assert step["pixel"] == pytest.approx({"x": x, "y": y}, abs=0.01)
     (clicked,), origin = form.events("click"), step["window"]["bounds"]
     assert (clicked["x"], clicked["y"]) == (origin["x"] + x, origin["y"] + y)
@@ -348,15 +354,15 @@ def mac_agent(mac: FakeMac, tmp_path: Path, ai: FakeAI) -> Agent:
 
 
 def on_mac(mac: FakeMac, window: str, widget: str) -> Move:
-    """A click on a widget, at twice its points: the main display has two pixels for each."""
+    """A click on a widget, in the grid that the model was asked in."""
 
     def move(seen: Seen) -> dict[str, Any]:
         assert seen.title == window
         front = mac.front_window("Form")
         assert front is not None and front["title"] == window
         x, y, width, height = next(each["rect"] for each in front["widgets"] if each["name"] == widget)
-        factor = seen.width / front["bounds"][2]
-        return click((x + width / 2) * factor, (y + height / 2) * factor)
+        across, down = seen.width / front["bounds"][2], seen.height / front["bounds"][3]
+        return click((x + width / 2) * across, (y + height / 2) * down)
 
     return move
 
@@ -393,7 +399,7 @@ def test_a_reply_that_cannot_be_used_is_asked_again_once(agent: Agent, form: For
     done = agent.run("--json-output")
     assert (done.code, done.error["code"]) == (1, "AI_PROVIDER_ERROR")
     assert (
-        "the model's second reply was unusable as well: x is 9999, outside the image" in done.error["message"]
+        "the model's second reply was unusable as well: x is 9999, outside the grid" in done.error["message"]
     )
     assert str(agent.run_folder / "report.html") in done.error["details"]
     second = agent.ai.questions[1].prompt
@@ -412,7 +418,7 @@ def planner(ai: FakeAI, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     def decide(needs_confidence: bool = False, seconds: float = PATIENCE_S) -> tuple[Any, AgentStep]:
         step = AgentStep(1, window=Window(7, "Form", 1, "A title", Rect(0, 0, 64, 48)))
         step.image = Picture(picture("jpeg", 64, 48), ImageInfo("jpg", 64, 48))
-        subject = Planner("Do it", ModelChoice("openai", "gpt-5.4-mini"), needs_confidence)
+        subject = Planner("Do it", ModelChoice("openai", "gpt-5.4-mini"), PIXELS, needs_confidence)
         return subject.decide(step, [], 5, time.monotonic() + seconds), step
 
     yield decide
@@ -424,7 +430,7 @@ def planner(ai: FakeAI, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     [
         ("no idea", "no JSON object"),
         ('{"action": "click", "x": 1', "not valid JSON"),
-        (reply("click", x=64, y=0), "outside the image of 64x48"),
+        (reply("click", x=64, y=0), "outside the grid of 64x48"),
         (reply("click", x=1), "y is missing"),
         (reply("drag", x=1, y=1), "action is 'drag'"),
         (reply("type", text=""), "text is empty"),
@@ -436,7 +442,7 @@ def test_every_invalid_reply_is_asked_again_and_may_be_corrected(
 ) -> None:
     ai.brain = script([answer, click(0, 0)])
     action, step = planner()
-    assert action.pixel is not None and (action.pixel.x, action.pixel.y) == (0, 0)
+    assert action.place == Point(0, 0)
     assert reason in step.replies[0].problem and reason in ai.questions[1].prompt
     assert (step.replies[1].problem, step.tokens_in) == ("", 2400)
     ai.brain = script([answer, answer])
