@@ -19,6 +19,7 @@ from ..desktop.select import this_desktop
 from .actions import Action
 from .mcp_client import McpClient
 from .planner import AgentStop, Planner, agent_system_prompt, out_of_time
+from .progress import Progress
 from .run import AgentRun, AgentStep, new_run_folder, save_step
 from .target import NOTHING_CHANGED, AgentTarget, Observation
 
@@ -75,6 +76,7 @@ class AgentLoop:
         self._planner = Planner(task.goal, choice, unit, task.confidence is not None)
         self._deadline = time.monotonic() + task.max_seconds
         self._owner: Optional[App] = None
+        self._progress = Progress()
         self._noops = 0
         self._refusals = 0
 
@@ -118,14 +120,17 @@ class AgentLoop:
         """One step. Returns the run's status when it ends with this step, else an empty text."""
         seen = self._look(step)
         history = [each.history_line for each in self._run.steps if each.history_line]
+        history += self._progress.facts()
         steps_left = self._task.max_steps - step.number + 1
         action = step.action = self._planner.decide(step, history, steps_left, self._deadline)
         if action.place and step.grid and seen:
             step.pixel = step.grid.pixel_of(action.place, seen.image.info.width, seen.image.info.height)
         self._check_confidence(step, action)
         if action.kind == "done":
-            step.effect = self._run.message = "the model reports that the goal is reached"
-            return "done"
+            doubt = self._progress.note_report()
+            self._run.message = "" if doubt else "the model reports that the goal is reached"
+            step.effect = f"asked again: {doubt}" if doubt else self._run.message
+            return "" if doubt else "done"
         if not action.is_input or seen is None:
             return self._wait(step, action)
         if self._task.is_dry:
@@ -199,7 +204,7 @@ class AgentLoop:
         if self._refusals >= _MAX_REFUSALS:
             message = f"{_MAX_REFUSALS} actions in a row were refused; {outcome.effect}"
             raise AgentStop("failed", ErrorCode(outcome.refusal), message)
-        if action.is_last and (outcome.has_changed or is_elsewhere) and not outcome.refusal:
+        if self._progress.note_act(action, outcome, outcome.has_changed or is_elsewhere):
             self._run.message = "the model reports that the goal is reached with its last action"
             return "done"
         return ""

@@ -117,7 +117,7 @@ class AgentRun:
     model_used: str
     is_dry: bool = False
     status: str = "failed"
-    """done, dry_run, limit, unsure, confused, declined, interrupted or failed."""
+    """done, not_confirmed, dry_run, limit, stuck, unsure, confused, declined, interrupted or failed."""
     message: str = ""
     folder: Optional[Path] = None
     steps: list[AgentStep] = field(default_factory=list)

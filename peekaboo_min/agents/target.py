@@ -45,6 +45,8 @@ class Outcome:
 
     effect: str
     has_changed: bool = False
+    """False also where it is not known."""
+    is_delivered: bool = True
     refusal: str = ""
     pixel: Optional[Point] = None
     point: Optional[Point] = None
@@ -147,7 +149,8 @@ class AgentTarget:
             arguments.update(key=action.key, modifiers=list(action.modifiers))
         answer = self._server.call(tool, arguments)
         if answer.is_error and answer.code in _RECOVERABLE:
-            return Outcome(f"it was not done: {answer.text}", refusal=answer.code, pixel=pixel)
+            effect = f"it was not done: {answer.text}"
+            return Outcome(effect, is_delivered=False, refusal=answer.code, pixel=pixel)
         self._checked(answer)
         return _outcome(answer.data, pixel)
 
@@ -192,14 +195,16 @@ def _have_same_owner(first: Window, second: Window) -> bool:
 
 
 def _outcome(data: dict[str, Any], pixel: Optional[Point]) -> Outcome:
-    effect = NOTHING_CHANGED
+    changed = data.get("changed")
+    effect = "it is not known whether anything changed" if changed is None else NOTHING_CHANGED
     if data.get("window_closed"):
         effect = "the window closed"
-    elif data.get("changed"):
+    elif changed:
         effect = "the window changed"
-    has_changed = effect != NOTHING_CHANGED
-    if data.get("delivered") is False:
+    has_changed = bool(changed or data.get("window_closed"))
+    is_delivered = data.get("delivered") is not False
+    if not is_delivered:
         effect += "; another window got it"
     point = Point(**data["point"]) if "point" in data else None
     pixel = Point(**data["pixel"]) if "pixel" in data else pixel
-    return Outcome(effect, has_changed, pixel=pixel, point=point)
+    return Outcome(effect, has_changed, is_delivered, pixel=pixel, point=point)

@@ -277,7 +277,8 @@ def test_a_resized_window_is_looked_at_again_and_a_smaller_image_mapped_back(
     agent.ai.brain = brain
     # Qwen's images are whole patches: not even their proportions stay; and it counts in thousandths
     done = agent.run(provider="ollama")
-    assert done.code == 0, done.err
+    # there is nothing at that place, and the model claims to be done all the same
+    assert (done.code, agent.saved_run()["status"]) == (1, "not_confirmed"), done.err
     step = agent.step(2)
     assert (step["image_width"], step["image_height"]) == (1100, 740)
     assert (step["seen_width"], step["seen_height"]) == (1088, 736)
@@ -340,9 +341,11 @@ def test_a_window_that_vanishes_is_reported_to_the_model(agent: Agent, form: For
 
     agent.ai.brain = brain
     done = agent.run()
-    assert done.code == 0, done.err
+    assert done.code == 1, done.err
     assert agent.step(1)["effect"].endswith("the app shows no window now")
-    assert agent.step(2)["window"] is None and agent.report().text.count("no screenshot") == 1
+    assert agent.step(2)["window"] is None and agent.report().text.count("no screenshot") == 2
+    assert agent.step(2)["effect"].startswith("asked again: your last action failed")
+    assert agent.saved_run()["status"] == "not_confirmed"
 
 
 # on the fake Mac ---
@@ -385,6 +388,45 @@ def test_on_a_mac_it_adds_an_entry_by_the_dialog(mac: FakeMac, mac_agent: Agent)
     assert agent.step(1)["effect"] == "nothing changed" and agent.saved_run()["steps"] == 7
     assert {event.get("app") for event in mac.events("click")} == {"Form"}
     assert mac.running() == [] and mac.events("strict") == []
+
+
+# acts without effect: a label on the fake Mac, which has no caret that blinks
+
+
+@pytest.fixture
+def labelled(mac: FakeMac, mac_agent: Agent) -> Agent:
+    mac_agent.app = next(each["bundle_id"] for each in mac.state()["apps"] if each["name"] == "Form")
+    return mac_agent
+
+
+def test_a_last_act_without_effect_is_made_once_and_not_confirmed(mac: FakeMac, labelled: Agent) -> None:
+    """Saving changes no picture: it must neither be repeated up to the limit nor count as a success."""
+    label = on_mac(mac, "Form", "heading")
+    labelled.ai.brain = script([lambda request: {**label(Seen(request)), "done": True}, reply("done")])
+    done = labelled.run("--json-output")
+    assert done.code == 1 and "not confirmed" in done.error["message"]
+    assert labelled.saved_run()["status"] == "not_confirmed" and labelled.saved_run()["steps"] == 2
+    question = labelled.ai.questions[1]
+    assert "was delivered, but nothing changed" in question.prompt and len(question.images) == 2
+    assert len(mac.events("click")) == 1
+
+
+def test_an_act_after_that_question_goes_on_until_something_changed(mac: FakeMac, labelled: Agent) -> None:
+    label, new = on_mac(mac, "Form", "heading"), on_mac(mac, "Form", "new")
+    labelled.ai.brain = script(
+        [(lambda request, move=move: {**move(Seen(request)), "done": True}) for move in (label, new)]
+    )
+    done = labelled.run()
+    assert done.code == 0 and labelled.saved_run()["status"] == "done", done.err
+
+
+def test_the_same_act_without_effect_ends_as_stuck(mac: FakeMac, labelled: Agent) -> None:
+    label = on_mac(mac, "Form", "heading")
+    labelled.ai.brain = script([lambda request: label(Seen(request))] * 5)
+    done = labelled.run()
+    assert done.code == 1 and labelled.saved_run()["status"] == "stuck", done.err
+    said = ["had no effect" in each.prompt for each in labelled.ai.questions]
+    assert said == [False, False, False, True, True] and "had no effect 5 times" in done.err
 
 
 # models that fail ---

@@ -14,6 +14,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import math
 import re
 import socket
 import struct
@@ -229,6 +230,54 @@ def script(replies: Iterable[Union[str, dict, Reply, Brain]]) -> Brain:
         return line(request) if callable(line) else line
 
     return next_line
+
+
+def _smart_size(width: int, height: int, least: int) -> tuple[int, int]:
+    """Qwen2.5-VL's own smart_resize: whole patches of 28 pixels, `least` pixels or more."""
+    size = round(width / 28) * 28, round(height / 28) * 28
+    if size[0] * size[1] < least:
+        beta = (least / (width * height)) ** 0.5
+        size = math.ceil(width * beta / 28) * 28, math.ceil(height * beta / 28) * 28
+    return size
+
+
+CONVENTIONS: dict[str, Callable[[int, int], tuple[float, float]]] = {
+    "pixels": lambda width, height: (width, height),
+    "thousandths": lambda width, height: (1000, 1000),
+    "28-px smart size": lambda width, height: _smart_size(width, height, 4 * 28 * 28),
+    "1024-token size": lambda width, height: _smart_size(width, height, 1024 * 28 * 28),
+    "1.3x": lambda width, height: (1.3 * width, 1.3 * height),
+    "shares": lambda width, height: (1, 1),
+}
+"""The size in which a model counts over an image of this size, whatever it was asked for."""
+
+
+def pointer(convention: str, truth: Callable[[Request], tuple[float, float]]) -> Brain:
+    """A brain that clicks where `truth` knows the widget, as shares of the last image's width and height."""
+
+    def click(request: Request) -> dict[str, Any]:
+        seen = request.images[-1]
+        place = zip("xy", truth(request), CONVENTIONS[convention](seen.width, seen.height))
+        digits = 3 if convention == "shares" else None
+        found = {axis: round(share * size, digits) for axis, share, size in place}
+        return {**dict.fromkeys(ACTION_FIELDS), **found, "action": "click", "done": False, "why": "there"}
+
+    return click
+
+
+ACTION_FIELDS = (
+    "action",
+    "x",
+    "y",
+    "button",
+    "clicks",
+    "text",
+    "key",
+    "modifiers",
+    "done",
+    "why",
+    "confidence",
+)
 
 
 def http_date(seconds_from_now: float) -> str:
