@@ -6,6 +6,10 @@ import errno
 from enum import Enum
 from pathlib import Path
 
+from .text import clean_text
+
+_DETAILS_FOR_MODEL = 300  # characters
+
 
 class ErrorCode(str, Enum):
     """What went wrong, by name; `exit_code` is what the shell sees.
@@ -83,11 +87,12 @@ class PeekabooError(Exception):
         return self.code.value
 
     def message_for_model(self, name: str) -> str:
-        """`NAME: what is wrong. Next step: ...`, as a tool's answer."""
-        details = f" ({' '.join(self.details.split())[:300]})" if self.details and not self.hint else ""
-        if not self.hint:
-            return f"{name}: {self.message}{details}"
-        return f"{name}: {self.message.rstrip('.')}{details}. Next step: {self.hint}"
+        """`NAME: what is wrong. Next step: ... (the beginning of the details)`, as a tool's answer."""
+        text = f"{name}: {self.message}"
+        if self.hint:
+            text = f"{text.rstrip('.')}. Next step: {self.hint}"
+        details = clean_text(" ".join(self.details.split()), _DETAILS_FOR_MODEL)
+        return f"{text} ({details})" if details else text
 
     def sentence(self) -> str:
         """What is wrong and what to do next, as one line of text."""

@@ -143,7 +143,7 @@ def build_server() -> Any:
     tools = {tool.name: tool for tool in offered_tools()}
 
     def refusal(error: PeekabooError, has_result_grammar: bool = False) -> Any:
-        log_debug(f"{error.code_name}: {error.message} {error.details}")
+        log_error(f"refused: {error.code_name}: {error.message} {error.details}".rstrip())
         return CallToolResult.model_validate(error_message(error, has_result_grammar))
 
     class PeekabooServer(MCPServer):

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Optional
 
 from ..core.errors import file_error
+from ..core.log import log_info
 from ..core.models import Rect
 from ..core.settings import settings
 from ..system.files import state_folder, write_privately
@@ -85,9 +86,11 @@ def save_deck(deck: Deck) -> None:
 def write_agent_line(source: str, text: str, path: Optional[Path] = None) -> None:
     """Write `[UTC][source] text` as one line of the log at `path`, else of PEEKABOO_AGENT_LOG if it is set.
 
+    Without `path` the server's own log gets it as well, whoever the client is.
     Client and server write into the same file, which thus shows who did what. Raises FILE_IO_ERROR.
     """
     if path is None:
+        log_info(f"[{source}] {text}")
         if not settings().agent_log:
             return
         path = Path(settings().agent_log)

@@ -285,7 +285,7 @@ def test_only_the_debug_lines_tell_which_way_drew(mac: FakeMac, make: str, way: 
     shell.data("keynote", "open")
     drawn = shell.run("keynote", "rectangle", *CENTRED.values(), "--json").json
     assert set(drawn["data"]) == {"id", *CENTRED} and drawn["data"].items() >= CENTRED.items()
-    assert drawn["debug_logs"][-1] == f"the rectangle was drawn by {way}"
+    assert f"the rectangle was drawn by {way}" in drawn["debug_logs"]
 
 
 def test_the_applescript_is_read_as_any_mac_writes_numbers(caller: Caller, mac: FakeMac) -> None:

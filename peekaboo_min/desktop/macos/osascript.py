@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Optional
 
 from ...core.errors import ErrorCode, PeekabooError
+from ...core.log import log_safe
 from ...system.process import run_program
 from ...system.resources import native_source
 
@@ -36,6 +37,8 @@ _HINTS = {
     ErrorCode.TIMEOUT: "check whether it shows a dialog, or macOS asks for consent; then try again",
     ErrorCode.APP_NOT_FOUND: "open it, then try again",
 }
+_SCRIPT_HINT = "see the details; peekaboo-min doctor may help"
+_SILENT_HINT = "run peekaboo-min doctor"
 
 
 class ScriptError(PeekabooError):
@@ -57,7 +60,8 @@ def run_jxa(
     pass_fds: descriptors that osascript inherits, where it acts.
     """
     source = "\n".join(native_source(name) for name in names)
-    answer = _run_script(["-l", "JavaScript", "-", json.dumps(argument)], source, timeout_s, pass_fds)
+    script_argv = [*log_safe("-l", "JavaScript", "-"), json.dumps(argument)]
+    answer = _run_script(script_argv, source, timeout_s, pass_fds)
     try:
         return dict(json.loads(answer))
     except ValueError as e:
@@ -71,7 +75,7 @@ def run_jxa(
 
 def run_applescript(name: str, arguments: Sequence[str], timeout_s: float) -> str:
     """Run an AppleScript source of the package with arguments; return its result. Raises ScriptError."""
-    return _run_script(["-", *arguments], native_source(name), timeout_s)
+    return _run_script([*log_safe("-"), *arguments], native_source(name), timeout_s)
 
 
 def _run_script(arguments: Sequence[str], source: str, timeout_s: float, pass_fds: Sequence[int] = ()) -> str:
@@ -104,5 +108,5 @@ def script_error(exit_code: int, stderr: str) -> ScriptError:
             f"the script failed{f' with error {number}' if number else ''}",
         )
     return ScriptError(
-        code, message, _HINTS.get(code, "see the details; peekaboo-min doctor may help"), details, number
+        code, message, _HINTS.get(code, _SCRIPT_HINT if details else _SILENT_HINT), details, number
     )

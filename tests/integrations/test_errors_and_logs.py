@@ -1,0 +1,104 @@
+"""What a model gets to know of a failure, and what the log has of programs, refusals and Keynote."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from answers import refused
+from fakemac import FakeMac
+from macs import mac_environment
+from mcp_server import Server, serving
+
+from peekaboo_min.core.errors import ErrorCode, PeekabooError
+from peekaboo_min.core.log import collect_debug_lines, log_safe
+from peekaboo_min.system.process import run_program
+
+
+@pytest.fixture
+def server(mac: FakeMac, tmp_path: Path) -> Iterator[Server]:
+    log = {"PEEKABOO_LOG_LEVEL": "debug", "PEEKABOO_LOG_FILE": str(tmp_path / "log")}
+    with serving("package", mac_environment(mac, **log)) as started:
+        started.shake_hands()
+        yield started
+
+
+def log_lines(tmp_path: Path) -> list[tuple[str, str]]:
+    lines = map(json.loads, (tmp_path / "log").read_text().splitlines())
+    return [(each["level"], each["msg"]) for each in lines]
+
+
+def test_a_programs_own_words_reach_the_model_after_the_next_step(server: Server, mac: FakeMac) -> None:
+    """ "screencapture エラー: `stderr` を要約し、`CaptureFailed` で返却。" """
+    words = "could not create image\u202e from window\n" + "x" * 100
+    mac.fail("screencapture", stderr=words)
+    told = refused(server.call("screenshot_app_window", appName="Calculator"))
+    assert told["code"] == "CaptureFailed"
+    assert "could not create image" in told["said"], told
+    text, details = told["said"].split(" (could not create image")
+    assert ". Next step: " in text and details.startswith("  from window xxx")
+
+
+def test_no_hint_names_details_that_are_not_there(server: Server, mac: FakeMac) -> None:
+    """ "AppleScript errors: Print the raw `osascript` output" """
+    mac.fail("osascript", exit=1, stderr="", when=["activate"])
+    silent = PeekabooError(ErrorCode.PROGRAM_FAILED, "it failed", "try again").message_for_model("X")
+    assert silent == "X: it failed. Next step: try again"
+    from peekaboo_min.desktop.macos.osascript import script_error
+
+    assert "details" not in script_error(1, "").hint
+    assert "details" in script_error(1, "12:5: syntax error").hint
+
+
+def test_every_program_is_logged_with_lengths_for_what_is_not_safe() -> None:
+    """ "Log the constructed Swift command with Pino at debug level", and "If any data is received on Swift
+    CLI's stderr, log it immediately with Pino at warn level, prefixed".
+    """
+    lines = collect_debug_lines()
+    run_program([sys.executable, *log_safe("-c"), "print('secret')", "my secret"], timeout_s=60)
+    run_program(["/bin/sh", *log_safe("-c"), "echo careful >&2; kill -9 $$"], timeout_s=60, accept=None)
+    python = re.escape(Path(sys.executable).name)
+    wanted = [
+        rf"ran {python} -c <15 characters> <9 characters>: exit code 0, \d+ ms",
+        r"ran sh -c <28 characters>: killed by SIGKILL, \d+ ms",
+        r"\[sh-stderr\] careful",
+    ]
+    assert [bool(re.fullmatch(pattern, line)) for pattern, line in zip(wanted, lines)] == [True] * 3, lines
+    assert len(lines) == 3
+
+
+def test_the_servers_log_has_programs_and_refusals_but_no_typed_text(
+    server: Server, mac: FakeMac, tmp_path: Path
+) -> None:
+    """ "If invalid, log error with Pino and return MCP error ToolResponse." """
+    window = mac.front_window()
+    assert window is not None
+    server.call("type_text", window_id=window["id"], text="hunter2 in the field")
+    server.call("list", app="Nobody at all")
+    server.call("type_text", window_id="none", text="hunter2")
+    lines = log_lines(tmp_path)
+    assert "hunter2" not in str(lines)
+    assert any(
+        re.match(r"ran osascript -l JavaScript - <\d+ characters>: exit code 0", text) for _, text in lines
+    )
+    refusals = [text.split(":")[1].strip() for level, text in lines if level == "error"]
+    assert refusals[-2:] == ["APP_NOT_FOUND", "INVALID_ARGUMENT"]
+
+
+def test_keynotes_tools_are_logged_with_any_client(server: Server, tmp_path: Path) -> None:
+    """ "Log: tool name, parameters, AppleScript runner output, elapsed time, and return string." """
+    server.call("open_keynote")
+    server.call("draw_rectangle", x=384, y=378, width=1152, height=324)
+    server.call("add_text_in_keynote", text="Hello")
+    text = "\n".join(text for level, text in log_lines(tmp_path) if level == "info")
+    assert re.search(
+        r"\[server\]\[tool=draw_rectangle\] args=\{'x':384,'y':378,'width':1152,'height':324\} -> "
+        r"RECTANGLE_OK: id=\S+, x=384, y=378, width=1152, height=324 \[elapsed=\d+\.\d{3}s\]",
+        text,
+    )
+    assert "[tool=add_text_in_keynote] args={'text':'Hello'} -> TEXT_OK: " in text
+    assert '[server] osascript draw -> {"index": 1, ' in text
