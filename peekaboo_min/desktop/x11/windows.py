@@ -67,7 +67,6 @@ def take_scene() -> Scene:
         "tree": _ask_tree,
         "clients": _ask_clients,
         "displays": _ask_displays,
-        "is_composited": has_compositor,
     }
 
     def look(name: str) -> None:
@@ -80,8 +79,9 @@ def take_scene() -> Scene:
     facts = _all_facts(tree, root, listed)
     windows = _stacked([_window(one, tree, root, facts) for one in facts], tree, root)
     windows = _with_owners(_with_focus(windows, tree, root.active_id))
-    if not found["is_composited"]:
-        windows = _with_obscured(windows)
+    marked = _with_obscured(windows)
+    if marked != windows and not has_compositor():
+        windows = marked
     return Scene(tuple(windows), tuple(_apps(windows)), tuple(found["displays"]))
 
 

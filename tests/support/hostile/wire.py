@@ -670,8 +670,9 @@ def read_lies(rng: random.Random, trials: int, _kind: Optional[str] = None) -> T
 
 def _action_reader() -> Callable[[str], Any]:
     from peekaboo_min.agents import actions
+    from peekaboo_min.ai.grid import PIXELS, grid_over
 
-    return lambda text: actions.read_action(text, 640, 480)
+    return lambda text: actions.read_action(text, grid_over(PIXELS, 640, 480))
 
 
 def _action_text(rng: random.Random) -> str:
