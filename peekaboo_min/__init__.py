@@ -4,7 +4,7 @@ The map, from the ground up. A module imports only from its own wing and from th
 tests/test_architecture.py enforces that.
 
 core          errors models settings log cancellation text version: imports nothing of ours
-system        process (the only subprocess), programs, web (the only urllib.request), files, images, resources
+system        process (the only subprocess), programs, web (the only urllib.request), files, images, made_images, resources
 desktop       base: what a platform must do; select: which of the two this machine is; keys, matching
               macos: backend osascript swift_helper permissions keycodes, and the sources that they run
               x11: backend server windows window_tree descriptions pointer keyboard clipboard ocr

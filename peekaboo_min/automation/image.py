@@ -84,7 +84,10 @@ def image_result(
         if returns_data:
             pairs = [image_for_model(desktop, image, request.is_temporary) for image in images]
             returned = tuple(picture for picture, _ in pairs)
-            data["images"] = [_returned_data(*pair) for pair in pairs]
+            data["images"] = [
+                _returned_data(image, *pair, is_kept=not request.is_temporary)
+                for image, pair in zip(images, pairs)
+            ]
         if analyse:
             data.update(analyse(images))
             text += f"\n\n{data['analysis_text']}"
@@ -326,7 +329,9 @@ def _file_data(image: CapturedImage) -> dict[str, Any]:
     return data
 
 
-def _returned_data(picture: Picture, record: Optional[Screenshot]) -> dict[str, Any]:
+def _returned_data(
+    image: CapturedImage, picture: Picture, record: Optional[Screenshot], is_kept: bool
+) -> dict[str, Any]:
     """What the pixels of the image mean that the model gets."""
     data: dict[str, Any] = {
         "item_label": clean_text(picture.label),
@@ -334,6 +339,10 @@ def _returned_data(picture: Picture, record: Optional[Screenshot]) -> dict[str, 
         "image_width": picture.info.width,
         "image_height": picture.info.height,
     }
+    if is_kept:
+        data["source_path"] = str(image.path)
+    if image.subject.window:
+        data["window_title"] = clean_text(image.subject.window.title or "")
     if record:
         data.update(window_id=record.window_id, scale=record.scale, screenshot_id=record.screenshot_id)
     return data

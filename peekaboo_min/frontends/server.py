@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Collection
 from contextlib import asynccontextmanager
@@ -17,6 +18,7 @@ from ..core.version import VERSION
 from ..desktop.macos.swift_helper import build_in_background
 from ..integrations.keynote_state import keep_deck_in_memory
 from ..system.files import asked_path, sweep
+from ..system.made_images import MadeImages
 from ..system.process import end_cleanly_on_signals, exit_hooks, kill_all_programs
 from .doctor import SERVER_NAME, initial_status
 from .results import error_message, plain_schema, success_message
@@ -102,6 +104,8 @@ def serve() -> int:
     """Serve MCP on stdio; return the exit code. Raises ModuleNotFoundError without the package mcp."""
     import mcp  # noqa: F401
 
+    # the specification's shutdown; a hang-up of a terminal is no request to stop
+    end_cleanly_on_signals({signal.SIGINT: 0, signal.SIGTERM: 0})
     if sys.stdin is None or sys.stdin.closed:
         print("peekaboo-min: stdin is closed: an MCP client must hold it open", file=sys.stderr)
         return 1
@@ -119,7 +123,6 @@ def serve() -> int:
         print(f"peekaboo-min: {e.sentence()}", file=sys.stderr)
         return e.code.exit_code
     keep_deck_in_memory()
-    end_cleanly_on_signals()
     log_info(f"{SERVER_NAME} {VERSION} serves")
     if platform_name() == "macos" and not own.is_read_only:
         build_in_background()  # clicks and keys work without the helper, only slower
@@ -135,12 +138,14 @@ def serve() -> int:
 
 def build_server() -> Any:
     """The server with the offered tools. Raises ModuleNotFoundError without mcp, INVALID_ARGUMENT."""
+    from mcp.server.lowlevel.helper_types import ReadResourceContents
     from mcp.server.mcpserver import MCPServer
-    from mcp.server.mcpserver.exceptions import ToolError
-    from mcp.types import CallToolResult
+    from mcp.server.mcpserver.exceptions import ResourceNotFoundError, ToolError
+    from mcp.types import CallToolResult, Resource
     from pydantic import ValidationError
 
     tools = {tool.name: tool for tool in offered_tools()}
+    images = MadeImages()
 
     def refusal(error: PeekabooError, has_result_grammar: bool = False) -> Any:
         log_error(f"refused: {error.code_name}: {error.message} {error.details}".rstrip())
@@ -172,11 +177,24 @@ def build_server() -> Any:
                 self.has_sent_status = True
             return answer
 
+        async def list_resources(self):  # type: ignore[no-untyped-def]
+            return [
+                Resource(uri=uri, name=uri.rpartition("/")[2], mime_type=info.mime_type)
+                for uri, info in images.existing().items()
+            ]
+
+        async def read_resource(self, uri, context=None):  # type: ignore[no-untyped-def]
+            found = images.read(str(uri))
+            if found is None:
+                raise ResourceNotFoundError("only images that a result of this server links to can be read")
+            info, data = found
+            return [ReadResourceContents(content=data, mime_type=info.mime_type)]
+
     return PeekabooServer(
         SERVER_NAME,
         version=VERSION,
         instructions=instructions(tools),
-        tools=[_as_mcp_tool(tool, CallToolResult) for tool in tools.values()],
+        tools=[_as_mcp_tool(tool, CallToolResult, images) for tool in tools.values()],
         subscriptions=False,
         lifespan=_sweeping,
     )
@@ -248,13 +266,13 @@ def _sweeping(_server: Any) -> Any:
     return life()
 
 
-def _as_mcp_tool(tool: Tool, result_type: Any) -> Any:
+def _as_mcp_tool(tool: Tool, result_type: Any, images: MadeImages) -> Any:
     """A tool with the schema of its function's signature, which refuses arguments that it does not know."""
     from mcp.server.mcpserver.tools import Tool as McpTool
     from mcp.types import ToolAnnotations
 
     mcp_tool = McpTool.from_function(
-        _off_the_loop(tool, result_type),
+        _off_the_loop(tool, result_type, images),
         name=tool.name,
         title=tool.title,
         description=" ".join(read_signature(tool.function).description.split()),
@@ -274,7 +292,7 @@ def _as_mcp_tool(tool: Tool, result_type: Any) -> Any:
     return mcp_tool
 
 
-def _off_the_loop(tool: Tool, result_type: Any) -> Callable[..., Awaitable[Any]]:
+def _off_the_loop(tool: Tool, result_type: Any, images: MadeImages) -> Callable[..., Awaitable[Any]]:
     """An async function that runs the tool in a thread; cancelling it kills the tool's programs."""
     import anyio
     from pydantic import Field
@@ -288,6 +306,7 @@ def _off_the_loop(tool: Tool, result_type: Any) -> Callable[..., Awaitable[Any]]
         except BaseException:
             token.cancel()
             raise
+        images.add(result.files)
         return result_type.model_validate(success_message(result))
 
     # Built from real objects: the SDK evaluates annotations, and takes a parameter's description from Field

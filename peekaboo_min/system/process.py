@@ -18,7 +18,7 @@ from typing import Any, Callable, Optional
 
 from ..core.cancellation import check_cancelled, is_uninterrupted, within_budget
 from ..core.errors import ErrorCode, PeekabooError, file_error, invalid
-from ..core.log import log_debug, log_warning, loggable_arguments
+from ..core.log import log_debug, log_info, log_warning, loggable_arguments
 from ..core.settings import child_environment
 from ..core.text import clean_text
 from .programs import program_path
@@ -63,6 +63,7 @@ class ProgramTimeout(PeekabooError):
 _running: set[Process] = set()
 _starting: set[int] = set()  # threads that are about to start a process
 _uninterrupted: set[Process] = set()  # those of _running that a signal lets end
+_exit_codes: dict[int, int] = {}
 _signals: list[int] = []  # those received that end us
 # called before a signal ends us; by then `_signals` is not empty
 exit_hooks: list[Callable[[], None]] = []
@@ -413,12 +414,14 @@ def _signal_group(process: Process) -> None:
         os.killpg(process.pid, signal.SIGKILL)
 
 
-def end_cleanly_on_signals() -> None:
-    """From now on SIGTERM, SIGINT and SIGHUP kill our children and end this process with 128 + the signal's
-    number.
+def end_cleanly_on_signals(exit_codes: Optional[Mapping[int, int]] = None) -> None:
+    """From now on SIGTERM, SIGINT and SIGHUP kill our children and end this process.
 
+    Its exit code is 128 + the signal's number, or what `exit_codes` has for the signal.
     os._exit, because a thread that blocks on stdin or in a tool would keep an ordinary exit waiting.
     """
+
+    _exit_codes.update(exit_codes or {})
 
     def on_signal(number: int, _frame: object) -> None:
         _signals.append(number)
@@ -439,4 +442,5 @@ def exit_if_signalled() -> None:
         for hook in list(exit_hooks):
             hook()
         kill_all_programs()
-        os._exit(128 + _signals[0])
+        log_info(f"ended by {signal.Signals(_signals[0]).name}")
+        os._exit(_exit_codes.get(_signals[0], 128 + _signals[0]))

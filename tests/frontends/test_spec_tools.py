@@ -561,7 +561,19 @@ def test_returned_pictures_are_told_with_their_sizes_and_leave_nothing_but_recor
 
 
 def test_data_that_has_a_path_is_saved_and_returned(server: Server, tmp_path: Path) -> None:
+    """ "metadata?: { item_label?: string, window_title?: string, window_id?: number, source_path?: string }" """
     answer = server.call("image", app="Form", return_data=True, path=str(tmp_path / "new" / "form.png"))
+    (entry,) = seen(answer)["images"]
+    (row,) = seen(answer)["saved_files"]
+    assert (
+        entry.items()
+        >= {
+            "item_label": row["item_label"],
+            "window_title": row["window_title"],
+            "window_id": row["window_id"],
+            "source_path": row["path"],
+        }.items()
+    )
     assert [one["path"] for one in seen(answer)["saved_files"]] == [str(tmp_path / "new" / "form.png")]
     assert image_size(tmp_path / "new" / "form.png") == (960, 720)
     assert len(pictures_of(answer)) == 1

@@ -51,7 +51,7 @@ def kept_by(mac: FakeMac) -> list[str]:
     return [
         name
         for name in files_in(mac.folder / "tmp")
-        if not re.search(r"/record_\d+_[0-9a-f]{16}\.json$", name)
+        if not re.search(r"/record_[\w.-]+_\d+_[0-9a-f]{16}\.json$", name)
     ]
 
 
