@@ -1,0 +1,83 @@
+"""scripts/mac_check.sh, all of it, on the fake Mac; on a real one somebody runs it by hand."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from fakemac import FakeMac
+from macs import mac_environment
+from worlds import ROOT, Finished, need, wait_for
+
+SCRIPT = str(ROOT / "scripts" / "mac_check.sh")
+
+
+WIDGETS = [
+    {"name": "text", "kind": "textview", "value": "", "rect": [10, 40, 540, 350]},
+]
+
+
+def run(mac: FakeMac, tmp_path: Path, *argv: str) -> Finished:
+    need("sh", "python3")
+    path = f"{mac.bin_dir}{os.pathsep}{os.environ['PATH']}"
+    environment = mac_environment(mac, PATH=path, TMPDIR=str(tmp_path))
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(
+        ["sh", SCRIPT, *argv], env=environment, cwd=tmp_path, stdout=pipe, stderr=pipe, text=True
+    )
+    if argv:
+        open_the_document(mac)
+    out, err = process.communicate(timeout=280)
+    return Finished(process.returncode, out, err)
+
+
+def open_the_document(mac: FakeMac) -> None:
+    """What TextEdit does with the file that `open` gives it: the simulated one only notes it."""
+    wait_for(lambda: mac.events("open_file"), "TextEdit got a file", 60)
+    title = Path(mac.events("open_file")[0]["path"]).name
+    mac.open_window("TextEdit", title=title, bounds=[300, 200, 560, 400], focus="text", widgets=WIDGETS)
+
+
+def block(out: str) -> list[str]:
+    """The lines to paste."""
+    return out.split("```")[1].strip().splitlines()
+
+
+def test_nothing_is_done_without_consent(mac: FakeMac, tmp_path: Path) -> None:
+    """ "E2E tests are typically run as a separate suite" """
+    done = run(mac, tmp_path)
+    assert (done.code, done.out, mac.calls()) == (2, "", [])
+    assert "scripts/mac_check.sh --yes" in done.err
+
+
+@pytest.mark.parametrize("has_keynote", [True, False])
+def test_every_step_is_tried_and_reported_in_one_block(
+    mac: FakeMac, tmp_path: Path, has_keynote: bool
+) -> None:
+    """ "Call `image` to capture a specific (test) application's window, save to file, and return data. Verify
+    file creation, image data in response, and correct metadata."
+    """
+    if not has_keynote:
+        mac.keynote(installed=[])
+    done = run(mac, tmp_path, "--yes")
+    lines = block(done.out)
+    failed = [line for line in lines if line.startswith("FAILED")]
+    assert lines[0].startswith("info system: ") and lines[-1] == f"{len(failed)} failed"
+    assert "Shopping list" not in str(lines) and str(tmp_path) not in str(lines)
+    if has_keynote:
+        assert (done.code, failed, len(lines)) == (0, [], 19), done.out
+        (document,) = mac.state()["keynote"]["documents"]
+        (shape,) = document["slides"][0]["shapes"]
+        assert shape["object_text"].startswith("peekaboo typed ")
+        texts = [event["text"] for event in mac.events("text")]
+        assert "".join(texts) == shape["object_text"]
+    else:
+        assert done.code == 1 and [line.split(":")[0] for line in failed] == [
+            "FAILED a Keynote deck of its own",
+            "FAILED a rectangle",
+            "FAILED a text in it",
+            "FAILED the slide as an image",
+            "FAILED its file",
+        ]
