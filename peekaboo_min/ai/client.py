@@ -20,7 +20,7 @@ from ..core.settings import settings
 from ..core.text import clean_text
 from ..desktop.base import Desktop
 from ..system.files import asked_path
-from ..system.web import WebError
+from ..system.web import WebError, host_of
 from .errors import (
     asked_delay_s,
     blind_model_error,
@@ -166,11 +166,9 @@ def parse_providers(text: str) -> list[ModelChoice]:
 
 
 def provider_status() -> list[ProviderStatus]:
-    """The status of each configured provider, asked at the same time; none where nothing is configured."""
+    """The status of each configured provider; none where nothing is configured. No cloud is asked."""
     configured = parse_providers(settings().ai_providers)
-    return in_parallel(
-        lambda choice: ProviderStatus(choice, _problem_of(choice, asks_cloud=True)), configured
-    )
+    return in_parallel(lambda choice: ProviderStatus(choice, _problem_of(choice)), configured)
 
 
 def _with_default(provider: str, model: str) -> ModelChoice:
@@ -207,11 +205,8 @@ def _first_operational(configured: list[ModelChoice], requested_model: Optional[
     raise PeekabooError(ErrorCode.AI_PROVIDER_ERROR, message, hint="; ".join(problems))
 
 
-def _problem_of(choice: ModelChoice, asks_cloud: bool = False) -> str:
-    """Why a provider would not answer now, or an empty text.
-
-    A cloud is asked only for the status: that takes a second.
-    """
+def _problem_of(choice: ModelChoice) -> str:
+    """Why a provider would not answer now, or an empty text. Of a cloud only whether its key is set."""
     vendor = VENDORS.get(choice.provider)
     report_progress(f"asking {choice.name}")
     if choice.provider == OCR:
@@ -220,15 +215,17 @@ def _problem_of(choice: ModelChoice, asks_cloud: bool = False) -> str:
         return _unknown_provider(choice.provider)
     if vendor.lacks_key:
         return f"{vendor.key_variable} is not set"
-    if not vendor.is_local and not asks_cloud:
+    if not vendor.is_local:
         return ""
     try:
         names = vendor.list_models(_PROBE_S)
     except WebError as e:
         if e.status == 404:
-            return ""  # a compatible server that lists no models
+            return f"{host_of(vendor.base_url)} is another server: it lists no models of {vendor.title}'s"
         return vendor_text(e.body) or e.message
-    return "" if _is_listed(choice.model, names) else f"it has no model {choice.model}"
+    if _is_listed(choice.model, names):
+        return ""
+    return f"it has no model {choice.model}: run `ollama pull {choice.model}`"
 
 
 def _is_listed(model: str, names: list[str]) -> bool:

@@ -212,7 +212,17 @@ def test_ollama_is_not_operational_with_a_model_that_it_lacks(
     use(ai.env("ollama", model))
     wrong = failing(choose_provider)
     assert wrong.message == "No configured AI providers in PEEKABOO_AI_PROVIDERS are currently operational."
-    assert wrong.hint == f"ollama: it has no model {model}"
+    assert wrong.hint == f"ollama: it has no model {model}: run `ollama pull {model}`"
+
+
+def test_auto_passes_over_another_server_at_ollamas_address(ai: FakeAI, use: Callable[..., None]) -> None:
+    """ "Check availability (Ollama up? Cloud API key for provider set in process.env?)." """
+    variables = ai.env("openai", "gpt-5.5")
+    use({**variables, "PEEKABOO_AI_PROVIDERS": "ollama/llava,openai/gpt-5.5"})
+    use(PEEKABOO_OLLAMA_BASE_URL=f"{ai.ollama_base_url.rstrip('/')}/other")
+    assert choose_provider() == ModelChoice("openai", "gpt-5.5")
+    use(PEEKABOO_AI_PROVIDERS="ollama/llava")
+    assert "is another server" in failing(choose_provider).hint
 
 
 def test_ollama_that_does_not_run_is_not_operational(ai: FakeAI, use: Callable[..., None]) -> None:
@@ -222,7 +232,8 @@ def test_ollama_that_does_not_run_is_not_operational(ai: FakeAI, use: Callable[.
     assert failing(choose_provider).hint == hint
 
 
-def test_the_status_covers_every_provider(ai: FakeAI, use: Callable[..., None]) -> None:
+def test_the_status_covers_every_provider_and_asks_no_cloud(ai: FakeAI, use: Callable[..., None]) -> None:
+    """ "If `item_type === "server_status"`: Handler directly calls generateServerStatusString()" """
     use({**ai.env("openai", "x"), **ai.env("gemini", "x")})
     use(
         PEEKABOO_AI_PROVIDERS="ollama/llava,openai/gpt-5.5,openai/gpt-1,gemini,anthropic,ocr,grok/4",
@@ -232,12 +243,13 @@ def test_the_status_covers_every_provider(ai: FakeAI, use: Callable[..., None]) 
     assert statuses == [
         ("ollama/llava", ""),
         ("openai/gpt-5.5", ""),
-        ("openai/gpt-1", "it has no model gpt-1"),
-        ("gemini/gemini-3.6-flash", "API key not valid. Please pass a valid API key."),
+        ("openai/gpt-1", ""),
+        ("gemini/gemini-3.6-flash", ""),
         ("anthropic/claude-sonnet-5", "ANTHROPIC_API_KEY is not set"),
         ("ocr/local", ""),
         ("grok/4", "there is no provider 'grok'; there are ollama, openai, gemini, anthropic, ocr"),
     ]
+    assert [each for each in ai.requests if each.vendor != "ollama"] == []
 
 
 def test_the_status_of_nothing_is_empty(use: Callable[..., None]) -> None:
