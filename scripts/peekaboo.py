@@ -119,7 +119,7 @@ The map, from the ground up. A module imports only from its own wing and from th
 tests/test_architecture.py enforces that.
 
 core          errors models settings log cancellation text version: imports nothing of ours
-system        process (the only subprocess), programs, web (the only urllib.request), files, images, resources
+system        process (the only subprocess), programs, web (the only urllib.request), files, images, made_images, resources
 desktop       base: what a platform must do; select: which of the two this machine is; keys, matching
               macos: backend osascript swift_helper permissions keycodes, and the sources that they run
               x11: backend server windows window_tree descriptions pointer keyboard clipboard ocr
@@ -2313,7 +2313,7 @@ from ..core.settings import settings
 from ..core.text import clean_text
 from ..desktop.base import Desktop
 from ..system.files import asked_path
-from ..system.web import WebError
+from ..system.web import WebError, host_of
 from .errors import (
     asked_delay_s,
     blind_model_error,
@@ -2459,11 +2459,9 @@ def parse_providers(text: str) -> list[ModelChoice]:
 
 
 def provider_status() -> list[ProviderStatus]:
-    """The status of each configured provider, asked at the same time; none where nothing is configured."""
+    """The status of each configured provider; none where nothing is configured. No cloud is asked."""
     configured = parse_providers(settings().ai_providers)
-    return in_parallel(
-        lambda choice: ProviderStatus(choice, _problem_of(choice, asks_cloud=True)), configured
-    )
+    return in_parallel(lambda choice: ProviderStatus(choice, _problem_of(choice)), configured)
 
 
 def _with_default(provider: str, model: str) -> ModelChoice:
@@ -2500,11 +2498,8 @@ def _first_operational(configured: list[ModelChoice], requested_model: Optional[
     raise PeekabooError(ErrorCode.AI_PROVIDER_ERROR, message, hint="; ".join(problems))
 
 
-def _problem_of(choice: ModelChoice, asks_cloud: bool = False) -> str:
-    """Why a provider would not answer now, or an empty text.
-
-    A cloud is asked only for the status: that takes a second.
-    """
+def _problem_of(choice: ModelChoice) -> str:
+    """Why a provider would not answer now, or an empty text. Of a cloud only whether its key is set."""
     vendor = VENDORS.get(choice.provider)
     report_progress(f"asking {choice.name}")
     if choice.provider == OCR:
@@ -2513,15 +2508,17 @@ def _problem_of(choice: ModelChoice, asks_cloud: bool = False) -> str:
         return _unknown_provider(choice.provider)
     if vendor.lacks_key:
         return f"{vendor.key_variable} is not set"
-    if not vendor.is_local and not asks_cloud:
+    if not vendor.is_local:
         return ""
     try:
         names = vendor.list_models(_PROBE_S)
     except WebError as e:
         if e.status == 404:
-            return ""  # a compatible server that lists no models
+            return f"{host_of(vendor.base_url)} is another server: it lists no models of {vendor.title}'s"
         return vendor_text(e.body) or e.message
-    return "" if _is_listed(choice.model, names) else f"it has no model {choice.model}"
+    if _is_listed(choice.model, names):
+        return ""
+    return f"it has no model {choice.model}: run `ollama pull {choice.model}`"
 
 
 def _is_listed(model: str, names: list[str]) -> bool:
@@ -2650,7 +2647,7 @@ def _post_with_retries(vendor: Vendor, question: Question, deadline: float) -> A
 '''
 
 # ==================== peekaboo_min/ai/errors.py ===========================================================
-SOURCES['peekaboo_min/ai/errors.py'] = 2653, r'''"""What a vendor's refusal means: whether to ask again, and what to do."""
+SOURCES['peekaboo_min/ai/errors.py'] = 2650, r'''"""What a vendor's refusal means: whether to ask again, and what to do."""
 
 from __future__ import annotations
 
@@ -2794,7 +2791,7 @@ def check_reply(vendor: Vendor, model: str, reply: Reply) -> None:
 '''
 
 # ==================== peekaboo_min/ai/grid.py =============================================================
-SOURCES['peekaboo_min/ai/grid.py'] = 2797, r'''"""The grid in which a model says where something is, by the model's name."""
+SOURCES['peekaboo_min/ai/grid.py'] = 2794, r'''"""The grid in which a model says where something is, by the model's name."""
 
 from __future__ import annotations
 
@@ -2893,7 +2890,7 @@ def unit_by_variable() -> Optional[str]:
 '''
 
 # ==================== peekaboo_min/ai/images.py ===========================================================
-SOURCES['peekaboo_min/ai/images.py'] = 2896, r'''"""Images for a model: read, checked, at a size that no vendor shrinks."""
+SOURCES['peekaboo_min/ai/images.py'] = 2893, r'''"""Images for a model: read, checked, at a size that no vendor shrinks."""
 
 from __future__ import annotations
 
@@ -3086,7 +3083,7 @@ def private_copy(image: Picture) -> Iterator[Path]:
 '''
 
 # ==================== peekaboo_min/ai/providers.py ========================================================
-SOURCES['peekaboo_min/ai/providers.py'] = 3089, r'''"""The vendors of vision models: the request to each, and its answer."""
+SOURCES['peekaboo_min/ai/providers.py'] = 3086, r'''"""The vendors of vision models: the request to each, and its answer."""
 
 from __future__ import annotations
 
@@ -3405,10 +3402,10 @@ VENDORS: dict[str, Vendor] = {
 '''
 
 # ==================== peekaboo_min/automation/__init__.py =================================================
-SOURCES['peekaboo_min/automation/__init__.py'] = 3408, r''''''
+SOURCES['peekaboo_min/automation/__init__.py'] = 3405, r''''''
 
 # ==================== peekaboo_min/automation/app_window.py ===============================================
-SOURCES['peekaboo_min/automation/app_window.py'] = 3411, r'''"""The job of `screenshot_app_window`, with its document's names and errors."""
+SOURCES['peekaboo_min/automation/app_window.py'] = 3408, r'''"""The job of `screenshot_app_window`, with its document's names and errors."""
 
 from __future__ import annotations
 
@@ -3499,7 +3496,7 @@ def _scale(scene: Scene, window: Window, image: CapturedImage, has_shadow: bool)
 '''
 
 # ==================== peekaboo_min/automation/capture.py ==================================================
-SOURCES['peekaboo_min/automation/capture.py'] = 3502, r'''"""Take screenshots of displays and windows, and record what each pixel means."""
+SOURCES['peekaboo_min/automation/capture.py'] = 3499, r'''"""Take screenshots of displays and windows, and record what each pixel means."""
 
 from __future__ import annotations
 
@@ -3820,7 +3817,7 @@ def image_for_model(
 '''
 
 # ==================== peekaboo_min/automation/coordinates.py ==============================================
-SOURCES['peekaboo_min/automation/coordinates.py'] = 3823, r'''"""The coordinate records: what each window screenshot showed, as files."""
+SOURCES['peekaboo_min/automation/coordinates.py'] = 3820, r'''"""The coordinate records: what each window screenshot showed, as files."""
 
 from __future__ import annotations
 
@@ -3949,7 +3946,7 @@ def _stale(message: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/automation/effects.py ==================================================
-SOURCES['peekaboo_min/automation/effects.py'] = 3952, r'''"""What an act changed in its window: screenshots before and after, compared."""
+SOURCES['peekaboo_min/automation/effects.py'] = 3949, r'''"""What an act changed in its window: screenshots before and after, compared."""
 
 from __future__ import annotations
 
@@ -4049,7 +4046,7 @@ class Watch:
 '''
 
 # ==================== peekaboo_min/automation/find_text.py ================================================
-SOURCES['peekaboo_min/automation/find_text.py'] = 4052, r'''"""Where a text is in a window, by text recognition."""
+SOURCES['peekaboo_min/automation/find_text.py'] = 4049, r'''"""Where a text is in a window, by text recognition."""
 
 from __future__ import annotations
 
@@ -4247,7 +4244,7 @@ def _nothing_text(wanted: str, lines: Sequence[RecognisedText], record: Screensh
 '''
 
 # ==================== peekaboo_min/automation/image.py ====================================================
-SOURCES['peekaboo_min/automation/image.py'] = 4250, r'''"""The job of `image`: what to capture, where to save it, and the answer."""
+SOURCES['peekaboo_min/automation/image.py'] = 4247, r'''"""The job of `image`: what to capture, where to save it, and the answer."""
 
 from __future__ import annotations
 
@@ -4333,7 +4330,10 @@ def image_result(
         if returns_data:
             pairs = [image_for_model(desktop, image, request.is_temporary) for image in images]
             returned = tuple(picture for picture, _ in pairs)
-            data["images"] = [_returned_data(*pair) for pair in pairs]
+            data["images"] = [
+                _returned_data(image, *pair, is_kept=not request.is_temporary)
+                for image, pair in zip(images, pairs)
+            ]
         if analyse:
             data.update(analyse(images))
             text += f"\n\n{data['analysis_text']}"
@@ -4575,7 +4575,9 @@ def _file_data(image: CapturedImage) -> dict[str, Any]:
     return data
 
 
-def _returned_data(picture: Picture, record: Optional[Screenshot]) -> dict[str, Any]:
+def _returned_data(
+    image: CapturedImage, picture: Picture, record: Optional[Screenshot], is_kept: bool
+) -> dict[str, Any]:
     """What the pixels of the image mean that the model gets."""
     data: dict[str, Any] = {
         "item_label": clean_text(picture.label),
@@ -4583,13 +4585,17 @@ def _returned_data(picture: Picture, record: Optional[Screenshot]) -> dict[str, 
         "image_width": picture.info.width,
         "image_height": picture.info.height,
     }
+    if is_kept:
+        data["source_path"] = str(image.path)
+    if image.subject.window:
+        data["window_title"] = clean_text(image.subject.window.title or "")
     if record:
         data.update(window_id=record.window_id, scale=record.scale, screenshot_id=record.screenshot_id)
     return data
 '''
 
 # ==================== peekaboo_min/automation/input.py ====================================================
-SOURCES['peekaboo_min/automation/input.py'] = 4592, r'''"""Focus, click, type, press: the safety rules, and the input lock."""
+SOURCES['peekaboo_min/automation/input.py'] = 4598, r'''"""Focus, click, type, press: the safety rules, and the input lock."""
 
 from __future__ import annotations
 
@@ -4873,7 +4879,7 @@ def _where(window: Window) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/automation/listing.py ==================================================
-SOURCES['peekaboo_min/automation/listing.py'] = 4876, r'''"""Apps, windows and screens, as text and as the specification's data."""
+SOURCES['peekaboo_min/automation/listing.py'] = 4882, r'''"""Apps, windows and screens, as text and as the specification's data."""
 
 from __future__ import annotations
 
@@ -5050,7 +5056,7 @@ def _bounds_text(window: Window) -> str:
 '''
 
 # ==================== peekaboo_min/automation/policy.py ===================================================
-SOURCES['peekaboo_min/automation/policy.py'] = 5053, r'''"""What may be acted on, and the audit log of what was done."""
+SOURCES['peekaboo_min/automation/policy.py'] = 5059, r'''"""What may be acted on, and the audit log of what was done."""
 
 from __future__ import annotations
 
@@ -5140,10 +5146,10 @@ def write_audit_line(action: str, where: dict[str, Any]) -> None:
 '''
 
 # ==================== peekaboo_min/core/__init__.py =======================================================
-SOURCES['peekaboo_min/core/__init__.py'] = 5143, r''''''
+SOURCES['peekaboo_min/core/__init__.py'] = 5149, r''''''
 
 # ==================== peekaboo_min/core/cancellation.py ===================================================
-SOURCES['peekaboo_min/core/cancellation.py'] = 5146, r'''"""One call: its cancel token, time budget, progress, waits and threads."""
+SOURCES['peekaboo_min/core/cancellation.py'] = 5152, r'''"""One call: its cancel token, time budget, progress, waits and threads."""
 
 from __future__ import annotations
 
@@ -5299,7 +5305,7 @@ def is_uninterrupted() -> bool:
 '''
 
 # ==================== peekaboo_min/core/errors.py =========================================================
-SOURCES['peekaboo_min/core/errors.py'] = 5302, r'''"""PeekabooError, the only expected exception, and its codes."""
+SOURCES['peekaboo_min/core/errors.py'] = 5308, r'''"""PeekabooError, the only expected exception, and its codes."""
 
 from __future__ import annotations
 
@@ -5443,7 +5449,7 @@ def file_error(path: Path, error: Exception) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/core/log.py ============================================================
-SOURCES['peekaboo_min/core/log.py'] = 5446, r'''"""The log file, and the debug lines that a command collects."""
+SOURCES['peekaboo_min/core/log.py'] = 5452, r'''"""The log file, and the debug lines that a command collects."""
 
 from __future__ import annotations
 
@@ -5603,7 +5609,7 @@ def start_log_file(path: Path, level: str, also_console: bool) -> None:
 '''
 
 # ==================== peekaboo_min/core/models.py =========================================================
-SOURCES['peekaboo_min/core/models.py'] = 5606, r'''"""The data types: points, windows, displays, screenshots, results."""
+SOURCES['peekaboo_min/core/models.py'] = 5612, r'''"""The data types: points, windows, displays, screenshots, results."""
 
 from __future__ import annotations
 
@@ -5931,7 +5937,7 @@ class Result:
 '''
 
 # ==================== peekaboo_min/core/settings.py =======================================================
-SOURCES['peekaboo_min/core/settings.py'] = 5934, r'''"""Environment variables, read once into a frozen Settings."""
+SOURCES['peekaboo_min/core/settings.py'] = 5940, r'''"""Environment variables, read once into a frozen Settings."""
 
 from __future__ import annotations
 
@@ -6243,7 +6249,7 @@ def search_path() -> list[str]:
 '''
 
 # ==================== peekaboo_min/core/text.py ===========================================================
-SOURCES['peekaboo_min/core/text.py'] = 6246, r'''"""Text from outside, made safe to show or to send."""
+SOURCES['peekaboo_min/core/text.py'] = 6252, r'''"""Text from outside, made safe to show or to send."""
 
 from __future__ import annotations
 
@@ -6279,16 +6285,16 @@ def cut_to_bytes(text: str, limit: int) -> str:
 '''
 
 # ==================== peekaboo_min/core/version.py ========================================================
-SOURCES['peekaboo_min/core/version.py'] = 6282, r'''"""The version."""
+SOURCES['peekaboo_min/core/version.py'] = 6288, r'''"""The version."""
 
 VERSION = "0.1.0"
 '''
 
 # ==================== peekaboo_min/desktop/__init__.py ====================================================
-SOURCES['peekaboo_min/desktop/__init__.py'] = 6288, r''''''
+SOURCES['peekaboo_min/desktop/__init__.py'] = 6294, r''''''
 
 # ==================== peekaboo_min/desktop/base.py ========================================================
-SOURCES['peekaboo_min/desktop/base.py'] = 6291, r'''"""class Desktop(Protocol): what a platform must do; it never decides."""
+SOURCES['peekaboo_min/desktop/base.py'] = 6297, r'''"""class Desktop(Protocol): what a platform must do; it never decides."""
 
 from __future__ import annotations
 
@@ -6392,7 +6398,7 @@ class Desktop(Protocol):
 '''
 
 # ==================== peekaboo_min/desktop/keys.py ========================================================
-SOURCES['peekaboo_min/desktop/keys.py'] = 6395, r'''"""Key names in the spellings that people use, read into one (pure)."""
+SOURCES['peekaboo_min/desktop/keys.py'] = 6401, r'''"""Key names in the spellings that people use, read into one (pure)."""
 
 from __future__ import annotations
 
@@ -6513,10 +6519,10 @@ def _unknown_key(word: str, known: Iterable[str], kind: str = "key") -> Peekaboo
 '''
 
 # ==================== peekaboo_min/desktop/macos/__init__.py ==============================================
-SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 6516, r''''''
+SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 6522, r''''''
 
 # ==================== peekaboo_min/desktop/macos/accessibility.js =========================================
-SOURCES['peekaboo_min/desktop/macos/accessibility.js'] = 6519, r'''// Comes after window_list.js: windows, sheets and the focus as the accessibility tree has them; without the grant: nothing.
+SOURCES['peekaboo_min/desktop/macos/accessibility.js'] = 6525, r'''// Comes after window_list.js: windows, sheets and the focus as the accessibility tree has them; without the grant: nothing.
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXIsProcessTrusted', ['bool', []]);
 ObjC.bindFunction('AXUIElementCreateApplication', ['id', ['int']]);
@@ -6588,7 +6594,7 @@ function sheetsOf(element, pid) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/automation.js ============================================
-SOURCES['peekaboo_min/desktop/macos/automation.js'] = 6591, r'''// {} -> {"automation": bool|null}: may Keynote be controlled? null when it does not run, was never asked for, or cannot be
+SOURCES['peekaboo_min/desktop/macos/automation.js'] = 6597, r'''// {} -> {"automation": bool|null}: may Keynote be controlled? null when it does not run, was never asked for, or cannot be
 // told. Raises no dialog. By itself, because a bridge that fails here must not take other answers along.
 ObjC.import('AppKit');
 ObjC.import('CoreServices');
@@ -6607,7 +6613,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/backend.py ===============================================
-SOURCES['peekaboo_min/desktop/macos/backend.py'] = 6610, r'''"""Desktop by screencapture, osascript and the Swift helper."""
+SOURCES['peekaboo_min/desktop/macos/backend.py'] = 6616, r'''"""Desktop by screencapture, osascript and the Swift helper."""
 
 from __future__ import annotations
 
@@ -7011,7 +7017,7 @@ def _window(one: dict[str, Any], focused_id: Optional[int], can_record: bool) ->
 '''
 
 # ==================== peekaboo_min/desktop/macos/focus.js =================================================
-SOURCES['peekaboo_min/desktop/macos/focus.js'] = 7014, r'''// {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted", "title_bar_is_free": bool, "matches": n}
+SOURCES['peekaboo_min/desktop/macos/focus.js'] = 7020, r'''// {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted", "title_bar_is_free": bool, "matches": n}
 // matches: how many windows of the application could be the one that is meant; only a single one is raised.
 const ANSWER_S = 0.5;
 const TITLE_BAR_HALF = 10;
@@ -7072,7 +7078,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.js =================================================
-SOURCES['peekaboo_min/desktop/macos/input.js'] = 7075, r'''// one JSON request as the argument -> one JSON answer; the same contract as input.swift, for a Mac without a compiler
+SOURCES['peekaboo_min/desktop/macos/input.js'] = 7081, r'''// one JSON request as the argument -> one JSON answer; the same contract as input.swift, for a Mac without a compiler
 //   {"do":"preflight"}                           -> {"ok":true,"accessibility":b,"post_event":b,"screen_recording":b}
 //   {"do":"move","x":n,"y":n}                    -> {"ok":true,"pointer":{"x":n,"y":n}}, read back, screen points
 //   {"do":"click","window":W,"x":n,"y":n,"button":"left","clicks":1,"flags":0}
@@ -7412,7 +7418,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.swift ==============================================
-SOURCES['peekaboo_min/desktop/macos/input.swift'] = 7415, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
+SOURCES['peekaboo_min/desktop/macos/input.swift'] = 7421, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
 //   {"do":"preflight"}                           -> {"ok":true,"accessibility":b,"post_event":b,"screen_recording":b}
 //   {"do":"move","x":n,"y":n}                    -> {"ok":true,"pointer":{"x":n,"y":n}}, read back, screen points
 //   {"do":"click","window":W,"x":n,"y":n,"button":"left","clicks":1,"flags":0}
@@ -7831,7 +7837,7 @@ try FileHandle.standardOutput.write(contentsOf: output + Data("\n".utf8))
 '''
 
 # ==================== peekaboo_min/desktop/macos/keycodes.py ==============================================
-SOURCES['peekaboo_min/desktop/macos/keycodes.py'] = 7834, r'''"""Key codes and modifier flags of macOS; a code is a key's position."""
+SOURCES['peekaboo_min/desktop/macos/keycodes.py'] = 7840, r'''"""Key codes and modifier flags of macOS; a code is a key's position."""
 
 from __future__ import annotations
 
@@ -7938,7 +7944,7 @@ def mac_modifier_flags(modifiers: Sequence[str]) -> int:
 '''
 
 # ==================== peekaboo_min/desktop/macos/osascript.py =============================================
-SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 7941, r'''"""Run a JXA or AppleScript source, and read osascript's error numbers."""
+SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 7947, r'''"""Run a JXA or AppleScript source, and read osascript's error numbers."""
 
 from __future__ import annotations
 
@@ -8053,7 +8059,7 @@ def script_error(exit_code: int, stderr: str) -> ScriptError:
 '''
 
 # ==================== peekaboo_min/desktop/macos/permissions.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 8056, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
+SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 8062, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXIsProcessTrusted', ['bool', []]);
 ObjC.bindFunction('CGPreflightPostEventAccess', ['bool', []]);
@@ -8072,7 +8078,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/permissions.py ===========================================
-SOURCES['peekaboo_min/desktop/macos/permissions.py'] = 8075, r'''"""Which app must get a grant (the one that started us), and how to give it."""
+SOURCES['peekaboo_min/desktop/macos/permissions.py'] = 8081, r'''"""Which app must get a grant (the one that started us), and how to give it."""
 
 from __future__ import annotations
 
@@ -8139,7 +8145,7 @@ def permission_error(code: ErrorCode, what: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/desktop/macos/read_text.js =============================================
-SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 8142, r'''// {"path": file} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
+SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 8148, r'''// {"path": file} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
 ObjC.import('Foundation');
 ObjC.import('Vision');
 
@@ -8169,7 +8175,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/snapshot.js ==============================================
-SOURCES['peekaboo_min/desktop/macos/snapshot.js'] = 8172, r'''// {} -> one look at the desktop, or {"windows": null} without a GUI session:
+SOURCES['peekaboo_min/desktop/macos/snapshot.js'] = 8178, r'''// {} -> one look at the desktop, or {"windows": null} without a GUI session:
 //   {"windows": [{id, pid, app, bundle_id, title, layer, alpha, on_screen, bounds, kind, parent_id, is_modal, is_minimised}],
 //    "apps": [{pid, name, bundle_id, is_active, is_regular, window_count}], "displays": [{name, scale, bounds}], main first,
 //    "frontmost_pid": n|null, "can_record": bool, "is_locked": bool}
@@ -8295,7 +8301,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/swift_helper.py ==========================================
-SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 8298, r'''"""Compile input.swift ahead of time, and find what was compiled."""
+SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 8304, r'''"""Compile input.swift ahead of time, and find what was compiled."""
 
 from __future__ import annotations
 
@@ -8436,7 +8442,7 @@ def _manifest() -> Path:
 '''
 
 # ==================== peekaboo_min/desktop/macos/window_list.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 8439, r'''// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
+SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 8445, r'''// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
 ObjC.import('AppKit');
 ObjC.import('CoreGraphics');
 ObjC.bindFunction('CGPreflightScreenCaptureAccess', ['bool', []]);
@@ -8535,7 +8541,7 @@ function frontmostPid() {
 '''
 
 # ==================== peekaboo_min/desktop/matching.py ====================================================
-SOURCES['peekaboo_min/desktop/matching.py'] = 8538, r'''"""Which app or window an identifier means, what covers or blocks it (pure)."""
+SOURCES['peekaboo_min/desktop/matching.py'] = 8544, r'''"""Which app or window an identifier means, what covers or blocks it (pure)."""
 
 from __future__ import annotations
 
@@ -8795,7 +8801,7 @@ def cover_at(point: Point, target: Window, windows: Sequence[Window]) -> Optiona
 '''
 
 # ==================== peekaboo_min/desktop/select.py ======================================================
-SOURCES['peekaboo_min/desktop/select.py'] = 8798, r'''"""Which Desktop this machine has."""
+SOURCES['peekaboo_min/desktop/select.py'] = 8804, r'''"""Which Desktop this machine has."""
 
 from __future__ import annotations
 
@@ -8819,10 +8825,10 @@ def this_desktop() -> Desktop:
 '''
 
 # ==================== peekaboo_min/desktop/x11/__init__.py ================================================
-SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 8822, r''''''
+SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 8828, r''''''
 
 # ==================== peekaboo_min/desktop/x11/backend.py =================================================
-SOURCES['peekaboo_min/desktop/x11/backend.py'] = 8825, r'''"""Desktop by xwininfo, xprop, maim, xdotool, xclip.
+SOURCES['peekaboo_min/desktop/x11/backend.py'] = 8831, r'''"""Desktop by xwininfo, xprop, maim, xdotool, xclip.
 
 Commands that answer wrongly with exit 0 are not used: the place in `xdotool getwindowgeometry` and wmctrl (a
 frame's offset is added twice), `xwd -id` (paints other windows), `xdotool type` beyond ASCII, unknown key
@@ -8956,7 +8962,7 @@ def _run_maim(what: list[str], path: Path, kind: str) -> None:
 '''
 
 # ==================== peekaboo_min/desktop/x11/clipboard.py ===============================================
-SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 8959, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
+SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 8965, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
 
 from __future__ import annotations
 
@@ -9168,7 +9174,7 @@ def _wait_until(is_true: Callable[[], bool], seconds: float) -> bool:
 '''
 
 # ==================== peekaboo_min/desktop/x11/descriptions.py ============================================
-SOURCES['peekaboo_min/desktop/x11/descriptions.py'] = 9171, r'''"""What xprop and xwininfo know of windows, many asked in one child process."""
+SOURCES['peekaboo_min/desktop/x11/descriptions.py'] = 9177, r'''"""What xprop and xwininfo know of windows, many asked in one child process."""
 
 from __future__ import annotations
 
@@ -9383,7 +9389,7 @@ def _unescaped(text: str) -> str:
 '''
 
 # ==================== peekaboo_min/desktop/x11/keyboard.py ================================================
-SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 9386, r'''"""The keyboard on X11: xdotool for ASCII and chords, else the clipboard."""
+SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 9392, r'''"""The keyboard on X11: xdotool for ASCII and chords, else the clipboard."""
 
 from __future__ import annotations
 
@@ -9610,7 +9616,7 @@ def _went_out(sent: int, in_doubt: int = 0) -> str:
 '''
 
 # ==================== peekaboo_min/desktop/x11/ocr.py =====================================================
-SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 9613, r'''"""Read the text in a picture: tesseract, helped by ImageMagick's convert.
+SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 9619, r'''"""Read the text in a picture: tesseract, helped by ImageMagick's convert.
 
 tesseract alone misses most texts that are lighter than what is behind them. So each picture is read twice, at
 the same time: as it is, and as its difference from the local background, which makes every text dark on
@@ -9761,7 +9767,7 @@ def _shared(
 '''
 
 # ==================== peekaboo_min/desktop/x11/pointer.py =================================================
-SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 9764, r'''"""The pointer on X11: click where the X server says the window is."""
+SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 9770, r'''"""The pointer on X11: click where the X server says the window is."""
 
 from __future__ import annotations
 
@@ -9952,7 +9958,7 @@ def _name_of(window_id: int) -> str:
 '''
 
 # ==================== peekaboo_min/desktop/x11/server.py ==================================================
-SOURCES['peekaboo_min/desktop/x11/server.py'] = 9955, r'''"""Questions to the X server: programs that ask it, and the compositor."""
+SOURCES['peekaboo_min/desktop/x11/server.py'] = 9961, r'''"""Questions to the X server: programs that ask it, and the compositor."""
 
 from __future__ import annotations
 
@@ -10226,7 +10232,7 @@ def _entries(data: bytes) -> Iterator[tuple[bytes, ...]]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/window_tree.py =============================================
-SOURCES['peekaboo_min/desktop/x11/window_tree.py'] = 10229, r'''"""The windows in the output of `xwininfo -root -tree` (pure)."""
+SOURCES['peekaboo_min/desktop/x11/window_tree.py'] = 10235, r'''"""The windows in the output of `xwininfo -root -tree` (pure)."""
 
 from __future__ import annotations
 
@@ -10304,7 +10310,7 @@ def read_tree(text: str) -> Tree:
 '''
 
 # ==================== peekaboo_min/desktop/x11/windows.py =================================================
-SOURCES['peekaboo_min/desktop/x11/windows.py'] = 10307, r'''"""The windows, apps and displays of an X server, in few child processes."""
+SOURCES['peekaboo_min/desktop/x11/windows.py'] = 10313, r'''"""The windows, apps and displays of an X server, in few child processes."""
 
 from __future__ import annotations
 
@@ -10630,10 +10636,10 @@ def _apps(windows: Sequence[Window]) -> list[App]:
 '''
 
 # ==================== peekaboo_min/frontends/__init__.py ==================================================
-SOURCES['peekaboo_min/frontends/__init__.py'] = 10633, r''''''
+SOURCES['peekaboo_min/frontends/__init__.py'] = 10639, r''''''
 
 # ==================== peekaboo_min/frontends/capture_tools.py =============================================
-SOURCES['peekaboo_min/frontends/capture_tools.py'] = 10636, r'''"""The tools that look: image, analyze, list, screenshot_app_window; and exec."""
+SOURCES['peekaboo_min/frontends/capture_tools.py'] = 10642, r'''"""The tools that look: image, analyze, list, screenshot_app_window; and exec."""
 
 from __future__ import annotations
 
@@ -10882,7 +10888,7 @@ def peekaboo_exec(
 '''
 
 # ==================== peekaboo_min/frontends/cli.py =======================================================
-SOURCES['peekaboo_min/frontends/cli.py'] = 10885, r'''"""The shell's entry point: parser, JSON envelope, main()."""
+SOURCES['peekaboo_min/frontends/cli.py'] = 10891, r'''"""The shell's entry point: parser, JSON envelope, main()."""
 
 from __future__ import annotations
 
@@ -11236,7 +11242,7 @@ def _unshielded(text: str) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/client_config.py =============================================
-SOURCES['peekaboo_min/frontends/client_config.py'] = 11239, r'''"""What an MCP client must be configured with to start this installation."""
+SOURCES['peekaboo_min/frontends/client_config.py'] = 11245, r'''"""What an MCP client must be configured with to start this installation."""
 
 from __future__ import annotations
 
@@ -11503,7 +11509,7 @@ _CLIENTS = {
 '''
 
 # ==================== peekaboo_min/frontends/commands.py ==================================================
-SOURCES['peekaboo_min/frontends/commands.py'] = 11506, r'''"""COMMANDS: every shell command, with the module of its function."""
+SOURCES['peekaboo_min/frontends/commands.py'] = 11512, r'''"""COMMANDS: every shell command, with the module of its function."""
 
 from __future__ import annotations
 
@@ -11572,7 +11578,7 @@ COMMANDS = CommandTable(
 '''
 
 # ==================== peekaboo_min/frontends/desktop_tools.py =============================================
-SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 11575, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
+SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 11581, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
 
 from __future__ import annotations
 
@@ -11722,7 +11728,7 @@ def _with_effect_text(text: str, data: dict[str, Any]) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/doctor.py ====================================================
-SOURCES['peekaboo_min/frontends/doctor.py'] = 11725, r'''"""What this machine has and may do: server status, permissions, doctor."""
+SOURCES['peekaboo_min/frontends/doctor.py'] = 11731, r'''"""What this machine has and may do: server status, permissions, doctor."""
 
 from __future__ import annotations
 
@@ -11967,7 +11973,7 @@ def machine_data() -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/look_commands.py =============================================
-SOURCES['peekaboo_min/frontends/look_commands.py'] = 11970, r'''"""The shell's commands that look: image, list, windows, screenshot."""
+SOURCES['peekaboo_min/frontends/look_commands.py'] = 11976, r'''"""The shell's commands that look: image, list, windows, screenshot."""
 
 from __future__ import annotations
 
@@ -12106,7 +12112,7 @@ def screenshot_command(
 '''
 
 # ==================== peekaboo_min/frontends/machine_commands.py ==========================================
-SOURCES['peekaboo_min/frontends/machine_commands.py'] = 12109, r'''"""The shell's commands about this machine, its models and its mail."""
+SOURCES['peekaboo_min/frontends/machine_commands.py'] = 12115, r'''"""The shell's commands about this machine, its models and its mail."""
 
 from __future__ import annotations
 
@@ -12246,7 +12252,7 @@ def gmail_login_command() -> Result:
 '''
 
 # ==================== peekaboo_min/frontends/probes.py ====================================================
-SOURCES['peekaboo_min/frontends/probes.py'] = 12249, r'''"""The facts that we rely on, each with a harmless probe: `doctor --probe`."""
+SOURCES['peekaboo_min/frontends/probes.py'] = 12255, r'''"""The facts that we rely on, each with a harmless probe: `doctor --probe`."""
 
 from __future__ import annotations
 
@@ -12469,7 +12475,7 @@ def _x11_probes() -> list[Probe]:
 '''
 
 # ==================== peekaboo_min/frontends/reference.py =================================================
-SOURCES['peekaboo_min/frontends/reference.py'] = 12472, r'''"""The tool reference and the table of environment variables, as Markdown."""
+SOURCES['peekaboo_min/frontends/reference.py'] = 12478, r'''"""The tool reference and the table of environment variables, as Markdown."""
 
 from __future__ import annotations
 
@@ -12530,7 +12536,7 @@ def variable_reference() -> str:
 '''
 
 # ==================== peekaboo_min/frontends/results.py ===================================================
-SOURCES['peekaboo_min/frontends/results.py'] = 12533, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
+SOURCES['peekaboo_min/frontends/results.py'] = 12539, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
 
 from __future__ import annotations
 
@@ -12694,12 +12700,13 @@ def plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/server.py ====================================================
-SOURCES['peekaboo_min/frontends/server.py'] = 12697, r'''"""The one MCPServer. It only translates."""
+SOURCES['peekaboo_min/frontends/server.py'] = 12703, r'''"""The one MCPServer. It only translates."""
 
 from __future__ import annotations
 
 import functools
 import inspect
+import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Collection
 from contextlib import asynccontextmanager
@@ -12713,6 +12720,7 @@ from ..core.version import VERSION
 from ..desktop.macos.swift_helper import build_in_background
 from ..integrations.keynote_state import keep_deck_in_memory
 from ..system.files import asked_path, sweep
+from ..system.made_images import MadeImages
 from ..system.process import end_cleanly_on_signals, exit_hooks, kill_all_programs
 from .doctor import SERVER_NAME, initial_status
 from .results import error_message, plain_schema, success_message
@@ -12798,6 +12806,8 @@ def serve() -> int:
     """Serve MCP on stdio; return the exit code. Raises ModuleNotFoundError without the package mcp."""
     import mcp  # noqa: F401
 
+    # the specification's shutdown; a hang-up of a terminal is no request to stop
+    end_cleanly_on_signals({signal.SIGINT: 0, signal.SIGTERM: 0})
     if sys.stdin is None or sys.stdin.closed:
         print("peekaboo-min: stdin is closed: an MCP client must hold it open", file=sys.stderr)
         return 1
@@ -12815,7 +12825,6 @@ def serve() -> int:
         print(f"peekaboo-min: {e.sentence()}", file=sys.stderr)
         return e.code.exit_code
     keep_deck_in_memory()
-    end_cleanly_on_signals()
     log_info(f"{SERVER_NAME} {VERSION} serves")
     if platform_name() == "macos" and not own.is_read_only:
         build_in_background()  # clicks and keys work without the helper, only slower
@@ -12831,12 +12840,14 @@ def serve() -> int:
 
 def build_server() -> Any:
     """The server with the offered tools. Raises ModuleNotFoundError without mcp, INVALID_ARGUMENT."""
+    from mcp.server.lowlevel.helper_types import ReadResourceContents
     from mcp.server.mcpserver import MCPServer
-    from mcp.server.mcpserver.exceptions import ToolError
-    from mcp.types import CallToolResult
+    from mcp.server.mcpserver.exceptions import ResourceNotFoundError, ToolError
+    from mcp.types import CallToolResult, Resource
     from pydantic import ValidationError
 
     tools = {tool.name: tool for tool in offered_tools()}
+    images = MadeImages()
 
     def refusal(error: PeekabooError, has_result_grammar: bool = False) -> Any:
         log_error(f"refused: {error.code_name}: {error.message} {error.details}".rstrip())
@@ -12868,11 +12879,24 @@ def build_server() -> Any:
                 self.has_sent_status = True
             return answer
 
+        async def list_resources(self):  # type: ignore[no-untyped-def]
+            return [
+                Resource(uri=uri, name=uri.rpartition("/")[2], mime_type=info.mime_type)
+                for uri, info in images.existing().items()
+            ]
+
+        async def read_resource(self, uri, context=None):  # type: ignore[no-untyped-def]
+            found = images.read(str(uri))
+            if found is None:
+                raise ResourceNotFoundError("only images that a result of this server links to can be read")
+            info, data = found
+            return [ReadResourceContents(content=data, mime_type=info.mime_type)]
+
     return PeekabooServer(
         SERVER_NAME,
         version=VERSION,
         instructions=instructions(tools),
-        tools=[_as_mcp_tool(tool, CallToolResult) for tool in tools.values()],
+        tools=[_as_mcp_tool(tool, CallToolResult, images) for tool in tools.values()],
         subscriptions=False,
         lifespan=_sweeping,
     )
@@ -12944,13 +12968,13 @@ def _sweeping(_server: Any) -> Any:
     return life()
 
 
-def _as_mcp_tool(tool: Tool, result_type: Any) -> Any:
+def _as_mcp_tool(tool: Tool, result_type: Any, images: MadeImages) -> Any:
     """A tool with the schema of its function's signature, which refuses arguments that it does not know."""
     from mcp.server.mcpserver.tools import Tool as McpTool
     from mcp.types import ToolAnnotations
 
     mcp_tool = McpTool.from_function(
-        _off_the_loop(tool, result_type),
+        _off_the_loop(tool, result_type, images),
         name=tool.name,
         title=tool.title,
         description=" ".join(read_signature(tool.function).description.split()),
@@ -12970,7 +12994,7 @@ def _as_mcp_tool(tool: Tool, result_type: Any) -> Any:
     return mcp_tool
 
 
-def _off_the_loop(tool: Tool, result_type: Any) -> Callable[..., Awaitable[Any]]:
+def _off_the_loop(tool: Tool, result_type: Any, images: MadeImages) -> Callable[..., Awaitable[Any]]:
     """An async function that runs the tool in a thread; cancelling it kills the tool's programs."""
     import anyio
     from pydantic import Field
@@ -12984,6 +13008,7 @@ def _off_the_loop(tool: Tool, result_type: Any) -> Callable[..., Awaitable[Any]]
         except BaseException:
             token.cancel()
             raise
+        images.add(result.files)
         return result_type.model_validate(success_message(result))
 
     # Built from real objects: the SDK evaluates annotations, and takes a parameter's description from Field
@@ -13049,7 +13074,7 @@ def _unknown_tool(name: str, known: list[str]) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/frontends/signatures.py ================================================
-SOURCES['peekaboo_min/frontends/signatures.py'] = 13052, r'''"""A function's parameters and help, and what MCP clients send for them."""
+SOURCES['peekaboo_min/frontends/signatures.py'] = 13077, r'''"""A function's parameters and help, and what MCP clients send for them."""
 
 from __future__ import annotations
 
@@ -13192,7 +13217,7 @@ def _without_none(hint: Any) -> Any:
 '''
 
 # ==================== peekaboo_min/frontends/tools.py =====================================================
-SOURCES['peekaboo_min/frontends/tools.py'] = 13195, r'''"""TOOLS: every MCP tool, a typed function with its wire name and its effects."""
+SOURCES['peekaboo_min/frontends/tools.py'] = 13220, r'''"""TOOLS: every MCP tool, a typed function with its wire name and its effects."""
 
 from __future__ import annotations
 
@@ -13323,10 +13348,10 @@ def offered_tools() -> list[Tool]:
 '''
 
 # ==================== peekaboo_min/integrations/__init__.py ===============================================
-SOURCES['peekaboo_min/integrations/__init__.py'] = 13326, r''''''
+SOURCES['peekaboo_min/integrations/__init__.py'] = 13351, r''''''
 
 # ==================== peekaboo_min/integrations/gmail.py ==================================================
-SOURCES['peekaboo_min/integrations/gmail.py'] = 13329, r'''"""send_email: one mail through Gmail's API."""
+SOURCES['peekaboo_min/integrations/gmail.py'] = 13354, r'''"""send_email: one mail through Gmail's API."""
 
 from __future__ import annotations
 
@@ -13470,7 +13495,7 @@ def _send_error(error: WebError) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/integrations/gmail_oauth.py ============================================
-SOURCES['peekaboo_min/integrations/gmail_oauth.py'] = 13473, r'''"""Google's permission to send mail: requested once, stored, renewed."""
+SOURCES['peekaboo_min/integrations/gmail_oauth.py'] = 13498, r'''"""Google's permission to send mail: requested once, stored, renewed."""
 
 from __future__ import annotations
 
@@ -13769,7 +13794,7 @@ class _RedirectServer:
 '''
 
 # ==================== peekaboo_min/integrations/keynote.js ================================================
-SOURCES['peekaboo_min/integrations/keynote.js'] = 13772, r'''// One JSON argument in, JSON out, by its "do":
+SOURCES['peekaboo_min/integrations/keynote.js'] = 13797, r'''// One JSON argument in, JSON out, by its "do":
 // {"do": "find"} -> {"bundle_id": text|null}: the Keynote that is installed. Sends nothing to it.
 // {"do": "open", bundle_id, theme, always_new, width, height} -> {document_id, name, is_new, has_theme, is_blank, width, height}
 // {"do": "size", bundle_id, document_id} -> {width, height, is_skipped} of slide 1
@@ -13934,7 +13959,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/integrations/keynote.py ================================================
-SOURCES['peekaboo_min/integrations/keynote.py'] = 13937, r'''"""The five Keynote tools: open, measure, draw, write, export."""
+SOURCES['peekaboo_min/integrations/keynote.py'] = 13962, r'''"""The five Keynote tools: open, measure, draw, write, export."""
 
 from __future__ import annotations
 
@@ -14264,7 +14289,7 @@ def _slide_target(path: str) -> Path:
 '''
 
 # ==================== peekaboo_min/integrations/keynote_draw.applescript ==================================
-SOURCES['peekaboo_min/integrations/keynote_draw.applescript'] = 14267, r'''-- argv: bundle id, document id, x, y, width, height -> "index|x|y|width|height": a new rectangle on slide 1 as it stands there then.
+SOURCES['peekaboo_min/integrations/keynote_draw.applescript'] = 14292, r'''-- argv: bundle id, document id, x, y, width, height -> "index|x|y|width|height": a new rectangle on slide 1 as it stands there then.
 -- For a Keynote that takes no idiom of JXA's. The index is that among the slide's shapes, from 1; numbers as this Mac writes them
 -- ("380,5" in German). Values are got into variables first: an application need not know `item 1 of position` or `width as text`.
 on run argv
@@ -14301,7 +14326,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/keynote_export.applescript ================================
-SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 14304, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
+SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 14329, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
 -- AppleScript, because JXA cannot pass the options. There is no export of one slide, and `slide images` writes a folder:
 -- <folder's name>.001.png and so on, of the slides that are not skipped.
 on run argv
@@ -14320,7 +14345,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/keynote_state.py ==========================================
-SOURCES['peekaboo_min/integrations/keynote_state.py'] = 14323, r'''"""What Keynote calls share across processes: the deck, and the agent's log."""
+SOURCES['peekaboo_min/integrations/keynote_state.py'] = 14348, r'''"""What Keynote calls share across processes: the deck, and the agent's log."""
 
 from __future__ import annotations
 
@@ -14429,7 +14454,7 @@ def write_agent_line(source: str, text: str, path: Optional[Path] = None) -> Non
 '''
 
 # ==================== peekaboo_min/integrations/peekaboo_cli.py ===========================================
-SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 14432, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
+SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 14457, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
 
 from __future__ import annotations
 
@@ -14770,10 +14795,10 @@ def _invalid_output(what: str) -> RelayedError:
 '''
 
 # ==================== peekaboo_min/system/__init__.py =====================================================
-SOURCES['peekaboo_min/system/__init__.py'] = 14773, r''''''
+SOURCES['peekaboo_min/system/__init__.py'] = 14798, r''''''
 
 # ==================== peekaboo_min/system/files.py ========================================================
-SOURCES['peekaboo_min/system/files.py'] = 14776, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
+SOURCES['peekaboo_min/system/files.py'] = 14801, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
 
 from __future__ import annotations
 
@@ -14999,7 +15024,7 @@ def only_one(lock_name: str, wait_s: float, what: str) -> Iterator[None]:
 '''
 
 # ==================== peekaboo_min/system/images.py =======================================================
-SOURCES['peekaboo_min/system/images.py'] = 15002, r'''"""Image files: kind, size and pixels, read from their bytes."""
+SOURCES['peekaboo_min/system/images.py'] = 15027, r'''"""Image files: kind, size and pixels, read from their bytes."""
 
 from __future__ import annotations
 
@@ -15233,8 +15258,56 @@ def prepare_target(path: Path) -> None:
         raise file_error(path, e) from e
 '''
 
+# ==================== peekaboo_min/system/made_images.py ==================================================
+SOURCES['peekaboo_min/system/made_images.py'] = 15262, r'''"""The images that results link to, as MCP resources while they live."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Optional
+
+from ..core.models import ImageInfo
+from .images import sniff_image
+
+_LARGEST_BYTES = 7_500_000  # clients end the connection at 16 MB a message; base64 adds a third
+
+
+class MadeImages:
+    """The images that this process made. A URI from outside is looked up among them, never opened."""
+
+    def __init__(self) -> None:
+        self._paths: dict[str, Path] = {}
+
+    def add(self, paths: Iterable[Path]) -> None:
+        self._paths.update((path.as_uri(), path) for path in paths)
+
+    def existing(self) -> dict[str, ImageInfo]:
+        """The URIs of those that were not deleted yet, with what they are."""
+        found = {uri: _read(path) for uri, path in self._paths.items()}
+        self._paths = {uri: path for uri, path in self._paths.items() if found[uri]}
+        return {uri: image[0] for uri, image in found.items() if image}
+
+    def read(self, uri: str) -> Optional[tuple[ImageInfo, bytes]]:
+        """An image and its bytes; None for any other URI, and for one that is gone."""
+        path = self._paths.get(uri)
+        return _read(path) if path else None
+
+
+def _read(path: Path) -> Optional[tuple[ImageInfo, bytes]]:
+    try:
+        # neither a link nor a pipe that took its place
+        with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as f:
+            data = f.read(_LARGEST_BYTES + 1)
+    except OSError:
+        return None  # its time is over
+    info = sniff_image(data)
+    return (info, data) if info and len(data) <= _LARGEST_BYTES else None
+'''
+
 # ==================== peekaboo_min/system/process.py ======================================================
-SOURCES['peekaboo_min/system/process.py'] = 15237, r'''"""Run one program: the only module that imports subprocess."""
+SOURCES['peekaboo_min/system/process.py'] = 15310, r'''"""Run one program: the only module that imports subprocess."""
 
 from __future__ import annotations
 
@@ -15254,7 +15327,7 @@ from typing import Any, Callable, Optional
 
 from ..core.cancellation import check_cancelled, is_uninterrupted, within_budget
 from ..core.errors import ErrorCode, PeekabooError, file_error, invalid
-from ..core.log import log_debug, log_warning, loggable_arguments
+from ..core.log import log_debug, log_info, log_warning, loggable_arguments
 from ..core.settings import child_environment
 from ..core.text import clean_text
 from .programs import program_path
@@ -15299,6 +15372,7 @@ class ProgramTimeout(PeekabooError):
 _running: set[Process] = set()
 _starting: set[int] = set()  # threads that are about to start a process
 _uninterrupted: set[Process] = set()  # those of _running that a signal lets end
+_exit_codes: dict[int, int] = {}
 _signals: list[int] = []  # those received that end us
 # called before a signal ends us; by then `_signals` is not empty
 exit_hooks: list[Callable[[], None]] = []
@@ -15649,12 +15723,14 @@ def _signal_group(process: Process) -> None:
         os.killpg(process.pid, signal.SIGKILL)
 
 
-def end_cleanly_on_signals() -> None:
-    """From now on SIGTERM, SIGINT and SIGHUP kill our children and end this process with 128 + the signal's
-    number.
+def end_cleanly_on_signals(exit_codes: Optional[Mapping[int, int]] = None) -> None:
+    """From now on SIGTERM, SIGINT and SIGHUP kill our children and end this process.
 
+    Its exit code is 128 + the signal's number, or what `exit_codes` has for the signal.
     os._exit, because a thread that blocks on stdin or in a tool would keep an ordinary exit waiting.
     """
+
+    _exit_codes.update(exit_codes or {})
 
     def on_signal(number: int, _frame: object) -> None:
         _signals.append(number)
@@ -15675,11 +15751,12 @@ def exit_if_signalled() -> None:
         for hook in list(exit_hooks):
             hook()
         kill_all_programs()
-        os._exit(128 + _signals[0])
+        log_info(f"ended by {signal.Signals(_signals[0]).name}")
+        os._exit(_exit_codes.get(_signals[0], 128 + _signals[0]))
 '''
 
 # ==================== peekaboo_min/system/programs.py =====================================================
-SOURCES['peekaboo_min/system/programs.py'] = 15682, r'''"""Where a program is, known by what it answers, and its package if missing."""
+SOURCES['peekaboo_min/system/programs.py'] = 15759, r'''"""Where a program is, known by what it answers, and its package if missing."""
 
 from __future__ import annotations
 
@@ -15872,7 +15949,7 @@ def _remember(path: str, status: os.stat_result, version: str) -> None:
 '''
 
 # ==================== peekaboo_min/system/resources.py ====================================================
-SOURCES['peekaboo_min/system/resources.py'] = 15875, r'''"""Our own files: native sources, and the argv that starts us again."""
+SOURCES['peekaboo_min/system/resources.py'] = 15952, r'''"""Our own files: native sources, and the argv that starts us again."""
 
 from __future__ import annotations
 
@@ -15926,7 +16003,7 @@ def how_to_install() -> str:
 '''
 
 # ==================== peekaboo_min/system/web.py ==========================================================
-SOURCES['peekaboo_min/system/web.py'] = 15929, r'''"""One JSON request to a web server: the only user of urllib.request.
+SOURCES['peekaboo_min/system/web.py'] = 16006, r'''"""One JSON request to a web server: the only user of urllib.request.
 
 urllib is imported inside the functions: it costs 30 ms, and most commands make no request.
 """
