@@ -11,7 +11,8 @@ desktop       base: what a platform must do; select: which of the two this machi
 ai            client providers errors images grid: asking a model
 automation    policy coordinates capture image app_window listing find_text input effects: the jobs
 integrations  keynote keynote_state gmail gmail_oauth peekaboo_cli
-agents        mcp_client function_call keynote_agent; vision_agent planner actions loop progress target run report
+agents        mcp_client function_call keynote_agent; vision_agent planner actions model_check loop
+              progress target run report
 frontends     signatures results; tools capture_tools desktop_tools server; commands look_commands machine_commands
               cli; reference client_config doctor probes
 

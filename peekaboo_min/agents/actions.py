@@ -85,8 +85,8 @@ class Action:
         return self.kind
 
 
-def read_action(text: str, grid: Grid) -> Action:
-    """The action in a model's reply to a question in this grid.
+def read_action(text: str, grid: Optional[Grid]) -> Action:
+    """The action in a model's reply to a question in this grid; None: its numbers are read as they are.
 
     Fences and prose around the first JSON object are tolerated; everything else must be correct, nothing is
     guessed. Raises AI_PROVIDER_ERROR with the reason.
@@ -187,11 +187,11 @@ def _check_foreign_fields(reply: dict[str, Any], kind: str) -> None:
             _refuse(f"{name} does not belong to the action {kind}; do one thing at a time, and leave it null")
 
 
-def _read_place(reply: dict[str, Any], grid: Grid) -> Point:
+def _read_place(reply: dict[str, Any], grid: Optional[Grid]) -> Point:
     for name in ("x", "y"):
         if not _is_number(reply.get(name)):
             _refuse(f"{name} is {_shown(reply.get(name))}; it must be a number")
-    problem = grid.problem_of(reply["x"], reply["y"])
+    problem = grid.problem_of(reply["x"], reply["y"]) if grid else ""
     if problem:
         _refuse(problem)
     return Point(float(reply["x"]), float(reply["y"]))

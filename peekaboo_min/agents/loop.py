@@ -9,15 +9,16 @@ from dataclasses import dataclass
 from typing import Optional
 
 from ..ai.client import ModelChoice
-from ..ai.grid import THOUSANDTHS, unit_by_name, unit_by_variable
 from ..automation.policy import check_may_act
 from ..core.cancellation import pause
 from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.models import App
+from ..core.settings import settings
 from ..core.text import clean_text
 from ..desktop.select import this_desktop
 from .actions import Action
 from .mcp_client import McpClient
+from .model_check import choose_grid
 from .planner import AgentStop, Planner, agent_system_prompt, out_of_time
 from .progress import Progress
 from .run import AgentRun, AgentStep, new_run_folder, save_step
@@ -71,9 +72,8 @@ class AgentLoop:
         self._task = task
         self._run = run
         self._target = AgentTarget(server)
-        unit = unit_by_variable() or unit_by_name(choice.model) or THOUSANDTHS
-        run.system_prompt = agent_system_prompt(unit)
-        self._planner = Planner(task.goal, choice, unit, task.confidence is not None)
+        self._choice = choice
+        self._planner: Planner
         self._deadline = time.monotonic() + task.max_seconds
         self._owner: Optional[App] = None
         self._progress = Progress()
@@ -91,6 +91,7 @@ class AgentLoop:
         )
         self._check_may_continue()
         run.folder = new_run_folder(task.folder)
+        self._choose_planner()
         for number in range(1, task.max_steps + 1):
             self._check_may_continue()
             step = AgentStep(number)
@@ -109,6 +110,16 @@ class AgentLoop:
                 return
         message = f"the goal was not reached in {task.max_steps} step(s)"
         raise AgentStop("limit", ErrorCode.TIMEOUT, message, "see the report, then raise --max-steps")
+
+    def _choose_planner(self) -> None:
+        """The model, asked in its own grid; what no table names is measured first."""
+        left_s = max(0.001, self._deadline - time.monotonic())
+        found = choose_grid(self._choice, min(left_s, settings().ai_timeout_s))
+        assert found.unit is not None
+        self._run.grid = found.describe()
+        self._run.system_prompt = agent_system_prompt(found.unit)
+        needs_confidence = self._task.confidence is not None
+        self._planner = Planner(self._task.goal, self._choice, found.unit, needs_confidence)
 
     def _check_may_continue(self) -> None:
         if not self._task.is_dry and self._owner:

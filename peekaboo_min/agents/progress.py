@@ -1,4 +1,4 @@
-"""Whether a run gets anywhere: acts without effect, and reports that nothing confirms."""
+"""Whether a run gets anywhere: idle acts, and reports that nothing confirms."""
 
 from __future__ import annotations
 

@@ -54,6 +54,7 @@ def run_report(run: AgentRun) -> str:
         f"{run.summary_data()['seconds']:g} s",
         f"{run.tokens_in} + {run.tokens_out} tokens",
         run.model_used,
+        run.grid,
         run.started_text,
         "dry run: nothing was touched" if run.is_dry else "",
     ]

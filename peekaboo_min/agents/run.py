@@ -117,12 +117,16 @@ class AgentRun:
     model_used: str
     is_dry: bool = False
     status: str = "failed"
-    """done, not_confirmed, dry_run, limit, stuck, unsure, confused, declined, interrupted or failed."""
+    """done, not_confirmed, dry_run, limit, stuck, undecided (in which grid the model counts), unsure,
+    confused, declined, interrupted or failed.
+    """
     message: str = ""
     folder: Optional[Path] = None
     steps: list[AgentStep] = field(default_factory=list)
     started: float = field(default_factory=time.time)
     system_prompt: str = ""
+    grid: str = ""
+    """In which grid the model was asked, and why, as a sentence."""
 
     @property
     def report_path(self) -> Optional[Path]:
@@ -163,6 +167,7 @@ class AgentRun:
             "started": self.started_text,
             "version": VERSION,
             "system_prompt": self.system_prompt,
+            "grid": self.grid,
             "own_milliseconds": {
                 "median": round(statistics.median(own)) if own else 0,
                 "all": [round(each) for each in own],

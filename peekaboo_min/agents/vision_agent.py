@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import Annotated, Optional
 
 from ..ai.client import ModelChoice, choose_named_model, choose_provider
+from ..ai.grid import unit_by_name, unit_by_variable
 from ..automation.policy import check_may_act
-from ..core.errors import PeekabooError
+from ..core.errors import PeekabooError, invalid
 from ..core.models import Result
-from ..core.settings import settings_with_env_file
+from ..core.settings import settings, settings_with_env_file
 from ..system.process import exit_hooks, exit_if_signalled
 from .loop import AgentLoop, AgentTask
 from .mcp_client import talk_to_own_server
+from .model_check import measure_grid
 from .planner import AgentStop
 from .report import run_report
 from .run import AgentRun, save_run
@@ -27,7 +29,7 @@ class AgentInterrupted(BaseException):
 
 def run_vision_agent(
     *,
-    goal: Annotated[str, "the goal to reach, in your own words"],
+    goal: Annotated[Optional[str], "the goal to reach, in your own words"] = None,
     app: Annotated[Optional[str], "the app to act in: name, bundle id, PID:n or a part of the name"] = None,
     window_id: Annotated[Optional[int], "or the window to start with, from `windows`"] = None,
     window_title: Annotated[
@@ -47,6 +49,10 @@ def run_vision_agent(
         Optional[str], "a new folder for the screenshots and the report; default: peekaboo-run-TIME here"
     ] = None,
     confirm: Annotated[bool, "ask y or n on this terminal before each action"] = False,
+    check_model: Annotated[
+        bool,
+        "instead of a run: measure with one synthetic image in which grid the model clicks, and keep that",
+    ] = False,
 ) -> Result:
     """Lets a vision model reach a goal in one app: it looks at a screenshot of the window, takes one action,
     and looks again. The screenshots of that app's windows are sent to the model. Each step is saved in a
@@ -57,14 +63,25 @@ def run_vision_agent(
     leaves peekaboo-run-TIME/report.html, run.json, step_001.jpg, step_001.json, ...
     """
     settings_with_env_file(Path.cwd())
+    if check_model:
+        return _check_model(model, has_task=any((goal, app, window_id, window_title, dry_run)))
     task = AgentTask(
-        goal, app, window_id, window_title, max_steps, max_seconds, confidence, dry_run, confirm, run_folder
+        goal or "",
+        app,
+        window_id,
+        window_title,
+        max_steps,
+        max_seconds,
+        confidence,
+        dry_run,
+        confirm,
+        run_folder,
     )
     task.check()
     if not dry_run:
         check_may_act("agent")
-    choice = choose_provider() if model is None else choose_named_model(model)
-    run = AgentRun(goal, choice.name, dry_run)
+    choice = _choose(model)
+    run = AgentRun(task.goal, choice.name, dry_run)
     with _report_before_exit(run):
         failure = _serve_and_run(task, choice, run)
     where = f"the report: {run.report_path}" if run.folder else ""
@@ -72,6 +89,27 @@ def run_vision_agent(
         details = "\n".join(filter(None, [failure.details, where]))
         raise PeekabooError(failure.code, failure.message, failure.hint, details)
     return Result(f"{run.message}\n{where}", run.summary_data())
+
+
+def _choose(model: Optional[str]) -> ModelChoice:
+    return choose_provider() if model is None else choose_named_model(model)
+
+
+def _check_model(model: Optional[str], has_task: bool) -> Result:
+    if has_task:
+        raise invalid("--check-model starts no run", hint="give it alone, or with --model")
+    choice = _choose(model)
+    found = measure_grid(choice, settings().ai_timeout_s)
+    named, fixed = unit_by_name(choice.model), unit_by_variable()
+    lines = [f"{choice.name}: {found.describe()}"]
+    if found.unit is None:
+        lines.append(f"its name says: {named}" if named else "set PEEKABOO_AI_GRID, or choose another model")
+    elif named and named != found.unit:
+        lines.append(f"its name says otherwise ({named}); the measurement counts")
+    if fixed:
+        lines.append(f"PEEKABOO_AI_GRID={fixed} overrides both")
+    data = {"model": choice.name, "grid": found.unit, "grid_by_name": named, "grid_by_variable": fixed}
+    return Result("\n".join(lines), data)
 
 
 @contextmanager
