@@ -4,15 +4,16 @@ The map, from the ground up. A module imports only from its own wing and from th
 tests/test_architecture.py enforces that.
 
 core          errors models settings log cancellation text version: imports nothing of ours
-system        process (the only subprocess), programs, web (the only urllib.request), files, images, made_images, resources
+system        process (the only subprocess) background programs, web (the only urllib.request), files images
+              made_images resources
 desktop       base: what a platform must do; select: which of the two this machine is; keys, matching
               macos: backend osascript swift_helper permissions keycodes, and the sources that they run
               x11: backend server windows window_tree descriptions pointer keyboard clipboard ocr
-ai            client providers errors images grid: asking a model
+ai            client providers errors images grid dialects: asking a model
 automation    policy coordinates capture image app_window listing find_text input effects: the jobs
 integrations  keynote keynote_state gmail gmail_oauth peekaboo_cli
-agents        mcp_client function_call keynote_agent; vision_agent planner actions model_check loop
-              progress target run report
+agents        mcp_client function_call keynote_agent; vision_agent planner actions model_check drawing
+              loop progress target run report
 frontends     signatures results; tools capture_tools desktop_tools server; commands look_commands machine_commands
               cli; reference client_config doctor probes
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
 from typing import Any, NoReturn, Optional
 
+from ..ai.dialects import read_reply
 from ..ai.grid import Grid
 from ..core.errors import ErrorCode, PeekabooError
 from ..core.models import Point
@@ -88,10 +88,10 @@ class Action:
 def read_action(text: str, grid: Optional[Grid]) -> Action:
     """The action in a model's reply to a question in this grid; None: its numbers are read as they are.
 
-    Fences and prose around the first JSON object are tolerated; everything else must be correct, nothing is
-    guessed. Raises AI_PROVIDER_ERROR with the reason.
+    It is in one of the dialects that ai.dialects reads; everything else must be correct, nothing is guessed.
+    Raises AI_PROVIDER_ERROR with the reason.
     """
-    reply = _first_object(text)
+    reply = read_reply(text)
     kind = reply.get("action")
     if not isinstance(kind, str) or kind not in _KINDS:
         _refuse(f"action is {_shown(kind)}; it must be one of {', '.join(_KINDS)}")
@@ -125,31 +125,6 @@ def _refuse(reason: str) -> NoReturn:
 
 def _shown(value: Any) -> str:
     return "missing" if value is None else repr(value)[:60]
-
-
-def _first_object(text: str) -> dict[str, Any]:
-    """The first JSON object in a text; the text around it (fences, prose) is ignored."""
-    start = text.find("{")
-    if start < 0:
-        _refuse("the reply contains no JSON object")
-    decoder = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_constant=_no_constant)
-    try:
-        found: dict[str, Any] = decoder.raw_decode(text, start)[0]
-    except (ValueError, RecursionError) as e:
-        reason = e.msg if isinstance(e, json.JSONDecodeError) else "a number or the nesting is too large"
-        _refuse(f"the reply is not valid JSON: {reason}")
-    return found
-
-
-def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        _refuse("the JSON object repeats a property")
-    return found
-
-
-def _no_constant(name: str) -> NoReturn:
-    _refuse(f"{name} is not a JSON number")
 
 
 def _read_done(reply: dict[str, Any], kind: str) -> bool:

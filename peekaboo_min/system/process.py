@@ -33,6 +33,7 @@ _LAST_LOOK_S = 0.2
 _UNINTERRUPTED_S = 1.0
 
 Process = subprocess.Popen[bytes]
+PIPE, DEVNULL = subprocess.PIPE, subprocess.DEVNULL
 
 
 @dataclass(frozen=True)
@@ -98,12 +99,12 @@ def run_program(
         )
     output = subprocess.DEVNULL if leaves_daemon else subprocess.PIPE
     started = time.monotonic()
-    process = _start(
+    process = start_process(
         argv, stdin, stdout=output, stderr=output, folder=folder, environment=environment, pass_fds=pass_fds
     )
     has_ended = False
     try:
-        done = _read_to_end(process, time.monotonic() + timeout_s, timeout_s)
+        done = read_to_end(process, time.monotonic() + timeout_s, timeout_s)
         has_ended = True
         _log_run(argv, done, started, stderr_label)
     except ProgramTimeout as e:
@@ -111,8 +112,8 @@ def run_program(
         raise
     finally:
         if not (has_ended and leaves_daemon):
-            _kill_group(process)
-        _forget(process)
+            kill_group(process)
+        forget(process)
     if accept is not None and done.code not in accept:
         raise PeekabooError(
             ErrorCode.PROGRAM_FAILED,
@@ -132,7 +133,7 @@ def _log_run(argv: Sequence[str], done: Completed, started: float, stderr_label:
         log_warning(f"[{stderr_label or name}-stderr] {clean_text(line, _LOGGED_STDERR)}")
 
 
-def _start(
+def start_process(
     argv: Sequence[str],
     stdin: Optional[bytes],
     stdout: int,
@@ -148,7 +149,7 @@ def _start(
     """
     _check_argv(argv)
     thread = threading.get_ident()
-    with nullcontext(subprocess.PIPE) if stdin is None else _file_holding(stdin) as source:
+    with nullcontext(subprocess.PIPE) if stdin is None else file_holding(stdin) as source:
         _starting.add(thread)
         try:
             process = subprocess.Popen(
@@ -189,7 +190,7 @@ def _check_argv(argv: Sequence[str]) -> None:
 
 
 @contextmanager
-def _file_holding(data: bytes) -> Iterator[int]:
+def file_holding(data: bytes) -> Iterator[int]:
     """A descriptor from which `data` can be read, or DEVNULL for none. Raises FILE_IO_ERROR."""
     if not data:
         yield subprocess.DEVNULL
@@ -207,7 +208,7 @@ def _file_holding(data: bytes) -> Iterator[int]:
         os.close(descriptor)
 
 
-def _read_to_end(process: Process, deadline: float, timeout_s: float) -> Completed:
+def read_to_end(process: Process, deadline: float, timeout_s: float) -> Completed:
     """Read a process until it has ended; a pipe that a grandchild keeps open does not hold us.
 
     Of stderr the last part is kept. More than the cap on stdout is an error before more than the cap is
@@ -224,7 +225,7 @@ def _read_to_end(process: Process, deadline: float, timeout_s: float) -> Complet
         for stream in outputs:
             selector.register(stream, selectors.EVENT_READ)
         while selector.get_map():
-            ready = selector.select(_time_to_wait(deadline, timed_out))
+            ready = selector.select(time_to_wait(deadline, timed_out))
             if last_look and not ready:
                 break
             for key, _ in ready:
@@ -248,12 +249,12 @@ def _read_to_end(process: Process, deadline: float, timeout_s: float) -> Complet
                 break
     nap_s = _FIRST_NAP_S  # its pipes are closed, so it ends in a moment: look soon at first, then less often
     while process.poll() is None:
-        time.sleep(min(nap_s, _time_to_wait(deadline, timed_out)))
+        time.sleep(min(nap_s, time_to_wait(deadline, timed_out)))
         nap_s *= 2
     return _completed(process, outputs, process.returncode)
 
 
-def _time_to_wait(deadline: float, timed_out: Callable[[], ProgramTimeout]) -> float:
+def time_to_wait(deadline: float, timed_out: Callable[[], ProgramTimeout]) -> float:
     """Seconds until the next look at the clock and the cancel token. Raises ProgramTimeout, CANCELLED."""
     check_cancelled()
     remaining = deadline - time.monotonic()
@@ -267,12 +268,12 @@ def _completed(process: Process, outputs: Mapping[Any, bytearray], code: int) ->
     return Completed(code, stdout, stderr.decode("utf-8", "replace"))
 
 
-def _forget(process: Process) -> None:
+def forget(process: Process) -> None:
     _running.discard(process)
     _uninterrupted.discard(process)
 
 
-def _kill_group(process: Process) -> None:
+def kill_group(process: Process) -> None:
     _signal_group(process)
     for stream in (process.stdin, process.stdout, process.stderr):
         if stream:
@@ -281,102 +282,9 @@ def _kill_group(process: Process) -> None:
     process.wait()
 
 
-class BackgroundProgram:
-    """A program that runs beside us."""
-
-    def __init__(self, process: Process) -> None:
-        self._process = process
-        self._output = b""
-
-    def has_ended(self) -> bool:
-        return self._process.poll() is not None
-
-    def said(self) -> str:
-        """What it wrote to stderr so far."""
-        with suppress(BlockingIOError):
-            self._output += os.read(self._process.stderr.fileno(), 1 << 16)  # type: ignore[union-attr]
-        return self._output.decode("utf-8", "replace")
-
-
-@contextmanager
-def background_program(argv: Sequence[str], stdin: bytes) -> Iterator[BackgroundProgram]:
-    """A program that runs while the `with` block does, and is killed at its end. It reads `stdin` first."""
-    check_cancelled()
-    argv = [program_path(argv[0], run_program), *argv[1:]]
-    process = _start(argv, stdin, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    os.set_blocking(process.stderr.fileno(), False)  # type: ignore[union-attr]
-    try:
-        yield BackgroundProgram(process)
-    finally:
-        _kill_group(process)
-        _forget(process)
-
-
-class InteractiveProgram:
-    """A program that reads lines from stdin, does what each says at once, and answers on stdout."""
-
-    def __init__(self, process: Process, deadline: float, timeout_s: float) -> None:
-        self._process = process
-        self._name = os.path.basename(str(process.args[0]))  # type: ignore[index]
-        self._deadline = deadline
-        self._timeout_s = timeout_s
-
-    def ask(self, line: str, is_whole: Callable[[str], bool]) -> str:
-        """Send one line; return its answer once `is_whole` says so, or what came until the program ended.
-
-        Raises TIMEOUT, CANCELLED.
-        """
-        assert self._process.stdin and self._process.stdout
-        try:
-            os.write(self._process.stdin.fileno(), f"{line}\n".encode("ascii"))
-        except BrokenPipeError:
-            return ""  # it has ended; the caller gets its error output from end()
-        answer = b""
-        with selectors.DefaultSelector() as selector:
-            selector.register(self._process.stdout, selectors.EVENT_READ)
-            while not is_whole(answer.decode("utf-8", "replace")):
-                if selector.select(_time_to_wait(self._deadline, self._timed_out)):
-                    chunk = os.read(self._process.stdout.fileno(), 1 << 16)
-                    if not chunk:
-                        break
-                    answer += chunk
-        return answer.decode("utf-8", "replace")
-
-    def _timed_out(self) -> ProgramTimeout:
-        return ProgramTimeout(self._name, self._timeout_s, Completed(-signal.SIGKILL, b"", ""))
-
-    def end(self) -> Completed:
-        """Close its stdin, and wait until it has done everything. Raises TIMEOUT, CANCELLED."""
-        assert self._process.stdin
-        self._process.stdin.close()
-        return _read_to_end(self._process, self._deadline, self._timeout_s)
-
-
-@contextmanager
-def interactive_program(
-    argv: Sequence[str], *, timeout_s: float, environment: Mapping[str, str], pass_fds: Sequence[int] = ()
-) -> Iterator[InteractiveProgram]:
-    """A program to talk with while the `with` block runs; its whole group is killed at the block's end."""
-    check_cancelled()
-    timeout_s = within_budget(timeout_s)
-    process = _start(
-        [program_path(argv[0], run_program), *argv[1:]],
-        stdin=None,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        environment=environment,
-        pass_fds=pass_fds,
-    )
-    try:
-        yield InteractiveProgram(process, time.monotonic() + timeout_s, timeout_s)
-    finally:
-        _kill_group(process)
-        _forget(process)
-
-
 def start_daemon(argv: Sequence[str], stdin: bytes) -> None:
     """Start a program that outlives us and reads `stdin`; safe in an exit hook."""
-    with _file_holding(stdin) as source:
+    with file_holding(stdin) as source:
         subprocess.Popen(
             [program_path(argv[0], run_program), *argv[1:]],
             stdin=source,

@@ -19,7 +19,8 @@ from peekaboo_min.core.cancellation import CancelToken, pause, use_cancel_token
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
 from peekaboo_min.core.settings import child_environment, settings
 from peekaboo_min.system import process as process_module
-from peekaboo_min.system.process import Completed, background_program, run_program
+from peekaboo_min.system.background import background_program
+from peekaboo_min.system.process import Completed, run_program
 from peekaboo_min.system.programs import find_program
 
 

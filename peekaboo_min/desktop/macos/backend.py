@@ -36,8 +36,7 @@ from .osascript import ScriptError, run_jxa
 from .permissions import permission_error
 from .swift_helper import find_helper, last_build
 
-_CAPTURE_S_ON_MAC = 20.0
-_INPUT_S = 20.0
+_CAPTURE_S = _INPUT_S = 20.0
 _TYPE_S_PER_CHARACTER = 0.05
 _SIPS_S = 20.0
 _VISION_S = 40.0
@@ -106,7 +105,7 @@ class MacDesktop:
 
     def _screencapture(self, options: list[str], path: Path, kind: str) -> None:
         argv = ["screencapture", "-x", *options, "-t", kind, str(path)]
-        done = run_program(argv, timeout_s=_CAPTURE_S_ON_MAC, accept=None)
+        done = run_program(argv, timeout_s=_CAPTURE_S, accept=None)
         if done.code or not path.is_file() or not path.stat().st_size:
             raise _capture_error(done.stderr.strip()[-300:])
 

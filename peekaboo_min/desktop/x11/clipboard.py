@@ -12,13 +12,8 @@ from ...core.cancellation import pause, uninterrupted
 from ...core.errors import ErrorCode, PeekabooError
 from ...core.log import log_info, log_warning
 from ...core.models import Window
-from ...system.process import (
-    BackgroundProgram,
-    background_program,
-    exit_hooks,
-    run_program,
-    start_daemon,
-)
+from ...system.background import BackgroundProgram, background_program
+from ...system.process import exit_hooks, run_program, start_daemon
 
 _ANSWER_S = 2.0
 _FETCH_S = 5.0

@@ -9,8 +9,8 @@ from typing import NamedTuple, Optional
 from ...core.errors import ErrorCode, PeekabooError
 from ...core.models import Delivery, Point, Window
 from ...core.text import clean_text
+from ...system.background import InteractiveProgram, interactive_program
 from ...system.files import held_locks
-from ...system.process import InteractiveProgram, interactive_program
 from .keyboard import release_x11_modifiers, x11_modifiers
 from .server import UTF8, ask_x, check_x, is_viewable, top_level, top_level_under_pointer
 from .windows import is_same_client, take_scene
