@@ -119,14 +119,16 @@ The map, from the ground up. A module imports only from its own wing and from th
 tests/test_architecture.py enforces that.
 
 core          errors models settings log cancellation text version: imports nothing of ours
-system        process (the only subprocess), programs, web (the only urllib.request), files, images, made_images, resources
+system        process (the only subprocess) background programs, web (the only urllib.request), files images
+              made_images resources
 desktop       base: what a platform must do; select: which of the two this machine is; keys, matching
               macos: backend osascript swift_helper permissions keycodes, and the sources that they run
               x11: backend server windows window_tree descriptions pointer keyboard clipboard ocr
-ai            client providers errors images grid: asking a model
+ai            client providers errors images grid dialects: asking a model
 automation    policy coordinates capture image app_window listing find_text input effects: the jobs
 integrations  keynote keynote_state gmail gmail_oauth peekaboo_cli
-agents        mcp_client function_call keynote_agent; vision_agent planner actions loop progress target run report
+agents        mcp_client function_call keynote_agent; vision_agent planner actions model_check drawing
+              loop progress target run report
 frontends     signatures results; tools capture_tools desktop_tools server; commands look_commands machine_commands
               cli; reference client_config doctor probes
 
@@ -140,18 +142,18 @@ __all__ = ["__version__"]
 '''
 
 # ==================== peekaboo_min/agents/__init__.py =====================================================
-SOURCES['peekaboo_min/agents/__init__.py'] = 143, r''''''
+SOURCES['peekaboo_min/agents/__init__.py'] = 145, r''''''
 
 # ==================== peekaboo_min/agents/actions.py ======================================================
-SOURCES['peekaboo_min/agents/actions.py'] = 146, r'''"""The action JSON of a vision model, read strictly (pure)."""
+SOURCES['peekaboo_min/agents/actions.py'] = 148, r'''"""The action JSON of a vision model, read strictly (pure)."""
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
 from typing import Any, NoReturn, Optional
 
+from ..ai.dialects import read_reply
 from ..ai.grid import Grid
 from ..core.errors import ErrorCode, PeekabooError
 from ..core.models import Point
@@ -230,13 +232,13 @@ class Action:
         return self.kind
 
 
-def read_action(text: str, grid: Grid) -> Action:
-    """The action in a model's reply to a question in this grid.
+def read_action(text: str, grid: Optional[Grid]) -> Action:
+    """The action in a model's reply to a question in this grid; None: its numbers are read as they are.
 
-    Fences and prose around the first JSON object are tolerated; everything else must be correct, nothing is
-    guessed. Raises AI_PROVIDER_ERROR with the reason.
+    It is in one of the dialects that ai.dialects reads; everything else must be correct, nothing is guessed.
+    Raises AI_PROVIDER_ERROR with the reason.
     """
-    reply = _first_object(text)
+    reply = read_reply(text)
     kind = reply.get("action")
     if not isinstance(kind, str) or kind not in _KINDS:
         _refuse(f"action is {_shown(kind)}; it must be one of {', '.join(_KINDS)}")
@@ -270,31 +272,6 @@ def _refuse(reason: str) -> NoReturn:
 
 def _shown(value: Any) -> str:
     return "missing" if value is None else repr(value)[:60]
-
-
-def _first_object(text: str) -> dict[str, Any]:
-    """The first JSON object in a text; the text around it (fences, prose) is ignored."""
-    start = text.find("{")
-    if start < 0:
-        _refuse("the reply contains no JSON object")
-    decoder = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_constant=_no_constant)
-    try:
-        found: dict[str, Any] = decoder.raw_decode(text, start)[0]
-    except (ValueError, RecursionError) as e:
-        reason = e.msg if isinstance(e, json.JSONDecodeError) else "a number or the nesting is too large"
-        _refuse(f"the reply is not valid JSON: {reason}")
-    return found
-
-
-def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        _refuse("the JSON object repeats a property")
-    return found
-
-
-def _no_constant(name: str) -> NoReturn:
-    _refuse(f"{name} is not a JSON number")
 
 
 def _read_done(reply: dict[str, Any], kind: str) -> bool:
@@ -332,11 +309,11 @@ def _check_foreign_fields(reply: dict[str, Any], kind: str) -> None:
             _refuse(f"{name} does not belong to the action {kind}; do one thing at a time, and leave it null")
 
 
-def _read_place(reply: dict[str, Any], grid: Grid) -> Point:
+def _read_place(reply: dict[str, Any], grid: Optional[Grid]) -> Point:
     for name in ("x", "y"):
         if not _is_number(reply.get(name)):
             _refuse(f"{name} is {_shown(reply.get(name))}; it must be a number")
-    problem = grid.problem_of(reply["x"], reply["y"])
+    problem = grid.problem_of(reply["x"], reply["y"]) if grid else ""
     if problem:
         _refuse(problem)
     return Point(float(reply["x"]), float(reply["y"]))
@@ -382,7 +359,7 @@ def _read_key(reply: dict[str, Any]) -> tuple[str, tuple[str, ...]]:
 '''
 
 # ==================== peekaboo_min/agents/drawing.py ======================================================
-SOURCES['peekaboo_min/agents/drawing.py'] = 385, r'''"""What a run of the Keynote agent drew and wrote, by its tool results."""
+SOURCES['peekaboo_min/agents/drawing.py'] = 362, r'''"""What a run of the Keynote agent drew and wrote, by its tool results."""
 
 from __future__ import annotations
 
@@ -493,7 +470,7 @@ def _follows_rule(rectangle: Rect, slide: Rect) -> bool:
 '''
 
 # ==================== peekaboo_min/agents/function_call.py ================================================
-SOURCES['peekaboo_min/agents/function_call.py'] = 496, r'''"""FUNCTION_CALL: name|a|b, read from a model's reply and converted by schema."""
+SOURCES['peekaboo_min/agents/function_call.py'] = 473, r'''"""FUNCTION_CALL: name|a|b, read from a model's reply and converted by schema."""
 
 from __future__ import annotations
 
@@ -600,7 +577,7 @@ def _rounded(text: str) -> Optional[int]:
 '''
 
 # ==================== peekaboo_min/agents/keynote_agent.py ================================================
-SOURCES['peekaboo_min/agents/keynote_agent.py'] = 603, r'''"""The Keynote agent: a model that draws, line by line, through our server."""
+SOURCES['peekaboo_min/agents/keynote_agent.py'] = 580, r'''"""The Keynote agent: a model that draws, line by line, through our server."""
 
 from __future__ import annotations
 
@@ -904,7 +881,7 @@ def keynote_turn_prompt(query: str, steps: str) -> str:
 '''
 
 # ==================== peekaboo_min/agents/loop.py =========================================================
-SOURCES['peekaboo_min/agents/loop.py'] = 907, r'''"""The vision agent's loop: look, decide, act, verify; with its limits."""
+SOURCES['peekaboo_min/agents/loop.py'] = 884, r'''"""The vision agent's loop: look, decide, act, verify; with its limits."""
 
 from __future__ import annotations
 
@@ -915,15 +892,16 @@ from dataclasses import dataclass
 from typing import Optional
 
 from ..ai.client import ModelChoice
-from ..ai.grid import THOUSANDTHS, unit_by_name, unit_by_variable
 from ..automation.policy import check_may_act
 from ..core.cancellation import pause
 from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.models import App
+from ..core.settings import settings
 from ..core.text import clean_text
 from ..desktop.select import this_desktop
 from .actions import Action
 from .mcp_client import McpClient
+from .model_check import choose_grid
 from .planner import AgentStop, Planner, agent_system_prompt, out_of_time
 from .progress import Progress
 from .run import AgentRun, AgentStep, new_run_folder, save_step
@@ -977,9 +955,8 @@ class AgentLoop:
         self._task = task
         self._run = run
         self._target = AgentTarget(server)
-        unit = unit_by_variable() or unit_by_name(choice.model) or THOUSANDTHS
-        run.system_prompt = agent_system_prompt(unit)
-        self._planner = Planner(task.goal, choice, unit, task.confidence is not None)
+        self._choice = choice
+        self._planner: Planner
         self._deadline = time.monotonic() + task.max_seconds
         self._owner: Optional[App] = None
         self._progress = Progress()
@@ -997,6 +974,7 @@ class AgentLoop:
         )
         self._check_may_continue()
         run.folder = new_run_folder(task.folder)
+        self._choose_planner()
         for number in range(1, task.max_steps + 1):
             self._check_may_continue()
             step = AgentStep(number)
@@ -1015,6 +993,16 @@ class AgentLoop:
                 return
         message = f"the goal was not reached in {task.max_steps} step(s)"
         raise AgentStop("limit", ErrorCode.TIMEOUT, message, "see the report, then raise --max-steps")
+
+    def _choose_planner(self) -> None:
+        """The model, asked in its own grid; what no table names is measured first."""
+        left_s = max(0.001, self._deadline - time.monotonic())
+        found = choose_grid(self._choice, min(left_s, settings().ai_timeout_s))
+        assert found.unit is not None
+        self._run.grid = found.describe()
+        self._run.system_prompt = agent_system_prompt(found.unit)
+        needs_confidence = self._task.confidence is not None
+        self._planner = Planner(self._task.goal, self._choice, found.unit, needs_confidence)
 
     def _check_may_continue(self) -> None:
         if not self._task.is_dry and self._owner:
@@ -1135,7 +1123,7 @@ def _show_progress(step: AgentStep) -> None:
 '''
 
 # ==================== peekaboo_min/agents/mcp_client.py ===================================================
-SOURCES['peekaboo_min/agents/mcp_client.py'] = 1138, r'''"""Talk to an MCP server over stdio, without async."""
+SOURCES['peekaboo_min/agents/mcp_client.py'] = 1126, r'''"""Talk to an MCP server over stdio, without async."""
 
 from __future__ import annotations
 
@@ -1266,8 +1254,208 @@ def talk_to_own_server(extra_environment: dict[str, str], talk: Callable[[McpCli
         raise failure[0]
 '''
 
+# ==================== peekaboo_min/agents/model_check.py ==================================================
+SOURCES['peekaboo_min/agents/model_check.py'] = 1258, r'''"""In which grid a model says where something is: measured once, and kept."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import struct
+import zlib
+from dataclasses import dataclass
+from typing import Optional
+
+from ..ai.client import ModelChoice, ask_model
+from ..ai.grid import FRACTIONS, PIXELS, THOUSANDTHS, grid_over, unit_by_name, unit_by_variable
+from ..ai.images import fit_images
+from ..ai.providers import VENDORS
+from ..core.errors import ErrorCode, PeekabooError
+from ..core.log import log_info
+from ..core.models import ImageInfo, Picture, Point
+from ..desktop.select import this_desktop
+from ..system.files import state_folder, write_privately
+from .actions import ACTION_SCHEMA, read_action
+from .planner import AgentStop, agent_prompt, agent_system_prompt
+
+# Whole patches of 28 and of 32 pixels, and more than 1024 of the former: nothing we know of resizes it. A
+# model that counts in the pixels of a resized image counts in the pixels of this one.
+_WIDTH, _HEIGHT = 1344, 672
+_SQUARE_PX = 64
+_SQUARES = {"1": Point(0.83, 0.22), "2": Point(0.31, 0.86)}
+"""Where the numbered squares are, as shares of the image."""
+_DIGIT_SCALE = 6
+_DIGITS = {
+    "1": ("  #  ", " ##  ", "  #  ", "  #  ", "  #  ", "  #  ", " ### "),
+    "2": (" ### ", "#   #", "    #", "  ## ", " #   ", "#    ", "#####"),
+}
+_NEAR = 0.06
+_CLEARLY_WORSE = 2.5
+_FILE = "model_grids.json"
+_UNIT_NAMES = {
+    PIXELS: "pixels of the image",
+    THOUSANDTHS: "thousandths of the image's width and height",
+    FRACTIONS: "fractions of the image's width and height",
+}
+
+
+@dataclass(frozen=True)
+class GridChoice:
+    """What a model counts in, and why we think so. `unit` is None where a measurement did not tell."""
+
+    unit: Optional[str]
+    source: str
+    """variable, measured (also in an earlier run), or name."""
+    problem: str = ""
+
+    def describe(self) -> str:
+        if self.unit is None:
+            return f"it is undecided in which grid the model counts: {self.problem}"
+        why = {"variable": "PEEKABOO_AI_GRID", "measured": "measured", "name": "by the model's name"}
+        return f"the model counts in {_UNIT_NAMES[self.unit]} ({why[self.source]})"
+
+
+def choose_grid(choice: ModelChoice, timeout_s: float) -> GridChoice:
+    """By the variable, a kept measurement, the model's name; else it is measured now.
+
+    timeout_s: for each of the two questions. Raises AgentStop where that does not tell: clicks that may be
+    silently wrong are not made. Raises what ask_model raises.
+    """
+    unit = unit_by_variable()
+    if unit:
+        return GridChoice(unit, "variable")
+    unit = _kept_units().get(_key(choice))
+    if unit in _UNIT_NAMES:
+        return GridChoice(unit, "measured")
+    unit = unit_by_name(choice.model)
+    if unit:
+        return GridChoice(unit, "name")
+    found = measure_grid(choice, timeout_s)
+    if found.unit is None:
+        message = f"{choice.name}: {found.describe()}"
+        hint = "set PEEKABOO_AI_GRID to pixels or 1000 where you know it, or choose another model"
+        raise AgentStop("undecided", ErrorCode.AI_PROVIDER_ERROR, message, hint)
+    return found
+
+
+def measure_grid(choice: ModelChoice, timeout_s: float) -> GridChoice:
+    """Ask a model where two squares are, with the agent's own prompt, and keep what its clicks tell.
+
+    timeout_s: for each question. Raises what ask_model raises.
+    """
+    image = Picture(check_image(), ImageInfo("png", _WIDTH, _HEIGHT), "Two numbered squares")
+    (fitted,) = fit_images(this_desktop(), choice.provider, choice.model, [image], in_pixels=True)
+    unit, problem = None, ""
+    try:
+        places = {digit: _asked_place(choice, fitted, digit, timeout_s) for digit in _SQUARES}
+    except _Unusable as e:
+        problem = e.message
+    else:
+        unit = unit_of(places, fitted.info.width, fitted.info.height)
+        problem = "" if unit else "its clicks on a test image fit no grid"
+    _keep(choice, unit)
+    found = GridChoice(unit, "measured", problem)
+    log_info(f"{choice.name}: {found.describe()}")
+    return found
+
+
+class _Unusable(PeekabooError):
+    """A reply that tells nothing about the grid."""
+
+
+def _asked_place(choice: ModelChoice, image: Picture, digit: str, timeout_s: float) -> Point:
+    """The model's own numbers for one square."""
+    unit = unit_by_name(choice.model) or THOUSANDTHS
+    grid = grid_over(unit, image.info.width, image.info.height)
+    goal = f"Click the square with the number {digit}."
+    answer = ask_model(
+        this_desktop(),
+        [image],
+        agent_prompt(goal, image.label, grid, None, [], 1),
+        choice=choice,
+        system=agent_system_prompt(unit),
+        schema=ACTION_SCHEMA,
+        are_fitted=True,
+        timeout_s=timeout_s,
+    )
+    try:
+        place = read_action(answer.text, None).place
+    except PeekabooError as e:
+        raise _Unusable(e.code, e.message) from e
+    if place is None:
+        raise _Unusable(ErrorCode.AI_PROVIDER_ERROR, "it did not click a square of a test image")
+    return place
+
+
+def unit_of(places: dict[str, Point], width: int, height: int) -> Optional[str]:
+    """The unit in which these numbers hit the squares of an image of this size; None: it is not clear."""
+    errors = {}
+    for unit in _UNIT_NAMES:
+        grid = grid_over(unit, width, height)
+        errors[unit] = max(
+            math.hypot(place.x / grid.width - _SQUARES[digit].x, place.y / grid.height - _SQUARES[digit].y)
+            for digit, place in places.items()
+        )
+    best, second = sorted(errors, key=lambda unit: errors[unit])[:2]
+    is_clear = errors[best] <= _NEAR and errors[second] >= _CLEARLY_WORSE * errors[best]
+    return best if is_clear else None
+
+
+def _key(choice: ModelChoice) -> str:
+    """A model and its address, without a password that the address may hold."""
+    vendor = VENDORS.get(choice.provider)
+    address = re.sub(r"//[^/@]*@", "//", vendor.base_url) if vendor else ""
+    return f"{choice.name} at {address}"
+
+
+def _kept_units() -> dict[str, str]:
+    try:
+        kept = json.loads((state_folder() / _FILE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}  # nothing was kept, or it was damaged: measured again
+    return {str(key): unit for key, unit in kept.items()} if isinstance(kept, dict) else {}
+
+
+def _keep(choice: ModelChoice, unit: Optional[str]) -> None:
+    units = {key: known for key, known in _kept_units().items() if key != _key(choice)}
+    if unit:
+        units[_key(choice)] = unit
+    write_privately(state_folder() / _FILE, json.dumps(units, indent=2) + "\n")
+
+
+def check_image() -> bytes:
+    """A PNG of two dark squares on a light ground, with a white number in each."""
+    rows = [bytearray(b"\xe6" * _WIDTH) for _ in range(_HEIGHT)]
+    for digit, centre in _SQUARES.items():
+        left = round(centre.x * _WIDTH) - _SQUARE_PX // 2
+        top = round(centre.y * _HEIGHT) - _SQUARE_PX // 2
+        for row in rows[top : top + _SQUARE_PX]:
+            row[left : left + _SQUARE_PX] = b"\x28" * _SQUARE_PX
+        _draw_digit(rows, digit, left, top)
+    data = zlib.compress(b"".join(b"\0" + bytes(row) for row in rows), 9)
+    header = struct.pack(">IIBBBBB", _WIDTH, _HEIGHT, 8, 0, 0, 0, 0)  # 8 bits of grey
+    chunks = ((b"IHDR", header), (b"IDAT", data), (b"IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(name, body) for name, body in chunks)
+
+
+def _draw_digit(rows: list[bytearray], digit: str, left: int, top: int) -> None:
+    bitmap = _DIGITS[digit]
+    left += (_SQUARE_PX - len(bitmap[0]) * _DIGIT_SCALE) // 2
+    top += (_SQUARE_PX - len(bitmap) * _DIGIT_SCALE) // 2
+    for y, line in enumerate(bitmap):
+        for x, dot in enumerate(line):
+            for row in rows[top + y * _DIGIT_SCALE : top + (y + 1) * _DIGIT_SCALE] if dot == "#" else ():
+                start = left + x * _DIGIT_SCALE
+                row[start : start + _DIGIT_SCALE] = b"\xff" * _DIGIT_SCALE
+
+
+def _chunk(name: bytes, body: bytes) -> bytes:
+    return struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
+'''
+
 # ==================== peekaboo_min/agents/planner.py ======================================================
-SOURCES['peekaboo_min/agents/planner.py'] = 1270, r'''"""One action from a model: the prompt it gets, and how its reply is read."""
+SOURCES['peekaboo_min/agents/planner.py'] = 1458, r'''"""One action from a model: the prompt it gets, and how its reply is read."""
 
 from __future__ import annotations
 
@@ -1468,7 +1656,7 @@ def agent_second_prompt(prompt: str, reply: str, reason: str) -> str:
 '''
 
 # ==================== peekaboo_min/agents/progress.py =====================================================
-SOURCES['peekaboo_min/agents/progress.py'] = 1471, r'''"""Whether a run gets anywhere: acts without effect, and reports that nothing confirms."""
+SOURCES['peekaboo_min/agents/progress.py'] = 1659, r'''"""Whether a run gets anywhere: idle acts, and reports that nothing confirms."""
 
 from __future__ import annotations
 
@@ -1568,7 +1756,7 @@ def _is_same(one: tuple[Action, Optional[Point]], other: tuple[Action, Optional[
 '''
 
 # ==================== peekaboo_min/agents/report.py =======================================================
-SOURCES['peekaboo_min/agents/report.py'] = 1571, r'''"""A run folder as one HTML page: works offline, runs nothing."""
+SOURCES['peekaboo_min/agents/report.py'] = 1759, r'''"""A run folder as one HTML page: works offline, runs nothing."""
 
 from __future__ import annotations
 
@@ -1624,6 +1812,7 @@ def run_report(run: AgentRun) -> str:
         f"{run.summary_data()['seconds']:g} s",
         f"{run.tokens_in} + {run.tokens_out} tokens",
         run.model_used,
+        run.grid,
         run.started_text,
         "dry run: nothing was touched" if run.is_dry else "",
     ]
@@ -1722,7 +1911,7 @@ def _mark(step: AgentStep, width: int, height: int, is_dry: bool) -> str:
 '''
 
 # ==================== peekaboo_min/agents/run.py ==========================================================
-SOURCES['peekaboo_min/agents/run.py'] = 1725, r'''"""A run of the vision agent: screenshots, replies and actions in a folder."""
+SOURCES['peekaboo_min/agents/run.py'] = 1914, r'''"""A run of the vision agent: screenshots, replies and actions in a folder."""
 
 from __future__ import annotations
 
@@ -1841,12 +2030,16 @@ class AgentRun:
     model_used: str
     is_dry: bool = False
     status: str = "failed"
-    """done, not_confirmed, dry_run, limit, stuck, unsure, confused, declined, interrupted or failed."""
+    """done, not_confirmed, dry_run, limit, stuck, undecided (in which grid the model counts), unsure,
+    confused, declined, interrupted or failed.
+    """
     message: str = ""
     folder: Optional[Path] = None
     steps: list[AgentStep] = field(default_factory=list)
     started: float = field(default_factory=time.time)
     system_prompt: str = ""
+    grid: str = ""
+    """In which grid the model was asked, and why, as a sentence."""
 
     @property
     def report_path(self) -> Optional[Path]:
@@ -1887,6 +2080,7 @@ class AgentRun:
             "started": self.started_text,
             "version": VERSION,
             "system_prompt": self.system_prompt,
+            "grid": self.grid,
             "own_milliseconds": {
                 "median": round(statistics.median(own)) if own else 0,
                 "all": [round(each) for each in own],
@@ -1962,7 +2156,7 @@ def own_time_text(folder: Path) -> str:
 '''
 
 # ==================== peekaboo_min/agents/target.py =======================================================
-SOURCES['peekaboo_min/agents/target.py'] = 1965, r'''"""The app that the vision agent works in, seen and acted on through MCP."""
+SOURCES['peekaboo_min/agents/target.py'] = 2159, r'''"""The app that the vision agent works in, seen and acted on through MCP."""
 
 from __future__ import annotations
 
@@ -2175,7 +2369,7 @@ def _outcome(data: dict[str, Any], pixel: Optional[Point]) -> Outcome:
 '''
 
 # ==================== peekaboo_min/agents/vision_agent.py =================================================
-SOURCES['peekaboo_min/agents/vision_agent.py'] = 2178, r'''"""The vision agent: see -> decide -> act -> verify, through our own server."""
+SOURCES['peekaboo_min/agents/vision_agent.py'] = 2372, r'''"""The vision agent: see -> decide -> act -> verify, through our own server."""
 
 from __future__ import annotations
 
@@ -2185,13 +2379,15 @@ from pathlib import Path
 from typing import Annotated, Optional
 
 from ..ai.client import ModelChoice, choose_named_model, choose_provider
+from ..ai.grid import unit_by_name, unit_by_variable
 from ..automation.policy import check_may_act
-from ..core.errors import PeekabooError
+from ..core.errors import PeekabooError, invalid
 from ..core.models import Result
-from ..core.settings import settings_with_env_file
+from ..core.settings import settings, settings_with_env_file
 from ..system.process import exit_hooks, exit_if_signalled
 from .loop import AgentLoop, AgentTask
 from .mcp_client import talk_to_own_server
+from .model_check import measure_grid
 from .planner import AgentStop
 from .report import run_report
 from .run import AgentRun, save_run
@@ -2204,7 +2400,7 @@ class AgentInterrupted(BaseException):
 
 def run_vision_agent(
     *,
-    goal: Annotated[str, "the goal to reach, in your own words"],
+    goal: Annotated[Optional[str], "the goal to reach, in your own words"] = None,
     app: Annotated[Optional[str], "the app to act in: name, bundle id, PID:n or a part of the name"] = None,
     window_id: Annotated[Optional[int], "or the window to start with, from `windows`"] = None,
     window_title: Annotated[
@@ -2224,6 +2420,10 @@ def run_vision_agent(
         Optional[str], "a new folder for the screenshots and the report; default: peekaboo-run-TIME here"
     ] = None,
     confirm: Annotated[bool, "ask y or n on this terminal before each action"] = False,
+    check_model: Annotated[
+        bool,
+        "instead of a run: measure with one synthetic image in which grid the model clicks, and keep that",
+    ] = False,
 ) -> Result:
     """Lets a vision model reach a goal in one app: it looks at a screenshot of the window, takes one action,
     and looks again. The screenshots of that app's windows are sent to the model. Each step is saved in a
@@ -2234,14 +2434,25 @@ def run_vision_agent(
     leaves peekaboo-run-TIME/report.html, run.json, step_001.jpg, step_001.json, ...
     """
     settings_with_env_file(Path.cwd())
+    if check_model:
+        return _check_model(model, has_task=any((goal, app, window_id, window_title, dry_run)))
     task = AgentTask(
-        goal, app, window_id, window_title, max_steps, max_seconds, confidence, dry_run, confirm, run_folder
+        goal or "",
+        app,
+        window_id,
+        window_title,
+        max_steps,
+        max_seconds,
+        confidence,
+        dry_run,
+        confirm,
+        run_folder,
     )
     task.check()
     if not dry_run:
         check_may_act("agent")
-    choice = choose_provider() if model is None else choose_named_model(model)
-    run = AgentRun(goal, choice.name, dry_run)
+    choice = _choose(model)
+    run = AgentRun(task.goal, choice.name, dry_run)
     with _report_before_exit(run):
         failure = _serve_and_run(task, choice, run)
     where = f"the report: {run.report_path}" if run.folder else ""
@@ -2249,6 +2460,27 @@ def run_vision_agent(
         details = "\n".join(filter(None, [failure.details, where]))
         raise PeekabooError(failure.code, failure.message, failure.hint, details)
     return Result(f"{run.message}\n{where}", run.summary_data())
+
+
+def _choose(model: Optional[str]) -> ModelChoice:
+    return choose_provider() if model is None else choose_named_model(model)
+
+
+def _check_model(model: Optional[str], has_task: bool) -> Result:
+    if has_task:
+        raise invalid("--check-model starts no run", hint="give it alone, or with --model")
+    choice = _choose(model)
+    found = measure_grid(choice, settings().ai_timeout_s)
+    named, fixed = unit_by_name(choice.model), unit_by_variable()
+    lines = [f"{choice.name}: {found.describe()}"]
+    if found.unit is None:
+        lines.append(f"its name says: {named}" if named else "set PEEKABOO_AI_GRID, or choose another model")
+    elif named and named != found.unit:
+        lines.append(f"its name says otherwise ({named}); the measurement counts")
+    if fixed:
+        lines.append(f"PEEKABOO_AI_GRID={fixed} overrides both")
+    data = {"model": choice.name, "grid": found.unit, "grid_by_name": named, "grid_by_variable": fixed}
+    return Result("\n".join(lines), data)
 
 
 @contextmanager
@@ -2288,10 +2520,10 @@ def _serve_and_run(task: AgentTask, choice: ModelChoice, run: AgentRun) -> Optio
 '''
 
 # ==================== peekaboo_min/ai/__init__.py =========================================================
-SOURCES['peekaboo_min/ai/__init__.py'] = 2291, r''''''
+SOURCES['peekaboo_min/ai/__init__.py'] = 2523, r''''''
 
 # ==================== peekaboo_min/ai/client.py ===========================================================
-SOURCES['peekaboo_min/ai/client.py'] = 2294, r'''"""Ask a model about images, or the machine's own text recognition."""
+SOURCES['peekaboo_min/ai/client.py'] = 2526, r'''"""Ask a model about images, or the machine's own text recognition."""
 
 from __future__ import annotations
 
@@ -2646,8 +2878,193 @@ def _post_with_retries(vendor: Vendor, question: Question, deadline: float) -> A
     raise AssertionError("the last try returns or raises")
 '''
 
+# ==================== peekaboo_min/ai/dialects.py =========================================================
+SOURCES['peekaboo_min/ai/dialects.py'] = 2882, r'''"""Replies as models write them, as an object with the names of our schema."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import Any, NoReturn
+
+from ..core.errors import ErrorCode, PeekabooError
+
+# Other names of our actions, and the properties that they imply.
+_OTHER_NAMES: dict[str, dict[str, Any]] = {
+    "left_click": {"action": "click", "button": "left"},
+    "left_single": {"action": "click", "button": "left"},
+    "right_click": {"action": "click", "button": "right"},
+    "right_single": {"action": "click", "button": "right"},
+    "middle_click": {"action": "click", "button": "middle"},
+    "double_click": {"action": "click", "clicks": 2},
+    "left_double": {"action": "click", "clicks": 2},
+    **{name: {"action": "press"} for name in ("key", "press_key", "keypress", "hotkey")},
+    **{name: {"action": "type"} for name in ("type_text", "input_text", "write")},
+    **{name: {"action": "done"} for name in ("finished", "finish", "terminate", "answer")},
+    **{name: {"action": "wait"} for name in ("screenshot", "take_screenshot")},
+    "call_user": {"action": "noop"},
+}
+# Other names of our properties, by action.
+_OTHER_FIELDS = {
+    "press": {"keys": "key", "hotkey": "key"},
+    "type": {"content": "text"},
+    "done": {"content": "why"},
+}
+_SHARED_FIELDS = {"thought": "why", "reason": "why"}
+_TOOL_CALL = re.compile(r"<tool_call>(.*?)</tool_call>", re.DOTALL)
+_ACTION_LINE = re.compile(r"^[ \t]*Action:[ \t]*(.*)$", re.MULTILINE)
+_THOUGHT = re.compile(r"^[ \t]*Thought:[ \t]*(.*)$", re.MULTILINE)
+_CALL = re.compile(r"(\w+)\((.*)\)")
+_ARGUMENT = re.compile(r"""\s*(\w+)\s*=\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)")\s*(?:,|$)""")
+_NUMBER = r"(-?\d+(?:\.\d+)?)"
+_PLACE = re.compile(rf"(?:<point>|[(\[])?\s*{_NUMBER}[\s,]+{_NUMBER}\s*(?:</point>|[)\]])?")
+_ESCAPES = {"n": "\n", "t": "\t"}
+
+
+def read_reply(text: str) -> dict[str, Any]:
+    """The one action of a reply (our JSON, Qwen's `<tool_call>`, a line of UI-TARS) in our schema's names.
+
+    Fences and prose around it are tolerated. What has two meanings is refused, never guessed; the values are
+    the caller's to check. Raises AI_PROVIDER_ERROR with the reason.
+    """
+    opening = text.find("{")
+    # a tag within our JSON is text, which may come from the screen
+    if "<tool_call>" in (text[:opening] if opening >= 0 else text):
+        return _in_our_names(_tool_call(text))
+    lines = _ACTION_LINE.findall(text)
+    if lines and not text.lstrip().startswith(("{", "```")):
+        return _in_our_names(_action_line(lines, _THOUGHT.findall(text)))
+    return _in_our_names(_first_object(text, opening))
+
+
+def _refuse(reason: str) -> NoReturn:
+    raise PeekabooError(ErrorCode.AI_PROVIDER_ERROR, reason)
+
+
+def _in_our_names(reply: dict[str, Any]) -> dict[str, Any]:
+    name = reply.get("action")
+    implied = _OTHER_NAMES.get(name, {}) if isinstance(name, str) else {}
+    if name in ("key", "keypress") and reply.get("text"):  # Anthropic's name for it
+        reply = _renamed(reply, {"text": "key"})
+    if name == "answer":
+        reply = _renamed(reply, {"text": "why"})
+    if name == "terminate":
+        status = reply.get("status")
+        implied = {"action": "done" if status in (None, "success") else "noop"}
+        reply = {key: value for key, value in reply.items() if key != "status"}
+    reply = {**reply, "action": implied.get("action", name)}
+    fields = _OTHER_FIELDS.get(reply["action"], {}) if isinstance(reply["action"], str) else {}
+    reply = _renamed(reply, {**_SHARED_FIELDS, **fields})
+    for key, value in implied.items():
+        if reply.get(key) not in (None, value):
+            _refuse(f"the action {name} with {key} {reply[key]!r} has two meanings")
+        reply[key] = value
+    if reply["action"] == "press" and isinstance(reply.get("key"), list):
+        reply["key"] = "+".join(str(key) for key in reply["key"])
+    return reply
+
+
+def _renamed(reply: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
+    """The properties under our names; one that has a value under two names is refused."""
+    found: dict[str, Any] = {}
+    for key, value in reply.items():
+        ours = names.get(key, key)
+        if ours != "why" and found.get(ours) not in (None, "", []) and value not in (None, "", []):
+            _refuse(f"{ours} is given twice, under two names")
+        if found.get(ours) in (None, "", []):
+            found[ours] = value
+    return found
+
+
+# our JSON ---
+
+
+def _first_object(text: str, start: int) -> dict[str, Any]:
+    """The first JSON object in a text; the text around it (fences, prose) is ignored."""
+    if start < 0:
+        _refuse("the reply contains no JSON object")
+    decoder = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_constant=_no_constant)
+    try:
+        found: dict[str, Any] = decoder.raw_decode(text, start)[0]
+    except (ValueError, RecursionError) as e:
+        reason = e.msg if isinstance(e, json.JSONDecodeError) else "a number or the nesting is too large"
+        _refuse(f"the reply is not valid JSON: {reason}")
+    return found
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        _refuse("the JSON object repeats a property")
+    return found
+
+
+def _no_constant(name: str) -> NoReturn:
+    _refuse(f"{name} is not a JSON number")
+
+
+# Qwen ---
+
+
+def _tool_call(text: str) -> dict[str, Any]:
+    """`<tool_call>{"name": "computer_use", "arguments": {"action", "coordinate": [x, y]}}</tool_call>`."""
+    calls = _TOOL_CALL.findall(text)
+    if len(calls) != 1 or text.count("<tool_call>") != 1:
+        _refuse(f"the reply has {text.count('<tool_call>')} tool calls; it must be one, and complete")
+    call = _first_object(calls[0], calls[0].find("{"))
+    arguments = call.get("arguments")
+    if call.get("name") != "computer_use" or not isinstance(arguments, dict):
+        _refuse("the tool call is not one of computer_use with its arguments")
+    reply = {key: value for key, value in arguments.items() if key not in ("coordinate", "time")}
+    place = arguments.get("coordinate")
+    if place is not None:
+        if not isinstance(place, list) or len(place) != 2 or "x" in reply or "y" in reply:
+            _refuse("coordinate must be one pair of numbers")
+        reply.update(x=place[0], y=place[1])
+    return reply
+
+
+# UI-TARS ---
+
+
+def _action_line(lines: list[str], thoughts: list[str]) -> dict[str, Any]:
+    """`Action: click(point='<point>x y</point>')`, with `Thought: ...` before it."""
+    call = _CALL.fullmatch(lines[0].strip())
+    if len(lines) != 1 or not call:
+        _refuse("the reply must have one line `Action: NAME(...)`")
+    reply: dict[str, Any] = {"action": call[1]}
+    if thoughts:
+        reply["why"] = thoughts[0].strip()
+    rest = call[2].strip()
+    while rest:
+        argument = _ARGUMENT.match(rest)
+        if not argument or argument[1] in reply:
+            _refuse(f"the arguments of {call[1]} cannot be read")
+        name, value = argument[1], argument[2] if argument[2] is not None else argument[3]
+        rest = rest[argument.end() :]
+        if name in ("point", "start_box"):
+            if "x" in reply:
+                _refuse("the action has two places")
+            reply.update(zip("xy", _place(value)))
+        elif call[1] == "hotkey" and name in ("key", "hotkey"):
+            reply["key"] = "+".join(value.split())
+        else:
+            reply[name] = re.sub(r"\\(.)", lambda found: _ESCAPES.get(found[1], found[1]), value)
+    if call[1] == "finished":
+        reply["why"] = reply.pop("content", "") or reply.get("why", "")
+    return reply
+
+
+def _place(text: str) -> tuple[float, float]:
+    found = _PLACE.fullmatch(re.sub(r"<\|box_(?:start|end)\|>", "", text).strip())
+    if not found or not all(math.isfinite(float(each)) for each in found.groups()):
+        _refuse(f"{text[:60]!r} is not one place")
+    return float(found[1]), float(found[2])
+'''
+
 # ==================== peekaboo_min/ai/errors.py ===========================================================
-SOURCES['peekaboo_min/ai/errors.py'] = 2650, r'''"""What a vendor's refusal means: whether to ask again, and what to do."""
+SOURCES['peekaboo_min/ai/errors.py'] = 3067, r'''"""What a vendor's refusal means: whether to ask again, and what to do."""
 
 from __future__ import annotations
 
@@ -2791,7 +3208,7 @@ def check_reply(vendor: Vendor, model: str, reply: Reply) -> None:
 '''
 
 # ==================== peekaboo_min/ai/grid.py =============================================================
-SOURCES['peekaboo_min/ai/grid.py'] = 2794, r'''"""The grid in which a model says where something is, by the model's name."""
+SOURCES['peekaboo_min/ai/grid.py'] = 3211, r'''"""The grid in which a model says where something is, by the model's name."""
 
 from __future__ import annotations
 
@@ -2890,7 +3307,7 @@ def unit_by_variable() -> Optional[str]:
 '''
 
 # ==================== peekaboo_min/ai/images.py ===========================================================
-SOURCES['peekaboo_min/ai/images.py'] = 2893, r'''"""Images for a model: read, checked, at a size that no vendor shrinks."""
+SOURCES['peekaboo_min/ai/images.py'] = 3310, r'''"""Images for a model: read, checked, at a size that no vendor shrinks."""
 
 from __future__ import annotations
 
@@ -3083,7 +3500,7 @@ def private_copy(image: Picture) -> Iterator[Path]:
 '''
 
 # ==================== peekaboo_min/ai/providers.py ========================================================
-SOURCES['peekaboo_min/ai/providers.py'] = 3086, r'''"""The vendors of vision models: the request to each, and its answer."""
+SOURCES['peekaboo_min/ai/providers.py'] = 3503, r'''"""The vendors of vision models: the request to each, and its answer."""
 
 from __future__ import annotations
 
@@ -3402,10 +3819,10 @@ VENDORS: dict[str, Vendor] = {
 '''
 
 # ==================== peekaboo_min/automation/__init__.py =================================================
-SOURCES['peekaboo_min/automation/__init__.py'] = 3405, r''''''
+SOURCES['peekaboo_min/automation/__init__.py'] = 3822, r''''''
 
 # ==================== peekaboo_min/automation/app_window.py ===============================================
-SOURCES['peekaboo_min/automation/app_window.py'] = 3408, r'''"""The job of `screenshot_app_window`, with its document's names and errors."""
+SOURCES['peekaboo_min/automation/app_window.py'] = 3825, r'''"""The job of `screenshot_app_window`, with its document's names and errors."""
 
 from __future__ import annotations
 
@@ -3496,7 +3913,7 @@ def _scale(scene: Scene, window: Window, image: CapturedImage, has_shadow: bool)
 '''
 
 # ==================== peekaboo_min/automation/capture.py ==================================================
-SOURCES['peekaboo_min/automation/capture.py'] = 3499, r'''"""Take screenshots of displays and windows, and record what each pixel means."""
+SOURCES['peekaboo_min/automation/capture.py'] = 3916, r'''"""Take screenshots of displays and windows, and record what each pixel means."""
 
 from __future__ import annotations
 
@@ -3817,7 +4234,7 @@ def image_for_model(
 '''
 
 # ==================== peekaboo_min/automation/coordinates.py ==============================================
-SOURCES['peekaboo_min/automation/coordinates.py'] = 3820, r'''"""The coordinate records: what each window screenshot showed, as files."""
+SOURCES['peekaboo_min/automation/coordinates.py'] = 4237, r'''"""The coordinate records: what each window screenshot showed, as files."""
 
 from __future__ import annotations
 
@@ -3946,7 +4363,7 @@ def _stale(message: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/automation/effects.py ==================================================
-SOURCES['peekaboo_min/automation/effects.py'] = 3949, r'''"""What an act changed in its window: screenshots before and after, compared."""
+SOURCES['peekaboo_min/automation/effects.py'] = 4366, r'''"""What an act changed in its window: screenshots before and after, compared."""
 
 from __future__ import annotations
 
@@ -4046,7 +4463,7 @@ class Watch:
 '''
 
 # ==================== peekaboo_min/automation/find_text.py ================================================
-SOURCES['peekaboo_min/automation/find_text.py'] = 4049, r'''"""Where a text is in a window, by text recognition."""
+SOURCES['peekaboo_min/automation/find_text.py'] = 4466, r'''"""Where a text is in a window, by text recognition."""
 
 from __future__ import annotations
 
@@ -4244,7 +4661,7 @@ def _nothing_text(wanted: str, lines: Sequence[RecognisedText], record: Screensh
 '''
 
 # ==================== peekaboo_min/automation/image.py ====================================================
-SOURCES['peekaboo_min/automation/image.py'] = 4247, r'''"""The job of `image`: what to capture, where to save it, and the answer."""
+SOURCES['peekaboo_min/automation/image.py'] = 4664, r'''"""The job of `image`: what to capture, where to save it, and the answer."""
 
 from __future__ import annotations
 
@@ -4595,7 +5012,7 @@ def _returned_data(
 '''
 
 # ==================== peekaboo_min/automation/input.py ====================================================
-SOURCES['peekaboo_min/automation/input.py'] = 4598, r'''"""Focus, click, type, press: the safety rules, and the input lock."""
+SOURCES['peekaboo_min/automation/input.py'] = 5015, r'''"""Focus, click, type, press: the safety rules, and the input lock."""
 
 from __future__ import annotations
 
@@ -4879,7 +5296,7 @@ def _where(window: Window) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/automation/listing.py ==================================================
-SOURCES['peekaboo_min/automation/listing.py'] = 4882, r'''"""Apps, windows and screens, as text and as the specification's data."""
+SOURCES['peekaboo_min/automation/listing.py'] = 5299, r'''"""Apps, windows and screens, as text and as the specification's data."""
 
 from __future__ import annotations
 
@@ -5056,7 +5473,7 @@ def _bounds_text(window: Window) -> str:
 '''
 
 # ==================== peekaboo_min/automation/policy.py ===================================================
-SOURCES['peekaboo_min/automation/policy.py'] = 5059, r'''"""What may be acted on, and the audit log of what was done."""
+SOURCES['peekaboo_min/automation/policy.py'] = 5476, r'''"""What may be acted on, and the audit log of what was done."""
 
 from __future__ import annotations
 
@@ -5146,10 +5563,10 @@ def write_audit_line(action: str, where: dict[str, Any]) -> None:
 '''
 
 # ==================== peekaboo_min/core/__init__.py =======================================================
-SOURCES['peekaboo_min/core/__init__.py'] = 5149, r''''''
+SOURCES['peekaboo_min/core/__init__.py'] = 5566, r''''''
 
 # ==================== peekaboo_min/core/cancellation.py ===================================================
-SOURCES['peekaboo_min/core/cancellation.py'] = 5152, r'''"""One call: its cancel token, time budget, progress, waits and threads."""
+SOURCES['peekaboo_min/core/cancellation.py'] = 5569, r'''"""One call: its cancel token, time budget, progress, waits and threads."""
 
 from __future__ import annotations
 
@@ -5305,7 +5722,7 @@ def is_uninterrupted() -> bool:
 '''
 
 # ==================== peekaboo_min/core/errors.py =========================================================
-SOURCES['peekaboo_min/core/errors.py'] = 5308, r'''"""PeekabooError, the only expected exception, and its codes."""
+SOURCES['peekaboo_min/core/errors.py'] = 5725, r'''"""PeekabooError, the only expected exception, and its codes."""
 
 from __future__ import annotations
 
@@ -5449,7 +5866,7 @@ def file_error(path: Path, error: Exception) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/core/log.py ============================================================
-SOURCES['peekaboo_min/core/log.py'] = 5452, r'''"""The log file, and the debug lines that a command collects."""
+SOURCES['peekaboo_min/core/log.py'] = 5869, r'''"""The log file, and the debug lines that a command collects."""
 
 from __future__ import annotations
 
@@ -5609,7 +6026,7 @@ def start_log_file(path: Path, level: str, also_console: bool) -> None:
 '''
 
 # ==================== peekaboo_min/core/models.py =========================================================
-SOURCES['peekaboo_min/core/models.py'] = 5612, r'''"""The data types: points, windows, displays, screenshots, results."""
+SOURCES['peekaboo_min/core/models.py'] = 6029, r'''"""The data types: points, windows, displays, screenshots, results."""
 
 from __future__ import annotations
 
@@ -5937,7 +6354,7 @@ class Result:
 '''
 
 # ==================== peekaboo_min/core/settings.py =======================================================
-SOURCES['peekaboo_min/core/settings.py'] = 5940, r'''"""Environment variables, read once into a frozen Settings."""
+SOURCES['peekaboo_min/core/settings.py'] = 6357, r'''"""Environment variables, read once into a frozen Settings."""
 
 from __future__ import annotations
 
@@ -6249,7 +6666,7 @@ def search_path() -> list[str]:
 '''
 
 # ==================== peekaboo_min/core/text.py ===========================================================
-SOURCES['peekaboo_min/core/text.py'] = 6252, r'''"""Text from outside, made safe to show or to send."""
+SOURCES['peekaboo_min/core/text.py'] = 6669, r'''"""Text from outside, made safe to show or to send."""
 
 from __future__ import annotations
 
@@ -6285,16 +6702,16 @@ def cut_to_bytes(text: str, limit: int) -> str:
 '''
 
 # ==================== peekaboo_min/core/version.py ========================================================
-SOURCES['peekaboo_min/core/version.py'] = 6288, r'''"""The version."""
+SOURCES['peekaboo_min/core/version.py'] = 6705, r'''"""The version."""
 
 VERSION = "0.1.0"
 '''
 
 # ==================== peekaboo_min/desktop/__init__.py ====================================================
-SOURCES['peekaboo_min/desktop/__init__.py'] = 6294, r''''''
+SOURCES['peekaboo_min/desktop/__init__.py'] = 6711, r''''''
 
 # ==================== peekaboo_min/desktop/base.py ========================================================
-SOURCES['peekaboo_min/desktop/base.py'] = 6297, r'''"""class Desktop(Protocol): what a platform must do; it never decides."""
+SOURCES['peekaboo_min/desktop/base.py'] = 6714, r'''"""class Desktop(Protocol): what a platform must do; it never decides."""
 
 from __future__ import annotations
 
@@ -6398,7 +6815,7 @@ class Desktop(Protocol):
 '''
 
 # ==================== peekaboo_min/desktop/keys.py ========================================================
-SOURCES['peekaboo_min/desktop/keys.py'] = 6401, r'''"""Key names in the spellings that people use, read into one (pure)."""
+SOURCES['peekaboo_min/desktop/keys.py'] = 6818, r'''"""Key names in the spellings that people use, read into one (pure)."""
 
 from __future__ import annotations
 
@@ -6519,10 +6936,10 @@ def _unknown_key(word: str, known: Iterable[str], kind: str = "key") -> Peekaboo
 '''
 
 # ==================== peekaboo_min/desktop/macos/__init__.py ==============================================
-SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 6522, r''''''
+SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 6939, r''''''
 
 # ==================== peekaboo_min/desktop/macos/accessibility.js =========================================
-SOURCES['peekaboo_min/desktop/macos/accessibility.js'] = 6525, r'''// Comes after window_list.js: windows, sheets and the focus as the accessibility tree has them; without the grant: nothing.
+SOURCES['peekaboo_min/desktop/macos/accessibility.js'] = 6942, r'''// Comes after window_list.js: windows, sheets and the focus as the accessibility tree has them; without the grant: nothing.
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXIsProcessTrusted', ['bool', []]);
 ObjC.bindFunction('AXUIElementCreateApplication', ['id', ['int']]);
@@ -6594,7 +7011,7 @@ function sheetsOf(element, pid) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/automation.js ============================================
-SOURCES['peekaboo_min/desktop/macos/automation.js'] = 6597, r'''// {} -> {"automation": bool|null}: may Keynote be controlled? null when it does not run, was never asked for, or cannot be
+SOURCES['peekaboo_min/desktop/macos/automation.js'] = 7014, r'''// {} -> {"automation": bool|null}: may Keynote be controlled? null when it does not run, was never asked for, or cannot be
 // told. Raises no dialog. By itself, because a bridge that fails here must not take other answers along.
 ObjC.import('AppKit');
 ObjC.import('CoreServices');
@@ -6613,7 +7030,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/backend.py ===============================================
-SOURCES['peekaboo_min/desktop/macos/backend.py'] = 6616, r'''"""Desktop by screencapture, osascript and the Swift helper."""
+SOURCES['peekaboo_min/desktop/macos/backend.py'] = 7033, r'''"""Desktop by screencapture, osascript and the Swift helper."""
 
 from __future__ import annotations
 
@@ -6651,8 +7068,7 @@ from .osascript import ScriptError, run_jxa
 from .permissions import permission_error
 from .swift_helper import find_helper, last_build
 
-_CAPTURE_S_ON_MAC = 20.0
-_INPUT_S = 20.0
+_CAPTURE_S = _INPUT_S = 20.0
 _TYPE_S_PER_CHARACTER = 0.05
 _SIPS_S = 20.0
 _VISION_S = 40.0
@@ -6721,7 +7137,7 @@ class MacDesktop:
 
     def _screencapture(self, options: list[str], path: Path, kind: str) -> None:
         argv = ["screencapture", "-x", *options, "-t", kind, str(path)]
-        done = run_program(argv, timeout_s=_CAPTURE_S_ON_MAC, accept=None)
+        done = run_program(argv, timeout_s=_CAPTURE_S, accept=None)
         if done.code or not path.is_file() or not path.stat().st_size:
             raise _capture_error(done.stderr.strip()[-300:])
 
@@ -7017,7 +7433,7 @@ def _window(one: dict[str, Any], focused_id: Optional[int], can_record: bool) ->
 '''
 
 # ==================== peekaboo_min/desktop/macos/focus.js =================================================
-SOURCES['peekaboo_min/desktop/macos/focus.js'] = 7020, r'''// {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted", "title_bar_is_free": bool, "matches": n}
+SOURCES['peekaboo_min/desktop/macos/focus.js'] = 7436, r'''// {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted", "title_bar_is_free": bool, "matches": n}
 // matches: how many windows of the application could be the one that is meant; only a single one is raised.
 const ANSWER_S = 0.5;
 const TITLE_BAR_HALF = 10;
@@ -7078,7 +7494,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.js =================================================
-SOURCES['peekaboo_min/desktop/macos/input.js'] = 7081, r'''// one JSON request as the argument -> one JSON answer; the same contract as input.swift, for a Mac without a compiler
+SOURCES['peekaboo_min/desktop/macos/input.js'] = 7497, r'''// one JSON request as the argument -> one JSON answer; the same contract as input.swift, for a Mac without a compiler
 //   {"do":"preflight"}                           -> {"ok":true,"accessibility":b,"post_event":b,"screen_recording":b}
 //   {"do":"move","x":n,"y":n}                    -> {"ok":true,"pointer":{"x":n,"y":n}}, read back, screen points
 //   {"do":"click","window":W,"x":n,"y":n,"button":"left","clicks":1,"flags":0}
@@ -7418,7 +7834,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.swift ==============================================
-SOURCES['peekaboo_min/desktop/macos/input.swift'] = 7421, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
+SOURCES['peekaboo_min/desktop/macos/input.swift'] = 7837, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
 //   {"do":"preflight"}                           -> {"ok":true,"accessibility":b,"post_event":b,"screen_recording":b}
 //   {"do":"move","x":n,"y":n}                    -> {"ok":true,"pointer":{"x":n,"y":n}}, read back, screen points
 //   {"do":"click","window":W,"x":n,"y":n,"button":"left","clicks":1,"flags":0}
@@ -7837,7 +8253,7 @@ try FileHandle.standardOutput.write(contentsOf: output + Data("\n".utf8))
 '''
 
 # ==================== peekaboo_min/desktop/macos/keycodes.py ==============================================
-SOURCES['peekaboo_min/desktop/macos/keycodes.py'] = 7840, r'''"""Key codes and modifier flags of macOS; a code is a key's position."""
+SOURCES['peekaboo_min/desktop/macos/keycodes.py'] = 8256, r'''"""Key codes and modifier flags of macOS; a code is a key's position."""
 
 from __future__ import annotations
 
@@ -7944,7 +8360,7 @@ def mac_modifier_flags(modifiers: Sequence[str]) -> int:
 '''
 
 # ==================== peekaboo_min/desktop/macos/osascript.py =============================================
-SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 7947, r'''"""Run a JXA or AppleScript source, and read osascript's error numbers."""
+SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 8363, r'''"""Run a JXA or AppleScript source, and read osascript's error numbers."""
 
 from __future__ import annotations
 
@@ -8059,7 +8475,7 @@ def script_error(exit_code: int, stderr: str) -> ScriptError:
 '''
 
 # ==================== peekaboo_min/desktop/macos/permissions.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 8062, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
+SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 8478, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXIsProcessTrusted', ['bool', []]);
 ObjC.bindFunction('CGPreflightPostEventAccess', ['bool', []]);
@@ -8078,7 +8494,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/permissions.py ===========================================
-SOURCES['peekaboo_min/desktop/macos/permissions.py'] = 8081, r'''"""Which app must get a grant (the one that started us), and how to give it."""
+SOURCES['peekaboo_min/desktop/macos/permissions.py'] = 8497, r'''"""Which app must get a grant (the one that started us), and how to give it."""
 
 from __future__ import annotations
 
@@ -8145,7 +8561,7 @@ def permission_error(code: ErrorCode, what: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/desktop/macos/read_text.js =============================================
-SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 8148, r'''// {"path": file} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
+SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 8564, r'''// {"path": file} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
 ObjC.import('Foundation');
 ObjC.import('Vision');
 
@@ -8175,7 +8591,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/snapshot.js ==============================================
-SOURCES['peekaboo_min/desktop/macos/snapshot.js'] = 8178, r'''// {} -> one look at the desktop, or {"windows": null} without a GUI session:
+SOURCES['peekaboo_min/desktop/macos/snapshot.js'] = 8594, r'''// {} -> one look at the desktop, or {"windows": null} without a GUI session:
 //   {"windows": [{id, pid, app, bundle_id, title, layer, alpha, on_screen, bounds, kind, parent_id, is_modal, is_minimised}],
 //    "apps": [{pid, name, bundle_id, is_active, is_regular, window_count}], "displays": [{name, scale, bounds}], main first,
 //    "frontmost_pid": n|null, "can_record": bool, "is_locked": bool}
@@ -8301,7 +8717,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/swift_helper.py ==========================================
-SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 8304, r'''"""Compile input.swift ahead of time, and find what was compiled."""
+SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 8720, r'''"""Compile input.swift ahead of time, and find what was compiled."""
 
 from __future__ import annotations
 
@@ -8442,7 +8858,7 @@ def _manifest() -> Path:
 '''
 
 # ==================== peekaboo_min/desktop/macos/window_list.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 8445, r'''// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
+SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 8861, r'''// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
 ObjC.import('AppKit');
 ObjC.import('CoreGraphics');
 ObjC.bindFunction('CGPreflightScreenCaptureAccess', ['bool', []]);
@@ -8541,7 +8957,7 @@ function frontmostPid() {
 '''
 
 # ==================== peekaboo_min/desktop/matching.py ====================================================
-SOURCES['peekaboo_min/desktop/matching.py'] = 8544, r'''"""Which app or window an identifier means, what covers or blocks it (pure)."""
+SOURCES['peekaboo_min/desktop/matching.py'] = 8960, r'''"""Which app or window an identifier means, what covers or blocks it (pure)."""
 
 from __future__ import annotations
 
@@ -8801,7 +9217,7 @@ def cover_at(point: Point, target: Window, windows: Sequence[Window]) -> Optiona
 '''
 
 # ==================== peekaboo_min/desktop/select.py ======================================================
-SOURCES['peekaboo_min/desktop/select.py'] = 8804, r'''"""Which Desktop this machine has."""
+SOURCES['peekaboo_min/desktop/select.py'] = 9220, r'''"""Which Desktop this machine has."""
 
 from __future__ import annotations
 
@@ -8825,10 +9241,10 @@ def this_desktop() -> Desktop:
 '''
 
 # ==================== peekaboo_min/desktop/x11/__init__.py ================================================
-SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 8828, r''''''
+SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 9244, r''''''
 
 # ==================== peekaboo_min/desktop/x11/backend.py =================================================
-SOURCES['peekaboo_min/desktop/x11/backend.py'] = 8831, r'''"""Desktop by xwininfo, xprop, maim, xdotool, xclip.
+SOURCES['peekaboo_min/desktop/x11/backend.py'] = 9247, r'''"""Desktop by xwininfo, xprop, maim, xdotool, xclip.
 
 Commands that answer wrongly with exit 0 are not used: the place in `xdotool getwindowgeometry` and wmctrl (a
 frame's offset is added twice), `xwd -id` (paints other windows), `xdotool type` beyond ASCII, unknown key
@@ -8962,7 +9378,7 @@ def _run_maim(what: list[str], path: Path, kind: str) -> None:
 '''
 
 # ==================== peekaboo_min/desktop/x11/clipboard.py ===============================================
-SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 8965, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
+SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 9381, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
 
 from __future__ import annotations
 
@@ -8976,13 +9392,8 @@ from ...core.cancellation import pause, uninterrupted
 from ...core.errors import ErrorCode, PeekabooError
 from ...core.log import log_info, log_warning
 from ...core.models import Window
-from ...system.process import (
-    BackgroundProgram,
-    background_program,
-    exit_hooks,
-    run_program,
-    start_daemon,
-)
+from ...system.background import BackgroundProgram, background_program
+from ...system.process import exit_hooks, run_program, start_daemon
 
 _ANSWER_S = 2.0
 _FETCH_S = 5.0
@@ -9174,7 +9585,7 @@ def _wait_until(is_true: Callable[[], bool], seconds: float) -> bool:
 '''
 
 # ==================== peekaboo_min/desktop/x11/descriptions.py ============================================
-SOURCES['peekaboo_min/desktop/x11/descriptions.py'] = 9177, r'''"""What xprop and xwininfo know of windows, many asked in one child process."""
+SOURCES['peekaboo_min/desktop/x11/descriptions.py'] = 9588, r'''"""What xprop and xwininfo know of windows, many asked in one child process."""
 
 from __future__ import annotations
 
@@ -9389,7 +9800,7 @@ def _unescaped(text: str) -> str:
 '''
 
 # ==================== peekaboo_min/desktop/x11/keyboard.py ================================================
-SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 9392, r'''"""The keyboard on X11: xdotool for ASCII and chords, else the clipboard."""
+SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 9803, r'''"""The keyboard on X11: xdotool for ASCII and chords, else the clipboard."""
 
 from __future__ import annotations
 
@@ -9616,7 +10027,7 @@ def _went_out(sent: int, in_doubt: int = 0) -> str:
 '''
 
 # ==================== peekaboo_min/desktop/x11/ocr.py =====================================================
-SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 9619, r'''"""Read the text in a picture: tesseract, helped by ImageMagick's convert.
+SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 10030, r'''"""Read the text in a picture: tesseract, helped by ImageMagick's convert.
 
 tesseract alone misses most texts that are lighter than what is behind them. So each picture is read twice, at
 the same time: as it is, and as its difference from the local background, which makes every text dark on
@@ -9767,7 +10178,7 @@ def _shared(
 '''
 
 # ==================== peekaboo_min/desktop/x11/pointer.py =================================================
-SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 9770, r'''"""The pointer on X11: click where the X server says the window is."""
+SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 10181, r'''"""The pointer on X11: click where the X server says the window is."""
 
 from __future__ import annotations
 
@@ -9778,8 +10189,8 @@ from typing import NamedTuple, Optional
 from ...core.errors import ErrorCode, PeekabooError
 from ...core.models import Delivery, Point, Window
 from ...core.text import clean_text
+from ...system.background import InteractiveProgram, interactive_program
 from ...system.files import held_locks
-from ...system.process import InteractiveProgram, interactive_program
 from .keyboard import release_x11_modifiers, x11_modifiers
 from .server import UTF8, ask_x, check_x, is_viewable, top_level, top_level_under_pointer
 from .windows import is_same_client, take_scene
@@ -9958,7 +10369,7 @@ def _name_of(window_id: int) -> str:
 '''
 
 # ==================== peekaboo_min/desktop/x11/server.py ==================================================
-SOURCES['peekaboo_min/desktop/x11/server.py'] = 9961, r'''"""Questions to the X server: programs that ask it, and the compositor."""
+SOURCES['peekaboo_min/desktop/x11/server.py'] = 10372, r'''"""Questions to the X server: programs that ask it, and the compositor."""
 
 from __future__ import annotations
 
@@ -10232,7 +10643,7 @@ def _entries(data: bytes) -> Iterator[tuple[bytes, ...]]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/window_tree.py =============================================
-SOURCES['peekaboo_min/desktop/x11/window_tree.py'] = 10235, r'''"""The windows in the output of `xwininfo -root -tree` (pure)."""
+SOURCES['peekaboo_min/desktop/x11/window_tree.py'] = 10646, r'''"""The windows in the output of `xwininfo -root -tree` (pure)."""
 
 from __future__ import annotations
 
@@ -10310,7 +10721,7 @@ def read_tree(text: str) -> Tree:
 '''
 
 # ==================== peekaboo_min/desktop/x11/windows.py =================================================
-SOURCES['peekaboo_min/desktop/x11/windows.py'] = 10313, r'''"""The windows, apps and displays of an X server, in few child processes."""
+SOURCES['peekaboo_min/desktop/x11/windows.py'] = 10724, r'''"""The windows, apps and displays of an X server, in few child processes."""
 
 from __future__ import annotations
 
@@ -10636,10 +11047,10 @@ def _apps(windows: Sequence[Window]) -> list[App]:
 '''
 
 # ==================== peekaboo_min/frontends/__init__.py ==================================================
-SOURCES['peekaboo_min/frontends/__init__.py'] = 10639, r''''''
+SOURCES['peekaboo_min/frontends/__init__.py'] = 11050, r''''''
 
 # ==================== peekaboo_min/frontends/capture_tools.py =============================================
-SOURCES['peekaboo_min/frontends/capture_tools.py'] = 10642, r'''"""The tools that look: image, analyze, list, screenshot_app_window; and exec."""
+SOURCES['peekaboo_min/frontends/capture_tools.py'] = 11053, r'''"""The tools that look: image, analyze, list, screenshot_app_window; and exec."""
 
 from __future__ import annotations
 
@@ -10888,7 +11299,7 @@ def peekaboo_exec(
 '''
 
 # ==================== peekaboo_min/frontends/cli.py =======================================================
-SOURCES['peekaboo_min/frontends/cli.py'] = 10891, r'''"""The shell's entry point: parser, JSON envelope, main()."""
+SOURCES['peekaboo_min/frontends/cli.py'] = 11302, r'''"""The shell's entry point: parser, JSON envelope, main()."""
 
 from __future__ import annotations
 
@@ -11242,7 +11653,7 @@ def _unshielded(text: str) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/client_config.py =============================================
-SOURCES['peekaboo_min/frontends/client_config.py'] = 11245, r'''"""What an MCP client must be configured with to start this installation."""
+SOURCES['peekaboo_min/frontends/client_config.py'] = 11656, r'''"""What an MCP client must be configured with to start this installation."""
 
 from __future__ import annotations
 
@@ -11509,7 +11920,7 @@ _CLIENTS = {
 '''
 
 # ==================== peekaboo_min/frontends/commands.py ==================================================
-SOURCES['peekaboo_min/frontends/commands.py'] = 11512, r'''"""COMMANDS: every shell command, with the module of its function."""
+SOURCES['peekaboo_min/frontends/commands.py'] = 11923, r'''"""COMMANDS: every shell command, with the module of its function."""
 
 from __future__ import annotations
 
@@ -11578,7 +11989,7 @@ COMMANDS = CommandTable(
 '''
 
 # ==================== peekaboo_min/frontends/desktop_tools.py =============================================
-SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 11581, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
+SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 11992, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
 
 from __future__ import annotations
 
@@ -11728,7 +12139,7 @@ def _with_effect_text(text: str, data: dict[str, Any]) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/doctor.py ====================================================
-SOURCES['peekaboo_min/frontends/doctor.py'] = 11731, r'''"""What this machine has and may do: server status, permissions, doctor."""
+SOURCES['peekaboo_min/frontends/doctor.py'] = 12142, r'''"""What this machine has and may do: server status, permissions, doctor."""
 
 from __future__ import annotations
 
@@ -11973,7 +12384,7 @@ def machine_data() -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/look_commands.py =============================================
-SOURCES['peekaboo_min/frontends/look_commands.py'] = 11976, r'''"""The shell's commands that look: image, list, windows, screenshot."""
+SOURCES['peekaboo_min/frontends/look_commands.py'] = 12387, r'''"""The shell's commands that look: image, list, windows, screenshot."""
 
 from __future__ import annotations
 
@@ -12112,7 +12523,7 @@ def screenshot_command(
 '''
 
 # ==================== peekaboo_min/frontends/machine_commands.py ==========================================
-SOURCES['peekaboo_min/frontends/machine_commands.py'] = 12115, r'''"""The shell's commands about this machine, its models and its mail."""
+SOURCES['peekaboo_min/frontends/machine_commands.py'] = 12526, r'''"""The shell's commands about this machine, its models and its mail."""
 
 from __future__ import annotations
 
@@ -12252,7 +12663,7 @@ def gmail_login_command() -> Result:
 '''
 
 # ==================== peekaboo_min/frontends/probes.py ====================================================
-SOURCES['peekaboo_min/frontends/probes.py'] = 12255, r'''"""The facts that we rely on, each with a harmless probe: `doctor --probe`."""
+SOURCES['peekaboo_min/frontends/probes.py'] = 12666, r'''"""The facts that we rely on, each with a harmless probe: `doctor --probe`."""
 
 from __future__ import annotations
 
@@ -12475,7 +12886,7 @@ def _x11_probes() -> list[Probe]:
 '''
 
 # ==================== peekaboo_min/frontends/reference.py =================================================
-SOURCES['peekaboo_min/frontends/reference.py'] = 12478, r'''"""The tool reference and the table of environment variables, as Markdown."""
+SOURCES['peekaboo_min/frontends/reference.py'] = 12889, r'''"""The tool reference and the table of environment variables, as Markdown."""
 
 from __future__ import annotations
 
@@ -12536,7 +12947,7 @@ def variable_reference() -> str:
 '''
 
 # ==================== peekaboo_min/frontends/results.py ===================================================
-SOURCES['peekaboo_min/frontends/results.py'] = 12539, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
+SOURCES['peekaboo_min/frontends/results.py'] = 12950, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
 
 from __future__ import annotations
 
@@ -12700,7 +13111,7 @@ def plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/server.py ====================================================
-SOURCES['peekaboo_min/frontends/server.py'] = 12703, r'''"""The one MCPServer. It only translates."""
+SOURCES['peekaboo_min/frontends/server.py'] = 13114, r'''"""The one MCPServer. It only translates."""
 
 from __future__ import annotations
 
@@ -13074,7 +13485,7 @@ def _unknown_tool(name: str, known: list[str]) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/frontends/signatures.py ================================================
-SOURCES['peekaboo_min/frontends/signatures.py'] = 13077, r'''"""A function's parameters and help, and what MCP clients send for them."""
+SOURCES['peekaboo_min/frontends/signatures.py'] = 13488, r'''"""A function's parameters and help, and what MCP clients send for them."""
 
 from __future__ import annotations
 
@@ -13217,7 +13628,7 @@ def _without_none(hint: Any) -> Any:
 '''
 
 # ==================== peekaboo_min/frontends/tools.py =====================================================
-SOURCES['peekaboo_min/frontends/tools.py'] = 13220, r'''"""TOOLS: every MCP tool, a typed function with its wire name and its effects."""
+SOURCES['peekaboo_min/frontends/tools.py'] = 13631, r'''"""TOOLS: every MCP tool, a typed function with its wire name and its effects."""
 
 from __future__ import annotations
 
@@ -13348,10 +13759,10 @@ def offered_tools() -> list[Tool]:
 '''
 
 # ==================== peekaboo_min/integrations/__init__.py ===============================================
-SOURCES['peekaboo_min/integrations/__init__.py'] = 13351, r''''''
+SOURCES['peekaboo_min/integrations/__init__.py'] = 13762, r''''''
 
 # ==================== peekaboo_min/integrations/gmail.py ==================================================
-SOURCES['peekaboo_min/integrations/gmail.py'] = 13354, r'''"""send_email: one mail through Gmail's API."""
+SOURCES['peekaboo_min/integrations/gmail.py'] = 13765, r'''"""send_email: one mail through Gmail's API."""
 
 from __future__ import annotations
 
@@ -13495,7 +13906,7 @@ def _send_error(error: WebError) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/integrations/gmail_oauth.py ============================================
-SOURCES['peekaboo_min/integrations/gmail_oauth.py'] = 13498, r'''"""Google's permission to send mail: requested once, stored, renewed."""
+SOURCES['peekaboo_min/integrations/gmail_oauth.py'] = 13909, r'''"""Google's permission to send mail: requested once, stored, renewed."""
 
 from __future__ import annotations
 
@@ -13794,7 +14205,7 @@ class _RedirectServer:
 '''
 
 # ==================== peekaboo_min/integrations/keynote.js ================================================
-SOURCES['peekaboo_min/integrations/keynote.js'] = 13797, r'''// One JSON argument in, JSON out, by its "do":
+SOURCES['peekaboo_min/integrations/keynote.js'] = 14208, r'''// One JSON argument in, JSON out, by its "do":
 // {"do": "find"} -> {"bundle_id": text|null}: the Keynote that is installed. Sends nothing to it.
 // {"do": "open", bundle_id, theme, always_new, width, height} -> {document_id, name, is_new, has_theme, is_blank, width, height}
 // {"do": "size", bundle_id, document_id} -> {width, height, is_skipped} of slide 1
@@ -13959,7 +14370,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/integrations/keynote.py ================================================
-SOURCES['peekaboo_min/integrations/keynote.py'] = 13962, r'''"""The five Keynote tools: open, measure, draw, write, export."""
+SOURCES['peekaboo_min/integrations/keynote.py'] = 14373, r'''"""The five Keynote tools: open, measure, draw, write, export."""
 
 from __future__ import annotations
 
@@ -14289,7 +14700,7 @@ def _slide_target(path: str) -> Path:
 '''
 
 # ==================== peekaboo_min/integrations/keynote_draw.applescript ==================================
-SOURCES['peekaboo_min/integrations/keynote_draw.applescript'] = 14292, r'''-- argv: bundle id, document id, x, y, width, height -> "index|x|y|width|height": a new rectangle on slide 1 as it stands there then.
+SOURCES['peekaboo_min/integrations/keynote_draw.applescript'] = 14703, r'''-- argv: bundle id, document id, x, y, width, height -> "index|x|y|width|height": a new rectangle on slide 1 as it stands there then.
 -- For a Keynote that takes no idiom of JXA's. The index is that among the slide's shapes, from 1; numbers as this Mac writes them
 -- ("380,5" in German). Values are got into variables first: an application need not know `item 1 of position` or `width as text`.
 on run argv
@@ -14326,7 +14737,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/keynote_export.applescript ================================
-SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 14329, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
+SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 14740, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
 -- AppleScript, because JXA cannot pass the options. There is no export of one slide, and `slide images` writes a folder:
 -- <folder's name>.001.png and so on, of the slides that are not skipped.
 on run argv
@@ -14345,7 +14756,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/keynote_state.py ==========================================
-SOURCES['peekaboo_min/integrations/keynote_state.py'] = 14348, r'''"""What Keynote calls share across processes: the deck, and the agent's log."""
+SOURCES['peekaboo_min/integrations/keynote_state.py'] = 14759, r'''"""What Keynote calls share across processes: the deck, and the agent's log."""
 
 from __future__ import annotations
 
@@ -14454,7 +14865,7 @@ def write_agent_line(source: str, text: str, path: Optional[Path] = None) -> Non
 '''
 
 # ==================== peekaboo_min/integrations/peekaboo_cli.py ===========================================
-SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 14457, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
+SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 14868, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
 
 from __future__ import annotations
 
@@ -14795,10 +15206,133 @@ def _invalid_output(what: str) -> RelayedError:
 '''
 
 # ==================== peekaboo_min/system/__init__.py =====================================================
-SOURCES['peekaboo_min/system/__init__.py'] = 14798, r''''''
+SOURCES['peekaboo_min/system/__init__.py'] = 15209, r''''''
+
+# ==================== peekaboo_min/system/background.py ===================================================
+SOURCES['peekaboo_min/system/background.py'] = 15212, r'''"""Programs that run beside us: one that serves, one that answers line by line."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Callable
+
+from ..core.cancellation import check_cancelled, within_budget
+from .process import (
+    DEVNULL,
+    PIPE,
+    Completed,
+    Process,
+    ProgramTimeout,
+    forget,
+    kill_group,
+    read_to_end,
+    run_program,
+    start_process,
+    time_to_wait,
+)
+from .programs import program_path
+
+
+class BackgroundProgram:
+    """A program that runs beside us."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+        self._output = b""
+
+    def has_ended(self) -> bool:
+        return self._process.poll() is not None
+
+    def said(self) -> str:
+        """What it wrote to stderr so far."""
+        with suppress(BlockingIOError):
+            self._output += os.read(self._process.stderr.fileno(), 1 << 16)  # type: ignore[union-attr]
+        return self._output.decode("utf-8", "replace")
+
+
+@contextmanager
+def background_program(argv: Sequence[str], stdin: bytes) -> Iterator[BackgroundProgram]:
+    """A program that runs while the `with` block does, and is killed at its end. It reads `stdin` first."""
+    check_cancelled()
+    argv = [program_path(argv[0], run_program), *argv[1:]]
+    process = start_process(argv, stdin, stdout=DEVNULL, stderr=PIPE)
+    os.set_blocking(process.stderr.fileno(), False)  # type: ignore[union-attr]
+    try:
+        yield BackgroundProgram(process)
+    finally:
+        kill_group(process)
+        forget(process)
+
+
+class InteractiveProgram:
+    """A program that reads lines from stdin, does what each says at once, and answers on stdout."""
+
+    def __init__(self, process: Process, deadline: float, timeout_s: float) -> None:
+        self._process = process
+        self._name = os.path.basename(str(process.args[0]))  # type: ignore[index]
+        self._deadline = deadline
+        self._timeout_s = timeout_s
+
+    def ask(self, line: str, is_whole: Callable[[str], bool]) -> str:
+        """Send one line; return its answer once `is_whole` says so, or what came until the program ended.
+
+        Raises TIMEOUT, CANCELLED.
+        """
+        assert self._process.stdin and self._process.stdout
+        try:
+            os.write(self._process.stdin.fileno(), f"{line}\n".encode("ascii"))
+        except BrokenPipeError:
+            return ""  # it has ended; the caller gets its error output from end()
+        answer = b""
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._process.stdout, selectors.EVENT_READ)
+            while not is_whole(answer.decode("utf-8", "replace")):
+                if selector.select(time_to_wait(self._deadline, self._timed_out)):
+                    chunk = os.read(self._process.stdout.fileno(), 1 << 16)
+                    if not chunk:
+                        break
+                    answer += chunk
+        return answer.decode("utf-8", "replace")
+
+    def _timed_out(self) -> ProgramTimeout:
+        return ProgramTimeout(self._name, self._timeout_s, Completed(-signal.SIGKILL, b"", ""))
+
+    def end(self) -> Completed:
+        """Close its stdin, and wait until it has done everything. Raises TIMEOUT, CANCELLED."""
+        assert self._process.stdin
+        self._process.stdin.close()
+        return read_to_end(self._process, self._deadline, self._timeout_s)
+
+
+@contextmanager
+def interactive_program(
+    argv: Sequence[str], *, timeout_s: float, environment: Mapping[str, str], pass_fds: Sequence[int] = ()
+) -> Iterator[InteractiveProgram]:
+    """A program to talk with while the `with` block runs; its whole group is killed at the block's end."""
+    check_cancelled()
+    timeout_s = within_budget(timeout_s)
+    process = start_process(
+        [program_path(argv[0], run_program), *argv[1:]],
+        stdin=None,
+        stdout=PIPE,
+        stderr=PIPE,
+        environment=environment,
+        pass_fds=pass_fds,
+    )
+    try:
+        yield InteractiveProgram(process, time.monotonic() + timeout_s, timeout_s)
+    finally:
+        kill_group(process)
+        forget(process)
+'''
 
 # ==================== peekaboo_min/system/files.py ========================================================
-SOURCES['peekaboo_min/system/files.py'] = 14801, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
+SOURCES['peekaboo_min/system/files.py'] = 15335, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
 
 from __future__ import annotations
 
@@ -15024,7 +15558,7 @@ def only_one(lock_name: str, wait_s: float, what: str) -> Iterator[None]:
 '''
 
 # ==================== peekaboo_min/system/images.py =======================================================
-SOURCES['peekaboo_min/system/images.py'] = 15027, r'''"""Image files: kind, size and pixels, read from their bytes."""
+SOURCES['peekaboo_min/system/images.py'] = 15561, r'''"""Image files: kind, size and pixels, read from their bytes."""
 
 from __future__ import annotations
 
@@ -15259,7 +15793,7 @@ def prepare_target(path: Path) -> None:
 '''
 
 # ==================== peekaboo_min/system/made_images.py ==================================================
-SOURCES['peekaboo_min/system/made_images.py'] = 15262, r'''"""The images that results link to, as MCP resources while they live."""
+SOURCES['peekaboo_min/system/made_images.py'] = 15796, r'''"""The images that results link to, as MCP resources while they live."""
 
 from __future__ import annotations
 
@@ -15307,7 +15841,7 @@ def _read(path: Path) -> Optional[tuple[ImageInfo, bytes]]:
 '''
 
 # ==================== peekaboo_min/system/process.py ======================================================
-SOURCES['peekaboo_min/system/process.py'] = 15310, r'''"""Run one program: the only module that imports subprocess."""
+SOURCES['peekaboo_min/system/process.py'] = 15844, r'''"""Run one program: the only module that imports subprocess."""
 
 from __future__ import annotations
 
@@ -15342,6 +15876,7 @@ _LAST_LOOK_S = 0.2
 _UNINTERRUPTED_S = 1.0
 
 Process = subprocess.Popen[bytes]
+PIPE, DEVNULL = subprocess.PIPE, subprocess.DEVNULL
 
 
 @dataclass(frozen=True)
@@ -15407,12 +15942,12 @@ def run_program(
         )
     output = subprocess.DEVNULL if leaves_daemon else subprocess.PIPE
     started = time.monotonic()
-    process = _start(
+    process = start_process(
         argv, stdin, stdout=output, stderr=output, folder=folder, environment=environment, pass_fds=pass_fds
     )
     has_ended = False
     try:
-        done = _read_to_end(process, time.monotonic() + timeout_s, timeout_s)
+        done = read_to_end(process, time.monotonic() + timeout_s, timeout_s)
         has_ended = True
         _log_run(argv, done, started, stderr_label)
     except ProgramTimeout as e:
@@ -15420,8 +15955,8 @@ def run_program(
         raise
     finally:
         if not (has_ended and leaves_daemon):
-            _kill_group(process)
-        _forget(process)
+            kill_group(process)
+        forget(process)
     if accept is not None and done.code not in accept:
         raise PeekabooError(
             ErrorCode.PROGRAM_FAILED,
@@ -15441,7 +15976,7 @@ def _log_run(argv: Sequence[str], done: Completed, started: float, stderr_label:
         log_warning(f"[{stderr_label or name}-stderr] {clean_text(line, _LOGGED_STDERR)}")
 
 
-def _start(
+def start_process(
     argv: Sequence[str],
     stdin: Optional[bytes],
     stdout: int,
@@ -15457,7 +15992,7 @@ def _start(
     """
     _check_argv(argv)
     thread = threading.get_ident()
-    with nullcontext(subprocess.PIPE) if stdin is None else _file_holding(stdin) as source:
+    with nullcontext(subprocess.PIPE) if stdin is None else file_holding(stdin) as source:
         _starting.add(thread)
         try:
             process = subprocess.Popen(
@@ -15498,7 +16033,7 @@ def _check_argv(argv: Sequence[str]) -> None:
 
 
 @contextmanager
-def _file_holding(data: bytes) -> Iterator[int]:
+def file_holding(data: bytes) -> Iterator[int]:
     """A descriptor from which `data` can be read, or DEVNULL for none. Raises FILE_IO_ERROR."""
     if not data:
         yield subprocess.DEVNULL
@@ -15516,7 +16051,7 @@ def _file_holding(data: bytes) -> Iterator[int]:
         os.close(descriptor)
 
 
-def _read_to_end(process: Process, deadline: float, timeout_s: float) -> Completed:
+def read_to_end(process: Process, deadline: float, timeout_s: float) -> Completed:
     """Read a process until it has ended; a pipe that a grandchild keeps open does not hold us.
 
     Of stderr the last part is kept. More than the cap on stdout is an error before more than the cap is
@@ -15533,7 +16068,7 @@ def _read_to_end(process: Process, deadline: float, timeout_s: float) -> Complet
         for stream in outputs:
             selector.register(stream, selectors.EVENT_READ)
         while selector.get_map():
-            ready = selector.select(_time_to_wait(deadline, timed_out))
+            ready = selector.select(time_to_wait(deadline, timed_out))
             if last_look and not ready:
                 break
             for key, _ in ready:
@@ -15557,12 +16092,12 @@ def _read_to_end(process: Process, deadline: float, timeout_s: float) -> Complet
                 break
     nap_s = _FIRST_NAP_S  # its pipes are closed, so it ends in a moment: look soon at first, then less often
     while process.poll() is None:
-        time.sleep(min(nap_s, _time_to_wait(deadline, timed_out)))
+        time.sleep(min(nap_s, time_to_wait(deadline, timed_out)))
         nap_s *= 2
     return _completed(process, outputs, process.returncode)
 
 
-def _time_to_wait(deadline: float, timed_out: Callable[[], ProgramTimeout]) -> float:
+def time_to_wait(deadline: float, timed_out: Callable[[], ProgramTimeout]) -> float:
     """Seconds until the next look at the clock and the cancel token. Raises ProgramTimeout, CANCELLED."""
     check_cancelled()
     remaining = deadline - time.monotonic()
@@ -15576,12 +16111,12 @@ def _completed(process: Process, outputs: Mapping[Any, bytearray], code: int) ->
     return Completed(code, stdout, stderr.decode("utf-8", "replace"))
 
 
-def _forget(process: Process) -> None:
+def forget(process: Process) -> None:
     _running.discard(process)
     _uninterrupted.discard(process)
 
 
-def _kill_group(process: Process) -> None:
+def kill_group(process: Process) -> None:
     _signal_group(process)
     for stream in (process.stdin, process.stdout, process.stderr):
         if stream:
@@ -15590,102 +16125,9 @@ def _kill_group(process: Process) -> None:
     process.wait()
 
 
-class BackgroundProgram:
-    """A program that runs beside us."""
-
-    def __init__(self, process: Process) -> None:
-        self._process = process
-        self._output = b""
-
-    def has_ended(self) -> bool:
-        return self._process.poll() is not None
-
-    def said(self) -> str:
-        """What it wrote to stderr so far."""
-        with suppress(BlockingIOError):
-            self._output += os.read(self._process.stderr.fileno(), 1 << 16)  # type: ignore[union-attr]
-        return self._output.decode("utf-8", "replace")
-
-
-@contextmanager
-def background_program(argv: Sequence[str], stdin: bytes) -> Iterator[BackgroundProgram]:
-    """A program that runs while the `with` block does, and is killed at its end. It reads `stdin` first."""
-    check_cancelled()
-    argv = [program_path(argv[0], run_program), *argv[1:]]
-    process = _start(argv, stdin, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    os.set_blocking(process.stderr.fileno(), False)  # type: ignore[union-attr]
-    try:
-        yield BackgroundProgram(process)
-    finally:
-        _kill_group(process)
-        _forget(process)
-
-
-class InteractiveProgram:
-    """A program that reads lines from stdin, does what each says at once, and answers on stdout."""
-
-    def __init__(self, process: Process, deadline: float, timeout_s: float) -> None:
-        self._process = process
-        self._name = os.path.basename(str(process.args[0]))  # type: ignore[index]
-        self._deadline = deadline
-        self._timeout_s = timeout_s
-
-    def ask(self, line: str, is_whole: Callable[[str], bool]) -> str:
-        """Send one line; return its answer once `is_whole` says so, or what came until the program ended.
-
-        Raises TIMEOUT, CANCELLED.
-        """
-        assert self._process.stdin and self._process.stdout
-        try:
-            os.write(self._process.stdin.fileno(), f"{line}\n".encode("ascii"))
-        except BrokenPipeError:
-            return ""  # it has ended; the caller gets its error output from end()
-        answer = b""
-        with selectors.DefaultSelector() as selector:
-            selector.register(self._process.stdout, selectors.EVENT_READ)
-            while not is_whole(answer.decode("utf-8", "replace")):
-                if selector.select(_time_to_wait(self._deadline, self._timed_out)):
-                    chunk = os.read(self._process.stdout.fileno(), 1 << 16)
-                    if not chunk:
-                        break
-                    answer += chunk
-        return answer.decode("utf-8", "replace")
-
-    def _timed_out(self) -> ProgramTimeout:
-        return ProgramTimeout(self._name, self._timeout_s, Completed(-signal.SIGKILL, b"", ""))
-
-    def end(self) -> Completed:
-        """Close its stdin, and wait until it has done everything. Raises TIMEOUT, CANCELLED."""
-        assert self._process.stdin
-        self._process.stdin.close()
-        return _read_to_end(self._process, self._deadline, self._timeout_s)
-
-
-@contextmanager
-def interactive_program(
-    argv: Sequence[str], *, timeout_s: float, environment: Mapping[str, str], pass_fds: Sequence[int] = ()
-) -> Iterator[InteractiveProgram]:
-    """A program to talk with while the `with` block runs; its whole group is killed at the block's end."""
-    check_cancelled()
-    timeout_s = within_budget(timeout_s)
-    process = _start(
-        [program_path(argv[0], run_program), *argv[1:]],
-        stdin=None,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        environment=environment,
-        pass_fds=pass_fds,
-    )
-    try:
-        yield InteractiveProgram(process, time.monotonic() + timeout_s, timeout_s)
-    finally:
-        _kill_group(process)
-        _forget(process)
-
-
 def start_daemon(argv: Sequence[str], stdin: bytes) -> None:
     """Start a program that outlives us and reads `stdin`; safe in an exit hook."""
-    with _file_holding(stdin) as source:
+    with file_holding(stdin) as source:
         subprocess.Popen(
             [program_path(argv[0], run_program), *argv[1:]],
             stdin=source,
@@ -15756,7 +16198,7 @@ def exit_if_signalled() -> None:
 '''
 
 # ==================== peekaboo_min/system/programs.py =====================================================
-SOURCES['peekaboo_min/system/programs.py'] = 15759, r'''"""Where a program is, known by what it answers, and its package if missing."""
+SOURCES['peekaboo_min/system/programs.py'] = 16201, r'''"""Where a program is, known by what it answers, and its package if missing."""
 
 from __future__ import annotations
 
@@ -15949,7 +16391,7 @@ def _remember(path: str, status: os.stat_result, version: str) -> None:
 '''
 
 # ==================== peekaboo_min/system/resources.py ====================================================
-SOURCES['peekaboo_min/system/resources.py'] = 15952, r'''"""Our own files: native sources, and the argv that starts us again."""
+SOURCES['peekaboo_min/system/resources.py'] = 16394, r'''"""Our own files: native sources, and the argv that starts us again."""
 
 from __future__ import annotations
 
@@ -16003,7 +16445,7 @@ def how_to_install() -> str:
 '''
 
 # ==================== peekaboo_min/system/web.py ==========================================================
-SOURCES['peekaboo_min/system/web.py'] = 16006, r'''"""One JSON request to a web server: the only user of urllib.request.
+SOURCES['peekaboo_min/system/web.py'] = 16448, r'''"""One JSON request to a web server: the only user of urllib.request.
 
 urllib is imported inside the functions: it costs 30 ms, and most commands make no request.
 """
