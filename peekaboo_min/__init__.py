@@ -5,7 +5,7 @@ tests/test_architecture.py enforces that.
 
 core          errors models settings log cancellation text version: imports nothing of ours
 system        process (the only subprocess) background programs, web (the only urllib.request), files images
-              made_images resources
+              resources
 desktop       base: what a platform must do; select: which of the two this machine is; keys, matching
               macos: backend osascript swift_helper permissions keycodes, and the sources that they run
               x11: backend server windows window_tree descriptions pointer keyboard clipboard ocr

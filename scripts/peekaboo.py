@@ -120,7 +120,7 @@ tests/test_architecture.py enforces that.
 
 core          errors models settings log cancellation text version: imports nothing of ours
 system        process (the only subprocess) background programs, web (the only urllib.request), files images
-              made_images resources
+              resources
 desktop       base: what a platform must do; select: which of the two this machine is; keys, matching
               macos: backend osascript swift_helper permissions keycodes, and the sources that they run
               x11: backend server windows window_tree descriptions pointer keyboard clipboard ocr
@@ -13131,7 +13131,7 @@ from ..core.version import VERSION
 from ..desktop.macos.swift_helper import build_in_background
 from ..integrations.keynote_state import keep_deck_in_memory
 from ..system.files import asked_path, sweep
-from ..system.made_images import MadeImages
+from ..system.images import MadeImages
 from ..system.process import end_cleanly_on_signals, exit_hooks, kill_all_programs
 from .doctor import SERVER_NAME, initial_status
 from .results import error_message, plain_schema, success_message
@@ -15209,7 +15209,7 @@ def _invalid_output(what: str) -> RelayedError:
 SOURCES['peekaboo_min/system/__init__.py'] = 15209, r''''''
 
 # ==================== peekaboo_min/system/background.py ===================================================
-SOURCES['peekaboo_min/system/background.py'] = 15212, r'''"""Programs that run beside us: one that serves, one that answers line by line."""
+SOURCES['peekaboo_min/system/background.py'] = 15212, r'''"""Programs that run beside us: one serves, one answers line by line."""
 
 from __future__ import annotations
 
@@ -15568,6 +15568,7 @@ import math
 import os
 import re
 import struct
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Optional
@@ -15790,20 +15791,7 @@ def prepare_target(path: Path) -> None:
             raise PermissionError(errno.EACCES, "Permission denied")
     except OSError as e:
         raise file_error(path, e) from e
-'''
 
-# ==================== peekaboo_min/system/made_images.py ==================================================
-SOURCES['peekaboo_min/system/made_images.py'] = 15796, r'''"""The images that results link to, as MCP resources while they live."""
-
-from __future__ import annotations
-
-import os
-from collections.abc import Iterable
-from pathlib import Path
-from typing import Optional
-
-from ..core.models import ImageInfo
-from .images import sniff_image
 
 _LARGEST_BYTES = 7_500_000  # clients end the connection at 16 MB a message; base64 adds a third
 
@@ -15841,7 +15829,7 @@ def _read(path: Path) -> Optional[tuple[ImageInfo, bytes]]:
 '''
 
 # ==================== peekaboo_min/system/process.py ======================================================
-SOURCES['peekaboo_min/system/process.py'] = 15844, r'''"""Run one program: the only module that imports subprocess."""
+SOURCES['peekaboo_min/system/process.py'] = 15832, r'''"""Run one program: the only module that imports subprocess."""
 
 from __future__ import annotations
 
@@ -16198,7 +16186,7 @@ def exit_if_signalled() -> None:
 '''
 
 # ==================== peekaboo_min/system/programs.py =====================================================
-SOURCES['peekaboo_min/system/programs.py'] = 16201, r'''"""Where a program is, known by what it answers, and its package if missing."""
+SOURCES['peekaboo_min/system/programs.py'] = 16189, r'''"""Where a program is, known by what it answers, and its package if missing."""
 
 from __future__ import annotations
 
@@ -16391,7 +16379,7 @@ def _remember(path: str, status: os.stat_result, version: str) -> None:
 '''
 
 # ==================== peekaboo_min/system/resources.py ====================================================
-SOURCES['peekaboo_min/system/resources.py'] = 16394, r'''"""Our own files: native sources, and the argv that starts us again."""
+SOURCES['peekaboo_min/system/resources.py'] = 16382, r'''"""Our own files: native sources, and the argv that starts us again."""
 
 from __future__ import annotations
 
@@ -16445,7 +16433,7 @@ def how_to_install() -> str:
 '''
 
 # ==================== peekaboo_min/system/web.py ==========================================================
-SOURCES['peekaboo_min/system/web.py'] = 16448, r'''"""One JSON request to a web server: the only user of urllib.request.
+SOURCES['peekaboo_min/system/web.py'] = 16436, r'''"""One JSON request to a web server: the only user of urllib.request.
 
 urllib is imported inside the functions: it costs 30 ms, and most commands make no request.
 """

@@ -18,7 +18,7 @@ from ..core.version import VERSION
 from ..desktop.macos.swift_helper import build_in_background
 from ..integrations.keynote_state import keep_deck_in_memory
 from ..system.files import asked_path, sweep
-from ..system.made_images import MadeImages
+from ..system.images import MadeImages
 from ..system.process import end_cleanly_on_signals, exit_hooks, kill_all_programs
 from .doctor import SERVER_NAME, initial_status
 from .results import error_message, plain_schema, success_message

@@ -1,4 +1,4 @@
-"""Programs that run beside us: one that serves, one that answers line by line."""
+"""Programs that run beside us: one serves, one answers line by line."""
 
 from __future__ import annotations
 

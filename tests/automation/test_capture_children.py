@@ -59,6 +59,8 @@ def two_windows(display: str, folder: Path) -> Iterator[Counted]:
     try:
         peek = Counted(display, folder)
         wait_for(lambda: len(peek.program.data("windows", "--app", "Form")["windows"]) == 2, "two windows")
+        # each program is asked once what it is
+        peek.program.data("image", "--app", "Form", "--path", folder / "once.png", "--max-dimension", 64)
         yield peek
     finally:
         for form in forms:
