@@ -208,7 +208,6 @@ def _first_operational(configured: list[ModelChoice], requested_model: Optional[
 def _problem_of(choice: ModelChoice) -> str:
     """Why a provider would not answer now, or an empty text. Of a cloud only whether its key is set."""
     vendor = VENDORS.get(choice.provider)
-    report_progress(f"asking {choice.name}")
     if choice.provider == OCR:
         return ""
     if vendor is None:
@@ -259,6 +258,7 @@ def ask_model(
     deadline = started + (settings().ai_timeout_s if timeout_s is None else timeout_s)
     choice = choose_model(choice.provider, choice.model)
     loaded = [load_image(image) if isinstance(image, Path) else image for image in images]
+    report_progress(f"asking {choice.name}")
     if choice.provider == OCR:
         reply, sent = _read_all_text(desktop, loaded, schema is not None), tuple(loaded)
     else:

@@ -129,7 +129,10 @@ def is_near(colour: tuple[int, int, int], other: tuple[int, int, int]) -> bool:
 
 
 def test_a_window_is_listed_with_all_that_the_other_tools_need(window: dict[str, Any], form: Form) -> None:
-    assert set(window) == {"window_id", "owner_name", "pid", "title", "bounds", "is_on_screen", "is_focused"}
+    assert set(window) == {
+        "window_id", "owner_name", "pid", "title", "bounds", "is_on_screen", "is_focused",
+        "kind", "parent_id", "is_modal", "is_minimised",
+    }  # fmt: skip
     assert (window["owner_name"], window["title"], window["is_on_screen"]) == ("Form", form.title, True)
     assert set(window["bounds"]) == {"x", "y", "width", "height"}
 
