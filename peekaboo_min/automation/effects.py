@@ -8,6 +8,7 @@ from typing import Any, Optional
 
 from ..core.cancellation import pause
 from ..core.errors import ErrorCode, PeekabooError
+from ..core.log import log_debug
 from ..core.models import Rect, Window
 from ..desktop.base import Desktop
 from ..system.files import new_temporary_path
@@ -18,6 +19,7 @@ _EFFECT_S = 0.3
 # s).
 _BLINK_S = 1.3
 _LOOK_AGAIN_S = 0.05
+_PAINT_S, _PAINT_POLL_S = 2.0, 0.15
 # Screen points: the block caret of a large terminal font.
 _CARET_WIDTH, _CARET_HEIGHT = 14, 40
 
@@ -50,7 +52,7 @@ class Watch:
     def __init__(self, desktop: Desktop, window: Window) -> None:
         self._desktop = desktop
         self._window = window
-        self._before = self._capture()
+        self._before = take_bitmap(desktop, window)
         self.width = self._before.width
 
     def effect(self) -> Effect:
@@ -64,7 +66,7 @@ class Watch:
         while True:
             pause(_LOOK_AGAIN_S)
             try:
-                rect = changed_rect(self._before, self._capture())
+                rect = changed_rect(self._before, take_bitmap(self._desktop, self._window))
             except PeekabooError as e:
                 if e.code not in (ErrorCode.WINDOW_NOT_FOUND, ErrorCode.CAPTURE_FAILED):
                     raise
@@ -83,15 +85,37 @@ class Watch:
         scale = max(1.0, self.width / max(1.0, self._window.bounds.width))
         return rect.width <= _CARET_WIDTH * scale and rect.height <= _CARET_HEIGHT * scale
 
-    def _capture(self) -> Bitmap:
-        path = new_temporary_path("peekaboo", "bmp")
+
+def take_bitmap(desktop: Desktop, window: Window) -> Bitmap:
+    """A window's pixels as they are now. Raises CAPTURE_FAILED."""
+    path = new_temporary_path("peekaboo", "bmp")
+    try:
+        desktop.capture_window(window, path, "bmp")
+        bitmap = read_bitmap(path) if path.is_file() else None
+    finally:
+        path.unlink(missing_ok=True)
+    if bitmap is None:
+        raise PeekabooError(
+            ErrorCode.CAPTURE_FAILED, "the capture program left no whole bitmap", hint="try again"
+        )
+    return bitmap
+
+
+def wait_until_painted(desktop: Desktop, window: Window) -> None:
+    """A window that was just restored shows nothing until its app has painted it: wait, but not for ever."""
+    last: Optional[Bitmap] = None
+    deadline = time.monotonic() + _PAINT_S
+    while time.monotonic() < deadline:
+        pause(_PAINT_POLL_S)
         try:
-            self._desktop.capture_window(self._window, path, "bmp")
-            bitmap = read_bitmap(path) if path.is_file() else None
-        finally:
-            path.unlink(missing_ok=True)
-        if bitmap is None:
-            raise PeekabooError(
-                ErrorCode.CAPTURE_FAILED, "the capture program left no whole bitmap", hint="try again"
-            )
-        return bitmap
+            bitmap = take_bitmap(desktop, window)
+        except PeekabooError as e:
+            if e.code is ErrorCode.CANCELLED:
+                raise
+            log_debug(f"whether window {window.window_id} is painted is not known: {e.message}")
+            if e.code is not ErrorCode.CAPTURE_FAILED:
+                return  # the screenshot itself says what is wrong
+            continue
+        if bitmap == last and not bitmap.is_of_one_colour:
+            return
+        last = bitmap

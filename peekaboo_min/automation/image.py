@@ -19,6 +19,7 @@ from ..desktop.matching import find_app, find_window, visible_windows, windows_o
 from ..system.files import asked_path, file_name, new_temporary_path
 from ..system.images import EXTENSIONS, kind_by_name
 from .capture import CapturedImage, Subject, image_for_model, scene_to_capture, take_images
+from .effects import wait_until_painted
 from .input import focus_by_id
 from .policy import check_may_act
 
@@ -209,8 +210,11 @@ def _subjects_in_front(desktop: Desktop, request: ImageRequest) -> tuple[list[Su
     if window is None:
         return _find_subjects(scene, request), ()  # a screen has no front
     messages: tuple[str, ...] = ()
+    was_shown = window.is_on_screen
     try:
         window = focus_by_id(desktop, window.window_id)
+        if not was_shown:
+            wait_until_painted(desktop, window)
     except PeekabooError as e:
         if e.code not in (
             ErrorCode.FOCUS_FAILED,

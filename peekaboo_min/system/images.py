@@ -151,6 +151,10 @@ class Bitmap:
     step: int
     rows: tuple[bytes, ...]
 
+    @property
+    def is_of_one_colour(self) -> bool:
+        return set(self.rows) == {self.rows[0][: self.step] * self.width}
+
 
 def read_bitmap(path: Path) -> Optional[Bitmap]:
     """A BMP of 24 or 32 bits a pixel; None when it is not one, or cut short. Raises OSError."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Callable
@@ -58,6 +59,15 @@ def without(program: str, words: str, folder: Path) -> str:
     )
     (folder / program).chmod(0o755)
     return str(folder)
+
+
+FORM_COLOUR = bytes((244, 241, 234))
+
+
+def colour(entry: dict[str, Any], x: int, y: int) -> bytes:
+    """One pixel of a saved file, as ImageMagick decodes it."""
+    argv = ["convert", entry["path"], "-depth", "8", "-crop", f"1x1+{x}+{y}", "+repage", "rgb:-"]
+    return subprocess.run(argv, capture_output=True, check=True).stdout
 
 
 def below(folder: Path) -> list[str]:
@@ -233,7 +243,7 @@ def test_a_minimised_window_is_restored_and_captured(
     minimise(peek, form, hidden)
     (entry,) = peek.data("image", "--app", "Form", *argv, "--capture-focus", "foreground")["saved_files"]
     assert [entry["window_title"], entry["window_index"]] == row
-    assert read_image_info(Path(entry["path"])) is not None
+    assert colour(entry, 2, 2) == FORM_COLOUR  # painted, not only on the screen
 
 
 @pytest.mark.parametrize("mode", ["window", "multi", "screen"])
@@ -249,6 +259,8 @@ def test_an_app_whose_only_window_is_minimised_is_brought_to_the_front(
     assert entry.get("window_title") == (None if mode == "screen" else form.title)
     (row,) = [row for row in peek.data("windows")["windows"] if row["window_id"] == window_id]
     assert (row["is_on_screen"], row["is_focused"]) == (True, True)
+    left, top = (row["bounds"]["x"], row["bounds"]["y"]) if mode == "screen" else (0, 0)
+    assert colour(entry, left + 2, top + 2) == FORM_COLOUR
 
 
 def test_the_index_in_the_answer_is_the_asked_one(peek: Program, two: list[int]) -> None:

@@ -1,4 +1,4 @@
-"""Photographs by shell on X11: modes, names, kinds, folders, time to live; odd screens; and what keeps us from acting."""
+"""Screenshots by shell on X11: modes, names, kinds, folders, lifetimes; odd screens; what keeps us from acting."""
 
 from __future__ import annotations
 
@@ -69,10 +69,10 @@ def files_below(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
-# what is photographed --------------------------------------------------------------------------------------------
+# what is captured ------------------------------------------------------------------------------------------------
 
 
-def test_without_an_app_the_screen_is_photographed(peek: Program, tmp_path: Path) -> None:
+def test_without_an_app_the_screen_is_captured(peek: Program, tmp_path: Path) -> None:
     (entry,) = saved(peek, "--path", tmp_path / "a.png")
     assert entry == {
         "path": str(tmp_path / "a.png"),
@@ -88,7 +88,7 @@ def test_without_an_app_the_screen_is_photographed(peek: Program, tmp_path: Path
     )
 
 
-def test_an_apps_window_is_photographed_with_its_coordinates(
+def test_an_apps_window_is_captured_with_its_coordinates(
     peek: Program, book: Form, book_id: int, tmp_path: Path
 ) -> None:
     (entry,) = saved(peek, "--app", "form", "--path", tmp_path / "a.png")
@@ -110,7 +110,7 @@ def test_an_apps_window_is_photographed_with_its_coordinates(
     assert [colour(tmp_path / "a.png", x, y) for x, y in ends] == [BACKGROUND] * 2
 
 
-def test_of_several_windows_the_asked_one_or_all_are_photographed(
+def test_of_several_windows_the_asked_one_or_all_are_captured(
     peek: Program, book: Form, book_id: int, open_form: Callable[..., Form], tmp_path: Path
 ) -> None:
     other = window_of(peek, open_form("Book", "+400+100"))["window_id"]
@@ -144,7 +144,7 @@ def test_a_window_that_the_app_does_not_have_is_not_found(
     assert (finished.code, finished.error["code"]) == (15, "WINDOW_NOT_FOUND")
 
 
-def test_a_picture_is_shrunk_to_what_was_asked_and_never_enlarged(
+def test_an_image_is_shrunk_to_what_was_asked_and_never_enlarged(
     peek: Program, book_id: int, tmp_path: Path
 ) -> None:
     (entry,) = saved(peek, "--app", "Form", "--max-dimension", 100, "--path", tmp_path / "a.png")
@@ -204,7 +204,7 @@ def test_a_name_that_is_too_long_is_cut_or_refused_and_no_bug(peek: Program, tmp
         assert len(Path(finished.data["saved_files"][0]["path"]).name.encode()) <= 255
 
 
-def test_long_names_of_several_pictures_are_cut_and_stay_apart(
+def test_long_names_of_several_images_are_cut_and_stay_apart(
     peek: Program, book_id: int, open_form: Callable[..., Form], tmp_path: Path
 ) -> None:
     open_form("/日本" * 60, "+300+100")
@@ -283,7 +283,7 @@ def grow_old(folder: Path, seconds: float) -> None:
         os.utime(path, (then, then))
 
 
-def test_a_picture_lives_its_time_and_a_given_path_for_ever(
+def test_an_image_lives_its_time_and_a_given_path_for_ever(
     peek: Program, book_id: int, tmp_path: Path
 ) -> None:
     saved(peek, "--app", "Form")
@@ -351,7 +351,7 @@ def test_a_minimised_window_is_refused_and_comes_back_by_focus(
     assert (colour(tmp_path / "back.png", 2, 2), shot["image_width"]) == (BACKGROUND, shot["bounds"]["width"])
 
 
-def test_a_window_partly_off_the_screen_is_photographed_whole_and_clicked_only_where_it_can_be(
+def test_a_window_partly_off_the_screen_is_captured_whole_and_clicked_only_where_it_can_be(
     peek: Program, form: Form, tmp_path: Path
 ) -> None:
     window = window_of(peek, form)
@@ -490,7 +490,7 @@ def two_screens() -> Iterator[str]:
         server.wait()
 
 
-def test_each_of_two_screens_is_listed_and_photographed(tmp_path: Path) -> None:
+def test_each_of_two_screens_is_listed_and_captured(tmp_path: Path) -> None:
     with two_screens() as name:
         peek = Program(program_words("package"), clean_environment(tmp_path, DISPLAY=name))
         screens = peek.data("list", "screens")["screens"]

@@ -1,4 +1,4 @@
-"""Finding a text by reading a photograph: what is found, how it is ranked, and that a click there hits it."""
+"""Finding a text in a window: what is found, how it is ranked, and that a click there hits it."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_a_label_is_found_and_a_click_there_presses_its_button(
     assert best["confidence"] > 0.7
     box = best["box"]
     assert box["x"] < best["x"] < box["x"] + box["width"] and box["y"] < best["y"] < box["y"] + box["height"]
-    # another photograph since: the id tells whose pixels these are
+    # another screenshot since: the id tells whose pixels these are
     peek.data("screenshot", form_id, "--max-dimension", 200)
     peek.data("click", form_id, best["x"], best["y"], "--screenshot-id", told["screenshot_id"])
     assert form.wait_for_event("sign")["agreed"] == 0
@@ -194,7 +194,7 @@ def test_a_window_that_is_gone_is_not_found(peek: Program) -> None:
     assert peek.error("find-text", 7, "Save")["code"] == "WINDOW_NOT_FOUND"
 
 
-def test_without_tesseract_its_package_is_named_and_no_picture_remains(
+def test_without_tesseract_its_package_is_named_and_no_image_remains(
     peek: Program, form_id: int, tmp_path: Path
 ) -> None:
     folder = tmp_path / "programs"
@@ -209,7 +209,7 @@ def test_without_tesseract_its_package_is_named_and_no_picture_remains(
     assert list((tmp_path / "tmp").rglob("*.png")) == []
 
 
-def test_what_is_no_picture_is_not_read(tmp_path: Path) -> None:
+def test_what_is_not_an_image_is_not_read(tmp_path: Path) -> None:
     # convert would obey a drawing's commands
     drawing = tmp_path / "drawing.png"
     drawing.write_text(
