@@ -6,8 +6,10 @@ By its path it is safe in any folder: that is how configurations and our own chi
 import sys  # built in: nothing is looked for on sys.path before its first entry is gone
 
 if __name__ == "__main__":
-    # Python put first: for -m the working folder, for a path this file's folder. Neither may stand in for a module that we
-    # or mcp import. Our own modules are found by the package's __path__, also where the package lies in the working folder.
+    # Python put first: for -m the working folder, for a path this file's folder. Neither may stand in for a
+    # module that we
+    # or mcp import. Our own modules are found by the package's __path__, also where the package lies in the
+    # working folder.
     if not (sys.flags.isolated or getattr(sys.flags, "safe_path", False)):
         del sys.path[0]
     if not __package__:
@@ -17,7 +19,7 @@ if __name__ == "__main__":
         import peekaboo_min  # noqa: F401  its __init__ imports nothing but our version
 
         del sys.path[0]
-    if sys.version_info < (3, 9):
+    if sys.version_info < (3, 9):  # noqa: UP036 - somebody may start it by such a Python
         print(
             "peekaboo-min needs Python 3.9 or newer, and 3.10 or newer to serve MCP: start it by one",
             file=sys.stderr,

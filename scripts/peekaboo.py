@@ -129,10 +129,12 @@ automation    policy coordinates capture image app_window listing find_text inpu
 integrations  keynote keynote_state gmail gmail_oauth peekaboo_cli
 agents        mcp_client function_call keynote_agent; vision_agent planner actions model_check drawing
               loop progress target run report
-frontends     signatures results; tools capture_tools desktop_tools server; commands look_commands machine_commands
+frontends     signatures results; tools capture_tools desktop_tools server; commands look_commands
+machine_commands
               cli; reference client_config doctor probes
 
-Data goes one way down and one way back: arguments from a front end through a tool or command to a job and to the
+Data goes one way down and one way back: arguments from a front end through a tool or command to a job and to
+the
 Desktop; a frozen Result comes back, or one PeekabooError sideways.
 """
 
@@ -142,10 +144,10 @@ __all__ = ["__version__"]
 '''
 
 # ==================== peekaboo_min/agents/__init__.py =====================================================
-SOURCES['peekaboo_min/agents/__init__.py'] = 145, r''''''
+SOURCES['peekaboo_min/agents/__init__.py'] = 147, r''''''
 
 # ==================== peekaboo_min/agents/actions.py ======================================================
-SOURCES['peekaboo_min/agents/actions.py'] = 148, r'''"""The action JSON of a vision model, read strictly (pure)."""
+SOURCES['peekaboo_min/agents/actions.py'] = 150, r'''"""The action JSON of a vision model, read strictly (pure)."""
 
 from __future__ import annotations
 
@@ -359,7 +361,7 @@ def _read_key(reply: dict[str, Any]) -> tuple[str, tuple[str, ...]]:
 '''
 
 # ==================== peekaboo_min/agents/drawing.py ======================================================
-SOURCES['peekaboo_min/agents/drawing.py'] = 362, r'''"""What a run of the Keynote agent drew and wrote, by its tool results."""
+SOURCES['peekaboo_min/agents/drawing.py'] = 364, r'''"""What a run of the Keynote agent drew and wrote, by its tool results."""
 
 from __future__ import annotations
 
@@ -470,7 +472,7 @@ def _follows_rule(rectangle: Rect, slide: Rect) -> bool:
 '''
 
 # ==================== peekaboo_min/agents/function_call.py ================================================
-SOURCES['peekaboo_min/agents/function_call.py'] = 473, r'''"""FUNCTION_CALL: name|a|b, read from a model's reply and converted by schema."""
+SOURCES['peekaboo_min/agents/function_call.py'] = 475, r'''"""FUNCTION_CALL: name|a|b, read from a model's reply and converted by schema."""
 
 from __future__ import annotations
 
@@ -577,7 +579,7 @@ def _rounded(text: str) -> Optional[int]:
 '''
 
 # ==================== peekaboo_min/agents/keynote_agent.py ================================================
-SOURCES['peekaboo_min/agents/keynote_agent.py'] = 580, r'''"""The Keynote agent: a model that draws, line by line, through our server."""
+SOURCES['peekaboo_min/agents/keynote_agent.py'] = 582, r'''"""The Keynote agent: a model that draws, line by line, through our server."""
 
 from __future__ import annotations
 
@@ -689,7 +691,9 @@ def _drawing_result(run: DrawingRun, notes: list[str]) -> Result:
 
 
 def _wanted_text(text: Optional[str], query: Optional[str]) -> tuple[Optional[str], list[str]]:
-    """The exact text to write, None where a query asks for it in its own words; and what was changed in it."""
+    """The exact text to write, None where a query asks for it in its own words; and what was changed in
+    it.
+    """
     if query is not None:
         if text is not None:
             raise invalid("TEXT and --query exclude each other", hint="put the text into the query")
@@ -881,7 +885,7 @@ def keynote_turn_prompt(query: str, steps: str) -> str:
 '''
 
 # ==================== peekaboo_min/agents/loop.py =========================================================
-SOURCES['peekaboo_min/agents/loop.py'] = 884, r'''"""The vision agent's loop: look, decide, act, verify; with its limits."""
+SOURCES['peekaboo_min/agents/loop.py'] = 888, r'''"""The vision agent's loop: look, decide, act, verify; with its limits."""
 
 from __future__ import annotations
 
@@ -1123,7 +1127,7 @@ def _show_progress(step: AgentStep) -> None:
 '''
 
 # ==================== peekaboo_min/agents/mcp_client.py ===================================================
-SOURCES['peekaboo_min/agents/mcp_client.py'] = 1126, r'''"""Talk to an MCP server over stdio, without async."""
+SOURCES['peekaboo_min/agents/mcp_client.py'] = 1130, r'''"""Talk to an MCP server over stdio, without async."""
 
 from __future__ import annotations
 
@@ -1255,7 +1259,7 @@ def talk_to_own_server(extra_environment: dict[str, str], talk: Callable[[McpCli
 '''
 
 # ==================== peekaboo_min/agents/model_check.py ==================================================
-SOURCES['peekaboo_min/agents/model_check.py'] = 1258, r'''"""In which grid a model says where something is: measured once, and kept."""
+SOURCES['peekaboo_min/agents/model_check.py'] = 1262, r'''"""In which grid a model says where something is: measured once, and kept."""
 
 from __future__ import annotations
 
@@ -1455,7 +1459,7 @@ def _chunk(name: bytes, body: bytes) -> bytes:
 '''
 
 # ==================== peekaboo_min/agents/planner.py ======================================================
-SOURCES['peekaboo_min/agents/planner.py'] = 1458, r'''"""One action from a model: the prompt it gets, and how its reply is read."""
+SOURCES['peekaboo_min/agents/planner.py'] = 1462, r'''"""One action from a model: the prompt it gets, and how its reply is read."""
 
 from __future__ import annotations
 
@@ -1656,7 +1660,7 @@ def agent_second_prompt(prompt: str, reply: str, reason: str) -> str:
 '''
 
 # ==================== peekaboo_min/agents/progress.py =====================================================
-SOURCES['peekaboo_min/agents/progress.py'] = 1659, r'''"""Whether a run gets anywhere: idle acts, and reports that nothing confirms."""
+SOURCES['peekaboo_min/agents/progress.py'] = 1663, r'''"""Whether a run gets anywhere: idle acts, and reports that nothing confirms."""
 
 from __future__ import annotations
 
@@ -1756,7 +1760,7 @@ def _is_same(one: tuple[Action, Optional[Point]], other: tuple[Action, Optional[
 '''
 
 # ==================== peekaboo_min/agents/report.py =======================================================
-SOURCES['peekaboo_min/agents/report.py'] = 1759, r'''"""A run folder as one HTML page: works offline, runs nothing."""
+SOURCES['peekaboo_min/agents/report.py'] = 1763, r'''"""A run folder as one HTML page: works offline, runs nothing."""
 
 from __future__ import annotations
 
@@ -1911,7 +1915,7 @@ def _mark(step: AgentStep, width: int, height: int, is_dry: bool) -> str:
 '''
 
 # ==================== peekaboo_min/agents/run.py ==========================================================
-SOURCES['peekaboo_min/agents/run.py'] = 1914, r'''"""A run of the vision agent: screenshots, replies and actions in a folder."""
+SOURCES['peekaboo_min/agents/run.py'] = 1918, r'''"""A run of the vision agent: screenshots, replies and actions in a folder."""
 
 from __future__ import annotations
 
@@ -2156,7 +2160,7 @@ def own_time_text(folder: Path) -> str:
 '''
 
 # ==================== peekaboo_min/agents/target.py =======================================================
-SOURCES['peekaboo_min/agents/target.py'] = 2159, r'''"""The app that the vision agent works in, seen and acted on through MCP."""
+SOURCES['peekaboo_min/agents/target.py'] = 2163, r'''"""The app that the vision agent works in, seen and acted on through MCP."""
 
 from __future__ import annotations
 
@@ -2318,7 +2322,9 @@ class AgentTarget:
         return [_read_window(row) for row in answer.data["windows"]]
 
     def _family(self, windows: list[Window]) -> list[Window]:
-        """The app's windows, front to back: an open menu or list first, which must be answered; no tooltips."""
+        """The app's windows, front to back: an open menu or list first, which must be answered; no
+        tooltips.
+        """
         own = [each for each in windows if _have_same_owner(each, self._anchor) and each.is_on_screen]
         own = [each for each in own if min(each.bounds.width, each.bounds.height) >= _SMALLEST_MENU]
         return sorted(own, key=lambda each: not each.is_popup)
@@ -2369,7 +2375,7 @@ def _outcome(data: dict[str, Any], pixel: Optional[Point]) -> Outcome:
 '''
 
 # ==================== peekaboo_min/agents/vision_agent.py =================================================
-SOURCES['peekaboo_min/agents/vision_agent.py'] = 2372, r'''"""The vision agent: see -> decide -> act -> verify, through our own server."""
+SOURCES['peekaboo_min/agents/vision_agent.py'] = 2378, r'''"""The vision agent: see -> decide -> act -> verify, through our own server."""
 
 from __future__ import annotations
 
@@ -2520,10 +2526,10 @@ def _serve_and_run(task: AgentTask, choice: ModelChoice, run: AgentRun) -> Optio
 '''
 
 # ==================== peekaboo_min/ai/__init__.py =========================================================
-SOURCES['peekaboo_min/ai/__init__.py'] = 2523, r''''''
+SOURCES['peekaboo_min/ai/__init__.py'] = 2529, r''''''
 
 # ==================== peekaboo_min/ai/client.py ===========================================================
-SOURCES['peekaboo_min/ai/client.py'] = 2526, r'''"""Ask a model about images, or the machine's own text recognition."""
+SOURCES['peekaboo_min/ai/client.py'] = 2532, r'''"""Ask a model about images, or the machine's own text recognition."""
 
 from __future__ import annotations
 
@@ -2879,7 +2885,7 @@ def _post_with_retries(vendor: Vendor, question: Question, deadline: float) -> A
 '''
 
 # ==================== peekaboo_min/ai/dialects.py =========================================================
-SOURCES['peekaboo_min/ai/dialects.py'] = 2882, r'''"""Replies as models write them, as an object with the names of our schema."""
+SOURCES['peekaboo_min/ai/dialects.py'] = 2888, r'''"""Replies as models write them, as an object with the names of our schema."""
 
 from __future__ import annotations
 
@@ -3064,7 +3070,7 @@ def _place(text: str) -> tuple[float, float]:
 '''
 
 # ==================== peekaboo_min/ai/errors.py ===========================================================
-SOURCES['peekaboo_min/ai/errors.py'] = 3067, r'''"""What a vendor's refusal means: whether to ask again, and what to do."""
+SOURCES['peekaboo_min/ai/errors.py'] = 3073, r'''"""What a vendor's refusal means: whether to ask again, and what to do."""
 
 from __future__ import annotations
 
@@ -3208,7 +3214,7 @@ def check_reply(vendor: Vendor, model: str, reply: Reply) -> None:
 '''
 
 # ==================== peekaboo_min/ai/grid.py =============================================================
-SOURCES['peekaboo_min/ai/grid.py'] = 3211, r'''"""The grid in which a model says where something is, by the model's name."""
+SOURCES['peekaboo_min/ai/grid.py'] = 3217, r'''"""The grid in which a model says where something is, by the model's name."""
 
 from __future__ import annotations
 
@@ -3307,7 +3313,7 @@ def unit_by_variable() -> Optional[str]:
 '''
 
 # ==================== peekaboo_min/ai/images.py ===========================================================
-SOURCES['peekaboo_min/ai/images.py'] = 3310, r'''"""Images for a model: read, checked, at a size that no vendor shrinks."""
+SOURCES['peekaboo_min/ai/images.py'] = 3316, r'''"""Images for a model: read, checked, at a size that no vendor shrinks."""
 
 from __future__ import annotations
 
@@ -3500,7 +3506,7 @@ def private_copy(image: Picture) -> Iterator[Path]:
 '''
 
 # ==================== peekaboo_min/ai/providers.py ========================================================
-SOURCES['peekaboo_min/ai/providers.py'] = 3503, r'''"""The vendors of vision models: the request to each, and its answer."""
+SOURCES['peekaboo_min/ai/providers.py'] = 3509, r'''"""The vendors of vision models: the request to each, and its answer."""
 
 from __future__ import annotations
 
@@ -3819,10 +3825,10 @@ VENDORS: dict[str, Vendor] = {
 '''
 
 # ==================== peekaboo_min/automation/__init__.py =================================================
-SOURCES['peekaboo_min/automation/__init__.py'] = 3822, r''''''
+SOURCES['peekaboo_min/automation/__init__.py'] = 3828, r''''''
 
 # ==================== peekaboo_min/automation/app_window.py ===============================================
-SOURCES['peekaboo_min/automation/app_window.py'] = 3825, r'''"""The job of `screenshot_app_window`, with its document's names and errors."""
+SOURCES['peekaboo_min/automation/app_window.py'] = 3831, r'''"""The job of `screenshot_app_window`, with its document's names and errors."""
 
 from __future__ import annotations
 
@@ -3913,7 +3919,7 @@ def _scale(scene: Scene, window: Window, image: CapturedImage, has_shadow: bool)
 '''
 
 # ==================== peekaboo_min/automation/capture.py ==================================================
-SOURCES['peekaboo_min/automation/capture.py'] = 3916, r'''"""Take screenshots of displays and windows, and record what each pixel means."""
+SOURCES['peekaboo_min/automation/capture.py'] = 3922, r'''"""Take screenshots of displays and windows, and record what each pixel means."""
 
 from __future__ import annotations
 
@@ -4234,7 +4240,7 @@ def image_for_model(
 '''
 
 # ==================== peekaboo_min/automation/coordinates.py ==============================================
-SOURCES['peekaboo_min/automation/coordinates.py'] = 4237, r'''"""The coordinate records: what each window screenshot showed, as files."""
+SOURCES['peekaboo_min/automation/coordinates.py'] = 4243, r'''"""The coordinate records: what each window screenshot showed, as files."""
 
 from __future__ import annotations
 
@@ -4363,7 +4369,7 @@ def _stale(message: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/automation/effects.py ==================================================
-SOURCES['peekaboo_min/automation/effects.py'] = 4366, r'''"""What an act changed in its window: screenshots before and after, compared."""
+SOURCES['peekaboo_min/automation/effects.py'] = 4372, r'''"""What an act changed in its window: screenshots before and after, compared."""
 
 from __future__ import annotations
 
@@ -4487,7 +4493,7 @@ def wait_until_painted(desktop: Desktop, window: Window) -> None:
 '''
 
 # ==================== peekaboo_min/automation/find_text.py ================================================
-SOURCES['peekaboo_min/automation/find_text.py'] = 4490, r'''"""Where a text is in a window, by text recognition."""
+SOURCES['peekaboo_min/automation/find_text.py'] = 4496, r'''"""Where a text is in a window, by text recognition."""
 
 from __future__ import annotations
 
@@ -4507,7 +4513,7 @@ _CLOSE_ENOUGH = 0.75
 _HITS_AT_MOST = 20
 _NEAREST_SHOWN = 5
 # Around a word these do not make it a different one: `Name:`, `[Save]`, `Open...`
-_PUNCTUATION = " .,:;!?…*()[]{}<>|_'\"‘’“”«»-–—"  # noqa: RUF001
+_PUNCTUATION = " .,:;!?…*()[]{}<>|_'\"‘’“”«»-–—"
 # What text recognition confuses, as one letter.
 _LOOKALIKES = str.maketrans("1i|!0", "llllo")
 
@@ -4685,7 +4691,7 @@ def _nothing_text(wanted: str, lines: Sequence[RecognisedText], record: Screensh
 '''
 
 # ==================== peekaboo_min/automation/image.py ====================================================
-SOURCES['peekaboo_min/automation/image.py'] = 4688, r'''"""The job of `image`: what to capture, where to save it, and the answer."""
+SOURCES['peekaboo_min/automation/image.py'] = 4694, r'''"""The job of `image`: what to capture, where to save it, and the answer."""
 
 from __future__ import annotations
 
@@ -5040,7 +5046,7 @@ def _returned_data(
 '''
 
 # ==================== peekaboo_min/automation/input.py ====================================================
-SOURCES['peekaboo_min/automation/input.py'] = 5043, r'''"""Focus, click, type, press: the safety rules, and the input lock."""
+SOURCES['peekaboo_min/automation/input.py'] = 5049, r'''"""Focus, click, type, press: the safety rules, and the input lock."""
 
 from __future__ import annotations
 
@@ -5324,7 +5330,7 @@ def _where(window: Window) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/automation/listing.py ==================================================
-SOURCES['peekaboo_min/automation/listing.py'] = 5327, r'''"""Apps, windows and screens, as text and as the specification's data."""
+SOURCES['peekaboo_min/automation/listing.py'] = 5333, r'''"""Apps, windows and screens, as text and as the specification's data."""
 
 from __future__ import annotations
 
@@ -5501,7 +5507,7 @@ def _bounds_text(window: Window) -> str:
 '''
 
 # ==================== peekaboo_min/automation/policy.py ===================================================
-SOURCES['peekaboo_min/automation/policy.py'] = 5504, r'''"""What may be acted on, and the audit log of what was done."""
+SOURCES['peekaboo_min/automation/policy.py'] = 5510, r'''"""What may be acted on, and the audit log of what was done."""
 
 from __future__ import annotations
 
@@ -5591,10 +5597,10 @@ def write_audit_line(action: str, where: dict[str, Any]) -> None:
 '''
 
 # ==================== peekaboo_min/core/__init__.py =======================================================
-SOURCES['peekaboo_min/core/__init__.py'] = 5594, r''''''
+SOURCES['peekaboo_min/core/__init__.py'] = 5600, r''''''
 
 # ==================== peekaboo_min/core/cancellation.py ===================================================
-SOURCES['peekaboo_min/core/cancellation.py'] = 5597, r'''"""One call: its cancel token, time budget, progress, waits and threads."""
+SOURCES['peekaboo_min/core/cancellation.py'] = 5603, r'''"""One call: its cancel token, time budget, progress, waits and threads."""
 
 from __future__ import annotations
 
@@ -5750,7 +5756,7 @@ def is_uninterrupted() -> bool:
 '''
 
 # ==================== peekaboo_min/core/errors.py =========================================================
-SOURCES['peekaboo_min/core/errors.py'] = 5753, r'''"""PeekabooError, the only expected exception, and its codes."""
+SOURCES['peekaboo_min/core/errors.py'] = 5759, r'''"""PeekabooError, the only expected exception, and its codes."""
 
 from __future__ import annotations
 
@@ -5894,7 +5900,7 @@ def file_error(path: Path, error: Exception) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/core/log.py ============================================================
-SOURCES['peekaboo_min/core/log.py'] = 5897, r'''"""The log file, and the debug lines that a command collects."""
+SOURCES['peekaboo_min/core/log.py'] = 5903, r'''"""The log file, and the debug lines that a command collects."""
 
 from __future__ import annotations
 
@@ -6054,7 +6060,7 @@ def start_log_file(path: Path, level: str, also_console: bool) -> None:
 '''
 
 # ==================== peekaboo_min/core/models.py =========================================================
-SOURCES['peekaboo_min/core/models.py'] = 6057, r'''"""The data types: points, windows, displays, screenshots, results."""
+SOURCES['peekaboo_min/core/models.py'] = 6063, r'''"""The data types: points, windows, displays, screenshots, results."""
 
 from __future__ import annotations
 
@@ -6181,7 +6187,8 @@ class Window:
     identity: str = ""
     """Differs for another window that gets this id later, as far as the system lets us know."""
     is_obscured: bool = False
-    """True where a capture would show something else: what covers it (X11 without a compositor), or what is below
+    """True where a capture would show something else: what covers it (X11 without a compositor), or what is
+    below
     a window that its app protects (macOS).
     """
 
@@ -6382,7 +6389,7 @@ class Result:
 '''
 
 # ==================== peekaboo_min/core/settings.py =======================================================
-SOURCES['peekaboo_min/core/settings.py'] = 6385, r'''"""Environment variables, read once into a frozen Settings."""
+SOURCES['peekaboo_min/core/settings.py'] = 6392, r'''"""Environment variables, read once into a frozen Settings."""
 
 from __future__ import annotations
 
@@ -6465,7 +6472,8 @@ class Settings:
     ai_grid: str = _variable(
         "PEEKABOO_AI_GRID",
         "",
-        "`pixels` or `1000`: the grid in which the agent's model says where to click; unset: measured or by its name",
+        "`pixels` or `1000`: the grid in which the agent's model says where to click; "
+        "unset: measured or by its name",
     )
 
     tools: str = _variable(
@@ -6694,7 +6702,7 @@ def search_path() -> list[str]:
 '''
 
 # ==================== peekaboo_min/core/text.py ===========================================================
-SOURCES['peekaboo_min/core/text.py'] = 6697, r'''"""Text from outside, made safe to show or to send."""
+SOURCES['peekaboo_min/core/text.py'] = 6705, r'''"""Text from outside, made safe to show or to send."""
 
 from __future__ import annotations
 
@@ -6730,16 +6738,16 @@ def cut_to_bytes(text: str, limit: int) -> str:
 '''
 
 # ==================== peekaboo_min/core/version.py ========================================================
-SOURCES['peekaboo_min/core/version.py'] = 6733, r'''"""The version."""
+SOURCES['peekaboo_min/core/version.py'] = 6741, r'''"""The version."""
 
 VERSION = "0.1.0"
 '''
 
 # ==================== peekaboo_min/desktop/__init__.py ====================================================
-SOURCES['peekaboo_min/desktop/__init__.py'] = 6739, r''''''
+SOURCES['peekaboo_min/desktop/__init__.py'] = 6747, r''''''
 
 # ==================== peekaboo_min/desktop/base.py ========================================================
-SOURCES['peekaboo_min/desktop/base.py'] = 6742, r'''"""class Desktop(Protocol): what a platform must do; it never decides."""
+SOURCES['peekaboo_min/desktop/base.py'] = 6750, r'''"""class Desktop(Protocol): what a platform must do; it never decides."""
 
 from __future__ import annotations
 
@@ -6843,7 +6851,7 @@ class Desktop(Protocol):
 '''
 
 # ==================== peekaboo_min/desktop/keys.py ========================================================
-SOURCES['peekaboo_min/desktop/keys.py'] = 6846, r'''"""Key names in the spellings that people use, read into one (pure)."""
+SOURCES['peekaboo_min/desktop/keys.py'] = 6854, r'''"""Key names in the spellings that people use, read into one (pure)."""
 
 from __future__ import annotations
 
@@ -6909,7 +6917,8 @@ _KEYS.update({f"f{number}": f"f{number}" for number in range(1, 21)})
 
 
 def read_chord(key: str, modifiers: Sequence[str] = ()) -> KeyChord:
-    """A chord from `Return`, `cmd+shift+t`, `ctrl,a`, `cmd++`, or from a key with its modifiers given besides.
+    """A chord from `Return`, `cmd+shift+t`, `ctrl,a`, `cmd++`, or from a key with its modifiers given
+    besides.
 
     An upper-case letter alone is that letter's key; say shift when shift is meant. Raises INVALID_ARGUMENT.
     """
@@ -6964,10 +6973,10 @@ def _unknown_key(word: str, known: Iterable[str], kind: str = "key") -> Peekaboo
 '''
 
 # ==================== peekaboo_min/desktop/macos/__init__.py ==============================================
-SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 6967, r''''''
+SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 6976, r''''''
 
 # ==================== peekaboo_min/desktop/macos/accessibility.js =========================================
-SOURCES['peekaboo_min/desktop/macos/accessibility.js'] = 6970, r'''// Comes after window_list.js: windows, sheets and the focus as the accessibility tree has them; without the grant: nothing.
+SOURCES['peekaboo_min/desktop/macos/accessibility.js'] = 6979, r'''// Comes after window_list.js: windows, sheets and the focus as the accessibility tree has them; without the grant: nothing.
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXIsProcessTrusted', ['bool', []]);
 ObjC.bindFunction('AXUIElementCreateApplication', ['id', ['int']]);
@@ -7039,7 +7048,7 @@ function sheetsOf(element, pid) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/automation.js ============================================
-SOURCES['peekaboo_min/desktop/macos/automation.js'] = 7042, r'''// {} -> {"automation": bool|null}: may Keynote be controlled? null when it does not run, was never asked for, or cannot be
+SOURCES['peekaboo_min/desktop/macos/automation.js'] = 7051, r'''// {} -> {"automation": bool|null}: may Keynote be controlled? null when it does not run, was never asked for, or cannot be
 // told. Raises no dialog. By itself, because a bridge that fails here must not take other answers along.
 ObjC.import('AppKit');
 ObjC.import('CoreServices');
@@ -7058,7 +7067,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/backend.py ===============================================
-SOURCES['peekaboo_min/desktop/macos/backend.py'] = 7061, r'''"""Desktop by screencapture, osascript and the Swift helper."""
+SOURCES['peekaboo_min/desktop/macos/backend.py'] = 7070, r'''"""Desktop by screencapture, osascript and the Swift helper."""
 
 from __future__ import annotations
 
@@ -7461,7 +7470,7 @@ def _window(one: dict[str, Any], focused_id: Optional[int], can_record: bool) ->
 '''
 
 # ==================== peekaboo_min/desktop/macos/focus.js =================================================
-SOURCES['peekaboo_min/desktop/macos/focus.js'] = 7464, r'''// {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted", "title_bar_is_free": bool, "matches": n}
+SOURCES['peekaboo_min/desktop/macos/focus.js'] = 7473, r'''// {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted", "title_bar_is_free": bool, "matches": n}
 // matches: how many windows of the application could be the one that is meant; only a single one is raised.
 const ANSWER_S = 0.5;
 const TITLE_BAR_HALF = 10;
@@ -7522,7 +7531,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.js =================================================
-SOURCES['peekaboo_min/desktop/macos/input.js'] = 7525, r'''// one JSON request as the argument -> one JSON answer; the same contract as input.swift, for a Mac without a compiler
+SOURCES['peekaboo_min/desktop/macos/input.js'] = 7534, r'''// one JSON request as the argument -> one JSON answer; the same contract as input.swift, for a Mac without a compiler
 //   {"do":"preflight"}                           -> {"ok":true,"accessibility":b,"post_event":b,"screen_recording":b}
 //   {"do":"move","x":n,"y":n}                    -> {"ok":true,"pointer":{"x":n,"y":n}}, read back, screen points
 //   {"do":"click","window":W,"x":n,"y":n,"button":"left","clicks":1,"flags":0}
@@ -7862,7 +7871,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.swift ==============================================
-SOURCES['peekaboo_min/desktop/macos/input.swift'] = 7865, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
+SOURCES['peekaboo_min/desktop/macos/input.swift'] = 7874, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
 //   {"do":"preflight"}                           -> {"ok":true,"accessibility":b,"post_event":b,"screen_recording":b}
 //   {"do":"move","x":n,"y":n}                    -> {"ok":true,"pointer":{"x":n,"y":n}}, read back, screen points
 //   {"do":"click","window":W,"x":n,"y":n,"button":"left","clicks":1,"flags":0}
@@ -8281,7 +8290,7 @@ try FileHandle.standardOutput.write(contentsOf: output + Data("\n".utf8))
 '''
 
 # ==================== peekaboo_min/desktop/macos/keycodes.py ==============================================
-SOURCES['peekaboo_min/desktop/macos/keycodes.py'] = 8284, r'''"""Key codes and modifier flags of macOS; a code is a key's position."""
+SOURCES['peekaboo_min/desktop/macos/keycodes.py'] = 8293, r'''"""Key codes and modifier flags of macOS; a code is a key's position."""
 
 from __future__ import annotations
 
@@ -8388,7 +8397,7 @@ def mac_modifier_flags(modifiers: Sequence[str]) -> int:
 '''
 
 # ==================== peekaboo_min/desktop/macos/osascript.py =============================================
-SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 8391, r'''"""Run a JXA or AppleScript source, and read osascript's error numbers."""
+SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 8400, r'''"""Run a JXA or AppleScript source, and read osascript's error numbers."""
 
 from __future__ import annotations
 
@@ -8503,7 +8512,7 @@ def script_error(exit_code: int, stderr: str) -> ScriptError:
 '''
 
 # ==================== peekaboo_min/desktop/macos/permissions.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 8506, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
+SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 8515, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXIsProcessTrusted', ['bool', []]);
 ObjC.bindFunction('CGPreflightPostEventAccess', ['bool', []]);
@@ -8522,7 +8531,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/permissions.py ===========================================
-SOURCES['peekaboo_min/desktop/macos/permissions.py'] = 8525, r'''"""Which app must get a grant (the one that started us), and how to give it."""
+SOURCES['peekaboo_min/desktop/macos/permissions.py'] = 8534, r'''"""Which app must get a grant (the one that started us), and how to give it."""
 
 from __future__ import annotations
 
@@ -8589,7 +8598,7 @@ def permission_error(code: ErrorCode, what: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/desktop/macos/read_text.js =============================================
-SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 8592, r'''// {"path": file} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
+SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 8601, r'''// {"path": file} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
 ObjC.import('Foundation');
 ObjC.import('Vision');
 
@@ -8619,7 +8628,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/snapshot.js ==============================================
-SOURCES['peekaboo_min/desktop/macos/snapshot.js'] = 8622, r'''// {} -> one look at the desktop, or {"windows": null} without a GUI session:
+SOURCES['peekaboo_min/desktop/macos/snapshot.js'] = 8631, r'''// {} -> one look at the desktop, or {"windows": null} without a GUI session:
 //   {"windows": [{id, pid, app, bundle_id, title, layer, alpha, on_screen, bounds, kind, parent_id, is_modal, is_minimised}],
 //    "apps": [{pid, name, bundle_id, is_active, is_regular, window_count}], "displays": [{name, scale, bounds}], main first,
 //    "frontmost_pid": n|null, "can_record": bool, "is_locked": bool}
@@ -8745,7 +8754,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/swift_helper.py ==========================================
-SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 8748, r'''"""Compile input.swift ahead of time, and find what was compiled."""
+SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 8757, r'''"""Compile input.swift ahead of time, and find what was compiled."""
 
 from __future__ import annotations
 
@@ -8886,7 +8895,7 @@ def _manifest() -> Path:
 '''
 
 # ==================== peekaboo_min/desktop/macos/window_list.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 8889, r'''// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
+SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 8898, r'''// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
 ObjC.import('AppKit');
 ObjC.import('CoreGraphics');
 ObjC.bindFunction('CGPreflightScreenCaptureAccess', ['bool', []]);
@@ -8985,7 +8994,7 @@ function frontmostPid() {
 '''
 
 # ==================== peekaboo_min/desktop/matching.py ====================================================
-SOURCES['peekaboo_min/desktop/matching.py'] = 8988, r'''"""Which app or window an identifier means, what covers or blocks it (pure)."""
+SOURCES['peekaboo_min/desktop/matching.py'] = 8997, r'''"""Which app or window an identifier means, what covers or blocks it (pure)."""
 
 from __future__ import annotations
 
@@ -8999,7 +9008,8 @@ from ..core.text import clean_text
 
 _NAMED_AT_MOST = 10
 _COMPARED_CHARACTERS = 200  # difflib takes seconds for a text of a megabyte
-# Of two names, from 0 to 1: what is taken for a misspelling, and what is too little to tell two misspellings apart.
+# Of two names, from 0 to 1: what is taken for a misspelling, and what is too little to tell two misspellings
+# apart.
 _CLOSE_ENOUGH, _TIE = 0.7, 0.05
 _HELPER = re.compile(r"helper|renderer|utility|plugin|crashpad|gpu process|\(gpu\)|background", re.I)
 _BROWSERS = ("chrome", "safari", "firefox", "edge", "brave", "arc", "opera", "chromium")
@@ -9245,7 +9255,7 @@ def cover_at(point: Point, target: Window, windows: Sequence[Window]) -> Optiona
 '''
 
 # ==================== peekaboo_min/desktop/select.py ======================================================
-SOURCES['peekaboo_min/desktop/select.py'] = 9248, r'''"""Which Desktop this machine has."""
+SOURCES['peekaboo_min/desktop/select.py'] = 9258, r'''"""Which Desktop this machine has."""
 
 from __future__ import annotations
 
@@ -9269,10 +9279,10 @@ def this_desktop() -> Desktop:
 '''
 
 # ==================== peekaboo_min/desktop/x11/__init__.py ================================================
-SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 9272, r''''''
+SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 9282, r''''''
 
 # ==================== peekaboo_min/desktop/x11/backend.py =================================================
-SOURCES['peekaboo_min/desktop/x11/backend.py'] = 9275, r'''"""Desktop by xwininfo, xprop, maim, xdotool, xclip.
+SOURCES['peekaboo_min/desktop/x11/backend.py'] = 9285, r'''"""Desktop by xwininfo, xprop, maim, xdotool, xclip.
 
 Commands that answer wrongly with exit 0 are not used: the place in `xdotool getwindowgeometry` and wmctrl (a
 frame's offset is added twice), `xwd -id` (paints other windows), `xdotool type` beyond ASCII, unknown key
@@ -9406,7 +9416,7 @@ def _run_maim(what: list[str], path: Path, kind: str) -> None:
 '''
 
 # ==================== peekaboo_min/desktop/x11/clipboard.py ===============================================
-SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 9409, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
+SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 9419, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
 
 from __future__ import annotations
 
@@ -9613,7 +9623,7 @@ def _wait_until(is_true: Callable[[], bool], seconds: float) -> bool:
 '''
 
 # ==================== peekaboo_min/desktop/x11/descriptions.py ============================================
-SOURCES['peekaboo_min/desktop/x11/descriptions.py'] = 9616, r'''"""What xprop and xwininfo know of windows, many asked in one child process."""
+SOURCES['peekaboo_min/desktop/x11/descriptions.py'] = 9626, r'''"""What xprop and xwininfo know of windows, many asked in one child process."""
 
 from __future__ import annotations
 
@@ -9828,7 +9838,7 @@ def _unescaped(text: str) -> str:
 '''
 
 # ==================== peekaboo_min/desktop/x11/keyboard.py ================================================
-SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 9831, r'''"""The keyboard on X11: xdotool for ASCII and chords, else the clipboard."""
+SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 9841, r'''"""The keyboard on X11: xdotool for ASCII and chords, else the clipboard."""
 
 from __future__ import annotations
 
@@ -10055,7 +10065,7 @@ def _went_out(sent: int, in_doubt: int = 0) -> str:
 '''
 
 # ==================== peekaboo_min/desktop/x11/ocr.py =====================================================
-SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 10058, r'''"""Read the text in a picture: tesseract, helped by ImageMagick's convert.
+SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 10068, r'''"""Read the text in a picture: tesseract, helped by ImageMagick's convert.
 
 tesseract alone misses most texts that are lighter than what is behind them. So each picture is read twice, at
 the same time: as it is, and as its difference from the local background, which makes every text dark on
@@ -10120,7 +10130,9 @@ def read_text_by_tesseract(path: Path) -> list[RecognisedText]:
 
 
 def _against_background(info: ImageInfo, zoom: int) -> list[str]:
-    """The steps of convert for every text dark on white; small pictures are enlarged, which helps small text."""
+    """The steps of convert for every text dark on white; small pictures are enlarged, which helps small
+    text.
+    """
     if zoom > 1:
         return [
             "(",
@@ -10206,7 +10218,7 @@ def _shared(
 '''
 
 # ==================== peekaboo_min/desktop/x11/pointer.py =================================================
-SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 10209, r'''"""The pointer on X11: click where the X server says the window is."""
+SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 10221, r'''"""The pointer on X11: click where the X server says the window is."""
 
 from __future__ import annotations
 
@@ -10277,7 +10289,8 @@ def click_x11(
 
 
 def _is_covered_by_another_program(window: Window, top_id: int) -> bool:
-    """Whether another program's window lies over the window right after the press: it may have come before it,
+    """Whether another program's window lies over the window right after the press: it may have come before
+    it,
     in the microseconds since xdotool looked. What the press itself opened is a window of its own program.
     """
     now = top_level_under_pointer()
@@ -10397,7 +10410,7 @@ def _name_of(window_id: int) -> str:
 '''
 
 # ==================== peekaboo_min/desktop/x11/server.py ==================================================
-SOURCES['peekaboo_min/desktop/x11/server.py'] = 10400, r'''"""Questions to the X server: programs that ask it, and the compositor."""
+SOURCES['peekaboo_min/desktop/x11/server.py'] = 10413, r'''"""Questions to the X server: programs that ask it, and the compositor."""
 
 from __future__ import annotations
 
@@ -10671,7 +10684,7 @@ def _entries(data: bytes) -> Iterator[tuple[bytes, ...]]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/window_tree.py =============================================
-SOURCES['peekaboo_min/desktop/x11/window_tree.py'] = 10674, r'''"""The windows in the output of `xwininfo -root -tree` (pure)."""
+SOURCES['peekaboo_min/desktop/x11/window_tree.py'] = 10687, r'''"""The windows in the output of `xwininfo -root -tree` (pure)."""
 
 from __future__ import annotations
 
@@ -10749,7 +10762,7 @@ def read_tree(text: str) -> Tree:
 '''
 
 # ==================== peekaboo_min/desktop/x11/windows.py =================================================
-SOURCES['peekaboo_min/desktop/x11/windows.py'] = 10752, r'''"""The windows, apps and displays of an X server, in few child processes."""
+SOURCES['peekaboo_min/desktop/x11/windows.py'] = 10765, r'''"""The windows, apps and displays of an X server, in few child processes."""
 
 from __future__ import annotations
 
@@ -11075,10 +11088,10 @@ def _apps(windows: Sequence[Window]) -> list[App]:
 '''
 
 # ==================== peekaboo_min/frontends/__init__.py ==================================================
-SOURCES['peekaboo_min/frontends/__init__.py'] = 11078, r''''''
+SOURCES['peekaboo_min/frontends/__init__.py'] = 11091, r''''''
 
 # ==================== peekaboo_min/frontends/capture_tools.py =============================================
-SOURCES['peekaboo_min/frontends/capture_tools.py'] = 11081, r'''"""The tools that look: image, analyze, list, screenshot_app_window; and exec."""
+SOURCES['peekaboo_min/frontends/capture_tools.py'] = 11094, r'''"""The tools that look: image, analyze, list, screenshot_app_window; and exec."""
 
 from __future__ import annotations
 
@@ -11327,7 +11340,7 @@ def peekaboo_exec(
 '''
 
 # ==================== peekaboo_min/frontends/cli.py =======================================================
-SOURCES['peekaboo_min/frontends/cli.py'] = 11330, r'''"""The shell's entry point: parser, JSON envelope, main()."""
+SOURCES['peekaboo_min/frontends/cli.py'] = 11343, r'''"""The shell's entry point: parser, JSON envelope, main()."""
 
 from __future__ import annotations
 
@@ -11681,7 +11694,7 @@ def _unshielded(text: str) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/client_config.py =============================================
-SOURCES['peekaboo_min/frontends/client_config.py'] = 11684, r'''"""What an MCP client must be configured with to start this installation."""
+SOURCES['peekaboo_min/frontends/client_config.py'] = 11697, r'''"""What an MCP client must be configured with to start this installation."""
 
 from __future__ import annotations
 
@@ -11948,7 +11961,7 @@ _CLIENTS = {
 '''
 
 # ==================== peekaboo_min/frontends/commands.py ==================================================
-SOURCES['peekaboo_min/frontends/commands.py'] = 11951, r'''"""COMMANDS: every shell command, with the module of its function."""
+SOURCES['peekaboo_min/frontends/commands.py'] = 11964, r'''"""COMMANDS: every shell command, with the module of its function."""
 
 from __future__ import annotations
 
@@ -12017,7 +12030,7 @@ COMMANDS = CommandTable(
 '''
 
 # ==================== peekaboo_min/frontends/desktop_tools.py =============================================
-SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 12020, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
+SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 12033, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
 
 from __future__ import annotations
 
@@ -12167,7 +12180,7 @@ def _with_effect_text(text: str, data: dict[str, Any]) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/doctor.py ====================================================
-SOURCES['peekaboo_min/frontends/doctor.py'] = 12170, r'''"""What this machine has and may do: server status, permissions, doctor."""
+SOURCES['peekaboo_min/frontends/doctor.py'] = 12183, r'''"""What this machine has and may do: server status, permissions, doctor."""
 
 from __future__ import annotations
 
@@ -12412,7 +12425,7 @@ def machine_data() -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/look_commands.py =============================================
-SOURCES['peekaboo_min/frontends/look_commands.py'] = 12415, r'''"""The shell's commands that look: image, list, windows, screenshot."""
+SOURCES['peekaboo_min/frontends/look_commands.py'] = 12428, r'''"""The shell's commands that look: image, list, windows, screenshot."""
 
 from __future__ import annotations
 
@@ -12551,7 +12564,7 @@ def screenshot_command(
 '''
 
 # ==================== peekaboo_min/frontends/machine_commands.py ==========================================
-SOURCES['peekaboo_min/frontends/machine_commands.py'] = 12554, r'''"""The shell's commands about this machine, its models and its mail."""
+SOURCES['peekaboo_min/frontends/machine_commands.py'] = 12567, r'''"""The shell's commands about this machine, its models and its mail."""
 
 from __future__ import annotations
 
@@ -12691,7 +12704,7 @@ def gmail_login_command() -> Result:
 '''
 
 # ==================== peekaboo_min/frontends/probes.py ====================================================
-SOURCES['peekaboo_min/frontends/probes.py'] = 12694, r'''"""The facts that we rely on, each with a harmless probe: `doctor --probe`."""
+SOURCES['peekaboo_min/frontends/probes.py'] = 12707, r'''"""The facts that we rely on, each with a harmless probe: `doctor --probe`."""
 
 from __future__ import annotations
 
@@ -12914,7 +12927,7 @@ def _x11_probes() -> list[Probe]:
 '''
 
 # ==================== peekaboo_min/frontends/reference.py =================================================
-SOURCES['peekaboo_min/frontends/reference.py'] = 12917, r'''"""The tool reference and the table of environment variables, as Markdown."""
+SOURCES['peekaboo_min/frontends/reference.py'] = 12930, r'''"""The tool reference and the table of environment variables, as Markdown."""
 
 from __future__ import annotations
 
@@ -12975,7 +12988,7 @@ def variable_reference() -> str:
 '''
 
 # ==================== peekaboo_min/frontends/results.py ===================================================
-SOURCES['peekaboo_min/frontends/results.py'] = 12978, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
+SOURCES['peekaboo_min/frontends/results.py'] = 12991, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
 
 from __future__ import annotations
 
@@ -13139,7 +13152,7 @@ def plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/server.py ====================================================
-SOURCES['peekaboo_min/frontends/server.py'] = 13142, r'''"""The one MCPServer. It only translates."""
+SOURCES['peekaboo_min/frontends/server.py'] = 13155, r'''"""The one MCPServer. It only translates."""
 
 from __future__ import annotations
 
@@ -13513,7 +13526,7 @@ def _unknown_tool(name: str, known: list[str]) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/frontends/signatures.py ================================================
-SOURCES['peekaboo_min/frontends/signatures.py'] = 13516, r'''"""A function's parameters and help, and what MCP clients send for them."""
+SOURCES['peekaboo_min/frontends/signatures.py'] = 13529, r'''"""A function's parameters and help, and what MCP clients send for them."""
 
 from __future__ import annotations
 
@@ -13656,7 +13669,7 @@ def _without_none(hint: Any) -> Any:
 '''
 
 # ==================== peekaboo_min/frontends/tools.py =====================================================
-SOURCES['peekaboo_min/frontends/tools.py'] = 13659, r'''"""TOOLS: every MCP tool, a typed function with its wire name and its effects."""
+SOURCES['peekaboo_min/frontends/tools.py'] = 13672, r'''"""TOOLS: every MCP tool, a typed function with its wire name and its effects."""
 
 from __future__ import annotations
 
@@ -13787,10 +13800,10 @@ def offered_tools() -> list[Tool]:
 '''
 
 # ==================== peekaboo_min/integrations/__init__.py ===============================================
-SOURCES['peekaboo_min/integrations/__init__.py'] = 13790, r''''''
+SOURCES['peekaboo_min/integrations/__init__.py'] = 13803, r''''''
 
 # ==================== peekaboo_min/integrations/gmail.py ==================================================
-SOURCES['peekaboo_min/integrations/gmail.py'] = 13793, r'''"""send_email: one mail through Gmail's API."""
+SOURCES['peekaboo_min/integrations/gmail.py'] = 13806, r'''"""send_email: one mail through Gmail's API."""
 
 from __future__ import annotations
 
@@ -13934,7 +13947,7 @@ def _send_error(error: WebError) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/integrations/gmail_oauth.py ============================================
-SOURCES['peekaboo_min/integrations/gmail_oauth.py'] = 13937, r'''"""Google's permission to send mail: requested once, stored, renewed."""
+SOURCES['peekaboo_min/integrations/gmail_oauth.py'] = 13950, r'''"""Google's permission to send mail: requested once, stored, renewed."""
 
 from __future__ import annotations
 
@@ -14233,7 +14246,7 @@ class _RedirectServer:
 '''
 
 # ==================== peekaboo_min/integrations/keynote.js ================================================
-SOURCES['peekaboo_min/integrations/keynote.js'] = 14236, r'''// One JSON argument in, JSON out, by its "do":
+SOURCES['peekaboo_min/integrations/keynote.js'] = 14249, r'''// One JSON argument in, JSON out, by its "do":
 // {"do": "find"} -> {"bundle_id": text|null}: the Keynote that is installed. Sends nothing to it.
 // {"do": "open", bundle_id, theme, always_new, width, height} -> {document_id, name, is_new, has_theme, is_blank, width, height}
 // {"do": "size", bundle_id, document_id} -> {width, height, is_skipped} of slide 1
@@ -14398,7 +14411,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/integrations/keynote.py ================================================
-SOURCES['peekaboo_min/integrations/keynote.py'] = 14401, r'''"""The five Keynote tools: open, measure, draw, write, export."""
+SOURCES['peekaboo_min/integrations/keynote.py'] = 14414, r'''"""The five Keynote tools: open, measure, draw, write, export."""
 
 from __future__ import annotations
 
@@ -14728,7 +14741,7 @@ def _slide_target(path: str) -> Path:
 '''
 
 # ==================== peekaboo_min/integrations/keynote_draw.applescript ==================================
-SOURCES['peekaboo_min/integrations/keynote_draw.applescript'] = 14731, r'''-- argv: bundle id, document id, x, y, width, height -> "index|x|y|width|height": a new rectangle on slide 1 as it stands there then.
+SOURCES['peekaboo_min/integrations/keynote_draw.applescript'] = 14744, r'''-- argv: bundle id, document id, x, y, width, height -> "index|x|y|width|height": a new rectangle on slide 1 as it stands there then.
 -- For a Keynote that takes no idiom of JXA's. The index is that among the slide's shapes, from 1; numbers as this Mac writes them
 -- ("380,5" in German). Values are got into variables first: an application need not know `item 1 of position` or `width as text`.
 on run argv
@@ -14765,7 +14778,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/keynote_export.applescript ================================
-SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 14768, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
+SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 14781, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
 -- AppleScript, because JXA cannot pass the options. There is no export of one slide, and `slide images` writes a folder:
 -- <folder's name>.001.png and so on, of the slides that are not skipped.
 on run argv
@@ -14784,7 +14797,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/keynote_state.py ==========================================
-SOURCES['peekaboo_min/integrations/keynote_state.py'] = 14787, r'''"""What Keynote calls share across processes: the deck, and the agent's log."""
+SOURCES['peekaboo_min/integrations/keynote_state.py'] = 14800, r'''"""What Keynote calls share across processes: the deck, and the agent's log."""
 
 from __future__ import annotations
 
@@ -14893,7 +14906,7 @@ def write_agent_line(source: str, text: str, path: Optional[Path] = None) -> Non
 '''
 
 # ==================== peekaboo_min/integrations/peekaboo_cli.py ===========================================
-SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 14896, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
+SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 14909, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
 
 from __future__ import annotations
 
@@ -15234,10 +15247,10 @@ def _invalid_output(what: str) -> RelayedError:
 '''
 
 # ==================== peekaboo_min/system/__init__.py =====================================================
-SOURCES['peekaboo_min/system/__init__.py'] = 15237, r''''''
+SOURCES['peekaboo_min/system/__init__.py'] = 15250, r''''''
 
 # ==================== peekaboo_min/system/background.py ===================================================
-SOURCES['peekaboo_min/system/background.py'] = 15240, r'''"""Programs that run beside us: one serves, one answers line by line."""
+SOURCES['peekaboo_min/system/background.py'] = 15253, r'''"""Programs that run beside us: one serves, one answers line by line."""
 
 from __future__ import annotations
 
@@ -15360,7 +15373,7 @@ def interactive_program(
 '''
 
 # ==================== peekaboo_min/system/files.py ========================================================
-SOURCES['peekaboo_min/system/files.py'] = 15363, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
+SOURCES['peekaboo_min/system/files.py'] = 15376, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
 
 from __future__ import annotations
 
@@ -15397,7 +15410,8 @@ def state_folder() -> Path:
 def file_name(stem: str, kind: str, suffix: str = "") -> str:
     """A name for an image: what a file system refuses or a shell stumbles over is `_`; at most 255 bytes.
 
-    suffix: what follows the stem, and tells several images of one stem apart. Of a stem that is too long, the middle
+    suffix: what follows the stem, and tells several images of one stem apart. Of a stem that is too long,
+    the middle
     goes: its start and its end are what names differ by.
     """
     cleaned = _safe_in_names(stem).strip("._") or "window"
@@ -15550,7 +15564,8 @@ _held_locks: ContextVar[tuple[int, ...]] = ContextVar("held_locks", default=())
 
 
 def held_locks() -> tuple[int, ...]:
-    """The descriptors of the locks that this call holds. A program that inherits them keeps the locks while it
+    """The descriptors of the locks that this call holds. A program that inherits them keeps the locks while
+    it
     runs, also when we are killed.
     """
     return _held_locks.get()
@@ -15586,7 +15601,7 @@ def only_one(lock_name: str, wait_s: float, what: str) -> Iterator[None]:
 '''
 
 # ==================== peekaboo_min/system/images.py =======================================================
-SOURCES['peekaboo_min/system/images.py'] = 15589, r'''"""Image files: kind, size and pixels, read from their bytes."""
+SOURCES['peekaboo_min/system/images.py'] = 15604, r'''"""Image files: kind, size and pixels, read from their bytes."""
 
 from __future__ import annotations
 
@@ -15762,7 +15777,9 @@ def read_bitmap(path: Path) -> Optional[Bitmap]:
 
 
 def changed_rect(before: Bitmap, after: Bitmap) -> Optional[Rect]:
-    """The smallest rectangle of pixels that holds every difference; None for none. All, when the sizes differ."""
+    """The smallest rectangle of pixels that holds every difference; None for none. All, when the sizes
+    differ.
+    """
     if (before.width, before.step, len(before.rows)) != (after.width, after.step, len(after.rows)):
         return Rect(0, 0, after.width, len(after.rows))
     changed = [place for place, pair in enumerate(zip(before.rows, after.rows)) if pair[0] != pair[1]]
@@ -15777,7 +15794,9 @@ def changed_rect(before: Bitmap, after: Bitmap) -> Optional[Rect]:
 
 
 def _first_difference(one: bytes, other: bytes) -> int:
-    """The index of the first byte that differs, by halving: comparing slices is fast, a loop over bytes is not."""
+    """The index of the first byte that differs, by halving: comparing slices is fast, a loop over bytes is
+    not.
+    """
     low, high = 0, len(one)
     while high - low > 1:
         middle = (low + high) // 2
@@ -15861,7 +15880,7 @@ def _read(path: Path) -> Optional[tuple[ImageInfo, bytes]]:
 '''
 
 # ==================== peekaboo_min/system/process.py ======================================================
-SOURCES['peekaboo_min/system/process.py'] = 15864, r'''"""Run one program: the only module that imports subprocess."""
+SOURCES['peekaboo_min/system/process.py'] = 15883, r'''"""Run one program: the only module that imports subprocess."""
 
 from __future__ import annotations
 
@@ -15949,9 +15968,10 @@ def run_program(
 
     argv: the first is a program's path, or its name: see programs. stdin: all it can read. accept: the exit
     codes that are fine, None for any. environment: variables set besides the inherited ones. leaves_daemon:
-    its output is not read and a child that it leaves behind may live on (xclip). pass_fds: descriptors that it
-    inherits (an acting program holds the input lock). stderr_label: what its stderr is logged as, instead of
-    its name. Raises MISSING_PROGRAM, ProgramTimeout, CANCELLED, PROGRAM_FAILED; the program's whole process group is dead by then.
+    its output is not read and a child that it leaves behind may live on (xclip). pass_fds: descriptors that
+    it inherits (an acting program holds the input lock). stderr_label: what its stderr is logged as, instead
+    of its name. Raises MISSING_PROGRAM, ProgramTimeout, CANCELLED, PROGRAM_FAILED; the program's whole
+    process group is dead by then.
     """
     check_cancelled()
     timeout_s = within_budget(timeout_s)
@@ -16218,7 +16238,7 @@ def exit_if_signalled() -> None:
 '''
 
 # ==================== peekaboo_min/system/programs.py =====================================================
-SOURCES['peekaboo_min/system/programs.py'] = 16221, r'''"""Where a program is, known by what it answers, and its package if missing."""
+SOURCES['peekaboo_min/system/programs.py'] = 16241, r'''"""Where a program is, known by what it answers, and its package if missing."""
 
 from __future__ import annotations
 
@@ -16411,7 +16431,7 @@ def _remember(path: str, status: os.stat_result, version: str) -> None:
 '''
 
 # ==================== peekaboo_min/system/resources.py ====================================================
-SOURCES['peekaboo_min/system/resources.py'] = 16414, r'''"""Our own files: native sources, and the argv that starts us again."""
+SOURCES['peekaboo_min/system/resources.py'] = 16434, r'''"""Our own files: native sources, and the argv that starts us again."""
 
 from __future__ import annotations
 
@@ -16465,7 +16485,7 @@ def how_to_install() -> str:
 '''
 
 # ==================== peekaboo_min/system/web.py ==========================================================
-SOURCES['peekaboo_min/system/web.py'] = 16468, r'''"""One JSON request to a web server: the only user of urllib.request.
+SOURCES['peekaboo_min/system/web.py'] = 16488, r'''"""One JSON request to a web server: the only user of urllib.request.
 
 urllib is imported inside the functions: it costs 30 ms, and most commands make no request.
 """

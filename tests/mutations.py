@@ -275,7 +275,7 @@ MUTATIONS: list[Mutation] = [
         "script_error",
         ("a number anywhere is the error's", r'_NUMBER_AT_END = re.compile(r"\((-?\d+)\)\s*$")', r'_NUMBER_AT_END = re.compile(r"\((-?\d+)\)")'),
         ("-1719 is always accessibility", 'elif number == -1719 and "assistive" in details:', "elif number == -1719:"),
-        ("the argument is part of the source", '"-", json.dumps(argument)]', 'json.dumps(argument)]'),
+        ("the argument is part of the source", '"JavaScript", "-"), json.dumps(argument)]', '"JavaScript"), json.dumps(argument)]'),
         ("a crash is a failed script", "elif exit_code < 0 or exit_code > 128:", "elif False:"),
     ),
     *_in(
@@ -332,7 +332,7 @@ MUTATIONS: list[Mutation] = [
         "automation/capture.py",
         "tried_again or told_apart",
         ("one try", "_TRIES = 3", "_TRIES = 1"),
-        ("any file is a picture", "    if info is None or not is_whole_image(path):",
+        ("any file is a picture", "    if info is None:",
          '    info = info or ImageInfo("png", 1, 1)\n    if False:'),
     ),
     *_in(

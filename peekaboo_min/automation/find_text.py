@@ -18,7 +18,7 @@ _CLOSE_ENOUGH = 0.75
 _HITS_AT_MOST = 20
 _NEAREST_SHOWN = 5
 # Around a word these do not make it a different one: `Name:`, `[Save]`, `Open...`
-_PUNCTUATION = " .,:;!?…*()[]{}<>|_'\"‘’“”«»-–—"  # noqa: RUF001
+_PUNCTUATION = " .,:;!?…*()[]{}<>|_'\"‘’“”«»-–—"
 # What text recognition confuses, as one letter.
 _LOOKALIKES = str.maketrans("1i|!0", "llllo")
 

@@ -125,7 +125,8 @@ class Window:
     identity: str = ""
     """Differs for another window that gets this id later, as far as the system lets us know."""
     is_obscured: bool = False
-    """True where a capture would show something else: what covers it (X11 without a compositor), or what is below
+    """True where a capture would show something else: what covers it (X11 without a compositor), or what is
+    below
     a window that its app protects (macOS).
     """
 

@@ -64,7 +64,8 @@ _KEYS.update({f"f{number}": f"f{number}" for number in range(1, 21)})
 
 
 def read_chord(key: str, modifiers: Sequence[str] = ()) -> KeyChord:
-    """A chord from `Return`, `cmd+shift+t`, `ctrl,a`, `cmd++`, or from a key with its modifiers given besides.
+    """A chord from `Return`, `cmd+shift+t`, `ctrl,a`, `cmd++`, or from a key with its modifiers given
+    besides.
 
     An upper-case letter alone is that letter's key; say shift when shift is meant. Raises INVALID_ARGUMENT.
     """

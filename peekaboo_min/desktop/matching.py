@@ -12,7 +12,8 @@ from ..core.text import clean_text
 
 _NAMED_AT_MOST = 10
 _COMPARED_CHARACTERS = 200  # difflib takes seconds for a text of a megabyte
-# Of two names, from 0 to 1: what is taken for a misspelling, and what is too little to tell two misspellings apart.
+# Of two names, from 0 to 1: what is taken for a misspelling, and what is too little to tell two misspellings
+# apart.
 _CLOSE_ENOUGH, _TIE = 0.7, 0.05
 _HELPER = re.compile(r"helper|renderer|utility|plugin|crashpad|gpu process|\(gpu\)|background", re.I)
 _BROWSERS = ("chrome", "safari", "firefox", "edge", "brave", "arc", "opera", "chromium")

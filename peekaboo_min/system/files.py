@@ -35,7 +35,8 @@ def state_folder() -> Path:
 def file_name(stem: str, kind: str, suffix: str = "") -> str:
     """A name for an image: what a file system refuses or a shell stumbles over is `_`; at most 255 bytes.
 
-    suffix: what follows the stem, and tells several images of one stem apart. Of a stem that is too long, the middle
+    suffix: what follows the stem, and tells several images of one stem apart. Of a stem that is too long,
+    the middle
     goes: its start and its end are what names differ by.
     """
     cleaned = _safe_in_names(stem).strip("._") or "window"
@@ -188,7 +189,8 @@ _held_locks: ContextVar[tuple[int, ...]] = ContextVar("held_locks", default=())
 
 
 def held_locks() -> tuple[int, ...]:
-    """The descriptors of the locks that this call holds. A program that inherits them keeps the locks while it
+    """The descriptors of the locks that this call holds. A program that inherits them keeps the locks while
+    it
     runs, also when we are killed.
     """
     return _held_locks.get()

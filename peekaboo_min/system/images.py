@@ -174,7 +174,9 @@ def read_bitmap(path: Path) -> Optional[Bitmap]:
 
 
 def changed_rect(before: Bitmap, after: Bitmap) -> Optional[Rect]:
-    """The smallest rectangle of pixels that holds every difference; None for none. All, when the sizes differ."""
+    """The smallest rectangle of pixels that holds every difference; None for none. All, when the sizes
+    differ.
+    """
     if (before.width, before.step, len(before.rows)) != (after.width, after.step, len(after.rows)):
         return Rect(0, 0, after.width, len(after.rows))
     changed = [place for place, pair in enumerate(zip(before.rows, after.rows)) if pair[0] != pair[1]]
@@ -189,7 +191,9 @@ def changed_rect(before: Bitmap, after: Bitmap) -> Optional[Rect]:
 
 
 def _first_difference(one: bytes, other: bytes) -> int:
-    """The index of the first byte that differs, by halving: comparing slices is fast, a loop over bytes is not."""
+    """The index of the first byte that differs, by halving: comparing slices is fast, a loop over bytes is
+    not.
+    """
     low, high = 0, len(one)
     while high - low > 1:
         middle = (low + high) // 2

@@ -86,9 +86,10 @@ def run_program(
 
     argv: the first is a program's path, or its name: see programs. stdin: all it can read. accept: the exit
     codes that are fine, None for any. environment: variables set besides the inherited ones. leaves_daemon:
-    its output is not read and a child that it leaves behind may live on (xclip). pass_fds: descriptors that it
-    inherits (an acting program holds the input lock). stderr_label: what its stderr is logged as, instead of
-    its name. Raises MISSING_PROGRAM, ProgramTimeout, CANCELLED, PROGRAM_FAILED; the program's whole process group is dead by then.
+    its output is not read and a child that it leaves behind may live on (xclip). pass_fds: descriptors that
+    it inherits (an acting program holds the input lock). stderr_label: what its stderr is logged as, instead
+    of its name. Raises MISSING_PROGRAM, ProgramTimeout, CANCELLED, PROGRAM_FAILED; the program's whole
+    process group is dead by then.
     """
     check_cancelled()
     timeout_s = within_budget(timeout_s)

@@ -12,7 +12,8 @@ import pytest
 from worlds import Form, Program, clean_environment, need, program_words, wait_for, x_server
 
 PROGRAMS = ("xwininfo", "xprop", "xdpyinfo", "maim", "xdotool", "xclip", "convert", "xargs", "tesseract")
-# The tree, the root's properties, the screens; then, for all clients together, their geometry and their properties,
+# The tree, the root's properties, the screens; then, for all clients together, their geometry and their
+# properties,
 # and the geometry of the window manager's own windows.
 LISTING = {"xwininfo": 1, "xprop": 1, "xdpyinfo": 1, "xargs": 2}
 CAPTURE = {"xwininfo": 1, "maim": 1}  # whether the window is viewable, then the image

@@ -1,4 +1,6 @@
-"""What `image` and the window screenshots promise: all or nothing, in front, by rectangle, the right names."""
+"""What `image` and the window screenshots promise: all or nothing, in front, by rectangle, the right
+names.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,9 @@ def ids_of(peek: Program, *titles: str) -> list[int]:
 
 
 def without(program: str, words: str, folder: Path) -> str:
-    """A PEEKABOO_BIN_DIR in which a program fails when its arguments contain `words`; the others are the real ones."""
+    """A PEEKABOO_BIN_DIR in which a program fails when its arguments contain `words`; the others are the
+    real ones.
+    """
     folder.mkdir()
     for name in ("xwininfo", "xprop", "xdpyinfo", "maim", "xdotool", "xclip", "convert", "xargs"):
         need(name)
@@ -74,7 +78,7 @@ def below(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
 
 
-# all or nothing --------------------------------------------------------------------------------------------------
+# all or nothing ---------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -104,7 +108,7 @@ def test_a_failed_capture_of_several_windows_leaves_nothing_and_replaces_nothing
     assert [below(path) for path in (tmp_path / "tmp").iterdir()] == [[]]
 
 
-# names -----------------------------------------------------------------------------------------------------------
+# names ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("stem", ["s" * 60, "s" * 240, "日" * 80])
@@ -142,7 +146,7 @@ def test_a_folder_may_have_the_name_of_another_kind_of_image(peek: Program, tmp_
         assert Path(entry["path"]).parent == Path(path)
 
 
-# which app -------------------------------------------------------------------------------------------------------
+# which app --------------------------------------------------------------------------------------------------
 
 SPELLINGS: dict[str, tuple[str, list[str], str, list[str]]] = {
     "one is close": ("Safary", ["Safari", "Notes"], "Safari", []),
@@ -168,9 +172,10 @@ def test_a_close_spelling_means_one_app_or_none(
     assert [name for name in names if name in error.details] == named
 
 
-# what must be granted, before anything else ----------------------------------------------------------------------
+# what must be granted, before anything else -----------------------------------------------------------------
 
-# "The CLI must proactively check for Screen Recording permission before attempting any capture or window listing
+# "The CLI must proactively check for Screen Recording permission before attempting any capture or window
+# listing
 # that requires it."
 UNGRANTED: dict[str, list[str]] = {
     "a title": ["image", "--app", "Safari", "--window-title", "Start"],
@@ -214,7 +219,7 @@ def test_without_screen_recording_nothing_is_focused_matched_or_created(
     assert [name for name in had if name.endswith((".png", ".json"))] == []
 
 
-# in front --------------------------------------------------------------------------------------------------------
+# in front ---------------------------------------------------------------------------------------------------
 
 
 def minimise(peek: Program, form: Form, window_id: int) -> None:
@@ -297,7 +302,8 @@ def test_on_a_mac_what_is_hidden_is_shown_and_captured(
 def test_without_accessibility_a_foreground_capture_captures_with_a_warning(
     mac: FakeMac, mac_peek: Program
 ) -> None:
-    """ "If specific window raise fails (or Accessibility not used/permitted), it logs a warning to the debug_logs array
+    """ "If specific window raise fails (or Accessibility not used/permitted), it logs a warning to the
+    debug_logs array
     [...] and captures the most suitable front window of the activated app."
     """
     mac.activate("Terminal")
@@ -313,7 +319,7 @@ def test_without_accessibility_a_foreground_capture_captures_with_a_warning(
     assert (mac.front_window() or {})["id"] in (1004, 1012)  # the app itself was activated
 
 
-# by rectangle ----------------------------------------------------------------------------------------------------
+# by rectangle -----------------------------------------------------------------------------------------------
 
 
 def test_a_window_that_fails_by_its_id_is_captured_by_its_rectangle_and_cannot_be_clicked(
@@ -367,7 +373,7 @@ def test_an_image_without_the_wanted_shadow_says_so(
     assert (len(messages), all("without a shadow" in message for message in messages)) == (count, True)
 
 
-# what has expired ------------------------------------------------------------------------------------------------
+# what has expired -------------------------------------------------------------------------------------------
 
 
 def test_an_expired_file_that_cannot_be_deleted_is_a_warning(

@@ -1,4 +1,6 @@
-"""Screenshots by shell on X11: modes, names, kinds, folders, lifetimes; odd screens; what keeps us from acting."""
+"""Screenshots by shell on X11: modes, names, kinds, folders, lifetimes; odd screens; what keeps us from
+acting.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,7 @@ def files_below(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
-# what is captured ------------------------------------------------------------------------------------------------
+# what is captured -------------------------------------------------------------------------------------------
 
 
 def test_without_an_app_the_screen_is_captured(peek: Program, tmp_path: Path) -> None:
@@ -156,7 +158,7 @@ def test_an_image_is_shrunk_to_what_was_asked_and_never_enlarged(
     assert (entry["image_width"], entry["image_height"]) == (1280, 800)
 
 
-# where it goes, and as what --------------------------------------------------------------------------------------
+# where it goes, and as what ---------------------------------------------------------------------------------
 
 # the path, --format -> the file's kind, and the name that it gets (None: a made-up name in that folder)
 PATHS: dict[str, tuple[str, Optional[str], str, str, Optional[str]]] = {
@@ -254,7 +256,7 @@ def test_two_captures_into_one_folder_at_once_do_not_meet(
     assert all(read_image_info(path) for path in paths)
 
 
-# our folder ------------------------------------------------------------------------------------------------------
+# our folder -------------------------------------------------------------------------------------------------
 
 
 def our_folder(tmp_path: Path) -> Path:
@@ -327,7 +329,7 @@ def test_a_folder_that_is_not_ours_alone_is_not_used(peek: Program, tmp_path: Pa
     assert peek.run("windows").code == 0, "what needs no file works all the same"
 
 
-# odd windows and screens -----------------------------------------------------------------------------------------
+# odd windows and screens ------------------------------------------------------------------------------------
 
 
 def test_a_minimised_window_is_refused_and_comes_back_by_focus(
@@ -369,8 +371,8 @@ def test_a_window_partly_off_the_screen_is_captured_whole_and_clicked_only_where
 
 
 TITLES = {
-    "a line of the tree": 'Evil": ()  9x9+0+0  +0+0\n     0x1234567 "Fake": ("fake" "Fake")  500x400+10+10  +10+10',
-    "a line of the tree with its own end": 'Evil": ("x" "X")  500x400+7+7  +7+7\n        0x1234567 "Fake": ("f" "Fake")  500x400+7+7  +7+7\n     0x1234568 "G',
+    "a line of the tree": 'Evil": ()  9x9+0+0  +0+0\n     0x1234567 "Fake": ("fake" "Fake")  500x400+10+10  +10+10',  # noqa: E501
+    "a line of the tree with its own end": 'Evil": ("x" "X")  500x400+7+7  +7+7\n        0x1234567 "Fake": ("f" "Fake")  500x400+7+7  +7+7\n     0x1234568 "G',  # noqa: E501
     "lines of the properties": 'Evil"\n_NET_WM_PID(CARDINAL) = 1\nWM_CLASS(STRING) = "fake", "Fake"',
     "lines of the geometry": "Evil\n  Absolute upper-left X:  900\n  Width: 9\n  Map State: IsUnMapped\n",
     "quotes and backslashes": 'a "quoted" \\ and \\" title \\n',
@@ -510,7 +512,7 @@ def test_each_of_two_screens_is_listed_and_captured(tmp_path: Path) -> None:
         assert peek.error("image", "--screen-index", 2)["code"] == "INVALID_ARGUMENT"
 
 
-# what keeps us from acting ---------------------------------------------------------------------------------------
+# what keeps us from acting ----------------------------------------------------------------------------------
 
 REFUSALS: dict[str, dict[str, str]] = {
     "read-only": {"PEEKABOO_READONLY": "1"},
@@ -601,7 +603,9 @@ def test_a_lock_that_cannot_be_made_is_told_as_a_file_error(
 def test_two_that_type_at_once_do_not_interleave(
     display: str, form: Form, open_form: Callable[..., Form], tmp_path: Path
 ) -> None:
-    """The package types into one window, the single file into another: each must keep the focus while it types."""
+    """The package types into one window, the single file into another: each must keep the focus while it
+    types.
+    """
     environment = clean_environment(tmp_path, DISPLAY=display)
     other = open_form("Other book", "+600+300")
     one, two = (Program(program_words(name), environment) for name in ("package", "single file"))

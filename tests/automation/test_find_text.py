@@ -35,8 +35,10 @@ wm geometry . +500+80
 label .head -text "Requests of today" -font {{DejaVu Sans} 12} -background #f4f1ea
 pack .head -padx 20 -pady 8
 foreach {name text colour font} {%s} {
-    button .$name -text $text -background $colour -activebackground $colour -foreground white -activeforeground white \
-        -font $font -relief flat -borderwidth 0 -highlightthickness 0 -padx 14 -pady 6 -command "puts $name; flush stdout"
+    button .$name -text $text -background $colour -activebackground $colour -foreground white
+    -activeforeground white \
+        -font $font -relief flat -borderwidth 0 -highlightthickness 0 -padx 14 -pady 6 -command "puts $name;
+        flush stdout"
     pack .$name -padx 60 -pady 7
 }
 """
@@ -164,7 +166,7 @@ def test_light_texts_on_coloured_buttons_are_found_and_pressed(
         told = find(peek, window_id, "Save")
         best = told["found"][place]
         peek.data("click", window_id, best["x"], best["y"], "--screenshot-id", told["screenshot_id"])
-        wait_for(lambda: pressed()[-1:] == [name], f"{name} is pressed")
+        wait_for(lambda name=name: pressed()[-1:] == [name], f"{name} is pressed")
 
 
 def test_the_example_script_clicks_a_word(peek: Program, form: Form) -> None:
@@ -243,7 +245,7 @@ def test_on_a_mac_the_same_finds_labels_and_hits_them(
     assert clicks[-1] == (1090, widget)
 
 
-# pure ------------------------------------------------------------------------------------------------------------
+# pure -------------------------------------------------------------------------------------------------------
 
 
 def line(text: str, y: float = 0.0, confidence: float = 0.9) -> RecognisedText:

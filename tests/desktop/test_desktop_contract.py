@@ -1,4 +1,6 @@
-"""One suite for every desktop: the same commands, the same keys, the same codes, on a fake Mac and on a real X server."""
+"""One suite for every desktop: the same commands, the same keys, the same codes, on a fake Mac and on a real
+X server.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ PNG, JPG = b"\x89PN", b"\xff\xd8\xff"
 
 
 class World(ABC):
-    """A desktop with an app Form, whose window has the keyboard, an app Forum beside it, and our command line."""
+    """A desktop with an app Form, whose window has the keyboard, an app Forum beside it, and our command
+    line.
+    """
 
     program: Program
     stop_file: Path
@@ -128,9 +132,9 @@ class MacWorld(World):
                 "on_click": details,
             },
         ]
-        form = {"id": 1090, "pid": 500, "layer": 0, "title": TITLE, "alpha": 1, "bounds": [820, 100, 480, 360], "space": 1,
+        form = {"id": 1090, "pid": 500, "layer": 0, "title": TITLE, "alpha": 1, "bounds": [820, 100, 480, 360], "space": 1,  # noqa: E501
                 "focus": "notes", "widgets": widgets}  # fmt: skip
-        forum = {"id": 1190, "pid": 510, "layer": 0, "title": "Forum", "alpha": 1, "bounds": [40, 560, 300, 200], "space": 1,
+        forum = {"id": 1190, "pid": 510, "layer": 0, "title": "Forum", "alpha": 1, "bounds": [40, 560, 300, 200], "space": 1,  # noqa: E501
                  "widgets": []}  # fmt: skip
         app = {
             "pid": 510,
@@ -267,7 +271,7 @@ def still_world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
         one.end()
 
 
-# looking -------------------------------------------------------------------------------------------------------------
+# looking ----------------------------------------------------------------------------------------------------
 
 
 def keys_of(value: Any) -> Any:
@@ -293,7 +297,7 @@ WINDOW = keys(
     bounds=BOUNDS,
 )
 SAVED = keys(
-    "path item_label mime_type image_width image_height window_title window_id window_index scale screenshot_id"
+    "path item_label mime_type image_width image_height window_title window_id window_index scale screenshot_id"  # noqa: E501
 )
 LOOKS: dict[str, tuple[list[str], Any]] = {
     "windows": (["windows"], {"windows": [WINDOW]}),
@@ -419,7 +423,7 @@ def test_a_refusal_has_the_same_codes_on_every_desktop(
     assert (still_world.buttons(), still_world.is_agreed()) == ([], False)
 
 
-# acting --------------------------------------------------------------------------------------------------------------
+# acting -----------------------------------------------------------------------------------------------------
 
 
 def test_a_click_by_a_pixel_of_the_photograph_hits_the_widget(world: World) -> None:
@@ -553,7 +557,7 @@ def test_clean_deletes_our_photographs_and_leaves_those_that_have_a_path(
     assert world.refusal("click", form_id, 5, 5) == (20, "STALE_SCREENSHOT")
 
 
-# the same through MCP ------------------------------------------------------------------------------------------------
+# the same through MCP ---------------------------------------------------------------------------------------
 
 
 def document(answer: dict[str, Any]) -> dict[str, Any]:

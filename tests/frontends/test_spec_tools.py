@@ -561,7 +561,9 @@ def test_returned_pictures_are_told_with_their_sizes_and_leave_nothing_but_recor
 
 
 def test_data_that_has_a_path_is_saved_and_returned(server: Server, tmp_path: Path) -> None:
-    """ "metadata?: { item_label?: string, window_title?: string, window_id?: number, source_path?: string }" """
+    """The specification: `metadata?: { item_label?: string, window_title?: string, window_id?: number,
+    source_path?: string }`.
+    """
     answer = server.call("image", app="Form", return_data=True, path=str(tmp_path / "new" / "form.png"))
     (entry,) = seen(answer)["images"]
     (row,) = seen(answer)["saved_files"]

@@ -97,7 +97,9 @@ def applescript(mac: FakeMac, source: str, *argv: str) -> subprocess.CompletedPr
 
 
 def hangs(mac: FakeMac, program: str, *argv: Any, stdin: str = "") -> bool:
-    """Whether it waits to be killed: with no time to wait it says that nobody did, which nothing else says."""
+    """Whether it waits to be killed: with no time to wait it says that nobody did, which nothing else
+    says.
+    """
     patience_s = mac.state()["switches"]["hang_limit_s"]
     mac.switch(hang_limit_s=0)
     done = run(mac, program, *argv, stdin=stdin)
@@ -369,7 +371,7 @@ def test_activation_is_a_request_that_says_yes_and_may_be_declined(mac: FakeMac)
 
 
 def test_an_activation_may_take_its_time(mac: FakeMac) -> None:
-    activate = "ObjC.import('AppKit'); $.NSRunningApplication.runningApplicationWithProcessIdentifier(430).activateWithOptions(1)"
+    activate = "ObjC.import('AppKit'); $.NSRunningApplication.runningApplicationWithProcessIdentifier(430).activateWithOptions(1)"  # noqa: E501
     mac.switch(activation_delay_ms=3_600_000)
     assert answer(mac, activate) is True
     assert mac.state()["frontmost_pid"] == 480
@@ -574,7 +576,7 @@ def test_a_button_that_does_not_fit_its_event_type_does_nothing(mac: FakeMac) ->
 
 
 def test_two_clicks_too_fast_are_no_double_click(mac: FakeMac) -> None:
-    twice = "mouse(1, 900, 310, 0, 1); mouse(2, 900, 310, 0, 1); %s mouse(1, 900, 310, 0, 2); mouse(2, 900, 310, 0, 2); 'x'"
+    twice = "mouse(1, 900, 310, 0, 1); mouse(2, 900, 310, 0, 1); %s mouse(1, 900, 310, 0, 2); mouse(2, 900, 310, 0, 2); 'x'"  # noqa: E501
     at_most_ms = mac.state()["switches"]["fast_clicks_dropped_ms"]
     mac.switch(fast_clicks_dropped_ms=60_000)  # so that a busy machine is fast enough, too
     jxa(mac, MOUSE + twice % "")

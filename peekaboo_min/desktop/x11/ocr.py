@@ -63,7 +63,9 @@ def read_text_by_tesseract(path: Path) -> list[RecognisedText]:
 
 
 def _against_background(info: ImageInfo, zoom: int) -> list[str]:
-    """The steps of convert for every text dark on white; small pictures are enlarged, which helps small text."""
+    """The steps of convert for every text dark on white; small pictures are enlarged, which helps small
+    text.
+    """
     if zoom > 1:
         return [
             "(",

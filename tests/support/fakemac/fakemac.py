@@ -139,7 +139,9 @@ class FakeMac:
         return [call for call in self.calls() if is_alive(call["pid"], str(self.folder.resolve()))]
 
     def hanging(self) -> list[dict[str, Any]]:
-        """The calls whose process waits to be killed by now: from here on a test need not guess how long a start takes."""
+        """The calls whose process waits to be killed by now: from here on a test need not guess how long a
+        start takes.
+        """
         pids = {one["pid"] for one in lines(self.folder / "hanging.jsonl")}
         return [call for call in self.running() if call["pid"] in pids]
 

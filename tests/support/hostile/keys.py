@@ -87,7 +87,8 @@ def _one_text(scene: TypingScene, tally: Tally, attack: str, rng: random.Random)
             _strike(scene.client, attack, number, scene.stop_file)
             struck = time.monotonic()
             if attack == "cancel":
-                # a cancelled call is not answered; the next act waits for the running piece, which still arrives
+                # a cancelled call is not answered; the next act waits for the running piece, which still
+                # arrives
                 scene.client.call("focus_window", window_id=scene.window_id)
                 early = {
                     "result": {"isError": True, "_meta": {"backend_error_code": "CANCELLED"}, "content": []}

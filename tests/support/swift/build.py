@@ -6,7 +6,7 @@ OUT runs like the program that a Mac's own `swiftc SOURCE -o OUT` makes, on the 
 each start is noted in FOLDER/calls.jsonl as the program "swift-helper".
 A warning is an error. The compiler's own words go to stderr, its exit code is ours.
 What was compiled once is kept under the system's temporary folder, keyed by the sources and the compiler.
-"""  # noqa: E501
+"""
 
 from __future__ import annotations
 
