@@ -157,7 +157,8 @@ def _kept_units() -> dict[str, str]:
         kept = json.loads((state_folder() / _FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}  # nothing was kept, or it was damaged: measured again
-    return {str(key): unit for key, unit in kept.items()} if isinstance(kept, dict) else {}
+    units = kept.items() if isinstance(kept, dict) else ()
+    return {key: unit for key, unit in units if isinstance(unit, str)}
 
 
 def _keep(choice: ModelChoice, unit: Optional[str]) -> None:

@@ -149,7 +149,8 @@ def test_another_address_is_measured_again_and_a_damaged_file_is_no_obstacle(
     ai: FakeAI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ai.brain = pointing("pixels", [(0.5, 0.5)])
-    for text in ("", "[1]", '{"a": '):
+    key = f"{UNKNOWN.name} at {ai.openai_base_url}"
+    for text in ("", "[1]", '{"a": ', json.dumps({key: ["1"]}), json.dumps({key: "2"})):
         (state_folder() / "model_grids.json").write_text(text, "utf-8")
         assert choose_grid(UNKNOWN, PATIENCE_S).unit == "pixels"
     asked = len(ai.questions)
