@@ -110,9 +110,7 @@ def _drawing_result(run: DrawingRun, notes: list[str]) -> Result:
 
 
 def _wanted_text(text: Optional[str], query: Optional[str]) -> tuple[Optional[str], list[str]]:
-    """The exact text to write, None where a query asks for it in its own words; and what was changed in
-    it.
-    """
+    """The exact text to write, None where a query asks for any; and what was changed in it."""
     if query is not None:
         if text is not None:
             raise invalid("TEXT and --query exclude each other", hint="put the text into the query")

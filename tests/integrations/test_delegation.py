@@ -401,7 +401,8 @@ def test_a_failure_without_a_document_is_reported_with_its_output(scripted: Scri
         "Next step: see its output: dyld: Library not loaded"
     )
     assert [text for level, text in scripted.logged() if level == "error"] == [
-        "the peekaboo command line failed with exit code 5: "
+        "the peekaboo command line failed with exit code 5: ",
+        "refused: SWIFT_CLI_EXECUTION_ERROR: the peekaboo command line failed with exit code 5",
     ]
 
 
