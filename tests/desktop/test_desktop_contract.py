@@ -641,7 +641,11 @@ def test_a_model_lists_photographs_clicks_and_types(world: World) -> None:
         images = server.data("image", app="Form", return_data=True)
         assert keys_of(images) == {
             "saved_files": [],
-            "images": [keys("item_label mime_type image_width image_height window_id scale screenshot_id")],
+            "images": [
+                keys(
+                    "item_label mime_type image_width image_height window_title window_id scale screenshot_id"
+                )
+            ],
         }
     finally:
         server.close()

@@ -34,10 +34,10 @@ def test_a_signature_is_read_whole() -> None:
     )
     strings, tags = Optional[Literal["a", "b"]], Optional[list[Literal["x", "y"]]]
     assert read.parameters == (
-        Parameter("name", "the name", str, str, (), False, True, False, None),
-        Parameter("mode", "how", str, strings, ("a", "b"), False, False, False, None),
-        Parameter("tags", "which", str, tags, ("x", "y"), True, False, False, None),
-        Parameter("size", "how large", int, int, (), False, True, True, None),
-        Parameter("plain", "", bool, bool, (), False, False, True, False),
+        Parameter("name", "the name", str, str, (), False, True, False, True, None),
+        Parameter("mode", "how", str, strings, ("a", "b"), False, False, False, True, None),
+        Parameter("tags", "which", str, tags, ("x", "y"), True, False, False, True, None),
+        Parameter("size", "how large", int, int, (), False, True, True, False, None),
+        Parameter("plain", "", bool, bool, (), False, False, True, False, False),
     )
     assert [one.flag for one in read.parameters] == ["--name", "--mode", "--tags", "--size", "--plain"]
