@@ -272,7 +272,8 @@ def children(peek: Program, tmp_path: Path, *words: Any) -> Counter[str]:
     for name in names:
         shim = folder / name
         where = subprocess.run(["which", name], capture_output=True, text=True).stdout.strip()
-        note = f'[ -n "$COUNTED" ] || echo {name} >> {log}\n'
+        # what a program is, is asked once for each file, and not part of an operation
+        note = f'case "$*" in *-version) ;; *) [ -n "$COUNTED" ] || echo {name} >> {log} ;; esac\n'
         counted = "export COUNTED=1\n" if name == "xargs" else ""
         shim.write_text(f'#!/bin/sh\n{note}{counted}exec {where} "$@"\n')
         shim.chmod(0o755)
