@@ -35,10 +35,9 @@ wm geometry . +500+80
 label .head -text "Requests of today" -font {{DejaVu Sans} 12} -background #f4f1ea
 pack .head -padx 20 -pady 8
 foreach {name text colour font} {%s} {
-    button .$name -text $text -background $colour -activebackground $colour -foreground white
-    -activeforeground white \
-        -font $font -relief flat -borderwidth 0 -highlightthickness 0 -padx 14 -pady 6 -command "puts $name;
-        flush stdout"
+    button .$name -text $text -background $colour -activebackground $colour \
+        -foreground white -activeforeground white -font $font -relief flat -borderwidth 0 \
+        -highlightthickness 0 -padx 14 -pady 6 -command "puts $name; flush stdout"
     pack .$name -padx 60 -pady 7
 }
 """
