@@ -5073,8 +5073,6 @@ _FOCUS_S = 2.0
 _FOCUS_AGAIN_S = 0.6
 _FOCUS_POLL_S = 0.05
 _LONGEST_TEXT, _MOST_LINES = 20_000, 1000  # what is typed within a tool's 50 seconds
-# Characters beyond ASCII are pasted on X11, at most 20 at a time: a fifth of a second for each piece.
-_MOST_PASTED = 4000
 BUTTONS = ("left", "right", "middle")
 _MODIFIER_NAMES = ("cmd", "ctrl", "alt", "shift", "super")
 
@@ -5329,7 +5327,7 @@ def _where(window: Window) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/automation/listing.py ==================================================
-SOURCES['peekaboo_min/automation/listing.py'] = 5332, r'''"""Apps, windows and screens, as text and as the specification's data."""
+SOURCES['peekaboo_min/automation/listing.py'] = 5330, r'''"""Apps, windows and screens, as text and as the specification's data."""
 
 from __future__ import annotations
 
@@ -5506,7 +5504,7 @@ def _bounds_text(window: Window) -> str:
 '''
 
 # ==================== peekaboo_min/automation/policy.py ===================================================
-SOURCES['peekaboo_min/automation/policy.py'] = 5509, r'''"""What may be acted on, and the audit log of what was done."""
+SOURCES['peekaboo_min/automation/policy.py'] = 5507, r'''"""What may be acted on, and the audit log of what was done."""
 
 from __future__ import annotations
 
@@ -5596,10 +5594,10 @@ def write_audit_line(action: str, where: dict[str, Any]) -> None:
 '''
 
 # ==================== peekaboo_min/core/__init__.py =======================================================
-SOURCES['peekaboo_min/core/__init__.py'] = 5599, r''''''
+SOURCES['peekaboo_min/core/__init__.py'] = 5597, r''''''
 
 # ==================== peekaboo_min/core/cancellation.py ===================================================
-SOURCES['peekaboo_min/core/cancellation.py'] = 5602, r'''"""One call: its cancel token, time budget, progress, waits and threads."""
+SOURCES['peekaboo_min/core/cancellation.py'] = 5600, r'''"""One call: its cancel token, time budget, progress, waits and threads."""
 
 from __future__ import annotations
 
@@ -5755,7 +5753,7 @@ def is_uninterrupted() -> bool:
 '''
 
 # ==================== peekaboo_min/core/errors.py =========================================================
-SOURCES['peekaboo_min/core/errors.py'] = 5758, r'''"""PeekabooError, the only expected exception, and its codes."""
+SOURCES['peekaboo_min/core/errors.py'] = 5756, r'''"""PeekabooError, the only expected exception, and its codes."""
 
 from __future__ import annotations
 
@@ -5899,7 +5897,7 @@ def file_error(path: Path, error: Exception) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/core/log.py ============================================================
-SOURCES['peekaboo_min/core/log.py'] = 5902, r'''"""The log file, and the debug lines that a command collects."""
+SOURCES['peekaboo_min/core/log.py'] = 5900, r'''"""The log file, and the debug lines that a command collects."""
 
 from __future__ import annotations
 
@@ -6059,7 +6057,7 @@ def start_log_file(path: Path, level: str, also_console: bool) -> None:
 '''
 
 # ==================== peekaboo_min/core/models.py =========================================================
-SOURCES['peekaboo_min/core/models.py'] = 6062, r'''"""The data types: points, windows, displays, screenshots, results."""
+SOURCES['peekaboo_min/core/models.py'] = 6060, r'''"""The data types: points, windows, displays, screenshots, results."""
 
 from __future__ import annotations
 
@@ -6388,7 +6386,7 @@ class Result:
 '''
 
 # ==================== peekaboo_min/core/settings.py =======================================================
-SOURCES['peekaboo_min/core/settings.py'] = 6391, r'''"""Environment variables, read once into a frozen Settings."""
+SOURCES['peekaboo_min/core/settings.py'] = 6389, r'''"""Environment variables, read once into a frozen Settings."""
 
 from __future__ import annotations
 
@@ -6701,7 +6699,7 @@ def search_path() -> list[str]:
 '''
 
 # ==================== peekaboo_min/core/text.py ===========================================================
-SOURCES['peekaboo_min/core/text.py'] = 6704, r'''"""Text from outside, made safe to show or to send."""
+SOURCES['peekaboo_min/core/text.py'] = 6702, r'''"""Text from outside, made safe to show or to send."""
 
 from __future__ import annotations
 
@@ -6737,16 +6735,16 @@ def cut_to_bytes(text: str, limit: int) -> str:
 '''
 
 # ==================== peekaboo_min/core/version.py ========================================================
-SOURCES['peekaboo_min/core/version.py'] = 6740, r'''"""The version."""
+SOURCES['peekaboo_min/core/version.py'] = 6738, r'''"""The version."""
 
 VERSION = "0.1.0"
 '''
 
 # ==================== peekaboo_min/desktop/__init__.py ====================================================
-SOURCES['peekaboo_min/desktop/__init__.py'] = 6746, r''''''
+SOURCES['peekaboo_min/desktop/__init__.py'] = 6744, r''''''
 
 # ==================== peekaboo_min/desktop/base.py ========================================================
-SOURCES['peekaboo_min/desktop/base.py'] = 6749, r'''"""class Desktop(Protocol): what a platform must do; it never decides."""
+SOURCES['peekaboo_min/desktop/base.py'] = 6747, r'''"""class Desktop(Protocol): what a platform must do; it never decides."""
 
 from __future__ import annotations
 
@@ -6850,7 +6848,7 @@ class Desktop(Protocol):
 '''
 
 # ==================== peekaboo_min/desktop/keys.py ========================================================
-SOURCES['peekaboo_min/desktop/keys.py'] = 6853, r'''"""Key names in the spellings that people use, read into one (pure)."""
+SOURCES['peekaboo_min/desktop/keys.py'] = 6851, r'''"""Key names in the spellings that people use, read into one (pure)."""
 
 from __future__ import annotations
 
@@ -6972,10 +6970,10 @@ def _unknown_key(word: str, known: Iterable[str], kind: str = "key") -> Peekaboo
 '''
 
 # ==================== peekaboo_min/desktop/macos/__init__.py ==============================================
-SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 6975, r''''''
+SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 6973, r''''''
 
 # ==================== peekaboo_min/desktop/macos/accessibility.js =========================================
-SOURCES['peekaboo_min/desktop/macos/accessibility.js'] = 6978, r'''// Comes after window_list.js: windows, sheets and the focus as the accessibility tree has them; without the grant: nothing.
+SOURCES['peekaboo_min/desktop/macos/accessibility.js'] = 6976, r'''// Comes after window_list.js: windows, sheets and the focus as the accessibility tree has them; without the grant: nothing.
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXIsProcessTrusted', ['bool', []]);
 ObjC.bindFunction('AXUIElementCreateApplication', ['id', ['int']]);
@@ -7047,7 +7045,7 @@ function sheetsOf(element, pid) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/automation.js ============================================
-SOURCES['peekaboo_min/desktop/macos/automation.js'] = 7050, r'''// {} -> {"automation": bool|null}: may Keynote be controlled? null when it does not run, was never asked for, or cannot be
+SOURCES['peekaboo_min/desktop/macos/automation.js'] = 7048, r'''// {} -> {"automation": bool|null}: may Keynote be controlled? null when it does not run, was never asked for, or cannot be
 // told. Raises no dialog. By itself, because a bridge that fails here must not take other answers along.
 ObjC.import('AppKit');
 ObjC.import('CoreServices');
@@ -7066,7 +7064,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/backend.py ===============================================
-SOURCES['peekaboo_min/desktop/macos/backend.py'] = 7069, r'''"""Desktop by screencapture, osascript and the Swift helper."""
+SOURCES['peekaboo_min/desktop/macos/backend.py'] = 7067, r'''"""Desktop by screencapture, osascript and the Swift helper."""
 
 from __future__ import annotations
 
@@ -7469,7 +7467,7 @@ def _window(one: dict[str, Any], focused_id: Optional[int], can_record: bool) ->
 '''
 
 # ==================== peekaboo_min/desktop/macos/focus.js =================================================
-SOURCES['peekaboo_min/desktop/macos/focus.js'] = 7472, r'''// {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted", "title_bar_is_free": bool, "matches": n}
+SOURCES['peekaboo_min/desktop/macos/focus.js'] = 7470, r'''// {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted", "title_bar_is_free": bool, "matches": n}
 // matches: how many windows of the application could be the one that is meant; only a single one is raised.
 const ANSWER_S = 0.5;
 const TITLE_BAR_HALF = 10;
@@ -7530,7 +7528,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.js =================================================
-SOURCES['peekaboo_min/desktop/macos/input.js'] = 7533, r'''// one JSON request as the argument -> one JSON answer; the same contract as input.swift, for a Mac without a compiler
+SOURCES['peekaboo_min/desktop/macos/input.js'] = 7531, r'''// one JSON request as the argument -> one JSON answer; the same contract as input.swift, for a Mac without a compiler
 //   {"do":"preflight"}                           -> {"ok":true,"accessibility":b,"post_event":b,"screen_recording":b}
 //   {"do":"move","x":n,"y":n}                    -> {"ok":true,"pointer":{"x":n,"y":n}}, read back, screen points
 //   {"do":"click","window":W,"x":n,"y":n,"button":"left","clicks":1,"flags":0}
@@ -7870,7 +7868,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.swift ==============================================
-SOURCES['peekaboo_min/desktop/macos/input.swift'] = 7873, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
+SOURCES['peekaboo_min/desktop/macos/input.swift'] = 7871, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
 //   {"do":"preflight"}                           -> {"ok":true,"accessibility":b,"post_event":b,"screen_recording":b}
 //   {"do":"move","x":n,"y":n}                    -> {"ok":true,"pointer":{"x":n,"y":n}}, read back, screen points
 //   {"do":"click","window":W,"x":n,"y":n,"button":"left","clicks":1,"flags":0}
@@ -8289,7 +8287,7 @@ try FileHandle.standardOutput.write(contentsOf: output + Data("\n".utf8))
 '''
 
 # ==================== peekaboo_min/desktop/macos/keycodes.py ==============================================
-SOURCES['peekaboo_min/desktop/macos/keycodes.py'] = 8292, r'''"""Key codes and modifier flags of macOS; a code is a key's position."""
+SOURCES['peekaboo_min/desktop/macos/keycodes.py'] = 8290, r'''"""Key codes and modifier flags of macOS; a code is a key's position."""
 
 from __future__ import annotations
 
@@ -8396,7 +8394,7 @@ def mac_modifier_flags(modifiers: Sequence[str]) -> int:
 '''
 
 # ==================== peekaboo_min/desktop/macos/osascript.py =============================================
-SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 8399, r'''"""Run a JXA or AppleScript source, and read osascript's error numbers."""
+SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 8397, r'''"""Run a JXA or AppleScript source, and read osascript's error numbers."""
 
 from __future__ import annotations
 
@@ -8511,7 +8509,7 @@ def script_error(exit_code: int, stderr: str) -> ScriptError:
 '''
 
 # ==================== peekaboo_min/desktop/macos/permissions.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 8514, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
+SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 8512, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXIsProcessTrusted', ['bool', []]);
 ObjC.bindFunction('CGPreflightPostEventAccess', ['bool', []]);
@@ -8530,7 +8528,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/permissions.py ===========================================
-SOURCES['peekaboo_min/desktop/macos/permissions.py'] = 8533, r'''"""Which app must get a grant (the one that started us), and how to give it."""
+SOURCES['peekaboo_min/desktop/macos/permissions.py'] = 8531, r'''"""Which app must get a grant (the one that started us), and how to give it."""
 
 from __future__ import annotations
 
@@ -8597,7 +8595,7 @@ def permission_error(code: ErrorCode, what: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/desktop/macos/read_text.js =============================================
-SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 8600, r'''// {"path": file} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
+SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 8598, r'''// {"path": file} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
 ObjC.import('Foundation');
 ObjC.import('Vision');
 
@@ -8627,7 +8625,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/snapshot.js ==============================================
-SOURCES['peekaboo_min/desktop/macos/snapshot.js'] = 8630, r'''// {} -> one look at the desktop, or {"windows": null} without a GUI session:
+SOURCES['peekaboo_min/desktop/macos/snapshot.js'] = 8628, r'''// {} -> one look at the desktop, or {"windows": null} without a GUI session:
 //   {"windows": [{id, pid, app, bundle_id, title, layer, alpha, on_screen, bounds, kind, parent_id, is_modal, is_minimised}],
 //    "apps": [{pid, name, bundle_id, is_active, is_regular, window_count}], "displays": [{name, scale, bounds}], main first,
 //    "frontmost_pid": n|null, "can_record": bool, "is_locked": bool}
@@ -8753,7 +8751,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/swift_helper.py ==========================================
-SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 8756, r'''"""Compile input.swift ahead of time, and find what was compiled."""
+SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 8754, r'''"""Compile input.swift ahead of time, and find what was compiled."""
 
 from __future__ import annotations
 
@@ -8894,7 +8892,7 @@ def _manifest() -> Path:
 '''
 
 # ==================== peekaboo_min/desktop/macos/window_list.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 8897, r'''// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
+SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 8895, r'''// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
 ObjC.import('AppKit');
 ObjC.import('CoreGraphics');
 ObjC.bindFunction('CGPreflightScreenCaptureAccess', ['bool', []]);
@@ -8993,7 +8991,7 @@ function frontmostPid() {
 '''
 
 # ==================== peekaboo_min/desktop/matching.py ====================================================
-SOURCES['peekaboo_min/desktop/matching.py'] = 8996, r'''"""Which app or window an identifier means, what covers or blocks it (pure)."""
+SOURCES['peekaboo_min/desktop/matching.py'] = 8994, r'''"""Which app or window an identifier means, what covers or blocks it (pure)."""
 
 from __future__ import annotations
 
@@ -9254,7 +9252,7 @@ def cover_at(point: Point, target: Window, windows: Sequence[Window]) -> Optiona
 '''
 
 # ==================== peekaboo_min/desktop/select.py ======================================================
-SOURCES['peekaboo_min/desktop/select.py'] = 9257, r'''"""Which Desktop this machine has."""
+SOURCES['peekaboo_min/desktop/select.py'] = 9255, r'''"""Which Desktop this machine has."""
 
 from __future__ import annotations
 
@@ -9278,10 +9276,10 @@ def this_desktop() -> Desktop:
 '''
 
 # ==================== peekaboo_min/desktop/x11/__init__.py ================================================
-SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 9281, r''''''
+SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 9279, r''''''
 
 # ==================== peekaboo_min/desktop/x11/backend.py =================================================
-SOURCES['peekaboo_min/desktop/x11/backend.py'] = 9284, r'''"""Desktop by xwininfo, xprop, maim, xdotool, xclip.
+SOURCES['peekaboo_min/desktop/x11/backend.py'] = 9282, r'''"""Desktop by xwininfo, xprop, maim, xdotool, xclip.
 
 Commands that answer wrongly with exit 0 are not used: the place in `xdotool getwindowgeometry` and wmctrl (a
 frame's offset is added twice), `xwd -id` (paints other windows), `xdotool type` beyond ASCII, unknown key
@@ -9415,7 +9413,7 @@ def _run_maim(what: list[str], path: Path, kind: str) -> None:
 '''
 
 # ==================== peekaboo_min/desktop/x11/clipboard.py ===============================================
-SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 9418, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
+SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 9416, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
 
 from __future__ import annotations
 
@@ -9622,7 +9620,7 @@ def _wait_until(is_true: Callable[[], bool], seconds: float) -> bool:
 '''
 
 # ==================== peekaboo_min/desktop/x11/descriptions.py ============================================
-SOURCES['peekaboo_min/desktop/x11/descriptions.py'] = 9625, r'''"""What xprop and xwininfo know of windows, many asked in one child process."""
+SOURCES['peekaboo_min/desktop/x11/descriptions.py'] = 9623, r'''"""What xprop and xwininfo know of windows, many asked in one child process."""
 
 from __future__ import annotations
 
@@ -9837,7 +9835,7 @@ def _unescaped(text: str) -> str:
 '''
 
 # ==================== peekaboo_min/desktop/x11/keyboard.py ================================================
-SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 9840, r'''"""The keyboard on X11: xdotool for ASCII and chords, else the clipboard."""
+SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 9838, r'''"""The keyboard on X11: xdotool for ASCII and chords, else the clipboard."""
 
 from __future__ import annotations
 
@@ -10064,7 +10062,7 @@ def _went_out(sent: int, in_doubt: int = 0) -> str:
 '''
 
 # ==================== peekaboo_min/desktop/x11/ocr.py =====================================================
-SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 10067, r'''"""Read the text in a picture: tesseract, helped by ImageMagick's convert.
+SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 10065, r'''"""Read the text in a picture: tesseract, helped by ImageMagick's convert.
 
 tesseract alone misses most texts that are lighter than what is behind them. So each picture is read twice, at
 the same time: as it is, and as its difference from the local background, which makes every text dark on
@@ -10217,7 +10215,7 @@ def _shared(
 '''
 
 # ==================== peekaboo_min/desktop/x11/pointer.py =================================================
-SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 10220, r'''"""The pointer on X11: click where the X server says the window is."""
+SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 10218, r'''"""The pointer on X11: click where the X server says the window is."""
 
 from __future__ import annotations
 
@@ -10293,9 +10291,10 @@ def _is_covered_by_another_program(window: Window, top_id: int) -> bool:
     in the microseconds since xdotool looked. What the press itself opened is a window of its own program.
     """
     now = top_level_under_pointer()
-    if not now or now == top_id or is_same_client(_listed_id(now) or now, window.window_id):
+    if not now or now == top_id or is_same_client(now, window.window_id):
         return False
-    return is_viewable(window.window_id)
+    # a frame is the window manager's: whose window is in it takes a whole look to tell
+    return not is_same_client(_listed_id(now), window.window_id) and is_viewable(window.window_id)
 
 
 def _is_still_ours(window: Window, top_id: int, look: _Look, pressed: _Look) -> Optional[bool]:
@@ -10409,7 +10408,7 @@ def _name_of(window_id: int) -> str:
 '''
 
 # ==================== peekaboo_min/desktop/x11/server.py ==================================================
-SOURCES['peekaboo_min/desktop/x11/server.py'] = 10412, r'''"""Questions to the X server: programs that ask it, and the compositor."""
+SOURCES['peekaboo_min/desktop/x11/server.py'] = 10411, r'''"""Questions to the X server: programs that ask it, and the compositor."""
 
 from __future__ import annotations
 
@@ -10683,7 +10682,7 @@ def _entries(data: bytes) -> Iterator[tuple[bytes, ...]]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/window_tree.py =============================================
-SOURCES['peekaboo_min/desktop/x11/window_tree.py'] = 10686, r'''"""The windows in the output of `xwininfo -root -tree` (pure)."""
+SOURCES['peekaboo_min/desktop/x11/window_tree.py'] = 10685, r'''"""The windows in the output of `xwininfo -root -tree` (pure)."""
 
 from __future__ import annotations
 
@@ -10761,7 +10760,7 @@ def read_tree(text: str) -> Tree:
 '''
 
 # ==================== peekaboo_min/desktop/x11/windows.py =================================================
-SOURCES['peekaboo_min/desktop/x11/windows.py'] = 10764, r'''"""The windows, apps and displays of an X server, in few child processes."""
+SOURCES['peekaboo_min/desktop/x11/windows.py'] = 10763, r'''"""The windows, apps and displays of an X server, in few child processes."""
 
 from __future__ import annotations
 
@@ -11087,10 +11086,10 @@ def _apps(windows: Sequence[Window]) -> list[App]:
 '''
 
 # ==================== peekaboo_min/frontends/__init__.py ==================================================
-SOURCES['peekaboo_min/frontends/__init__.py'] = 11090, r''''''
+SOURCES['peekaboo_min/frontends/__init__.py'] = 11089, r''''''
 
 # ==================== peekaboo_min/frontends/capture_tools.py =============================================
-SOURCES['peekaboo_min/frontends/capture_tools.py'] = 11093, r'''"""The tools that look: image, analyze, list, screenshot_app_window; and exec."""
+SOURCES['peekaboo_min/frontends/capture_tools.py'] = 11092, r'''"""The tools that look: image, analyze, list, screenshot_app_window; and exec."""
 
 from __future__ import annotations
 
@@ -11339,7 +11338,7 @@ def peekaboo_exec(
 '''
 
 # ==================== peekaboo_min/frontends/cli.py =======================================================
-SOURCES['peekaboo_min/frontends/cli.py'] = 11342, r'''"""The shell's entry point: parser, JSON envelope, main()."""
+SOURCES['peekaboo_min/frontends/cli.py'] = 11341, r'''"""The shell's entry point: parser, JSON envelope, main()."""
 
 from __future__ import annotations
 
@@ -11693,7 +11692,7 @@ def _unshielded(text: str) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/client_config.py =============================================
-SOURCES['peekaboo_min/frontends/client_config.py'] = 11696, r'''"""What an MCP client must be configured with to start this installation."""
+SOURCES['peekaboo_min/frontends/client_config.py'] = 11695, r'''"""What an MCP client must be configured with to start this installation."""
 
 from __future__ import annotations
 
@@ -11960,7 +11959,7 @@ _CLIENTS = {
 '''
 
 # ==================== peekaboo_min/frontends/commands.py ==================================================
-SOURCES['peekaboo_min/frontends/commands.py'] = 11963, r'''"""COMMANDS: every shell command, with the module of its function."""
+SOURCES['peekaboo_min/frontends/commands.py'] = 11962, r'''"""COMMANDS: every shell command, with the module of its function."""
 
 from __future__ import annotations
 
@@ -12029,7 +12028,7 @@ COMMANDS = CommandTable(
 '''
 
 # ==================== peekaboo_min/frontends/desktop_tools.py =============================================
-SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 12032, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
+SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 12031, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
 
 from __future__ import annotations
 
@@ -12179,7 +12178,7 @@ def _with_effect_text(text: str, data: dict[str, Any]) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/doctor.py ====================================================
-SOURCES['peekaboo_min/frontends/doctor.py'] = 12182, r'''"""What this machine has and may do: server status, permissions, doctor."""
+SOURCES['peekaboo_min/frontends/doctor.py'] = 12181, r'''"""What this machine has and may do: server status, permissions, doctor."""
 
 from __future__ import annotations
 
@@ -12424,7 +12423,7 @@ def machine_data() -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/look_commands.py =============================================
-SOURCES['peekaboo_min/frontends/look_commands.py'] = 12427, r'''"""The shell's commands that look: image, list, windows, screenshot."""
+SOURCES['peekaboo_min/frontends/look_commands.py'] = 12426, r'''"""The shell's commands that look: image, list, windows, screenshot."""
 
 from __future__ import annotations
 
@@ -12563,7 +12562,7 @@ def screenshot_command(
 '''
 
 # ==================== peekaboo_min/frontends/machine_commands.py ==========================================
-SOURCES['peekaboo_min/frontends/machine_commands.py'] = 12566, r'''"""The shell's commands about this machine, its models and its mail."""
+SOURCES['peekaboo_min/frontends/machine_commands.py'] = 12565, r'''"""The shell's commands about this machine, its models and its mail."""
 
 from __future__ import annotations
 
@@ -12703,7 +12702,7 @@ def gmail_login_command() -> Result:
 '''
 
 # ==================== peekaboo_min/frontends/probes.py ====================================================
-SOURCES['peekaboo_min/frontends/probes.py'] = 12706, r'''"""The facts that we rely on, each with a harmless probe: `doctor --probe`."""
+SOURCES['peekaboo_min/frontends/probes.py'] = 12705, r'''"""The facts that we rely on, each with a harmless probe: `doctor --probe`."""
 
 from __future__ import annotations
 
@@ -12926,7 +12925,7 @@ def _x11_probes() -> list[Probe]:
 '''
 
 # ==================== peekaboo_min/frontends/reference.py =================================================
-SOURCES['peekaboo_min/frontends/reference.py'] = 12929, r'''"""The tool reference and the table of environment variables, as Markdown."""
+SOURCES['peekaboo_min/frontends/reference.py'] = 12928, r'''"""The tool reference and the table of environment variables, as Markdown."""
 
 from __future__ import annotations
 
@@ -12987,7 +12986,7 @@ def variable_reference() -> str:
 '''
 
 # ==================== peekaboo_min/frontends/results.py ===================================================
-SOURCES['peekaboo_min/frontends/results.py'] = 12990, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
+SOURCES['peekaboo_min/frontends/results.py'] = 12989, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
 
 from __future__ import annotations
 
@@ -13151,7 +13150,7 @@ def plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/server.py ====================================================
-SOURCES['peekaboo_min/frontends/server.py'] = 13154, r'''"""The one MCPServer. It only translates."""
+SOURCES['peekaboo_min/frontends/server.py'] = 13153, r'''"""The one MCPServer. It only translates."""
 
 from __future__ import annotations
 
@@ -13525,7 +13524,7 @@ def _unknown_tool(name: str, known: list[str]) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/frontends/signatures.py ================================================
-SOURCES['peekaboo_min/frontends/signatures.py'] = 13528, r'''"""A function's parameters and help, and what MCP clients send for them."""
+SOURCES['peekaboo_min/frontends/signatures.py'] = 13527, r'''"""A function's parameters and help, and what MCP clients send for them."""
 
 from __future__ import annotations
 
@@ -13668,7 +13667,7 @@ def _without_none(hint: Any) -> Any:
 '''
 
 # ==================== peekaboo_min/frontends/tools.py =====================================================
-SOURCES['peekaboo_min/frontends/tools.py'] = 13671, r'''"""TOOLS: every MCP tool, a typed function with its wire name and its effects."""
+SOURCES['peekaboo_min/frontends/tools.py'] = 13670, r'''"""TOOLS: every MCP tool, a typed function with its wire name and its effects."""
 
 from __future__ import annotations
 
@@ -13799,10 +13798,10 @@ def offered_tools() -> list[Tool]:
 '''
 
 # ==================== peekaboo_min/integrations/__init__.py ===============================================
-SOURCES['peekaboo_min/integrations/__init__.py'] = 13802, r''''''
+SOURCES['peekaboo_min/integrations/__init__.py'] = 13801, r''''''
 
 # ==================== peekaboo_min/integrations/gmail.py ==================================================
-SOURCES['peekaboo_min/integrations/gmail.py'] = 13805, r'''"""send_email: one mail through Gmail's API."""
+SOURCES['peekaboo_min/integrations/gmail.py'] = 13804, r'''"""send_email: one mail through Gmail's API."""
 
 from __future__ import annotations
 
@@ -13946,7 +13945,7 @@ def _send_error(error: WebError) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/integrations/gmail_oauth.py ============================================
-SOURCES['peekaboo_min/integrations/gmail_oauth.py'] = 13949, r'''"""Google's permission to send mail: requested once, stored, renewed."""
+SOURCES['peekaboo_min/integrations/gmail_oauth.py'] = 13948, r'''"""Google's permission to send mail: requested once, stored, renewed."""
 
 from __future__ import annotations
 
@@ -14245,7 +14244,7 @@ class _RedirectServer:
 '''
 
 # ==================== peekaboo_min/integrations/keynote.js ================================================
-SOURCES['peekaboo_min/integrations/keynote.js'] = 14248, r'''// One JSON argument in, JSON out, by its "do":
+SOURCES['peekaboo_min/integrations/keynote.js'] = 14247, r'''// One JSON argument in, JSON out, by its "do":
 // {"do": "find"} -> {"bundle_id": text|null}: the Keynote that is installed. Sends nothing to it.
 // {"do": "open", bundle_id, theme, always_new, width, height} -> {document_id, name, is_new, has_theme, is_blank, width, height}
 // {"do": "size", bundle_id, document_id} -> {width, height, is_skipped} of slide 1
@@ -14410,7 +14409,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/integrations/keynote.py ================================================
-SOURCES['peekaboo_min/integrations/keynote.py'] = 14413, r'''"""The five Keynote tools: open, measure, draw, write, export."""
+SOURCES['peekaboo_min/integrations/keynote.py'] = 14412, r'''"""The five Keynote tools: open, measure, draw, write, export."""
 
 from __future__ import annotations
 
@@ -14740,7 +14739,7 @@ def _slide_target(path: str) -> Path:
 '''
 
 # ==================== peekaboo_min/integrations/keynote_draw.applescript ==================================
-SOURCES['peekaboo_min/integrations/keynote_draw.applescript'] = 14743, r'''-- argv: bundle id, document id, x, y, width, height -> "index|x|y|width|height": a new rectangle on slide 1 as it stands there then.
+SOURCES['peekaboo_min/integrations/keynote_draw.applescript'] = 14742, r'''-- argv: bundle id, document id, x, y, width, height -> "index|x|y|width|height": a new rectangle on slide 1 as it stands there then.
 -- For a Keynote that takes no idiom of JXA's. The index is that among the slide's shapes, from 1; numbers as this Mac writes them
 -- ("380,5" in German). Values are got into variables first: an application need not know `item 1 of position` or `width as text`.
 on run argv
@@ -14777,7 +14776,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/keynote_export.applescript ================================
-SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 14780, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
+SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 14779, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
 -- AppleScript, because JXA cannot pass the options. There is no export of one slide, and `slide images` writes a folder:
 -- <folder's name>.001.png and so on, of the slides that are not skipped.
 on run argv
@@ -14796,7 +14795,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/keynote_state.py ==========================================
-SOURCES['peekaboo_min/integrations/keynote_state.py'] = 14799, r'''"""What Keynote calls share across processes: the deck, and the agent's log."""
+SOURCES['peekaboo_min/integrations/keynote_state.py'] = 14798, r'''"""What Keynote calls share across processes: the deck, and the agent's log."""
 
 from __future__ import annotations
 
@@ -14905,7 +14904,7 @@ def write_agent_line(source: str, text: str, path: Optional[Path] = None) -> Non
 '''
 
 # ==================== peekaboo_min/integrations/peekaboo_cli.py ===========================================
-SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 14908, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
+SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 14907, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
 
 from __future__ import annotations
 
@@ -15246,10 +15245,10 @@ def _invalid_output(what: str) -> RelayedError:
 '''
 
 # ==================== peekaboo_min/system/__init__.py =====================================================
-SOURCES['peekaboo_min/system/__init__.py'] = 15249, r''''''
+SOURCES['peekaboo_min/system/__init__.py'] = 15248, r''''''
 
 # ==================== peekaboo_min/system/background.py ===================================================
-SOURCES['peekaboo_min/system/background.py'] = 15252, r'''"""Programs that run beside us: one serves, one answers line by line."""
+SOURCES['peekaboo_min/system/background.py'] = 15251, r'''"""Programs that run beside us: one serves, one answers line by line."""
 
 from __future__ import annotations
 
@@ -15372,7 +15371,7 @@ def interactive_program(
 '''
 
 # ==================== peekaboo_min/system/files.py ========================================================
-SOURCES['peekaboo_min/system/files.py'] = 15375, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
+SOURCES['peekaboo_min/system/files.py'] = 15374, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
 
 from __future__ import annotations
 
@@ -15600,7 +15599,7 @@ def only_one(lock_name: str, wait_s: float, what: str) -> Iterator[None]:
 '''
 
 # ==================== peekaboo_min/system/images.py =======================================================
-SOURCES['peekaboo_min/system/images.py'] = 15603, r'''"""Image files: kind, size and pixels, read from their bytes."""
+SOURCES['peekaboo_min/system/images.py'] = 15602, r'''"""Image files: kind, size and pixels, read from their bytes."""
 
 from __future__ import annotations
 
@@ -15879,7 +15878,7 @@ def _read(path: Path) -> Optional[tuple[ImageInfo, bytes]]:
 '''
 
 # ==================== peekaboo_min/system/process.py ======================================================
-SOURCES['peekaboo_min/system/process.py'] = 15882, r'''"""Run one program: the only module that imports subprocess."""
+SOURCES['peekaboo_min/system/process.py'] = 15881, r'''"""Run one program: the only module that imports subprocess."""
 
 from __future__ import annotations
 
@@ -16237,7 +16236,7 @@ def exit_if_signalled() -> None:
 '''
 
 # ==================== peekaboo_min/system/programs.py =====================================================
-SOURCES['peekaboo_min/system/programs.py'] = 16240, r'''"""Where a program is, known by what it answers, and its package if missing."""
+SOURCES['peekaboo_min/system/programs.py'] = 16239, r'''"""Where a program is, known by what it answers, and its package if missing."""
 
 from __future__ import annotations
 
@@ -16430,7 +16429,7 @@ def _remember(path: str, status: os.stat_result, version: str) -> None:
 '''
 
 # ==================== peekaboo_min/system/resources.py ====================================================
-SOURCES['peekaboo_min/system/resources.py'] = 16433, r'''"""Our own files: native sources, and the argv that starts us again."""
+SOURCES['peekaboo_min/system/resources.py'] = 16432, r'''"""Our own files: native sources, and the argv that starts us again."""
 
 from __future__ import annotations
 
@@ -16484,7 +16483,7 @@ def how_to_install() -> str:
 '''
 
 # ==================== peekaboo_min/system/web.py ==========================================================
-SOURCES['peekaboo_min/system/web.py'] = 16487, r'''"""One JSON request to a web server: the only user of urllib.request.
+SOURCES['peekaboo_min/system/web.py'] = 16486, r'''"""One JSON request to a web server: the only user of urllib.request.
 
 urllib is imported inside the functions: it costs 30 ms, and most commands make no request.
 """

@@ -26,8 +26,6 @@ _FOCUS_S = 2.0
 _FOCUS_AGAIN_S = 0.6
 _FOCUS_POLL_S = 0.05
 _LONGEST_TEXT, _MOST_LINES = 20_000, 1000  # what is typed within a tool's 50 seconds
-# Characters beyond ASCII are pasted on X11, at most 20 at a time: a fifth of a second for each piece.
-_MOST_PASTED = 4000
 BUTTONS = ("left", "right", "middle")
 _MODIFIER_NAMES = ("cmd", "ctrl", "alt", "shift", "super")
 

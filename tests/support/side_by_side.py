@@ -111,11 +111,6 @@ def main() -> int:
         for future in as_completed([pool.submit(run_file, path) for path in files]):
             runs.append(future.result())
             print(runs[-1].report(), flush=True)
-    # what fails beside others and passes alone is named, and is a finding about timing, not about behaviour
-    for place, run in enumerate(runs):
-        if not run.has_passed:
-            runs[place] = run_file(run.path)
-            print(f"run again, alone: {runs[place].report()}", flush=True)
     failed = sorted(run.path.name for run in runs if not run.has_passed)
     print(f"{len(runs) - len(failed)} of {len(runs)} files passed in {time.monotonic() - started:.0f} s")
     print(f"FAILED: {', '.join(failed)}" if failed else "all passed")

@@ -74,9 +74,10 @@ def _is_covered_by_another_program(window: Window, top_id: int) -> bool:
     in the microseconds since xdotool looked. What the press itself opened is a window of its own program.
     """
     now = top_level_under_pointer()
-    if not now or now == top_id or is_same_client(_listed_id(now) or now, window.window_id):
+    if not now or now == top_id or is_same_client(now, window.window_id):
         return False
-    return is_viewable(window.window_id)
+    # a frame is the window manager's: whose window is in it takes a whole look to tell
+    return not is_same_client(_listed_id(now), window.window_id) and is_viewable(window.window_id)
 
 
 def _is_still_ours(window: Window, top_id: int, look: _Look, pressed: _Look) -> Optional[bool]:
