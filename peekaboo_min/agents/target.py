@@ -160,9 +160,7 @@ class AgentTarget:
         return [_read_window(row) for row in answer.data["windows"]]
 
     def _family(self, windows: list[Window]) -> list[Window]:
-        """The app's windows, front to back: an open menu or list first, which must be answered; no
-        tooltips.
-        """
+        """The app's windows, front to back: an open menu or list first (it must be answered); no tooltips."""
         own = [each for each in windows if _have_same_owner(each, self._anchor) and each.is_on_screen]
         own = [each for each in own if min(each.bounds.width, each.bounds.height) >= _SMALLEST_MENU]
         return sorted(own, key=lambda each: not each.is_popup)

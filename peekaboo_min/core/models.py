@@ -126,8 +126,7 @@ class Window:
     """Differs for another window that gets this id later, as far as the system lets us know."""
     is_obscured: bool = False
     """True where a capture would show something else: what covers it (X11 without a compositor), or what is
-    below
-    a window that its app protects (macOS).
+    below a window that its app protects (macOS).
     """
 
     @property
@@ -235,6 +234,32 @@ class RecognisedText:
     confidence: float
     words: tuple[RecognisedText, ...] = ()
     """A line's words with boxes of their own, left to right; empty where only lines are recognised."""
+
+
+@dataclass(frozen=True)
+class Element:
+    """One element of a window's accessibility tree; `box` in screen points, clipped to the window.
+
+    role: ARIA's word (button, textbox, checkbox, combobox, slider, link, menuitem, tab...).
+    states: those that hold, of checked, focused, disabled, expanded, collapsed, selected, readonly.
+    """
+
+    role: str
+    name: str
+    value: str
+    states: tuple[str, ...]
+    box: Rect
+
+
+@dataclass(frozen=True)
+class Handler:
+    """The application that opens something. `entry` is what the system's opener knows it by: a bundle id, or
+    a desktop entry's id; "" where only the opener itself knows.
+    """
+
+    app_name: str
+    entry: str = ""
+    bundle_id: Optional[str] = None
 
 
 @dataclass(frozen=True)

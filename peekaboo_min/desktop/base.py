@@ -9,6 +9,8 @@ from ..core.errors import ErrorCode, PeekabooError
 from ..core.models import (
     Delivery,
     Display,
+    Element,
+    Handler,
     KeyChord,
     Permissions,
     Point,
@@ -76,17 +78,54 @@ class Desktop(Protocol):
         its frame or a child of it, nothing is posted and WINDOW_COVERED names what is there.
         """
 
-    def type_text(self, window: Window, text: str, stop_file: Path) -> None:
+    def scroll(self, window: Window, point: Point, direction: str, amount: int) -> Delivery:
+        """Turn the wheel over a screen point of `window`, after the same last look as a click's.
+
+        direction: up, down, left or right, as the content's scroll bar moves; amount: notches of a wheel, 1
+        to 50.
+        """
+
+    def drag(self, window: Window, start: Point, end: Point, button: str) -> Delivery:
+        """Press at one screen point of `window`, move in several steps to another, release there.
+
+        The last look is before the press; a button that was pressed is released whatever happens.
+        """
+
+    def move_pointer(self, window: Window, point: Point) -> Delivery:
+        """Move the pointer to a screen point of `window`; `delivered` says whether it is over the window."""
+
+    def type_text(self, window: Window, text: str, stop_file: Path, delay_ms: int = 0) -> None:
         """Type any Unicode text; a newline is the return key, a tab the tab key.
+
+        delay_ms: the pause between two keys; 0: the platform's own.
 
         It goes out in pieces of at most 20 characters; before each, the focus, the stop file and cancellation
         are checked. A popup needs the focus of the window it belongs to. Raises FocusLost, and POLICY_DENIED
         for the stop file; both say how many characters went out.
         """
 
-    def press_key(self, window: Window, chord: KeyChord) -> None:
+    def press_key(self, window: Window, chord: KeyChord, hold_ms: int = 0, repeat: int = 1) -> None:
         """Press and release one key with its modifiers held. Raises FocusLost, with nothing pressed, when
-        another window has the focus.
+        another window has the focus. hold_ms: how long it stays down; repeat: how often it is pressed.
+        """
+
+    def read_elements(self, window: Window) -> list[Element]:
+        """The visible elements of a window's accessibility tree, in reading order, at most 1,000.
+
+        Raises NO_ELEMENTS for an application that offers no tree, MISSING_PROGRAM,
+        PERMISSION_DENIED_ACCESSIBILITY.
+        """
+
+    def find_handler(self, kind: str, target: str) -> Handler:
+        """The application that `open` would start. kind: app (a name, bundle id or desktop entry), path (an
+        absolute path of a file or folder that exists) or url (http or https).
+
+        Raises APP_NOT_FOUND, naming near ones; AMBIGUOUS_APP_IDENTIFIER.
+        """
+
+    def open(self, kind: str, target: str, handler: Handler) -> None:
+        """Open an application, a file or an address by the system's own opener; what it starts lives on after
+        us and inherits neither a lock nor a pipe. The caller waits for its window.
         """
 
     def fit_image(

@@ -190,8 +190,7 @@ _held_locks: ContextVar[tuple[int, ...]] = ContextVar("held_locks", default=())
 
 def held_locks() -> tuple[int, ...]:
     """The descriptors of the locks that this call holds. A program that inherits them keeps the locks while
-    it
-    runs, also when we are killed.
+    it runs, also when we are killed.
     """
     return _held_locks.get()
 

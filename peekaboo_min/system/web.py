@@ -168,7 +168,9 @@ def _fetch(url: str, data: Optional[bytes], headers: dict[str, str], timeout_s: 
         while not done.wait(max(0.0, min(_WATCH_S, deadline - time.monotonic()))):
             check_cancelled()
             if time.monotonic() >= deadline:
-                raise WebError("timeout", f"{host_of(url)} did not answer within {round(timeout_s, 2):g} seconds")
+                raise WebError(
+                    "timeout", f"{host_of(url)} did not answer within {round(timeout_s, 2):g} seconds"
+                )
     finally:
         if not done.is_set():
             _hang_up(sockets)

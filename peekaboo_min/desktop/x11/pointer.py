@@ -70,8 +70,7 @@ def click_x11(
 
 def _is_covered_by_another_program(window: Window, top_id: int) -> bool:
     """Whether another program's window lies over the window right after the press: it may have come before
-    it,
-    in the microseconds since xdotool looked. What the press itself opened is a window of its own program.
+    it, in the microseconds since xdotool looked. What the press itself opened is a window of its own program.
     """
     now = top_level_under_pointer()
     if not now or now == top_id or is_same_client(now, window.window_id):
