@@ -5,7 +5,8 @@ set -eu
 
 if [ "$(uname)" = Linux ]; then
     # with the applications that tests/automation/test_real_applications.py acts on
-    need_desktop node:nodejs ps:procps zenity:zenity mousepad:mousepad xterm:xterm i3:i3-wm || [ -z "${CI:-}" ]
+    need_desktop node:nodejs ps:procps zenity:zenity mousepad:mousepad xterm:xterm i3:i3-wm \
+        parallel:parallel sshd:openssh-server || [ -z "${CI:-}" ]
     # a browser's tests are skipped where apt has none
     [ "$(id -u)" != 0 ] || command -v chromium >/dev/null || command -v google-chrome >/dev/null ||
         install_packages chromium || true
