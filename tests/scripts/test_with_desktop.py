@@ -1,0 +1,61 @@
+"""scripts/with_desktop.sh, and the container that is built around it."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from worlds import ROOT, clean_environment, need, wait_for
+
+from peekaboo_min.system.images import read_image_info
+
+SCRIPT = str(ROOT / "scripts" / "with_desktop.sh")
+
+
+def start(tmp_path: Path, command: str, **variables: str) -> subprocess.Popen[str]:
+    need("Xvfb", "openbox", "xcompmgr", "xprop", "maim")
+    file = f"{ROOT}/scripts/peekaboo.py"
+    return subprocess.Popen(
+        ["sh", SCRIPT, "sh", "-c", command],
+        env=clean_environment(tmp_path, PYTHON=sys.executable, FILE=file, **variables),
+        cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def has_ended(display: str) -> bool:
+    return not Path(f"/tmp/.X11-unix/X{display.strip().lstrip(':')}").exists()
+
+
+def test_a_command_gets_a_desktop_stdin_and_its_own_exit_code(tmp_path: Path) -> None:
+    command = '"$PYTHON" "$FILE" image --path screen.png >&2; echo "$DISPLAY"; cat; exit 7'
+    process = start(tmp_path, command, SCREEN="800x600x24")
+    out, err = process.communicate("from stdin", timeout=120)
+    display, _, rest = out.partition("\n")
+    info = read_image_info(tmp_path / "screen.png")
+    assert (process.returncode, rest) == (7, "from stdin"), err
+    assert info is not None and (info.width, info.height) == (800, 600)
+    assert has_ended(display)
+
+
+def test_a_signal_ends_the_command_and_its_desktop(tmp_path: Path) -> None:
+    process = start(tmp_path, 'echo "$DISPLAY"; exec sleep 300')
+    assert process.stdout is not None
+    display = process.stdout.readline()
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert process.returncode == 143
+    wait_for(lambda: has_ended(display), "the X server ended", 60)
+
+
+def test_the_container_has_what_a_headless_desktop_needs() -> None:
+    """As setup.sh lists it, but for the demo's own form (tk)."""
+    needed = re.search(r"need_desktop\(\).*?\"\$@\"", (ROOT / "scripts/setup.sh").read_text(), re.S)
+    assert needed
+    packages = set(re.findall(r"[\w./]+:([\w-]+)", needed[0])) - {"tk", "PACKAGE"}
+    installed = (
+        (ROOT / "scripts/Containerfile").read_text().split("apt-get install", 1)[1].split("&&")[0].split()
+    )
+    assert packages <= set(installed) and len(packages) >= 9
