@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -15,6 +16,8 @@ from pathlib import Path
 
 import pytest
 from worlds import ROOT
+
+from peekaboo_min.frontends.tools import TOOLS
 
 # what setuptools writes into a source distribution beside the files that it was given
 GENERATED = re.compile(r"PKG-INFO|setup\.cfg|[^/]+\.egg-info/.*")
@@ -118,3 +121,21 @@ def test_the_classifiers_agree_with_the_python_that_is_asked_for(wheel: zipfile.
     found = metadata(wheel)
     versions = re.findall(r"Python :: 3\.(\d+)$", "\n".join(found.get_all("Classifier", [])), re.MULTILINE)
     assert found["Requires-Python"] == f">=3.{min(map(int, versions))}"
+
+
+def test_the_bundle_holds_a_manifest_that_the_clients_validator_accepts(tmp_path: Path) -> None:
+    built = subprocess.run(
+        ["sh", str(ROOT / "scripts/mcpb.sh"), str(tmp_path)], capture_output=True, text=True, timeout=120
+    )
+    assert built.returncode == 0, built.stderr
+    with zipfile.ZipFile(tmp_path / "peekaboo-min.mcpb") as bundle:
+        assert sorted(bundle.namelist()) == ["LICENSE", "manifest.json", "peekaboo.py"]
+        manifest = json.loads(bundle.read("manifest.json"))
+    assert [tool["name"] for tool in manifest["tools"]] == [tool.name for tool in TOOLS]
+    if not shutil.which("npx"):
+        pytest.skip("npx is not here")
+    words = ["npx", "--yes", "@anthropic-ai/mcpb@2.1.2", "validate", str(tmp_path / "mcpb/manifest.json")]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=240, cwd=tmp_path)
+    if "npm error" in done.stderr:
+        pytest.skip("the validator cannot be fetched")
+    assert "validation passes" in done.stdout, done.stdout + done.stderr
