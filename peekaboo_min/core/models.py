@@ -128,6 +128,10 @@ class Window:
     """True where a capture would show something else: what covers it (X11 without a compositor), or what is
     below a window that its app protects (macOS).
     """
+    insets: tuple[float, ...] = (0, 0, 0, 0)
+    """X11: how far the window that its program made reaches beyond `bounds` left, right, above and below: the
+    shadow that GTK draws itself. Below 0 for a border, which is outside of its coordinates.
+    """
 
     @property
     def outer(self) -> Rect:

@@ -204,11 +204,6 @@ def _mac_probes() -> list[Probe]:
 
 def _x11_probes() -> list[Probe]:
     return [
-        Probe("the window tree can be read",
-              ("xwininfo", "-root", "-tree"), lambda done, _: "children" in done.text,
-              is_private=True),
-        Probe("the screens can be read",
-              ("xdpyinfo", "-ext", "XINERAMA"), lambda done, _: "dimensions" in done.text),
         Probe("an unknown key is ignored with exit 0, and only stderr shows it",
               ("xdotool", "key", "no_such_key"),
               lambda done, _: done.code == 0 and "No such key name" in done.stderr),

@@ -42,17 +42,12 @@ class _Identity:
     other_names: tuple[str, ...] = ()
 
 
-_X11_UTILS = "x11-utils"
 _IDENTITIES = {
     "convert": _Identity("-version", r"^Version: ImageMagick (\S+)", "imagemagick", ("magick",)),
     "maim": _Identity("--version", r"\Av(\d+\.\d+\S*)$", "maim"),
     "tesseract": _Identity("--version", r"^tesseract v?(\d\S*)", "tesseract-ocr"),
     "xclip": _Identity("-version", r"^xclip version (\S+)", "xclip"),
     "xdotool": _Identity("--version", r"^xdotool version (\S+)", "xdotool"),
-    "xdpyinfo": _Identity("-version", r"^xdpyinfo (\d\S*)", _X11_UTILS),
-    # opens the display before it prints its version, and there is none: only its complaint shows what it is
-    "xprop": _Identity("-version", r"^xprop (\d\S*)|xprop: +unable to open display", _X11_UTILS),
-    "xwininfo": _Identity("-version", r"^xwininfo (\d\S*)", _X11_UTILS),
 }
 PACKAGES = {name: identity.package for name, identity in _IDENTITIES.items()}
 _NO_VERSION = "(version unknown)"

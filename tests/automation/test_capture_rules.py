@@ -54,7 +54,7 @@ def without(program: str, words: str, folder: Path) -> str:
     real ones.
     """
     folder.mkdir()
-    for name in ("xwininfo", "xprop", "xdpyinfo", "maim", "xdotool", "xclip", "convert", "xargs"):
+    for name in ("maim", "xdotool", "xclip", "convert"):
         need(name)
         (folder / name).symlink_to(str(shutil.which(name)))
     (folder / program).unlink()

@@ -10,75 +10,7 @@ import pytest
 from peekaboo_min.automation.policy import skeleton
 from peekaboo_min.core.models import Rect, Scene, Window
 from peekaboo_min.desktop.matching import blocking_dialog, catalogue_windows
-from peekaboo_min.desktop.x11.descriptions import properties_of, texts_of
 from peekaboo_min.desktop.x11.keyboard import pieces_of
-from peekaboo_min.desktop.x11.window_tree import read_tree
-
-TREE = """
-xwininfo: Window id: 0x50d (the root window) (has no name)
-
-  Root window id: 0x50d (the root window) (has no name)
-  Parent window id: 0x0 (none)
-     4 children:
-     0x200001 "xcompmgr": ()  1x1+0+0  +0+0
-     0x40190e (has no name): ()  556x413+60+60  +60+60
-        2 children:
-        0x600021 "Visitor book": ("Form" "Form")  554x388+1+20  +61+80
-           1 child:
-           0x600020 (has no name): ()  554x388+0+0  +61+80
-        0x401911 (has no name): ()  1x1+-1+-1  +59+59
-     0x40020a (has no name): ()  1x1+-100+-100  +-100+-100
-"""
-
-
-def test_the_tree_knows_which_top_level_window_holds_each() -> None:
-    tree = read_tree(TREE)
-    assert [node.window_id for node in tree.tops()] == [0x200001, 0x40190E, 0x40020A]
-    client = tree.known[0x600021]
-    assert (client.top_id, client.has_class, client.bounds) == (0x40190E, True, Rect(61, 80, 554, 388))
-    assert (tree.known[0x600020].top_id, tree.known[0x40020A].is_tiny, tree.is_faked) == (
-        0x40190E,
-        True,
-        False,
-    )
-
-
-@pytest.mark.parametrize(
-    "title",
-    ["a\nb", 'x": ("a" "b")  1x1+0+0  +0+0\n     0x40190e "y', "\n" * 2000, "y" * 500_000],
-    ids=["a line break", "a faked line", "many line breaks", "half a megabyte"],
-)
-def test_a_title_cannot_hide_or_fake_another_window(title: str) -> None:
-    tree = read_tree(TREE.replace("xcompmgr", title))
-    assert tree.known[0x600021].bounds == Rect(61, 80, 554, 388)
-    # a line that stands there twice is not believed
-    assert (0x40190E in tree.known) is ("0x40190e" not in title)
-
-
-@pytest.mark.parametrize(
-    ("printed", "texts"),
-    [
-        ('"plain"', ["plain"]),
-        ('"a", "b"', ["a", "b"]),
-        (r'"a \"b\" \\ c\nd"', ['a "b" \\ c d']),
-        (r'"Gr\303\274\303\237e"', ["Grüße"]),
-        (r'"Gr\374\337e"', ["Grüße"]),
-        ('"Grüße"', ["Grüße"]),
-        (r'"\\303"', ["\\303"]),
-        ("", []),
-    ],
-)
-def test_the_escapes_of_xprop_are_undone(printed: str, texts: list[str]) -> None:
-    assert texts_of(printed) == texts
-
-
-def test_properties_are_read_by_name_and_missing_ones_are_not_there() -> None:
-    state = "WM_STATE(WM_STATE):\n\t\twindow state: Normal\n\t\ticon window: 0x0\n"
-    text = state + '_NET_WM_PID:  not found.\nWM_NAME(STRING) = "a"\n'
-    assert properties_of(text) == {
-        "WM_STATE": "window state: Normal\n\t\ticon window: 0x0",
-        "WM_NAME": '"a"',
-    }
 
 
 @pytest.mark.parametrize(

@@ -493,14 +493,13 @@ def test_a_bug_is_told_as_an_internal_error_to_a_program(
 ) -> None:
     programs = tmp_path / "bin"
     programs.mkdir()
-    for name in ("xwininfo", "xprop", "xdpyinfo"):
-        (programs / name).write_text(
-            f"#!/bin/sh\n[ $1 = -version ] && echo {name} 1.1 || echo what this program never said before\n"
-        )
-        (programs / name).chmod(0o700)
-    finished = program.run("list", "screens", "--json", PEEKABOO_BIN_DIR=str(programs), DISPLAY=empty_display)
+    (programs / "maim").write_text(
+        "#!/bin/sh\n[ $1 = --version ] && echo v1.1 || echo what this program never said before\n"
+    )
+    (programs / "maim").chmod(0o700)
+    finished = program.run("image", "--json", PEEKABOO_BIN_DIR=str(programs), DISPLAY=empty_display)
     assert (finished.code, finished.json["success"], finished.err) == (1, False, "")
-    assert finished.error["code"] in ("INTERNAL_ERROR", "PROGRAM_FAILED")
+    assert finished.error["code"] in ("INTERNAL_ERROR", "CAPTURE_FAILED")
 
 
 def test_nothing_is_written_but_in_our_folders(program: Program, tmp_path: Path, empty_display: str) -> None:

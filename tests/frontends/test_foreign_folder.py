@@ -170,14 +170,14 @@ def test_the_keynote_agents_server_imports_nothing_from_there(
 def test_a_program_of_the_working_folder_is_not_executed_where_path_names_it(
     tmp_path: Path, foreign: ForeignFolder, display: str
 ) -> None:
-    for name in ("xwininfo", "xprop", "xdotool", "xdpyinfo", "peekaboo"):
+    for name in ("maim", "xdotool", "peekaboo"):
         program = foreign.path / name
         program.write_text(f"#!/bin/sh\necho {name} >> {foreign.path}.log\n")
         program.chmod(0o755)
     path = os.pathsep.join([".", "", os.environ["PATH"]])
     environment = without_pythonpath(tmp_path, DISPLAY=display, PATH=path)
     done = run(
-        [sys.executable, PACKAGE, "exec", "--cwd", foreign.path, "--", "windows"], foreign.path, environment
+        [sys.executable, PACKAGE, "exec", "--cwd", foreign.path, "--", "image"], foreign.path, environment
     )
     assert foreign.executed() == []
     assert done.code == 0 and "window(s)" in done.out, done.err

@@ -55,7 +55,7 @@ def slow_world(tmp_path: Path, display: str) -> dict[str, str]:
     """
     programs = tmp_path / "bin"
     programs.mkdir()
-    for name in ("xwininfo", "xprop", "xdpyinfo", "other_peekaboo"):
+    for name in ("maim", "other_peekaboo"):
         (programs / name).write_text(SLOW.format(pids=tmp_path / "pids"))
         (programs / name).chmod(0o700)
     delegate = str(programs / "other_peekaboo")
@@ -514,18 +514,18 @@ def test_an_error_is_text_with_its_code_beside_it(shared: Server) -> None:
 def test_what_nobody_expected_is_no_traceback_to_the_model(tmp_path: Path, display: str) -> None:
     programs = tmp_path / "bin"
     programs.mkdir()
-    (programs / "xdpyinfo").write_text(
-        "#!/bin/sh\n[ $1 = -version ] && echo xdpyinfo 1.1 || echo what this program never said before\n"
+    (programs / "maim").write_text(
+        "#!/bin/sh\n[ $1 = --version ] && echo v1.1 || echo what this program never said before\n"
     )
-    (programs / "xdpyinfo").chmod(0o700)
-    for name in ("xwininfo", "xprop", "maim", "xdotool", "xclip", "convert", "xargs"):
+    (programs / "maim").chmod(0o700)
+    for name in ("xdotool", "xclip", "convert"):
         (programs / name).symlink_to(shutil.which(name) or pytest.skip(f"there is no {name}"))
     environment = clean_environment(tmp_path, DISPLAY=display, PEEKABOO_BIN_DIR=str(programs))
     with serving("single file", environment) as server:
         server.shake_hands()
         result = server.call("image", mode="screen")
         assert result["isError"] is True
-        assert result["_meta"]["backend_error_code"] in ("INTERNAL_ERROR", "PROGRAM_FAILED")
+        assert result["_meta"]["backend_error_code"] in ("INTERNAL_ERROR", "CAPTURE_FAILED")
         assert "Traceback" not in result["content"][0]["text"]
         assert server.ask("ping")["result"] == {}
 

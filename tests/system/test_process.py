@@ -220,7 +220,6 @@ def test_a_folder_that_is_gone_is_not_told_as_a_missing_program(tmp_path: Path) 
     ("name", "hint"),
     [
         ("xdotool", "install it: sudo apt-get install xdotool"),
-        ("xwininfo", "install it: sudo apt-get install x11-utils"),
         ("convert", "install it: sudo apt-get install imagemagick"),
         ("no-such-program", "install it, or put it on PATH"),
     ],
@@ -357,15 +356,14 @@ wait
     "number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP], ids=lambda number: number.name
 )
 def test_a_signal_ends_a_command_and_all_that_it_runs(
-    program: Program, tmp_path: Path, number: signal.Signals
+    program: Program, tmp_path: Path, display: str, number: signal.Signals
 ) -> None:
     programs = tmp_path / "bin"
     programs.mkdir()
     pids = tmp_path / "pids"
-    for name in ("xwininfo", "xprop", "xdpyinfo"):
-        (programs / name).write_text(SLOW.format(pids=pids))
-        (programs / name).chmod(0o700)
-    with program.start("windows", "--json-output", PEEKABOO_BIN_DIR=str(programs), DISPLAY=":0") as process:
+    (programs / "maim").write_text(SLOW.format(pids=pids))
+    (programs / "maim").chmod(0o700)
+    with program.start("image", "--json-output", PEEKABOO_BIN_DIR=str(programs), DISPLAY=display) as process:
         children = pids_in(pids, 2)
         process.send_signal(number)
         out, err = process.communicate(timeout=PATIENCE_S)

@@ -13,7 +13,7 @@ from worlds import Form, Program, need, wait_for
 
 REFUSING = 'echo "$0: ImageMagick is not installed here, xdotool version, xclip, v1" >&2; exit 1'
 HANGING = "trap '' TERM; sleep 60"
-X_TOOLS = ("xwininfo", "xprop", "xdpyinfo", "maim", "xdotool", "xclip", "convert", "tesseract", "xargs")
+X_TOOLS = ("maim", "xdotool", "xclip", "convert", "tesseract")
 
 
 @pytest.fixture(autouse=True)
@@ -58,8 +58,7 @@ def memory(tmp_path: Path) -> Path:
 def test_what_has_only_the_name_is_passed_over_and_asked_once(
     on_x11: Program, form: Form, form_window: int, tmp_path: Path
 ) -> None:
-    known = [name for name in X_TOOLS if name != "xargs"]  # any xargs will do
-    strangers = [write_program(tmp_path / "bin" / name, REFUSING) for name in known]
+    strangers = [write_program(tmp_path / "bin" / name, REFUSING) for name in X_TOOLS]
     peek = on_x11.having(PATH=first_on_path(tmp_path / "bin"))
     peek.data("screenshot", form_window)
     peek.data("click", form_window, *form.centre("name"))
@@ -70,7 +69,7 @@ def test_what_has_only_the_name_is_passed_over_and_asked_once(
     found = wait_for(lambda: peek.data("find-text", form_window, "Name")["found"], "the word is found")
     assert found
     assert {one.name: calls(one) for one in strangers} == {
-        name: ["--version" if name in ("maim", "xdotool", "tesseract") else "-version"] for name in known
+        name: ["--version" if name in ("maim", "xdotool", "tesseract") else "-version"] for name in X_TOOLS
     }
 
 
@@ -82,7 +81,6 @@ def test_what_has_only_the_name_is_passed_over_and_asked_once(
         ("xclip", "xclip", ("type", "ID", "日本")),
         ("convert", "imagemagick", ("find-text", "ID", "Name")),
         ("tesseract", "tesseract-ocr", ("find-text", "ID", "Name")),
-        ("xprop", "x11-utils", ("windows",)),
     ],
 )
 def test_where_only_another_program_has_the_name_its_package_is_named(
@@ -102,47 +100,47 @@ def test_where_only_another_program_has_the_name_its_package_is_named(
 def test_a_program_that_hangs_is_passed_over_and_not_waited_for_again(
     on_x11: Program, tmp_path: Path
 ) -> None:
-    stranger = write_program(tmp_path / "bin" / "xwininfo", HANGING)
+    stranger = write_program(tmp_path / "bin" / "maim", HANGING)
     peek = on_x11.having(PATH=first_on_path(tmp_path / "bin"))
-    peek.data("windows")
-    peek.data("windows")
-    assert calls(stranger) == ["-version"]
+    peek.data("image")
+    peek.data("image")
+    assert calls(stranger) == ["--version"]
 
 
 def test_a_file_that_cannot_be_started_is_passed_over(on_x11: Program, tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "xwininfo").write_text("#!/no/such/interpreter\n")
-    (tmp_path / "bin" / "xwininfo").chmod(0o755)
-    on_x11.data("windows", PATH=first_on_path(tmp_path / "bin"))
+    (tmp_path / "bin" / "maim").write_text("#!/no/such/interpreter\n")
+    (tmp_path / "bin" / "maim").chmod(0o755)
+    on_x11.data("image", PATH=first_on_path(tmp_path / "bin"))
 
 
 def test_a_program_is_asked_again_only_when_its_file_changes(on_x11: Program, tmp_path: Path) -> None:
-    path = tmp_path / "bin" / "xwininfo"
+    path = tmp_path / "bin" / "maim"
     peek = on_x11.having(PATH=first_on_path(tmp_path / "bin"))
     for _ in range(2):
-        write_program(path, f'exec {real("xwininfo")} "$@"')
+        write_program(path, f'exec {real("maim")} "$@"')
         os.utime(path, (1, 1))
-        peek.data("windows")
-        peek.data("windows")
-    assert calls(path).count("-version") == 1
+        peek.data("image")
+        peek.data("image")
+    assert calls(path).count("--version") == 1
     os.utime(path, (2, 2))
-    peek.data("windows")
-    assert calls(path).count("-version") == 2
+    peek.data("image")
+    assert calls(path).count("--version") == 2
     write_program(path, REFUSING)
     asked = len(calls(path))
-    peek.data("windows")
-    assert calls(path)[asked:] == ["-version"]
+    peek.data("image")
+    assert calls(path)[asked:] == ["--version"]
 
 
 def test_a_broken_program_that_works_now_is_taken_though_its_file_is_the_same(
     on_x11: Program, tmp_path: Path
 ) -> None:
-    folder = only(tmp_path / "bin", *(one for one in X_TOOLS if one != "xwininfo"))
-    write_program(folder / "xwininfo", f'. "{tmp_path}/library" && exec {real("xwininfo")} "$@"')
+    folder = only(tmp_path / "bin", *(one for one in X_TOOLS if one != "maim"))
+    write_program(folder / "maim", f'. "{tmp_path}/library" && exec {real("maim")} "$@"')
     peek = on_x11.having(PEEKABOO_BIN_DIR=str(folder))
-    assert peek.error("windows")["code"] == "MISSING_PROGRAM"
+    assert peek.error("image")["code"] == "MISSING_PROGRAM"
     (tmp_path / "library").write_text("true\n")
-    peek.data("windows")
+    peek.data("image")
 
 
 @pytest.mark.parametrize(
@@ -163,15 +161,15 @@ def test_a_broken_program_that_works_now_is_taken_though_its_file_is_the_same(
 )
 def test_a_damaged_memory_is_made_anew(on_x11: Program, tmp_path: Path, text: str) -> None:
     memory(tmp_path).parent.mkdir()
-    memory(tmp_path).write_bytes(text.replace("%s", real("xwininfo")).encode("utf-8", "surrogateescape"))
-    on_x11.data("windows")
-    assert real("xwininfo") in json.loads(memory(tmp_path).read_text())
+    memory(tmp_path).write_bytes(text.replace("%s", real("maim")).encode("utf-8", "surrogateescape"))
+    on_x11.data("image")
+    assert real("maim") in json.loads(memory(tmp_path).read_text())
 
 
 def test_the_memory_is_for_its_owner_only(on_x11: Program, tmp_path: Path) -> None:
     old = os.umask(0)
     try:
-        on_x11.data("windows")
+        on_x11.data("image")
     finally:
         os.umask(old)
     path = memory(tmp_path)
@@ -181,11 +179,11 @@ def test_the_memory_is_for_its_owner_only(on_x11: Program, tmp_path: Path) -> No
 
 def test_where_nothing_can_be_remembered_everything_works(on_x11: Program, tmp_path: Path) -> None:
     (tmp_path / "occupied").write_text("a file, where the folder would be")
-    stranger = write_program(tmp_path / "bin" / "xwininfo", REFUSING)
+    stranger = write_program(tmp_path / "bin" / "maim", REFUSING)
     variables = {"PATH": first_on_path(tmp_path / "bin"), "XDG_STATE_HOME": str(tmp_path / "occupied")}
-    on_x11.data("windows", **variables)
-    on_x11.data("windows", **variables)
-    assert calls(stranger) == ["-version"] * 2  # each process asks for itself
+    on_x11.data("image", **variables)
+    on_x11.data("image", **variables)
+    assert calls(stranger) == ["--version"] * 2  # each process asks for itself
 
 
 def test_magick_is_taken_where_convert_is_not(on_x11: Program, form_window: int, tmp_path: Path) -> None:
@@ -208,7 +206,7 @@ def test_doctor_shows_versions_and_what_it_passed_over(on_x11: Program, tmp_path
     for name in X_TOOLS:
         words = lines_of(finished.out, name).split()
         assert words[0] == "ok" and os.path.isabs(words[2])
-        assert name in ("xprop", "xargs") or words[3].strip(";")[0].isdigit(), words
+        assert words[3].strip(";")[0].isdigit(), words
     assert lines_of(finished.out, "maim").endswith(
         f"; passed over: {stranger} is another program of that name, or broken"
     )

@@ -1,4 +1,4 @@
-"""Desktop by xwininfo, xprop, maim, xdotool, xclip.
+"""Desktop by maim, xdotool, xclip, and questions to the X server.
 
 Commands that answer wrongly with exit 0 are not used: the place in `xdotool getwindowgeometry` and wmctrl (a
 frame's offset is added twice), `xwd -id` (paints other windows), `xdotool type` beyond ASCII, unknown key
@@ -23,6 +23,7 @@ from ...core.models import (
 )
 from ...system.files import held_locks
 from ...system.process import run_program
+from .connection import x_connection
 from .keyboard import press_x11_key, type_x11_text
 from .ocr import read_text_by_tesseract
 from .pointer import click_x11
@@ -37,7 +38,7 @@ class X11Desktop:
     """The Desktop of an X server, by shell-outs."""
 
     name = "x11"
-    needs: tuple[str, ...] = ("xwininfo", "xprop", "xdpyinfo", "maim", "xdotool", "xclip", "convert", "xargs")
+    needs: tuple[str, ...] = ("maim", "xdotool", "xclip", "convert")
     uses: dict[str, str] = {"tesseract": "text recognition"}  # noqa: RUF012
 
     @property
@@ -74,7 +75,11 @@ class X11Desktop:
                 f"window {window.window_id} is minimised, hidden or on another workspace",
                 hint="focus it first, then take the screenshot",
             )
-        _run_maim(["-i", str(window.window_id)], path, kind)
+        left, _, above, _ = window.insets
+        size = window.bounds
+        # GTK's shadow is cut off; a border belongs to the image
+        part = ["-g", f"{size.width:.0f}x{size.height:.0f}+{left}+{above}"] if max(window.insets) > 0 else []
+        _run_maim(["-i", str(window.window_id), *part], path, kind)
 
     def focus(self, window: Window, may_click: bool = False) -> None:
         target, holding = str(window.window_id), held_locks()
@@ -121,7 +126,8 @@ def _run_maim(what: list[str], path: Path, kind: str) -> None:
     words = ["maim", "--hidecursor", "-f", kind, *what]
     done = run_program(words, timeout_s=_CAPTURE_S, accept=None, environment=UTF8)
     if done.code or not done.stdout:
-        ask_x(["xdpyinfo"])  # raises NO_GUI_SESSION where there is no display
+        with x_connection():  # raises NO_GUI_SESSION where there is no display
+            pass
         raise PeekabooError(
             ErrorCode.CAPTURE_FAILED,
             "maim made no image",

@@ -13,8 +13,8 @@ from ...core.models import KeyChord, Window
 from ...system.files import held_locks
 from ...system.process import run_program
 from .clipboard import Clipboard
-from .server import UTF8, is_viewable, top_level
-from .windows import is_same_client, window_with_input_focus
+from .server import UTF8, is_viewable, top_level, window_with_input_focus
+from .windows import is_same_client
 
 _KEYS_S = 10.0
 _PIECE = 20

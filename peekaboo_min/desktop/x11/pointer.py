@@ -8,11 +8,10 @@ from typing import NamedTuple, Optional
 
 from ...core.errors import ErrorCode, PeekabooError
 from ...core.models import Delivery, Point, Window
-from ...core.text import clean_text
 from ...system.background import InteractiveProgram, interactive_program
 from ...system.files import held_locks
 from .keyboard import release_x11_modifiers, x11_modifiers
-from .server import UTF8, ask_x, check_x, is_viewable, top_level, top_level_under_pointer
+from .server import UTF8, app_with_window, check_x, is_viewable, top_level, top_level_under_pointer
 from .windows import is_same_client, take_scene
 
 _BUTTONS = {"left": "1", "middle": "2", "right": "3"}
@@ -39,9 +38,10 @@ def click_x11(
     it looks again and presses, and what it printed right before the press is what was reached. It moves
     relative to the window, which the server does itself: a window that moves meanwhile takes its pixel along.
     """
-    top_id, border = _top_and_border(window)
+    top_id = window.frame_id or window.window_id
+    left, _, above, _ = window.insets
     held = x11_modifiers(modifiers)
-    inside = (int(point.x - window.bounds.x) - border, int(point.y - window.bounds.y) - border)
+    inside = (int(point.x - window.bounds.x + left), int(point.y - window.bounds.y + above))
     look_words = ["mousemove", "--window", str(window.window_id), "--", *map(str, inside)]
     look_words += ["getwindowgeometry", "--shell", str(window.window_id), "getmouselocation", "--shell"]
     ours = {window.window_id, top_id}
@@ -51,7 +51,7 @@ def click_x11(
         look = _look(xdotool, look_words)
         if look.under_id not in ours and top_level_under_pointer() != top_id:
             raise _covered(window, look.under_id)
-        _check_still_there(window, point, look, border)
+        _check_still_there(window, point, look)
         try:
             pressed = _look(xdotool, [*look_words, *_press_words(button, clicks, held)])
             xdotool.end()
@@ -129,19 +129,9 @@ def _look(xdotool: InteractiveProgram, words: Sequence[str]) -> _Look:
     return _Look(Point(x, y), under, (width, height))
 
 
-def _top_and_border(window: Window) -> tuple[int, int]:
-    """Its top-level window, and the width of its own border, which belongs to its bounds, not to its
-    coordinates.
-    """
-    if window.frame_id is not None:
-        return window.frame_id, 0  # a window manager that makes frames takes the border off
-    text = ask_x(["xwininfo", "-stats", "-id", str(window.window_id)])
-    borders = re.findall(r"^  Border width: (\d+)$", text, re.M)
-    return top_level(window.window_id), int(borders[-1]) if borders else 0
-
-
-def _check_still_there(window: Window, point: Point, look: _Look, border: int) -> None:
-    if (look.size[0] + 2 * border, look.size[1] + 2 * border) != (window.bounds.width, window.bounds.height):
+def _check_still_there(window: Window, point: Point, look: _Look) -> None:
+    left, right, above, below = window.insets
+    if look.size != (window.bounds.width + left + right, window.bounds.height + above + below):
         raise _changed(window, "resized")
     if look.point != Point(int(point.x), int(point.y)):
         raise _changed(window, "moved, or reaches beyond the screen's edge,")
@@ -157,11 +147,10 @@ def _changed(window: Window, how: str) -> PeekabooError:
 
 def _covered(window: Window, under_id: int) -> PeekabooError:
     listed_id = _listed_id(under_id)
-    name = _name_of(listed_id)
-    what = f"{name} (window {listed_id})" if name else f"window {listed_id}"
     return PeekabooError(
         ErrorCode.WINDOW_COVERED,
-        f"window {window.window_id} is covered by {what} at that point; nothing was clicked",
+        f"window {window.window_id} is covered by {app_with_window(listed_id)} at that point; "
+        "nothing was clicked",
         hint="close what covers it, or act on that window",
     )
 
@@ -178,12 +167,3 @@ def _listed_id(under_id: int) -> int:
         if e.code is ErrorCode.CANCELLED:
             raise
     return under_id
-
-
-def _name_of(window_id: int) -> str:
-    try:
-        text = ask_x(["xprop", "-id", str(window_id), "WM_CLASS"])
-    except PeekabooError:
-        return ""
-    names = re.findall(r'"((?:[^"\\]|\\.)*)"', text)
-    return clean_text(names[-1]) if names else ""

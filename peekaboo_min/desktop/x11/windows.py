@@ -1,42 +1,59 @@
-"""The windows, apps and displays of an X server, in few child processes."""
+"""The windows, apps and displays of an X server, in one look."""
 
 from __future__ import annotations
 
-import re
+import struct
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
-from typing import Any, Callable, Optional
+from typing import Optional
 
-from ...core.cancellation import in_parallel
-from ...core.errors import ErrorCode, PeekabooError
 from ...core.models import App, Display, Rect, Scene, Window
 from ...core.text import clean_text
-from .descriptions import (
-    Facts,
-    Geometry,
-    ask_facts,
-    ask_geometries,
-    ask_properties,
-    first_id_in,
-    number_in,
-    properties_of,
-    texts_of,
+from .connection import (
+    ATTRIBUTES,
+    CHILDREN,
+    EXTENSION,
+    GEOMETRY,
+    ORIGIN,
+    OWNER,
+    XConnection,
+    children_in,
+    fields_in,
+    named,
+    numbers_in,
+    property_of,
+    request,
+    texts_in,
+    x_connection,
 )
-from .server import ask_x, has_compositor
-from .window_tree import Tree, TreeNode, read_tree
+from .server import IS_VIEWABLE, client_with_focus, containing_windows
 
-_TREE_TRIES = 5
 _CLIENT_BITS = 21  # the windows of one X client share the bits of their ids above these
 _POPUP_LAYER = 101  # as a Mac numbers its menus
 _UNOWNED_LAYER = 25
 _ALL_DESKTOPS = 0xFFFFFFFF
+_INPUT_ONLY = 2
+_QUERY_SCREENS = 5  # of the extension Xinerama
+_NORMAL, _ICONIC = 1, 3
+_DEEPEST_CLIENT = 4
+# Of each window.
+_PROPERTIES = (
+    "WM_STATE", "_NET_WM_NAME", "WM_NAME", "WM_CLASS", "_NET_WM_PID", "_NET_WM_WINDOW_TYPE", "_NET_WM_STATE",
+    "_NET_WM_DESKTOP", "WM_TRANSIENT_FOR", "_GTK_FRAME_EXTENTS",
+)  # fmt: skip
+# What the window manager writes on the root window.
 _ROOT_PROPERTIES = (
-    "_NET_CLIENT_LIST_STACKING",
-    "_NET_ACTIVE_WINDOW",
-    "_NET_CURRENT_DESKTOP",
-    "_NET_SUPPORTING_WM_CHECK",
-)
+    "_NET_CLIENT_LIST_STACKING", "_NET_ACTIVE_WINDOW", "_NET_CURRENT_DESKTOP", "_NET_SUPPORTING_WM_CHECK",
+)  # fmt: skip
+_HIDDEN, _MODAL, _DIALOG = "_NET_WM_STATE_HIDDEN", "_NET_WM_STATE_MODAL", "_NET_WM_WINDOW_TYPE_DIALOG"
+# The window server of a Mac numbers its layers; here the type of a window means another layer.
+_LAYERS = {
+    "_NET_WM_WINDOW_TYPE_DOCK": 20,
+    "_NET_WM_WINDOW_TYPE_DESKTOP": -20,
+    "_NET_WM_WINDOW_TYPE_NOTIFICATION": 25,
+    "_NET_WM_WINDOW_TYPE_TOOLTIP": 25,
+}
 
 
 def is_same_client(window_id: int, other_id: int) -> bool:
@@ -46,243 +63,225 @@ def is_same_client(window_id: int, other_id: int) -> bool:
 
 @dataclass(frozen=True)
 class _Root:
-    """What the window manager writes on the root window; empty and None where there is none."""
+    """What stands on the root window; empty and None where no window manager writes it."""
 
+    top_ids: tuple[int, ...]
+    """The top-level windows, front to back."""
     has_list: bool
-    """Whether it keeps a list of its clients."""
+    """Whether a window manager keeps a list of its clients."""
     client_ids: tuple[int, ...]
-    """Front to back."""
-    active_id: Optional[int]
+    active_id: int
     desktop: Optional[int]
-    manager_id: Optional[int]
+    manager_id: int
     """A window of the window manager's own."""
+    has_compositor: bool
+    """Whether a compositing manager keeps covered windows' pixels: it owns the selection _NET_WM_CM_Sn."""
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """A window as the server describes it."""
+
+    window_id: int
+    top_id: int
+    """The top-level window that contains it (its own id, when it is one)."""
+    children: tuple[int, ...]
+    bounds: Rect
+    insets: tuple[float, ...]
+    """Window.insets."""
+    is_viewable: bool
+    is_override_redirect: bool
+    is_input_only: bool
+    numbers: dict[str, tuple[int, ...]]
+    """Properties; what the window does not have is empty."""
+    texts: dict[str, list[str]]
+    kinds: frozenset[str]
+    """The names in its _NET_WM_STATE and _NET_WM_WINDOW_TYPE that count here."""
+
+    def number(self, name: str) -> Optional[int]:
+        return next(iter(self.numbers[name]), None)
+
+    @property
+    def is_client(self) -> bool:
+        """Whether a window manager manages it, shown or minimised."""
+        return self.number("WM_STATE") in (_NORMAL, _ICONIC)
+
+    @property
+    def is_seen(self) -> bool:
+        """False for a hidden window, and for the helper windows of programs."""
+        return self.is_viewable and not self.is_input_only and max(self.bounds.width, self.bounds.height) > 1
 
 
 def take_scene() -> Scene:
-    """Everything at once. The windows of the window manager's list are described while xwininfo walks the
-    tree.
-    """
-    found: dict[str, Any] = {}
-    looks: dict[str, Callable[[], object]] = {
-        "tree": _ask_tree,
-        "clients": _ask_clients,
-        "displays": _ask_displays,
-    }
-
-    def look(name: str) -> None:
-        found[name] = looks[name]()
-
-    in_parallel(look, list(looks))
-    root: _Root
-    root, listed = found["clients"]
-    tree = read_tree(found["tree"])
-    facts = _all_facts(tree, root, listed)
-    windows = _stacked([_window(one, tree, root, facts) for one in facts], tree, root)
-    windows = _with_owners(_with_focus(windows, tree, root.active_id))
-    marked = _with_obscured(windows)
-    if marked != windows and not has_compositor():
-        windows = marked
-    return Scene(tuple(windows), tuple(_apps(windows)), tuple(found["displays"]))
-
-
-def _ask_tree() -> str:
-    """xwininfo's walk through all windows; it fails as a whole when one closes in that moment: ask again."""
-    for left in reversed(range(_TREE_TRIES)):
-        try:
-            return ask_x(["xwininfo", "-root", "-tree"])
-        except PeekabooError as e:
-            if e.code is not ErrorCode.WINDOW_NOT_FOUND or not left:
-                raise
-    raise AssertionError("the last try returns or raises")
-
-
-def _ask_displays() -> list[Display]:
-    text = ask_x(["xdpyinfo", "-ext", "XINERAMA"])
-    heads = re.findall(r"head #\d+: (\d+)x(\d+) @ (-?\d+),(-?\d+)", text)
-    whole = re.search(r"dimensions: +(\d+)x(\d+) pixels", text)
-    if not heads and whole:
-        heads = [(*whole.groups(), "0", "0")]
-    if not heads:
-        raise PeekabooError(
-            ErrorCode.PROGRAM_FAILED, "xdpyinfo named no screen", hint="see the details", details=text[:300]
-        )
-    return [
-        Display(number, f"Screen {number}", Rect(float(x), float(y), float(w), float(h)))
-        for number, (w, h, x, y) in enumerate(heads, 1)
-    ]
-
-
-def _ask_clients() -> tuple[_Root, dict[int, dict[str, str]]]:
-    """The window manager's list, and the properties of the windows in it."""
-    values = properties_of(ask_x(["xprop", "-root", *_ROOT_PROPERTIES]))
-    listed = values.get("_NET_CLIENT_LIST_STACKING")
-    ids = tuple(int(one, 16) for one in re.findall(r"0x[0-9a-f]+", listed or ""))
-    root = _Root(
-        listed is not None,
-        tuple(reversed(ids)),
-        first_id_in(values.get("_NET_ACTIVE_WINDOW", "")),
-        number_in(values.get("_NET_CURRENT_DESKTOP", "")),
-        first_id_in(values.get("_NET_SUPPORTING_WM_CHECK", "")),
-    )
-    return root, ask_properties(root.client_ids)
-
-
-def _all_facts(tree: Tree, root: _Root, listed: dict[int, dict[str, str]]) -> list[Facts]:
-    """The clients, and the visible top-level windows that contain none: popups, and all of them without a
-    manager.
-    """
-    if not root.has_list:
-        # a manager of the old kind puts a client into a frame: it is the window in there that has WM_STATE
-        within = [node.window_id for node in tree.nodes if not node.is_top and node.has_class]
-        clients = {one.window_id: one for one in ask_facts(within) if one.is_client}
-    else:
-        clients = {one: facts for one in listed if (facts := _by_tree(one, listed[one], tree, root))}
-    wanted = listed.keys() | clients.keys()
-    frames = {tree.known[one].top_id for one in wanted if one in tree.known}
-    others = [
-        node.window_id for node in tree.tops() if node.window_id not in wanted | frames and not node.is_tiny
-    ]
-    doubtful = [one for one in listed if one not in clients]
-    shapes = ask_geometries(list(dict.fromkeys([*doubtful, *others])))
-    asked = [Facts(one, listed[one], shapes[one]) for one in doubtful if one in shapes]
-    shown = [
-        one
-        for one in others
-        if one in shapes
-        and shapes[one].is_viewable
-        and not shapes[one].is_input_only
-        and max(shapes[one].bounds.width, shapes[one].bounds.height) > 1
-    ]
-    found = [Facts(one, properties, shapes[one]) for one, properties in ask_properties(shown).items()]
-    return [*clients.values(), *asked, *found, *_minimised_without_list(tree, root, shapes, shown)]
-
-
-def _by_tree(window_id: int, properties: dict[str, str], tree: Tree, root: _Root) -> Optional[Facts]:
-    """A client whose place the tree tells, and whose properties say that it is shown; None where xwininfo
-    must be asked: it is hidden, elsewhere or without a frame, or a line break in its title may fake its line.
-    """
-    node = tree.known.get(window_id)
-    desktop = number_in(properties.get("_NET_WM_DESKTOP", ""))
-    is_here = root.desktop is not None and desktop in (root.desktop, _ALL_DESKTOPS)
-    is_normal = "window state: Normal" in properties.get("WM_STATE", "")
-    is_hidden = "_NET_WM_STATE_HIDDEN" in properties.get("_NET_WM_STATE", "")
-    has_break = any("\\n" in properties.get(name, "") for name in ("_NET_WM_NAME", "WM_NAME", "WM_CLASS"))
-    if node is None or node.is_top or has_break or is_hidden or not (is_here and is_normal):
-        return None
-    return Facts(window_id, properties, Geometry(node.bounds, 0, True, False, False))
-
-
-def _minimised_without_list(
-    tree: Tree, root: _Root, shapes: dict[int, Geometry], shown: list[int]
-) -> list[Facts]:
-    """Top-level clients that a manager without a client list and without frames has hidden."""
-    if root.has_list:
-        return []
-    hidden = [one for one in shapes if one not in shown and one in tree.known and tree.known[one].has_class]
-    return [one for one in ask_facts(hidden) if one.is_client]
-
-
-def _window(one: Facts, tree: Tree, root: _Root, facts: Sequence[Facts]) -> Window:
-    properties, geometry = one.properties, one.geometry
-    node = tree.known.get(one.window_id)
-    top = tree.known.get(node.top_id) if node else None
-    is_client = one.is_client or one.window_id in root.client_ids
-    is_popup = not is_client and geometry.is_override_redirect
-    desktop = number_in(properties.get("_NET_WM_DESKTOP", ""))
-    is_elsewhere = desktop not in (None, _ALL_DESKTOPS, root.desktop) and root.desktop is not None
-    is_iconic = "window state: Iconic" in properties.get("WM_STATE", "")
-    known_ids = {fact.window_id for fact in facts}
-    parent_id = one.parent_id if one.parent_id in known_ids - {one.window_id} else None
-    title = texts_of(properties.get("_NET_WM_NAME", "")) or texts_of(properties.get("WM_NAME", ""))
-    # without a window manager every top-level window counts; with one, what it does not manage is its own
-    # decoration
-    is_managers = root.manager_id is not None and is_same_client(one.window_id, root.manager_id)
-    counts = is_client or ((is_popup or not root.has_list) and not is_managers)
-    return Window(
-        window_id=one.window_id,
-        app_name=one.class_name if counts else "",
-        pid=one.pid,
-        title=clean_text(title[0]) if title else "",
-        bounds=geometry.bounds,
-        layer=_layer(properties.get("_NET_WM_WINDOW_TYPE", ""), is_popup, counts),
-        is_on_screen=geometry.is_viewable and not (one.has_state("HIDDEN") and is_client),
-        frame=_frame(top, geometry.bounds),
-        kind=_kind(properties.get("_NET_WM_WINDOW_TYPE", ""), is_popup, parent_id),
-        parent_id=parent_id,
-        is_modal=parent_id is not None and one.has_state("MODAL"),
-        is_minimised=is_client and not is_elsewhere and (one.has_state("HIDDEN") or is_iconic),
-        frame_id=node.top_id if node and not node.is_top else None,
-        identity=_identity(one, node),
-    )
-
-
-def _frame(top: Optional[TreeNode], bounds: Rect) -> Optional[Rect]:
-    return top.bounds if top and top.bounds != bounds and top.bounds.encloses(bounds) else None
-
-
-def _identity(one: Facts, node: Optional[TreeNode]) -> str:
-    """What another window with this id would hardly have: its frame, which window managers number upwards;
-    where there is none and no pid, its title (class and pid are compared anyway).
-    """
-    if node and not node.is_top:
-        return f"frame {node.top_id}"
-    if one.pid is not None:
-        return ""
-    return f"title {one.properties.get('_NET_WM_NAME', '')}{one.properties.get('WM_NAME', '')}"
-
-
-def _kind(window_type: str, is_popup: bool, parent_id: Optional[int]) -> str:
-    if is_popup:
-        return "popup"
-    return "dialog" if parent_id is not None or "_DIALOG" in window_type else "window"
-
-
-def _layer(window_type: str, is_popup: bool, counts: bool) -> int:
-    """The window server of a Mac numbers its layers; here the type of a dock or a desktop means another
-    layer.
-    """
-    if is_popup:
-        return _POPUP_LAYER
-    if not counts:
-        return _UNOWNED_LAYER
-    for name, layer in (("_DOCK", 20), ("_DESKTOP", -20), ("_NOTIFICATION", 25), ("_TOOLTIP", 25)):
-        if name in window_type:
-            return layer
-    return 0
-
-
-def _stacked(windows: list[Window], tree: Tree, root: _Root) -> list[Window]:
-    """Front to back, by the tree; where a title fakes lines of it by the manager's list, popups first."""
-    if tree.is_faked and root.has_list:
-        places = {window_id: place for place, window_id in enumerate(root.client_ids)}
-        return sorted(windows, key=lambda one: places.get(one.window_id, -1))
-    places = {}
-    for place, node in enumerate(tree.nodes):
-        places.setdefault(node.window_id, place)
-    return sorted(windows, key=lambda one: places.get(one.frame_id or one.window_id, len(places)))
-
-
-def _with_focus(windows: list[Window], tree: Tree, active_id: Optional[int]) -> list[Window]:
-    focused_id = active_id or window_with_input_focus()
-    node = tree.known.get(focused_id)
-    meant = {focused_id, node.top_id if node else focused_id}
-    return [
-        replace(one, is_focused=True) if meant & {one.window_id, one.frame_id} and not one.is_popup else one
+    """Everything at once."""
+    with x_connection() as server:
+        names = (*_PROPERTIES, *_ROOT_PROPERTIES, _HIDDEN, _MODAL, _DIALOG, *_LAYERS)
+        atoms = server.atoms((*names, f"_NET_WM_CM_S{server.screen}"))
+        root = _read_root(server, atoms)
+        tops = _read_facts(server, atoms, {one: one for one in root.top_ids})
+        clients = _listed_clients(server, atoms, root, tops) if root.has_list else {}
+        if not root.has_list:
+            clients = _clients_by_state(server, atoms, tops)
+        focused_id = root.active_id or client_with_focus(server)
+        focused = {focused_id, *containing_windows(server, focused_id)[-1:]}
+        displays = _read_displays(server)
+    frames = {one.top_id for one in clients.values()}
+    others = [top for one, top in tops.items() if one not in clients.keys() | frames and top.is_seen]
+    facts = {one.window_id: one for one in [*clients.values(), *others] if not one.is_input_only}
+    windows = [_window(one, tops[one.top_id].bounds, root, facts.keys()) for one in facts.values()]
+    places = {window_id: place for place, window_id in enumerate(root.top_ids)}
+    windows.sort(key=lambda one: places[one.frame_id or one.window_id])
+    windows = [
+        replace(one, is_focused=not one.is_popup and bool(focused & {one.window_id, one.frame_id}))
         for one in windows
     ]
+    windows = _with_owners(windows)
+    if not root.has_compositor:
+        windows = _with_obscured(windows)
+    return Scene(tuple(windows), tuple(_apps(windows)), tuple(displays))
 
 
-def window_with_input_focus() -> int:
-    """The window that has the X input focus, 0 for none. xdotool names the client, not a child of it."""
-    try:
-        return int(ask_x(["xdotool", "getwindowfocus"]).strip() or 0)
-    except (PeekabooError, ValueError) as e:
-        if isinstance(e, PeekabooError) and e.code not in (
-            ErrorCode.PROGRAM_FAILED,
-            ErrorCode.WINDOW_NOT_FOUND,
-        ):
-            raise
-        return 0
+def _read_root(server: XConnection, atoms: dict[str, int]) -> _Root:
+    asked = [request(CHILDREN, server.root_id), request(OWNER, atoms[f"_NET_WM_CM_S{server.screen}"])]
+    asked += [property_of(server.root_id, atoms[name]) for name in _ROOT_PROPERTIES]
+    tree, compositor, clients, active, desktop, manager = server.ask(asked)
+    return _Root(
+        children_in(tree),
+        clients is not None and clients[1] == 32,
+        numbers_in(clients),
+        next(iter(numbers_in(active)), 0),
+        next(iter(numbers_in(desktop)), None),
+        next(iter(numbers_in(manager)), 0),
+        fields_in(compositor, "I")[0] != 0,
+    )
+
+
+def _listed_clients(
+    server: XConnection, atoms: dict[str, int], root: _Root, tops: dict[int, _Facts]
+) -> dict[int, _Facts]:
+    """The clients of the window manager's list."""
+    within = {child: one for one, top in tops.items() for child in (one, *top.children)}
+    found = {one: within.get(one, 0) for one in root.client_ids}
+    for one in [one for one, top_id in found.items() if not top_id]:
+        found[one] = next(iter(containing_windows(server, one)[-1:]), 0)
+    return _read_facts(server, atoms, {one: top_id for one, top_id in found.items() if top_id in tops})
+
+
+def _clients_by_state(
+    server: XConnection, atoms: dict[str, int], tops: dict[int, _Facts]
+) -> dict[int, _Facts]:
+    """The windows that have WM_STATE: managers without a list put them into frames."""
+    found, level = {}, tops
+    for _ in range(_DEEPEST_CLIENT):
+        found.update({one: facts for one, facts in level.items() if facts.is_client})
+        others = [facts for one, facts in level.items() if one not in found]
+        level = _read_facts(server, atoms, {child: one.top_id for one in others for child in one.children})
+    return found
+
+
+def _read_facts(server: XConnection, atoms: dict[str, int], tops: dict[int, int]) -> dict[int, _Facts]:
+    """What the server knows of these windows, each with its top-level one; those that were closed meanwhile
+    are left out.
+    """
+    asked = []
+    for one in tops:
+        asked += [request(opcode, one) for opcode in (CHILDREN, ATTRIBUTES, GEOMETRY)]
+        asked += [request(ORIGIN, one, server.root_id, 0)]
+        asked += [property_of(one, atoms[name]) for name in _PROPERTIES]
+    replies = iter(server.ask(asked))
+    names = {atom: name for name, atom in atoms.items()}
+    found = {}
+    for one, top_id in tops.items():
+        tree, attributes, geometry, origin = (next(replies) for _ in range(4))
+        properties = {name: next(replies) for name in _PROPERTIES}
+        if not (tree and attributes and geometry and origin):
+            continue
+        numbers = {name: numbers_in(reply) for name, reply in properties.items()}
+        width, height, border = fields_in(geometry, "8xHHH")
+        x, y = fields_in(origin, "4xhh")
+        # inside of a frame the border is the frame's
+        insets = _shadow(numbers["_GTK_FRAME_EXTENTS"], width, height) or (-border * (one == top_id),) * 4
+        left, right, top, bottom = insets
+        bounds = Rect(x + left, y + top, float(width - left - right), float(height - top - bottom))
+        atoms_found = (*numbers["_NET_WM_STATE"], *numbers["_NET_WM_WINDOW_TYPE"])
+        found[one] = _Facts(
+            one,
+            top_id,
+            children_in(tree),
+            bounds,
+            insets,
+            attributes[26] == IS_VIEWABLE,
+            attributes[27] == 1,
+            fields_in(attributes, "4xH")[0] == _INPUT_ONLY,
+            numbers,
+            {name: texts_in(reply) for name, reply in properties.items()},
+            frozenset(names.get(atom, "") for atom in atoms_found),
+        )
+    return found
+
+
+def _shadow(extents: tuple[int, ...], width: int, height: int) -> tuple[int, ...]:
+    """The widths of the shadow that GTK draws into its window: left, right, top, bottom; empty for none."""
+    if len(extents) != 4 or extents[0] + extents[1] >= width or extents[2] + extents[3] >= height:
+        return ()  # anybody can write that property
+    return extents
+
+
+def _read_displays(server: XConnection) -> list[Display]:
+    geometry, xinerama = server.ask([request(GEOMETRY, server.root_id), named(EXTENSION, "XINERAMA")])
+    is_there, opcode = fields_in(xinerama, "BB")
+    heads: list[tuple[int, ...]] = []
+    if is_there:
+        (screens,) = server.ask([request(opcode, data=_QUERY_SCREENS)])
+        count = fields_in(screens, "I")[0]
+        heads = [struct.unpack_from("<hhHH", screens or b"", 32 + 8 * number) for number in range(count)]
+    heads = heads or [fields_in(geometry, "4xhhHH")]
+    return [Display(n, f"Screen {n}", Rect(*map(float, head))) for n, head in enumerate(heads, 1)]
+
+
+def _window(one: _Facts, frame: Rect, root: _Root, known_ids: Set[int]) -> Window:
+    is_client = one.is_client or one.window_id in root.client_ids
+    is_popup = not is_client and one.is_override_redirect
+    desktop = one.number("_NET_WM_DESKTOP")
+    is_elsewhere = desktop not in (None, _ALL_DESKTOPS, root.desktop) and root.desktop is not None
+    is_hidden = _HIDDEN in one.kinds
+    parent_id = one.number("WM_TRANSIENT_FOR")
+    parent_id = parent_id if parent_id in known_ids - {one.window_id} else None
+    title = one.texts["_NET_WM_NAME"] or one.texts["WM_NAME"]
+    # without a window manager every top-level window counts; with one, what it does not manage is its own
+    # decoration
+    is_managers = root.manager_id and is_same_client(one.window_id, root.manager_id)
+    counts = is_client or ((is_popup or not root.has_list) and not is_managers)
+    frame_id = one.top_id if one.top_id != one.window_id else None
+    names = one.texts["WM_CLASS"]
+    pid = one.number("_NET_WM_PID")
+    # what another window with this id would hardly have: its frame, which window managers number upwards;
+    # where there is none and no pid, its title (class and pid are compared anyway)
+    identity = f"frame {frame_id}" if frame_id else "" if pid is not None else f"title {title}"
+    is_dialog = parent_id is not None or _DIALOG in one.kinds
+    return Window(
+        window_id=one.window_id,
+        app_name=clean_text(names[-1] or names[0]) if counts and names else "",
+        pid=pid,
+        title=clean_text(title[0]) if title else "",
+        bounds=one.bounds,
+        layer=_layer(one, is_popup, counts),
+        is_on_screen=one.is_viewable and not (is_hidden and is_client),
+        frame=frame if frame_id and frame != one.bounds and frame.encloses(one.bounds) else None,
+        kind="popup" if is_popup else "dialog" if is_dialog else "window",
+        parent_id=parent_id,
+        is_modal=parent_id is not None and _MODAL in one.kinds,
+        is_minimised=is_client and not is_elsewhere and (is_hidden or one.number("WM_STATE") == _ICONIC),
+        frame_id=frame_id,
+        identity=identity,
+        insets=one.insets,
+    )
+
+
+def _layer(one: _Facts, is_popup: bool, counts: bool) -> int:
+    if is_popup or not counts:
+        return _POPUP_LAYER if is_popup else _UNOWNED_LAYER
+    return next((layer for name, layer in _LAYERS.items() if name in one.kinds), 0)
 
 
 def _with_owners(windows: list[Window]) -> list[Window]:

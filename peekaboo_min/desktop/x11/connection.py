@@ -1,0 +1,246 @@
+"""One connection to the X server that only asks: many questions, one answer each.
+
+`xwininfo` and `xprop` answer about one window each, a process a window: for 40 windows that is three times a
+walk of `xwininfo -root -tree`, and a title with a line break fakes lines of theirs. Here all questions go out
+at once. Encodings: X Window System Protocol, Appendix B; of Xinerama: its own specification.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import struct
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, Optional
+
+from ...core.cancellation import check_cancelled, within_budget
+from ...core.errors import ErrorCode, PeekabooError
+from ...core.settings import settings
+
+if TYPE_CHECKING:
+    import socket
+
+_ANSWER_S = 5.0
+_WAKE_S = 0.05
+_COOKIE = b"MIT-MAGIC-COOKIE-1"
+_COOKIES_TRIED = 4
+_MOST_WORDS = 512  # of a property, four bytes each: a title may be a megabyte
+
+
+class Address(NamedTuple):
+    """A DISPLAY, taken apart: `unix:0.1` is ("", 0, 1)."""
+
+    host: str
+    number: int
+    screen: int
+
+
+def display_address() -> Optional[Address]:
+    match = re.fullmatch(r"(?:\w+/)?(.*):(\d{1,5})(?:\.(\d{1,3}))?", settings().x_display)
+    if not match:
+        return None
+    return Address("" if match[1] == "unix" else match[1], int(match[2]), int(match[3] or 0))
+
+
+def no_display(details: str) -> PeekabooError:
+    """NO_GUI_SESSION, to be raised."""
+    return PeekabooError(
+        ErrorCode.NO_GUI_SESSION,
+        "no X display can be opened",
+        hint="set DISPLAY to a running X server, or start one: Xvfb :1 & export DISPLAY=:1",
+        details=details[:300],
+    )
+
+
+# requests: each is answered by one reply, or by an error ----------------------------------------------------
+
+ATTRIBUTES, GEOMETRY, CHILDREN, ATOM, PROPERTY, OWNER = 3, 14, 15, 16, 20, 23
+POINTER, ORIGIN, FOCUS, EXTENSION = 38, 40, 43, 98
+
+
+def request(opcode: int, *words: int, data: int = 0, text: bytes = b"") -> bytes:
+    body = struct.pack(f"<{len(words)}I", *words) + _padded(text)
+    return struct.pack("<BBH", opcode, data, 1 + len(body) // 4) + body
+
+
+def named(opcode: int, name: str) -> bytes:
+    """For ATOM, which is 0 for a name that nobody has used yet, and EXTENSION."""
+    return request(opcode, len(name), data=1, text=name.encode("ascii"))
+
+
+def property_of(window_id: int, atom: int) -> bytes:
+    return request(PROPERTY, window_id, atom, 0, 0, _MOST_WORDS)
+
+
+# replies ----------------------------------------------------------------------------------------------------
+
+
+def fields_in(reply: Optional[bytes], layout: str) -> tuple[int, ...]:
+    """What stands in a reply from its ninth byte on; zeros for an error."""
+    found: tuple[int, ...] = struct.unpack_from(f"<{layout}", reply or bytes(32), 8)
+    return found
+
+
+def children_in(reply: Optional[bytes]) -> tuple[int, ...]:
+    """The windows in a window, front to back."""
+    (count,) = fields_in(reply, "8xH")
+    return struct.unpack_from(f"<{count}I", reply or b"", 32)[::-1] if count else ()
+
+
+def numbers_in(reply: Optional[bytes]) -> tuple[int, ...]:
+    """The value of a property that holds numbers of 32 bits; nothing where it does not exist."""
+    if reply is None or reply[1] != 32:
+        return ()
+    return struct.unpack_from(f"<{fields_in(reply, '8xI')[0]}I", reply, 32)
+
+
+def texts_in(reply: Optional[bytes]) -> list[str]:
+    """The strings of a property, which NUL separates: UTF-8, else the Latin-1 of the type STRING."""
+    if reply is None or reply[1] != 8:
+        return []
+    (left, size) = fields_in(reply, "4xII")
+    data = reply[32 : 32 + size]
+    # COMPOUND_TEXT switches its encodings by escape sequences; what is beyond Latin-1 is mostly UTF-8 in it
+    data = re.sub(rb"\x1b[ -/]*[0-~]", b"", data)
+    try:
+        text = data.decode("utf-8", "ignore" if left else "strict")  # what was cut may be cut in a character
+    except UnicodeDecodeError:
+        text = data.decode("latin-1")
+    return text.rstrip("\0").split("\0") if text else []
+
+
+# the connection ---------------------------------------------------------------------------------------------
+
+
+class XConnection:
+    """Asks the X server. Raises TIMEOUT, CANCELLED, NO_GUI_SESSION for a server that ends."""
+
+    def __init__(self, plain: socket.socket, address: Address) -> None:
+        self._socket = plain
+        self._deadline = time.monotonic() + within_budget(_ANSWER_S)
+        self._data = bytearray()
+        self.screen = address.screen
+        self.root_id = 0
+
+    def greet(self, cookie: bytes) -> bool:
+        """Set the connection up; False when the server does not accept the cookie."""
+        name = _COOKIE if cookie else b""
+        hello = struct.pack("<cxHHHHxx", b"l", 11, 0, len(name), len(cookie))
+        self._socket.sendall(hello + _padded(name) + _padded(cookie))
+        accepted, length = struct.unpack("<BxxxxxH", self._take(8))
+        data = self._take(4 * length)
+        if accepted != 1:
+            return False
+        vendor_length, screens, formats = struct.unpack_from("<16xHxxBB", data)
+        at = 32 + vendor_length + -vendor_length % 4 + 8 * formats
+        for _ in range(min(self.screen, screens - 1)):
+            depths, at = data[at + 39], at + 40
+            for _ in range(depths):
+                at += 8 + 24 * struct.unpack_from("<xxH", data, at)[0]
+        self.root_id = struct.unpack_from("<I", data, at)[0]
+        return True
+
+    def ask(self, requests: Sequence[bytes]) -> list[Optional[bytes]]:
+        """The replies, in their order; None for one that the server refuses: mostly, the window is gone."""
+        check_cancelled()
+        self._socket.sendall(b"".join(requests))
+        replies: list[Optional[bytes]] = []
+        while len(replies) < len(requests):
+            head = self._take(32)
+            if head[0] == 1:
+                replies.append(head + self._take(4 * struct.unpack_from("<I", head, 4)[0]))
+            elif head[0] == 0:
+                replies.append(None)  # else an event that every client gets: the keyboard's map has changed
+        return replies
+
+    def atoms(self, names: Sequence[str]) -> dict[str, int]:
+        replies = self.ask([named(ATOM, name) for name in names])
+        return {name: fields_in(reply, "I")[0] for name, reply in zip(names, replies)}
+
+    def _take(self, size: int) -> bytes:
+        while len(self._data) < size:
+            if not select.select([self._socket], [], [], _WAKE_S)[0]:
+                check_cancelled()
+                if time.monotonic() > self._deadline:
+                    raise PeekabooError(
+                        ErrorCode.TIMEOUT,
+                        f"the X server did not answer within {_ANSWER_S:g} seconds",
+                        hint="check whether the display hangs, then try again",
+                    )
+                continue
+            chunk = self._socket.recv(1 << 16)
+            if not chunk:
+                raise EOFError("the X server closed the connection")
+            self._data += chunk
+        taken = bytes(self._data[:size])
+        del self._data[:size]
+        return taken
+
+
+@contextmanager
+def x_connection() -> Iterator[XConnection]:
+    """A connection to the server that DISPLAY names. Raises NO_GUI_SESSION, TIMEOUT, CANCELLED."""
+    address = display_address()
+    if address is None:
+        raise no_display(f"DISPLAY is {settings().x_display!r}")
+    check_cancelled()
+    try:
+        for cookie in [*_cookies(address), b""]:
+            with _connect(address) as plain:
+                connection = XConnection(plain, address)
+                if connection.greet(cookie):
+                    yield connection
+                    return
+    except (OSError, EOFError, struct.error) as e:
+        raise no_display(str(e)) from e
+    raise no_display("the X server accepts no cookie of the file that XAUTHORITY names")
+
+
+def _connect(address: Address) -> socket.socket:
+    import socket  # 3 ms that a command without a desktop does not need
+
+    if address.host:
+        return socket.create_connection((address.host, 6000 + address.number), _ANSWER_S)
+    connection = socket.socket(socket.AF_UNIX)
+    connection.settimeout(_ANSWER_S)
+    path = f"/tmp/.X11-unix/X{address.number}"
+    try:
+        connection.connect(path)
+    except OSError:
+        connection.close()
+        raise
+    return connection
+
+
+def _padded(data: bytes) -> bytes:
+    return data + bytes(-len(data) % 4)
+
+
+def _cookies(address: Address) -> list[bytes]:
+    """The cookies for this display in the user's authority file, this host's first (Xau's file format)."""
+    path = Path(os.path.expanduser(settings().x_authority or "~/.Xauthority"))
+    try:
+        entries = list(_entries(path.read_bytes()))
+    except (OSError, struct.error):
+        return []
+    host = (address.host or os.uname().nodename).encode()
+    fitting = [one for one in entries if one[1] in (b"", str(address.number).encode()) and one[2] == _COOKIE]
+    fitting.sort(key=lambda one: one[0] != host)
+    return [one[3] for one in fitting[:_COOKIES_TRIED]]
+
+
+def _entries(data: bytes) -> Iterator[tuple[bytes, ...]]:
+    """Address, display number, name and data of each entry: four strings with a length, after a family."""
+    at = 0
+    while at + 2 <= len(data):
+        at += 2
+        fields = []
+        for _ in range(4):
+            (length,) = struct.unpack_from(">H", data, at)
+            fields.append(data[at + 2 : at + 2 + length])
+            at += 2 + length
+        yield tuple(fields)
