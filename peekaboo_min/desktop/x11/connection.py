@@ -1,4 +1,4 @@
-"""One connection to the X server that only asks: many questions, one answer each.
+"""One connection to the X server that only asks: many questions at once.
 
 `xwininfo` and `xprop` answer about one window each, a process a window: for 40 windows that is three times a
 walk of `xwininfo -root -tree`, and a title with a line break fakes lines of theirs. Here all questions go out
@@ -7,6 +7,7 @@ at once. Encodings: X Window System Protocol, Appendix B; of Xinerama: its own s
 
 from __future__ import annotations
 
+import codecs
 import os
 import re
 import select
@@ -107,7 +108,9 @@ def texts_in(reply: Optional[bytes]) -> list[str]:
     # COMPOUND_TEXT switches its encodings by escape sequences; what is beyond Latin-1 is mostly UTF-8 in it
     data = re.sub(rb"\x1b[ -/]*[0-~]", b"", data)
     try:
-        text = data.decode("utf-8", "ignore" if left else "strict")  # what was cut may be cut in a character
+        # what was cut may be cut in a character; Tk 8.6 writes an emoji as two surrogates
+        text = codecs.getincrementaldecoder("utf-8")("surrogatepass").decode(data, final=not left)
+        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     except UnicodeDecodeError:
         text = data.decode("latin-1")
     return text.rstrip("\0").split("\0") if text else []
