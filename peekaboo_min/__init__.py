@@ -8,7 +8,8 @@ system        process (the only subprocess) background programs, web (the only u
               resources
 desktop       base: what a platform must do; select: which of the two this machine is; keys, matching
               macos: backend osascript swift_helper permissions keycodes, and the sources that they run
-              x11: backend connection server windows pointer keyboard clipboard ocr
+              x11: backend connection server windows elements elements_atspi opening pointer keyboard
+                   clipboard ocr
 ai            client providers errors images grid dialects: asking a model
 automation    policy coordinates capture image app_window listing find_text input effects: the jobs
 integrations  keynote keynote_state gmail gmail_oauth peekaboo_cli

@@ -40,11 +40,20 @@ class _Identity:
     package: str
     """Debian's."""
     other_names: tuple[str, ...] = ()
+    folder: str = ""
+    """The only folder in which it is looked for; "" for those of PATH."""
 
 
 _IDENTITIES = {
     "convert": _Identity("-version", r"^Version: ImageMagick (\S+)", "imagemagick", ("magick",)),
     "maim": _Identity("--version", r"\Av(\d+\.\d+\S*)$", "maim"),
+    # the system's own: a virtual environment's has no gi. The option -c takes the rest of the word
+    "python3": _Identity(
+        "-Icfrom gi.repository import Gio; import gi; print('gi', gi.__version__)",
+        r"^gi (\d\S*)",
+        "python3-gi at-spi2-core",
+        folder="/usr/bin",
+    ),
     "tesseract": _Identity("--version", r"^tesseract v?(\d\S*)", "tesseract-ocr"),
     "xclip": _Identity("-version", r"^xclip version (\S+)", "xclip"),
     "xdotool": _Identity("--version", r"^xdotool version (\S+)", "xdotool"),
@@ -87,7 +96,8 @@ def look_for_program(name: str, run: RunProgram, afresh: bool = False) -> FoundP
         return FoundProgram(find_program(name))
     strangers: list[str] = []
     is_by_memory = False
-    for path, status in (found for each in (name, *identity.other_names) for found in _files_named(each)):
+    names = (name, *identity.other_names)
+    for path, status in (found for each in names for found in _files_named(each, identity.folder)):
         with _asking:
             version = None if afresh else _remembered(path, status)
             if version is None:
@@ -115,9 +125,9 @@ def program_path(name: str, run: RunProgram) -> str:
     return found.path
 
 
-def _files_named(name: str) -> Iterator[tuple[str, os.stat_result]]:
+def _files_named(name: str, folder: str = "") -> Iterator[tuple[str, os.stat_result]]:
     """The programs of this name, in the order of PATH."""
-    folders = [*search_path(), *_SYSTEM_FOLDERS, *_HOMEBREW_FOLDERS]
+    folders = [folder] if folder else [*search_path(), *_SYSTEM_FOLDERS, *_HOMEBREW_FOLDERS]
     if settings().bin_dir:
         folders = [settings().bin_dir]
     if os.sep in name:

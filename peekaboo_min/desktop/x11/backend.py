@@ -13,6 +13,7 @@ from ...core.errors import ErrorCode, PeekabooError
 from ...core.models import (
     Delivery,
     Display,
+    Element,
     KeyChord,
     Permissions,
     Point,
@@ -24,6 +25,7 @@ from ...core.models import (
 from ...system.files import held_locks
 from ...system.process import run_program
 from .connection import x_connection
+from .elements import read_x11_elements
 from .keyboard import press_x11_key, type_x11_text
 from .ocr import read_text_by_tesseract
 from .pointer import click_x11
@@ -39,7 +41,7 @@ class X11Desktop:
 
     name = "x11"
     needs: tuple[str, ...] = ("maim", "xdotool", "xclip", "convert")
-    uses: dict[str, str] = {"tesseract": "text recognition"}  # noqa: RUF012
+    uses: dict[str, str] = {"tesseract": "text recognition", "python3": "elements, by gi"}  # noqa: RUF012
 
     @property
     def session(self) -> str:
@@ -116,6 +118,9 @@ class X11Desktop:
 
     def read_text(self, path: Path) -> list[RecognisedText]:
         return read_text_by_tesseract(path)
+
+    def read_elements(self, window: Window) -> list[Element]:
+        return read_x11_elements(window)
 
     def input_backend(self) -> str:
         return "xdotool"

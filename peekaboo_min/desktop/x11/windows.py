@@ -267,7 +267,8 @@ def _window(one: _Facts, frame: Rect, root: _Root, known_ids: Set[int]) -> Windo
         bounds=one.bounds,
         layer=_layer(one, is_popup, counts),
         is_on_screen=one.is_viewable and not (is_hidden and is_client),
-        frame=frame if frame_id and frame != one.bounds and frame.encloses(one.bounds) else None,
+        # a frame as large as the shadow covers nothing with it
+        frame=frame if frame_id and max(one.insets) <= 0 and frame != one.bounds else None,
         kind="popup" if is_popup else "dialog" if is_dialog else "window",
         parent_id=parent_id,
         is_modal=parent_id is not None and _MODAL in one.kinds,

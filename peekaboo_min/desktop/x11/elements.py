@@ -1,0 +1,100 @@
+"""The elements of a window: AT-SPI's tree, read by the system's own Python."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+from typing import Any
+
+from ...core.errors import ErrorCode, PeekabooError
+from ...core.models import Element, Rect, Window
+from ...core.settings import child_environment
+from ...core.text import clean_text
+from ...system.process import run_program
+from ...system.programs import PACKAGES, look_for_program
+from ...system.resources import native_source
+from .connection import property_of, texts_in, x_connection
+
+PYTHON = "python3"
+_READ_S = 12.0
+_BUS = "DBUS_SESSION_BUS_ADDRESS"
+_FIELDS = ("textbox", "combobox", "spinbutton", "slider")
+_PROBLEMS = {
+    "bus": "there is no accessibility bus",
+    "application": "its application is not on the accessibility bus",
+}
+
+
+def read_x11_elements(window: Window) -> list[Element]:
+    """The visible elements of a window, in reading order, at most 1,000; boxes in screen points.
+
+    Raises NO_ELEMENTS for an application that offers no tree, MISSING_PROGRAM.
+    """
+    program = look_for_program(PYTHON, run_program)
+    if program.path is None:
+        raise PeekabooError(
+            ErrorCode.MISSING_PROGRAM,
+            "a window's elements are read by the system's python3 with gi, which is not installed",
+            hint=f"install it: sudo apt-get install {PACKAGES[PYTHON]}; or use find_text",
+        )
+    bounds, (left, right, above, below) = window.bounds, window.insets
+    whole = (bounds.x - left, bounds.y - above, bounds.width + left + right, bounds.height + above + below)
+    question = {
+        "pid": window.pid,
+        "title": window.title,
+        "is_popup": window.is_popup,
+        "bounds": [bounds.x, bounds.y, bounds.width, bounds.height],
+        "whole": whole,
+        "addresses": _bus_addresses(),
+    }
+    # -I: neither the working folder nor PYTHONPATH; no bus is started for us where there is none
+    words = [program.path, "-I", "-", json.dumps(question)]
+    source = native_source("desktop/x11/elements_atspi.py").encode("utf-8")
+    session = f"unix:path=/run/user/{os.getuid()}/bus"
+    bus = {_BUS: child_environment().get(_BUS, session)}
+    done = run_program(words, timeout_s=_READ_S, stdin=source, environment=bus)
+    answer: dict[str, Any] = json.loads(done.text)
+    found = [_element(*row) for row in answer["elements"]]
+    if not found:
+        raise PeekabooError(
+            ErrorCode.NO_ELEMENTS,
+            f"{window.app_name} offers no elements: "
+            f"{_PROBLEMS.get(answer['problem'], 'this window of it shows none')}",
+            hint="use find_text and take_window_screenshot; some applications offer elements only when "
+            "started for it (Chromium: --force-renderer-accessibility)",
+        )
+    return _in_reading_order(found)
+
+
+def _bus_addresses() -> list[str]:
+    """What the X server's root window names: the bus of this very display."""
+    with x_connection() as server:
+        atom = server.atoms(["AT_SPI_BUS"])["AT_SPI_BUS"]
+        (reply,) = server.ask([property_of(server.root_id, atom)])
+    return texts_in(reply)[:1]
+
+
+def _element(role: str, name: str, value: str, states: list[str], box: list[float]) -> Element:
+    return Element(role, clean_text(name), clean_text(value), tuple(states), Rect(*box))
+
+
+def _in_reading_order(elements: list[Element]) -> list[Element]:
+    """Row by row: what overlaps a row's first element by its middle stands in that row."""
+    rows: list[list[Element]] = []
+    for one in sorted(elements, key=lambda one: (one.box.y, one.box.x)):
+        last = rows[-1][0].box if rows else None
+        if last and one.box.centre.y < last.y + last.height and one.box.height < 2 * last.height:
+            rows[-1].append(one)
+        else:
+            rows.append([one])
+    return [one for row in rows for one in _with_labels(sorted(row, key=lambda one: one.box.x))]
+
+
+def _with_labels(row: list[Element]) -> list[Element]:
+    """A field that has no name is called by the text right before it: few forms declare their labels."""
+    named = row[:1]
+    for one, before in zip(row[1:], row):
+        is_label = before.role == "text" and one.role in _FIELDS and not one.name
+        named.append(replace(one, name=before.name) if is_label else one)
+    return named

@@ -1,0 +1,323 @@
+"""{pid, title, is_popup, bounds, whole, addresses} -> {elements: [[role, name, value, states, box]]...}.
+
+It also answers `problem`: "bus", "application" or "" for none; and `rounds`. Run by the system's own Python,
+for its `gi`, and never imported. It reads the accessibility tree of one window over AT-SPI's bus, level by
+level: all calls of a level go out at once, which is a round. Boxes are [x, y, width, height] in screen
+points; `whole` is `bounds` with the shadow that GTK draws.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Optional, Union
+
+from gi.repository import Gio, GLib  # type: ignore[import-not-found,import-untyped,unused-ignore]
+
+Node = tuple[str, str]
+"""A program's name on the bus, and an object's path in it."""
+Box = tuple[int, int, int, int]
+Call = tuple[Node, str, str, Any]
+"""Whom to ask, interface, method, arguments."""
+
+BUDGET_S = 6.0
+CALL_MS = 2000
+MOST_ELEMENTS = 1000
+MOST_VISITED = 8000
+MOST_DEPTH = 60
+MOST_CHILDREN = 500
+GRID_X, GRID_Y, MOST_POINTS = 80, 16, 600  # where a table that is too large is asked what it shows
+TEXT_LENGTH = 300
+
+ROOT = "/org/a11y/atspi/accessible/root"
+NULL = "/org/a11y/atspi/null"
+ACCESSIBLE, COMPONENT = "org.a11y.atspi.Accessible", "org.a11y.atspi.Component"
+TEXT, VALUE, PROPERTIES = "org.a11y.atspi.Text", "org.a11y.atspi.Value", "org.freedesktop.DBus.Properties"
+SCREEN, WINDOW = 0, 1  # what coordinates are relative to
+
+# AT-SPI's numbers of roles (atspi-constants.h) -> ARIA's words. What is not here only holds others.
+ROLES = {
+    7: "checkbox", 8: "menuitemcheckbox", 10: "columnheader", 11: "combobox", 12: "textbox", 15: "slider",
+    26: "img", 27: "img", 29: "text", 32: "option", 33: "menuitem", 35: "menuitem", 37: "tab", 40: "textbox",
+    42: "progressbar", 43: "button", 44: "radio", 45: "menuitemradio", 47: "rowheader", 51: "slider",
+    52: "spinbutton", 56: "cell", 57: "columnheader", 58: "rowheader", 59: "menuitem", 60: "textbox",
+    61: "textbox", 62: "button", 64: "tooltip", 73: "text", 76: "combobox", 77: "textbox", 79: "textbox",
+    81: "text", 83: "heading", 88: "link", 90: "row", 91: "treeitem", 103: "meter", 116: "text",
+    129: "button",
+}  # fmt: skip
+PASSWORD, TOGGLE_BUTTON = 40, 62
+NEED_A_NAME = ("text", "img", "row", "cell", "option", "treeitem", "tooltip")
+HAVE_TEXT, HAVE_NUMBER = ("textbox", "combobox"), ("slider", "spinbutton", "progressbar", "meter")
+# Inside of these there may be so many that asking for them all would stop the application.
+MAY_HOLD_MANY = (14, 49, 68, 82, 92, 93, 94, 95, 96)
+POPUPS = (11, 33, 41, 64, 69)  # what holds the content of a popup
+STATES = {4: "checked", 20: "checked", 12: "focused", 10: "expanded", 5: "collapsed", 23: "selected"}
+EDITABLE, PRESSED, SELECTED, SENSITIVE, SHOWING, VISIBLE, MANAGES_DESCENDANTS = 7, 20, 23, 24, 25, 30, 31
+LABELLED_BY = 2
+
+
+class Bus:
+    """AT-SPI's own bus. A call that fails is answered by None."""
+
+    def __init__(self, address: str) -> None:
+        flags = Gio.DBusConnectionFlags
+        kind = flags.AUTHENTICATION_CLIENT | flags.MESSAGE_BUS_CONNECTION
+        self.connection = Gio.DBusConnection.new_for_address_sync(address, kind, None, None)
+        self.deadline = time.monotonic() + BUDGET_S
+        self.rounds = 0
+
+    def ask(self, calls: list[Call]) -> list[Any]:
+        """The answers, all asked for at once."""
+        answers: list[Any] = [None] * len(calls)
+        loop = GLib.MainLoop()
+        left = [len(calls)]
+
+        def answered(connection: Any, result: Any, place: int) -> None:
+            with suppress(GLib.Error):  # it is gone, has no such interface, or does not answer
+                answers[place] = connection.call_finish(result).unpack()
+            left[0] -= 1
+            if not left[0]:
+                loop.quit()
+
+        wait_ms = min(CALL_MS, int((self.deadline - time.monotonic()) * 1000))
+        if not calls or wait_ms <= 0:
+            return answers
+        self.rounds += 1
+        for place, ((name, path), interface, method, arguments) in enumerate(calls):
+            flags = Gio.DBusCallFlags.NO_AUTO_START
+            words = (name, path, interface, method, arguments, None, flags, wait_ms, None)
+            self.connection.call(*words, answered, place)
+        loop.run()
+        return answers
+
+
+def open_bus(addresses: list[str]) -> Optional[Bus]:
+    for address in addresses:
+        try:
+            return Bus(address)
+        except GLib.Error:
+            continue  # what the X server names may have ended
+    try:
+        session = Gio.bus_get_sync(Gio.BusType.SESSION, None)
+        answer = session.call_sync(
+            "org.a11y.Bus", "/org/a11y/bus", "org.a11y.Bus", "GetAddress", None, None, 0, CALL_MS, None
+        )
+        return Bus(answer.unpack()[0])
+    except GLib.Error:
+        return None
+
+
+@dataclass(frozen=True)
+class Known:
+    """What a node says of itself."""
+
+    node: Node
+    role: int
+    states: frozenset[int]
+    name: str
+    child_count: int
+    box: Box
+    children: list[Node]
+    """Empty, too, where they were not asked for."""
+
+    @property
+    def is_shown(self) -> bool:
+        return {SHOWING, VISIBLE} <= self.states
+
+
+def children_call(node: Node) -> Call:
+    return node, ACCESSIBLE, "GetChildren", None
+
+
+def extents_call(node: Node, relative_to: int) -> Call:
+    return node, COMPONENT, "GetExtents", GLib.Variant("(u)", (relative_to,))
+
+
+def nodes_in(answer: Any) -> list[Node]:
+    return [tuple(one) for one in answer[0]] if answer else []
+
+
+def describe(bus: Bus, nodes: list[Node], relative_to: int, without_children: set[Node]) -> list[Known]:
+    """What these nodes say of themselves, in one round; those that are gone are left out."""
+    calls: list[Call] = []
+    for node in nodes:
+        calls += [
+            (node, ACCESSIBLE, "GetRole", None),
+            (node, ACCESSIBLE, "GetState", None),
+            (node, PROPERTIES, "GetAll", GLib.Variant("(s)", (ACCESSIBLE,))),
+            extents_call(node, relative_to),
+        ]
+    asked = [node for node in nodes if node not in without_children]
+    answers = bus.ask(calls + [children_call(node) for node in asked])
+    children = dict(zip(asked, answers[len(calls) :]))
+    found = []
+    for place, node in enumerate(nodes):
+        role, state, properties, box = answers[4 * place : 4 * place + 4]
+        if role and state and properties:
+            bits = sum(word << 32 * number for number, word in enumerate(state[0]))
+            states = frozenset(number for number in range(64) if bits >> number & 1)
+            name = properties[0].get("Name") or properties[0].get("Description") or ""
+            count = properties[0].get("ChildCount", 0)
+            at = box[0] if box else (0, 0, 0, 0)
+            found.append(Known(node, role[0], states, name, count, at, nodes_in(children.get(node))))
+    return found
+
+
+def frames_of(bus: Bus, window: dict[str, Any]) -> list[tuple[Node, int, tuple[int, int]]]:
+    """The window's own node, what its coordinates are relative to, and how far they are off then.
+
+    Of a popup, whose content may hang below any window of its application, all of these.
+    """
+    applications = nodes_in(bus.ask([children_call(("org.a11y.atspi.Registry", ROOT))])[0])
+    driver = ("org.freedesktop.DBus", "/org/freedesktop/DBus")
+    pid_words = (driver[0], "GetConnectionUnixProcessID")
+    pids = bus.ask([(driver, *pid_words, GLib.Variant("(s)", (one[0],))) for one in applications])
+    own = [one for one, pid in zip(applications, pids) if pid and pid[0] == window["pid"]]
+    answers = bus.ask([children_call(one) for one in own or applications])
+    frames = describe(bus, [frame for answer in answers for frame in nodes_in(answer)], SCREEN, set())
+    insides = bus.ask([extents_call(frame.node, WINDOW) for frame in frames])
+    scored = []
+    for frame, inside in zip(frames, insides):
+        fitting = [one for one in (window["bounds"], window["whole"]) if is_near(frame.box[2:], one[2:])]
+        base = next((one for one in fitting if is_near(frame.box[:2], one[:2])), None)
+        has_title = frame.name == window["title"]
+        # a sandbox hides its processes: then only by title and size
+        if own or (has_title and fitting):
+            at = (fitting or [window["bounds"]])[0]
+            origin = inside[0] if inside else (0, 0)
+            off = (0, 0) if base else (at[0] - origin[0], at[1] - origin[1])
+            score = 2 * has_title + 2 * bool(fitting) + bool(base)
+            scored.append((score, (frame.node, SCREEN if base else WINDOW, off)))
+    if window["is_popup"]:
+        return [(node, SCREEN, (0, 0)) for _, (node, _, _) in scored]
+    return [max(scored, key=lambda one: one[0])[1]] if scored else []
+
+
+def is_near(one: Any, other: Any) -> bool:
+    return all(abs(a - b) <= 2 for a, b in zip(one, other))
+
+
+def shown_children(bus: Bus, known: Known, relative_to: int) -> list[Node]:
+    """The children of a table that holds too many: what it says it has at the points of a grid."""
+    x, y, width, height = known.box
+    points = [
+        (left, top)
+        for top in range(y + GRID_Y // 2, y + height, GRID_Y)
+        for left in range(x + GRID_X // 4, x + width, GRID_X)
+    ][:MOST_POINTS]
+    method = (COMPONENT, "GetAccessibleAtPoint")
+    answers = bus.ask(
+        [(known.node, *method, GLib.Variant("(iiu)", (*point, relative_to))) for point in points]
+    )
+    found = dict.fromkeys(tuple(answer[0]) for answer in answers if answer)
+    return [node for node in found if node != known.node and node[1] != NULL]
+
+
+def walk(bus: Bus, frame: Node, relative_to: int, is_popup: bool) -> list[Known]:
+    """The visible nodes below a frame; of a popup's application, those in something that pops up."""
+    level, visited, found = [frame], {frame}, []
+    doubtful: set[Node] = set()  # what may have too many children to ask for
+    in_popup: set[Node] = set() if is_popup else {frame}
+    for depth in range(MOST_DEPTH):
+        shown = [one for one in describe(bus, level, relative_to, doubtful) if one.is_shown or not depth]
+        below = {one.node: one.children for one in shown}
+        late = [one for one in shown if one.node in doubtful]
+        few = [
+            one for one in late if one.child_count <= MOST_CHILDREN and MANAGES_DESCENDANTS not in one.states
+        ]
+        below.update(
+            (one.node, nodes_in(answer))
+            for one, answer in zip(few, bus.ask([children_call(one.node) for one in few]))
+        )
+        below.update((one.node, shown_children(bus, one, relative_to)) for one in late if one not in few)
+        level = []
+        for one in shown:
+            if depth and one.role in POPUPS:
+                in_popup.add(one.node)
+            if one.node in in_popup:
+                found.append(one)
+            for child in below[one.node]:
+                if child not in visited and len(visited) < MOST_VISITED:
+                    visited.add(child)
+                    level.append(child)
+                    if one.node in in_popup:
+                        in_popup.add(child)
+                    if one.role in MAY_HOLD_MANY:
+                        doubtful.add(child)
+        if not level:
+            break
+    return found
+
+
+def clipped(box: Box, off: tuple[int, int], bounds: Box) -> Optional[Box]:
+    x, y = box[0] + off[0], box[1] + off[1]
+    left, top = max(x, bounds[0]), max(y, bounds[1])
+    right, bottom = min(x + box[2], bounds[0] + bounds[2]), min(y + box[3], bounds[1] + bounds[3])
+    return (left, top, right - left, bottom - top) if right > left and bottom > top else None
+
+
+def states_of(one: Known) -> list[str]:
+    # a pressed button is checked only where it stays so; a text's being selected is no state of the element
+    names = [
+        name
+        for number, name in STATES.items()
+        if number in one.states and (number != PRESSED or one.role == TOGGLE_BUTTON)
+    ]
+    if SENSITIVE not in one.states:
+        names.append("disabled")
+    elif ROLES[one.role] == "textbox" and EDITABLE not in one.states:
+        names.append("readonly")
+    return list(dict.fromkeys(names))
+
+
+def values_of(bus: Bus, elements: list[Known]) -> list[tuple[str, str]]:
+    """Name and value of each: a field's text, never a password's, a slider's number, the label beside it."""
+    calls: list[Call] = []
+    for one in elements:
+        role = ROLES[one.role]
+        if role in HAVE_TEXT and one.role != PASSWORD:
+            calls.append((one.node, TEXT, "GetText", GLib.Variant("(ii)", (0, TEXT_LENGTH))))
+        elif role in HAVE_NUMBER:
+            calls.append((one.node, PROPERTIES, "Get", GLib.Variant("(ss)", (VALUE, "CurrentValue"))))
+        else:
+            calls.append((one.node, PROPERTIES, "Get", GLib.Variant("(ss)", (ACCESSIBLE, "Name"))))
+    nameless = [one for one in elements if not one.name and ROLES[one.role] not in NEED_A_NAME]
+    answers = bus.ask(calls + [(one.node, ACCESSIBLE, "GetRelationSet", None) for one in nameless])
+    names = {one.node: one.name for one in elements}
+    for one, answer in zip(nameless, answers[len(calls) :]):
+        targets = [
+            tuple(node) for kind, nodes in (answer or [[]])[0] if kind == LABELLED_BY for node in nodes
+        ]
+        names[one.node] = " ".join(names.get(node, "") for node in targets)
+    found = []
+    for one, answer in zip(elements, answers):
+        role, value = ROLES[one.role], ""
+        if answer and one.role != PASSWORD and role in (*HAVE_TEXT, *HAVE_NUMBER):
+            value = answer[0] if isinstance(answer[0], str) else f"{answer[0]:g}"
+        found.append((names[one.node], value))
+    return found
+
+
+def read(window: dict[str, Any]) -> dict[str, Any]:
+    bus = open_bus(window["addresses"])
+    if bus is None:
+        return {"elements": [], "problem": "bus", "rounds": 0}
+    frames = frames_of(bus, window)
+    rows: list[list[Union[str, list[str], Box]]] = []
+    for frame, relative_to, off in frames:
+        nodes = walk(bus, frame, relative_to, window["is_popup"])
+        boxes = {one.node: clipped(one.box, off, window["bounds"]) for one in nodes}
+        elements = [one for one in nodes if one.role in ROLES and boxes[one.node]]
+        for one, (name, value) in zip(elements, values_of(bus, elements)):
+            box = boxes[one.node]
+            if box and (name.strip() or ROLES[one.role] not in NEED_A_NAME):
+                rows.append([ROLES[one.role], name, value, states_of(one), box])
+    problem = "" if frames else "application"
+    return {"elements": rows[:MOST_ELEMENTS], "problem": problem, "rounds": bus.rounds}
+
+
+if __name__ == "__main__":
+    print(json.dumps(read(json.loads(sys.argv[1]))))
