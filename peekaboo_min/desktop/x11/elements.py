@@ -44,8 +44,9 @@ def read_x11_elements(window: Window) -> list[Element]:
         "pid": window.pid,
         "title": window.title,
         "is_popup": window.is_popup,
-        "bounds": [bounds.x, bounds.y, bounds.width, bounds.height],
+        "bounds": _numbers(bounds),
         "whole": whole,
+        "outer": _numbers(window.outer),
         "addresses": _bus_addresses(),
     }
     # -I: neither the working folder nor PYTHONPATH; no bus is started for us where there is none
@@ -65,6 +66,10 @@ def read_x11_elements(window: Window) -> list[Element]:
             "started for it (Chromium: --force-renderer-accessibility)",
         )
     return _in_reading_order(found)
+
+
+def _numbers(rect: Rect) -> list[float]:
+    return [rect.x, rect.y, rect.width, rect.height]
 
 
 def _bus_addresses() -> list[str]:
@@ -95,6 +100,7 @@ def _with_labels(row: list[Element]) -> list[Element]:
     """A field that has no name is called by the text right before it: few forms declare their labels."""
     named = row[:1]
     for one, before in zip(row[1:], row):
-        is_label = before.role == "text" and one.role in _FIELDS and not one.name
-        named.append(replace(one, name=before.name) if is_label else one)
+        is_label = before.role == "text" or before.box.encloses(one.box)  # a combobox holds its textbox
+        is_nameless = one.role in _FIELDS and not one.name
+        named.append(replace(one, name=named[-1].name) if is_label and is_nameless else one)
     return named

@@ -1,9 +1,11 @@
-"""{pid, title, is_popup, bounds, whole, addresses} -> {elements: [[role, name, value, states, box]]...}.
+"""A window as JSON -> {elements: [[role, name, value, states, box]]...}.
 
-It also answers `problem`: "bus", "application" or "" for none; and `rounds`. Run by the system's own Python,
-for its `gi`, and never imported. It reads the accessibility tree of one window over AT-SPI's bus, level by
-level: all calls of a level go out at once, which is a round. Boxes are [x, y, width, height] in screen
-points; `whole` is `bounds` with the shadow that GTK draws.
+In: {pid, title, is_popup, bounds, whole, outer, addresses}; `whole` is `bounds` with the shadow that GTK draws,
+`outer` with what a window manager draws. Out, besides: `problem`, "bus", "application" or "" for none; `rounds`.
+Boxes are [x, y, width, height] in screen points.
+
+Run by the system's own Python, for its `gi`, and never imported. It reads the accessibility tree of one window
+over AT-SPI's bus, level by level: all calls of a level go out at once, which is a round.
 """
 
 from __future__ import annotations
@@ -37,6 +39,7 @@ NULL = "/org/a11y/atspi/null"
 ACCESSIBLE, COMPONENT = "org.a11y.atspi.Accessible", "org.a11y.atspi.Component"
 TEXT, VALUE, PROPERTIES = "org.a11y.atspi.Text", "org.a11y.atspi.Value", "org.freedesktop.DBus.Properties"
 SCREEN, WINDOW = 0, 1  # what coordinates are relative to
+RECTANGLES = ("bounds", "whole", "outer")
 
 # AT-SPI's numbers of roles (atspi-constants.h) -> ARIA's words. What is not here only holds others.
 ROLES = {
@@ -48,12 +51,12 @@ ROLES = {
     81: "text", 83: "heading", 88: "link", 90: "row", 91: "treeitem", 103: "meter", 116: "text",
     129: "button",
 }  # fmt: skip
-PASSWORD, TOGGLE_BUTTON = 40, 62
+MENU, PASSWORD, TOGGLE_BUTTON = 33, 40, 62
 NEED_A_NAME = ("text", "img", "row", "cell", "option", "treeitem", "tooltip")
 HAVE_TEXT, HAVE_NUMBER = ("textbox", "combobox"), ("slider", "spinbutton", "progressbar", "meter")
 # Inside of these there may be so many that asking for them all would stop the application.
 MAY_HOLD_MANY = (14, 49, 68, 82, 92, 93, 94, 95, 96)
-POPUPS = (11, 33, 41, 64, 69)  # what holds the content of a popup
+PAGES, POPUPS = (82, 95), (33, 41, 64, 69)  # what holds a page, and the content of a popup
 STATES = {4: "checked", 20: "checked", 12: "focused", 10: "expanded", 5: "collapsed", 23: "selected"}
 EDITABLE, PRESSED, SELECTED, SENSITIVE, SHOWING, VISIBLE, MANAGES_DESCENDANTS = 7, 20, 23, 24, 25, 30, 31
 LABELLED_BY = 2
@@ -167,7 +170,7 @@ def describe(bus: Bus, nodes: list[Node], relative_to: int, without_children: se
 
 
 def frames_of(bus: Bus, window: dict[str, Any]) -> list[tuple[Node, int, tuple[int, int]]]:
-    """The window's own node, what its coordinates are relative to, and how far they are off then.
+    """The window's own node, what its coordinates are to be relative to, and what is to be added to them.
 
     Of a popup, whose content may hang below any window of its application, all of these.
     """
@@ -178,21 +181,18 @@ def frames_of(bus: Bus, window: dict[str, Any]) -> list[tuple[Node, int, tuple[i
     own = [one for one, pid in zip(applications, pids) if pid and pid[0] == window["pid"]]
     answers = bus.ask([children_call(one) for one in own or applications])
     frames = describe(bus, [frame for answer in answers for frame in nodes_in(answer)], SCREEN, set())
-    insides = bus.ask([extents_call(frame.node, WINDOW) for frame in frames])
+    if window["is_popup"]:
+        return [(frame.node, SCREEN, (0, 0)) for frame in frames if own]
     scored = []
-    for frame, inside in zip(frames, insides):
-        fitting = [one for one in (window["bounds"], window["whole"]) if is_near(frame.box[2:], one[2:])]
-        base = next((one for one in fitting if is_near(frame.box[:2], one[:2])), None)
+    for frame in frames:
+        # GTK counts what the window manager draws around a window, too
+        fitting = [one for one in (window[name] for name in RECTANGLES) if is_near(frame.box[2:], one[2:])]
+        is_here = any(is_near(frame.box, one) for one in fitting)
         has_title = frame.name == window["title"]
         # a sandbox hides its processes: then only by title and size
         if own or (has_title and fitting):
-            at = (fitting or [window["bounds"]])[0]
-            origin = inside[0] if inside else (0, 0)
-            off = (0, 0) if base else (at[0] - origin[0], at[1] - origin[1])
-            score = 2 * has_title + 2 * bool(fitting) + bool(base)
-            scored.append((score, (frame.node, SCREEN if base else WINDOW, off)))
-    if window["is_popup"]:
-        return [(node, SCREEN, (0, 0)) for _, (node, _, _) in scored]
+            at = (frame.node, SCREEN, (0, 0)) if is_here else (frame.node, WINDOW, window["whole"][:2])
+            scored.append((2 * has_title + 2 * bool(fitting) + is_here, at))
     return [max(scored, key=lambda one: one[0])[1]] if scored else []
 
 
@@ -220,31 +220,28 @@ def walk(bus: Bus, frame: Node, relative_to: int, is_popup: bool) -> list[Known]
     """The visible nodes below a frame; of a popup's application, those in something that pops up."""
     level, visited, found = [frame], {frame}, []
     doubtful: set[Node] = set()  # what may have too many children to ask for
-    in_popup: set[Node] = set() if is_popup else {frame}
+    kinds = {frame: "window"}
     for depth in range(MOST_DEPTH):
         shown = [one for one in describe(bus, level, relative_to, doubtful) if one.is_shown or not depth]
         below = {one.node: one.children for one in shown}
-        late = [one for one in shown if one.node in doubtful]
-        few = [
-            one for one in late if one.child_count <= MOST_CHILDREN and MANAGES_DESCENDANTS not in one.states
-        ]
-        below.update(
-            (one.node, nodes_in(answer))
-            for one, answer in zip(few, bus.ask([children_call(one.node) for one in few]))
-        )
-        below.update((one.node, shown_children(bus, one, relative_to)) for one in late if one not in few)
+        for one in shown:
+            if one.node in doubtful:
+                is_few = one.child_count <= MOST_CHILDREN and MANAGES_DESCENDANTS not in one.states
+                below[one.node] = [] if is_few else shown_children(bus, one, relative_to)
+        few = [one.node for one in shown if one.node in doubtful and not below[one.node]]
+        below.update(zip(few, map(nodes_in, bus.ask([children_call(node) for node in few]))))
         level = []
         for one in shown:
-            if depth and one.role in POPUPS:
-                in_popup.add(one.node)
-            if one.node in in_popup:
+            kind = kinds[one.node]
+            if kind != "page" and one.role in POPUPS and (depth or is_popup):
+                kind = "popup"
+            if (kind == "popup") == is_popup or (one.role == MENU and kinds[one.node] != "popup"):
                 found.append(one)
             for child in below[one.node]:
                 if child not in visited and len(visited) < MOST_VISITED:
                     visited.add(child)
                     level.append(child)
-                    if one.node in in_popup:
-                        in_popup.add(child)
+                    kinds[child] = "page" if one.role in PAGES else kind
                     if one.role in MAY_HOLD_MANY:
                         doubtful.add(child)
         if not level:
