@@ -10,21 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Callable
 
-from ..core.cancellation import check_cancelled, within_budget
-from .process import (
-    DEVNULL,
-    PIPE,
-    Completed,
-    Process,
-    ProgramTimeout,
-    forget,
-    kill_group,
-    read_to_end,
-    run_program,
-    start_process,
-    time_to_wait,
-)
-from .programs import program_path
+from ..core.cancellation import within_budget
+from .process import DEVNULL, PIPE, Completed, Process, ProgramTimeout, read_to_end, running, time_to_wait
 
 
 class BackgroundProgram:
@@ -47,15 +34,9 @@ class BackgroundProgram:
 @contextmanager
 def background_program(argv: Sequence[str], stdin: bytes) -> Iterator[BackgroundProgram]:
     """A program that runs while the `with` block does, and is killed at its end. It reads `stdin` first."""
-    check_cancelled()
-    argv = [program_path(argv[0], run_program), *argv[1:]]
-    process = start_process(argv, stdin, stdout=DEVNULL, stderr=PIPE)
-    os.set_blocking(process.stderr.fileno(), False)  # type: ignore[union-attr]
-    try:
+    with running(argv, stdin, stdout=DEVNULL, stderr=PIPE) as process:
+        os.set_blocking(process.stderr.fileno(), False)  # type: ignore[union-attr]
         yield BackgroundProgram(process)
-    finally:
-        kill_group(process)
-        forget(process)
 
 
 class InteractiveProgram:
@@ -103,18 +84,6 @@ def interactive_program(
     argv: Sequence[str], *, timeout_s: float, environment: Mapping[str, str], pass_fds: Sequence[int] = ()
 ) -> Iterator[InteractiveProgram]:
     """A program to talk with while the `with` block runs; its whole group is killed at the block's end."""
-    check_cancelled()
     timeout_s = within_budget(timeout_s)
-    process = start_process(
-        [program_path(argv[0], run_program), *argv[1:]],
-        stdin=None,
-        stdout=PIPE,
-        stderr=PIPE,
-        environment=environment,
-        pass_fds=pass_fds,
-    )
-    try:
+    with running(argv, None, PIPE, PIPE, environment=environment, pass_fds=pass_fds) as process:
         yield InteractiveProgram(process, time.monotonic() + timeout_s, timeout_s)
-    finally:
-        kill_group(process)
-        forget(process)

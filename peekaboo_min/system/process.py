@@ -28,7 +28,7 @@ _STDERR_CAP = 64 * 1024
 _LOGGED_STDERR = 2000
 _WAKE_S = 0.05
 _FIRST_NAP_S = 0.0001
-_START_S = 0.5
+_START_S = 5.0
 _LAST_LOOK_S = 0.2
 _UNINTERRUPTED_S = 1.0
 
@@ -91,50 +91,38 @@ def run_program(
     of its name. Raises MISSING_PROGRAM, ProgramTimeout, CANCELLED, PROGRAM_FAILED; the program's whole
     process group is dead by then.
     """
-    check_cancelled()
     timeout_s = within_budget(timeout_s)
-    argv = [program_path(argv[0], run_program), *argv[1:]]
     if folder and not os.path.isdir(folder):
         raise PeekabooError(
             ErrorCode.FILE_IO_ERROR, f"the folder {folder} does not exist", hint="create it, or name another"
         )
-    output = subprocess.DEVNULL if leaves_daemon else subprocess.PIPE
-    started = time.monotonic()
-    process = start_process(
-        argv, stdin, stdout=output, stderr=output, folder=folder, environment=environment, pass_fds=pass_fds
-    )
-    has_ended = False
+    output = DEVNULL if leaves_daemon else PIPE
+    name = os.path.basename(argv[0])
     try:
-        done = read_to_end(process, time.monotonic() + timeout_s, timeout_s)
-        has_ended = True
-        _log_run(argv, done, started, stderr_label)
+        with running(
+            argv, stdin, output, output, folder, environment, pass_fds, leaves_daemon=leaves_daemon
+        ) as process:
+            done = read_to_end(process, time.monotonic() + timeout_s, timeout_s)
     except ProgramTimeout as e:
-        _log_run(argv, e.output, started, stderr_label)
+        _log_stderr(stderr_label or name, e.output)
         raise
-    finally:
-        if not (has_ended and leaves_daemon):
-            kill_group(process)
-        forget(process)
+    _log_stderr(stderr_label or name, done)
     if accept is not None and done.code not in accept:
         raise PeekabooError(
             ErrorCode.PROGRAM_FAILED,
-            f"{os.path.basename(argv[0])} failed with exit code {done.code}",
+            f"{name} failed with exit code {done.code}",
             details=done.stderr.strip()[-2000:],
         )
     return done
 
 
-def _log_run(argv: Sequence[str], done: Completed, started: float, stderr_label: str) -> None:
-    """The specification's log lines of a program: how it ran at debug, what it wrote to stderr at warn."""
-    name = os.path.basename(argv[0])
-    ending = f"exit code {done.code}" if done.code >= 0 else f"killed by {signal.Signals(-done.code).name}"
-    milliseconds = (time.monotonic() - started) * 1000
-    log_debug(f"ran {' '.join([name, *loggable_arguments(argv[1:])])}: {ending}, {milliseconds:.0f} ms")
+def _log_stderr(name: str, done: Completed) -> None:
     for line in done.stderr.strip()[-_LOGGED_STDERR:].splitlines():
-        log_warning(f"[{stderr_label or name}-stderr] {clean_text(line, _LOGGED_STDERR)}")
+        log_warning(f"[{name}-stderr] {clean_text(line, _LOGGED_STDERR)}")
 
 
-def start_process(
+@contextmanager
+def running(
     argv: Sequence[str],
     stdin: Optional[bytes],
     stdout: int,
@@ -142,15 +130,48 @@ def start_process(
     folder: Optional[str] = None,
     environment: Optional[Mapping[str, str]] = None,
     pass_fds: Sequence[int] = (),
-) -> Process:
-    """Start a process in a group of its own, registered before a signal to us can be handled.
+    leaves_daemon: bool = False,
+) -> Iterator[Process]:
+    """A program, as run_program describes it, that is killed with its whole group when the block ends.
 
-    It reads `stdin` from an unlinked temporary file: nothing has to be fed to it while it runs; None: a pipe.
-    Raises MISSING_PROGRAM, INVALID_ARGUMENT, FILE_IO_ERROR.
+    stdin None: a pipe. Raises MISSING_PROGRAM, INVALID_ARGUMENT, FILE_IO_ERROR, CANCELLED.
+    """
+    check_cancelled()
+    argv = [program_path(argv[0], run_program), *argv[1:]]
+    started = time.monotonic()
+    process = _start(argv, stdin, stdout, stderr, folder, environment, pass_fds)
+    try:
+        yield process
+    finally:
+        if process.returncode is None or not leaves_daemon:
+            _kill_group(process)
+        _running.discard(process)
+        _uninterrupted.discard(process)
+        _log_run(argv, process.returncode, time.monotonic() - started)
+
+
+def _log_run(argv: Sequence[str], code: int, seconds: float) -> None:
+    ending = f"exit code {code}" if code >= 0 else f"killed by {signal.Signals(-code).name}"
+    text = " ".join([os.path.basename(argv[0]), *loggable_arguments(argv[1:])])
+    log_debug(f"ran {text}: {ending}, {seconds * 1000:.0f} ms")
+
+
+def _start(
+    argv: Sequence[str],
+    stdin: Optional[bytes],
+    stdout: int,
+    stderr: int,
+    folder: Optional[str],
+    environment: Optional[Mapping[str, str]],
+    pass_fds: Sequence[int],
+) -> Process:
+    """A process in a group of its own, registered before a signal to us can be handled.
+
+    It reads `stdin` from an unlinked temporary file: nothing has to be fed to it while it runs.
     """
     _check_argv(argv)
     thread = threading.get_ident()
-    with nullcontext(subprocess.PIPE) if stdin is None else file_holding(stdin) as source:
+    with nullcontext(PIPE) if stdin is None else _file_holding(stdin) as source:
         _starting.add(thread)
         try:
             process = subprocess.Popen(
@@ -191,10 +212,10 @@ def _check_argv(argv: Sequence[str]) -> None:
 
 
 @contextmanager
-def file_holding(data: bytes) -> Iterator[int]:
+def _file_holding(data: bytes) -> Iterator[int]:
     """A descriptor from which `data` can be read, or DEVNULL for none. Raises FILE_IO_ERROR."""
     if not data:
-        yield subprocess.DEVNULL
+        yield DEVNULL
         return
     try:
         with tempfile.TemporaryFile() as f:
@@ -269,12 +290,7 @@ def _completed(process: Process, outputs: Mapping[Any, bytearray], code: int) ->
     return Completed(code, stdout, stderr.decode("utf-8", "replace"))
 
 
-def forget(process: Process) -> None:
-    _running.discard(process)
-    _uninterrupted.discard(process)
-
-
-def kill_group(process: Process) -> None:
+def _kill_group(process: Process) -> None:
     _signal_group(process)
     for stream in (process.stdin, process.stdout, process.stderr):
         if stream:
@@ -285,12 +301,12 @@ def kill_group(process: Process) -> None:
 
 def start_daemon(argv: Sequence[str], stdin: bytes) -> None:
     """Start a program that outlives us and reads `stdin`; safe in an exit hook."""
-    with file_holding(stdin) as source:
+    with _file_holding(stdin) as source:
         subprocess.Popen(
             [program_path(argv[0], run_program), *argv[1:]],
             stdin=source,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+            stdout=DEVNULL,
+            stderr=DEVNULL,
             env=child_environment(),
             start_new_session=True,
         )
@@ -334,11 +350,8 @@ def end_cleanly_on_signals(exit_codes: Optional[Mapping[int, int]] = None) -> No
 
     def on_signal(number: int, _frame: object) -> None:
         _signals.append(number)
-        # a start in this very thread goes on when we return, and then exits; others are over in a moment
+        # a start in this very thread goes on when we return, and then exits
         if threading.get_ident() not in _starting:
-            deadline = time.monotonic() + _START_S
-            while _starting and time.monotonic() < deadline:
-                time.sleep(0.001)
             exit_if_signalled()
 
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -348,6 +361,9 @@ def end_cleanly_on_signals(exit_codes: Optional[Mapping[int, int]] = None) -> No
 def exit_if_signalled() -> None:
     """End this process when a signal asked for that. What an exit hook raises unwinds the stack first."""
     if _signals:
+        deadline = time.monotonic() + _START_S
+        while _starting and time.monotonic() < deadline:  # what starts in other threads is to be killed, too
+            time.sleep(0.001)
         for hook in list(exit_hooks):
             hook()
         kill_all_programs()

@@ -386,3 +386,36 @@ def test_a_program_that_ends_us_as_soon_as_it_starts_does_not_outlive_us(tmp_pat
         )
         assert done.returncode == 128 + signal.SIGTERM
         assert_all_dead(pids_in(pids, round_number))
+
+
+TWO_STARTS = """
+import os, signal, sys, threading, time
+from peekaboo_min.core.cancellation import in_parallel
+from peekaboo_min.system import process
+
+class Slow(process.subprocess.Popen):
+    def __init__(self, argv, **options):
+        super().__init__(argv, **options)
+        started.wait()  # both programs run, and neither is registered yet
+        if argv[-1] == "late":
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(1)
+
+started = threading.Barrier(2)
+process.subprocess.Popen = Slow
+process.end_cleanly_on_signals()
+script = 'echo $$ >> $0; exec sleep 600'
+argv = ["sh", "-c", script, sys.argv[1]]
+in_parallel(lambda name: process.run_program([*argv, name], timeout_s=600), ["early", "late"])
+"""
+
+
+def test_a_program_that_another_thread_is_starting_does_not_outlive_us(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", TWO_STARTS, str(tmp_path / "pids")],
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        timeout=PATIENCE_S,
+    )
+    assert done.returncode == 128 + signal.SIGTERM
+    assert_all_dead(pids_in(tmp_path / "pids", 2))
