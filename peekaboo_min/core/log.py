@@ -4,54 +4,52 @@ from __future__ import annotations
 
 import errno
 import json
-import logging
 import os
 import stat
 import sys
-import tempfile
+import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import Callable
 
-from .settings import without_secrets
+from .settings import system_temporary_folder, without_secrets
 from .text import encodable
 
-_LOGGER = logging.getLogger("peekaboo_min")
-_LOGGER.setLevel(logging.DEBUG)
-_LOGGER.propagate = False
-_LOGGER.addHandler(logging.NullHandler())
-
-# pino's names, which the specification uses; Python's logging has neither trace nor fatal.
-_LEVELS = {
-    "trace": logging.DEBUG,
-    "debug": logging.DEBUG,
-    "info": logging.INFO,
-    "warn": logging.WARNING,
-    "warning": logging.WARNING,
-    "error": logging.ERROR,
-    "fatal": logging.CRITICAL,
-}
+# pino's names, which the specification uses, from the least to the most severe
+_LEVELS = ("trace", "debug", "info", "warn", "error", "fatal")
 _ROTATE_BYTES = 5_000_000
+
+# What gets every line: its level, its text, and a traceback or "". Python's logging costs every start 5 ms.
+_sinks: list[Callable[[str, str, str], None]] = []
 
 
 def log_debug(text: str) -> None:
-    _LOGGER.debug(text)
+    _log("debug", text)
 
 
 def log_info(text: str) -> None:
-    _LOGGER.info(text)
+    _log("info", text)
 
 
 def log_warning(text: str) -> None:
-    _LOGGER.warning(text)
+    _log("warn", text)
 
 
 def log_error(text: str, with_traceback: bool = False) -> None:
-    _LOGGER.error(text, exc_info=with_traceback)
+    stack = ""
+    if with_traceback:
+        from traceback import format_exc
+
+        stack = format_exc()
+    _log("error", text, stack)
 
 
-def _message(record: logging.LogRecord) -> str:
-    return encodable(without_secrets(record.getMessage()))
+def _log(level: str, text: str, stack: str = "") -> None:
+    text, stack = (encodable(without_secrets(part)) if _sinks else "" for part in (text, stack))
+    for sink in _sinks:
+        sink(level, text, stack)
 
 
 class LogSafe(str):
@@ -67,38 +65,15 @@ def loggable_arguments(arguments: Sequence[str]) -> list[str]:
     return [each if isinstance(each, LogSafe) else f"<{len(each)} characters>" for each in arguments]
 
 
-class _Collector(logging.Handler):
-    def __init__(self) -> None:
-        super().__init__()
-        self.lines: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.lines.append(_message(record))
-
-
 def collect_debug_lines() -> list[str]:
     """The list into which every later log line of this process goes, too."""
-    collector = _Collector()
-    _LOGGER.addHandler(collector)
-    return collector.lines
-
-
-class _JsonLines(logging.Formatter):
-    def format(self, record: logging.LogRecord) -> str:
-        line = {
-            "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
-            + f".{int(record.msecs):03d}Z",
-            "level": record.levelname.lower().replace("warning", "warn").replace("critical", "fatal"),
-            "pid": record.process,
-            "msg": _message(record),
-        }
-        if record.exc_info:
-            line["stack"] = encodable(without_secrets(self.formatException(record.exc_info)))
-        return json.dumps(line, ensure_ascii=False)
+    lines: list[str] = []
+    _sinks.append(lambda _level, text, _stack: lines.append(text))
+    return lines
 
 
 def default_log_file() -> Path:
-    return Path(tempfile.gettempdir()) / "peekaboo-mcp.log"
+    return system_temporary_folder() / "peekaboo-mcp.log"
 
 
 def _open_own_file(path: str) -> int:
@@ -122,6 +97,25 @@ def _open_own_file(path: str) -> int:
     return descriptor
 
 
+class _LogFile:
+    """A file of ours that grows by lines; a full one is kept as `PATH.1`."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._path = str(path)
+        self._lock = threading.RLock()  # a signal's handler logs as well, in the thread that holds it perhaps
+        self._descriptor = _open_own_file(self._path)
+
+    def write(self, line: str) -> None:
+        with self._lock, suppress(OSError):  # a full disk stops the log, not the server
+            if os.fstat(self._descriptor).st_size > _ROTATE_BYTES:
+                os.replace(self._path, f"{self._path}.1")
+                fresh = _open_own_file(self._path)
+                os.dup2(fresh, self._descriptor, inheritable=False)
+                os.close(fresh)
+            os.write(self._descriptor, line.encode("utf-8"))
+
+
 def start_log_file(path: Path, level: str, also_console: bool) -> None:
     """Log to `path` as JSON lines; an unknown level means info.
 
@@ -129,29 +123,39 @@ def start_log_file(path: Path, level: str, also_console: bool) -> None:
     written to, no link, pipe or file of another user, and nobody else may read it (0600). What cannot be
     opened is reported on stderr, and the server runs without a log.
     """
-    from logging.handlers import RotatingFileHandler
-
-    class OwnFile(RotatingFileHandler):
-        def _open(self):  # type: ignore[no-untyped-def]
-            return open(_open_own_file(self.baseFilename), "a", encoding="utf-8")
-
-    number = _LEVELS.get(level.lower(), logging.INFO)
-    handlers: list[logging.Handler] = []
+    asked = level.lower().replace("warning", "warn")
+    logged = _LEVELS[_LEVELS.index(asked if asked in _LEVELS else "info") :]
+    outputs: list[Callable[[str], object]] = []
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handlers.append(OwnFile(path, maxBytes=_ROTATE_BYTES, backupCount=1))
+        outputs.append(_LogFile(path).write)
     except (OSError, ValueError) as e:  # ValueError: a NUL in the path
         reason = getattr(e, "strerror", None) or e
         print(f"peekaboo-min: no log: cannot write {path}: {reason}; set PEEKABOO_LOG_FILE", file=sys.stderr)
     if also_console:
-        handlers.append(logging.StreamHandler(sys.stderr))
-    for handler in handlers:
-        handler.setLevel(number)
-        handler.setFormatter(_JsonLines())
-        _LOGGER.addHandler(handler)
-    # The SDK logs tool errors, which hold window titles: only its warnings, and only into our file. A root
-    # handler also keeps the SDK's constructor from adding one that writes to stderr.
-    root = logging.getLogger()
-    root.setLevel(logging.WARNING)
-    for handler in handlers or [logging.NullHandler()]:
-        root.addHandler(handler)
+        outputs.append(sys.stderr.write)
+
+    def write(level: str, text: str, stack: str) -> None:
+        if level in logged:
+            now = time.time()
+            moment = f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(now))}.{int(now % 1 * 1000):03d}Z"
+            entry = {"time": moment, "level": level, "pid": os.getpid(), "msg": text}
+            line = json.dumps({**entry, "stack": stack} if stack else entry, ensure_ascii=False)
+            for output in outputs:
+                output(line + "\n")
+
+    _sinks.append(write)
+    _log_what_the_sdk_warns_of()
+
+
+def _log_what_the_sdk_warns_of() -> None:
+    """The SDK logs tool errors, which hold window titles: only its warnings, and only into our file."""
+    import logging
+
+    class Relay(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            stack = logging.Formatter().formatException(record.exc_info) if record.exc_info else ""
+            _log("warn" if record.levelno == logging.WARNING else "error", record.getMessage(), stack)
+
+    # a root handler also keeps the SDK's constructor from adding one that writes to stderr
+    logging.getLogger().setLevel(logging.WARNING)
+    logging.getLogger().addHandler(Relay())

@@ -308,3 +308,10 @@ def search_path() -> list[str]:
     return [
         folder for folder in os.environ.get("PATH", os.defpath).split(os.pathsep) if os.path.isabs(folder)
     ]
+
+
+def system_temporary_folder() -> Path:
+    """What `tempfile.gettempdir` answers, without its import: 4 ms for every command."""
+    asked = [os.environ[name] for name in ("TMPDIR", "TEMP", "TMP") if os.environ.get(name)]
+    usable = (folder for folder in (*asked, "/tmp", "/var/tmp") if os.access(folder, os.W_OK | os.X_OK))
+    return Path(next(usable, "/tmp")).absolute()

@@ -6,9 +6,7 @@ import errno
 import fcntl
 import os
 import re
-import shutil
 import stat
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -19,7 +17,7 @@ from typing import Optional
 from ..core.cancellation import pause
 from ..core.errors import ErrorCode, PeekabooError, file_error, invalid
 from ..core.log import log_warning
-from ..core.settings import platform_name, settings
+from ..core.settings import platform_name, settings, system_temporary_folder
 from ..core.text import clean_text, cut_to_bytes, encodable
 
 _NAME_BYTES = 255
@@ -54,7 +52,7 @@ def _safe_in_names(text: str) -> str:
 
 def temporary_folder() -> Path:
     """Our folder for images and their records, ours alone (0700). Raises FILE_IO_ERROR."""
-    folder = Path(tempfile.gettempdir()) / f"peekaboo_min-{os.getuid()}"
+    folder = system_temporary_folder() / f"peekaboo_min-{os.getuid()}"
     return _private_folder(folder, "remove it, or set TMPDIR to a folder of your own")
 
 
@@ -139,7 +137,12 @@ def _delete_unused(entry: os.DirEntry[str]) -> bool:
     descriptor = os.open(entry.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        (shutil.rmtree if entry.is_dir(follow_symlinks=False) else os.unlink)(entry.path)
+        if entry.is_dir(follow_symlinks=False):
+            from shutil import rmtree
+
+            rmtree(entry.path)
+        else:
+            os.unlink(entry.path)
         return True
     except BlockingIOError:
         return False
@@ -160,7 +163,9 @@ def move_into_place(source: Path, target: Path) -> None:
         except OSError as e:
             if e.errno != errno.EXDEV:
                 raise
-            shutil.copy2(source, beside)
+            from shutil import copy2
+
+            copy2(source, beside)
             os.replace(beside, target)
     except OSError as e:
         raise file_error(target, e) from e

@@ -7,19 +7,17 @@ import os
 import selectors
 import signal
 import subprocess
-import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Callable, Optional
 
 from ..core.cancellation import check_cancelled, is_uninterrupted, within_budget
 from ..core.errors import ErrorCode, PeekabooError, file_error, invalid
 from ..core.log import log_debug, log_info, log_warning, loggable_arguments
-from ..core.settings import child_environment
+from ..core.settings import child_environment, system_temporary_folder
 from ..core.text import clean_text
 from .programs import program_path
 
@@ -217,13 +215,15 @@ def _file_holding(data: bytes) -> Iterator[int]:
     if not data:
         yield DEVNULL
         return
+    from tempfile import TemporaryFile
+
     try:
-        with tempfile.TemporaryFile() as f:
+        with TemporaryFile(dir=system_temporary_folder()) as f:
             f.write(data)
             f.seek(0)
             descriptor = os.dup(f.fileno())
     except OSError as e:
-        raise file_error(Path(tempfile.gettempdir()), e) from e
+        raise file_error(system_temporary_folder(), e) from e
     try:
         yield descriptor
     finally:

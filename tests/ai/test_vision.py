@@ -7,7 +7,6 @@ import json
 import os
 import socket
 import subprocess
-import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -92,7 +91,7 @@ def use(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[..
     for name in list(os.environ):
         if name.startswith("PEEKABOO_") or name.endswith(("_API_KEY", "_BASE_URL", "_proxy", "_PROXY")):
             monkeypatch.delenv(name)
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
     _ollama_sees.cache_clear()
     start(HOME=str(tmp_path), XDG_STATE_HOME=str(tmp_path / "state"))
     yield start

@@ -10,20 +10,23 @@ from pathlib import Path
 
 import pytest
 
-from peekaboo_min.core.log import collect_debug_lines, log_info, start_log_file
+from peekaboo_min.core import log as log_module
+from peekaboo_min.core.log import (
+    collect_debug_lines,
+    log_debug,
+    log_error,
+    log_info,
+    log_warning,
+    start_log_file,
+)
 from peekaboo_min.core.settings import settings, without_secrets
-
-LOGGER = logging.getLogger("peekaboo_min")
 
 
 @pytest.fixture(autouse=True)
 def handlers_are_taken_off_again() -> Iterator[None]:
-    kept, root = list(LOGGER.handlers), list(logging.getLogger().handlers)
+    sinks, handlers = list(log_module._sinks), list(logging.getLogger().handlers)
     yield
-    for logger, handlers in ((LOGGER, kept), (logging.getLogger(), root)):
-        for handler in [each for each in logger.handlers if each not in handlers]:
-            logger.removeHandler(handler)
-            handler.close()
+    log_module._sinks[:], logging.getLogger().handlers[:] = sinks, handlers
 
 
 @pytest.fixture
@@ -79,3 +82,39 @@ def test_a_key_that_comes_back_and_half_a_character_are_not_logged(tmp_path: Pat
     cleaned = "the endpoint repeats *** and \ufffd"
     assert (entry["msg"], lines) == (cleaned, [cleaned])
     assert without_secrets(f"a{a_key}b") == "a***b"
+
+
+def test_a_line_has_its_level_and_a_traceback_and_the_sdks_warnings_stand_beside_ours(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    start_log_file(tmp_path / "log", "WARNING", also_console=True)
+    log_debug("too much")
+    log_info("too much")
+    log_warning("careful")
+    try:
+        raise ZeroDivisionError("nothing is left")
+    except ZeroDivisionError:
+        log_error("it failed", with_traceback=True)
+    logging.getLogger("mcp.server").info("too much")
+    logging.getLogger("mcp.server").warning("the client %s", "left")
+    text = (tmp_path / "log").read_text(encoding="utf-8")
+    entries = [json.loads(line) for line in text.splitlines()]
+    assert [(entry["level"], entry["msg"]) for entry in entries] == [
+        ("warn", "careful"),
+        ("error", "it failed"),
+        ("warn", "the client left"),
+    ]
+    assert all(entry["pid"] == os.getpid() and entry["time"].endswith("Z") for entry in entries)
+    assert "ZeroDivisionError: nothing is left" in entries[1]["stack"] and "stack" not in entries[0]
+    assert capsys.readouterr().err == text
+
+
+def test_a_full_log_is_kept_beside_the_new_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_module, "_ROTATE_BYTES", 100)
+    start_log_file(tmp_path / "log", "info", also_console=False)
+    for text in ("x" * 100, "first of the new file"):
+        log_info(text)
+    assert [json.loads((tmp_path / name).read_text())["msg"] for name in ("log.1", "log")] == [
+        "x" * 100,
+        "first of the new file",
+    ]

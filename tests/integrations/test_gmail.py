@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import urllib.error
@@ -53,7 +52,7 @@ def folder(google: FakeGoogle, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     }
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
     forget()
     (tmp_path / "mail").mkdir(mode=0o700)
     (tmp_path / "mail" / "credentials.json").write_text(google.credentials_json())

@@ -384,7 +384,6 @@ def _be_the_command(words: list[str], on: Stage, out: int, errors: int) -> None:
         os.environ.clear()
         os.environ.update(on.environment)
         os.chdir(on.folder)
-        tempfile.tempdir = None
         import sys
         import traceback
 
