@@ -7,8 +7,8 @@ import os
 import shlex
 import stat
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -36,6 +36,7 @@ _IMAGE_S = 45.0
 _VERSION_S = 5.0
 _MAX_ATTACHMENTS = 50
 _MAX_FILES = 5000
+_LARGEST_IMAGE_BYTES = 50_000_000
 _MAX_OUTPUT_CHARACTERS = 20_000
 # The parts of the specification's JSON envelope, and their types.
 _ENVELOPE = {"data": dict, "error": dict, "messages": list, "debug_logs": list}
@@ -93,7 +94,7 @@ def run_peekaboo(
     _check_exec(arguments, timeout_seconds, max_attachments)
     check_may_act("exec")
     program = peekaboo_program()
-    with _working_folder(cwd) as folder:
+    with nullcontext(_asked_folder(cwd)) if cwd else working_folder("exec") as folder:
         before = _images_below(folder) if cwd else {}
         # the arguments may contain typed text: only their number and the command are recorded
         name = os.path.basename(program.argv[0])
@@ -105,7 +106,8 @@ def run_peekaboo(
         except ProgramTimeout as e:
             done, failure = e.output, e
         made = sorted(path for path, changed in _images_below(folder).items() if before.get(path) != changed)
-        attached = [_attachment(desktop, path, folder) for path in made[:max_attachments]]
+        images = [_attachment(desktop, path, folder) for path in made[:max_attachments]]
+        attached = [image for image in images if image]
     names = " ".join(f"[{image.label}]" for image in attached) or "no images"
     left = f", {len(made) - len(attached)} more not attached" if len(made) > len(attached) else ""
     ending = "killed" if failure else f"exit code {done.code}"
@@ -116,10 +118,16 @@ def run_peekaboo(
         "program": shlex.join(program.argv),
         "version": program.version(),
     }
+    streams = {"stdout": done.text, "stderr": done.stderr}
     return Result(
         f"{ending}: {names}{left}\n{done.text}{done.stderr}".rstrip(),
         data,
         tuple(attached),
+        messages=tuple(
+            f"{name} has {len(text)} characters: only the first {max_characters} are shown"
+            for name, text in streams.items()
+            if len(text) > max_characters
+        ),
         failure=failure,
         exit_code=done.code if done.code >= 0 else 128 - done.code,
     )
@@ -149,17 +157,11 @@ def _check_exec(arguments: Sequence[str], timeout_seconds: float, max_attachment
         raise invalid(problem)
 
 
-@contextmanager
-def _working_folder(cwd: Optional[str]) -> Iterator[Path]:
-    """The asked folder, or a new one that is not swept while the program runs in it."""
-    if not cwd:
-        with working_folder("exec") as folder:
-            yield folder
-        return
+def _asked_folder(cwd: str) -> Path:
     folder = asked_path(cwd)
     if not folder.is_dir():
         raise invalid(f"cwd {folder} is not a folder", hint="create it, or omit cwd")
-    yield folder
+    return folder
 
 
 def _images_below(folder: Path) -> dict[Path, int]:
@@ -167,20 +169,27 @@ def _images_below(folder: Path) -> dict[Path, int]:
     found: dict[Path, int] = {}
     for parent, folders, names in os.walk(folder):
         folders.sort()
-        for name in sorted(names):
-            path = Path(parent) / name
+        for path in (Path(parent) / name for name in sorted(names)):
             if path.suffix.lower() in EXTENSIONS and len(found) < _MAX_FILES:
-                status = path.lstat()
-                if stat.S_ISREG(status.st_mode):  # no link out of the folder, no pipe that would block us
-                    found[path] = status.st_mtime_ns
-    return {path: changed for path, changed in found.items() if read_image_info(path)}
+                with suppress(OSError):  # it is gone, or not readable
+                    status = path.lstat()
+                    # no link out of the folder, no pipe that would block us
+                    is_small_file = stat.S_ISREG(status.st_mode) and status.st_size <= _LARGEST_IMAGE_BYTES
+                    if is_small_file and read_image_info(path):
+                        found[path] = status.st_mtime_ns
+    return found
 
 
-def _attachment(desktop: Desktop, path: Path, folder: Path) -> Picture:
-    info = read_image_info(path)
-    assert info is not None  # _images_below kept only images
-    image = CapturedImage(path, info, Subject(str(path.relative_to(folder))))
-    return image_for_model(desktop, image)[0]
+def _attachment(desktop: Desktop, path: Path, folder: Path) -> Optional[Picture]:
+    """An image for a model; None for one that cannot be shrunk: the program's output counts all the same."""
+    try:
+        info = read_image_info(path)
+        assert info is not None  # _images_below kept only images
+        image = CapturedImage(path, info, Subject(str(path.relative_to(folder))))
+        return image_for_model(desktop, image)[0]
+    except (OSError, PeekabooError) as e:
+        log_warning(f"{path} is not attached: {e}")
+        return None
 
 
 def _metadata(done: Completed, was_killed: bool, max_characters: int) -> dict[str, Any]:
@@ -190,7 +199,7 @@ def _metadata(done: Completed, was_killed: bool, max_characters: int) -> dict[st
         "stderr": done.stderr[:max_characters],
     }
     if done.text.lstrip()[:1] in ("{", "["):
-        with suppress(ValueError):
+        with suppress(ValueError, RecursionError):
             data["json"] = json.loads(done.text)
     return data
 
@@ -215,33 +224,33 @@ def image_by_cli(
     """The MCP tool `image` through another command line, with the original's arguments in its order."""
     if capture_focus == "foreground":
         check_may_act("foreground capture")
-    target = os.path.expanduser(request.path or settings().default_save_path)
-    folder = ""
-    if not target:
-        with _working_folder(
-            None
-        ) as new_folder:  # the call is shorter than any sweep's minute: no lock is needed
-            folder = str(new_folder)
-    is_window = request.app is not None or request.window_id is not None
-    arguments = [
+    asked = os.path.expanduser(request.path or settings().default_save_path)
+    with nullcontext(asked) if asked else working_folder("image") as target:
+        reply = _ask_cli(path, _image_arguments(request, capture_focus, str(target)), _IMAGE_S)
+        files = _rows(reply, "saved_files")
+        if not all(isinstance(file.get("path"), str) for file in files):
+            raise _invalid_output("a saved file has no path")
+        images = tuple(_saved_image(desktop, file) for file in files) if returns_data else ()
+    data: dict[str, Any] = {"saved_files": files}
+    if returns_data:
+        data["images"] = [_returned_data(file, image) for file, image in zip(files, images)]
+    lines = [f"Captured {len(files)} image(s). Saved files:", *(file["path"] for file in files)]
+    return Result("\n".join(lines), data, images, reply.messages)
+
+
+def _image_arguments(request: ImageRequest, capture_focus: str, target: str) -> list[str]:
+    return [
         "image",
         *_option("--app", request.app),
-        *_option("--mode", request.mode or ("window" if is_window else "screen")),
+        *_option("--mode", request.effective_mode),
         *_option("--window-title", request.window_title),
         *_option("--window-index", request.window_index),
         *_option("--window-id", request.window_id),
         *_option("--max-dimension", request.max_dimension),
-        *_option("--path", target or folder),
+        *_option("--path", target),
         *_option("--format", request.kind),
         *_option("--capture-focus", capture_focus),
     ]
-    reply = _ask_cli(path, arguments, _IMAGE_S)
-    files = _rows(reply, "saved_files")
-    if not all(isinstance(file.get("path"), str) for file in files):
-        raise _invalid_output("a saved file has no path")
-    images = tuple(_saved_image(desktop, file) for file in files) if returns_data else ()
-    lines = [f"Captured {len(files)} image(s). Saved files:", *(file["path"] for file in files)]
-    return Result("\n".join(lines), {"saved_files": files}, images, reply.messages)
 
 
 def _saved_image(desktop: Desktop, file: dict[str, Any]) -> Picture:
@@ -251,6 +260,21 @@ def _saved_image(desktop: Desktop, file: dict[str, Any]) -> Picture:
         raise _invalid_output(f"{path} is not an image")
     label = str(file.get("item_label") or file.get("window_title") or path.name)
     return image_for_model(desktop, CapturedImage(path, info, Subject(label)))[0]
+
+
+def _returned_data(file: dict[str, Any], image: Picture) -> dict[str, Any]:
+    """The specification's metadata of a returned image; what a click needs only where no pixel has moved."""
+    size = {"image_width": image.info.width, "image_height": image.info.height}
+    data = {
+        "item_label": clean_text(image.label),
+        "mime_type": image.info.mime_type,
+        **size,
+        "source_path": file["path"],
+    }
+    names = ["window_title", "window_id"]
+    if size.items() <= file.items():
+        names += ["scale", "screenshot_id"]
+    return {**data, **{name: file[name] for name in names if name in file}}
 
 
 def list_by_cli(path: str, app: Optional[str], details: Sequence[str]) -> Result:
@@ -293,7 +317,8 @@ def _ask_cli(path: str, arguments: list[str], timeout_s: float) -> Result:
         parts = {key: answer.get(key) or kind() for key, kind in _ENVELOPE.items()}
         if not all(isinstance(parts[key], kind) for key, kind in _ENVELOPE.items()):
             raise ValueError("parts of other types")
-    except (ValueError, KeyError, TypeError, AttributeError):
+        data = _cleaned(parts["data"])
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         if done.code:
             log_error(f"{failed}: {done.text[:500]}")
             output = (done.stderr.strip() or done.text.strip() or "none")[-300:]
@@ -309,7 +334,7 @@ def _ask_cli(path: str, arguments: list[str], timeout_s: float) -> Result:
             details=str(error.get("details") or ""),
         )
     messages = tuple(clean_text(str(message), 1000) for message in parts["messages"])
-    return Result("", _cleaned(parts["data"]), (), messages)
+    return Result("", data, (), messages)
 
 
 def _execution_error(

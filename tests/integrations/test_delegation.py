@@ -286,11 +286,23 @@ def test_titles_from_another_program_are_cleaned_as_ours_are(scripted: Scripted)
 
 
 def test_images_are_read_from_the_files_that_it_saved(scripted: Scripted, tmp_path: Path) -> None:
+    """ "metadata?: { item_label?: string, window_title?: string, window_id?: number, source_path?: string }".
+    A click needs more, and only where the returned image has the file's own pixels.
+    """
     paths = [tmp_path / "one.png", tmp_path / "two.png"]
     for path, width in zip(paths, (30, 40)):
         path.write_bytes(picture("png", width, 20))
-    answer = scripted.call("image", saved(*paths), return_data=True, path=str(tmp_path))
+    reply = saved(*paths)
+    clickable = {"window_title": "A", "window_id": 7, "scale": 2, "screenshot_id": "abc"}
+    reply["data"]["saved_files"][0].update(clickable, image_width=30, image_height=20)
+    reply["data"]["saved_files"][1].update(clickable, image_width=400, image_height=200)
+    answer = scripted.call("image", reply, return_data=True, path=str(tmp_path))
     assert [each["path"] for each in seen(answer)["saved_files"]] == [str(path) for path in paths]
+    of_both = {"mime_type": "image/png", "image_height": 20, "window_title": "A", "window_id": 7}
+    assert seen(answer)["images"] == [
+        {**of_both, **clickable, "item_label": "one", "image_width": 30, "source_path": str(paths[0])},
+        {**of_both, "item_label": "two", "image_width": 40, "source_path": str(paths[1])},
+    ]
     assert [base64.b64decode(each["data"]) for each in answer["content"][1:]] == [
         path.read_bytes() for path in paths
     ]
@@ -549,14 +561,12 @@ def test_our_own_command_line_captures_what_the_server_captures(
         rows = seen(answer)["saved_files"]
         sizes = [image_size(Path(each["path"])) for each in rows]
         images = [sniff_image(base64.b64decode(each["data"])) for each in answer["content"][1:]]
-        changing = ("path", "screenshot_id")
+        changing = ("path", "source_path", "screenshot_id")
         names = [Path(each["path"]).name for each in rows]
-        return (
-            [{key: value for key, value in each.items() if key not in changing} for each in rows],
-            names,
-            sizes,
-            images,
-        )
+        described = [{key: value for key, value in each.items() if key not in changing} for each in rows]
+        # a smaller copy for the model has a coordinate record of its own in the server that captured it only
+        returned = [{**each, "scale": 0, **dict.fromkeys(changing)} for each in seen(answer)["images"]]
+        return described, returned, names, sizes, images
 
     assert taken(through_ours, "ours") == taken(direct, "direct")
 

@@ -74,6 +74,28 @@ def test_what_was_printed_before_the_time_ran_out_is_kept(shell: Program, tmp_pa
     assert as_json["data"]["stdout"] == "halfway\n"
 
 
+def test_what_cannot_be_attached_or_shown_whole_does_not_hide_the_rest(mac: FakeMac, tmp_path: Path) -> None:
+    """ "Collect `stdout`, `stderr`, `exit_code`" """
+    (tmp_path / "work").mkdir()
+    (tmp_path / "a.png").write_bytes(picture())
+    (tmp_path / "large.png").write_bytes(picture("png", 3000, 3000))
+    path = executable(tmp_path / "cli" / "peekaboo")
+    with serving("package", mac_environment(mac, PEEKABOO_CLI_PATH=str(path))) as server:
+        server.shake_hands()
+        mac.fail("sips", exit=13, stderr="no")
+        work = tmp_path / "work"
+        line = f"cp {tmp_path}/*.png {work}; truncate -s 60000000 {work}/huge.jpg; "
+        line += "head -c 50000 /dev/zero | tr '\\0' x"
+        answer = server.call("peekaboo_exec", args=[line], cwd=str(work))
+        assert (seen(answer)["exit_code"], seen(answer)["attachments"]) == (0, ["a.png"])
+        assert seen(answer)["stdout"] == "x" * 20_000
+        text = answer["content"][0]["text"]
+        assert text.startswith("exit code 0: [a.png], 1 more not attached\n")
+        assert "note: stdout has 50000 characters: only the first 20000 are shown\n" in text
+        nested = server.call("peekaboo_exec", args=["head -c 100000 /dev/zero | tr '\\0' '['"])
+        assert (nested["isError"], "json" in seen(nested)) == (False, False)
+
+
 def test_a_named_program_that_cannot_run_is_an_error_of_exec_and_a_warning_elsewhere(
     mac: FakeMac, tmp_path: Path
 ) -> None:
