@@ -3,13 +3,22 @@
 By its path it is safe in any folder: that is how configurations and our own children start it.
 """
 
-import sys  # built in: nothing is looked for on sys.path before its first entry is gone
+import gc
+import sys  # both built in: nothing is looked for on sys.path before its first entry is gone
+
+
+def run() -> None:
+    """What the installed `peekaboo-min` starts."""
+    gc.disable()  # while modules load there is no garbage: a twentieth of a command's time
+    from peekaboo_min.frontends.cli import run as run_and_exit
+
+    run_and_exit()
+
 
 if __name__ == "__main__":
-    # Python put first: for -m the working folder, for a path this file's folder. Neither may stand in for a
-    # module that we
-    # or mcp import. Our own modules are found by the package's __path__, also where the package lies in the
-    # working folder.
+    # Python put first: for -m the working folder, for a path this file's folder. Neither may stand in for
+    # a module that we or mcp import. Our own modules are found by the package's __path__, also where the
+    # package lies in the working folder.
     if not (sys.flags.isolated or getattr(sys.flags, "safe_path", False)):
         del sys.path[0]
     if not __package__:
@@ -25,6 +34,4 @@ if __name__ == "__main__":
             file=sys.stderr,
         )
         raise SystemExit(2)
-    from peekaboo_min.frontends.cli import main
-
-    raise SystemExit(main())
+    run()

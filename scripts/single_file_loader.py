@@ -1,5 +1,6 @@
 """The first part of the single file: imports the package from the strings that follow it."""
 
+import gc
 import marshal
 import os
 import stat
@@ -85,6 +86,7 @@ def _keep(path: str, data: bytes) -> None:
 
 def run_embedded_package() -> None:
     sys.meta_path.insert(0, EmbeddedPackage(os.path.abspath(__file__)))  # type: ignore[arg-type]
-    from peekaboo_min.frontends.cli import main
+    gc.disable()  # while modules load there is no garbage
+    from peekaboo_min.frontends.cli import run
 
-    raise SystemExit(main())
+    run()

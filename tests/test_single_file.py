@@ -38,10 +38,10 @@ SMALL_PACKAGE = {
     "frontends/a.js": "// \\d \"quoted\" '''\nrun()\n",
     "frontends/cli.py": '"""The way in."""\n\nimport json\n\nfrom ..core.quotes import TAIL, TRICKY\n'
     "from ..core.version import VERSION\n\n\n"
-    "def main():\n"
+    "def run():\n"
     '    native = __spec__.loader.get_data(__file__.replace("cli.py", "a.js")).decode()\n'
     "    print(json.dumps([VERSION, native, TRICKY, TAIL, __name__]))\n"
-    "    return 7\n",
+    "    raise SystemExit(7)\n",
 }
 SMALL_ANSWER = [
     "7.0",

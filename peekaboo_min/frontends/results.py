@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import math
 from collections.abc import Sequence
@@ -108,6 +107,8 @@ def _images(result: Result) -> tuple[list[dict[str, Any]], int]:
         size += len(image.data) * 4 // 3
         if size > _IMAGES_CAP and number:
             return images, len(result.images) - number
+        import base64  # only answers with images need it
+
         encoded = base64.b64encode(image.data).decode("ascii")
         images.append({"type": "image", "data": encoded, "mimeType": image.info.mime_type})
     return images, 0

@@ -1,23 +1,24 @@
-"""A function's parameters and help, and what MCP clients send for them."""
+"""A function's parameters and help, and the arguments that clients and shells send."""
 
 from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+import re
+from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any, Callable, Literal, Optional, Union, get_args, get_origin, get_type_hints
+from typing import Any, Callable, Literal, NamedTuple, Optional, Union, get_args, get_origin, get_type_hints
 
 from ..core.errors import invalid
 
 # Strict clients send every parameter: these are 0 where a model means to leave them out.
 _ZERO_MEANS_ABSENT = ("window_id", "max_dimension")
 _LARGEST_NUMBER = 10**100  # str() refuses more than 4,300 digits
+_LOOKS_LIKE_NUMBER = re.compile(r"-(\d|\.\d|inf|nan)", re.I)
+HELP_FLAGS = ("-h", "--help")
 
 
-@dataclass(frozen=True)
-class Parameter:
+class Parameter(NamedTuple):
     """One parameter; `type_` is that of its value, of a list that of its items, without Optional."""
 
     name: str
@@ -28,18 +29,19 @@ class Parameter:
     choices: tuple[str, ...]
     is_list: bool
     is_required: bool
-    is_keyword_only: bool
     is_positional: bool
     """Without a flag on the command line: what is required, and what stands before keyword-only ones."""
     default: Any
 
     @property
-    def flag(self) -> str:
-        return "--" + self.name.replace("_", "-")
+    def flags(self) -> tuple[str, str]:
+        """The flag as shells have them, and as MCP has its name: `--app-name`, `--appName`."""
+        no = "no-" if self.type_ is bool and self.default else ""
+        words = re.sub("([A-Z])", r"-\1", self.name.replace("_", "-")).lower()
+        return f"--{no}{words}", f"--{no}{self.name}"
 
 
-@dataclass(frozen=True)
-class Signature:
+class Signature(NamedTuple):
     """A function's help and parameters. `example` is what follows `Example:` in its docstring."""
 
     summary: str
@@ -52,11 +54,9 @@ class Signature:
 def read_signature(function: Callable[..., Any]) -> Signature:
     """The parameters of a function whose hints are `Annotated[type, "help"]`, and its docstring in parts."""
     hints = get_type_hints(function, include_extras=True)
-    parameters = [
-        _read_parameter(each, hints[each.name]) for each in inspect.signature(function).parameters.values()
-    ]
-    if any(one.is_keyword_only for one in parameters):
-        parameters = [replace(one, is_positional=not one.is_keyword_only) for one in parameters]
+    found = inspect.signature(function).parameters.values()
+    has_keyword_only = any(each.kind is each.KEYWORD_ONLY for each in found)
+    parameters = [_read_parameter(each, hints[each.name], has_keyword_only) for each in found]
     description, _, example = inspect.cleandoc(function.__doc__ or "").partition("\n\nExample:")
     return Signature(
         summary=description.split("\n\n")[0].replace("\n", " "),
@@ -102,7 +102,7 @@ def check_numbers(name: str, value: Any) -> None:
         raise invalid(f"{name[:80]}: the number has too many digits", "give a smaller number")
 
 
-def _read_parameter(parameter: inspect.Parameter, hint: Any) -> Parameter:
+def _read_parameter(parameter: inspect.Parameter, hint: Any, has_keyword_only: bool) -> Parameter:
     # Python 3.9 and 3.10 wrap `Annotated[str, ...] = None` into an Optional of their own: look inside it
     inner = _without_none(hint)
     help_text = ""
@@ -118,6 +118,7 @@ def _read_parameter(parameter: inspect.Parameter, hint: Any) -> Parameter:
     if is_list:
         type_ = get_args(type_)[0]
     choices: tuple[str, ...] = get_args(type_) if get_origin(type_) is Literal else ()
+    is_required = parameter.default is parameter.empty
     return Parameter(
         name=parameter.name,
         help=help_text,
@@ -125,10 +126,9 @@ def _read_parameter(parameter: inspect.Parameter, hint: Any) -> Parameter:
         annotation=annotation,
         choices=choices,
         is_list=is_list,
-        is_required=parameter.default is parameter.empty,
-        is_keyword_only=parameter.kind is parameter.KEYWORD_ONLY,
-        is_positional=parameter.default is parameter.empty,
-        default=None if parameter.default is parameter.empty else parameter.default,
+        is_required=is_required,
+        is_positional=parameter.kind is not parameter.KEYWORD_ONLY if has_keyword_only else is_required,
+        default=None if is_required else parameter.default,
     )
 
 
@@ -138,3 +138,99 @@ def _without_none(hint: Any) -> Any:
         if len(others) < len(get_args(hint)):
             return others[0] if len(others) == 1 else Union[tuple(others)]
     return hint
+
+
+def shell_arguments(parameters: Sequence[Parameter], arguments: Sequence[str]) -> dict[str, Any]:
+    """What a function is called with for the arguments of its command. Raises INVALID_ARGUMENT.
+
+    Written for texts and coordinates, which argparse takes for options: `type 7 -hello`, `click 7 -5 3`.
+    """
+    given, words = _by_parameter(parameters, arguments)
+    for each in parameters:
+        if each.is_positional and each.is_list:
+            given[each.name], words = words, []
+        elif each.is_positional and words:
+            given[each.name] = [words.pop(0)]
+    missing = [each for each in parameters if each.is_required and each.name not in given]
+    if missing:
+        names = (each.name.upper() if each.is_positional else each.flags[0] for each in missing)
+        raise invalid(f"{', '.join(names)} is missing", f"it is {missing[0].help}")
+    if words:
+        raise invalid(f"{words[0][:40]!r} is an argument too many", _where_it_belongs(parameters, words[0]))
+    return {each.name: _value(each, given.get(each.name)) for each in parameters}
+
+
+def _by_parameter(
+    parameters: Sequence[Parameter], arguments: Sequence[str]
+) -> tuple[dict[str, list[str]], list[str]]:
+    """The texts that belong to each flag of the command line, and those without a flag."""
+    flags = {flag: each for each in parameters if not each.is_positional for flag in each.flags}
+    takes_text = any(each.is_positional and each.type_ is str and not each.choices for each in parameters)
+    given: dict[str, list[str]] = {}
+    words: list[str] = []
+    rest = iter(arguments)
+    for argument in rest:
+        flag, is_joined, value = argument.partition("=")
+        parameter = flags.get(flag)
+        if argument == "--":
+            words += rest
+        elif parameter is None:
+            is_text = argument in HELP_FLAGS or (takes_text and not argument.startswith("--"))
+            if argument[:1] == "-" and not (is_text or _LOOKS_LIKE_NUMBER.match(argument)):
+                raise invalid(f"{argument[:40]!r} is not an option", _options(parameters))
+            words.append(argument)
+        elif parameter.type_ is bool:
+            if is_joined:
+                raise invalid(f"{flag} takes no value", f"write {flag}, or leave it out")
+            given[parameter.name] = []
+        else:
+            value = value if is_joined else next(rest, "--")
+            if not is_joined and (value == "--" or value.split("=")[0] in flags):
+                raise invalid(f"{flag} needs a value", f"it is {parameter.help}")
+            given.setdefault(parameter.name, []).append(value)
+    return given, words
+
+
+def _options(parameters: Sequence[Parameter]) -> str:
+    flags = [each.flags[0] for each in parameters if not each.is_positional]
+    return f"its options are {', '.join(flags)}" if flags else "it has no options but --json"
+
+
+def _where_it_belongs(parameters: Sequence[Parameter], word: str) -> str:
+    """The flag that a word without one was probably meant for."""
+    flags = [each.flags[0] for each in parameters if not each.is_positional]
+    looks_like_path = "/" in word or word.lower().endswith((".png", ".jpg", ".jpeg"))
+    meant = [flag for flag in ("--path" if looks_like_path else "--app", "--app", "--text") if flag in flags]
+    return f"did you mean {meant[0]} {word[:40]}?" if meant else "quote a text that has spaces"
+
+
+def _value(parameter: Parameter, texts: Optional[list[str]]) -> Any:
+    if texts is None:
+        return parameter.default
+    if parameter.type_ is bool:
+        return not parameter.default
+    if not parameter.is_list:
+        return _read_text(parameter, texts[-1])
+    if not parameter.is_positional:  # a flag takes several, with commas between them
+        texts = [part.strip() for text in texts for part in text.split(",") if part.strip()]
+    return [_read_text(parameter, text) for text in texts]
+
+
+def _read_text(parameter: Parameter, text: str) -> Any:
+    if parameter.choices and text not in parameter.choices:
+        raise invalid(
+            f"{parameter.name}: {text[:40]!r} is not one of {', '.join(parameter.choices)}",
+            "choose one of them",
+        )
+    if parameter.type_ not in (int, float):
+        return text
+    try:
+        # window ids are often written the way X11 programs print them
+        number = int(text, 0) if parameter.type_ is int else float(text)
+    except ValueError:
+        number = math.nan
+    if isinstance(number, float) and not math.isfinite(number):
+        kind = "a whole number" if parameter.type_ is int else "a number"
+        raise invalid(f"{parameter.name}: {text[:40]!r} is not {kind}", f"it is {parameter.help}")
+    check_numbers(parameter.name, number)
+    return number

@@ -473,7 +473,7 @@ def test_a_command_imports_nothing_of_mcp_and_nothing_slow(
     )
     assert json.loads(done.stdout)["success"]
     imported = {line.rsplit("|", 1)[-1].strip() for line in done.stderr.splitlines() if "|" in line}
-    assert "argparse" in imported
+    assert "dataclasses" in imported
     assert sorted(imported & HEAVY) == []
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Optional
 
-from peekaboo_min.frontends.signatures import Parameter, read_signature
+from peekaboo_min.frontends.signatures import Parameter, read_signature, shell_arguments
 
 
 def example_tool(
@@ -34,10 +34,24 @@ def test_a_signature_is_read_whole() -> None:
     )
     strings, tags = Optional[Literal["a", "b"]], Optional[list[Literal["x", "y"]]]
     assert read.parameters == (
-        Parameter("name", "the name", str, str, (), False, True, False, True, None),
-        Parameter("mode", "how", str, strings, ("a", "b"), False, False, False, True, None),
-        Parameter("tags", "which", str, tags, ("x", "y"), True, False, False, True, None),
-        Parameter("size", "how large", int, int, (), False, True, True, False, None),
-        Parameter("plain", "", bool, bool, (), False, False, True, False, False),
+        Parameter("name", "the name", str, str, (), False, True, True, None),
+        Parameter("mode", "how", str, strings, ("a", "b"), False, False, True, None),
+        Parameter("tags", "which", str, tags, ("x", "y"), True, False, True, None),
+        Parameter("size", "how large", int, int, (), False, True, False, None),
+        Parameter("plain", "", bool, bool, (), False, False, False, False),
     )
-    assert [one.flag for one in read.parameters] == ["--name", "--mode", "--tags", "--size", "--plain"]
+    assert read.parameters[3].flags == ("--size", "--size")
+
+
+def with_flags(appName: Optional[str] = None, *, isShown: bool = True, all_of: bool = False) -> None: ...
+
+
+def test_a_flag_is_had_as_shells_write_it_and_by_its_wire_name() -> None:
+    app, shown, all_of = read_signature(with_flags).parameters
+    assert (app.flags, shown.flags, all_of.flags) == (
+        ("--app-name", "--appName"),
+        ("--no-is-shown", "--no-isShown"),
+        ("--all-of", "--all_of"),
+    )
+    given = shell_arguments(read_signature(with_flags).parameters, ["Form", "--no-is-shown"])
+    assert given == {"appName": "Form", "isShown": False, "all_of": False}

@@ -17,9 +17,8 @@ from macs import mac_environment
 from worlds import Finished, Form, Program, clean_environment, program_words, wait_for
 
 from peekaboo_min.core.version import VERSION
-from peekaboo_min.frontends.cli import CommandParser
 from peekaboo_min.frontends.commands import COMMANDS
-from peekaboo_min.frontends.signatures import read_signature
+from peekaboo_min.frontends.signatures import read_signature, shell_arguments
 from peekaboo_min.system.images import sniff_image
 
 
@@ -197,8 +196,8 @@ TAILS = [("png", "background"), ("png", "auto"), ("jpg", "auto"), ("jpg", "foreg
 def test_the_originals_words_for_image_are_understood(
     words: list[str], meaning: Any, _outcome: Any, tail: tuple[str, str]
 ) -> None:
-    given = [*words, "--path", "/p", "--format", tail[0], "--capture-focus", tail[1], "--json-output"]
-    understood = CommandParser("image", read_signature(COMMANDS["image"])).read(given)
+    given = [*words, "--path", "/p", "--format", tail[0], "--capture-focus", tail[1]]
+    understood = shell_arguments(read_signature(COMMANDS["image"]).parameters, list(map(str, given)))
     assert understood == {**NOTHING, **meaning, "path": "/p", "format": tail[0], "capture_focus": tail[1]}
 
 
