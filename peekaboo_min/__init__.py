@@ -16,7 +16,7 @@ integrations  keynote keynote_state gmail gmail_oauth peekaboo_cli
 agents        mcp_client function_call keynote_agent; vision_agent planner actions model_check drawing
               loop progress target run report
 frontends     signatures results; tools capture_tools desktop_tools server; commands look_commands
-              machine_commands cli; reference client_config doctor probes
+              machine_commands cli; client_config doctor probes
 
 Data goes one way down and one way back: arguments from a front end through a tool or command to a job and to
 the Desktop; a frozen Result comes back, or one PeekabooError sideways.

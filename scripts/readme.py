@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from peekaboo_min.frontends.commands import COMMANDS
-from peekaboo_min.frontends.reference import tool_reference, variable_reference
+from peekaboo_min.frontends.machine_commands import tool_reference, variable_reference
 from peekaboo_min.frontends.signatures import read_signature
 
 README = Path(__file__).resolve().parent.parent / "README.md"

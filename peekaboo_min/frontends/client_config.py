@@ -9,7 +9,7 @@ import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Callable, Optional
+from typing import Any, Optional
 
 from ..core.errors import invalid
 from ..core.models import Result
@@ -43,12 +43,47 @@ class Launch:
 class _Client:
     linux_file: str
     mac_file: str
-    render: Callable[[Launch], str]
-    one_line: Optional[Callable[[Launch], str]] = None
+    key: str = "mcpServers"
+    """What the servers stand under in its JSON file; empty: the file is TOML."""
+    has_type: bool = False
+    """Whether a server's block has to say "type": "stdio"."""
+    add_command: str = ""
+    """The client's own command that adds a server, up to the name."""
+    env_flag: str = "--env"
     filters: bool = True
     """False: the server gets the client's whole environment. True: HOME, LOGNAME, PATH, SHELL, TERM, USER
     and `env`.
     """
+
+
+_CODE_FILE = "Code/User/mcp.json (or .vscode/mcp.json of one project)"
+_MAC = "~/Library/Application Support"
+_CLAUDE_FILE, _CURSOR_FILE = "~/.claude.json", "~/.cursor/mcp.json"
+_CODEX_FILE, _GEMINI_FILE = "~/.codex/config.toml", "~/.gemini/settings.json"
+_DESKTOP_FILE = "Claude/claude_desktop_config.json"
+_CLIENTS = {
+    "claude-code": _Client(
+        _CLAUDE_FILE,
+        _CLAUDE_FILE,
+        has_type=True,
+        add_command="claude mcp add --scope user peekaboo",
+        filters=False,
+    ),
+    "claude-desktop": _Client(f"~/.config/{_DESKTOP_FILE}", f"{_MAC}/{_DESKTOP_FILE}"),
+    "codex": _Client(_CODEX_FILE, _CODEX_FILE, key="", add_command="codex mcp add peekaboo"),
+    "cursor": _Client(_CURSOR_FILE, _CURSOR_FILE),
+    "gemini": _Client(
+        _GEMINI_FILE, _GEMINI_FILE, add_command="gemini mcp add -s user", env_flag="-e", filters=False
+    ),
+    "vscode": _Client(
+        f"~/.config/{_CODE_FILE}",
+        f"{_MAC}/{_CODE_FILE}",
+        key="servers",
+        has_type=True,
+        add_command="code --add-mcp",
+        filters=False,
+    ),
+}
 
 
 def client_configuration(client: str, names: Sequence[str] = ()) -> Result:
@@ -63,9 +98,10 @@ def client_configuration(client: str, names: Sequence[str] = ()) -> Result:
     own = _CLIENTS[client]
     is_mac = platform_name() == "macos"
     launch = _launch(own, names, is_mac)
-    text, file = own.render(launch), own.mac_file if is_mac else own.linux_file
+    file = own.mac_file if is_mac else own.linux_file
+    text = _dump({own.key: {"peekaboo": _server(own, launch)}}) if own.key else _codex_toml(launch)
     _check_encodable(text)
-    command = own.one_line(launch) if own.one_line else ""
+    command = _command(client, own, launch) if own.add_command else ""
     messages = [f"put this into {file}"]
     if command:
         messages.append(f"or run: {command}")
@@ -168,21 +204,10 @@ def _check_encodable(text: str) -> None:
         raise invalid(problem, "install it in a folder with another name") from e
 
 
-def _server(launch: Launch) -> dict[str, Any]:
-    block: dict[str, Any] = {"command": launch.argv[0], "args": launch.argv[1:]}
+def _server(client: _Client, launch: Launch) -> dict[str, Any]:
+    block: dict[str, Any] = {"type": "stdio"} if client.has_type else {}
+    block.update(command=launch.argv[0], args=launch.argv[1:])
     return {**block, "env": launch.environment} if launch.environment else block
-
-
-def _standard_json(launch: Launch) -> str:
-    return _dump({"mcpServers": {"peekaboo": _server(launch)}})
-
-
-def _json_with_type(launch: Launch) -> str:
-    return _dump({"mcpServers": {"peekaboo": {"type": "stdio", **_server(launch)}}})
-
-
-def _vscode_json(launch: Launch) -> str:
-    return _dump({"servers": {"peekaboo": {"type": "stdio", **_server(launch)}}})
 
 
 def _dump(value: Any, indent: Optional[int] = 2) -> str:
@@ -211,54 +236,16 @@ def _toml(text: str) -> str:
     return _dump(text, None).replace("\x7f", "\\u007f")
 
 
-def _add_command(program: str, flag: str, launch: Launch, *, name_first: bool) -> str:
-    """`program peekaboo --env A=B -- argv`; values of --env are left to the shell: no key is shown."""
-    values = [
-        f'{flag} {name}="${name}"' if name in launch.asked else f"{flag} {shlex.quote(f'{name}={value}')}"
-        for name, value in launch.environment.items()
+def _command(name: str, client: _Client, launch: Launch) -> str:
+    """The client's own command, for a shell. Values of --env are left to that shell: no key is shown."""
+    if name == "vscode":  # its command takes the block as it is, values and all
+        block = {"name": "peekaboo", **_server(client, launch)}
+        return "" if launch.asked else f"{client.add_command} {shlex.quote(_dump(block, None))}"
+    flags = [
+        f'{client.env_flag} {each}="${each}"'
+        if each in launch.asked
+        else f"{client.env_flag} {shlex.quote(f'{each}={value}')}"
+        for each, value in launch.environment.items()
     ]
-    arguments = [*(["peekaboo"] if name_first else []), *values, *(["--"] if name_first else ["peekaboo"])]
-    return " ".join([program, *arguments, *map(shlex.quote, launch.argv)])
-
-
-def _claude_command(launch: Launch) -> str:
-    return _add_command("claude mcp add --scope user", "--env", launch, name_first=True)
-
-
-def _codex_command(launch: Launch) -> str:
-    return _add_command("codex mcp add", "--env", launch, name_first=True)
-
-
-def _gemini_command(launch: Launch) -> str:
-    return _add_command("gemini mcp add -s user", "-e", launch, name_first=False)
-
-
-def _vscode_command(launch: Launch) -> str:
-    if launch.asked:  # values of keys do not belong on a command line
-        return ""
-    return f"code --add-mcp {shlex.quote(_dump({'name': 'peekaboo', **_server(launch)}, None))}"
-
-
-_CODE_FILE = "Code/User/mcp.json (or .vscode/mcp.json of one project)"
-_CLIENTS = {
-    "claude-code": _Client(
-        "~/.claude.json", "~/.claude.json", _json_with_type, _claude_command, filters=False
-    ),
-    "claude-desktop": _Client(
-        "~/.config/Claude/claude_desktop_config.json",
-        "~/Library/Application Support/Claude/claude_desktop_config.json",
-        _standard_json,
-    ),
-    "codex": _Client("~/.codex/config.toml", "~/.codex/config.toml", _codex_toml, _codex_command),
-    "cursor": _Client("~/.cursor/mcp.json", "~/.cursor/mcp.json", _standard_json),
-    "gemini": _Client(
-        "~/.gemini/settings.json", "~/.gemini/settings.json", _standard_json, _gemini_command, filters=False
-    ),
-    "vscode": _Client(
-        f"~/.config/{_CODE_FILE}",
-        f"~/Library/Application Support/{_CODE_FILE}",
-        _vscode_json,
-        _vscode_command,
-        filters=False,
-    ),
-}
+    separator = "peekaboo" if name == "gemini" else "--"
+    return " ".join([client.add_command, *flags, separator, *map(shlex.quote, launch.argv)])

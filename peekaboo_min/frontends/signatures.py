@@ -1,4 +1,4 @@
-"""A function's parameters and help, and the arguments that clients and shells send."""
+"""A function's parameters and help, and the arguments sent for them."""
 
 from __future__ import annotations
 
