@@ -40,10 +40,11 @@ class Check:
         return f"{mark}{self.name}: {self.found}" + (f"\n        {self.advice}" if self.advice else "")
 
     def as_data(self) -> dict[str, Any]:
+        needed = not self.is_optional
         return {
             "name": self.name,
             "ok": self.is_fine,
-            "needed": not self.is_optional,
+            "needed": needed,
             "found": self.found,
             "advice": self.advice,
         }
@@ -108,23 +109,15 @@ def permissions_result(desktop: Desktop) -> Result:
 def _check_permissions(desktop: Desktop, granted: Permissions) -> list[Check]:
     if granted == Permissions():
         return []
-    grants = (
-        (
-            "Screen Recording",
-            granted.screen_recording,
-            ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING,
-            "images, titles",
-        ),
-        (
-            "Accessibility",
-            granted.accessibility,
-            ErrorCode.PERMISSION_DENIED_ACCESSIBILITY,
-            "click, type, press, raise",
-        ),
-        ("Automation", granted.automation, ErrorCode.PERMISSION_DENIED_AUTOMATION, "Keynote"),
-    )
+    purposes = {
+        ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING: "images, titles",
+        ErrorCode.PERMISSION_DENIED_ACCESSIBILITY: "click, type, press, raise",
+        ErrorCode.PERMISSION_DENIED_AUTOMATION: "Keynote",
+    }
+    values = (granted.screen_recording, granted.accessibility, granted.automation)
     checks = []
-    for name, is_granted, code, purpose in grants:
+    for (code, purpose), is_granted in zip(purposes.items(), values):
+        name = code.value.replace("PERMISSION_DENIED_", "").replace("_", " ").title()
         found = {True: "granted", False: "NOT granted", None: "macOS asks at first use"}[is_granted]
         advice = desktop.denied(code, f"needed for {purpose}").hint if is_granted is False else ""
         checks.append(Check(name, is_granted is not False, f"{found} ({purpose})", advice, code=code))

@@ -1,4 +1,4 @@
-"""Commands about this machine, its models and its mail; the reference as Markdown."""
+"""Commands about this machine, its models and its mail; the reference."""
 
 from __future__ import annotations
 
