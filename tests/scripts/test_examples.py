@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from worlds import PATIENCE_S, ROOT, Form, clean_environment, need, wait_for
+from worlds import PATIENCE_S, ROOT, Form, clean_environment, need
 
 
 def start(name: str, folder: Path, display: str, *arguments: str) -> subprocess.Popen:
