@@ -11,7 +11,7 @@ desktop       base: what a platform must do; select: which of the two this machi
               x11: backend connection server windows elements elements_atspi opening pointer keyboard
                    clipboard ocr
 ai            client providers errors images grid dialects: asking a model
-automation    policy coordinates capture image app_window listing find_text input effects: the jobs
+automation    policy coordinates effects capture image listing input find_text wait opening: the jobs
 integrations  keynote keynote_state gmail gmail_oauth peekaboo_cli
 agents        mcp_client function_call keynote_agent; vision_agent planner actions model_check drawing
               loop progress target run report

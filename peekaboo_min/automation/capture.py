@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 from collections.abc import Sequence
@@ -11,14 +12,15 @@ from pathlib import Path
 from typing import Any, Callable, Optional
 
 from ..core.cancellation import in_parallel, pause, report_progress
-from ..core.errors import ErrorCode, PeekabooError, file_error
+from ..core.errors import ErrorCode, PeekabooError, file_error, invalid
 from ..core.log import log_debug
-from ..core.models import Display, ImageInfo, Picture, Scene, Screenshot, Window
+from ..core.models import Display, ImageInfo, Picture, Rect, Scene, Screenshot, Window
 from ..core.text import clean_text
 from ..desktop.base import Desktop
 from ..system.files import new_temporary_path
 from ..system.images import MODEL_BYTES, model_size, prepare_target, read_image_info
-from .coordinates import forget_record, forget_records, keep_record
+from .coordinates import find_record, forget_record, forget_records, keep_record, record_of
+from .effects import take_bitmap
 
 _TRIES = 3
 _CAPTURE_SETTLE_S = 0.15
@@ -39,6 +41,8 @@ class Subject:
     display: Optional[Display] = None
     window: Optional[Window] = None
     index: Optional[int] = None
+    windows: tuple[Window, ...] = ()
+    """Of a display: the windows that it shows, front to back."""
 
 
 @dataclass(frozen=True)
@@ -55,16 +59,11 @@ class CapturedImage:
 
     def window_data(self) -> dict[str, Any]:
         """What a screenshot of a window answers; no screenshot_id where its pixels cannot be clicked."""
-        window = self.subject.window
-        if self.screenshot or window is None:
-            return self.screenshot.as_data() if self.screenshot else {}
-        return {
-            "window_id": window.window_id,
-            "bounds": window.bounds.as_data(),
-            "image_width": self.info.width,
-            "image_height": self.info.height,
-            "scale": round(self.info.width / window.bounds.width, 4),
-        }
+        if self.screenshot:
+            return self.screenshot.as_data()
+        data = record_of(self.subject.window, self.info).as_data() if self.subject.window else {}
+        data.pop("screenshot_id", None)
+        return data
 
     def warnings(self) -> tuple[str, ...]:
         return (_NOT_CLICKABLE,) if self.is_of_rect else ()
@@ -149,6 +148,18 @@ def screenshot_window(
     return _capture_subject(desktop, subject, kind, max_dimension, with_shadow)
 
 
+def screenshot_to_read(desktop: Desktop, window: Window) -> tuple[CapturedImage, Screenshot]:
+    """One window at its own pixels, for a job that answers in those of take_window_screenshot: the record is
+    of an image at that size. The caller deletes the file.
+    """
+    path, info = _new_image(
+        desktop, "png", None, lambda path: _capture_settled(desktop, window, path, "png", False)
+    )
+    width, height = model_size(info)
+    record = keep_record(desktop.session, window, replace(info, width=width, height=height))
+    return CapturedImage(path, info, Subject(window.title or window.app_name, window=window)), record
+
+
 def screenshot_rect(
     desktop: Desktop, window: Window, kind: str, max_dimension: Optional[int] = None
 ) -> CapturedImage:
@@ -180,6 +191,57 @@ def screenshot_window_or_rect(
     image = screenshot_rect(desktop, window, kind, max_dimension)
     forget_records(desktop.session, window.window_id)
     return image
+
+
+@dataclass(frozen=True)
+class WindowPart:
+    """A part of a window at its own pixels, as a PNG, and where that is in the window's last screenshot."""
+
+    image: CapturedImage
+    record: Screenshot
+    region: Rect
+    """In pixels of `record`, which `click` takes; never of this image."""
+
+    def as_data(self, info: ImageInfo) -> dict[str, Any]:
+        """info: of the image as it is answered."""
+        size = {"region_image_width": info.width, "region_image_height": info.height}
+        return {**self.record.as_data(), "region": self.region.as_data(), **size}
+
+    def text(self, info: ImageInfo) -> str:
+        x, y, scale = self.region.x, self.region.y, info.width / self.region.width
+        return (
+            f"a part of window {self.record.window_id}; its pixel (u, v) is x = {x:g} + u / {scale:.4g}, "
+            f"y = {y:g} + v / {scale:.4g} for click, with screenshot_id {self.record.screenshot_id}"
+        )
+
+
+def screenshot_region(
+    desktop: Desktop,
+    window: Window,
+    region: Sequence[float],
+    max_dimension: Optional[int] = None,
+) -> WindowPart:
+    """region: x, y, width and height in pixels of the window's last screenshot. The caller deletes the file.
+
+    Raises INVALID_ARGUMENT for a region that is not in it, and as find_record and take_bitmap do.
+    """
+    if len(region) != 4 or min(region[2:]) <= 0:
+        raise invalid("region is not x,y,width,height", "give 4 numbers, like 100,50,300,200")
+    record = find_record(desktop.session, window)
+    left, top = max(0, math.floor(region[0])), max(0, math.floor(region[1]))
+    right = min(record.image_width, math.ceil(region[0] + region[2]))
+    bottom = min(record.image_height, math.ceil(region[1] + region[3]))
+    if left >= right or top >= bottom:
+        size = f"{record.image_width}x{record.image_height}"
+        raise invalid("region is outside the window's last screenshot", f"that is {size} pixels")
+    bitmap = take_bitmap(desktop, window)
+    scale_x, scale_y = bitmap.width / record.image_width, len(bitmap.rows) / record.image_height
+    part = bitmap.cropped(
+        round(left * scale_x), round(top * scale_y), round(right * scale_x), round(bottom * scale_y)
+    )
+    path, info = _new_image(desktop, "png", max_dimension, lambda path: path.write_bytes(part.as_png()))
+    subject = Subject(window.title or window.app_name, window=window)
+    return WindowPart(CapturedImage(path, info, subject), record, Rect(left, top, right - left, bottom - top))
 
 
 def _is_seen_whole(window: Window, scene: Scene) -> bool:
@@ -219,7 +281,7 @@ def _capture_subject(
 
 
 def _new_image(
-    desktop: Desktop, kind: str, max_dimension: Optional[int], take: Callable[[Path], None]
+    desktop: Desktop, kind: str, max_dimension: Optional[int], take: Callable[[Path], Any]
 ) -> tuple[Path, ImageInfo]:
     """A file of our temporary folder (0600) that `take` fills, checked, and shrunk to max_dimension."""
     path = new_temporary_path("peekaboo", kind)

@@ -12,7 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Optional
 
-from ..core.errors import ErrorCode, PeekabooError
+from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.models import ImageInfo, Rect, Screenshot, Window
 from ..system.files import temporary_folder, write_privately
 
@@ -20,9 +20,9 @@ _HINT = "take a screenshot of the window first, and use its pixels"
 _SAME_SCALE = 0.005  # rounding of a shrunk image's size
 
 
-def keep_record(session: str, window: Window, info: ImageInfo) -> Screenshot:
-    """Record that an image of `info`'s size shows `window`; return the record with its new id."""
-    screenshot = Screenshot(
+def record_of(window: Window, info: ImageInfo) -> Screenshot:
+    """That an image of `info`'s size shows `window`, under a new id."""
+    return Screenshot(
         screenshot_id=os.urandom(8).hex(),
         window_id=window.window_id,
         app_name=window.app_name,
@@ -33,6 +33,11 @@ def keep_record(session: str, window: Window, info: ImageInfo) -> Screenshot:
         taken_at=time.time(),
         identity=window.identity,
     )
+
+
+def keep_record(session: str, window: Window, info: ImageInfo) -> Screenshot:
+    """The record of an image, kept for clicks by its pixels."""
+    screenshot = record_of(window, info)
     path = _record_path(session, window.window_id, screenshot.screenshot_id)
     write_privately(path, json.dumps(asdict(screenshot)))
     return screenshot
@@ -58,7 +63,7 @@ def find_record(session: str, window: Window, screenshot_id: Optional[str] = Non
     scales.
     """
     if screenshot_id is not None and not re.fullmatch(r"[0-9a-f]{16}", screenshot_id):
-        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, "screenshot_id is 16 hexadecimal digits", hint=_HINT)
+        raise invalid("screenshot_id is 16 hexadecimal digits", _HINT)
     paths = temporary_folder().glob(_record_path(session, window.window_id, screenshot_id or "*").name)
     records = [record for record in map(_read, paths) if record]
     if not records:

@@ -37,10 +37,7 @@ class Effect:
         """factor: pixels of the caller's screenshot for each one of a full-size screenshot."""
         data: dict[str, Any] = {"changed": self.has_changed}
         if self.rect:
-            scaled = [
-                value * factor for value in (self.rect.x, self.rect.y, self.rect.width, self.rect.height)
-            ]
-            data["changed_rect"] = Rect(*scaled).as_data()
+            data["changed_rect"] = self.rect.scaled(factor).as_data()
         if self.is_window_closed:
             data["window_closed"] = True
         return data
@@ -77,13 +74,15 @@ class Watch:
                 return Effect(False)
             if rect is not None:
                 is_settled = rect == last or elapsed_s > _EFFECT_S
-                if is_settled and (not self._is_caret(rect) or elapsed_s > _BLINK_S):
+                if is_settled and (not is_caret(rect, self.width, self._window) or elapsed_s > _BLINK_S):
                     return Effect(True, rect=rect)
             last = rect
 
-    def _is_caret(self, rect: Rect) -> bool:
-        scale = max(1.0, self.width / max(1.0, self._window.bounds.width))
-        return rect.width <= _CARET_WIDTH * scale and rect.height <= _CARET_HEIGHT * scale
+
+def is_caret(rect: Rect, width: int, window: Window) -> bool:
+    """Whether a change in a window's bitmap of this width is not larger than a caret that blinks."""
+    scale = max(1.0, width / max(1.0, window.bounds.width))
+    return rect.width <= _CARET_WIDTH * scale and rect.height <= _CARET_HEIGHT * scale
 
 
 def take_bitmap(desktop: Desktop, window: Window) -> Bitmap:

@@ -1,20 +1,23 @@
-"""Where a text is in a window, by text recognition."""
+"""Where a text is in a window, by text recognition; and a click there."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..core.cancellation import report_progress
-from ..core.errors import ErrorCode, PeekabooError
-from ..core.models import RecognisedText, Rect, Result, Screenshot, rect_around
+from ..core.errors import ErrorCode, PeekabooError, invalid
+from ..core.models import RecognisedText, Rect, Result, Screenshot, Window, rect_around
 from ..core.text import clean_text
 from ..desktop.base import Desktop
-from .capture import scene_to_capture, screenshot_window
+from .capture import scene_to_capture, screenshot_to_read
+from .input import click_pixel
+from .policy import check_may_act
 
 MATCHES = ("exact", "case_insensitive", "close")
 _CLOSE_ENOUGH = 0.75
+_SHORT = 5  # letters
 _HITS_AT_MOST = 20
 _NEAREST_SHOWN = 5
 # Around a word these do not make it a different one: `Name:`, `[Save]`, `Open...`
@@ -36,6 +39,15 @@ class TextHit:
     is_whole_line: bool
     confidence: float
 
+    @property
+    def rank(self) -> tuple[float, ...]:
+        """Smaller for a better match; places of one rank are equally good."""
+        return MATCHES.index(self.match), -self.likeness, not self.is_whole_line
+
+    @property
+    def at(self) -> str:
+        return f"x {int(self.box.centre.x)} y {int(self.box.centre.y)}"
+
     def as_data(self) -> dict[str, Any]:
         centre = self.box.centre
         box = {key: round(value) for key, value in self.box.as_data().items()}
@@ -49,6 +61,64 @@ class TextHit:
         }
 
 
+@dataclass(frozen=True)
+class WindowText:
+    """The recognised lines of a window, in pixels of `record`, which `click` takes."""
+
+    record: Screenshot
+    lines: tuple[RecognisedText, ...]
+
+    def search(self, wanted: str) -> list[TextHit]:
+        return find_in_lines(wanted, self.lines)
+
+    def as_data(self, hits: Sequence[TextHit]) -> dict[str, Any]:
+        return {
+            "window_id": self.record.window_id,
+            "screenshot_id": self.record.screenshot_id,
+            "image_width": self.record.image_width,
+            "image_height": self.record.image_height,
+            "found": [hit.as_data() for hit in hits],
+        }
+
+    def nearest(self, wanted: str) -> str:
+        """What was recognised instead, for people."""
+        texts = list(dict.fromkeys(clean_text(line.text) for line in self.lines))
+        head = f"no text like {wanted[:80]!r} was recognised in window {self.record.window_id}"
+        if not texts:
+            return f"{head}; no text at all was recognised there"
+        nearest = sorted(texts, key=lambda text: -_likeness(wanted, text))[:_NEAREST_SHOWN]
+        return f"{head}; the nearest of {len(texts)} lines: " + ", ".join(map(repr, nearest))
+
+
+def wanted_text(text: str) -> str:
+    """A text to find, in one line. Raises INVALID_ARGUMENT for one without a word."""
+    wanted = " ".join(clean_text(text, 1000).split())
+    if not wanted:
+        raise invalid("the text to find is empty", "give a word of the window")
+    return wanted
+
+
+def read_window(desktop: Desktop, window: Window) -> WindowText:
+    """The text of a window as it is now, recognised at full resolution, placed in the pixels of the image
+    that take_window_screenshot would return.
+    """
+    image, record = screenshot_to_read(desktop, window)
+    report_progress(f"reading the text of window {window.window_id}")
+    try:
+        lines = desktop.read_text(image.path)
+    finally:
+        image.path.unlink(missing_ok=True)
+    factor = record.image_width / image.info.width
+    return WindowText(record, tuple(_scaled(line, factor) for line in lines))
+
+
+def _scaled(line: RecognisedText, factor: float) -> RecognisedText:
+    if factor == 1:
+        return line
+    words = tuple(_scaled(word, factor) for word in line.words)
+    return replace(line, box=line.box.scaled(factor), words=words)
+
+
 def find_text_in_window(desktop: Desktop, window_id: int, text: str) -> Result:
     """Take a screenshot of a window, recognise its text, and find `text` in it, the best match first.
 
@@ -57,30 +127,38 @@ def find_text_in_window(desktop: Desktop, window_id: int, text: str) -> Result:
     with this screenshot_id. Not found is an empty list.
     Raises INVALID_ARGUMENT for a text without a word, and what capturing and recognising raise.
     """
-    wanted = " ".join(clean_text(text, 1000).split())
-    if not wanted:
+    wanted = wanted_text(text)
+    seen = read_window(desktop, scene_to_capture(desktop).by_id(window_id))
+    hits = seen.search(wanted)
+    return Result(found_text(wanted, hits, seen.record) if hits else seen.nearest(wanted), seen.as_data(hits))
+
+
+def click_text_in_window(
+    desktop: Desktop, window_id: int, text: str, button: str = "left", clicks: int = 1, verify: bool = False
+) -> dict[str, Any]:
+    """Find a text in a window and click its middle; `text` in the answer is what was clicked.
+
+    Raises TEXT_NOT_FOUND with the nearest texts, AMBIGUOUS_TEXT where two places are equally good, and what
+    find_text_in_window and click_pixel raise.
+    """
+    wanted = wanted_text(text)
+    check_may_act("click")
+    seen = read_window(desktop, scene_to_capture(desktop).by_id(window_id))
+    hits = seen.search(wanted)
+    if not hits:
+        hint = "take a screenshot and click by its pixels, or scroll to the text"
+        raise PeekabooError(ErrorCode.TEXT_NOT_FOUND, seen.nearest(wanted), hint)
+    best, *others = hits
+    equal = [best, *(hit for hit in others if hit.rank == best.rank)]
+    if len(equal) > 1:
+        places = "; ".join(f"{hit.text!r} at {hit.at}" for hit in equal)
         raise PeekabooError(
-            ErrorCode.INVALID_ARGUMENT, "the text to find is empty", hint="give a word of the window"
+            ErrorCode.AMBIGUOUS_TEXT,
+            f"{wanted[:80]!r} is in {len(equal)} places of window {window_id}; nothing was clicked: {places}",
+            hint=f"click one of them by its x and y, with screenshot_id {seen.record.screenshot_id}",
         )
-    window = scene_to_capture(desktop).by_id(window_id)
-    image = screenshot_window(desktop, window, "png")
-    report_progress(f"reading the text of window {window_id}")
-    try:
-        lines = desktop.read_text(image.path)
-    finally:
-        image.path.unlink(missing_ok=True)
-    record = image.screenshot
-    assert record is not None  # an image without a shadow has one
-    hits = find_in_lines(wanted, lines)
-    summary = _found_text(wanted, hits, record) if hits else _nothing_text(wanted, lines, record)
-    data = {
-        "window_id": window_id,
-        "screenshot_id": record.screenshot_id,
-        "image_width": record.image_width,
-        "image_height": record.image_height,
-        "found": [hit.as_data() for hit in hits],
-    }
-    return Result(summary, data)
+    data = click_pixel(desktop, window_id, best.box.centre, button, clicks, seen.record.screenshot_id, verify)
+    return {**data, "text": best.text, "screenshot_id": seen.record.screenshot_id}
 
 
 def find_in_lines(wanted: str, lines: Sequence[RecognisedText]) -> list[TextHit]:
@@ -94,10 +172,7 @@ def find_in_lines(wanted: str, lines: Sequence[RecognisedText]) -> list[TextHit]
 
 
 def _ranked(hits: Sequence[TextHit]) -> list[TextHit]:
-    def rank(hit: TextHit) -> tuple[float, ...]:
-        return MATCHES.index(hit.match), -hit.likeness, not hit.is_whole_line, hit.box.y, hit.box.x
-
-    return sorted(hits, key=rank)
+    return sorted(hits, key=lambda hit: (hit.rank, hit.box.y, hit.box.x))
 
 
 def _apart(hits: Sequence[TextHit]) -> list[TextHit]:
@@ -149,13 +224,18 @@ def words_of_line(line: RecognisedText) -> list[RecognisedText]:
 
 
 def compare_texts(wanted: str, text: str) -> tuple[str, float]:
-    """Which of MATCHES `text` is for `wanted`, and how alike they are, 0 to 1; "" when it is none."""
+    """Which of MATCHES `text` is for `wanted`, and how alike they are, 0 to 1; "" when it is none.
+
+    A short text is close only when it differs in nothing but letters that look alike: of Chat and Chart, or
+    Yes and bytes, too many letters are the same.
+    """
     if wanted == text or _bare(wanted) == _bare(text):
         return "exact", 1.0
     if _bare(wanted).casefold() == _bare(text).casefold():
         return "case_insensitive", 1.0
-    likeness = _likeness(wanted, text, _CLOSE_ENOUGH)
-    return ("close", likeness) if likeness >= _CLOSE_ENOUGH else ("", likeness)
+    least = 1.0 if len(_folded(wanted)) <= _SHORT else _CLOSE_ENOUGH
+    likeness = _likeness(wanted, text, least)
+    return ("close", likeness) if likeness >= least else ("", likeness)
 
 
 def _bare(text: str) -> str:
@@ -163,33 +243,24 @@ def _bare(text: str) -> str:
     return text.strip(_PUNCTUATION) or text
 
 
+def _folded(text: str) -> str:
+    """Without case, spaces, and differences between letters that look alike."""
+    return _bare(text).casefold().replace(" ", "").translate(_LOOKALIKES)
+
+
 def _likeness(wanted: str, text: str, least: float = 0.0) -> float:
-    """0 to 1, without regard to case, spaces, and letters that look alike; may stop below `least`."""
+    """0 to 1, of the folded texts; may stop below `least`."""
     import difflib  # 3 ms that most commands do not need
 
-    first, second = (
-        _bare(each).casefold().replace(" ", "").translate(_LOOKALIKES) for each in (wanted, text)
-    )
-    matcher = difflib.SequenceMatcher(None, first, second, autojunk=False)
+    matcher = difflib.SequenceMatcher(None, _folded(wanted), _folded(text), autojunk=False)
     if matcher.real_quick_ratio() < least or matcher.quick_ratio() < least:
         return 0.0
     return matcher.ratio()
 
 
-def _found_text(wanted: str, hits: Sequence[TextHit], record: Screenshot) -> str:
-    lines = [
-        f"x {int(hit.box.centre.x)} y {int(hit.box.centre.y)}: {hit.text!r} ({hit.match})" for hit in hits
-    ]
+def found_text(wanted: str, hits: Sequence[TextHit], record: Screenshot) -> str:
+    lines = [f"{hit.at}: {hit.text!r} ({hit.match})" for hit in hits]
     where = f"in window {record.window_id}, in pixels of screenshot {record.screenshot_id}"
     if len(lines) == 1:
         return f"found {wanted[:80]!r} {where}: {lines[0]}"
     return "\n".join([f"found {wanted[:80]!r} in {len(lines)} places {where}, the best first:", *lines])
-
-
-def _nothing_text(wanted: str, lines: Sequence[RecognisedText], record: Screenshot) -> str:
-    texts = list(dict.fromkeys(clean_text(line.text) for line in lines))
-    nearest = sorted(texts, key=lambda text: -_likeness(wanted, text))[:_NEAREST_SHOWN]
-    head = f"no text like {wanted[:80]!r} was recognised in window {record.window_id}"
-    if not nearest:
-        return f"{head}; no text at all was recognised there"
-    return f"{head}; the nearest of {len(texts)} lines: " + ", ".join(map(repr, nearest))

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Callable, Optional
 
-from ..core.errors import ErrorCode, PeekabooError, file_error
+from ..core.errors import ErrorCode, PeekabooError, file_error, invalid
 from ..core.log import log_warning
-from ..core.models import Picture, Result, Scene, Screenshot, Window
+from ..core.models import Display, ImageInfo, Picture, Rect, Result, Scene, Screenshot, Window
 from ..core.settings import settings
 from ..core.text import clean_text
 from ..desktop.base import Desktop
@@ -81,13 +81,19 @@ def image_result(
     try:
         text = _summary(images, request.is_temporary)
         if not request.is_temporary:
-            data["saved_files"] = [_file_data(image) for image in images]
+            data["saved_files"] = [
+                {"path": str(image.path), **_image_data(image, image.info, image.screenshot)}
+                for image in images
+            ]
         if returns_data:
             pairs = [image_for_model(desktop, image, request.is_temporary) for image in images]
             returned = tuple(picture for picture, _ in pairs)
             data["images"] = [
-                _returned_data(image, *pair, is_kept=not request.is_temporary)
-                for image, pair in zip(images, pairs)
+                {
+                    **({} if request.is_temporary else {"source_path": str(image.path)}),
+                    **_image_data(image, picture.info, record),
+                }
+                for image, (picture, record) in zip(images, pairs)
             ]
         if analyse:
             data.update(analyse(images))
@@ -112,17 +118,13 @@ def _check_request(request: ImageRequest) -> None:
     elif mode in ("window", "multi") and request.app is None and request.window_id is None:
         problem, hint = f"mode {mode} needs an app", "name one, or a window id"
     if problem:
-        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, problem, hint)
+        raise invalid(problem, hint)
 
 
 def check_dimension(max_dimension: Optional[int]) -> None:
     """Raises INVALID_ARGUMENT for a size that no image can have."""
     if max_dimension is not None and max_dimension < 1:
-        raise PeekabooError(
-            ErrorCode.INVALID_ARGUMENT,
-            f"max_dimension is {max_dimension}",
-            hint="give the pixels of the long side, 1 or more",
-        )
+        raise invalid(f"max_dimension is {max_dimension}", "give the pixels of the long side, 1 or more")
 
 
 def _analyst(desktop: Desktop, question: str) -> Callable[[list[CapturedImage]], dict[str, str]]:
@@ -170,16 +172,13 @@ def _screens(scene: Scene, index: Optional[int]) -> list[Subject]:
             ErrorCode.CAPTURE_FAILED, "no displays available for capture", hint="wake or attach a display"
         )
     if index is not None and not 0 <= index < len(displays):
-        raise PeekabooError(
-            ErrorCode.INVALID_ARGUMENT,
-            f"there is no screen {index}",
-            hint=f"there are {len(displays)}, counted from 0",
-        )
+        raise invalid(f"there is no screen {index}", f"there are {len(displays)}, counted from 0")
     return [
         Subject(
             f"Display {display.number}" + (" / Main" if display.is_main else ""),
             f"_display{number}" + ("_main" if display.is_main else ""),
             display=display,
+            windows=tuple(visible_windows(scene.windows)),
             index=number,
         )
         for number, display in enumerate(displays)
@@ -315,38 +314,40 @@ def _about(image: CapturedImage) -> str:
     return text
 
 
-def _file_data(image: CapturedImage) -> dict[str, Any]:
-    window = image.subject.window
+def _image_data(image: CapturedImage, info: ImageInfo, record: Optional[Screenshot]) -> dict[str, Any]:
+    """What an image of this size shows, and what its pixels mean: of the file, or of what a model gets."""
+    subject, window = image.subject, image.subject.window
     data: dict[str, Any] = {
-        "path": str(image.path),
-        "item_label": clean_text(image.subject.label),
-        "mime_type": image.info.mime_type,
-        "image_width": image.info.width,
-        "image_height": image.info.height,
+        "item_label": clean_text(subject.label),
+        "mime_type": info.mime_type,
+        "image_width": info.width,
+        "image_height": info.height,
     }
     if window:
         data.update(window_title=clean_text(window.title or ""), window_id=window.window_id)
-        if image.subject.index is not None:
-            data["window_index"] = image.subject.index
-    if image.screenshot:
-        data.update(scale=image.screenshot.scale, screenshot_id=image.screenshot.screenshot_id)
-    return data
-
-
-def _returned_data(
-    image: CapturedImage, picture: Picture, record: Optional[Screenshot], is_kept: bool
-) -> dict[str, Any]:
-    """What the pixels of the image mean that the model gets."""
-    data: dict[str, Any] = {
-        "item_label": clean_text(picture.label),
-        "mime_type": picture.info.mime_type,
-        "image_width": picture.info.width,
-        "image_height": picture.info.height,
-    }
-    if is_kept:
-        data["source_path"] = str(image.path)
-    if image.subject.window:
-        data["window_title"] = clean_text(image.subject.window.title or "")
+        if subject.index is not None:
+            data["window_index"] = subject.index
+    if subject.display:
+        data["windows"] = _windows_in_pixels(subject.display, subject.windows, info)
     if record:
-        data.update(window_id=record.window_id, scale=record.scale, screenshot_id=record.screenshot_id)
+        data.update(scale=record.scale, screenshot_id=record.screenshot_id)
     return data
+
+
+def _windows_in_pixels(display: Display, windows: Sequence[Window], info: ImageInfo) -> list[dict[str, Any]]:
+    """The windows that a display's image shows, front to back: to read it, and to act on one of them."""
+    frame, factor = display.bounds, info.width / display.bounds.width
+    rows = []
+    for window in windows:
+        part = window.bounds.clipped(frame)
+        if part:
+            place = Rect(part.x - frame.x, part.y - frame.y, part.width, part.height).scaled(factor)
+            rows.append(
+                {
+                    "window_id": window.window_id,
+                    "owner_name": window.app_name,
+                    "title": clean_text(window.title or ""),
+                    **{key: round(value) for key, value in place.as_data().items()},
+                }
+            )
+    return rows

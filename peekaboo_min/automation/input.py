@@ -1,16 +1,17 @@
-"""Focus, click, type, press: the safety rules, and the input lock."""
+"""Every act in a window: its safety rules, the input lock, the effect."""
 
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Callable, Optional, TypeVar
+from typing import Any, Callable, Optional
 
 from ..core.cancellation import pause
-from ..core.errors import ErrorCode, PeekabooError
-from ..core.models import Point, Scene, Screenshot, Window
+from ..core.errors import ErrorCode, PeekabooError, invalid
+from ..core.models import Delivery, KeyChord, Point, Scene, Screenshot, Window
 from ..core.settings import settings
 from ..core.text import control_character_in
 from ..desktop.base import Desktop
@@ -25,11 +26,18 @@ _LOCK_S = 20.0
 _FOCUS_S = 2.0
 _FOCUS_AGAIN_S = 0.6
 _FOCUS_POLL_S = 0.05
-_LONGEST_TEXT, _MOST_LINES = 20_000, 1000  # what is typed within a tool's 50 seconds
+# What is posted within a tool's 50 seconds.
+_LONGEST_TEXT, _MOST_LINES = 20_000, 1000
+_LONGEST_MS = 40_000
 BUTTONS = ("left", "right", "middle")
-_MODIFIER_NAMES = ("cmd", "ctrl", "alt", "shift", "super")
-
-_Answer = TypeVar("_Answer")
+DIRECTIONS = ("up", "down", "left", "right")
+_CLICK_MODIFIERS = ("cmd", "ctrl", "alt", "shift", "super")
+_SELECT_ALL, _DELETE = KeyChord("a", ("cmd",)), KeyChord("backspace")
+# There the keys of _SELECT_ALL go to the start of the line, or select what was printed.
+_OTHER_SELECT_ALL = re.compile(
+    r"term|rxvt|konsole|alacritty|kitty|tilda|guake|yakuake|ghostty|^(st|foot|warp|hyper|emacs)$", re.I
+)
+_MAY_CLICK = "; PEEKABOO_SAFE_CLICK=1 in the environment lets its title bar be clicked for that"
 
 
 def one_mouse(session: str) -> AbstractContextManager[None]:
@@ -54,6 +62,9 @@ def focus_by_id(desktop: Desktop, window_id: int) -> Window:
         return _focused(desktop, scene, window_id).by_id(window_id)
 
 
+# by the pointer
+
+
 def click_pixel(
     desktop: Desktop,
     window_id: int,
@@ -69,133 +80,216 @@ def click_pixel(
     Raises WINDOW_NOT_FOUND, STALE_SCREENSHOT, POLICY_DENIED, FOCUS_FAILED, WINDOW_BLOCKED, WINDOW_COVERED;
     then nothing was clicked.
     """
-    _check_click(pixel, button, clicks, modifiers)
+    _check_choice("button", button, BUTTONS)
+    _check_range("clicks", clicks, 1, 3)
+    for name in modifiers:
+        _check_choice("modifier", name, _CLICK_MODIFIERS)
+    held = tuple(name for name in _CLICK_MODIFIERS if name in modifiers)
+    return _by_pointer(
+        desktop, "click", window_id, [pixel], screenshot_id, verify,
+        {"button": button, "clicks": clicks, **({"modifiers": held} if held else {})},
+        lambda window, points: desktop.click(window, points[0], button, clicks, held),
+    )  # fmt: skip
+
+
+def scroll_at(
+    desktop: Desktop,
+    window_id: int,
+    pixel: Point,
+    direction: str,
+    amount: int,
+    screenshot_id: Optional[str] = None,
+    verify: bool = False,
+) -> dict[str, Any]:
+    """Turn the wheel by `amount` notches over a pixel of a screenshot. Raises as click_pixel does."""
+    _check_choice("direction", direction, DIRECTIONS)
+    _check_range("amount", amount, 1, 50)
+    return _by_pointer(
+        desktop, "scroll", window_id, [pixel], screenshot_id, verify,
+        {"direction": direction, "amount": amount},
+        lambda window, points: desktop.scroll(window, points[0], direction, amount),
+    )  # fmt: skip
+
+
+def drag_pixels(
+    desktop: Desktop,
+    window_id: int,
+    start: Point,
+    end: Point,
+    button: str = "left",
+    screenshot_id: Optional[str] = None,
+    verify: bool = False,
+) -> dict[str, Any]:
+    """Press at one pixel of a window's screenshot and release at another. Raises as click_pixel does."""
+    _check_choice("button", button, BUTTONS)
+    return _by_pointer(
+        desktop, "drag", window_id, [start, end], screenshot_id, verify, {"button": button},
+        lambda window, points: desktop.drag(window, points[0], points[1], button),
+    )  # fmt: skip
+
+
+def move_to_pixel(
+    desktop: Desktop, window_id: int, pixel: Point, screenshot_id: Optional[str] = None
+) -> dict[str, Any]:
+    """Move the pointer over a pixel of a window's screenshot. Raises as click_pixel does."""
+    return _by_pointer(
+        desktop, "move_pointer", window_id, [pixel], screenshot_id, False, {},
+        lambda window, points: desktop.move_pointer(window, points[0]),
+    )  # fmt: skip
+
+
+def _by_pointer(
+    desktop: Desktop,
+    action: str,
+    window_id: int,
+    pixels: list[Point],
+    screenshot_id: Optional[str],
+    verify: bool,
+    what: dict[str, Any],
+    post: Callable[[Window, list[Point]], Delivery],
+) -> dict[str, Any]:
+    """Do `post` at the screen points of these pixels; `what`: the audit log's. The answer of the tool."""
+    if not all(math.isfinite(value) for pixel in pixels for value in (pixel.x, pixel.y)):
+        raise invalid("x and y must be numbers", "give pixels of the screenshot")
     with one_mouse(desktop.session):
         scene = desktop.snapshot()
-        window = _permitted_window("click", scene, window_id)
+        window = _permitted_window(action, scene, window_id)
         record = find_record(desktop.session, window, screenshot_id)
-        inside = _clamped(pixel, record)
-        if not window.is_popup:
-            _check_not_blocked(window, scene)
-            is_covered = cover_at(record.to_point(inside, window.bounds), window, scene.windows)
-            if is_covered or not (window.is_focused and window.is_on_screen):
-                scene = _focused(desktop, scene, window_id)
-                window = scene.by_id(window_id)
-                _check_not_blocked(window, scene)
-                record = find_record(desktop.session, window, record.screenshot_id)
-        point = record.to_point(inside, window.bounds)
-        _check_on_a_display(scene, window, point)
-        where = {**_where(window), "point": point.as_data(), "button": button, "clicks": clicks}
+        inside = [_clamped(pixel, record) for pixel in pixels]
+        is_covered = any(
+            cover_at(record.to_point(each, window.bounds), window, scene.windows) for each in inside
+        )
+        scene = _ready_for_input(desktop, scene, window, is_covered)
+        window = scene.by_id(window_id)
+        record = find_record(desktop.session, window, record.screenshot_id)
+        points = [record.to_point(each, window.bounds) for each in inside]
+        _check_on_a_display(scene, window, points)
         watch = Watch(desktop, window) if verify else None
-        write_audit_line("click", where)
-        delivery = desktop.click(window, point, button, clicks, tuple(modifiers))
+        write_audit_line(action, {**_where(window), "point": points[0].as_data(), **what})
+        delivery = post(window, points)
         effect = watch.effect() if watch else Effect()
+    point = delivery.point if delivery.point and delivery.delivered is False else points[0]
+    data = {"window_id": window_id, "pixel": inside[0].as_data(), "point": point.as_data()}
+    if len(points) > 1:
+        data.update(to_pixel=inside[1].as_data(), to_point=points[1].as_data())
     factor = record.image_width / watch.width if watch else 1.0
-    data = {
-        "window_id": window_id,
-        "pixel": inside.as_data(),
-        "point": (delivery.point or point).as_data() if delivery.delivered is False else point.as_data(),
-        "clamped": inside != pixel,
-        "delivered": delivery.delivered,
-        **effect.as_data(factor),
-    }
+    data.update(clamped=inside != pixels, delivered=delivery.delivered, **effect.as_data(factor))
     if delivery.reached_id is not None:
         data["reached_window_id"] = delivery.reached_id
     return data
 
 
-def type_into_window(desktop: Desktop, window_id: int, text: str, verify: bool = False) -> dict[str, Any]:
+# by the keyboard
+
+
+def type_into_window(
+    desktop: Desktop,
+    window_id: int,
+    text: str,
+    verify: bool = False,
+    replace: bool = False,
+    delay_ms: int = 0,
+) -> dict[str, Any]:
     """Type text into a window, which is focused first unless it is a popup.
 
+    replace: all that the field holds is selected first; then the text may be empty.
     Raises as click_pixel does, and FOCUS_LOST, POLICY_DENIED (the stop file) with how many characters went
     out.
     """
-    _check_text(text)
+    _check_text(text, replace, delay_ms)
 
-    def act(window: Window) -> None:
-        desktop.type_text(window, text, stop_file())
+    def post(window: Window) -> None:
+        if replace:
+            desktop.press_key(window, _SELECT_ALL)
+        if text:
+            desktop.type_text(window, text, stop_file(), delay_ms)
+        else:
+            desktop.press_key(window, _DELETE)
 
-    effect = _by_keyboard(desktop, window_id, "type", {"characters": len(text)}, act, verify)
+    def check(window: Window) -> None:
+        if replace and _OTHER_SELECT_ALL.search(window.app_name):
+            raise invalid(
+                f"{window.app_name} has no field whose text the keys for `select all` would select",
+                "clear its line by keys of its own, then type without replace",
+            )
+
+    what = {"characters": len(text), **({"replace": True} if replace else {})}
+    effect = _by_keyboard(desktop, "type", window_id, verify, what, post, check)
     return {"window_id": window_id, "characters": len(text), "delivered": True, **effect.as_data()}
 
 
 def press_in_window(
-    desktop: Desktop, window_id: int, key: str, modifiers: list[str], verify: bool = False
+    desktop: Desktop,
+    window_id: int,
+    key: str,
+    modifiers: Sequence[str] = (),
+    verify: bool = False,
+    hold_ms: int = 0,
+    repeat: int = 1,
 ) -> dict[str, Any]:
     """Press a key or chord in a window, which is focused first unless it is a popup. Raises as click_pixel
     does.
     """
     chord = read_chord(key, modifiers)
+    _check_range("hold_ms", hold_ms, 0, 5000)
+    _check_range("repeat", repeat, 1, 50)
+    _check_range("hold_ms times repeat", hold_ms * repeat, 0, _LONGEST_MS)
 
-    def act(window: Window) -> None:
-        desktop.press_key(window, chord)
-
-    effect = _by_keyboard(desktop, window_id, "press", {"key": str(chord)}, act, verify)
+    what = {"key": str(chord), **({"repeat": repeat} if repeat > 1 else {})}
+    effect = _by_keyboard(
+        desktop, "press", window_id, verify, what,
+        lambda window: desktop.press_key(window, chord, hold_ms, repeat),
+    )  # fmt: skip
     return {"window_id": window_id, "key": str(chord), "delivered": True, **effect.as_data()}
 
 
 def _by_keyboard(
     desktop: Desktop,
-    window_id: int,
     action: str,
-    what: dict[str, Any],
-    act: Callable[[Window], None],
+    window_id: int,
     verify: bool,
+    what: dict[str, Any],
+    post: Callable[[Window], None],
+    check: Callable[[Window], None] = lambda window: None,
 ) -> Effect:
     with one_mouse(desktop.session):
         scene = desktop.snapshot()
         window = _permitted_window(action, scene, window_id)
-        if not window.is_popup:
-            _check_not_blocked(window, scene)
-            if not (window.is_focused and window.is_on_screen):
-                scene = _focused(desktop, scene, window_id)
-                window = scene.by_id(window_id)
-                _check_not_blocked(window, scene)
+        check(window)
+        window = _ready_for_input(desktop, scene, window).by_id(window_id)
         watch = Watch(desktop, window) if verify else None
         write_audit_line(action, {**_where(window), **what})
-        act(window)
+        post(window)
         return watch.effect() if watch else Effect()
 
 
-def _check_text(text: str) -> None:
-    if not text:
-        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, "the text is empty", hint="give the text to type")
+# the rules
+
+
+def _check_choice(what: str, value: str, choices: Sequence[str]) -> None:
+    if value not in choices:
+        raise invalid(f"there is no {what} {value[:40]!r}", f"it is one of {', '.join(choices)}")
+
+
+def _check_range(what: str, value: int, least: int, most: int) -> None:
+    if not least <= value <= most:
+        raise invalid(f"{what} is {value}", f"it is {least} to {most}")
+
+
+def _check_text(text: str, may_be_empty: bool, delay_ms: int) -> None:
+    if not text and not may_be_empty:
+        raise invalid("the text is empty", "give the text to type; replace=true may delete what is there")
     lines = sum(text.count(one) for one in "\n\r\t")
     if len(text) > _LONGEST_TEXT or lines > _MOST_LINES:
-        raise PeekabooError(
-            ErrorCode.INVALID_ARGUMENT,
+        raise invalid(
             f"the text has {len(text)} characters, {lines} of them returns and tabs",
-            hint=f"type at most {_LONGEST_TEXT} and {_MOST_LINES} at once",
+            f"type at most {_LONGEST_TEXT} and {_MOST_LINES} at once",
         )
     bad = control_character_in(text)
     if bad:
-        raise PeekabooError(
-            ErrorCode.INVALID_ARGUMENT,
-            f"the text holds the control character {bad!r}",
-            hint="press such a key instead",
-        )
-
-
-def _check_click(pixel: Point, button: str, clicks: int, modifiers: Sequence[str]) -> None:
-    if not (math.isfinite(pixel.x) and math.isfinite(pixel.y)):
-        raise PeekabooError(
-            ErrorCode.INVALID_ARGUMENT, "x and y must be numbers", hint="give pixels of the screenshot"
-        )
-    if button not in BUTTONS:
-        raise PeekabooError(
-            ErrorCode.INVALID_ARGUMENT,
-            f"there is no button {button[:40]!r}",
-            hint="it is left, right or middle",
-        )
-    if clicks not in (1, 2, 3):
-        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, f"clicks is {clicks}", hint="it is 1, 2 or 3")
-    unknown = [name for name in modifiers if name not in _MODIFIER_NAMES]
-    if unknown:
-        raise PeekabooError(
-            ErrorCode.INVALID_ARGUMENT,
-            f"there is no modifier {unknown[0][:40]!r}",
-            hint=f"they are {', '.join(_MODIFIER_NAMES)}",
-        )
+        raise invalid(f"the text holds the control character {bad!r}", "press such a key instead")
+    _check_range("delay_ms", delay_ms, 0, 200)
+    _check_range("delay_ms times the characters", delay_ms * len(text), 0, _LONGEST_MS)
 
 
 def _permitted_window(action: str, scene: Scene, window_id: int) -> Window:
@@ -213,6 +307,19 @@ def _permitted_window(action: str, scene: Scene, window_id: int) -> Window:
             ErrorCode.SCREEN_LOCKED, "the screen is locked; nothing was clicked or typed", hint="unlock it"
         )
     return window
+
+
+def _ready_for_input(desktop: Desktop, scene: Scene, window: Window, is_covered: bool = False) -> Scene:
+    """The desktop as it is once the window can be acted on: in front, focused, and not blocked by a dialog.
+
+    A popup stays as it is: it would close if anything was focused.
+    """
+    if window.is_popup:
+        return scene
+    _check_not_blocked(window, scene)
+    if is_covered or not (window.is_focused and window.is_on_screen):
+        return _focused(desktop, scene, window.window_id)
+    return scene
 
 
 def _check_not_blocked(window: Window, scene: Scene) -> None:
@@ -245,21 +352,24 @@ def _focused(desktop: Desktop, scene: Scene, window_id: int) -> Scene:
                 break
             pause(_FOCUS_POLL_S)
         if time.monotonic() > deadline:
+            may_click = "" if settings().may_focus_by_click else _MAY_CLICK
             raise PeekabooError(
                 ErrorCode.FOCUS_FAILED,
                 f"window {window_id} of {window.app_name} could not be brought to the front",
-                hint="close a dialog that may be in its way, or bring it forward by hand; nothing was done",
+                hint="nothing was done; close a dialog that may be in its way, or bring it forward by hand"
+                + may_click,
             )
 
 
-def _check_on_a_display(scene: Scene, window: Window, point: Point) -> None:
-    if not any(display.bounds.contains(point) for display in scene.displays):
-        # the pointer would be held at the screen's edge, and the click would go there
-        raise PeekabooError(
-            ErrorCode.WINDOW_COVERED,
-            f"that part of window {window.window_id} is outside the screen; nothing was clicked",
-            hint="move the window onto the screen",
-        )
+def _check_on_a_display(scene: Scene, window: Window, points: Sequence[Point]) -> None:
+    for point in points:
+        if not any(display.bounds.contains(point) for display in scene.displays):
+            # the pointer would be held at the screen's edge, and the click would go there
+            raise PeekabooError(
+                ErrorCode.WINDOW_COVERED,
+                f"that part of window {window.window_id} is outside the screen; nothing was clicked",
+                hint="move the window onto the screen",
+            )
 
 
 def _clamped(pixel: Point, record: Screenshot) -> Point:

@@ -1,16 +1,20 @@
-"""Apps, windows and screens, as text and as the specification's data."""
+"""Apps, windows, screens and elements, as text and as data."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Optional
 
-from ..core.errors import ErrorCode, PeekabooError
-from ..core.models import App, Display, Result, Scene, Window
+from ..core.errors import ErrorCode, invalid
+from ..core.models import App, Display, Element, Rect, Result, Scene, Window
 from ..core.text import clean_text
 from ..desktop.base import Desktop
 from ..desktop.matching import find_app, visible_windows, windows_of
+from .capture import scene_to_capture, screenshot_to_read
 
+_ELEMENTS_AT_MOST = 200
+_ROLES_SHOWN = 30
 DETAILS = ("off_screen", "bounds", "ids")
 
 
@@ -32,11 +36,7 @@ def list_app_windows(desktop: Desktop, identifier: str, details: Sequence[str] =
     """`{"windows": [...], "target_application_info": {...}}`, front to back; details as in DETAILS."""
     unknown = [name for name in details if name not in DETAILS]
     if unknown:
-        raise PeekabooError(
-            ErrorCode.INVALID_ARGUMENT,
-            f"there is no window detail {unknown[0][:40]!r}",
-            hint=f"they are {', '.join(DETAILS)}",
-        )
+        raise invalid(f"there is no window detail {unknown[0][:40]!r}", f"they are {', '.join(DETAILS)}")
     scene = desktop.snapshot()
     if not scene.can_see_titles:
         raise desktop.denied(ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING, "window titles cannot be read")
@@ -45,34 +45,25 @@ def list_app_windows(desktop: Desktop, identifier: str, details: Sequence[str] =
     lines = [_window_line(index, window, details) for index, window in enumerate(windows)]
     head = f"Found {len(windows)} window(s) for application: {_app_text(app)}"
     text = "\n".join([head, "", "Windows:", *lines] if lines else [head])
-    return Result(
-        text,
-        {
-            "windows": [_listed_window(index, window, details) for index, window in enumerate(windows)],
-            "target_application_info": app_info(app),
-        },
-    )
+    rows = [_listed_window(index, window, details) for index, window in enumerate(windows)]
+    return Result(text, {"windows": rows, "target_application_info": app_info(app)})
 
 
 def list_displays(desktop: Desktop) -> Result:
     """`{"screens": [...]}`; screen_index is what `image --screen-index` takes."""
     displays = desktop.snapshot().displays
-    lines = [_display_line(display) for display in displays]
-    return Result(
-        "\n".join([f"Found {len(displays)} screen(s):", "", *lines]),
+    rows = [
         {
-            "screens": [
-                {
-                    "screen_index": display.number - 1,
-                    "name": clean_text(display.name),
-                    "is_main": display.is_main,
-                    "bounds": display.bounds.as_data(),
-                    "scale": display.scale,
-                }
-                for display in displays
-            ]
-        },
-    )
+            "screen_index": display.number - 1,
+            "name": clean_text(display.name),
+            "is_main": display.is_main,
+            "bounds": display.bounds.as_data(),
+            "scale": display.scale,
+        }
+        for display in displays
+    ]
+    lines = [f"Found {len(displays)} screen(s):", "", *map(_display_line, displays)]
+    return Result("\n".join(lines), {"screens": rows})
 
 
 def catalogue(desktop: Desktop, scene: Scene, windows: Sequence[Window]) -> Result:
@@ -128,13 +119,7 @@ def app_info(app: App) -> dict[str, Any]:
 
 
 def _app_data(app: App) -> dict[str, Any]:
-    return {
-        "app_name": app.name,
-        "bundle_id": app.bundle_id,
-        "pid": app.pid,
-        "is_active": app.is_active,
-        "window_count": app.window_count,
-    }
+    return {**app_info(app), "is_active": app.is_active, "window_count": app.window_count}
 
 
 def _listed_window(index: int, window: Window, details: Sequence[str]) -> dict[str, Any]:
@@ -172,3 +157,80 @@ def _title(window: Window) -> str:
 
 def _bounds_text(window: Window) -> str:
     return f"{window.bounds.x:g},{window.bounds.y:g} {window.bounds.width:g}x{window.bounds.height:g}"
+
+
+# elements
+
+
+@dataclass(frozen=True)
+class _Placed:
+    """An element, and its box in pixels of a screenshot."""
+
+    element: Element
+    box: Rect
+
+    def as_data(self) -> dict[str, Any]:
+        """x and y are its middle: what `click` takes."""
+        centre = self.box.centre
+        return {
+            "role": self.element.role,
+            "name": clean_text(self.element.name),
+            "value": clean_text(self.element.value),
+            "states": list(self.element.states),
+            "x": int(centre.x),
+            "y": int(centre.y),
+            "width": round(self.box.width),
+            "height": round(self.box.height),
+        }
+
+    def __str__(self) -> str:
+        """`button "Save" 120,48`; with its value and states where it has any."""
+        data = self.as_data()
+        value = f' = "{data["value"]}"' if data["value"] else ""
+        states = f" [{', '.join(data['states'])}]" if data["states"] else ""
+        return f'{data["role"]} "{data["name"]}"{value} {data["x"]},{data["y"]}{states}'
+
+
+def find_elements_in_window(
+    desktop: Desktop, window_id: int, text: Optional[str] = None, role: Optional[str] = None
+) -> Result:
+    """The visible elements of a window in reading order, at most 200: those whose name or value holds `text`,
+    of this role.
+
+    data: {window_id, screenshot_id, image_width, image_height, count, elements: [{role, name, value, states,
+    x, y, width, height}]}; x and y are an element's middle, in pixels that `click` takes with this
+    screenshot_id. Raises NO_ELEMENTS for an application without a tree, and what capturing raises.
+    """
+    window = scene_to_capture(desktop).by_id(window_id)
+    all_elements = desktop.read_elements(window)
+    image, record = screenshot_to_read(desktop, window)
+    image.path.unlink(missing_ok=True)
+    found = [
+        _Placed(element, record.to_pixels(element.box, window.bounds))
+        for element in all_elements
+        if _fits(element, text, role)
+    ]
+    shown = found[:_ELEMENTS_AT_MOST]
+    head = f"{len(shown)} element(s) of window {window_id}"
+    if len(found) > len(shown):
+        head += f", the first of {len(found)}: name a text or a role to see others"
+    elif not found and all_elements:
+        roles = list(dict.fromkeys(element.role for element in all_elements))
+        head += f"; of {len(all_elements)} none fits; their roles are {', '.join(roles[:_ROLES_SHOWN])}"
+    elif found:
+        head += f"; x,y are pixels of screenshot {record.screenshot_id}"
+    data = {
+        "window_id": window_id,
+        "screenshot_id": record.screenshot_id,
+        "image_width": record.image_width,
+        "image_height": record.image_height,
+        "count": len(found),
+        "elements": [one.as_data() for one in shown],
+    }
+    return Result("\n".join([head, *map(str, shown)]), data, is_text_enough=True)
+
+
+def _fits(element: Element, text: Optional[str], role: Optional[str]) -> bool:
+    wanted = (text or "").strip().casefold()
+    has_text = wanted in element.name.casefold() or wanted in element.value.casefold()
+    return has_text and (role is None or element.role == role.strip().lower())

@@ -49,12 +49,22 @@ class Rect:
             and other.y < self.y + self.height
         )
 
+    def clipped(self, frame: Rect) -> Optional[Rect]:
+        """The part that lies in `frame`; None for none."""
+        left, top = max(self.x, frame.x), max(self.y, frame.y)
+        right = min(self.x + self.width, frame.x + frame.width)
+        bottom = min(self.y + self.height, frame.y + frame.height)
+        return Rect(left, top, right - left, bottom - top) if left < right and top < bottom else None
+
     @property
     def centre(self) -> Point:
         return Point(self.x + self.width / 2, self.y + self.height / 2)
 
     def has_size_of(self, other: Rect, tolerance: float = 1.0) -> bool:
         return abs(self.width - other.width) <= tolerance and abs(self.height - other.height) <= tolerance
+
+    def scaled(self, factor: float) -> Rect:
+        return Rect(self.x * factor, self.y * factor, self.width * factor, self.height * factor)
 
     def as_data(self) -> dict[str, float]:
         return {key: _tidy_number(getattr(self, key)) for key in ("x", "y", "width", "height")}
@@ -311,6 +321,12 @@ class Screenshot:
             "screenshot_id": self.screenshot_id,
         }
 
+    def to_pixels(self, rect: Rect, bounds: Rect) -> Rect:
+        """A rectangle of screen points within the window at `bounds`, in pixels of the image."""
+        return Rect(rect.x - bounds.x, rect.y - bounds.y, rect.width, rect.height).scaled(
+            self.image_width / bounds.width
+        )
+
     def to_point(self, pixel: Point, bounds: Rect) -> Point:
         """The screen point under a pixel, for a window of this size that may have moved to `bounds`."""
         return Point(
@@ -346,6 +362,10 @@ class Result:
     """What the shell command exits with: another program's exit code, where a command ran one."""
     stderr: str = ""
     """What the shell command writes to stderr: another program's."""
+    is_text_enough: bool = False
+    """True where the text tells a model what the data says, in fewer characters."""
+    stdout: bytes = b""
+    """What the shell command writes to stdout instead of the text: an image's bytes."""
     is_text_only: bool = False
     """True where the text follows a fixed grammar and nothing may be added to it (Keynote, mail)."""
 

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, Optional, Union
 
 from ..ai.client import analyze_file
-from ..automation.app_window import app_window_result
+from ..automation.capture import (
+    CapturedImage,
+    scene_to_capture,
+    screenshot_rect,
+    screenshot_window_or_rect,
+)
 from ..automation.image import ImageRequest, image_result
 from ..automation.listing import list_app_windows, list_running_apps
-from ..core.errors import invalid
-from ..core.models import Result
+from ..core.cancellation import time_budget
+from ..core.errors import ErrorCode, PeekabooError, RelayedError, invalid
+from ..core.models import Result, Scene, Window
 from ..core.settings import settings
+from ..desktop.matching import app_by_bundle_id, find_app, find_window, visible_windows, windows_of
 from ..desktop.select import this_desktop
 from ..integrations.peekaboo_cli import delegate_path, image_by_cli, list_by_cli, run_peekaboo
 from .doctor import server_status_text
@@ -24,23 +31,39 @@ AnalyzeType = Literal["auto", "ollama", "openai", "gemini", "anthropic", "ocr"]
 class ProviderConfig:
     """Which provider and model to ask."""
 
-    type: AnalyzeType = "auto"
-    model: Optional[str] = None
+    type: AnalyzeType = field(default="auto", metadata={"description": "default auto: the first operational"})
+    model: Optional[str] = field(default=None, metadata={"description": "default: the configured one"})
 
 
 @dataclass(frozen=True)
 class WindowTitle:
     """A window by its title, or a part of it."""
 
-    title: str
+    title: str = field(metadata={"description": "the title or a part of it; case does not matter"})
 
 
 @dataclass(frozen=True)
 class WindowIndex:
-    """A window by its position among its app's windows, 0 = frontmost."""
+    """A window by its position among its app's windows."""
 
-    index: int
+    index: int = field(metadata={"description": "0 is the frontmost", "ge": 0})
 
+
+_SHORTEST_MS, _LONGEST_MS = 100, 50_000
+_NO_SHADOW = "the image shows the window's rectangle on the screen, without a shadow"
+# Our codes, by the names that the document of screenshot_app_window gives them.
+_DOCUMENT_NAMES = {
+    ErrorCode.APP_NOT_FOUND: "ProcessNotFound",
+    ErrorCode.AMBIGUOUS_APP_IDENTIFIER: "ProcessNotFound",
+    ErrorCode.WINDOW_NOT_FOUND: "NoWindow",
+    ErrorCode.TIMEOUT: "Timeout",
+    ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING: "PermissionDenied",
+    ErrorCode.CAPTURE_FAILED: "CaptureFailed",
+    ErrorCode.PROGRAM_FAILED: "CaptureFailed",
+    ErrorCode.SCREEN_LOCKED: "CaptureFailed",
+    ErrorCode.NO_GUI_SESSION: "CaptureFailed",
+    ErrorCode.FILE_IO_ERROR: "CaptureFailed",
+}
 
 SavePath = Annotated[
     Optional[str],
@@ -100,17 +123,12 @@ def image(
     automatically excluded. Application identification uses intelligent fuzzy matching.
     """
     has_path = bool(path or settings().default_save_path)
+    by_title = window_specifier.title if isinstance(window_specifier, WindowTitle) else None
+    by_index = window_specifier.index if isinstance(window_specifier, WindowIndex) else None
     request = ImageRequest(
-        app=app,
-        mode=mode,
-        window_title=window_specifier.title if isinstance(window_specifier, WindowTitle) else None,
-        window_index=window_specifier.index if isinstance(window_specifier, WindowIndex) else None,
-        window_id=window_id,
-        kind=format,
-        path=path,
-        max_dimension=max_dimension,
+        app, mode, by_title, by_index, window_id, None, format, path, max_dimension,
         is_temporary=(return_data or question is not None) and not has_path,
-    )
+    )  # fmt: skip
     delegate = delegate_path()
     if delegate and question is None:
         return image_by_cli(this_desktop(), delegate, request, capture_focus, return_data)
@@ -216,16 +234,43 @@ def screenshot_app_window(
 
     Example: peekaboo-min screenshot-app-window --appName Safari
     """
-    return app_window_result(
-        this_desktop(),
-        (bundleId or "").strip(),
-        (appName or "").strip(),
-        window_index=windowIndex,
-        kind=format,
-        has_shadow=includeShadow,
-        timeout_ms=timeoutMs,
-        prefers_window_id=preferWindowId,
-    )
+    if not (bundleId or "").strip() and not (appName or "").strip():
+        raise invalid("Either bundleId or appName must be given.", "name the app")
+    if not _SHORTEST_MS <= timeoutMs <= _LONGEST_MS:
+        raise invalid(f"timeoutMs is {timeoutMs}", f"it is {_SHORTEST_MS} to {_LONGEST_MS}")
+    desktop = this_desktop()
+    try:
+        with time_budget(timeoutMs / 1000):
+            scene = scene_to_capture(desktop)
+            by_id = (bundleId or "").strip()
+            app = app_by_bundle_id(by_id, scene.apps) if by_id else find_app(appName or "", scene.apps)
+            window = find_window(app, visible_windows(windows_of(app, scene.windows)), index=windowIndex)
+            if preferWindowId:
+                image = screenshot_window_or_rect(desktop, scene, window, format, with_shadow=includeShadow)
+            else:
+                image = screenshot_rect(desktop, window, format)
+    except PeekabooError as e:
+        if e.code not in _DOCUMENT_NAMES:
+            raise
+        raise RelayedError(_DOCUMENT_NAMES[e.code], e.code, e.message, e.hint, e.details) from e
+    data = {
+        "path": str(image.path),
+        "uri": image.path.as_uri(),
+        "appName": app.name,
+        "rect": window.bounds.as_short_data(),
+        "scale": _scale(scene, window, image, includeShadow),
+        "format": image.info.kind,
+    }
+    messages = (_NO_SHADOW,) if includeShadow and image.is_of_rect else ()
+    return Result(f"screenshot of {app.name}: {image.path}", data, messages=messages, files=(image.path,))
+
+
+def _scale(scene: Scene, window: Window, image: CapturedImage, has_shadow: bool) -> float:
+    """Pixels per point. A shadow's margin hides it in the image's size: then that of the window's display."""
+    if not has_shadow or image.is_of_rect:
+        return round(image.info.width / window.bounds.width, 4)
+    centre, displays = window.bounds.centre, scene.displays
+    return next((one.scale for one in displays if one.bounds.contains(centre)), displays[0].scale)
 
 
 def peekaboo_exec(

@@ -8,7 +8,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Any, NoReturn, Optional
+from typing import Any, NoReturn, Optional, Union
 
 from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.log import collect_debug_lines, log_debug, log_error
@@ -49,7 +49,7 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
         return _serve()
     debug_lines = collect_debug_lines()
     try:
-        result = run_command(arguments)
+        result = run_command(arguments, wants_json)
     except PeekabooError as e:
         result = Result("", failure=e)
     except Exception as e:
@@ -84,8 +84,8 @@ def _envelope(result: Result, debug_lines: list[str]) -> str:
 
 
 def _print_text(result: Result, code: int) -> int:
-    if result.text or not (result.stderr or result.failure):
-        code = _print(result.text, sys.stdout, code)
+    if result.stdout or result.text or not (result.stderr or result.failure):
+        code = _print(result.stdout or result.text, sys.stdout, code)
     notes = [f"note: {message}" for message in result.messages]
     if result.failure:
         notes.append(f"{PROGRAM}: {result.failure.sentence()}")
@@ -102,10 +102,13 @@ def _as_utf8(argument: str) -> str:
         return argument
 
 
-def _print(text: str, stream: Any, code: int) -> int:
+def _print(answer: Union[str, bytes], stream: Any, code: int) -> int:
     try:
-        if stream is not None:
-            print(text, file=stream, flush=True)
+        if isinstance(answer, bytes):
+            stream.buffer.write(answer)
+            stream.flush()
+        elif stream is not None:
+            print(answer, file=stream, flush=True)
     except OSError as e:
         # nothing may be flushed at exit either
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
@@ -142,7 +145,7 @@ def _how_to_serve() -> str:
     return f"{PROGRAM}: {problem}; for commands see {PROGRAM} --help"
 
 
-def run_command(arguments: Sequence[str]) -> Result:
+def run_command(arguments: Sequence[str], wants_json: bool = False) -> Result:
     """The result of one command line. Raises PeekabooError."""
     if arguments[:1] in (["--version"], ["-V"], ["version"]):
         return Result(VERSION, {"version": VERSION})
@@ -170,7 +173,10 @@ def run_command(arguments: Sequence[str]) -> Result:
         log_debug(f"expired files could not be deleted: {e.message}")
     function = COMMANDS[name]
     _collect_garbage()
-    return function(**values)
+    result = function(**values)
+    if result.stdout and (wants_json or sys.stdout.isatty()):
+        raise invalid("an image goes to stdout alone, and not to a terminal", "redirect it, without --json")
+    return result
 
 
 def _command_name(arguments: Sequence[str]) -> str:

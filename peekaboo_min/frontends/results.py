@@ -84,6 +84,8 @@ def success_message(result: Result) -> dict[str, Any]:
     summary = "\n".join(map(_safe_text, [result.text if is_answer else result.summary, *notes]))
     shown = {key: data[key] for key, value in result.data.items() if not (is_answer and value == result.text)}
     text = f"{summary}\n{json.dumps(shown, ensure_ascii=False, allow_nan=False, separators=(',', ':'))}"
+    if result.is_text_enough:
+        text = "\n".join(map(_safe_text, [result.text, *notes]))
     links = [_link(path) for path in result.files]
     message = _message(text, [*images, *links], None if images else {"summary": summary, **data})
     return _with_failure(message, result.failure) if result.failure else message

@@ -20,12 +20,19 @@ from ..integrations.keynote import (
 from .capture_tools import analyze, image, list_items, peekaboo_exec, screenshot_app_window
 from .desktop_tools import (
     click,
+    click_text,
+    drag,
+    find_elements,
     find_text,
     focus_window,
     list_windows,
+    move_pointer,
+    open_and_wait,
     press_key,
+    scroll,
     take_window_screenshot,
     type_text,
+    wait_for,
 )
 
 
@@ -52,62 +59,49 @@ def _is_mac() -> bool:
     return platform_name() == "macos"
 
 
+def _act(name: str, title: str, function: Callable[..., Result]) -> Tool:
+    """A tool of the desktop group that acts: what a click or a key does is the application's."""
+    return Tool(name, title, "desktop", function, acts=True, is_open_world=True)
+
+
 def _keynote_tool(name: str, title: str, function: Callable[..., Result], is_idempotent: bool) -> Tool:
     return Tool(
-        name,
-        title,
-        "keynote",
-        function,
-        acts=True,
-        is_idempotent=is_idempotent,
-        has_result_grammar=True,
+        name, title, "keynote", function, acts=True, is_idempotent=is_idempotent, has_result_grammar=True,
         is_offered=_is_mac,
-    )
+    )  # fmt: skip
 
 
 TOOLS: tuple[Tool, ...] = (
     Tool("image", "Capture screens or windows", "capture", image, is_read_only=False, is_idempotent=True),
     Tool("analyze", "Ask a model about an image", "capture", analyze, is_open_world=True),
     Tool("list", "List apps, windows, server status", "capture", list_items),
-    Tool(
-        "screenshot_app_window",
-        "Take a screenshot of an app's window",
-        "capture",
-        screenshot_app_window,
-        is_idempotent=True,
-    ),
+    Tool("screenshot_app_window", "Take a screenshot of an app's window", "capture", screenshot_app_window,
+         is_idempotent=True),
     Tool("list_windows", "List windows", "desktop", list_windows),
     Tool("focus_window", "Focus a window", "desktop", focus_window, acts=True, is_idempotent=True),
     Tool("take_window_screenshot", "Take a screenshot of a window", "desktop", take_window_screenshot),
     Tool("find_text", "Find text in a window", "desktop", find_text),
-    Tool("click", "Click in a window", "desktop", click, acts=True, is_open_world=True),
-    Tool("type_text", "Type text into a window", "desktop", type_text, acts=True, is_open_world=True),
-    Tool("press_key", "Press a key in a window", "desktop", press_key, acts=True, is_open_world=True),
-    Tool(
-        "peekaboo_exec",
-        "Run the peekaboo command line",
-        "exec",
-        peekaboo_exec,
-        True,
-        is_open_world=True,
-        is_offered=_is_mac,
-    ),
-    Tool(
-        "send_email",
-        "Send an e-mail",
-        "mail",
-        send_email,
-        True,
-        is_open_world=True,
-        has_result_grammar=True,
-        is_offered=has_gmail_credentials,
-    ),
+    Tool("find_elements", "List a window's controls", "desktop", find_elements),
+    _act("click", "Click in a window", click),
+    _act("click_text", "Find a text in a window and click it", click_text),
+    _act("scroll", "Scroll in a window", scroll),
+    _act("drag", "Drag in a window", drag),
+    Tool("move_pointer", "Move the pointer over a window", "desktop", move_pointer, acts=True,
+         is_idempotent=True),
+    _act("type_text", "Type text into a window", type_text),
+    _act("press_key", "Press a key in a window", press_key),
+    Tool("wait_for", "Wait for a text, a title, an end or stillness", "desktop", wait_for),
+    _act("open", "Open an app, a file or an address", open_and_wait),
+    Tool("peekaboo_exec", "Run the peekaboo command line", "exec", peekaboo_exec, acts=True,
+         is_open_world=True, is_offered=_is_mac),
+    Tool("send_email", "Send an e-mail", "mail", send_email, acts=True, is_open_world=True,
+         has_result_grammar=True, is_offered=has_gmail_credentials),
     _keynote_tool("open_keynote", "Open Keynote", open_keynote, is_idempotent=True),
     _keynote_tool("get_slide_size", "Get the slide's size", get_slide_size, is_idempotent=True),
     _keynote_tool("draw_rectangle", "Draw a rectangle", draw_rectangle, is_idempotent=False),
     _keynote_tool("add_text_in_keynote", "Write into the rectangle", add_text_in_keynote, is_idempotent=True),
     _keynote_tool("screenshot_slide", "Export slide 1", screenshot_slide, is_idempotent=True),
-)
+)  # fmt: skip
 
 
 def offered_tools() -> list[Tool]:

@@ -8,6 +8,7 @@ import math
 import os
 import re
 import struct
+import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -154,6 +155,31 @@ class Bitmap:
     @property
     def is_of_one_colour(self) -> bool:
         return set(self.rows) == {self.rows[0][: self.step] * self.width}
+
+    def cropped(self, left: int, top: int, right: int, bottom: int) -> Bitmap:
+        """The pixels from `left` and `top` to before `right` and `bottom`."""
+        rows = [row[left * self.step : right * self.step] for row in self.rows[top:bottom]]
+        return Bitmap(right - left, self.step, tuple(rows))
+
+    def as_png(self) -> bytes:
+        def chunk(kind: bytes, data: bytes) -> bytes:
+            checksum = zlib.crc32(kind + data)
+            return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", checksum)
+
+        lines = bytearray()
+        for row in self.rows:
+            line = bytearray(3 * self.width)  # a bitmap has blue first
+            line[0::3], line[1::3], line[2::3] = (row[part :: self.step] for part in (2, 1, 0))
+            lines += b"\0" + line
+        header = struct.pack(">IIBBBBB", self.width, len(self.rows), 8, 2, 0, 0, 0)
+        return b"".join(
+            [
+                b"\x89PNG\r\n\x1a\n",
+                chunk(b"IHDR", header),
+                chunk(b"IDAT", zlib.compress(bytes(lines), 6)),
+                chunk(b"IEND", b""),
+            ]
+        )
 
 
 def read_bitmap(path: Path) -> Optional[Bitmap]:

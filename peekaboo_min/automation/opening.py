@@ -1,0 +1,189 @@
+"""Open an application, a file or an address, and wait for its window."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import time
+from pathlib import Path
+from typing import Any, Optional
+
+from ..core.cancellation import pause, report_progress
+from ..core.errors import ErrorCode, PeekabooError, file_error, invalid
+from ..core.models import Handler, Result, Scene, Window
+from ..core.text import clean_text
+from ..desktop.base import Desktop
+from ..desktop.matching import visible_windows
+from ..system.files import asked_path
+from .input import one_mouse
+from .listing import window_data
+from .policy import check_may_act, write_audit_line
+
+_LONGEST_S = 45.0
+_POLL_S = 0.15
+# How long a window of another program, or no new window, may still be followed by the expected one.
+_GRACE_S = 2.0
+_LONGEST_URL = 4000
+# What a system's opener would execute, install, or follow to something else, by its name.
+_EXECUTED = frozenset(
+    (
+        *(
+            ".app",
+            ".action",
+            ".command",
+            ".tool",
+            ".terminal",
+            ".workflow",
+            ".scpt",
+            ".scptd",
+            ".applescript",
+        ),
+        *(".jxa", ".osax", ".pkg", ".mpkg", ".prefpane", ".saver", ".qlgenerator", ".mobileconfig"),
+        *(".desktop", ".appimage", ".run", ".deb", ".rpm", ".flatpakref", ".flatpak", ".snap"),
+        *(".sh", ".bash", ".zsh", ".fish", ".csh", ".ksh", ".py", ".pyw", ".pyz", ".pl", ".rb", ".php"),
+        *(".lua", ".tcl", ".js", ".mjs", ".jar", ".jnlp", ".class", ".exe", ".com", ".bat", ".cmd", ".msi"),
+        *(".ps1", ".vbs", ".url", ".webloc", ".inetloc", ".fileloc", ".lnk", ".shortcut"),
+    )
+)
+_EXECUTABLE_BYTES = (b"#!", b"\x7fELF", b"MZ", b"\xcf\xfa\xed\xfe", b"\xce\xfa\xed\xfe", b"\xca\xfe\xba\xbe")
+
+
+def open_target(
+    desktop: Desktop,
+    app: Optional[str] = None,
+    path: Optional[str] = None,
+    url: Optional[str] = None,
+    timeout_s: float = 20.0,
+) -> Result:
+    """Open one of these by the system's opener, and wait for the window that shows it.
+
+    data: the window as list_windows has it, `is_new_window`, `handler` (the application that was asked).
+    A window of the application that was there before counts when it is in front afterwards.
+    Raises INVALID_ARGUMENT, POLICY_DENIED (also for what would be executed), APP_NOT_FOUND, TIMEOUT for no
+    window.
+    """
+    given = {kind: value for kind, value in (("app", app), ("path", path), ("url", url)) if value is not None}
+    if len(given) != 1:
+        raise invalid(f"{len(given)} of app, path and url are given", "give exactly one")
+    if not 1 <= timeout_s <= _LONGEST_S:
+        raise invalid(f"timeout_s is {timeout_s:g}", f"it is 1 to {_LONGEST_S:g}")
+    check_may_act("open")
+    ((kind, asked),) = given.items()
+    target = {"app": _checked_name, "path": _checked_path, "url": _checked_url}[kind](asked)
+    handler = desktop.find_handler(kind, target)
+    if not handler.app_name:
+        raise _refused(
+            f"no application is known that opens {asked[:200]}", "open it by an app of your choice"
+        )
+    check_may_act("open", handler.app_name, handler.bundle_id)
+    with one_mouse(desktop.session):
+        before = desktop.snapshot()
+        if before.is_locked:
+            raise PeekabooError(
+                ErrorCode.SCREEN_LOCKED, "the screen is locked; nothing was opened", "unlock it"
+            )
+        where = "/".join(target.split("/")[:3]).rpartition("@")[2] if kind == "url" else target
+        audit = {"app": handler.app_name, "bundle_id": handler.bundle_id, "kind": kind, "target": where}
+        write_audit_line("open", audit)
+        desktop.open(kind, target, handler)
+    report_progress(f"waiting for a window of {handler.app_name}")
+    window = _window_that_came(desktop, before, handler, timeout_s)
+    is_new = before.find(window.window_id) is None
+    name = f"window {window.window_id} of {window.app_name} ({clean_text(window.title or '')!r})"
+    data: dict[str, Any] = {**window_data(window), "is_new_window": is_new, "handler": handler.app_name}
+    return Result(f"{name} {'opened' if is_new else 'was there already and is in front now'}", data)
+
+
+def _refused(message: str, hint: str) -> PeekabooError:
+    return PeekabooError(ErrorCode.POLICY_DENIED, message, hint)
+
+
+def _checked_name(name: str) -> str:
+    name = name.strip()
+    if not name or "/" in name or name.startswith("-") or clean_text(name) != name:
+        raise invalid("app is not the name of an installed application", "a name or bundle id, never a path")
+    return name
+
+
+def _checked_url(url: str) -> str:
+    from urllib.parse import urlsplit  # milliseconds that most commands do not need
+
+    try:
+        parts = urlsplit(url)
+        is_web = parts.scheme in ("http", "https") and bool(parts.hostname)
+    except ValueError:
+        is_web = False
+    if not is_web or len(url) > _LONGEST_URL or re.search(r"[\s\x00-\x20\x7f\"'<>\\^`{|}]", url):
+        raise invalid(
+            f"{clean_text(url, 80)!r} is not an http or https address",
+            "give it whole, like https://example.org",
+        )
+    return url
+
+
+def _checked_path(path: str) -> str:
+    """The file's own path, links resolved, where opening it executes nothing. Raises POLICY_DENIED."""
+    asked = asked_path(path)
+    try:
+        target = asked.resolve(strict=True)
+        status = target.stat()
+        is_folder = stat.S_ISDIR(status.st_mode)
+        if not is_folder and not stat.S_ISREG(status.st_mode):
+            raise invalid(f"{asked} is neither a file nor a folder", "name a document")
+        start = b"" if is_folder else _first_bytes(target)
+    except OSError as e:
+        raise file_error(asked, e) from e
+    names = {one.suffix.lower() for one in (asked, target)}
+    is_program = not is_folder and (status.st_mode & 0o111 or start.startswith(_EXECUTABLE_BYTES))
+    if names & _EXECUTED or is_program or (target / "Contents" / "MacOS").is_dir():
+        raise _refused(
+            f"{asked} is refused: opening it could execute it, or something that it names",
+            "open a document, or an installed application by its name: open app",
+        )
+    return str(target)
+
+
+def _first_bytes(path: Path) -> bytes:
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as f:
+        return f.read(4)
+
+
+def _window_that_came(desktop: Desktop, before: Scene, handler: Handler, timeout_s: float) -> Window:
+    """The new window, or the old one that came to the front; the handler's own before any other's."""
+    known = {window.window_id for window in before.windows if window.is_on_screen}
+    start = time.monotonic()
+    while True:
+        pause(_POLL_S)
+        scene = desktop.snapshot()
+        elapsed_s = time.monotonic() - start
+        windows = visible_windows(scene.windows)
+        came = [window for window in windows if window.window_id not in known]
+        if elapsed_s > _GRACE_S:  # also a window that has the focus now, new or not
+            was_focused = before.focused.window_id if before.focused else None
+            came += [
+                window
+                for window in windows
+                if window.is_focused and (window.window_id != was_focused or _is_of(window, handler))
+            ]
+        own = [window for window in came if _is_of(window, handler)]
+        if own or (came and elapsed_s > _GRACE_S):
+            return (own or came)[0]
+        if elapsed_s > timeout_s:
+            raise PeekabooError(
+                ErrorCode.TIMEOUT,
+                f"{handler.app_name} was asked to open it, but no window came within {timeout_s:g} s",
+                hint="list the windows; an application that starts slowly may still open one",
+            )
+
+
+def _is_of(window: Window, handler: Handler) -> bool:
+    """Whether a window seems to belong to the application: on X11 a class is not always its entry's name."""
+    if handler.bundle_id and window.bundle_id:
+        return handler.bundle_id.lower() == window.bundle_id.lower()
+    entry = handler.entry.removesuffix(".desktop")
+    return bool(_names(window.app_name) & _names(handler.app_name, entry, entry.rpartition(".")[2]))
+
+
+def _names(*names: str) -> set[str]:
+    return {squeezed for name in names if (squeezed := re.sub(r"[\W_]+", "", name).lower())}

@@ -1,0 +1,195 @@
+"""Wait until a window shows a text, opens, closes or rests."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Callable, Optional, Union
+
+from ..core.cancellation import pause, report_progress, time_budget
+from ..core.errors import ErrorCode, PeekabooError, invalid
+from ..core.models import Result, Scene, Window
+from ..core.text import clean_text
+from ..desktop.base import Desktop
+from ..desktop.matching import catalogue_windows, find_app, windows_of
+from ..system.images import Bitmap, changed_rect
+from .capture import scene_to_capture
+from .effects import is_caret, take_bitmap
+from .find_text import found_text, read_window, wanted_text
+from .listing import window_data
+
+_LONGEST_S = 45.0
+_LAST_LOOK_S = 4.0  # a look that began in time may end
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S, _GROWTH = 0.1, 1.0, 1.4
+_STILL_S = 1.0
+_WINDOWS_READ = 3
+
+# The result when the condition holds; else what was seen.
+_Look = Callable[[Scene, Sequence[Window]], Union[Result, str]]
+
+
+def wait_for_condition(
+    desktop: Desktop,
+    window_id: Optional[int] = None,
+    app: Optional[str] = None,
+    text: Optional[str] = None,
+    title: Optional[str] = None,
+    closed: bool = False,
+    still: bool = False,
+    timeout_s: float = 10.0,
+) -> Result:
+    """Look again and again, with growing pauses, until the condition holds in a window, or in those of an
+    app; without a condition: until the app has a window.
+
+    data: `waited_s`, and what find_text answers (text), a window as list_windows has it (title, still, app).
+    Raises TIMEOUT with what was seen last, WINDOW_NOT_FOUND for a window that is gone, and what looking
+    raises.
+    """
+    goal, look = _condition(desktop, window_id, app, text, title, closed, still)
+    if not 1 <= timeout_s <= _LONGEST_S:
+        raise invalid(f"timeout_s is {timeout_s:g}", f"it is 1 to {_LONGEST_S:g}")
+    start = time.monotonic()
+    pause_s, last = _FIRST_PAUSE_S, "nothing yet"
+    with time_budget(timeout_s + _LAST_LOOK_S):
+        while True:
+            try:
+                scene = desktop.snapshot() if closed else scene_to_capture(desktop)
+                answer = look(scene, _windows(scene, window_id, app, closed))
+            except PeekabooError as e:
+                if e.code not in (ErrorCode.APP_NOT_FOUND, ErrorCode.CAPTURE_FAILED, ErrorCode.TIMEOUT):
+                    raise
+                answer = e.message
+            waited_s = time.monotonic() - start
+            if isinstance(answer, Result):
+                return replace(answer, data={**answer.data, "waited_s": round(waited_s, 1)})
+            if answer != last:
+                last = answer
+                report_progress(f"waiting for {goal}: {last}")
+            if waited_s + pause_s > timeout_s:
+                raise PeekabooError(
+                    ErrorCode.TIMEOUT,
+                    f"{goal} did not come within {timeout_s:g} s; seen last: {last}",
+                    hint="take a screenshot to see what is there, or wait again with a longer timeout_s",
+                )
+            pause(pause_s)
+            pause_s = min(pause_s * _GROWTH, _LONGEST_PAUSE_S)
+
+
+def _condition(
+    desktop: Desktop,
+    window_id: Optional[int],
+    app: Optional[str],
+    text: Optional[str],
+    title: Optional[str],
+    closed: bool,
+    still: bool,
+) -> tuple[str, _Look]:
+    """What is waited for, in words, and the look that tells. Raises INVALID_ARGUMENT."""
+    if window_id is not None and app is not None:
+        raise invalid("both a window and an app are given", "name one of them")
+    where = f"window {window_id}" if window_id is not None else f"a window of {app!r}" if app else "a window"
+    if sum((text is not None, title is not None, closed, still)) > 1:
+        raise invalid("several conditions are given", "wait for text, title, closed or still, one at a time")
+    if title is None and window_id is None and app is None:
+        raise invalid("neither a window nor an app is given", "name one, or wait for a title")
+    if text is not None:
+        wanted = wanted_text(text)
+        return f"the text {wanted[:80]!r} in {where}", _TextLook(desktop, wanted)
+    if title is not None:
+        part = title.strip().casefold()
+        if not part:
+            raise invalid("the title is empty", "give the title, or a part of it")
+        return f"the title {title[:80]!r} of {where}", lambda _, windows: _titled(part, windows)
+    if closed:
+        return f"the end of {where}", lambda _, windows: _closed(where, windows)
+    if still:
+        return f"stillness of {where}", _StillLook(desktop)
+    if window_id is not None:
+        raise invalid("no condition is given", "wait for text, title, closed or still")
+    return where, lambda _, windows: _of_window("open", windows[0]) if windows else "no window of it"
+
+
+def _windows(scene: Scene, window_id: Optional[int], app: Optional[str], may_be_gone: bool) -> list[Window]:
+    """The windows that may fulfil the condition. Raises WINDOW_NOT_FOUND, APP_NOT_FOUND."""
+    if window_id is not None:
+        found = scene.find(window_id) if may_be_gone else scene.by_id(window_id)
+        return [found] if found else []
+    windows = catalogue_windows(scene)
+    if app is None:
+        return windows
+    try:
+        return windows_of(find_app(app, scene.apps), windows)
+    except PeekabooError as e:
+        if may_be_gone and e.code is ErrorCode.APP_NOT_FOUND:
+            return []
+        raise
+
+
+def _of_window(what: str, window: Window) -> Result:
+    title = clean_text(window.title or "")
+    return Result(
+        f"window {window.window_id} of {window.app_name} ({title!r}) is {what}", window_data(window)
+    )
+
+
+def _titled(part: str, windows: Sequence[Window]) -> Union[Result, str]:
+    for window in windows:
+        if part in (window.title or "").casefold():
+            return _of_window("there", window)
+    titles = ", ".join(repr(clean_text(window.title or "")) for window in windows[:10])
+    return f"the titles {titles}" if titles else "no window"
+
+
+def _closed(where: str, windows: Sequence[Window]) -> Union[Result, str]:
+    if windows:
+        return f"window {windows[0].window_id} ({clean_text(windows[0].title or '')!r}) is open"
+    return Result(f"{where} is closed", {"closed": True})
+
+
+class _TextLook:
+    """Reads the text of the front windows; an image that was read once is not read again (a caret blinks)."""
+
+    def __init__(self, desktop: Desktop, wanted: str) -> None:
+        self._desktop = desktop
+        self._wanted = wanted
+        self._read: set[int] = set()
+        self._last = "no window"
+
+    def __call__(self, scene: Scene, windows: Sequence[Window]) -> Union[Result, str]:
+        for window in windows[:_WINDOWS_READ]:
+            bitmap = hash((window.window_id, take_bitmap(self._desktop, window)))
+            if bitmap in self._read:
+                continue
+            seen = read_window(self._desktop, window)
+            self._read.add(bitmap)
+            hits = seen.search(self._wanted)
+            if hits:
+                data: dict[str, Any] = seen.as_data(hits)
+                return Result(found_text(self._wanted, hits, seen.record), data)
+            self._last = seen.nearest(self._wanted)
+        return self._last
+
+
+class _StillLook:
+    """Compares a window with itself; a blinking caret is no change."""
+
+    def __init__(self, desktop: Desktop) -> None:
+        self._desktop = desktop
+        self._window_id: Optional[int] = None
+        self._bitmap: Optional[Bitmap] = None
+        self._since = 0.0
+
+    def __call__(self, scene: Scene, windows: Sequence[Window]) -> Union[Result, str]:
+        if not windows:
+            return "no window"
+        window, before = windows[0], self._bitmap
+        self._bitmap = take_bitmap(self._desktop, window)
+        rect = changed_rect(before, self._bitmap) if before else None
+        now = time.monotonic()
+        is_change = rect is not None and not is_caret(rect, self._bitmap.width, window)
+        if before is None or is_change or window.window_id != self._window_id:
+            self._window_id, self._since = window.window_id, now
+        if now - self._since >= _STILL_S:
+            return _of_window("still", window)
+        return f"window {window.window_id} changed" if is_change else f"window {window.window_id}"
