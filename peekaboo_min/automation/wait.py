@@ -172,24 +172,25 @@ class _TextLook:
 
 
 class _StillLook:
-    """Compares a window with itself; a blinking caret is no change."""
+    """Compares a window with itself. A blinking caret is no change: small, and back to what was seen."""
 
     def __init__(self, desktop: Desktop) -> None:
         self._desktop = desktop
         self._window_id: Optional[int] = None
-        self._bitmap: Optional[Bitmap] = None
+        self._states: list[Bitmap] = []
         self._since = 0.0
 
     def __call__(self, scene: Scene, windows: Sequence[Window]) -> Union[Result, str]:
         if not windows:
             return "no window"
-        window, before = windows[0], self._bitmap
-        self._bitmap = take_bitmap(self._desktop, window)
-        rect = changed_rect(before, self._bitmap) if before else None
-        now = time.monotonic()
-        is_change = rect is not None and not is_caret(rect, self._bitmap.width, window)
-        if before is None or is_change or window.window_id != self._window_id:
-            self._window_id, self._since = window.window_id, now
-        if now - self._since >= _STILL_S:
-            return _of_window("still", window)
-        return f"window {window.window_id} changed" if is_change else f"window {window.window_id}"
+        window, now = windows[0], take_bitmap(self._desktop, windows[0])
+        if window.window_id == self._window_id and now in self._states:
+            is_rested = time.monotonic() - self._since >= _STILL_S
+            return _of_window("still", window) if is_rested else f"window {window.window_id}"
+        rect = changed_rect(self._states[0], now) if len(self._states) == 1 else None
+        if window.window_id == self._window_id and rect and is_caret(rect, now.width, window):
+            self._states.append(now)
+            return f"window {window.window_id}"
+        is_first = not self._states
+        self._window_id, self._states, self._since = window.window_id, [now], time.monotonic()
+        return f"window {window.window_id}" if is_first else f"window {window.window_id} changed"

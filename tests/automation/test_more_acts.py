@@ -1,0 +1,284 @@
+"""Scroll, drag, move, click with modifiers, replace, hold and repeat: on X11, and the application reports."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Callable, Optional
+
+import pytest
+from worlds import Form, Program, clean_environment, program_words, wait_for
+
+# It reports what reached it, a line for each event: `wheel 5 40 30`, `key a 0 1200`.
+PAD = r"""
+wm title . %(title)s
+wm geometry . 420x320+80+60
+proc say {args} { puts [join $args " "]; flush stdout }
+canvas .pad -width 200 -height 150 -background white -highlightthickness 0
+scale .slider -orient horizontal -from 0 -to 100 -length 300 -command {say slider}
+entry .field -width 30
+place .pad -x 20 -y 20
+place .slider -x 20 -y 190
+place .field -x 20 -y 260
+foreach n {4 5 6 7} { bind .pad <Button-$n> "say wheel $n %%x %%y" }
+bind .pad <ButtonPress> {say press %%b %%x %%y %%s}
+bind .pad <Triple-Button-1> {say triple}
+bind .pad <ButtonRelease> {say release %%b %%x %%y}
+bind .pad <B1-Motion> {say dragged %%x %%y}
+bind .pad <Motion> {say moved %%x %%y}
+# as GTK and Qt do
+bind .field <Control-a> {%%W selection range 0 end; %%W icursor end; break}
+bind . <KeyPress> {say key %%K %%s %%t}
+bind . <KeyRelease> {say up %%K %%s %%t}
+bind . <F12> {say field <[.field get]>}
+focus .field
+after 100 {say ready}
+"""
+SLIDER = (36, 212)  # its handle at 0
+
+
+class Pad:
+    """A window of PAD, and what it reported."""
+
+    def __init__(self, display: str, folder: Path, title: str = "Pad", name: str = "Pad") -> None:
+        self.title, self._out = title, folder / f"{name}.out"
+        script = folder / f"{name}.tcl"
+        script.write_text(PAD % {"title": title}, encoding="utf-8")
+        with self._out.open("w") as out:
+            words = ["wish", str(script), "-name", name]
+            self.process = subprocess.Popen(words, env={**os.environ, "DISPLAY": display}, stdout=out)
+        self.wait_for("ready")
+
+    def lines(self, kind: str = "") -> list[list[str]]:
+        rows = [line.split(" ") for line in self._out.read_text().split("\n")[:-1]]
+        return [row[1:] for row in rows if row[0] == kind] if kind else rows
+
+    def wait_for(self, kind: str, count: int = 1) -> list[list[str]]:
+        return wait_for(lambda: self.lines(kind)[count - 1 :] and self.lines(kind), f"{count} {kind}")
+
+
+@pytest.fixture
+def open_pad(display: str, tmp_path: Path) -> Iterator[Callable[..., Pad]]:
+    pads: list[Pad] = []
+
+    def open_one(**named: str) -> Pad:
+        pads.append(Pad(display, tmp_path, **named))
+        return pads[-1]
+
+    yield open_one
+    for pad in pads:
+        pad.process.kill()
+        pad.process.wait()
+
+
+@pytest.fixture
+def pad(open_pad: Callable[..., Pad]) -> Pad:
+    return open_pad()
+
+
+@pytest.fixture
+def peek(display: str, tmp_path: Path) -> Program:
+    return Program(program_words("package"), clean_environment(tmp_path, DISPLAY=display))
+
+
+def id_of(peek: Program, title: str) -> int:
+    def find() -> Optional[int]:
+        windows = peek.data("windows")["windows"]
+        return next((one["window_id"] for one in windows if one["title"] == title), None)
+
+    return wait_for(find, f"{title} is listed")
+
+
+@pytest.fixture
+def pad_id(peek: Program, pad: Pad) -> int:
+    found = id_of(peek, pad.title)
+    peek.data("screenshot", found)
+    return found
+
+
+def audit(peek: Program) -> list[dict[str, Any]]:
+    (path,) = Path(peek.environment["XDG_STATE_HOME"]).rglob("audit.jsonl")
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("direction", "button", "amount"), [("down", "5", 4), ("up", "4", 1), ("left", "6", 2), ("right", "7", 3)]
+)
+def test_the_wheel_turns_by_the_asked_notches_over_the_pixel(
+    peek: Program, pad: Pad, pad_id: int, direction: str, button: str, amount: int
+) -> None:
+    answer = peek.data("scroll", pad_id, 60, 50, direction, "--amount", amount)
+    pad.wait_for("wheel", amount)
+    assert pad.lines("wheel") == [[button, "40", "30"]] * amount
+    point = answer.pop("point")
+    assert answer == {
+        "window_id": pad_id,
+        "pixel": {"x": 60, "y": 50},
+        "clamped": False,
+        "delivered": True,
+        "changed": None,
+    }
+    line = audit(peek)[-1]
+    assert (line["action"], line["app"], line["point"]) == ("scroll", "Pad", point)
+    assert (line["direction"], line["amount"]) == (direction, amount)
+
+
+def test_a_slider_is_dragged_by_several_steps_to_its_end(peek: Program, pad: Pad, pad_id: int) -> None:
+    answer = peek.data("drag", pad_id, *SLIDER, 310, SLIDER[1], "--verify")
+    assert int(pad.wait_for("slider")[-1][0]) >= 90
+    assert (answer["delivered"], answer["changed"], answer["clamped"]) == (True, True, False)
+    assert answer["to_pixel"] == {"x": 310, "y": SLIDER[1]}
+    assert answer["to_point"]["x"] - answer["point"]["x"] == 310 - SLIDER[0]
+
+
+def test_a_drag_presses_at_its_start_and_releases_at_its_end(peek: Program, pad: Pad, pad_id: int) -> None:
+    peek.data("drag", pad_id, 40, 40, 160, 130)
+    assert pad.wait_for("release") == [["1", "140", "110"]]
+    assert pad.lines("press") == [["1", "20", "20", "16"]] or pad.lines("press")[0][:3] == ["1", "20", "20"]
+    assert len(pad.lines("dragged")) > 2
+
+
+def test_the_pointer_moves_over_the_pixel_and_nothing_is_pressed(
+    peek: Program, pad: Pad, pad_id: int
+) -> None:
+    assert peek.data("move", pad_id, 77, 66)["delivered"] is True
+    wait_for(lambda: pad.lines("moved")[-1:] == [["57", "46"]], "the pointer is there")
+    assert pad.lines("press") == []
+
+
+def test_a_click_with_modifiers_and_a_triple_click_arrive(peek: Program, pad: Pad, pad_id: int) -> None:
+    peek.data("click", pad_id, 60, 50, "--modifiers", "ctrl,shift")
+    state = int(pad.wait_for("press")[0][3])
+    assert state & 0b101 == 0b101
+    peek.data("click", pad_id, 60, 50, "--clicks", 3)
+    pad.wait_for("triple")
+    # nothing is held any more
+    assert int(pad.lines("press")[-1][3]) & 0b1101 == 0
+    assert audit(peek)[-2]["modifiers"] == ["ctrl", "shift"]
+
+
+def field_of(peek: Program, pad: Pad, pad_id: int) -> str:
+    count = len(pad.lines("field"))
+    peek.data("press", pad_id, "f12")
+    return " ".join(pad.wait_for("field", count + 1)[-1])
+
+
+def test_what_a_field_holds_is_replaced_and_deleted(peek: Program, pad: Pad, pad_id: int) -> None:
+    peek.data("type", pad_id, "old text")
+    assert field_of(peek, pad, pad_id) == "<old text>"
+    assert peek.data("type", pad_id, "new", "--replace")["characters"] == 3
+    assert field_of(peek, pad, pad_id) == "<new>"
+    peek.data("type", pad_id, "日本", "--replace")
+    assert field_of(peek, pad, pad_id) == "<日本>"
+    assert peek.data("type", pad_id, "", "--replace")["characters"] == 0
+    assert field_of(peek, pad, pad_id) == "<>"
+    assert [one["replace"] for one in audit(peek) if "replace" in one] == [True] * 3
+    assert peek.error("type", pad_id, "")["code"] == "INVALID_ARGUMENT"
+
+
+def test_in_a_terminal_nothing_is_replaced(
+    peek: Program, open_pad: Callable[..., Pad], tmp_path: Path
+) -> None:
+    terminal = open_pad(title="Terminal", name="xterm")
+    window_id = id_of(peek, "Terminal")
+    error = peek.error("type", window_id, "ls", "--replace")
+    assert (error["code"], "select all" in error["message"]) == ("INVALID_ARGUMENT", True)
+    peek.data("type", window_id, "ls")
+    terminal.wait_for("key", 2)
+    assert [row[0] for row in terminal.lines("key")] == ["l", "s"]
+
+
+def test_a_key_is_repeated_and_held(peek: Program, pad: Pad, pad_id: int) -> None:
+    peek.data("press", pad_id, "down", "--repeat", 4)
+    pad.wait_for("up", 4)
+    assert [row[0] for row in pad.lines("key")] == ["Down"] * 4
+    peek.data("press", pad_id, "f5", "--hold-ms", 400)
+    up = wait_for(lambda: [row for row in pad.lines("up") if row[0] == "F5"], "F5 is released")[-1]
+    down = next(row for row in pad.lines("key") if row[0] == "F5")
+    assert int(up[2]) - int(down[2]) >= 350
+
+
+def test_typing_pauses_between_the_keys(peek: Program, pad: Pad, pad_id: int) -> None:
+    peek.data("type", pad_id, "abcd", "--delay-ms", 120)
+    pad.wait_for("key", 4)
+    times = [int(row[2]) for row in pad.lines("key")]
+    assert min(after - before for before, after in zip(times, times[1:])) >= 90
+
+
+BAD = [
+    (("scroll", 60, 50, "down", "--amount", 0), "amount is 0"),
+    (("scroll", 60, 50, "down", "--amount", 51), "amount is 51"),
+    (("scroll", 60, 50, "inwards"), "inwards"),
+    (("click", 60, 50, "--clicks", 4), "clicks is 4"),
+    (("click", 60, 50, "--modifiers", "hyper"), "hyper"),
+    (("click", 60, 50, "--modifiers", "fn"), "fn"),
+    (("drag", 60, 50, 90, 90, "--button", "fourth"), "fourth"),
+    (("drag", 60, 50, "nan", 90), "not a number"),
+    (("type", "x", "--delay-ms", 201), "delay_ms is 201"),
+    (("type", "x" * 500, "--delay-ms", 200), "delay_ms times the characters"),
+    (("press", "a", "--hold-ms", 5001), "hold_ms is 5001"),
+    (("press", "a", "--repeat", 0), "repeat is 0"),
+    (("press", "a", "--repeat", 50, "--hold-ms", 5000), "hold_ms times repeat"),
+]
+
+
+@pytest.mark.parametrize(("words", "problem"), BAD, ids=[f"{words[0]} {problem}" for words, problem in BAD])
+def test_what_is_out_of_range_is_refused_before_anything_is_done(
+    peek: Program, pad: Pad, pad_id: int, words: tuple[Any, ...], problem: str
+) -> None:
+    before = pad.lines()
+    error = peek.error(words[0], pad_id, *words[1:])
+    assert (error["code"], problem in error["message"]) == ("INVALID_ARGUMENT", True), error
+    assert pad.lines() == before
+
+
+ACTS = [
+    ("scroll", 60, 50, "down"),
+    ("drag", 60, 50, 90, 90),
+    ("move", 60, 50),
+    ("click-text", "anything"),
+    ("type", "x", "--replace"),
+]
+
+
+@pytest.mark.parametrize("words", ACTS, ids=[str(words[0]) for words in ACTS])
+def test_the_policy_holds_for_every_act(
+    peek: Program, pad: Pad, pad_id: int, tmp_path: Path, words: tuple[Any, ...]
+) -> None:
+    (tmp_path / "STOP").touch()
+    refusing = {
+        "PEEKABOO_READONLY": "1",
+        "PEEKABOO_DENY_APPS": "Pa*",
+        "PEEKABOO_ALLOW_APPS": "Safari",
+        "PEEKABOO_STOP_FILE": str(tmp_path / "STOP"),
+    }
+    for name, value in refusing.items():
+        error = peek.error(words[0], pad_id, *words[1:], **{name: value})
+        if words[0] == "click-text" and name.endswith("APPS"):
+            # the app is asked for before the click: here nothing was found to click
+            assert error["code"] in ("POLICY_DENIED", "TEXT_NOT_FOUND")
+        else:
+            assert error["code"] == "POLICY_DENIED", (name, error)
+    assert [row for row in pad.lines() if row[0] not in ("ready", "slider")] == []
+
+
+def test_a_covered_window_comes_to_the_front_before_it_is_scrolled(
+    peek: Program, pad: Pad, pad_id: int, open_form: Callable[..., Form]
+) -> None:
+    cover = open_form("Cover", "+70+70")
+    id_of(peek, "Cover")
+    assert peek.data("scroll", pad_id, 60, 50, "down")["delivered"] is True
+    pad.wait_for("wheel", 3)
+    assert cover.events("click") == []
+
+
+def test_pixels_without_a_screenshot_are_refused_and_those_outside_clamped(
+    peek: Program, pad: Pad, pad_id: int
+) -> None:
+    answer = peek.data("drag", pad_id, 60, 50, 60, 9999)
+    assert (answer["clamped"], answer["to_pixel"]["y"]) == (True, 319)
+    error = peek.error("move", pad_id, 60, 50, "--screenshot-id", "0" * 16)
+    assert error["code"] == "STALE_SCREENSHOT"
