@@ -16,7 +16,7 @@ from ..core.cancellation import in_parallel, pause, report_progress
 from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.log import log_debug, log_error, log_info
 from ..core.models import ImageInfo, Picture, Result
-from ..core.settings import settings
+from ..core.settings import settings, without_secrets
 from ..core.text import clean_text
 from ..desktop.base import Desktop
 from ..system.files import asked_path
@@ -44,6 +44,8 @@ _MAX_TRIES = 4
 _FIRST_PAUSE_S = 0.5
 _PROBE_S = 3.0
 _THOUGHTS = re.compile(r"\s*<think>.*?</think>\s*", re.DOTALL)
+# Control characters, lone surrogates and what turns the direction of a line: a terminal would obey them.
+_UNSHOWN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 _NOT_CONFIGURED = (
     "AI analysis not configured on this server. Set the PEEKABOO_AI_PROVIDERS environment variable."
 )
@@ -316,7 +318,18 @@ def _ask_vendor(vendor: Vendor, question: Question, deadline: float) -> Reply:
     except (KeyError, IndexError, TypeError, AttributeError):
         raise malformed_reply_error(vendor) from None
     check_reply(vendor, question.model, reply)
-    return replace(reply, text=text)
+    text = shown_text(without_secrets(text))  # an endpoint may repeat what it was sent
+    return replace(reply, text=text, tokens_in=_count(reply.tokens_in), tokens_out=_count(reply.tokens_out))
+
+
+def shown_text(text: str) -> str:
+    """A text of several lines from outside, with U+FFFD for what a terminal or a page must not get."""
+    return _UNSHOWN.sub("\ufffd", text.replace("\r\n", "\n"))
+
+
+def _count(value: Any) -> Optional[int]:
+    """A number of tokens; None for anything else that a server sends as one."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
 def _model_sees(base_url: str, model: str) -> bool:

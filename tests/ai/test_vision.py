@@ -666,6 +666,43 @@ def test_an_answer_of_another_form_is_reported(
     assert failing(ask, vendor).message.endswith("sent an answer that does not follow its API")
 
 
+@pytest.mark.parametrize("count", [[], "many", -1, True, 1.5, {"n": 1}])
+def test_tokens_that_are_no_count_are_not_counted(ai: FakeAI, ask: Callable[..., Any], count: Any) -> None:
+    usage = {"prompt_tokens": count, "completion_tokens": 7}
+    body = {"choices": [{"message": {"content": "A window."}}], "usage": usage}
+    ai.fail_with("malformed_json", text=json.dumps(body))
+    answer = ask("openai")
+    assert (answer.text, answer.tokens_in, answer.tokens_out) == ("A window.", None, 7)
+
+
+@EVERY_CLOUD
+def test_an_answer_holds_neither_the_key_nor_control_characters(
+    ai: FakeAI, ask: Callable[..., Any], vendor: str
+) -> None:
+    ai.brain = script([f"one\r\n\ttwo \x1b[2J\x9b31m \ud800 \u202eabc {ai.keys[vendor]}"])
+    assert ask(vendor).text == "one\n\ttwo \ufffd[2J\ufffd31m \ufffd \ufffdabc ***"
+
+
+@pytest.mark.parametrize("target", ["http://[bad", "//", "", "javascript:x"])
+def test_a_redirect_to_nowhere_is_reported(use: Callable[..., None], target: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(1 << 16)
+                head = f"HTTP/1.1 302 Found\r\nLocation: {target}\r\nContent-Length: 0\r\n\r\n"
+                connection.sendall(head.encode())
+                while connection.recv(1 << 16):  # the rest of the question
+                    pass
+
+        threading.Thread(target=answer, daemon=True).start()
+        base = f"http://127.0.0.1:{server.getsockname()[1]}"
+        use(OPENAI_API_KEY="k", OPENAI_BASE_URL=base)
+        error = failing(ask_model, TestDesktop(), [], "What?", choice=choose_model("openai"))
+    assert error.code is ErrorCode.AI_PROVIDER_ERROR and "redirects to another address" in error.message
+
+
 def test_an_error_with_status_200_is_reported(ai: FakeAI, ask: Callable[..., Any]) -> None:
     ai.fail_with("malformed_json", text='{"error": {"message": "No endpoints found."}}')
     assert failing(ask, "openai").message.endswith("No endpoints found.")
