@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NoReturn, Optional
 
@@ -13,30 +13,90 @@ from ..core.models import Point
 from ..core.text import control_character_in
 from ..desktop.keys import read_chord
 
-# The input actions, and the fields each may have besides done, why and confidence.
-_FIELDS_OF = {"click": ("x", "y", "button", "clicks"), "type": ("text",), "press": ("key", "modifiers")}
-_QUIET_KINDS = ("wait", "noop", "done")
-_KINDS = (*_FIELDS_OF, *_QUIET_KINDS)
-_BUTTONS = ("left", "right", "middle")
-_EMPTY: tuple[Any, ...] = (None, "", [])
+_LONGEST_HOLD_S = 5
+_LARGEST = 1e9  # no image is larger, and a float holds it
 
 
-def _optional(kind: str, description: str, **more: Any) -> dict[str, Any]:
-    return {"type": [kind, "null"], "description": description, **more}
+@dataclass(frozen=True)
+class _Field:
+    """A property of a reply. default: what null means; bounds: of a number; names: of a string."""
+
+    kind: str
+    help: str
+    default: Any = None
+    bounds: Optional[tuple[float, float]] = None
+    names: tuple[str, ...] = ()
+
+    @property
+    def expected(self) -> str:
+        if self.bounds:
+            return f"a number from {self.bounds[0]:g} to {self.bounds[1]:g}"
+        if self.names:
+            return f"one of {', '.join(self.names)}"
+        return {"array": "a list of names", "boolean": "true or false"}.get(self.kind, f"a {self.kind}")
+
+    def accepts(self, value: Any) -> bool:
+        if self.kind in ("number", "integer"):
+            is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+            if not is_number or not abs(value) < _LARGEST or (self.kind == "integer" and value != int(value)):
+                return False
+            return self.bounds is None or self.bounds[0] <= value <= self.bounds[1]
+        if self.kind == "array":
+            return isinstance(value, list) and all(isinstance(each, str) for each in value)
+        if self.kind == "boolean":
+            return isinstance(value, bool)
+        return isinstance(value, str) and (not self.names or value in self.names)
+
+
+_FIELDS = {
+    "x": _Field("number", "from the left edge of the last image, in its grid"),
+    "y": _Field("number", "from the top edge of the last image, in its grid"),
+    "x2": _Field("number", "drag: where it ends; zoom: the other corner"),
+    "y2": _Field("number", "drag: where it ends; zoom: the other corner"),
+    "button": _Field(
+        "string", "left, right or middle; null: left", "left", names=("left", "right", "middle")
+    ),
+    "clicks": _Field("integer", "1, 2 or 3; null: 1", 1, (1, 3)),
+    "modifiers": _Field("array", "cmd, ctrl, alt, shift, held meanwhile; null: none", ()),
+    "direction": _Field("string", "up, down, left or right", names=("up", "down", "left", "right")),
+    "amount": _Field("integer", "notches of the wheel; null: 3", 3, (1, 50)),
+    "text": _Field("string", "type: the text; wait: a text to wait for", ""),
+    "replace": _Field("boolean", "type: replace what the field holds; null: false", False),
+    "key": _Field("string", "one key, such as return, tab, escape, down, a, f5", ""),
+    "repeat": _Field("integer", "press: how often; null: 1", 1, (1, 50)),
+    "seconds": _Field("number", "press: how long it is held; wait: at most so long", None, (0, 60)),
+}
+# The actions: the properties that each needs, and those that it may have.
+_OWN_FIELDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "click": (("x", "y"), ("button", "clicks", "modifiers")),
+    "move": (("x", "y"), ()),
+    "drag": (("x", "y", "x2", "y2"), ("button",)),
+    "scroll": (("direction",), ("x", "y", "amount")),
+    "type": (("text",), ("replace",)),
+    "press": (("key",), ("modifiers", "repeat", "seconds")),
+    "wait": ((), ("text", "seconds")),
+    "zoom": (("x", "y", "x2", "y2"), ()),
+    "noop": ((), ()),
+    "done": ((), ()),
+}
+_QUIET_KINDS = ("wait", "zoom", "noop", "done")
+_SHARED_FIELDS = {
+    "done": _Field("boolean", "true only when the goal is reached"),
+    "why": _Field("string", "one short sentence", ""),
+    "confidence": _Field("number", "0 to 1: how sure you are", None, (0, 1)),
+}
+_ALL_FIELDS = {**_FIELDS, **_SHARED_FIELDS}
+
+
+def _property(name: str, field: _Field) -> dict[str, Any]:
+    kind: Any = field.kind if name in ("done", "why") else [field.kind, "null"]
+    more = {"items": {"type": "string"}} if field.kind == "array" else {}
+    return {"type": kind, "description": field.help, **more}
 
 
 _PROPERTIES: dict[str, dict[str, Any]] = {
-    "action": {"type": "string", "enum": list(_KINDS)},
-    "x": _optional("number", "click: from the left edge of the last image, in its grid"),
-    "y": _optional("number", "click: from the top edge of the last image, in its grid"),
-    "button": _optional("string", "click: left, right or middle; null means left"),
-    "clicks": _optional("integer", "click: 1, or 2 for a double click; null means 1"),
-    "text": _optional("string", "type: the text"),
-    "key": _optional("string", "press: one key, such as return, tab, escape, down, a, f5"),
-    "modifiers": _optional("array", "press: cmd, ctrl, alt, shift; null for none", items={"type": "string"}),
-    "done": {"type": "boolean", "description": "true only when the goal is reached"},
-    "why": {"type": "string", "description": "one short sentence"},
-    "confidence": _optional("number", "0 to 1: how sure you are"),
+    "action": {"type": "string", "enum": list(_OWN_FIELDS)},
+    **{name: _property(name, field) for name, field in _ALL_FIELDS.items()},
 }
 # Every property is required and every object closed, as OpenAI enforces it; unused properties are null.
 ACTION_SCHEMA: dict[str, Any] = {
@@ -49,16 +109,24 @@ ACTION_SCHEMA: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Action:
-    """One action of a model. `place` is in the grid in which the model was asked; None except for a click."""
+    """One action of a model. `place` and `end` are in the grid in which the model was asked."""
 
     kind: str
-    """click, type, press; wait, noop (the model is unsure) and done change nothing."""
+    """A key of the table above. wait, zoom, noop (the model is unsure) and done change nothing."""
     place: Optional[Point] = None
+    """None for what has no place, and for a scroll in the middle of the window."""
     button: str = "left"
     clicks: int = 1
     text: str = ""
     key: str = ""
     modifiers: tuple[str, ...] = ()
+    end: Optional[Point] = None
+    """Where a drag ends; the other corner of what is zoomed into."""
+    direction: str = ""
+    amount: int = 3
+    replace: bool = False
+    repeat: int = 1
+    seconds: Optional[float] = None
     is_last: bool = False
     """The model considers the goal reached: with `done`, or by this action."""
     why: str = ""
@@ -66,23 +134,41 @@ class Action:
 
     @property
     def is_input(self) -> bool:
-        return self.kind in _FIELDS_OF
+        return self.kind not in _QUIET_KINDS
 
-    def describe(self, shows_text: bool = True, at: Optional[Point] = None) -> str:
+    @property
+    def needs_window(self) -> bool:
+        return self.is_input or self.kind == "zoom"
+
+    def describe(
+        self, shows_text: bool = True, at: Optional[Point] = None, to: Optional[Point] = None
+    ) -> str:
         """A short description; shows_text=False leaves out the text to type, which may be private.
 
-        at: the place to show instead of the model's own numbers, in the window's pixels.
+        at, to: the places to show instead of the model's own numbers, in the window's pixels.
         """
-        place = Point(round(at.x, 1), round(at.y, 1)) if at else self.place
-        if place is not None:
-            times = "double-" if self.clicks == 2 else ""
-            button = "" if self.button == "left" else f"{self.button} "
-            return f"{button}{times}click {place.x:g},{place.y:g}"
-        if self.kind == "type":
-            return f"type {self.text!r}" if shows_text else f"type {len(self.text)} character(s)"
+        where, end = _shown_place(at or self.place), _shown_place(to or self.end)
+        text = repr(self.text) if shows_text else f"{len(self.text)} character(s)"
+        chord = "+".join((*self.modifiers, self.key))
+        button = "" if self.button == "left" else f"{self.button} "
+        times = ("", "", "double-", "triple-")[self.clicks]
+        if self.kind == "click":
+            return f"{'+'.join((*self.modifiers, ''))}{button}{times}click {where}"
         if self.kind == "press":
-            return "press " + "+".join([*self.modifiers, self.key])
-        return self.kind
+            hold = f" for {self.seconds:g} s" if self.seconds else ""
+            return f"press {chord}{f' {self.repeat} times' if self.repeat > 1 else ''}{hold}"
+        return {
+            "move": f"move the pointer to {where}",
+            "drag": f"{button}drag {where} to {end}",
+            "scroll": f"scroll {self.direction} {self.amount}{f' at {where}' if where else ''}",
+            "type": f"type {text}{' in place of what is there' if self.replace else ''}",
+            "wait": f"wait for {text}" if self.text else "wait",
+            "zoom": f"zoom into {where} to {end}",
+        }.get(self.kind, self.kind)
+
+
+def _shown_place(place: Optional[Point]) -> str:
+    return f"{round(place.x, 1):g},{round(place.y, 1):g}" if place else ""
 
 
 def read_action(text: str, grid: Optional[Grid]) -> Action:
@@ -93,30 +179,25 @@ def read_action(text: str, grid: Optional[Grid]) -> Action:
     """
     reply = read_reply(text)
     kind = reply.get("action")
-    if not isinstance(kind, str) or kind not in _KINDS:
-        _refuse(f"action is {_shown(kind)}; it must be one of {', '.join(_KINDS)}")
+    if not isinstance(kind, str) or kind not in _OWN_FIELDS:
+        _refuse(f"action is {_shown(kind)}; it must be one of {', '.join(_OWN_FIELDS)}")
     unknown = [name for name in reply if name not in _PROPERTIES]
     if unknown:
         _refuse(f"there is no property {_shown(unknown[0])}")
-    is_last = _read_done(reply, kind)
-    why = "" if reply.get("why") is None else reply["why"]
-    if not isinstance(why, str):
-        _refuse(f"why is {_shown(why)}; it must be a string")
-    shared: dict[str, Any] = {
-        "is_last": is_last,
-        "why": why,
-        "confidence": _read_confidence(reply.get("confidence")),
-    }
-    if kind in _FIELDS_OF:
-        _check_foreign_fields(reply, kind)
-    if kind == "click":
-        return Action(kind, _read_place(reply, grid), _read_button(reply), _read_clicks(reply), **shared)
-    if kind == "type":
-        return Action(kind, text=_read_text(reply), **shared)
-    if kind == "press":
-        key, modifiers = _read_key(reply)
-        return Action(kind, key=key, modifiers=modifiers, **shared)
-    return Action(kind, **shared)
+    needed, optional = _OWN_FIELDS[kind]
+    own = (*needed, *optional)
+    if needed:  # what wait, noop and done carry besides has no meaning
+        _check_foreign_fields(reply, kind, own)
+    values = {name: _value(reply, name, is_needed=name in needed) for name in (*own, *_SHARED_FIELDS)}
+    values["is_last"] = _read_done(values.pop("done"), kind)
+    place = _read_place(values, "x", "y", grid)
+    end = _read_place(values, "x2", "y2", grid)
+    if values.get("text"):
+        bad = control_character_in(values["text"])
+        if bad:
+            _refuse(f"text contains the character {bad!r}; use press for keys")
+    values.update(_read_keys(kind, values))
+    return Action(kind, place, end=end, **values)
 
 
 def _refuse(reason: str) -> NoReturn:
@@ -127,85 +208,61 @@ def _shown(value: Any) -> str:
     return "missing" if value is None else repr(value)[:60]
 
 
-def _read_done(reply: dict[str, Any], kind: str) -> bool:
-    done = reply.get("done")
+def _is_empty(value: Any) -> bool:
+    return value is None or value == "" or value == []
+
+
+def _value(reply: dict[str, Any], name: str, is_needed: bool) -> Any:
+    """A property's value of the right type, or its default; refused where it is needed and missing."""
+    field = _ALL_FIELDS[name]
+    value: Any = reply.get(name)
+    if _is_empty(value):
+        if is_needed:
+            _refuse(f"{name} is {'empty' if value == '' else 'missing'}; it must be {field.expected}")
+        return field.default
+    if not field.accepts(value):
+        _refuse(f"{name} is {_shown(value)}; it must be {field.expected}")
+    return int(value) if field.kind == "integer" else float(value) if field.kind == "number" else value
+
+
+def _check_foreign_fields(reply: dict[str, Any], kind: str, own: Iterable[str]) -> None:
+    """A `type` with an x may mean a click first: the model has to say so itself."""
+    for name, field in _FIELDS.items():
+        value = reply.get(name)
+        # 0 is a coordinate, and equal to False
+        is_default = type(value) is type(field.default) and value == field.default
+        if name not in own and not _is_empty(value) and not is_default:
+            _refuse(f"{name} does not belong to the action {kind}; do one thing at a time, and leave it null")
+
+
+def _read_done(done: Optional[bool], kind: str) -> bool:
     if done is None:
         return kind == "done"
-    if not isinstance(done, bool):
-        _refuse(f"done is {_shown(done)}; it must be true or false")
     if kind in _QUIET_KINDS and done != (kind == "done"):
         _refuse(f"the action is {kind}, but done is {str(done).lower()}")
     return done
 
 
-def _read_confidence(value: Any) -> Optional[float]:
-    if value is None:
+def _read_place(values: dict[str, Any], x_name: str, y_name: str, grid: Optional[Grid]) -> Optional[Point]:
+    x, y = values.pop(x_name, None), values.pop(y_name, None)
+    if x is None and y is None:
         return None
-    if not _is_number(value) or not 0 <= value <= 1:
-        _refuse(f"confidence is {_shown(value)}; it must be a number from 0 to 1")
-    return float(value)
-
-
-def _is_number(value: Any) -> bool:
-    """Whether it is a finite number; a bool, which Python counts as an int, is not."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < math.inf
-
-
-def _check_foreign_fields(reply: dict[str, Any], kind: str) -> None:
-    """A `type` with an x may mean a click first: the model has to say so itself."""
-    defaults = {"button": "left", "clicks": 1}
-    own = (*_FIELDS_OF[kind], "action", "done", "why", "confidence")
-    for name, value in reply.items():
-        # `in` would find 0 equal to False, and 0 is a coordinate
-        is_empty = any(type(value) is type(empty) and value == empty for empty in _EMPTY)
-        if name not in own and not is_empty and defaults.get(name) != value:
-            _refuse(f"{name} does not belong to the action {kind}; do one thing at a time, and leave it null")
-
-
-def _read_place(reply: dict[str, Any], grid: Optional[Grid]) -> Point:
-    for name in ("x", "y"):
-        if not _is_number(reply.get(name)):
-            _refuse(f"{name} is {_shown(reply.get(name))}; it must be a number")
-    problem = grid.problem_of(reply["x"], reply["y"]) if grid else ""
+    if x is None or y is None:
+        _refuse(f"{x_name if x is None else y_name} is missing; it must be a number")
+    problem = grid.problem_of(x, y) if grid else ""
     if problem:
         _refuse(problem)
-    return Point(float(reply["x"]), float(reply["y"]))
+    return Point(x, y)
 
 
-def _read_button(reply: dict[str, Any]) -> str:
-    button = reply.get("button")
-    if button is not None and button not in _BUTTONS:
-        _refuse(f"button is {_shown(button)}; it must be one of {', '.join(_BUTTONS)}")
-    return button or "left"
-
-
-def _read_clicks(reply: dict[str, Any]) -> int:
-    clicks = reply.get("clicks")
-    if clicks is None:
-        return 1
-    if not _is_number(clicks) or clicks not in (1, 2):
-        _refuse(f"clicks is {_shown(clicks)}; it must be 1 or 2")
-    return int(clicks)
-
-
-def _read_text(reply: dict[str, Any]) -> str:
-    text = reply.get("text")
-    if not isinstance(text, str) or not text:
-        _refuse("text is empty; give the text to type")
-    bad = control_character_in(text)
-    if bad:
-        _refuse(f"text contains the character {bad!r}; use press for keys")
-    return text
-
-
-def _read_key(reply: dict[str, Any]) -> tuple[str, tuple[str, ...]]:
-    key, modifiers = reply.get("key"), reply.get("modifiers") or []
-    if not isinstance(key, str) or not key:
-        _refuse(f"key is {_shown(key)}; name the key to press")
-    if not isinstance(modifiers, list) or not all(isinstance(name, str) for name in modifiers):
-        _refuse(f"modifiers is {_shown(modifiers)}; it must be a list of names")
+def _read_keys(kind: str, values: dict[str, Any]) -> dict[str, Any]:
+    """Key and modifiers under the names of desktop.keys."""
+    if kind not in ("click", "press"):
+        return {}
+    if kind == "press" and (values["seconds"] or 0) > _LONGEST_HOLD_S:
+        _refuse(f"seconds is {values['seconds']:g}; a key is held for at most {_LONGEST_HOLD_S}")
     try:
-        chord = read_chord(key, modifiers)
+        chord = read_chord(values.get("key", "a"), values["modifiers"])
     except PeekabooError as e:
         _refuse(e.sentence())
-    return chord.key, chord.modifiers
+    return {"modifiers": chord.modifiers, **({"key": chord.key} if kind == "press" else {})}

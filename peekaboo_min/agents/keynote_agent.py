@@ -18,8 +18,14 @@ from ..core.text import clean_text
 from ..desktop.select import this_desktop
 from ..integrations.keynote import check_is_mac
 from ..integrations.keynote_state import write_agent_line
-from .drawing import DrawingStep, read_drawing
-from .function_call import FinalAnswer, FunctionCall, convert_arguments, read_reply
+from .keynote_protocol import (
+    DrawingStep,
+    FinalAnswer,
+    FunctionCall,
+    convert_arguments,
+    read_drawing,
+    read_reply,
+)
 from .mcp_client import McpClient, OfferedTool, talk_to_own_server
 
 _MAX_ITERATIONS = 50

@@ -5,76 +5,43 @@ from __future__ import annotations
 import math
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Optional
 
 from ..ai.client import ModelChoice
 from ..automation.policy import check_may_act
 from ..core.cancellation import pause
-from ..core.errors import ErrorCode, PeekabooError, invalid
-from ..core.models import App
+from ..core.errors import ErrorCode, PeekabooError
+from ..core.log import log_info
+from ..core.models import App, Point
 from ..core.settings import settings
 from ..core.text import clean_text
 from ..desktop.select import this_desktop
 from .actions import Action
 from .mcp_client import McpClient
 from .model_check import choose_grid
-from .planner import AgentStop, Planner, agent_system_prompt, out_of_time
-from .progress import Progress
-from .run import AgentRun, AgentStep, new_run_folder, save_step
-from .target import NOTHING_CHANGED, AgentTarget, Observation
+from .planner import Planner, agent_system_prompt, out_of_time
+from .run import AgentRun, AgentStep, AgentStop, new_run_folder, save_step
+from .target import NOTHING_CHANGED, AgentTarget, Observation, Outcome
 
 _WAIT_S = 1.0
 _MAX_NOOPS = 2
 _MAX_REFUSALS = 3
-
-
-@dataclass(frozen=True)
-class AgentTask:
-    """What a run has to reach, where, and its limits. `app` or `window_id` is given."""
-
-    goal: str
-    app: Optional[str]
-    window_id: Optional[int]
-    window_title: Optional[str]
-    max_steps: int
-    max_seconds: float
-    confidence: Optional[float]
-    """An action of which the model is less sure ends the run; None: confidence is not required."""
-    is_dry: bool
-    needs_consent: bool
-    """A person confirms each action on the terminal."""
-    folder: Optional[str]
-
-    def check(self) -> None:
-        """Raises INVALID_ARGUMENT for a task that cannot be run."""
-        problem = ""
-        if not self.goal.strip():
-            problem = "the goal is empty"
-        elif (self.app is None) == (self.window_id is None):
-            problem = "name either the app (--app) or the window (--window-id)"
-        elif self.window_title is not None and self.app is None:
-            problem = "--window-title requires --app"
-        elif self.max_steps < 1 or not self.max_seconds > 0 or not math.isfinite(self.max_seconds):
-            problem = "--max-steps and --max-seconds must be above 0"
-        elif self.confidence is not None and not 0 <= self.confidence <= 1:
-            problem = "--confidence is a number from 0 to 1"
-        if problem:
-            raise invalid(problem, hint="see peekaboo-min agent --help")
-        if self.needs_consent and not (sys.stdin and sys.stdin.isatty()):
-            raise invalid("--confirm needs a terminal, and stdin is not one", hint="omit --confirm")
+_REPEATS_TO_REPORT = 3
+_REPEATS_TO_STOP = 5
+_SAME_PLACE_PX = 8.0
 
 
 class AgentLoop:
     """One run in progress."""
 
-    def __init__(self, task: AgentTask, choice: ModelChoice, run: AgentRun, server: McpClient) -> None:
-        self._task = task
+    def __init__(self, run: AgentRun, choice: ModelChoice, server: McpClient) -> None:
+        self._task = run.task
         self._run = run
         self._target = AgentTarget(server)
         self._choice = choice
         self._planner: Planner
-        self._deadline = time.monotonic() + task.max_seconds
+        self._deadline = time.monotonic() + run.task.max_seconds
         self._owner: Optional[App] = None
         self._progress = Progress()
         self._noops = 0
@@ -86,11 +53,10 @@ class AgentLoop:
         Raises AgentStop, or another PeekabooError, when the goal is not reached.
         """
         task, run = self._task, self._run
-        self._owner = self._target.choose(
-            list(this_desktop().snapshot().apps), task.app, task.window_id, task.window_title
-        )
+        apps = list(this_desktop().snapshot().apps)
+        self._owner = self._target.choose(apps, task.app, task.window_id, task.window_title)
         self._check_may_continue()
-        run.folder = new_run_folder(task.folder)
+        run.folder = new_run_folder(task.run_folder)
         self._choose_planner()
         for number in range(1, task.max_steps + 1):
             self._check_may_continue()
@@ -107,9 +73,21 @@ class AgentLoop:
                 _show_progress(step)
             if status:
                 run.status = status
+                self._look_at_the_end(step)
                 return
+        self._look_at_the_end(run.steps[-1])
         message = f"the goal was not reached in {task.max_steps} step(s)"
         raise AgentStop("limit", ErrorCode.TIMEOUT, message, "see the report, then raise --max-steps")
+
+    def _look_at_the_end(self, last: AgentStep) -> None:
+        """Keep what the last action led to, for the report. A window that is gone is no failure then."""
+        if last.action and last.action.is_input and not self._task.dry_run:
+            try:
+                seen = self._target.observe()
+            except PeekabooError as e:
+                log_info(f"there is no screenshot of the end: {e.message}")
+            else:
+                self._run.final_image = seen.image if seen else None
 
     def _choose_planner(self) -> None:
         """The model, asked in its own grid; what no table names is measured first."""
@@ -122,7 +100,7 @@ class AgentLoop:
         self._planner = Planner(self._task.goal, self._choice, found.unit, needs_confidence)
 
     def _check_may_continue(self) -> None:
-        if not self._task.is_dry and self._owner:
+        if not self._task.dry_run and self._owner:
             check_may_act("agent", self._owner.name, self._owner.bundle_id)
         if time.monotonic() >= self._deadline:
             raise out_of_time()
@@ -134,27 +112,34 @@ class AgentLoop:
         history += self._progress.facts()
         steps_left = self._task.max_steps - step.number + 1
         action = step.action = self._planner.decide(step, history, steps_left, self._deadline)
-        if action.place and step.grid and seen:
-            step.pixel = step.grid.pixel_of(action.place, seen.image.info.width, seen.image.info.height)
+        if seen:
+            step.pixel = _pixel_of(step, action.place)
+            step.end_pixel = _pixel_of(step, action.end)
         self._check_confidence(step, action)
         if action.kind == "done":
             doubt = self._progress.note_report()
             self._run.message = "" if doubt else "the model reports that the goal is reached"
             step.effect = f"asked again: {doubt}" if doubt else self._run.message
             return "" if doubt else "done"
+        if action.kind == "zoom" and seen:
+            self._enlarge(step, seen)
+            return ""
         if not action.is_input or seen is None:
-            return self._wait(step, action)
-        if self._task.is_dry:
+            self._wait(step, action)
+            return ""
+        if action.kind == "scroll" and step.pixel is None:
+            step.pixel = Point(seen.image.info.width // 2, seen.image.info.height // 2)
+        if self._task.dry_run:
             step.effect = "not done: this is a dry run"
             self._run.message = f"dry run: the model would {step.describe_action()}"
             return "dry_run"
-        if self._task.needs_consent:
+        if self._task.confirm:
             self._ask_person(step, seen)
         return self._act(step, action, seen)
 
     def _look(self, step: AgentStep) -> Optional[Observation]:
         started = time.perf_counter()
-        if step.number == 1 and not self._task.is_dry:
+        if step.number == 1 and not self._task.dry_run:
             self._target.focus()
         seen = self._target.observe()
         if seen:
@@ -170,18 +155,36 @@ class AgentLoop:
                 f"the model is not sure enough of `{what}`: {action.confidence:g} is below {least:g}"
             )
 
-    def _wait(self, step: AgentStep, action: Action) -> str:
+    def _wait(self, step: AgentStep, action: Action) -> None:
         """After a noop the model gets a new screenshot; a second noop in a row ends the run."""
         self._noops = self._noops + 1 if action.kind == "noop" else 0
         if self._noops >= _MAX_NOOPS:
             raise _unsure("the model does not know what to do")
         started = time.perf_counter()
-        pause(max(0.0, min(_WAIT_S, self._deadline - time.monotonic())))
+        left_s = max(0.0, self._deadline - time.monotonic())
+        step.effect = "looked again"
+        if action.text and self._target.window:
+            step.effect = self._target.wait_for(action.text, action.seconds, left_s)
+        else:
+            pause(min(_WAIT_S if action.seconds is None else action.seconds, left_s))
         step.settle_ms = _ms_since(started)
         self._target.follow()
         step.act_ms = _ms_since(started)
-        step.effect = "looked again"
-        return ""
+
+    def _enlarge(self, step: AgentStep, seen: Observation) -> None:
+        """The next question shows a part of the window enlarged. A useless part is told to the model."""
+        started = time.perf_counter()
+        assert step.pixel and step.end_pixel
+        try:
+            step.detail = self._target.enlarge(seen, step.pixel, step.end_pixel)
+        except PeekabooError as e:
+            if e.code is not ErrorCode.INVALID_ARGUMENT:
+                raise
+            step.effect = f"it was not done: {e.message}"
+        else:
+            step.effect = "shown enlarged"
+            self._planner.show_enlarged(step.detail, step.describe_action())
+        step.act_ms = _ms_since(started)
 
     def _ask_person(self, step: AgentStep, seen: Observation) -> None:
         """y or n on the terminal. The time it takes does not count."""
@@ -198,9 +201,9 @@ class AgentLoop:
     def _act(self, step: AgentStep, action: Action, seen: Observation) -> str:
         """Act and verify; then see which window is in front. Three refusals in a row end the run."""
         started = time.perf_counter()
-        outcome = self._target.act(action, seen, step.pixel)
+        outcome = self._target.act(action, seen, step.pixel, step.end_pixel)
         step.pixel, step.point = outcome.pixel, outcome.point
-        step.effect = outcome.effect
+        step.effect, step.is_refused = outcome.effect, bool(outcome.refusal)
         self._target.follow()
         window = self._target.window
         is_elsewhere = window is None or window.window_id != seen.window.window_id
@@ -209,13 +212,15 @@ class AgentLoop:
                 f"its window {window.title!r} is in front now" if window else "the app shows no window now"
             )
             step.effect = where if outcome.effect == NOTHING_CHANGED else f"{outcome.effect}; {where}"
+        step.changed = True if is_elsewhere else outcome.has_changed
+        step.changed_rect = None if is_elsewhere else outcome.changed_rect
         step.act_ms = _ms_since(started)
         self._noops = 0
         self._refusals = self._refusals + 1 if outcome.refusal else 0
         if self._refusals >= _MAX_REFUSALS:
             message = f"{_MAX_REFUSALS} actions in a row were refused; {outcome.effect}"
             raise AgentStop("failed", ErrorCode(outcome.refusal), message)
-        if self._progress.note_act(action, outcome, outcome.has_changed or is_elsewhere):
+        if self._progress.note_act(action, outcome, has_effect=bool(step.changed)):
             self._run.message = "the model reports that the goal is reached with its last action"
             return "done"
         return ""
@@ -230,6 +235,12 @@ def _ms_since(started: float) -> float:
     return (time.perf_counter() - started) * 1000
 
 
+def _pixel_of(step: AgentStep, place: Optional[Point]) -> Optional[Point]:
+    if place is None or step.grid is None or step.image is None:
+        return None
+    return step.grid.pixel_of(place, step.image.info.width, step.image.info.height)
+
+
 def _show_progress(step: AgentStep) -> None:
     """One line on stderr; typed text stays in the report."""
     action = step.describe_action(shows_text=False)
@@ -237,3 +248,83 @@ def _show_progress(step: AgentStep) -> None:
     effect = f" -> {step.effect}" if step.effect else ""
     times = f"[{step.total_ms / 1000:.1f} s, {step.tokens_in}+{step.tokens_out} tokens]"
     print(clean_text(f"step {step.number}: {action}{why}{effect} {times}", 600), file=sys.stderr, flush=True)
+
+
+class Progress:
+    """What is known of the effects of a run's acts."""
+
+    def __init__(self) -> None:
+        self._acts = 0
+        self._effects = 0
+        self._problem = ""  # why the last act was not done, or did not arrive
+        self._doubt = ""  # why the model's report that the goal is reached is not confirmed
+        self._idle: list[tuple[Action, Optional[Point]]] = []  # the acts since the last one with an effect
+
+    def note_act(self, action: Action, outcome: Outcome, has_effect: bool) -> bool:
+        """Note an act and its outcome. Returns whether the run is done: it was the last act, and worked.
+
+        Raises AgentStop when the same act had no effect for too long.
+        """
+        self._acts += 1
+        self._effects += has_effect
+        is_done = action.is_last and outcome.is_delivered
+        self._problem = "" if outcome.is_delivered else f"your last action failed: {outcome.effect}"
+        self._doubt = ""
+        if has_effect:
+            self._idle.clear()
+            return is_done
+        if is_done:
+            what = action.describe()
+            self._doubt = f"your last action, `{what}`, was delivered, but {outcome.effect}"
+        self._idle.append((_without_comment(action), outcome.pixel))
+        if self._repeats() >= _REPEATS_TO_STOP:
+            what = action.describe(shows_text=False, at=outcome.pixel)
+            message = f"the same action had no effect {_REPEATS_TO_STOP} times: {what}"
+            hint = "see the report; choose a stronger model, or state the goal more clearly"
+            raise AgentStop("stuck", ErrorCode.AI_PROVIDER_ERROR, message, hint)
+        return False
+
+    def note_report(self) -> str:
+        """The model reports that the goal is reached. Returns why it is asked again; empty: the run is done.
+
+        Raises AgentStop when it was asked already: then the run ends without a confirmation.
+        """
+        if self._doubt:
+            message = f"not confirmed: the model reports that the goal is reached, but {self._doubt}"
+            hint = "look at the last screenshot in the report"
+            raise AgentStop("not_confirmed", ErrorCode.AI_PROVIDER_ERROR, message, hint)
+        if self._problem:
+            self._doubt = self._problem
+        elif self._acts and not self._effects:
+            self._doubt = "none of your actions had a visible effect"
+        return self._doubt
+
+    def facts(self) -> list[str]:
+        """What the model has to know before its next action, besides its history."""
+        facts = []
+        if self._doubt:
+            facts.append(
+                f"You reported that the goal is reached, but {self._doubt}. Answer done only if the last "
+                "image shows that the goal is reached; otherwise act."
+            )
+        repeats = self._repeats()
+        if repeats >= _REPEATS_TO_REPORT:
+            what = self._idle[-1][0].describe()
+            facts.append(f"`{what}` had no effect {repeats} times. Do something else.")
+        return facts
+
+    def _repeats(self) -> int:
+        """How often the last act was made since anything had an effect."""
+        return sum(_is_same(each, self._idle[-1]) for each in self._idle)
+
+
+def _without_comment(action: Action) -> Action:
+    return replace(action, why="", confidence=None, is_last=False)
+
+
+def _is_same(one: tuple[Action, Optional[Point]], other: tuple[Action, Optional[Point]]) -> bool:
+    (action, pixel), (other_action, other_pixel) = one, other
+    if pixel is None or other_pixel is None:
+        return action == other_action
+    is_near = math.hypot(pixel.x - other_pixel.x, pixel.y - other_pixel.y) <= _SAME_PLACE_PX
+    return is_near and replace(action, place=None) == replace(other_action, place=None)

@@ -20,7 +20,8 @@ from ..core.models import ImageInfo, Picture, Point
 from ..desktop.select import this_desktop
 from ..system.files import state_folder, write_privately
 from .actions import ACTION_SCHEMA, read_action
-from .planner import AgentStop, agent_prompt, agent_system_prompt
+from .planner import agent_prompt, agent_system_prompt
+from .run import AgentStop
 
 # Whole patches of 28 and of 32 pixels, and more than 1024 of the former: nothing we know of resizes it. A
 # model that counts in the pixels of a resized image counts in the pixels of this one.

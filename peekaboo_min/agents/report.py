@@ -52,11 +52,11 @@ def run_report(run: AgentRun) -> str:
     facts = [
         f"{len(run.steps)} step(s)",
         f"{run.summary_data()['seconds']:g} s",
-        f"{run.tokens_in} + {run.tokens_out} tokens",
+        f"{run.sum_of('tokens_in')} + {run.sum_of('tokens_out')} tokens",
         run.model_used,
         run.grid,
         run.started_text,
-        "dry run: nothing was touched" if run.is_dry else "",
+        "dry run: nothing was touched" if run.task.dry_run else "",
     ]
     return "\n".join(
         [
@@ -67,15 +67,15 @@ def run_report(run: AgentRun) -> str:
             # a second defence behind the escaping: nothing is loaded, nothing runs
             f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>{_shown_text(run.goal[:80])}</title>",
+            f"<title>{_shown_text(run.task.goal[:80])}</title>",
             f"<style>\n{_STYLE}\n</style>",
             "</head>",
             "<body>",
-            f"<h1>{_shown_text(run.goal)}</h1>",
+            f"<h1>{_shown_text(run.task.goal)}</h1>",
             f'<p><span class="{status_class}">{run.status}</span> {_shown_text(run.message)}</p>',
             f'<p class="facts">{_shown_text(" · ".join(fact for fact in facts if fact))}</p>',
             _folded("System prompt", run.system_prompt),
-            *(_step_section(step, run.is_dry) for step in run.steps),
+            *(_step_section(step, run.task.dry_run) for step in run.steps),
             "</body>",
             "</html>",
             "",
@@ -100,11 +100,11 @@ def _step_section(step: AgentStep, is_dry: bool) -> str:
     if step.effect:
         lines.append(f"<p><strong>{_shown_text(step.effect)}</strong></p>")
     lines.append(f'<p class="times">{_shown_text(_times_text(step))}</p>')
-    for reply in step.replies:
-        lines.append(f"<pre>\n{_shown_text(reply.text)}</pre>")
+    for reply in step.exchanges:
+        lines.append(f"<pre>\n{_shown_text(reply.reply)}</pre>")
         if reply.problem:
             lines.append(f'<p class="problem">Not used: {_shown_text(reply.problem)}</p>')
-    lines.append(_folded("Prompt", step.prompt))
+    lines += [_folded("Prompt", each.prompt) for each in step.exchanges]
     return "\n".join(
         ["<section>", _marked_screenshot(step, is_dry), "<div>", *filter(None, lines), "</div>", "</section>"]
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import statistics
 import time
 from dataclasses import asdict, dataclass, field
@@ -13,17 +14,50 @@ from typing import Any, Optional
 from ..ai.grid import Grid
 from ..automation.listing import window_data
 from ..core.errors import ErrorCode, PeekabooError, file_error
-from ..core.models import Picture, Point, Window
+from ..core.models import Picture, Point, Rect, Window
 from ..core.version import VERSION
 from ..system.files import asked_path, write_privately
 from .actions import Action
 
 
-@dataclass(frozen=True)
-class ModelReply:
-    """A reply of the model. `problem`: why it could not be used; empty when it could."""
+class AgentStop(PeekabooError):
+    """The run ends here, without its goal; `status` goes into run.json."""
 
-    text: str
+    def __init__(self, status: str, code: ErrorCode, message: str, hint: str = "") -> None:
+        super().__init__(code, message, hint)
+        self.status = status
+
+
+@dataclass(frozen=True)
+class AgentTask:
+    """What a run has to reach, where, and its limits; as run_vision_agent has them."""
+
+    goal: str
+    app: Optional[str] = None
+    window_id: Optional[int] = None
+    window_title: Optional[str] = None
+    max_steps: int = 25
+    max_seconds: float = 120.0
+    confidence: Optional[float] = None
+    dry_run: bool = False
+    run_folder: Optional[str] = None
+    confirm: bool = False
+
+    def command(self, model: str) -> str:
+        """The shell command that runs it again, in a new folder."""
+        words = ["peekaboo-min", "agent", "--model", model]
+        for name, value in asdict(self).items():
+            if value not in (None, False, getattr(AgentTask, name, None)) and name != "run_folder":
+                words += [f"--{name.replace('_', '-')}", *([] if value is True else [str(value)])]
+        return shlex.join(words)
+
+
+@dataclass
+class Exchange:
+    """A question to the model and its reply. `problem`: why that could not be used; empty when it could."""
+
+    prompt: str
+    reply: str = ""
     problem: str = ""
 
 
@@ -37,18 +71,26 @@ class AgentStep:
     """None when the app shows no window."""
     image: Optional[Picture] = None
     """The screenshot of the window."""
+    detail: Optional[Picture] = None
+    """The enlarged part that the model asked for."""
     seen_size: tuple[int, int] = (0, 0)
     """The size of the image that the model got, pixels."""
     grid: Optional[Grid] = None
     """The grid over that image, in which the model counts; None before it was asked."""
-    prompt: str = ""
-    replies: list[ModelReply] = field(default_factory=list)
+    exchanges: list[Exchange] = field(default_factory=list)
     action: Optional[Action] = None
     pixel: Optional[Point] = None
-    """Where the click went, in pixels of `image`."""
+    """Where the action's place is, in pixels of `image`."""
+    end_pixel: Optional[Point] = None
+    """Where its end is: of a drag, or the other corner of what is zoomed into."""
     point: Optional[Point] = None
-    """The same, as a screen point."""
+    """`pixel` as a screen point."""
     effect: str = ""
+    is_refused: bool = False
+    changed: Optional[bool] = None
+    """Whether the action changed the window; None: not known, or nothing was done."""
+    changed_rect: Optional[Rect] = None
+    """Where, in pixels of `image`."""
     look_ms: float = 0.0
     model_ms: float = 0.0
     act_ms: float = 0.0
@@ -64,8 +106,8 @@ class AgentStep:
         return max(0.0, self.total_ms - self.model_ms - self.settle_ms)
 
     def describe_action(self, shows_text: bool = True) -> str:
-        """The action for people: a click in pixels of `image`, whatever the model counts in."""
-        return self.action.describe(shows_text, self.pixel) if self.action else "no action"
+        """The action for people: places in pixels of `image`, whatever the model counts in."""
+        return self.action.describe(shows_text, self.pixel, self.end_pixel) if self.action else "no action"
 
     @property
     def history_line(self) -> str:
@@ -75,47 +117,46 @@ class AgentStep:
         return f"{self.number}. {self.action.describe()} -> {self.effect or 'nothing changed'}"
 
     def as_data(self) -> dict[str, Any]:
+        times = {name: round(getattr(self, f"{name}_ms")) for name in _TIMES}
+        left_out = (
+            "number",
+            "started_at",
+            "image",
+            "detail",
+            "window",
+            "action",
+            *map("{}_ms".format, _TIMES),
+        )
+        plain = {name: value for name, value in asdict(self).items() if name not in left_out}
         info = self.image.info if self.image else None
         return {
             "step": self.number,
-            "window": window_data(self.window) if self.window else None,
-            "picture": f"step_{self.number:03d}.jpg" if info else None,
+            "image": f"step_{self.number:03d}.jpg" if info else None,
             "image_width": info.width if info else 0,
             "image_height": info.height if info else 0,
-            "seen_width": self.seen_size[0],
-            "seen_height": self.seen_size[1],
-            "grid": asdict(self.grid) if self.grid else None,
-            "prompt": self.prompt,
-            "replies": [asdict(reply) for reply in self.replies],
+            "window": window_data(self.window) if self.window else None,
             "action": _action_data(self.action) if self.action else None,
-            "pixel": self.pixel.as_data() if self.pixel else None,
-            "point": self.point.as_data() if self.point else None,
-            "effect": self.effect,
-            "milliseconds": {
-                "look": round(self.look_ms),
-                "model": round(self.model_ms),
-                "act": round(self.act_ms),
-                "settle": round(self.settle_ms),
-                "total": round(self.total_ms),
-            },
-            "own_milliseconds": round(self.own_ms),
-            "tokens_in": self.tokens_in,
-            "tokens_out": self.tokens_out,
+            **plain,
+            "milliseconds": {**times, "own": round(self.own_ms)},
         }
 
 
+_TIMES = ("look", "model", "act", "settle", "total")
+
+
 def _action_data(action: Action) -> dict[str, Any]:
+    """The action as our schema has it, without what it does not use; its place is the model's own."""
     data = asdict(action)
-    return {"action": data.pop("kind"), "place": data.pop("place"), "done": data.pop("is_last"), **data}
+    named = {"action": data.pop("kind"), "done": data.pop("is_last")}
+    return {**named, **{name: value for name, value in data.items() if value not in (None, "", (), False)}}
 
 
 @dataclass
 class AgentRun:
     """A whole run. `folder` is made with the first step; None until then."""
 
-    goal: str
+    task: AgentTask
     model_used: str
-    is_dry: bool = False
     status: str = "failed"
     """done, not_confirmed, dry_run, limit, stuck, undecided (in which grid the model counts), unsure,
     confused, declined, interrupted or failed.
@@ -127,22 +168,21 @@ class AgentRun:
     system_prompt: str = ""
     grid: str = ""
     """In which grid the model was asked, and why, as a sentence."""
+    final_image: Optional[Picture] = None
+    """The window after the last action, where that was not looked at in a step."""
 
     @property
     def report_path(self) -> Optional[Path]:
         return self.folder / "report.html" if self.folder else None
 
     @property
-    def tokens_in(self) -> int:
-        return sum(step.tokens_in for step in self.steps)
-
-    @property
-    def tokens_out(self) -> int:
-        return sum(step.tokens_out for step in self.steps)
-
-    @property
     def started_text(self) -> str:
         return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(self.started))
+
+    def sum_of(self, name: str) -> int:
+        """Over all steps: tokens_in, model_ms..."""
+        values: list[float] = [getattr(step, name) for step in self.steps]
+        return round(sum(values))
 
     def summary_data(self) -> dict[str, Any]:
         """The command's result."""
@@ -152,18 +192,19 @@ class AgentRun:
             "run_folder": str(self.folder) if self.folder else None,
             "report": str(self.report_path) if self.folder else None,
             "seconds": round(time.time() - self.started, 1),
-            "tokens_in": self.tokens_in,
-            "tokens_out": self.tokens_out,
+            "tokens_in": self.sum_of("tokens_in"),
+            "tokens_out": self.sum_of("tokens_out"),
         }
 
     def as_data(self) -> dict[str, Any]:
         own = [step.own_ms for step in self.steps]
         return {
             **self.summary_data(),
-            "goal": self.goal,
+            "goal": self.task.goal,
             "message": self.message,
             "model_used": self.model_used,
-            "dry_run": self.is_dry,
+            "dry_run": self.task.dry_run,
+            "command": self.task.command(self.model_used),
             "started": self.started_text,
             "version": VERSION,
             "system_prompt": self.system_prompt,
@@ -206,16 +247,19 @@ def save_step(run: AgentRun, step: AgentStep) -> None:
     """Write a step into the run's folder: step_001.jpg and step_001.json. Raises FILE_IO_ERROR."""
     assert run.folder is not None
     stem = f"step_{step.number:03d}"
-    if step.image:
-        _write_image(run.folder / f"{stem}.jpg", step.image.data)
+    for image, name in ((step.image, f"{stem}.jpg"), (step.detail, f"{stem}_zoom.jpg")):
+        if image:
+            _write_image(run.folder / name, image.data)
     write_privately(run.folder / f"{stem}.json", _as_text(step.as_data()))
 
 
-def save_run(run: AgentRun, report: str) -> None:
-    """Write run.json and report.html into the run's folder. Raises FILE_IO_ERROR."""
+def save_run(run: AgentRun, files: dict[str, str]) -> None:
+    """Write run.json, the last screenshot and these files into the run's folder. Raises FILE_IO_ERROR."""
     assert run.folder is not None
-    write_privately(run.folder / "run.json", _as_text(run.as_data()))
-    write_privately(run.folder / "report.html", report)
+    if run.final_image:
+        _write_image(run.folder / "final.jpg", run.final_image.data)
+    for name, text in {"run.json": _as_text(run.as_data()), **files}.items():
+        write_privately(run.folder / name, text)
 
 
 def _as_text(data: dict[str, Any]) -> str:

@@ -13,9 +13,10 @@ from ..system.images import sniff_image
 from .actions import Action
 from .mcp_client import McpClient, ToolAnswer
 
-LOOKING_TOOLS = ("list_windows", "take_window_screenshot")
+LOOKING_TOOLS = "list_windows,take_window_screenshot"
+ACTING_TOOLS = "desktop"
+"""What the server offers, for PEEKABOO_TOOLS: to a dry run, and to any other."""
 NOTHING_CHANGED = "nothing changed"
-ACTING_TOOLS = ("focus_window", "click", "type_text", "press_key")
 
 _TRIES_TO_LOOK = 3
 _NEXT_WINDOW_S = 1.0
@@ -28,6 +29,8 @@ _RECOVERABLE = (
     "CAPTURE_FAILED", "INVALID_ARGUMENT",
 )  # fmt: skip
 _SMALLEST_MENU = 50
+_LONGEST_WAIT_S = 45.0
+_WAIT_FOR_TEXT_S = 10.0
 
 
 @dataclass(frozen=True)
@@ -44,12 +47,14 @@ class Outcome:
     """The outcome of an action. `refusal`: the code of the error that prevented it, else empty."""
 
     effect: str
-    has_changed: bool = False
-    """False also where it is not known."""
+    has_changed: Optional[bool] = None
+    """None where it is not known."""
     is_delivered: bool = True
     refusal: str = ""
     pixel: Optional[Point] = None
     point: Optional[Point] = None
+    changed_rect: Optional[Rect] = None
+    """In pixels of the screenshot."""
 
 
 class AgentTarget:
@@ -64,20 +69,24 @@ class AgentTarget:
     def choose(
         self, apps: list[App], app: Optional[str], window_id: Optional[int], title: Optional[str]
     ) -> App:
-        """Find the first window: by its id, by its title in an app, or the app's front one. Returns the app.
+        """Find the first window: by its id, by its title, or an app's front one. Returns the app.
 
-        Raises WINDOW_NOT_FOUND, APP_NOT_FOUND, AMBIGUOUS_APP_IDENTIFIER.
+        Raises WINDOW_NOT_FOUND (also for a title that several apps have), APP_NOT_FOUND,
+        AMBIGUOUS_APP_IDENTIFIER.
         """
         windows = self._list()
-        if window_id is not None:
-            first = Scene(tuple(windows), (), ()).by_id(window_id)
-            owners = [app for app in apps if app.pid == first.pid and app.name == first.app_name]
-            owner = owners[0] if owners else App(first.app_name, first.pid)
-        else:
-            owner = find_app(app or "", apps)
+        if app is not None:
+            owner = find_app(app, apps)
             owned = windows_of(owner, [each for each in windows if not each.is_popup])
             family = [each for each in windows if any(_have_same_owner(each, other) for other in owned)]
             first = find_window(owner, family, title)
+        elif window_id is not None:
+            first = Scene(tuple(windows), (), ()).by_id(window_id)
+        else:
+            first = _only_one_titled(windows, title or "")
+        if app is None:
+            owners = [each for each in apps if each.pid == first.pid and each.name == first.app_name]
+            owner = owners[0] if owners else App(first.app_name, first.pid)
         self._anchor = self.window = first
         self._front_id = self._family(windows)[0].window_id
         return owner
@@ -111,46 +120,59 @@ class AgentTarget:
                 return None
             window = self.window
             answer = self._server.call("take_window_screenshot", {"window_id": window.window_id})
-            if (
-                not answer.is_error
-                or attempt == _TRIES_TO_LOOK - 1
-                or answer.code not in ("WINDOW_NOT_FOUND", "CAPTURE_FAILED")
-            ):
+            is_last = attempt == _TRIES_TO_LOOK - 1
+            if is_last or answer.code not in ("WINDOW_NOT_FOUND", "CAPTURE_FAILED"):
                 break
             self.follow()  # the window closed just now
-        self._checked(answer)
-        info = sniff_image(answer.images[0]) if answer.images else None
-        if info is None:
-            message = "the server sent no screenshot of the window"
-            raise PeekabooError(ErrorCode.CAPTURE_FAILED, message, hint="see its log")
+        image = self._image_of(answer)
         if "screenshot_id" not in answer.data:
             raise PeekabooError(
                 ErrorCode.CAPTURE_FAILED,
                 f"window {window.window_id} can be seen, but its pixels cannot be clicked",
                 hint="try again; see the server's log",
             )
-        return Observation(window, Picture(answer.images[0], info), str(answer.data["screenshot_id"]))
+        return Observation(window, image, str(answer.data["screenshot_id"]))
 
-    def act(self, action: Action, seen: Observation, pixel: Optional[Point]) -> Outcome:
+    def enlarge(self, seen: Observation, one: Point, other: Point) -> Picture:
+        """The part of the window between two pixels of its screenshot, at full resolution.
+
+        Raises INVALID_ARGUMENT for a part without an area, and what take_window_screenshot raises.
+        """
+        region = {
+            "x": min(one.x, other.x),
+            "y": min(one.y, other.y),
+            "width": abs(one.x - other.x),
+            "height": abs(one.y - other.y),
+        }
+        arguments = {"window_id": seen.window.window_id, "region": region}
+        return self._image_of(self._server.call("take_window_screenshot", arguments))
+
+    def wait_for(self, text: str, seconds: Optional[float], left_s: float) -> str:
+        """Wait until the window shows a text; returns what came of it. left_s: no longer than this."""
+        assert self.window is not None
+        timeout_s = max(1.0, min(seconds or _WAIT_FOR_TEXT_S, left_s, _LONGEST_WAIT_S))
+        arguments = {"window_id": self.window.window_id, "text": text, "timeout_s": timeout_s}
+        answer = self._server.call("wait_for", arguments)
+        if answer.code != "TIMEOUT" and answer.code not in _RECOVERABLE:
+            self._checked(answer)
+        return answer.text if answer.is_error else "the window shows it"
+
+    def act(self, action: Action, seen: Observation, pixel: Optional[Point], end: Optional[Point]) -> Outcome:
         """Act in the window that was observed, and verify. A refusal that a new look may solve is an outcome.
 
-        pixel: of the screenshot. Raises PeekabooError for the other refusals.
+        pixel, end: of the screenshot. Raises PeekabooError for the other refusals.
         """
-        arguments: dict[str, Any] = {"window_id": seen.window.window_id, "verify": True}
+        tool, arguments = _tool_call(action, end)
+        arguments = {name: value for name, value in arguments.items() if value is not None}
+        arguments["window_id"] = seen.window.window_id
         if pixel is not None:
-            tool = "click"
             arguments.update(x=pixel.x, y=pixel.y, screenshot_id=seen.screenshot_id)
-            arguments.update(button=action.button, clicks=action.clicks)
-        elif action.kind == "type":
-            tool = "type_text"
-            arguments.update(text=action.text)
-        else:
-            tool = "press_key"
-            arguments.update(key=action.key, modifiers=list(action.modifiers))
+        if action.kind != "move":
+            arguments["verify"] = True
         answer = self._server.call(tool, arguments)
         if answer.is_error and answer.code in _RECOVERABLE:
             effect = f"it was not done: {answer.text}"
-            return Outcome(effect, is_delivered=False, refusal=answer.code, pixel=pixel)
+            return Outcome(effect, False, is_delivered=False, refusal=answer.code, pixel=pixel)
         self._checked(answer)
         return _outcome(answer.data, pixel)
 
@@ -164,6 +186,14 @@ class AgentTarget:
         own = [each for each in windows if _have_same_owner(each, self._anchor) and each.is_on_screen]
         own = [each for each in own if min(each.bounds.width, each.bounds.height) >= _SMALLEST_MENU]
         return sorted(own, key=lambda each: not each.is_popup)
+
+    def _image_of(self, answer: ToolAnswer) -> Picture:
+        self._checked(answer)
+        info = sniff_image(answer.images[0]) if answer.images else None
+        if info is None:
+            message = "the server sent no screenshot of the window"
+            raise PeekabooError(ErrorCode.CAPTURE_FAILED, message, hint="see its log")
+        return Picture(answer.images[0], info)
 
     def _checked(self, answer: ToolAnswer) -> None:
         """Raises the server's error as ours."""
@@ -194,17 +224,53 @@ def _have_same_owner(first: Window, second: Window) -> bool:
     return first.window_id >> _X_CLIENT_BITS == second.window_id >> _X_CLIENT_BITS
 
 
+def _only_one_titled(windows: list[Window], title: str) -> Window:
+    """The window with this title, or with this in its title. Raises WINDOW_NOT_FOUND."""
+    low = title.lower()
+    titled = [each for each in windows if not each.is_popup and low in (each.title or "").lower()]
+    found = [each for each in titled if (each.title or "").lower() == low] or titled
+    if len(found) == 1:
+        return found[0]
+    names = ", ".join(f"{each.title!r} of {each.app_name}" for each in found[:5])
+    message = f"{len(found)} windows have {title[:80]!r} in their title: {names}"
+    if not found:
+        message = f"no window has {title[:80]!r} in its title"
+    hint = "name the app as well, or the window's id; list the windows"
+    raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, message, hint=hint)
+
+
+def _tool_call(action: Action, end: Optional[Point]) -> tuple[str, dict[str, Any]]:
+    """The tool of an action, with its own arguments; None where its default is meant."""
+    modifiers = list(action.modifiers) or None
+    repeat = action.repeat if action.repeat > 1 else None
+    hold_ms = round(action.seconds * 1000) if action.seconds else None
+    clicking = {"button": action.button, "clicks": action.clicks, "modifiers": modifiers}
+    ending = {"to_x": end.x, "to_y": end.y} if end else {}
+    calls: dict[str, tuple[str, dict[str, Any]]] = {
+        "click": ("click", clicking),
+        "move": ("move_pointer", {}),
+        "drag": ("drag", {**ending, "button": action.button}),
+        "scroll": ("scroll", {"direction": action.direction, "amount": action.amount}),
+        "type": ("type_text", {"text": action.text, "replace": action.replace or None}),
+        "press": (
+            "press_key",
+            {"key": action.key, "modifiers": modifiers, "repeat": repeat, "hold_ms": hold_ms},
+        ),
+    }
+    return calls[action.kind]
+
+
 def _outcome(data: dict[str, Any], pixel: Optional[Point]) -> Outcome:
     changed = data.get("changed")
     effect = "it is not known whether anything changed" if changed is None else NOTHING_CHANGED
     if data.get("window_closed"):
-        effect = "the window closed"
+        effect, changed = "the window closed", True
     elif changed:
         effect = "the window changed"
-    has_changed = bool(changed or data.get("window_closed"))
     is_delivered = data.get("delivered") is not False
     if not is_delivered:
         effect += "; another window got it"
     point = Point(**data["point"]) if "point" in data else None
     pixel = Point(**data["pixel"]) if "pixel" in data else pixel
-    return Outcome(effect, has_changed, is_delivered, pixel=pixel, point=point)
+    rect = Rect(**data["changed_rect"]) if "changed_rect" in data else None
+    return Outcome(effect, changed, is_delivered, pixel=pixel, point=point, changed_rect=rect)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,12 +16,11 @@ from ..core.errors import PeekabooError, invalid
 from ..core.models import Result
 from ..core.settings import settings, settings_with_env_file
 from ..system.process import exit_hooks, exit_if_signalled
-from .loop import AgentLoop, AgentTask
+from .loop import AgentLoop
 from .mcp_client import talk_to_own_server
 from .model_check import measure_grid
-from .planner import AgentStop
 from .report import run_report
-from .run import AgentRun, save_run
+from .run import AgentRun, AgentStop, AgentTask, save_run
 from .target import ACTING_TOOLS, LOOKING_TOOLS
 
 
@@ -33,7 +34,7 @@ def run_vision_agent(
     app: Annotated[Optional[str], "the app to act in: name, bundle id, PID:n or a part of the name"] = None,
     window_id: Annotated[Optional[int], "or the window to start with, from `windows`"] = None,
     window_title: Annotated[
-        Optional[str], "start with the app's window of this title, or with this in its title"
+        Optional[str], "or its title, or a part of it; with --app, of that app's windows"
     ] = None,
     model: Annotated[
         Optional[str],
@@ -65,29 +66,48 @@ def run_vision_agent(
     if check_model:
         return _check_model(model, has_task=any((goal, app, window_id, window_title, dry_run)))
     task = AgentTask(
-        goal or "",
-        app,
-        window_id,
-        window_title,
-        max_steps,
-        max_seconds,
-        confidence,
-        dry_run,
-        confirm,
-        run_folder,
+        goal=goal or "",
+        app=app,
+        window_id=window_id,
+        window_title=window_title,
+        max_steps=max_steps,
+        max_seconds=max_seconds,
+        confidence=confidence,
+        dry_run=dry_run,
+        run_folder=run_folder,
+        confirm=confirm,
     )
-    task.check()
+    _check_task(task)
     if not dry_run:
         check_may_act("agent")
     choice = _choose(model)
-    run = AgentRun(task.goal, choice.name, dry_run)
+    run = AgentRun(task, choice.name)
     with _report_before_exit(run):
-        failure = _serve_and_run(task, choice, run)
+        failure = _serve_and_run(run, choice)
     where = f"the report: {run.report_path}" if run.folder else ""
     if failure:
         details = "\n".join(filter(None, [failure.details, where]))
         raise PeekabooError(failure.code, failure.message, failure.hint, details)
     return Result(f"{run.message}\n{where}", run.summary_data())
+
+
+def _check_task(task: AgentTask) -> None:
+    """Raises INVALID_ARGUMENT for a task that cannot be run."""
+    problem = ""
+    if not task.goal.strip():
+        problem = "the goal is empty"
+    elif task.app is None and task.window_id is None and not (task.window_title or "").strip():
+        problem = "name the app (--app), the window (--window-id) or its title (--window-title)"
+    elif task.window_id is not None and (task.app is not None or task.window_title is not None):
+        problem = "--window-id names the window; --app and --window-title exclude it"
+    elif task.max_steps < 1 or not task.max_seconds > 0 or not math.isfinite(task.max_seconds):
+        problem = "--max-steps and --max-seconds must be above 0"
+    elif task.confidence is not None and not 0 <= task.confidence <= 1:
+        problem = "--confidence is a number from 0 to 1"
+    if problem:
+        raise invalid(problem, hint="see peekaboo-min agent --help")
+    if task.confirm and not (sys.stdin and sys.stdin.isatty()):
+        raise invalid("--confirm needs a terminal, and stdin is not one", hint="omit --confirm")
 
 
 def _choose(model: Optional[str]) -> ModelChoice:
@@ -130,16 +150,15 @@ def _report_before_exit(run: AgentRun) -> Iterator[None]:
         if unwind in exit_hooks:
             exit_hooks.remove(unwind)
         if run.folder:
-            save_run(run, run_report(run))
+            save_run(run, {"report.html": run_report(run)})
         exit_if_signalled()
 
 
-def _serve_and_run(task: AgentTask, choice: ModelChoice, run: AgentRun) -> Optional[PeekabooError]:
+def _serve_and_run(run: AgentRun, choice: ModelChoice) -> Optional[PeekabooError]:
     """The run, with a server that offers no more than it needs; returns the error that stopped it."""
-    names = LOOKING_TOOLS if task.is_dry else (*LOOKING_TOOLS, *ACTING_TOOLS)
-    variables = {"PEEKABOO_TOOLS": ",".join(names)}
+    variables = {"PEEKABOO_TOOLS": LOOKING_TOOLS if run.task.dry_run else ACTING_TOOLS}
     try:
-        talk_to_own_server(variables, lambda server: AgentLoop(task, choice, run, server).work())
+        talk_to_own_server(variables, lambda server: AgentLoop(run, choice, server).work())
     except PeekabooError as e:
         run.status = e.status if isinstance(e, AgentStop) else "failed"
         run.message = e.sentence()

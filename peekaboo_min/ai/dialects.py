@@ -11,26 +11,42 @@ from ..core.errors import ErrorCode, PeekabooError
 
 # Other names of our actions, and the properties that they imply.
 _OTHER_NAMES: dict[str, dict[str, Any]] = {
-    "left_click": {"action": "click", "button": "left"},
-    "left_single": {"action": "click", "button": "left"},
-    "right_click": {"action": "click", "button": "right"},
-    "right_single": {"action": "click", "button": "right"},
+    **{name: {"action": "click", "button": "left"} for name in ("left_click", "left_single")},
+    **{name: {"action": "click", "button": "right"} for name in ("right_click", "right_single")},
     "middle_click": {"action": "click", "button": "middle"},
-    "double_click": {"action": "click", "clicks": 2},
-    "left_double": {"action": "click", "clicks": 2},
-    **{name: {"action": "press"} for name in ("key", "press_key", "keypress", "hotkey")},
+    **{name: {"action": "click", "clicks": 2} for name in ("double_click", "left_double")},
+    "triple_click": {"action": "click", "clicks": 3},
+    **{name: {"action": "move"} for name in ("mouse_move", "move_pointer", "hover")},
+    **{name: {"action": "drag"} for name in ("left_click_drag", "drag_and_drop")},
+    "hscroll": {"action": "scroll"},
+    **{name: {"action": "press"} for name in ("key", "press_key", "keypress", "hotkey", "hold_key")},
     **{name: {"action": "type"} for name in ("type_text", "input_text", "write")},
     **{name: {"action": "done"} for name in ("finished", "finish", "terminate", "answer")},
-    **{name: {"action": "wait"} for name in ("screenshot", "take_screenshot")},
+    **{name: {"action": "wait"} for name in ("screenshot", "take_screenshot", "wait_for")},
     "call_user": {"action": "noop"},
 }
 # Other names of our properties, by action.
 _OTHER_FIELDS = {
-    "press": {"keys": "key", "hotkey": "key"},
+    "press": {"keys": "key", "hotkey": "key", "duration": "seconds"},
     "type": {"content": "text"},
+    "drag": {"to_x": "x2", "to_y": "y2", "start_x": "x", "start_y": "y", "end_x": "x2", "end_y": "y2"},
+    "scroll": {"scroll_direction": "direction", "scroll_amount": "amount"},
+    "wait": {"time": "seconds", "duration": "seconds"},
     "done": {"content": "why"},
 }
 _SHARED_FIELDS = {"thought": "why", "reason": "why"}
+# Pairs and boxes of Qwen's tool, and the places of UI-TARS' lines.
+_PLACES = {
+    "coordinate": ("x", "y"),
+    "start_coordinate": ("x", "y"),
+    "region": ("x", "y", "x2", "y2"),
+}
+_POINTS = {
+    **dict.fromkeys(("point", "start_point", "start_box"), ("x", "y")),
+    **dict.fromkeys(("end_point", "end_box"), ("x2", "y2")),
+}
+_PIXELS_PER_NOTCH = 100
+_MOST_NOTCHES = 50
 _TOOL_CALL = re.compile(r"<tool_call>(.*?)</tool_call>", re.DOTALL)
 _ACTION_LINE = re.compile(r"^[ \t]*Action:[ \t]*(.*)$", re.MULTILINE)
 _THOUGHT = re.compile(r"^[ \t]*Thought:[ \t]*(.*)$", re.MULTILINE)
@@ -64,7 +80,7 @@ def _refuse(reason: str) -> NoReturn:
 def _in_our_names(reply: dict[str, Any]) -> dict[str, Any]:
     name = reply.get("action")
     implied = _OTHER_NAMES.get(name, {}) if isinstance(name, str) else {}
-    if name in ("key", "keypress") and reply.get("text"):  # Anthropic's name for it
+    if name in ("key", "keypress", "hold_key") and reply.get("text"):  # Anthropic's name for it
         reply = _renamed(reply, {"text": "key"})
     if name == "answer":
         reply = _renamed(reply, {"text": "why"})
@@ -135,13 +151,30 @@ def _tool_call(text: str) -> dict[str, Any]:
     arguments = call.get("arguments")
     if call.get("name") != "computer_use" or not isinstance(arguments, dict):
         _refuse("the tool call is not one of computer_use with its arguments")
-    reply = {key: value for key, value in arguments.items() if key not in ("coordinate", "time")}
-    place = arguments.get("coordinate")
-    if place is not None:
-        if not isinstance(place, list) or len(place) != 2 or "x" in reply or "y" in reply:
-            _refuse("coordinate must be one pair of numbers")
-        reply.update(x=place[0], y=place[1])
+    reply = {key: value for key, value in arguments.items() if key not in (*_PLACES, "pixels")}
+    for name, fields in _PLACES.items():
+        place = arguments.get(name)
+        if name == "coordinate" and arguments.get("action") == "left_click_drag":
+            fields = ("x2", "y2")
+        if place is not None:
+            if not isinstance(place, list) or len(place) != len(fields) or set(fields) & set(reply):
+                _refuse(f"{name} must be {'one pair' if len(fields) == 2 else 'two pairs'} of numbers")
+            reply.update(zip(fields, place))
+    if arguments.get("pixels") is not None:
+        reply.update(_scroll_of(arguments["pixels"], is_horizontal=arguments.get("action") == "hscroll"))
     return reply
+
+
+def _scroll_of(pixels: Any, is_horizontal: bool) -> dict[str, Any]:
+    """Qwen's scroll: up and to the right are positive. Small numbers are notches, as its harnesses do it."""
+    is_number = isinstance(pixels, (int, float)) and not isinstance(pixels, bool)
+    if not is_number or not 0 < abs(pixels) < math.inf:
+        _refuse(f"pixels is {str(pixels)[:60]}; it must be a number other than 0")
+    size = abs(pixels)
+    notches = round(size if size <= _MOST_NOTCHES else size / _PIXELS_PER_NOTCH)
+    backwards, forwards = ("left", "right") if is_horizontal else ("down", "up")
+    direction = forwards if pixels > 0 else backwards
+    return {"direction": direction, "amount": max(1, min(_MOST_NOTCHES, notches))}
 
 
 # UI-TARS ---
@@ -162,10 +195,10 @@ def _action_line(lines: list[str], thoughts: list[str]) -> dict[str, Any]:
             _refuse(f"the arguments of {call[1]} cannot be read")
         name, value = argument[1], argument[2] if argument[2] is not None else argument[3]
         rest = rest[argument.end() :]
-        if name in ("point", "start_box"):
-            if "x" in reply:
+        if name in _POINTS:
+            if _POINTS[name][0] in reply:
                 _refuse("the action has two places")
-            reply.update(zip("xy", _place(value)))
+            reply.update(zip(_POINTS[name], _place(value)))
         elif call[1] == "hotkey" and name in ("key", "hotkey"):
             reply["key"] = "+".join(value.split())
         else:

@@ -59,7 +59,7 @@ class Grid:
             return "there is no image to click in"
         for name, value, size in (("x", x, self.width), ("y", y, self.height)):
             if not 0 <= value <= size or (self.unit == PIXELS and value == size):
-                return f"{name} is {repr(value)[:60]}, outside the grid of {self.width}x{self.height}"
+                return f"{name} is {value:g}, outside the grid of {self.width}x{self.height}"
         if self.unit != FRACTIONS and x < 1 and y < 1 and (x % 1 or y % 1):
             return f"x and y look like fractions; give places in the grid of {self.width}x{self.height}"
         return ""

@@ -20,7 +20,7 @@ from peekaboo_min.desktop.select import this_desktop
 WIDTH, HEIGHT = 800, 600
 CLICK: dict[str, Any] = {"action": "click", "x": 12, "y": 34, "done": False, "why": "Click 'Continue'"}
 CLICKED = Action("click", Point(12, 34), why="Click 'Continue'")
-NOTHING = dict.fromkeys(("x", "y", "button", "clicks", "text", "key", "modifiers", "confidence"))
+NOTHING = dict.fromkeys(set(ACTION_SCHEMA["properties"]) - {"action", "done", "why"})
 
 
 def read(reply: Any, width: int = WIDTH, height: int = HEIGHT, unit: str = PIXELS) -> Action:
@@ -69,6 +69,27 @@ def reason(reply: Any, width: int = WIDTH, height: int = HEIGHT) -> str:
             {"action": "press", "key": "a", "modifiers": ["control"]},
             Action("press", key="a", modifiers=("ctrl",)),
         ),
+        (
+            {**CLICK, "clicks": 3, "modifiers": ["Control", "shift"]},
+            Action("click", Point(12, 34), clicks=3, modifiers=("ctrl", "shift"), why=CLICK["why"]),
+        ),
+        ({"action": "move", "x": 1, "y": 2}, Action("move", Point(1, 2))),
+        (
+            {"action": "drag", "x": 1, "y": 2, "x2": 0, "y2": 9, "clicks": 1},
+            Action("drag", Point(1, 2), end=Point(0, 9)),
+        ),
+        (
+            {"action": "scroll", "direction": "down", "amount": 10.0, "x": 1, "y": 2},
+            Action("scroll", Point(1, 2), direction="down", amount=10),
+        ),
+        ({"action": "scroll", "direction": "left"}, Action("scroll", direction="left")),
+        ({"action": "type", "text": "Ada", "replace": True}, Action("type", text="Ada", replace=True)),
+        (
+            {"action": "press", "key": "down", "repeat": 5, "seconds": 0.5},
+            Action("press", key="down", repeat=5, seconds=0.5),
+        ),
+        ({"action": "wait", "text": "Saved", "seconds": 20}, Action("wait", text="Saved", seconds=20.0)),
+        ({"action": "zoom", "x": 1, "y": 2, "x2": 5, "y2": 9}, Action("zoom", Point(1, 2), end=Point(5, 9))),
         ({"action": "noop", "done": False, "why": "?"}, Action("noop", why="?")),
         ({**NOTHING, "action": "wait", "x": 0, "y": 0}, Action("wait")),
         ({"action": "done"}, Action("done", is_last=True)),
@@ -107,7 +128,7 @@ def test_a_valid_reply_is_accepted(reply: Any, expected: Action) -> None:
         ({}, "action is missing"),
         ({"action": None}, "action is missing"),
         ({"action": ["click"]}, "action is"),
-        ({"action": "scroll", "x": 1, "y": 1}, "action is 'scroll'"),
+        ({"action": "scroll", "x": 1, "y": 1}, "direction is missing"),
         ({"action": "Click", "x": 1, "y": 1}, "action is 'Click'"),
         ({**CLICK, "target": "OK"}, "there is no property 'target'"),
         ({"action": "click", "x": 1}, "y is missing"),
@@ -126,15 +147,28 @@ def test_a_valid_reply_is_accepted(reply: Any, expected: Action) -> None:
         ({**CLICK, "x": 0, "y": 0.2}, "look like fractions"),
         ({**CLICK, "button": "wheel"}, "button is 'wheel'"),
         ({**CLICK, "button": ["left"]}, "button is"),
-        ({**CLICK, "clicks": 3}, "clicks is 3"),
+        ({**CLICK, "clicks": 4}, "clicks is 4; it must be a number from 1 to 3"),
         ({**CLICK, "clicks": 0}, "clicks is 0"),
         ({**CLICK, "clicks": True}, "clicks is True"),
         ({**CLICK, "clicks": "2"}, "clicks is '2'"),
         ({**CLICK, "text": "Ada"}, "text does not belong to the action click"),
-        ({**CLICK, "modifiers": ["shift"]}, "modifiers does not belong"),
-        ({"action": "type"}, "text is empty"),
+        ({"action": "move", "x": 1, "y": 2, "modifiers": ["shift"]}, "modifiers does not belong"),
+        ({**CLICK, "modifiers": ["hyper"]}, "there is no modifier called 'hyper'"),
+        ({**CLICK, "x2": 0}, "x2 does not belong to the action click"),
+        ({**CLICK, "replace": True}, "replace does not belong"),
+        ({"action": "move", "x": 1}, "y is missing"),
+        ({"action": "drag", "x": 1, "y": 2, "x2": 3}, "y2 is missing"),
+        ({"action": "drag", "x": 1, "y": 2, "x2": 3, "y2": 600}, "y is 600, outside the grid"),
+        ({"action": "scroll", "direction": "down", "x": 5}, "y is missing"),
+        ({"action": "scroll", "direction": "north"}, "direction is 'north'; it must be one of up, down"),
+        ({"action": "scroll", "direction": "up", "amount": 51}, "amount is 51"),
+        ({"action": "scroll", "direction": "up", "amount": 1.5}, "amount is 1.5"),
+        ({"action": "press", "key": "a", "seconds": 6}, "seconds is 6; a key is held for at most 5"),
+        ({"action": "wait", "seconds": -1}, "seconds is -1"),
+        ({"action": "zoom", "x": 1, "y": 2}, "x2 is missing"),
+        ({"action": "type"}, "text is missing"),
         ({"action": "type", "text": ""}, "text is empty"),
-        ({"action": "type", "text": 5}, "text is empty"),
+        ({"action": "type", "text": 5}, "text is 5"),
         ({"action": "type", "text": "a\x1b[2J"}, "text contains the character"),
         ({"action": "type", "text": "\ud800"}, "text contains the character"),
         ({"action": "type", "text": "Ada", "x": 0, "y": 0}, "x does not belong to the action type"),
@@ -170,6 +204,21 @@ def test_without_an_image_nothing_can_be_clicked() -> None:
     [
         (CLICKED, "click 12,34", "click 12,34"),
         (Action("click", Point(1.5, 2), "right", 2), "right double-click 1.5,2", "right double-click 1.5,2"),
+        (
+            Action("click", Point(1, 2), "right", 3, modifiers=("ctrl",)),
+            "ctrl+right triple-click 1,2",
+            "ctrl+right triple-click 1,2",
+        ),
+        (Action("move", Point(1, 2)), "move the pointer to 1,2", "move the pointer to 1,2"),
+        (Action("drag", Point(1, 2), end=Point(3, 4.26)), "drag 1,2 to 3,4.3", "drag 1,2 to 3,4.3"),
+        (Action("scroll", direction="up"), "scroll up 3", "scroll up 3"),
+        (
+            Action("press", key="a", repeat=2, seconds=0.5),
+            "press a 2 times for 0.5 s",
+            "press a 2 times for 0.5 s",
+        ),
+        (Action("wait", text="Saved"), "wait for 'Saved'", "wait for 5 character(s)"),
+        (Action("zoom", Point(1, 2), end=Point(3, 4)), "zoom into 1,2 to 3,4", "zoom into 1,2 to 3,4"),
         (Action("type", text="hunter2"), "type 'hunter2'", "type 7 character(s)"),
         (Action("press", key="t", modifiers=("cmd", "shift")), "press cmd+shift+t", "press cmd+shift+t"),
         (Action("done"), "done", "done"),

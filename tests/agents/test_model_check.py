@@ -16,8 +16,8 @@ from fake_ai import CONVENTIONS, FakeAI, Request, picture, pointer, script
 from worlds import PATIENCE_S
 
 from peekaboo_min.agents.model_check import check_image, choose_grid, measure_grid, unit_of
-from peekaboo_min.agents.planner import AgentStop, Planner
-from peekaboo_min.agents.run import AgentStep
+from peekaboo_min.agents.planner import Planner
+from peekaboo_min.agents.run import AgentStep, AgentStop
 from peekaboo_min.agents.vision_agent import run_vision_agent
 from peekaboo_min.ai.client import ModelChoice
 from peekaboo_min.core.errors import ErrorCode, PeekabooError

@@ -20,9 +20,10 @@ from fake_ai import FakeAI, Reply, Request, picture, script
 from fakemac import FakeMac
 from worlds import PATIENCE_S, ROOT, SINGLE_FILE, Finished, Form, clean_environment, wait_for
 
-from peekaboo_min.agents.planner import AgentStop, Planner
+from peekaboo_min.agents.actions import ACTION_SCHEMA
+from peekaboo_min.agents.planner import Planner
 from peekaboo_min.agents.report import run_report
-from peekaboo_min.agents.run import AgentRun, AgentStep, new_run_folder, own_time_text
+from peekaboo_min.agents.run import AgentRun, AgentStep, AgentStop, AgentTask, new_run_folder, own_time_text
 from peekaboo_min.ai.client import ModelChoice
 from peekaboo_min.ai.grid import PIXELS
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
@@ -36,7 +37,7 @@ MODELS = {
     "gemini": "gemini-3.6-flash",
     "ollama": "qwen3-vl:8b",
 }
-NOTHING = dict.fromkeys(("x", "y", "button", "clicks", "text", "key", "modifiers", "confidence"))
+NOTHING = dict.fromkeys(set(ACTION_SCHEMA["properties"]) - {"action", "done", "why"})
 SEEN = re.compile(r'window titled ("(?:[^"\\]|\\.)*"), under a grid (\d+) wide and (\d+) high \((\w+)')
 
 Move = Callable[["Seen"], dict[str, Any]]
@@ -281,7 +282,7 @@ def test_a_resized_window_is_looked_at_again_and_a_smaller_image_mapped_back(
     assert agent.saved_run()["status"] in ("done", "not_confirmed"), done.err
     step = agent.step(2)
     assert (step["image_width"], step["image_height"]) == (1100, 740)
-    assert (step["seen_width"], step["seen_height"]) == (1088, 736)
+    assert step["seen_size"] == [1088, 736]
     assert step["grid"] == {"unit": "1000", "width": 1000, "height": 1000}
     assert f"step 2: click {x},{y} " in done.err, "people read pixels of the window"
     assert step["action"]["place"] == {"x": x * 1000 / 1100, "y": y * 1000 / 740}
@@ -474,7 +475,7 @@ def planner(ai: FakeAI, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
         ('{"action": "click", "x": 1', "not valid JSON"),
         (reply("click", x=64, y=0), "outside the grid of 64x48"),
         (reply("click", x=1), "y is missing"),
-        (reply("drag", x=1, y=1), "action is 'drag'"),
+        (reply("drag", x=1, y=1), "x2 is missing"),
         (reply("type", text=""), "text is empty"),
         (reply("press", key="any"), "no key called"),
     ],
@@ -485,8 +486,8 @@ def test_every_invalid_reply_is_asked_again_and_may_be_corrected(
     ai.brain = script([answer, click(0, 0)])
     action, step = planner()
     assert action.place == Point(0, 0)
-    assert reason in step.replies[0].problem and reason in ai.questions[1].prompt
-    assert (step.replies[1].problem, step.tokens_in) == ("", 2400)
+    assert reason in step.exchanges[0].problem and reason in ai.questions[1].prompt
+    assert (step.exchanges[1].problem, step.tokens_in) == ("", 2400)
     ai.brain = script([answer, answer])
     with pytest.raises(AgentStop) as caught:
         planner()
@@ -641,9 +642,10 @@ def test_each_act_can_be_asked_for_on_the_terminal(agent: Agent, form: Form) -> 
 @pytest.mark.parametrize(
     "options, message",
     [
-        ((), "name either the app"),
-        (("--app", "Form", "--window-id", "7"), "name either the app"),
-        (("--window-id", "7", "--window-title", "x"), "--window-title requires --app"),
+        ((), "name the app"),
+        (("--window-title", " "), "name the app"),
+        (("--app", "Form", "--window-id", "7"), "exclude it"),
+        (("--window-id", "7", "--window-title", "x"), "exclude it"),
         (("--app", "Form", "--max-steps", "0"), "above 0"),
         (("--app", "Form", "--confidence", "2"), "from 0 to 1"),
         (("--app", "Form", "--confirm"), "--confirm needs a terminal"),
@@ -691,7 +693,5 @@ def test_two_runs_in_one_second_have_folders_of_their_own(
 
 
 def test_a_run_without_steps_is_a_page_too() -> None:
-    page = Page(
-        run_report(AgentRun("a goal \ud800", "openai/x", message="<nothing>", system_prompt="\n\nfirst"))
-    )
+    page = Page(run_report(AgentRun(AgentTask("a goal \ud800"), "openai/x", message="<nothing>")))
     assert "<nothing>" in page.text and "a goal \ufffd" in page.text and page.images == []

@@ -15,6 +15,9 @@ from peekaboo_min.core.models import Point
 GRID = grid_over(THOUSANDTHS, 800, 600)
 AT = Point(120, 340)
 
+HELD = Action("press", key="a", modifiers=("shift",), seconds=2.0)
+SCROLLED = Action("scroll", AT, direction="down")
+
 
 def qwen(**arguments: Any) -> str:
     call = {"name": "computer_use", "arguments": arguments}
@@ -46,7 +49,30 @@ def read(reply: Union[str, dict[str, Any]]) -> Action:
         (qwen(action="double_click", coordinate=[120, 340]), Action("click", AT, clicks=2)),
         (qwen(action="key", keys=["ctrl", "s"]), Action("press", key="s", modifiers=("ctrl",))),
         (qwen(action="type", text="a </tool> {b}"), Action("type", text="a </tool> {b}")),
-        (qwen(action="wait", time=2), Action("wait")),
+        (qwen(action="wait", time=2), Action("wait", seconds=2.0)),
+        (qwen(action="triple_click", coordinate=[120, 340]), Action("click", AT, clicks=3)),
+        (qwen(action="mouse_move", coordinate=[120, 340]), Action("move", AT)),
+        (
+            qwen(action="left_click_drag", start_coordinate=[120, 340], coordinate=[7, 9]),
+            Action("drag", AT, end=Point(7, 9)),
+        ),
+        (
+            qwen(action="scroll", coordinate=[120, 340], pixels=-5),
+            Action("scroll", AT, direction="down", amount=5),
+        ),
+        (qwen(action="scroll", pixels=400), Action("scroll", direction="up", amount=4)),
+        (qwen(action="hscroll", pixels=-9000), Action("scroll", direction="left", amount=50)),
+        (qwen(action="zoom", region=[120, 340, 500, 600]), Action("zoom", AT, end=Point(500, 600))),
+        ({"action": "drag", "x": 120, "y": 340, "to_x": 7, "to_y": 9}, Action("drag", AT, end=Point(7, 9))),
+        (
+            {"action": "scroll", "scroll_direction": "up", "scroll_amount": 2},
+            Action("scroll", direction="up", amount=2),
+        ),
+        ({"action": "hold_key", "text": "shift+a", "duration": 2}, HELD),
+        ({"action": "hover", "x": 120, "y": 340}, Action("move", AT)),
+        ({"action": "wait_for", "text": "Saved"}, Action("wait", text="Saved")),
+        ("Action: scroll(point='<point>120 340</point>', direction='down')", SCROLLED),
+        ("Action: drag(start_box='(120,340)', end_box='(7,9)')", Action("drag", AT, end=Point(7, 9))),
         (qwen(action="terminate", status="success"), Action("done", is_last=True)),
         (qwen(action="terminate", status="failure"), Action("noop")),
         (qwen(action="answer", text="It is 5"), Action("done", is_last=True, why="It is 5")),
@@ -80,7 +106,13 @@ def test_a_reply_in_a_known_dialect_is_read(reply: Union[str, dict[str, Any]], e
         ({"action": "press", "key": "a", "keys": ["b"]}, "key is given twice"),
         ({"action": "key", "text": "a", "key": "b"}, "key is given twice"),
         ({"action": "type", "text": "a", "content": "b"}, "text is given twice"),
-        ({"action": "drag", "x": 1, "y": 2}, "action is 'drag'"),
+        ({"action": "drag", "x": 1, "y": 2}, "x2 is missing"),
+        ({"action": "drag", "x": 1, "y": 2, "x2": 3, "to_x": 4, "y2": 5}, "x2 is given twice"),
+        (qwen(action="left_click_drag", coordinate=[120, 340]), "x is missing"),
+        (qwen(action="zoom", region=[120, 340]), "two pairs"),
+        (qwen(action="scroll", pixels=0), "pixels is 0"),
+        (qwen(action="scroll", pixels="much"), "pixels is much"),
+        (qwen(action="scroll"), "direction is missing"),
         ({"action": "press", "keys": [["a"]]}, "there is no key"),
         (qwen(action="left_click", coordinate=[120, 340]) * 2, "2 tool calls"),
         (qwen(action="left_click", coordinate=[120, 340])[:-3], "1 tool calls"),
@@ -88,8 +120,6 @@ def test_a_reply_in_a_known_dialect_is_read(reply: Union[str, dict[str, Any]], e
         (qwen(action="left_click", coordinate=[120, 340], x=5), "one pair"),
         (qwen(action="left_click", coordinate=["120", 340]), "x is '120'"),
         (qwen(action="left_click", coordinate=[120, 1340]), "y is 1340, outside"),
-        (qwen(action="triple_click", coordinate=[120, 340]), "action is 'triple_click'"),
-        (qwen(action="mouse_move", coordinate=[120, 340]), "action is 'mouse_move'"),
         ('<tool_call>{"name": "browser", "arguments": {}}</tool_call>', "not one of computer_use"),
         ("<tool_call></tool_call>", "no JSON object"),
         ("Action: click(point='<point>1 2</point>')\nAction: wait()", "one line"),
@@ -97,7 +127,7 @@ def test_a_reply_in_a_known_dialect_is_read(reply: Union[str, dict[str, Any]], e
         ("Action: click(point='<point>1 2 3 4</point>')", "not one place"),
         ("Action: click(point=1)", "cannot be read"),
         ("Action: click(point='(1,2)', point='(3,4)')", "two places"),
-        ("Action: drag(start_box='(1,2)', end_box='(3,4)')", "action is 'drag'"),
+        ("Action: drag(start_box='(1,2)')", "x2 is missing"),
         ("Action: type(content='a', content='b')", "cannot be read"),
         ("Action: hotkey(key='banana')", "no key called"),
         ("Action: click()", "x is missing"),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from peekaboo_min.agents.actions import Action
-from peekaboo_min.agents.planner import AgentStop
-from peekaboo_min.agents.progress import Progress
+from peekaboo_min.agents.loop import Progress
+from peekaboo_min.agents.run import AgentStop
 from peekaboo_min.agents.target import Outcome
 from peekaboo_min.core.models import Point
 
@@ -49,7 +49,7 @@ def test_an_act_after_that_question_continues_the_run() -> None:
 def test_a_refused_or_missed_act_never_ends_the_run(outcome: Outcome) -> None:
     progress = Progress()
     progress.note_act(SAVE, CHANGED, has_effect=True)
-    assert not progress.note_act(LAST_SAVE, outcome, has_effect=outcome.has_changed)
+    assert not progress.note_act(LAST_SAVE, outcome, has_effect=bool(outcome.has_changed))
     assert outcome.effect in progress.note_report(), "asked once more"
     assert outcome.effect in progress.facts()[0]
     with pytest.raises(AgentStop):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from peekaboo_min.agents.function_call import FinalAnswer, FunctionCall, convert_arguments, read_reply
 from peekaboo_min.agents.keynote_agent import (
     DEFAULT_QUERY,
     KEYNOTE_SYSTEM_PROMPT,
@@ -12,6 +11,7 @@ from peekaboo_min.agents.keynote_agent import (
     keynote_system_prompt,
     keynote_turn_prompt,
 )
+from peekaboo_min.agents.keynote_protocol import FinalAnswer, FunctionCall, convert_arguments, read_reply
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
 
 DRAW = FunctionCall("draw_rectangle", ("384", "378", "1152", "324"))
