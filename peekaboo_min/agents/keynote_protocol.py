@@ -1,4 +1,4 @@
-"""The Keynote agent's protocol: FUNCTION_CALL lines, and what the tools' answers prove."""
+"""The Keynote agent's lines: FUNCTION_CALL, and what the answers prove."""
 
 from __future__ import annotations
 

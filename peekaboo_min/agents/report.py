@@ -1,152 +1,278 @@
-"""A run folder as one HTML page: works offline, runs nothing."""
+"""A run as one HTML page: works offline, runs nothing."""
 
 from __future__ import annotations
 
 import base64
-import re
+import json
+import math
 from html import escape
+from typing import Optional
 
+from ..ai.client import shown_text
+from ..core.models import ImageInfo, Picture
 from .run import AgentRun, AgentStep
 
-# Replaced in the page: control characters, direction characters, lone surrogates and noncharacters.
-_UNSHOWN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff\ufffe\uffff]"
-)
-
+_UNSURE_BELOW = 0.5
+# a second defence behind the escaping: nothing is loaded, nothing runs
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 _STYLE = """\
 :root { color-scheme: light dark; --paper: #fff; --ink: #1d2327; --soft: #5c6770; --line: #d8dde1;
-  --box: #f5f7f8; --mark: #d6232b; --good: #19713c; }
+  --box: #f5f7f8; --mark: #d6232b; --good: #19713c; --warn: #fff3d6; }
 @media (prefers-color-scheme: dark) {
   :root { --paper: #15191c; --ink: #e4e8ea; --soft: #9aa5ad; --line: #343b40;
-    --box: #1e2428; --mark: #ff5a60; --good: #62c98c; } }
+    --box: #1e2428; --mark: #ff5a60; --good: #62c98c; --warn: #44371a; } }
 * { box-sizing: border-box; }
-body { margin: 0 auto; max-width: 1200px; padding: 24px; background: var(--paper); color: var(--ink);
-  font: 15px/1.5 system-ui, sans-serif; }
-h1 { font-size: 1.35rem; margin: 0 0 8px; overflow-wrap: anywhere; }
-h2 { font-size: 1.05rem; margin: 0 0 4px; overflow-wrap: anywhere; }
-.status { display: inline-block; padding: 0 10px; border: 1px solid var(--mark); border-radius: 12px;
-  color: var(--mark); }
+body { margin: 0 auto; max-width: 1240px; padding: 24px 16px; background: var(--paper); color: var(--ink);
+  font: 15px/1.5 system-ui, sans-serif; overflow-wrap: anywhere; }
+h1 { font-size: 1.4rem; margin: 0 0 8px; }
+h2 { font-size: 1.08rem; margin: 0; }
+p { margin: 4px 0; }
+section { border-top: 1px solid var(--line); padding: 18px 0; }
+figure { margin: 8px 0; min-width: 0; }
+figcaption, .soft, summary { color: var(--soft); font-size: .88rem; }
+.status { padding: 1px 10px; border: 1px solid var(--mark); border-radius: 12px; color: var(--mark); }
 .status.good { border-color: var(--good); color: var(--good); }
-.facts, .times { color: var(--soft); font-size: .88rem; }
-section { border-top: 1px solid var(--line); padding: 18px 0; display: grid; gap: 18px;
-  grid-template-columns: minmax(0, 3fr) minmax(0, 2fr); }
-@media (max-width: 820px) { section { grid-template-columns: minmax(0, 1fr); } }
-.screenshot { position: relative; align-self: start; width: fit-content; max-width: 100%;
-  border: 1px solid var(--line); line-height: 0; }
-.screenshot img { max-width: 100%; height: auto; }
-.screenshot svg { position: absolute; inset: 0; width: 100%; height: 100%; }
-.mark { fill: none; stroke: var(--mark); stroke-width: 3; }
-.mark.would { stroke-dasharray: 6 4; }
-.mark.under { stroke: #fff; stroke-width: 6; opacity: .75; }
+.warnings { background: var(--warn); border-left: 4px solid #d99a1c; padding: 8px 12px; margin: 12px 0; }
+.pair { display: grid; gap: 16px; grid-template-columns: repeat(auto-fit, minmax(min(100%, 340px), 1fr)); }
+.film { display: flex; gap: 8px; overflow-x: auto; padding: 4px 0 12px; }
+.film a { flex: 0 0 132px; color: var(--soft); font-size: .8rem; text-decoration: none; line-height: 1.3; }
+.film svg { height: 84px; }
+.images { position: absolute; width: 0; height: 0; }
+.shot { display: block; width: 100%; background: var(--box); outline: 1px solid var(--line); }
+.shot g { fill: none; stroke-linecap: round; }
+.halo { stroke: #fff; stroke-width: 5; opacity: .8; }
+.mark { stroke: #d6232b; stroke-width: 2.5; }
+.would { stroke-dasharray: 6 4; }
+.changed { stroke: #1a8f4a; stroke-width: 3; stroke-dasharray: 8 5; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: 2px 16px; margin: 12px 0; }
+dt { color: var(--soft); } dd { margin: 0; }
 pre { margin: 4px 0; padding: 8px 10px; background: var(--box); border: 1px solid var(--line);
-  border-radius: 4px; white-space: pre-wrap; overflow-wrap: anywhere;
-  font: 12.5px/1.45 ui-monospace, monospace; }
-summary { cursor: pointer; color: var(--soft); }
+  white-space: pre-wrap; font: 12.5px/1.45 ui-monospace, monospace; }
+summary { cursor: pointer; }
 .problem { color: var(--mark); }"""
+_PAGE = """\
+<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>
+{style}
+</style>
+</head>
+<body>
+{body}
+</body>
+</html>
+"""
 
 
 def run_report(run: AgentRun) -> str:
     """The page. Everything that a window, a model or a person wrote is in it as text only."""
-    status_class = "status good" if run.status in ("done", "dry_run") else "status"
-    facts = [
-        f"{len(run.steps)} step(s)",
-        f"{run.summary_data()['seconds']:g} s",
-        f"{run.sum_of('tokens_in')} + {run.sum_of('tokens_out')} tokens",
-        run.model_used,
-        run.grid,
-        run.started_text,
-        "dry run: nothing was touched" if run.task.dry_run else "",
+    good = "good" if run.status in ("done", "dry_run") else "bad"
+    warnings = "".join(f"<p>{_text(each)}</p>" for each in run_warnings(run))
+    body = [
+        f'<svg class="images" aria-hidden="true"><defs>{_images(run)}</defs></svg>',
+        f"<h1>{_text(run.task.goal)}</h1>",
+        f'<p><span class="status {good}">{run.status}</span> {_text(run.message)}</p>',
+        f'<div class="warnings">{warnings}</div>' if warnings else "",
+        _final_shot(run),
+        f'<nav class="film">{"".join(map(_film_frame, run.steps))}</nav>',
+        _facts(run),
+        *(_step_section(run, step) for step in run.steps),
+        f"<section>{_folded('System prompt', run.system_prompt)}</section>",
     ]
-    return "\n".join(
-        [
-            "<!doctype html>",
-            '<html lang="en">',
-            "<head>",
-            '<meta charset="utf-8">',
-            # a second defence behind the escaping: nothing is loaded, nothing runs
-            f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>{_shown_text(run.task.goal[:80])}</title>",
-            f"<style>\n{_STYLE}\n</style>",
-            "</head>",
-            "<body>",
-            f"<h1>{_shown_text(run.task.goal)}</h1>",
-            f'<p><span class="{status_class}">{run.status}</span> {_shown_text(run.message)}</p>',
-            f'<p class="facts">{_shown_text(" · ".join(fact for fact in facts if fact))}</p>',
-            _folded("System prompt", run.system_prompt),
-            *(_step_section(step, run.task.dry_run) for step in run.steps),
-            "</body>",
-            "</html>",
-            "",
-        ]
-    )
+    title = _text(run.task.goal[:80])
+    return _PAGE.format(policy=_POLICY, title=title, style=_STYLE, body="\n".join(filter(None, body)))
 
 
-def _shown_text(text: str) -> str:
-    return escape(_UNSHOWN.sub("\ufffd", text), quote=True)
+def run_warnings(run: AgentRun) -> list[str]:
+    """What a person should look at, whatever the run's status says."""
+    acts = [step for step in run.steps if step.action and step.action.is_input]
+    refused = [str(step.number) for step in acts if step.is_refused]
+    unsure = [
+        f"{step.number} ({step.action.confidence:g})"
+        for step in run.steps
+        if step.action and step.action.confidence is not None and step.action.confidence < _UNSURE_BELOW
+    ]
+    unused = sum(bool(each.problem) for step in run.steps for each in step.exchanges)
+    warnings = {
+        f"actions that were refused: step {', '.join(refused)}": refused,
+        f"the model was not sure of step {', '.join(unsure)}": unsure,
+        f"{unused} of the model's replies could not be used": unused,
+        "no action had a visible effect": acts and run.status == "done" and not any(s.changed for s in acts),
+        run.message: run.status == "undecided",
+    }
+    return [text for text, holds in warnings.items() if holds]
+
+
+def _text(text: str) -> str:
+    return escape(shown_text(text), quote=True)
 
 
 def _folded(title: str, text: str) -> str:
     # a newline right after <pre> would be dropped
-    return f"<details><summary>{title}</summary>\n<pre>\n{_shown_text(text)}</pre></details>" if text else ""
+    return f"<details><summary>{title}</summary>\n<pre>\n{_text(text)}</pre></details>" if text else ""
 
 
-def _step_section(step: AgentStep, is_dry: bool) -> str:
-    action = step.action
-    lines: list[str] = [f"<h2>{step.number}. {_shown_text(step.describe_action())}</h2>"]
-    if action and action.why:
-        lines.append(f"<p>{_shown_text(action.why)}</p>")
-    if step.effect:
-        lines.append(f"<p><strong>{_shown_text(step.effect)}</strong></p>")
-    lines.append(f'<p class="times">{_shown_text(_times_text(step))}</p>')
-    for reply in step.exchanges:
-        lines.append(f"<pre>\n{_shown_text(reply.reply)}</pre>")
-        if reply.problem:
-            lines.append(f'<p class="problem">Not used: {_shown_text(reply.problem)}</p>')
-    lines += [_folded("Prompt", each.prompt) for each in step.exchanges]
-    return "\n".join(
-        ["<section>", _marked_screenshot(step, is_dry), "<div>", *filter(None, lines), "</div>", "</section>"]
+def _facts(run: AgentRun) -> str:
+    seconds = {name: run.sum_of(f"{name}_ms") / 1000 for name in ("model", "look", "act", "settle")}
+    times = (
+        f"{run.summary_data()['seconds']:g} s: the model {seconds['model']:.1f}, looking "
+        f"{seconds['look']:.1f}, acting {seconds['act'] - seconds['settle']:.1f}, waiting for effects "
+        f"{seconds['settle']:.1f}"
     )
+    facts = {
+        "Model": run.model_used,
+        "Places": run.grid,
+        "Started": run.started_text + (" (dry run: nothing was touched)" if run.task.dry_run else ""),
+        "Steps": str(len(run.steps)),
+        "Time": times,
+        "Tokens": f"{run.sum_of('tokens_in')} in, {run.sum_of('tokens_out')} out",
+    }
+    rows = "".join(f"<dt>{name}</dt><dd>{_text(value)}</dd>" for name, value in facts.items() if value)
+    return f"<dl>{rows}</dl>\n{_folded('Run it again', run.task.command(run.model_used))}"
 
 
-def _times_text(step: AgentStep) -> str:
-    window = (
-        f"window {step.window.window_id} of {step.window.app_name}: {step.window.title}"
-        if step.window
-        else "no window"
-    )
-    parts = [window]
-    if step.point:
-        parts.append(f"screen point {step.point.x:g},{step.point.y:g}")
-    if step.action and step.action.confidence is not None:
-        parts.append(f"confidence {step.action.confidence:g}")
-    parts.append(f"model {step.model_ms:.0f} ms, look {step.look_ms:.0f} ms, act {step.act_ms:.0f} ms")
-    parts.append(f"{step.tokens_in} + {step.tokens_out} tokens")
-    return " · ".join(parts)
+# the screenshots: each is in the page once, and shown where it is used ---
 
 
-def _marked_screenshot(step: AgentStep, is_dry: bool) -> str:
-    """The screenshot with a mark at the click, which the page draws in the screenshot's pixels."""
-    if step.image is None:
-        return "<div>no screenshot</div>"
-    info = step.image.info
-    data = base64.b64encode(step.image.data).decode("ascii")
+def _images(run: AgentRun) -> str:
+    named: list[tuple[str, Optional[Picture]]] = [("final", run.final_image)]
+    for step in run.steps:
+        named += [(f"image-{step.number}", step.image), (f"detail-{step.number}", step.detail)]
+    return "".join(_image(name, image) for name, image in named if image)
+
+
+def _image(name: str, image: Picture) -> str:
+    data, info = base64.b64encode(image.data).decode("ascii"), image.info
+    url = f"data:{info.mime_type};base64,{data}"
+    return f'<image id="{name}" width="{info.width}" height="{info.height}" href="{url}"/>'
+
+
+def _shot(name: str, info: ImageInfo, label: str, overlay: str = "") -> str:
     return (
-        f'<div class="screenshot"><img alt="the window before step {step.number}" '
-        f'width="{info.width}" height="{info.height}" src="data:{info.mime_type};base64,{data}">'
-        f"{_mark(step, info.width, info.height, is_dry)}</div>"
+        f'<svg class="shot" viewBox="0 0 {info.width} {info.height}" style="max-width:{info.width}px" '
+        f'role="img" aria-label="{_text(label)}"><use href="#{name}"/>{overlay}</svg>'
     )
 
 
-def _mark(step: AgentStep, width: int, height: int, is_dry: bool) -> str:
-    if step.pixel is None:
+def _figure(shot: str, caption: str) -> str:
+    return f"<figure>{shot}<figcaption>{_text(caption)}</figcaption></figure>"
+
+
+def _final_shot(run: AgentRun) -> str:
+    last = next((step for step in reversed(run.steps) if step.image), None)
+    if run.final_image:
+        return _figure(_shot("final", run.final_image.info, "the window at the end"), "At the end")
+    if last and last.image:
+        return _figure(_shot(f"image-{last.number}", last.image.info, "the window at the end"), "At the end")
+    return ""
+
+
+def _film_frame(step: AgentStep) -> str:
+    shot = _shot(f"image-{step.number}", step.image.info, "") if step.image else ""
+    return f'<a href="#step-{step.number}">{shot}{step.number}. {_text(step.describe_action())}</a>'
+
+
+def _step_section(run: AgentRun, step: AgentStep) -> str:
+    action = step.action
+    done = step.describe_action()
+    title = action.why if action and action.why else done
+    parts = [f"{done} → {step.effect}" if step.effect else done]
+    if action and action.confidence is not None:
+        parts.append(f"confidence {action.confidence:g}")
+    times = f"model {step.model_ms:.0f} ms, look {step.look_ms:.0f} ms, act {step.act_ms:.0f} ms"
+    window = f"window {step.window.window_id} of {step.window.app_name}" if step.window else "no window"
+    lines = [
+        f"<h2>{step.number}. {_text(title)}</h2>",
+        f'<p class="{"problem" if step.is_refused else "done"}">{_text(" · ".join(parts))}</p>',
+        f'<div class="pair">{_shots(run, step)}</div>',
+        f'<p class="soft">{_text(window)} · {times} · {step.tokens_in} + {step.tokens_out} tokens</p>',
+    ]
+    for each in step.exchanges:
+        if each.problem:
+            lines.append(f'<p class="problem">Not used: {_text(each.problem)}</p>')
+        lines += [_folded("Reply", _without_nulls(each.reply)), _folded("Question", each.prompt)]
+    return f'<section id="step-{step.number}">\n' + "\n".join(filter(None, lines)) + "\n</section>"
+
+
+def _without_nulls(reply: str) -> str:
+    """A reply for people: JSON indented and without what is null, anything else as it is."""
+    try:
+        data = json.loads(reply)
+    except (ValueError, RecursionError):
+        return reply
+    if not isinstance(data, dict):
+        return reply
+    used = {name: value for name, value in data.items() if value is not None}
+    return json.dumps(used, indent=2, ensure_ascii=False)
+
+
+def _shots(run: AgentRun, step: AgentStep) -> str:
+    """Before, with the action marked; after, with what changed; and what was shown enlarged."""
+    if step.image is None:
+        return "<p>no screenshot</p>"
+    title = (step.window.title if step.window else None) or "the window"
+    name, label = f"image-{step.number}", f"before step {step.number}"
+    shown = [_figure(_shot(name, step.image.info, label, _mark(step, run.task.dry_run)), title)]
+    if step.detail:
+        shot = _shot(f"detail-{step.number}", step.detail.info, "the part that the model asked for")
+        shown.append(_figure(shot, "enlarged"))
+    following = run.steps[step.number] if step.number < len(run.steps) else None
+    after, name = (following.image, f"image-{step.number + 1}") if following else (run.final_image, "final")
+    if step.changed and after:
+        shot = _shot(name, after.info, f"after step {step.number}", _changed_outline(step, after.info))
+        shown.append(_figure(shot, "afterwards"))
+    return "".join(shown)
+
+
+def _changed_outline(step: AgentStep, info: ImageInfo) -> str:
+    rect = step.changed_rect
+    if (
+        rect is None
+        or step.image is None
+        or (step.image.info.width, step.image.info.height)
+        != (
+            info.width,
+            info.height,
+        )
+    ):
         return ""
-    x, y = round(step.pixel.x, 1), round(step.pixel.y, 1)
-    horizontal = f"M{x - 20:g} {y:g}H{x - 6:g}M{x + 6:g} {y:g}H{x + 20:g}"
-    vertical = f"M{x:g} {y - 20:g}V{y - 6:g}M{x:g} {y + 6:g}V{y + 20:g}"
-    drawn = "".join(
-        f'<g class="{kind}"><circle cx="{x:g}" cy="{y:g}" r="13"/><path d="{horizontal}{vertical}"/></g>'
-        for kind in ("mark under", "mark would" if is_dry else "mark")
-    )
-    return f'<svg viewBox="0 0 {width} {height}" aria-label="the click at {x:g},{y:g}">{drawn}</svg>'
+    x, y = max(0.0, rect.x - 3), max(0.0, rect.y - 3)
+    width, height = min(info.width - x, rect.width + 6), min(info.height - y, rect.height + 6)
+    box = f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}"/>'
+    return f'<g class="changed">{box}</g>'
+
+
+def _mark(step: AgentStep, is_dry: bool) -> str:
+    """Brackets around the place of an action, in the screenshot's pixels: what is there stays visible."""
+    if step.pixel is None or step.action is None:
+        return ""
+    kind, start, end = step.action.kind, step.pixel, step.end_pixel
+    path = "M-18 -6V-13H-11M11 -13H18V-6M18 6V13H11M-11 13H-18V6"
+    if kind == "zoom" and end:
+        path = f"M0 0H{end.x - start.x:g}V{end.y - start.y:g}H0Z"
+    elif kind == "drag" and end:
+        path += _arrow(end.x - start.x, end.y - start.y)
+    elif kind == "scroll":
+        dx, dy = {"up": (0, -1), "down": (0, 1), "left": (-1, 0)}.get(step.action.direction, (1, 0))
+        path += _arrow(48 * dx, 48 * dy)
+    drawn = f'<path transform="translate({start.x:.1f} {start.y:.1f})" d="{path}"/>'
+    would = " would" if is_dry else ""
+    return f'<g class="halo">{drawn}</g><g class="mark{would}">{drawn}</g>'
+
+
+def _arrow(x: float, y: float) -> str:
+    """From beside the brackets to a place that is so far from their middle."""
+    angle = math.atan2(y, x)
+
+    def at(distance: float, turn: float = 0.0) -> str:
+        return f"{distance * math.cos(angle + turn):.1f} {distance * math.sin(angle + turn):.1f}"
+
+    def behind(turn: float) -> str:
+        return f"{x - 12 * math.cos(angle + turn):.1f} {y - 12 * math.sin(angle + turn):.1f}"
+
+    return f"M{at(22)}L{x:.1f} {y:.1f}M{behind(0.5)}L{x:.1f} {y:.1f}L{behind(-0.5)}"

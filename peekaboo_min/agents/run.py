@@ -131,7 +131,7 @@ class AgentStep:
         info = self.image.info if self.image else None
         return {
             "step": self.number,
-            "image": f"step_{self.number:03d}.jpg" if info else None,
+            "image": image_file(self.number) if info else None,
             "image_width": info.width if info else 0,
             "image_height": info.height if info else 0,
             "window": window_data(self.window) if self.window else None,
@@ -243,13 +243,18 @@ def new_run_folder(asked: Optional[str]) -> Path:
         raise file_error(path or stem, e) from e
 
 
+def image_file(number: int) -> str:
+    return f"step_{number:03d}.jpg"
+
+
 def save_step(run: AgentRun, step: AgentStep) -> None:
     """Write a step into the run's folder: step_001.jpg and step_001.json. Raises FILE_IO_ERROR."""
     assert run.folder is not None
     stem = f"step_{step.number:03d}"
-    for image, name in ((step.image, f"{stem}.jpg"), (step.detail, f"{stem}_zoom.jpg")):
-        if image:
-            _write_image(run.folder / name, image.data)
+    if step.image:
+        _write_image(run.folder / image_file(step.number), step.image.data)
+    if step.detail:
+        _write_image(run.folder / f"{stem}_zoom.{step.detail.info.kind}", step.detail.data)
     write_privately(run.folder / f"{stem}.json", _as_text(step.as_data()))
 
 

@@ -138,12 +138,7 @@ class AgentTarget:
 
         Raises INVALID_ARGUMENT for a part without an area, and what take_window_screenshot raises.
         """
-        region = {
-            "x": min(one.x, other.x),
-            "y": min(one.y, other.y),
-            "width": abs(one.x - other.x),
-            "height": abs(one.y - other.y),
-        }
+        region = [min(one.x, other.x), min(one.y, other.y), abs(one.x - other.x), abs(one.y - other.y)]
         arguments = {"window_id": seen.window.window_id, "region": region}
         return self._image_of(self._server.call("take_window_screenshot", arguments))
 

@@ -15,10 +15,12 @@ from ..automation.policy import check_may_act
 from ..core.errors import PeekabooError, invalid
 from ..core.models import Result
 from ..core.settings import settings, settings_with_env_file
+from ..desktop.select import this_desktop
 from ..system.process import exit_hooks, exit_if_signalled
 from .loop import AgentLoop
 from .mcp_client import talk_to_own_server
 from .model_check import measure_grid
+from .replay import replay_script
 from .report import run_report
 from .run import AgentRun, AgentStop, AgentTask, save_run
 from .target import ACTING_TOOLS, LOOKING_TOOLS
@@ -60,7 +62,8 @@ def run_vision_agent(
     folder, with a report as one page. Needs the Python package mcp; keys may be in `.env`.
 
     Example: peekaboo-min agent --goal "Sign the book as Ada" --app Form --model openai/gpt-5.4-mini
-    leaves peekaboo-run-TIME/report.html, run.json, step_001.jpg, step_001.json, ...
+    leaves peekaboo-run-TIME/report.html, replay.sh (the run again, without a model), run.json, step_001.jpg,
+    step_001.json, ...
     """
     settings_with_env_file(Path.cwd())
     if check_model:
@@ -150,7 +153,10 @@ def _report_before_exit(run: AgentRun) -> Iterator[None]:
         if unwind in exit_hooks:
             exit_hooks.remove(unwind)
         if run.folder:
-            save_run(run, {"report.html": run_report(run)})
+            files = {"report.html": run_report(run)}
+            if run.status == "done":
+                files["replay.sh"] = replay_script(run, this_desktop())
+            save_run(run, files)
         exit_if_signalled()
 
 

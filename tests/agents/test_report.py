@@ -1,0 +1,211 @@
+"""The report of a run, read and rendered; and the shell script that repeats it."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any, Optional
+
+import pytest
+from worlds import PATIENCE_S
+
+from peekaboo_min.agents.actions import Action
+from peekaboo_min.agents.replay import _act_line, text_under
+from peekaboo_min.agents.report import run_report, run_warnings
+from peekaboo_min.agents.run import AgentRun, AgentStep, AgentTask, Exchange
+from peekaboo_min.core.models import ImageInfo, Picture, Point, RecognisedText, Rect, Window
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+SIZE = (640, 400)
+AT = Point(200, 120)
+
+
+def plain_image(colour: str = "#406080") -> Picture:
+    command = ["convert", "-size", f"{SIZE[0]}x{SIZE[1]}", f"xc:{colour}", "jpg:-"]
+    data = subprocess.run(command, capture_output=True, check=True, timeout=PATIENCE_S).stdout
+    return Picture(data, ImageInfo("jpg", *SIZE))
+
+
+def a_step(number: int = 1, action: Optional[Action] = None, **more: Any) -> AgentStep:
+    window = Window(7, "Form", 1, "A <title>", Rect(0, 0, *SIZE))
+    action = action or Action("click", AT, why="Open the settings")
+    step = AgentStep(number, window=window, image=plain_image(), action=action)
+    step.pixel, step.end_pixel = action.place, action.end
+    for name, value in more.items():
+        setattr(step, name, value)
+    return step
+
+
+def a_run(*steps: AgentStep, **more: Any) -> AgentRun:
+    return AgentRun(AgentTask("The <goal>", app="Form"), "openai/x", steps=list(steps), **more)
+
+
+def text_of(page: str) -> str:
+    found: list[str] = []
+    parser = HTMLParser()
+    parser.handle_data = found.append  # type: ignore[method-assign]
+    parser.feed(page)
+    return "".join(found)
+
+
+def test_a_run_without_steps_is_a_page_too() -> None:
+    run = AgentRun(AgentTask("a goal \ud800"), "openai/x", message="<nothing>", system_prompt="\n\nfirst")
+    text = text_of(run_report(run))
+    assert "<nothing>" in text and "a goal \ufffd" in text and "first" in text
+
+
+def test_the_reason_is_the_title_and_what_is_null_is_left_out() -> None:
+    reply = json.dumps({"action": "click", "x": 200, "y": 120, "key": None, "why": "Open the settings"})
+    unusable = Exchange("first question", "no idea", "no JSON object")
+    step = a_step(effect="the window changed", exchanges=[unusable, Exchange("second question", reply)])
+    page = run_report(a_run(step))
+    text = text_of(page)
+    assert "1. Open the settings" in text and "click 200,120 \u2192 the window changed" in text
+    assert '"key"' not in text and '"action": "click"' in text and "Not used: no JSON object" in text
+    assert "first question" in text and "second question" in text, "both prompts"
+    assert "peekaboo-min agent --model openai/x --goal 'The <goal>' --app Form" in text
+    assert page.count("data:image/jpeg") == 1, "each screenshot is in the page once"
+
+
+def test_after_a_change_the_next_screenshot_is_shown_with_the_change_outlined() -> None:
+    first = a_step(changed=True, changed_rect=Rect(10, 20, 600, 5000))
+    page = run_report(a_run(first, a_step(2, Action("done", is_last=True)), status="done"))
+    outline = re.search(
+        r'href="#image-2"/><g class="changed"><rect x="7" y="17" width="606" height="(\d+)"', page
+    )
+    assert outline and int(outline[1]) == SIZE[1] - 17, "clipped to the image"
+    last = run_report(a_run(first, final_image=plain_image("#fff")))
+    assert last.count('href="#final"') == 2 and last.count('id="final"') == 1
+
+
+@pytest.mark.parametrize(
+    "action, path",
+    [
+        (Action("click", AT), "M-18 -6V"),
+        (Action("drag", AT, end=Point(300, 120)), "L100.0 0.0"),
+        (Action("scroll", AT, direction="up"), "L0.0 -48.0"),
+        (Action("zoom", AT, end=Point(260, 180)), "M0 0H60V60H0Z"),
+    ],
+)
+def test_each_action_has_its_mark(action: Action, path: str) -> None:
+    page = run_report(a_run(a_step(action=action)))
+    assert page.count(f'<path transform="translate(200.0 120.0)" d="{path}') + page.count(path) >= 2
+
+
+def test_what_a_person_should_look_at_stands_out() -> None:
+    steps = [
+        a_step(1, is_refused=True),
+        a_step(2, Action("click", AT, confidence=0.3), exchanges=[Exchange("?", "!", "no JSON")]),
+        a_step(3, Action("done", is_last=True)),
+    ]
+    assert run_warnings(a_run(*steps, status="done")) == [
+        "actions that were refused: step 1",
+        "the model was not sure of step 2 (0.3)",
+        "1 of the model's replies could not be used",
+        "no action had a visible effect",
+    ]
+    assert run_warnings(a_run(a_step(changed=True), status="done")) == []
+
+
+def test_the_command_of_a_run_leaves_out_what_is_usual() -> None:
+    task = AgentTask("Do it", window_id=7, max_steps=3, confirm=True, run_folder="/x")
+    expected = "peekaboo-min agent --model a/b --goal 'Do it' --window-id 7 --max-steps 3 --confirm"
+    assert task.command("a/b") == expected
+
+
+# rendered
+
+
+@pytest.fixture
+def render(tmp_path: Path) -> Any:
+    if CHROMIUM is None:
+        pytest.skip("no Chromium is installed")
+
+    def screenshot(page: str, width: int) -> tuple[bytes, int]:
+        """The pixels of the page in this width, three bytes each; nothing may be complained about."""
+        (tmp_path / "report.html").write_text(page, "utf-8")
+        png = tmp_path / "page.png"
+        options = ["--headless", "--no-sandbox", "--hide-scrollbars", "--enable-logging=stderr"]
+        target = [f"--window-size={width},1600", f"--screenshot={png}", f"file://{tmp_path}/report.html"]
+        profile = f"--user-data-dir={tmp_path / 'profile'}"
+        done = subprocess.run(
+            [str(CHROMIUM), *options, profile, *target], capture_output=True, timeout=2 * PATIENCE_S
+        )
+        assert png.exists() and b"CONSOLE" not in done.stderr, done.stderr
+        ppm = subprocess.run(["convert", png, "ppm:-"], capture_output=True, check=True, timeout=PATIENCE_S)
+        return ppm.stdout.split(b"\n255\n", 1)[1], width
+
+    return screenshot
+
+
+def box_of(pixels: bytes, width: int, colours: set[bytes], below: int = 0) -> tuple[int, int, int, int]:
+    """The smallest box around all pixels of these colours: left, top, right, bottom."""
+    found = [
+        (at // 3 % width, at // 3 // width)
+        for at in range(3 * width * below, len(pixels) - 2, 3)
+        if pixels[at : at + 3] in colours
+    ]
+    xs, ys = [x for x, _ in found], [y for _, y in found]
+    return min(xs), min(ys), max(xs), max(ys)
+
+
+@pytest.mark.parametrize("width", [400, 1400])
+def test_the_mark_lies_on_the_click_at_every_width(render: Any, width: int) -> None:
+    step = a_step()
+    pixels, width = render(run_report(a_run(step, final_image=plain_image("#fff"))), width)
+    blue = [bytes((0x40 + a, 0x60 + b, 0x80 + c)) for a in (-1, 0, 1) for b in (-1, 0, 1) for c in (-1, 0, 1)]
+    # the last blue box is the step's; the one above it stands in the filmstrip
+    bottom = box_of(pixels, width, set(blue))[3]
+    shown = min(SIZE[0], width - 32)
+    top = bottom + 1 - round(SIZE[1] * shown / SIZE[0])
+    left = 16 if width == 400 else box_of(pixels, width, set(blue), top)[0]
+    marked = box_of(pixels, width, {bytes((0xD6, 0x23, 0x2B))}, top)
+    scale = shown / SIZE[0]
+    middle = ((marked[0] + marked[2] + 1) / 2 - left, (marked[1] + marked[3] + 1) / 2 - top)
+    assert middle == pytest.approx((AT.x * scale, AT.y * scale), abs=2)
+
+
+# the script
+
+
+def test_a_text_is_an_anchor_only_where_it_can_be_found_again() -> None:
+    def line(text: str, y: float) -> RecognisedText:
+        return RecognisedText(text, Rect(10, y, 100, 20), 0.9)
+
+    lines = [line("Save", 0), line("OK", 30), line("Open", 60), line("Open a file", 90)]
+    found = [text_under(lines, Point(50, y)) for y in (5, 35, 65, 95, 300)]
+    assert found == ["Save", "", "", "Open a file", ""]
+
+
+VERIFIED = '--json-output --verify -- "$id"'
+
+
+@pytest.mark.parametrize(
+    "action, anchor, expected",
+    [
+        (Action("click", AT, "right", 2), "", f"click --button right --clicks 2 {VERIFIED} 200.00 120.00"),
+        (Action("click", AT), "-rf $HOME", f"click-text --button left --clicks 1 {VERIFIED} '-rf $HOME'"),
+        (
+            Action("click", AT, modifiers=("ctrl",)),
+            "",
+            f"click --button left --clicks 1 --modifiers ctrl {VERIFIED} 200.00 120.00",
+        ),
+        (Action("drag", AT, end=Point(1, 2)), "", f"drag --button left {VERIFIED} 200.00 120.00 1.00 2.00"),
+        (Action("scroll", AT, direction="up"), "", f"scroll --amount 3 {VERIFIED} 200.00 120.00 up"),
+        (Action("move", AT), "", 'move --json-output -- "$id" 200.00 120.00'),
+        (Action("type", text="a $1\n", replace=True), "", f"type --replace {VERIFIED} 'a $1\n'"),
+        (
+            Action("press", key="a", repeat=2, seconds=0.5),
+            "",
+            f"press --repeat 2 --hold-ms 500 {VERIFIED} a",
+        ),
+        (Action("wait", text="Saved"), "", 'wait-for --text Saved --json-output --window-id "$id"'),
+    ],
+)
+def test_each_action_is_a_command_of_ours(action: Action, anchor: str, expected: str) -> None:
+    line = _act_line(a_step(action=action, changed=True), anchor)
+    assert line.rstrip() == f"act changed {expected}"
