@@ -1,4 +1,4 @@
-"""replay.sh: a run as our own shell commands, for another time, without a model."""
+"""A run as a shell script of our own commands, to repeat it without a model."""
 
 from __future__ import annotations
 

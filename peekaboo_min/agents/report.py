@@ -252,7 +252,7 @@ def _mark(step: AgentStep, is_dry: bool) -> str:
     if step.pixel is None or step.action is None:
         return ""
     kind, start, end = step.action.kind, step.pixel, step.end_pixel
-    path = "M-18 -6V-13H-11M11 -13H18V-6M18 6V13H11M-11 13H-18V6"
+    path = "M-18 -11V-16H-11M11 -16H18V-11M18 11V16H11M-11 16H-18V11"
     if kind == "zoom" and end:
         path = f"M0 0H{end.x - start.x:g}V{end.y - start.y:g}H0Z"
     elif kind == "drag" and end:

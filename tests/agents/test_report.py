@@ -85,7 +85,7 @@ def test_after_a_change_the_next_screenshot_is_shown_with_the_change_outlined() 
 @pytest.mark.parametrize(
     "action, path",
     [
-        (Action("click", AT), "M-18 -6V"),
+        (Action("click", AT), "M-18 -11V"),
         (Action("drag", AT, end=Point(300, 120)), "L100.0 0.0"),
         (Action("scroll", AT, direction="up"), "L0.0 -48.0"),
         (Action("zoom", AT, end=Point(260, 180)), "M0 0H60V60H0Z"),
