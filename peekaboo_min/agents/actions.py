@@ -188,6 +188,8 @@ def read_action(text: str, grid: Optional[Grid]) -> Action:
     own = (*needed, *optional)
     if needed:  # what wait, noop and done carry besides has no meaning
         _check_foreign_fields(reply, kind, own)
+    if kind == "type" and reply.get("replace") is True and reply.get("text") == "":
+        needed = ()  # it clears the field
     values = {name: _value(reply, name, is_needed=name in needed) for name in (*own, *_SHARED_FIELDS)}
     values["is_last"] = _read_done(values.pop("done"), kind)
     place = _read_place(values, "x", "y", grid)

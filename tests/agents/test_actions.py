@@ -84,6 +84,7 @@ def reason(reply: Any, width: int = WIDTH, height: int = HEIGHT) -> str:
         ),
         ({"action": "scroll", "direction": "left"}, Action("scroll", direction="left")),
         ({"action": "type", "text": "Ada", "replace": True}, Action("type", text="Ada", replace=True)),
+        ({"action": "type", "text": "", "replace": True}, Action("type", replace=True)),
         (
             {"action": "press", "key": "down", "repeat": 5, "seconds": 0.5},
             Action("press", key="down", repeat=5, seconds=0.5),

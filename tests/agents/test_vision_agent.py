@@ -91,7 +91,8 @@ class Agent:
         self.run_folder = folder / "run"
 
     def argv(self, goal: str, more: tuple[Any, ...]) -> list[str]:
-        chosen = [] if "--app" in more or "--window-id" in more else ["--app", self.app]
+        is_chosen = {"--app", "--window-id", "--window-title"} & set(map(str, more))
+        chosen = [] if is_chosen else ["--app", self.app]
         return [
             *self.command,
             "agent",
@@ -347,6 +348,95 @@ def test_a_window_that_vanishes_is_reported_to_the_model(agent: Agent, form: For
     assert agent.saved_run()["status"] == "not_confirmed"
 
 
+def test_every_action_reaches_the_window(agent: Agent, form: Form) -> None:
+    pytest.importorskip("peekaboo_min.automation.wait")
+
+    def at(widget: str, action: str, **more: Any) -> Move:
+        def move(seen: Seen) -> dict[str, Any]:
+            x, y = form.centre(widget)
+            return reply(action, x=x, y=y, **more)
+
+        return move
+
+    def enlarged(seen: Seen) -> dict[str, Any]:
+        assert (
+            "The first image shows a part of the window enlarged (zoom into 20,30 to 220,130)" in seen.prompt
+        )
+        part, _ = agent.ai.questions[-1].images
+        assert (part.real_type, part.width, part.height) == ("image/png", 200, 100)
+        return reply("press", key="tab", repeat=2)
+
+    agent.ai.brain = plan(
+        at("name", "click"),
+        reply("type", text="Ada"),
+        reply("type", text="Eve", replace=True),
+        reply("zoom", x=220, y=130, x2=20, y2=30),
+        enlarged,
+        reply("type", text="\n".join(map(str, range(40)))),
+        at("notes", "scroll", direction="up", amount=4),
+        at("notes", "drag", x2=200, y2=190),
+        at("details", "move"),
+        at("notes", "click", clicks=3, modifiers=["ctrl"]),
+        reply("press", key="a", seconds=0.1),
+        at("sign", "click"),
+        reply("wait", text="Signed"),
+    )
+    done = agent.run(goal="Sign the book")
+    assert done.code == 0, done.err
+    signed = form.wait_for_event("sign")
+    assert signed["name"] == "Eve" and "a" in signed["notes"] and "39" in signed["notes"]
+    buttons = [(each["widget"], each["button"]) for each in form.events("click")]
+    assert buttons.count(("notes", 4)) == 4 and buttons.count(("notes", 1)) == 4
+    effects = {agent.step(n)["action"]["action"]: agent.step(n)["effect"] for n in range(1, 14)}
+    assert effects["wait"] == "the window shows it" and effects["zoom"] == "shown enlarged"
+    assert effects["scroll"] == effects["drag"] == "the window changed"
+    assert (agent.run_folder / "step_004_zoom.png").exists() and (agent.run_folder / "replay.sh").exists()
+
+
+def test_a_run_is_repeated_by_its_script_on_a_fresh_form(
+    agent: Agent, form: Form, open_form: Callable[..., Form]
+) -> None:
+    pytest.importorskip("peekaboo_min.automation.wait")
+    agent.ai.brain = filling_in_the_details(form)
+    assert agent.run().code == 0
+    form.close()
+    fresh = open_form(form.title)
+
+    def repeat() -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            ["sh", str(agent.run_folder / "replay.sh")],
+            env={**agent.environment, "PEEKABOO": " ".join(PACKAGE)},
+            cwd=agent.folder,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=4 * PATIENCE_S,
+            encoding="utf-8",
+        )
+
+    done = repeat()
+    assert done.returncode == 0, done.stderr
+    expected = {"event": "details", "city": "Zürich", "job": "Engineer", "news": 1}
+    assert fresh.wait_for_event("details") == expected
+    fresh.close()
+    done = repeat()
+    assert done.returncode == 1 and "step 1: " in done.stderr
+
+
+def test_a_title_alone_is_enough_where_one_window_has_it(
+    agent: Agent, form: Form, open_form: Callable[..., Form]
+) -> None:
+    other = open_form("Guest list", "+500+300")
+    agent.ai.brain = plan(press_button(other, "agree"))
+    done = agent.run("--window-title", "guest")
+    assert done.code == 0, done.err
+    assert other.wait_for_event("toggle")["value"] == 1 and form.events("toggle") == []
+    for title, problem in (("s", "2 windows have 's' in their title"), ("nothing", "no window has")):
+        agent.run_folder = agent.folder / title
+        done = agent.run("--window-title", title, "--json-output")
+        assert (done.code, done.error["code"]) == (15, "WINDOW_NOT_FOUND")
+        assert problem in done.error["message"] and not agent.run_folder.exists()
+
+
 # on the fake Mac ---
 
 
@@ -512,7 +602,9 @@ def test_the_step_limit_ends_it_and_hostile_titles_stay_text(
     title = "</pre></title><script>alert('x')</script><img src=x onerror=y>"
     form = open_form(title)
     agent.ai.brain = plan(*[press_button(form, "agree")] * 9)
-    done = agent.run("--max-steps", 2, "--window-title", "alert(", goal='Say "<b>hi</b>" & go')
+    done = agent.run(
+        "--max-steps", 2, "--app", "Form", "--window-title", "alert(", goal='Say "<b>hi</b>" & go'
+    )
     assert done.code == 22 and "2 step(s)" in done.err
     assert len(form.events("toggle")) == 2
     page = agent.report()
