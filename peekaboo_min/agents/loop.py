@@ -183,7 +183,7 @@ class AgentLoop:
             step.effect = f"it was not done: {e.message}"
         else:
             step.effect = "shown enlarged"
-            self._planner.show_enlarged(step.detail, step.describe_action())
+            self._planner.show_enlarged(step.detail, step.action.describe() if step.action else "")
         step.act_ms = _ms_since(started)
 
     def _ask_person(self, step: AgentStep, seen: Observation) -> None:

@@ -360,7 +360,7 @@ def test_every_action_reaches_the_window(agent: Agent, form: Form) -> None:
 
     def enlarged(seen: Seen) -> dict[str, Any]:
         assert (
-            "The first image shows a part of the window enlarged (zoom into 20,30 to 220,130)" in seen.prompt
+            "The first image shows a part of the window enlarged (zoom into 220,130 to 20,30)" in seen.prompt
         )
         part, _ = agent.ai.questions[-1].images
         assert (part.real_type, part.width, part.height) == ("image/png", 200, 100)
