@@ -29,28 +29,34 @@ fail() {{
     echo "step $step: $*" >&2
     exit 1
 }}
-# the app's window with this title, once it is there; without a title, its open menu or list
+# ask COMMAND ARGUMENTS...: one of our commands, whose answer is JSON
+ask() {{
+    command=$1
+    shift
+    answer=$(peekaboo "$command" --json-output "$@") || fail "$(echo "$answer" | sed -n 's/^ *"message": //p')"
+}}
+# window TITLE: the app's window, once it is there; without a title, its open menu or list
 window() {{
     if [ -n "$1" ]; then
-        answer=$(peekaboo wait-for --app "$app" --title "$1" --json-output) || fail "$answer"
-        id=$(echo "$answer" | sed -n 's/.*"window_id": *\\([0-9]*\\).*/\\1/p' | head -n 1)
+        ask wait-for --app "$app" --title "$1"
+        id=$(echo "$answer" | sed -n 's/.*"window_id": *\([0-9]*\).*/\1/p' | head -n 1)
     else
-        answer=$(peekaboo windows --app "$app" --json-output) || fail "$answer"
+        ask windows --app "$app"
         popup='/"window_id"/ {{ id = $2 }} /"kind": "popup"/ {{ print id; exit }}'
         id=$(echo "$answer" | tr -d , | awk "$popup")
     fi
     [ -n "$id" ] || fail "the window is not there: $1"
 }}
-# a screenshot of the size that the run had: pixels below are pixels of it
+# look LONGEST-SIDE WIDTH: a screenshot of the size that the run had; the pixels below are pixels of it
 look() {{
-    answer=$(peekaboo screenshot "$id" --path "$shot" --max-dimension "$1" --json-output) || fail "$answer"
-    echo "$answer" | grep -q "\\"image_width\\": $2,*$" || fail "the window has another size than in the run"
+    ask screenshot "$id" --path "$shot" --max-dimension "$1"
+    echo "$answer" | grep -q "\"image_width\": $2,*$" || fail "the window has another size than in the run"
 }}
-# one of our commands; `changed`: its effect must be seen
+# act EXPECTED COMMAND...: `changed`, if the window must change
 act() {{
     expected=$1
     shift
-    answer=$(peekaboo "$@") || fail "$answer"
+    ask "$@"
     [ "$expected" = any ] || echo "$answer" | grep -Eq '"(changed|window_closed)": true' ||
         fail "nothing changed"
 }}
@@ -113,31 +119,34 @@ def _act_line(step: AgentStep, anchor: str) -> str:
     action = step.action
     assert action is not None
     place, end = _words(step.pixel), _words(step.end_pixel)
-    click = {"--button": action.button, "--clicks": action.clicks}
-    modifiers = {"--modifiers": ",".join(action.modifiers)} if action.modifiers else {}
-    repeat = {"--repeat": action.repeat} if action.repeat > 1 else {}
-    hold = {"--hold-ms": round(action.seconds * 1000)} if action.seconds else {}
-    commands: dict[str, tuple[str, dict[str, object], list[str]]] = {
-        "click": ("click", {**click, **modifiers}, place),
-        "move": ("move", {}, place),
-        "drag": ("drag", {"--button": action.button}, [*place, *end]),
-        "scroll": ("scroll", {"--amount": action.amount}, [*place, action.direction]),
-        "type": ("type", {"--replace": None} if action.replace else {}, [action.text]),
-        "press": (
-            "press",
-            {**repeat, **hold, **modifiers},
-            [action.key],
-        ),
-        "wait": ("wait-for", {"--text": action.text}, []),
+    words = {
+        "click": ["click", *place],
+        "move": ["move", *place],
+        "drag": ["drag", *place, *end],
+        "scroll": ["scroll", *place, action.direction],
+        "type": ["type", action.text],
+        "press": ["press", action.key],
+        "wait": ["wait-for"],
+    }[action.kind]
+    command, *arguments = ["click-text", anchor] if anchor else words
+    is_wait = action.kind == "wait"
+    options = {
+        "--button": "" if action.button == "left" else action.button,
+        "--clicks": "" if action.clicks == 1 else action.clicks,
+        "--modifiers": ",".join(action.modifiers),
+        "--amount": action.amount if action.kind == "scroll" else "",
+        "--replace": action.replace or "",
+        "--repeat": "" if action.repeat == 1 else action.repeat,
+        "--hold-ms": round(action.seconds * 1000) if action.seconds and not is_wait else "",
+        "--text": action.text if is_wait else "",
+        "--verify": "" if is_wait or action.kind == "move" else True,
     }
-    command, options, words = ("click-text", click, [anchor]) if anchor else commands[action.kind]
-    options = {**options, "--json-output": None}
-    if action.kind not in ("move", "wait"):
-        options["--verify"] = None
-    flags = [word for name, value in options.items() for word in (name, value) if word is not None]
-    quoted = [shlex.quote(str(word)) for word in (command, *flags)]
-    tail = ' --window-id "$id"' if action.kind == "wait" else ' -- "$id" '
-    return f"act {'changed' if step.changed else 'any'} " + " ".join(quoted) + tail + shlex.join(words)
+    line = ["act", "changed" if step.changed else "any", command]
+    for name, value in options.items():
+        if value != "":
+            line += [name] if value is True else [name, str(value)]
+    subject = '--window-id "$id"' if is_wait else '-- "$id"'
+    return f"{shlex.join(line)} {subject} {shlex.join(arguments)}".rstrip()
 
 
 def _words(pixel: Optional[Point]) -> list[str]:
