@@ -33,24 +33,25 @@ fail() {{
 ask() {{
     command=$1
     shift
-    answer=$(peekaboo "$command" --json-output "$@") || fail "$(echo "$answer" | sed -n 's/^ *"message": //p')"
+    answer=$(peekaboo "$command" --json-output "$@") ||
+        fail "$(echo "$answer" | sed -n 's/^ *"message": //p')"
 }}
 # window TITLE: the app's window, once it is there; without a title, its open menu or list
 window() {{
     if [ -n "$1" ]; then
         ask wait-for --app "$app" --title "$1"
-        id=$(echo "$answer" | sed -n 's/.*"window_id": *\([0-9]*\).*/\1/p' | head -n 1)
+        found='/"window_id"/ {{ print $2; exit }}'
     else
         ask windows --app "$app"
-        popup='/"window_id"/ {{ id = $2 }} /"kind": "popup"/ {{ print id; exit }}'
-        id=$(echo "$answer" | tr -d , | awk "$popup")
+        found='/"window_id"/ {{ id = $2 }} /"kind": "popup"/ {{ print id; exit }}'
     fi
+    id=$(echo "$answer" | tr -d , | awk "$found")
     [ -n "$id" ] || fail "the window is not there: $1"
 }}
 # look LONGEST-SIDE WIDTH: a screenshot of the size that the run had; the pixels below are pixels of it
 look() {{
     ask screenshot "$id" --path "$shot" --max-dimension "$1"
-    echo "$answer" | grep -q "\"image_width\": $2,*$" || fail "the window has another size than in the run"
+    echo "$answer" | tr -d , | grep -q "\\"image_width\\": $2\$" || fail "the window has another size than in the run"
 }}
 # act EXPECTED COMMAND...: `changed`, if the window must change
 act() {{
