@@ -51,7 +51,8 @@ window() {{
 # look LONGEST-SIDE WIDTH: a screenshot of the size that the run had; the pixels below are pixels of it
 look() {{
     ask screenshot "$id" --path "$shot" --max-dimension "$1"
-    echo "$answer" | tr -d , | grep -q "\\"image_width\\": $2\$" || fail "the window has another size than in the run"
+    echo "$answer" | tr -d ' ,' | grep -qx '"image_width":'"$2" ||
+        fail "the window has another size than in the run"
 }}
 # act EXPECTED COMMAND...: `changed`, if the window must change
 act() {{
