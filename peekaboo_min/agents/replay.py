@@ -21,7 +21,6 @@ _SCRIPT = """\
 #   sh replay.sh            with peekaboo-min on PATH, or
 #   PEEKABOO="python3 peekaboo.py" sh replay.sh
 set -eu
-app={app}
 shot=$(mktemp -d)/window.png
 trap 'rm -rf "${{shot%/*}}"' EXIT
 peekaboo() {{ ${{PEEKABOO:-peekaboo-min}} "$@"; }}
@@ -36,17 +35,17 @@ ask() {{
     answer=$(peekaboo "$command" --json-output "$@") ||
         fail "$(echo "$answer" | sed -n 's/^ *"message": //p')"
 }}
-# window TITLE: the app's window, once it is there; without a title, its open menu or list
+# window APP TITLE: the app's window, once it is there; without a title, its open menu or list
 window() {{
-    if [ -n "$1" ]; then
-        ask wait-for --app "$app" --title "$1"
+    if [ -n "$2" ]; then
+        ask wait-for --app "$1" --title "$2"
         found='/"window_id"/ {{ print $2; exit }}'
     else
-        ask windows --app "$app"
+        ask windows --app "$1"
         found='/"window_id"/ {{ id = $2 }} /"kind": "popup"/ {{ print id; exit }}'
     fi
     id=$(echo "$answer" | tr -d , | awk "$found")
-    [ -n "$id" ] || fail "the window is not there: $1"
+    [ -n "$id" ] || fail "the window is not there: $2 of $1"
 }}
 # look LONGEST-SIDE WIDTH: a screenshot of the size that the run had; the pixels below are pixels of it
 look() {{
@@ -73,9 +72,7 @@ def replay_script(run: AgentRun, desktop: Desktop) -> str:
     steps = [step for step in run.steps if _is_repeated(step)]
     anchors = in_parallel(lambda step: _anchor(run, desktop, step), steps)
     blocks = [_block(step, anchor) for step, anchor in zip(steps, anchors)]
-    app = next((step.window.app_name for step in steps if step.window), run.task.app or "")
-    goal = clean_text(run.task.goal)
-    return _SCRIPT.format(goal=goal, app=shlex.quote(app), steps="\n".join(blocks))
+    return _SCRIPT.format(goal=clean_text(run.task.goal), steps="\n".join(blocks))
 
 
 def _is_repeated(step: AgentStep) -> bool:
@@ -109,7 +106,10 @@ def _block(step: AgentStep, anchor: str) -> str:
     assert action and window and image
     title = "" if window.is_popup else clean_text(window.title or "")
     edge = max(image.info.width, image.info.height)
-    lines = [f"step={step.number} # {clean_text(action.why or action.kind)}", f"window {shlex.quote(title)}"]
+    lines = [
+        f"step={step.number} # {clean_text(action.why or action.kind)}",
+        shlex.join(["window", window.app_name, title]),
+    ]
     if step.pixel and not anchor:
         lines.append(f"look {edge} {image.info.width}")
     lines.append(_act_line(step, anchor))
