@@ -18,8 +18,7 @@ from ..core.log import log_debug
 from ..core.models import Rect, Result
 from ..core.settings import platform_name, settings
 from ..core.text import clean_text, control_character_in
-from ..desktop.macos.osascript import run_applescript, run_jxa
-from ..desktop.macos.permissions import permission_error
+from ..desktop.macos.osascript import permission_error, run_applescript, run_jxa
 from ..system.files import asked_path, move_into_place, only_one, temporary_folder
 from ..system.images import prepare_target, read_image_info
 from .keynote_state import Deck, load_deck, save_deck, write_agent_line

@@ -22,7 +22,7 @@ from fakemac.pointer_and_keys import DIGITS, LETTERS, NAMED, SIGNS
 from worlds import ROOT, Finished, Program, need, need_swift, program_words, wait_for
 
 from peekaboo_min.desktop.keys import read_chord
-from peekaboo_min.desktop.macos.keycodes import mac_key_code, mac_key_flags
+from peekaboo_min.desktop.macos.input import mac_key_code, mac_key_flags
 
 COMMAND, SHIFT, OPTION, CONTROL = 0x100000, 0x20000, 0x80000, 0x40000
 PANES = {11: ("Screen Recording", "Privacy_ScreenCapture"), 12: ("Accessibility", "Privacy_Accessibility")}
@@ -31,6 +31,36 @@ IMPATIENT = (
     "from peekaboo_min.desktop.macos import swift_helper; from peekaboo_min.frontends import cli; "
     "swift_helper._COMPILE_S = 4; raise SystemExit(cli.main())"
 )
+
+
+# One method of the backend: a number is the window of that id, a pair a point; the answer as JSON.
+BACKEND = """
+import json, sys
+from dataclasses import asdict, is_dataclass
+from pathlib import Path
+from peekaboo_min.core.errors import PeekabooError
+from peekaboo_min.core.models import Point
+from peekaboo_min.desktop.keys import read_chord
+from peekaboo_min.desktop.macos.backend import MacDesktop
+desktop, (name, *rest) = MacDesktop(), json.loads(sys.argv[1])
+try:
+    if name in ("find_handler", "open"):
+        answer = handler = desktop.find_handler(*rest)
+        if name == "open":
+            answer = desktop.open(*rest, handler)
+    elif name == "read_text":
+        answer = desktop.read_text(Path(*rest))
+    else:
+        window = next(one for one in desktop.snapshot().windows if one.window_id == rest[0])
+        rest = [Point(*one) if isinstance(one, list) else one for one in rest[1:]]
+        if name == "press_key":
+            rest[0] = read_chord(rest[0], [])
+        answer = getattr(desktop, name)(window, *rest)
+    shown = [asdict(one) for one in answer] if isinstance(answer, list) else answer and asdict(answer)
+except PeekabooError as e:
+    shown = {"code": e.code.value, "message": e.message, "hint": e.hint}
+print(json.dumps(shown))
+"""
 
 
 class Desk:
@@ -52,6 +82,13 @@ class Desk:
         assert finished.error["message"], finished.out
         assert self.pictures_left() == []
         return finished.code, finished.error["code"]
+
+    def backend(self, *words: Any) -> Any:
+        """The answer of one method of the backend, or its error's code, message and hint."""
+        command = [sys.executable, "-W", "error", "-c", BACKEND, json.dumps(words)]
+        finished = Program(command, self.program.environment).run()
+        assert (finished.code, finished.err) == (0, "")
+        return json.loads(finished.out)
 
     def pictures_left(self) -> list[str]:
         return [path.name for path in (self.mac.folder / "tmp").rglob("*") if path.suffix in (".png", ".jpg")]
@@ -791,6 +828,293 @@ def test_a_window_with_a_modal_dialog_takes_no_input_and_the_dialog_is_named(
     assert desk.posted() == []
     desk.data("press", dialog_id, "escape")
     assert [one["window"] for one in desk.mac.events("key")] == [dialog_id]
+
+
+# wheel, drag, pointer, held and repeated keys: the events themselves are in test_swift.py -------------------
+
+
+def test_a_wheel_turns_over_the_window_that_is_meant(desk: Desk) -> None:
+    assert desk.backend("scroll", 1080, [300, 300], "down", 3) == {
+        "delivered": True,
+        "point": {"x": 300, "y": 300},
+        "reached_id": None,
+    }
+    desk.backend("scroll", 1080, [300, 300], "right", 2)
+    assert desk.mac.window(1080)["scroll"] == [9, 6]
+    desk.mac.open_window("TextEdit", bounds=[250, 250, 200, 200])
+    refused = desk.backend("scroll", 1080, [300, 300], "down", 3)
+    assert (refused["code"], "window 2000 of TextEdit" in refused["message"]) == ("WINDOW_COVERED", True)
+    assert len(desk.mac.events("scroll")) == 5
+
+
+def test_a_drag_moves_a_slider_and_ends_with_the_button_up(desk: Desk) -> None:
+    volume = widget("volume", "slider", 20, 100, 200, 20, value=10)
+    desk.mac.change_window(1080, {"widgets": [volume]})
+    answer = desk.backend("drag", 1080, [100, 190], [230, 195], "left")
+    assert (answer["delivered"], answer["point"]) == (True, {"x": 100, "y": 190})
+    assert desk.mac.widget(1080, "volume")["value"] == 75
+    assert desk.mac.state()["mouse"]["down"] == {}
+    desk.mac.deny("accessibility")
+    before = len(desk.posted())
+    assert (
+        desk.backend("drag", 1080, [100, 190], [230, 195], "left")["code"]
+        == "PERMISSION_DENIED_ACCESSIBILITY"
+    )
+    assert len(desk.posted()) == before
+
+
+def test_the_pointer_moves_over_a_window_and_presses_nothing(desk: Desk) -> None:
+    assert desk.backend("move_pointer", 1080, [300, 300])["delivered"] is True
+    assert desk.mac.state()["pointer"] == {"x": 300, "y": 300}
+    desk.mac.lock_screen()
+    assert desk.backend("move_pointer", 1080, [300, 310])["code"] == "SCREEN_LOCKED"
+    assert [one["type"] for one in desk.posted()] == [5]
+
+
+def test_a_key_is_repeated_until_the_focus_is_lost_and_it_is_said_how_often(desk: Desk) -> None:
+    desk.backend("press_key", 1080, "down", 0, 3)
+    assert [one["key"] for one in desk.mac.events("key")] == ["down"] * 3
+    desk.mac.when({"type": 10}, {"do": "activate_now", "pid": 430}, skip=1)
+    lost = desk.backend("press_key", 1080, "tab", 0, 5)
+    assert (lost["code"], "2 presses went out" in lost["message"]) == ("FOCUS_LOST", True)
+
+
+def test_on_another_layout_a_chord_is_repeated_but_not_held(desk: Desk) -> None:
+    desk.mac.set("keyboard.layout", "german")
+    desk.backend("press_key", 1080, "cmd+z", 0, 2)
+    assert [(one["key"], one["code"]) for one in desk.mac.events("key")] == [("z", 16)] * 2
+    refused = desk.backend("press_key", 1080, "cmd+z", 500)
+    assert (refused["code"], "keyboard layout German" in refused["message"]) == ("INVALID_ARGUMENT", True)
+
+
+# elements ---------------------------------------------------------------------------------------------------
+
+
+def found(elements: list[dict[str, Any]]) -> list[str]:
+    """Each as `role "name" value states x,y widthxheight`."""
+    return [
+        " ".join(
+            [
+                one["role"],
+                json.dumps(one["name"]),
+                *([one["value"]] if one["value"] else []),
+                *one["states"],
+                "{x:g},{y:g} {width:g}x{height:g}".format(**one["box"]),
+            ]
+        )
+        for one in elements
+    ]
+
+
+def widget(name: str, kind: str, *rect: int, **more: Any) -> dict[str, Any]:
+    return {"name": name, "kind": kind, "rect": list(rect), **more}
+
+
+SLIDER, SWITCH = {"AXDescription": "Volume"}, {"AXSubrole": "AXSwitch"}
+TAB = {"AXRole": "AXRadioButton", "AXSubrole": "AXTabButton", "AXTitle": "Log", "AXValue": 1}
+TREE = [
+    widget("page", "scroll", 0, 30, 480, 200),
+    widget("label", "label", 20, 40, 60, 20, text="Name", inside="page"),
+    widget("name", "field", 100, 38, 200, 26, value="Ada", label="label", inside="page"),
+    widget("secret", "password", 100, 78, 200, 26, text="Password", value="hunter2", inside="page"),
+    widget("volume", "slider", 100, 110, 200, 20, value=0.25, ax=SLIDER, inside="page"),
+    widget("agree", "checkbox", 100, 140, 150, 20, text="I agree", value=True, inside="page"),
+    widget("dark", "checkbox", 300, 142, 90, 20, text="Dark", value=False, ax=SWITCH, inside="page"),
+    widget("half", "button", 20, 220, 80, 30, text="Half seen", inside="page"),
+    widget("below", "button", 20, 250, 80, 30, text="Scrolled out", inside="page"),
+    widget("group", "group", 0, 260, 480, 0),
+    widget("more", "button", 20, 270, 80, 30, text="More", ax={"AXExpanded": False}, inside="group"),
+    widget("off", "button", 120, 270, 80, 30, text="Delete", enabled=False, inside="group"),
+    widget("tab", "button", 220, 270, 80, 30, ax=TAB),
+    widget("wide", "button", 400, 270, 300, 30, text="Wide"),
+    widget("gone", "button", 10, 400, 80, 30, text="Outside"),
+    widget("close", "button", 8, 4, 14, 14, ax={"AXSubrole": "AXCloseButton"}),
+    widget("bare", "button", 320, 310, 40, 30, ax={"AXTitle": None, "AXHelp": "Share"}),
+    widget("picture", "button", 370, 310, 40, 30, ax={"AXRole": "AXImage"}),
+]
+
+
+@pytest.mark.parametrize("bridged", ["strings", "numbers"])
+def test_the_elements_of_a_window_have_roles_names_states_and_places(desk: Desk, bridged: str) -> None:
+    desk.mac.switch(bridged_integers=bridged, nil_is_null=bridged == "numbers")
+    desk.mac.change_window(1090, {"widgets": TREE, "focus": "name"})
+    elements = desk.backend("read_elements", 1090)
+    assert found(elements) == [
+        'text "Name" 840,140 60x20',
+        'textbox "Name" Ada focused 920,138 200x26',
+        'textbox "Password" 920,178 200x26',
+        'slider "Volume" 0.25 920,210 200x20',
+        'checkbox "I agree" checked 920,240 150x20',
+        'switch "Dark" 1120,242 90x20',
+        'button "Half seen" 840,320 80x10',
+        'button "More" collapsed 840,370 80x30',
+        'button "Delete" disabled 940,370 80x30',
+        'tab "Log" selected 1040,370 80x30',
+        'button "Wide" 1220,370 80x30',
+        'button "Share" 1140,410 40x30',
+    ]
+    assert "hunter2" not in json.dumps(elements)
+
+
+def test_a_long_table_offers_the_rows_that_are_on_the_screen(desk: Desk) -> None:
+    rows = [
+        widget(f"row{at}", "label", 0, 20 + 20 * at, 400, 20, text=f"Row {at}", inside="table")
+        for at in range(1500)
+    ]
+    table = widget("table", "group", 0, 20, 400, 30000)
+    desk.mac.change_window(1090, {"widgets": [table, *rows]})
+    names = [one["name"] for one in desk.backend("read_elements", 1090)]
+    assert names == [f"Row {at}" for at in range(17)]
+
+
+def test_of_a_thousand_elements_and_more_a_thousand_are_read(desk: Desk) -> None:
+    buttons = [
+        widget(f"b{at}", "button", at % 40 * 10, at // 40 * 8, 10, 8, text=f"B{at}", inside=f"g{at // 400}")
+        for at in range(1200)
+    ]
+    groups = [widget(f"g{at}", "group", 0, 0, 480, 360) for at in range(3)]
+    desk.mac.change_window(1090, {"widgets": groups + buttons})
+    assert len(desk.backend("read_elements", 1090)) == 1000
+
+
+def test_an_app_that_builds_its_tree_on_demand_is_asked_for_it(desk: Desk) -> None:
+    desk.mac.update(lambda state: _app(state, "Form").update(builds_tree_on_demand=True))
+    assert 'button "New entry" 840,190 140x40' in found(desk.backend("read_elements", 1090))
+
+
+def _app(state: dict[str, Any], name: str) -> dict[str, Any]:
+    return next(one for one in state["apps"] if one["name"] == name)
+
+
+def test_elements_of_a_menu_and_of_a_sheet_are_read_too(desk: Desk) -> None:
+    assert found(desk.backend("read_elements", 1041)) == [
+        'text "Delete all events?" -1360,460 300x24',
+        'button "Keep" -1060,660 120x40',
+    ]
+    copy = widget("copy", "menuitem", 0, 10, 150, 24, text="Copy", enabled=False)
+    menu = desk.mac.open_window("Terminal", bounds=[300, 200, 150, 44], layer=101, widgets=[copy])
+    assert found(desk.backend("read_elements", menu)) == ['menuitem "Copy" disabled 300,210 150x24']
+
+
+def hang(mac: FakeMac) -> None:
+    mac.update(lambda state: _app(state, "Form").update(hung=True))
+
+
+def empty(mac: FakeMac) -> None:
+    mac.change_window(1090, {"widgets": []})
+
+
+def twin(mac: FakeMac) -> None:
+    mac.open_window("Form", title="Form", bounds=[820, 100, 480, 360])
+
+
+def deny_accessibility(mac: FakeMac) -> None:
+    mac.deny("accessibility")
+
+
+NO_ELEMENTS = {
+    "denied": (deny_accessibility, "PERMISSION_DENIED_ACCESSIBILITY", "Terminal lacks the Accessibility"),
+    "none are offered": (empty, "NO_ELEMENTS", "window 1090 of Form offers no elements"),
+    "another window is alike": (twin, "NO_ELEMENTS", "not to be told from another"),
+    "the application hangs": (hang, "TIMEOUT", "does not answer"),
+}
+
+
+@pytest.mark.parametrize(("arrange", "code", "message"), NO_ELEMENTS.values(), ids=NO_ELEMENTS.keys())
+def test_why_there_are_no_elements_is_said(
+    desk: Desk, arrange: Callable[[FakeMac], Any], code: str, message: str
+) -> None:
+    arrange(desk.mac)
+    refused = desk.backend("read_elements", 1090)
+    assert (refused["code"], message in refused["message"]) == (code, True), refused
+
+
+# opening ----------------------------------------------------------------------------------------------------
+
+TEXT_EDIT = {"app_name": "TextEdit", "entry": "com.apple.TextEdit", "bundle_id": "com.apple.TextEdit"}
+
+
+def install(mac: FakeMac, name: str, bundle_id: str, path: str) -> None:
+    app = {"pid": None, "name": name, "bundle_id": bundle_id, "policy": 0, "path": path, "hidden": False}
+    mac.update(lambda state: state["apps"].append(app))
+
+
+def test_the_application_that_opens_something_is_known_before(desk: Desk, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("x")
+    (tmp_path / "data.unknown").write_text("x")
+    for name in ("com.apple.TextEdit", "TextEdit", "textedit.app"):
+        assert desk.backend("find_handler", "app", name) == TEXT_EDIT
+    assert desk.backend("find_handler", "path", str(tmp_path / "notes.txt")) == TEXT_EDIT
+    assert desk.backend("find_handler", "path", str(tmp_path))["bundle_id"] == "com.apple.finder"
+    assert desk.backend("find_handler", "url", "https://example.org/a?b=c d")["app_name"] == "Safari"
+    missing = desk.backend("find_handler", "path", str(tmp_path / "data.unknown"))
+    assert missing["code"] == "APP_NOT_FOUND"
+    missing = desk.backend("find_handler", "app", "TextEdti")
+    assert (missing["code"], missing["hint"]) == ("APP_NOT_FOUND", "name one of: TextEdit")
+    assert desk.mac.calls("open") == []
+
+
+def test_two_applications_of_one_name_are_not_guessed_between(desk: Desk) -> None:
+    twin = {
+        "pid": None,
+        "name": "Form",
+        "bundle_id": "org.other.form",
+        "policy": 0,
+        "path": "/Applications/Utilities/Form.app",
+    }
+    desk.mac.update(lambda state: state["apps"].append({**twin, "hidden": False}))
+    refused = desk.backend("find_handler", "app", "Form")
+    assert (refused["code"], refused["hint"]) == (
+        "AMBIGUOUS_APP_IDENTIFIER",
+        "name one by its bundle id: com.example.form, org.other.form",
+    )
+
+
+def test_an_application_a_file_and_an_address_are_opened_by_the_one_that_was_found(
+    desk: Desk, tmp_path: Path
+) -> None:
+    file = tmp_path / "notes.txt"
+    file.write_text("x")
+    opened = [("app", "Keynote Creator Studio"), ("path", str(file)), ("url", "https://example.org/a")]
+    assert [desk.backend("open", *words) for words in opened] == [None] * 3
+    assert [call["argv"] for call in desk.mac.calls("open")] == [
+        ["-b", "com.apple.Keynote"],
+        ["-b", "com.apple.TextEdit", str(file)],
+        ["-b", "com.apple.Safari", "https://example.org/a"],
+    ]
+    assert [one["app"] for one in desk.mac.events("launch")] == ["Keynote"]
+    assert [(one["title"], one["app"]) for one in desk.mac.events("open_window")[-2:]] == [
+        ("notes.txt", "TextEdit"),
+        ("a", "Safari"),
+    ]
+
+
+def test_an_application_without_a_bundle_id_is_opened_by_its_path_and_a_failure_is_told(desk: Desk) -> None:
+    tool = {
+        "pid": None,
+        "name": "Tool",
+        "bundle_id": "",
+        "policy": 0,
+        "path": "/Applications/Tool.app",
+        "hidden": False,
+    }
+    desk.mac.update(lambda state: state["apps"].append(tool))
+    assert desk.backend("open", "app", "Tool") is None
+    assert desk.mac.calls("open")[-1]["argv"] == ["-a", "/Applications/Tool.app"]
+    desk.mac.fail("open", "The application cannot be opened because it is damaged.")
+    refused = desk.backend("open", "app", "Tool")
+    assert (refused["code"], refused["message"]) == ("PROGRAM_FAILED", "Tool could not be opened")
+
+
+def test_text_in_other_letters_than_english_ones_is_read(desk: Desk, tmp_path: Path) -> None:
+    labels = [
+        widget(f"l{at}", "label", 20, 40 * at + 40, 200, 24, text=text)
+        for at, text in enumerate(["Сохранить", "東京", "Save"])
+    ]
+    desk.mac.change_window(1090, {"widgets": labels})
+    desk.data("screenshot", 1090, "--path", tmp_path / "shot.png")
+    texts = [one["text"] for one in desk.backend("read_text", str(tmp_path / "shot.png"))]
+    assert texts == ["Form", "Сохранить", "東京", "Save"]
 
 
 # what screencapture cannot capture ---------------------------------------------------------------------

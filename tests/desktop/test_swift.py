@@ -145,6 +145,41 @@ def typed(*parts: Any) -> list[Event]:
     ]
 
 
+def wheel(vertical: int, horizontal: int, notches: int) -> list[Event]:
+    turned = {
+        "type": 22,
+        "unit": 1,
+        "wheel": [vertical, horizontal],
+        "flags": 0,
+        "tap": 0,
+        "source_state": -1,
+    }
+    return [turned] * notches
+
+
+def dragged(
+    start: tuple[float, float], end: tuple[float, float], types: tuple[int, int, int, int]
+) -> list[Event]:
+    number, down, moved, up = types
+    points = [tuple(a + (b - a) * step / 15 for a, b in zip(start, end)) for step in range(1, 16)]
+    return [
+        mouse(5, *start), mouse(down, *start, number, 1),
+        *(mouse(moved, *point, number, 1) for point in points), mouse(up, *end, number, 1),
+    ]  # fmt: skip
+
+
+def move(x: Any, y: Any, **more: Any) -> dict[str, Any]:
+    return {"do": "move", "window": TERMINAL, "x": x, "y": y, **more}
+
+
+def scroll(direction: Any, amount: Any, **more: Any) -> dict[str, Any]:
+    return {**move(100, 150), "do": "scroll", "direction": direction, "amount": amount, **more}
+
+
+def drag(to_x: Any, to_y: Any, **more: Any) -> dict[str, Any]:
+    return {**move(100, 150), "do": "drag", "to_x": to_x, "to_y": to_y, "button": "left", **more}
+
+
 def click(x: float, y: float, **more: Any) -> dict[str, Any]:
     return {
         "do": "click",
@@ -159,11 +194,12 @@ def click(x: float, y: float, **more: Any) -> dict[str, Any]:
 
 
 def type_(text: Any, **more: Any) -> dict[str, Any]:
-    return {"do": "type", "window": TERMINAL, "text": text, "stop_file": STOP, **more}
+    return {"do": "type", "window": TERMINAL, "text": text, "stop_file": STOP, "delay_ms": 0, **more}
 
 
 def press(code: Any, flags: Any = 0, **more: Any) -> dict[str, Any]:
-    return {"do": "press", "window": TERMINAL, "key_code": code, "flags": flags, **more}
+    held = {"hold_ms": 0, "repeat": 1}
+    return {"do": "press", "window": TERMINAL, "key_code": code, "flags": flags, **held, **more}
 
 
 def without(request: dict[str, Any], name: str) -> dict[str, Any]:
@@ -171,7 +207,24 @@ def without(request: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 ACTS = {
-    "a move": ({"do": "move", "x": -12.5, "y": -100}, [mouse(5, -12.5, -100)]),
+    "a move": (move(100.5, 150), [mouse(5, 100.5, 150)]),
+    "a move on the display to the left": (
+        move(-460, 160.5, window={**TERMINAL, "id": 1031, "x": -560, "y": 100, "width": 480, "height": 500}),
+        [mouse(5, -460, 160.5)],
+    ),
+    "a scroll up": (scroll("up", 1), [mouse(5, 100, 150), *wheel(3, 0, 1)]),
+    "a scroll down": (scroll("down", 5), [mouse(5, 100, 150), *wheel(-3, 0, 5)]),
+    "a scroll to the left": (scroll("left", 2), [mouse(5, 100, 150), *wheel(0, 3, 2)]),
+    "a scroll to the right": (scroll("right", 1), [mouse(5, 100, 150), *wheel(0, -3, 1)]),
+    "a drag": (drag(250, 120), dragged((100, 150), (250, 120), (0, 1, 6, 2))),
+    "a drag by the right button": (
+        drag(110, 300, button="right"),
+        dragged((100, 150), (110, 300), (1, 3, 7, 4)),
+    ),
+    "a drag by the middle button": (
+        drag(90, 140, button="middle"),
+        dragged((100, 150), (90, 140), (2, 25, 27, 26)),
+    ),
     "a click": (click(100, 150.5), clicked(100, 150.5, LEFT, 1)),
     "a double click": (click(101, 152, clicks=2), clicked(101, 152, LEFT, 2)),
     "a triple click": (click(101, 152, clicks=3), clicked(101, 152, LEFT, 3)),
@@ -201,68 +254,45 @@ ACTS = {
     "a Windows line end": (type_("a\r\nb\rc"), typed("a", 36, "b", 36, "c")),
     "backspace": (type_("ab\bc"), typed("ab", 51, "c")),
     "500 characters": (type_("0123456789" * 50), typed(*["01234567890123456789"] * 25)),
+    "a text with pauses": (type_("a\u0301b\tc", delay_ms=40), typed("a\u0301", "b", 48, "c")),
     "a key": (press(53), key(53)),
+    "a key three times": (press(53, repeat=3), key(53) * 3),
+    "a key held down": (press(49, SHIFT, hold_ms=100), key(49, SHIFT)),
     "a chord": (press(17, COMMAND | SHIFT), key(17, COMMAND | SHIFT)),
 }
 
-XY, BUTTON, CLICKS = (
-    "x and y must be finite numbers",
-    "button must be left, right or middle",
-    "clicks must be 1, 2 or 3",
-)
-OBJECT, DO, TEXT = (
-    "the request must be one JSON object",
-    "do must be preflight, move, click, type or press",
-    "text must be a string",
-)
-CODE, FLAGS = (
-    "key_code must be a whole number from 0 to 65535",
-    "flags must be a whole number from 0 to 4294967295",
-)
-WINDOW, STOP_FILE = (
-    "window must have id, pid, x, y, width, height and is_popup",
-    "stop_file must be a string",
-)
+REQUEST = "the request"
 BAD = {
-    "nothing": ("", OBJECT),
-    "no JSON": ("click", OBJECT),
-    "an array": ("[]", OBJECT),
-    "null": ("null", OBJECT),
-    "two documents": ('{"do":"preflight"} {}', OBJECT),
-    "NaN": ('{"do":"move","x":NaN,"y":0}', OBJECT),
-    "no act": ({}, DO),
-    "an unknown act": ({"do": "drag"}, DO),
-    "an act that every object has": ({"do": "constructor"}, DO),
-    "an act of the wrong type": ({"do": 1}, DO),
-    "no y": ({"do": "move", "x": 1}, XY),
-    "a text for x": ({"do": "move", "x": "1", "y": 2}, XY),
-    "a boolean for x": ({"do": "move", "x": True, "y": 2}, XY),
-    "infinity": ('{"do":"move","x":1e999,"y":0}', XY),
-    "an unknown button": (click(1, 2, button="back"), BUTTON),
-    "no button": (without(click(1, 2), "button"), BUTTON),
-    "a button that every object has": (click(1, 2, button="constructor"), BUTTON),
-    "no clicks": (without(click(1, 2), "clicks"), CLICKS),
-    "0 clicks": (click(1, 2, clicks=0), CLICKS),
-    "4 clicks": (click(1, 2, clicks=4), CLICKS),
-    "1.5 clicks": (click(1, 2, clicks=1.5), CLICKS),
-    "true clicks": (click(1, 2, clicks=True), CLICKS),
-    "a click without flags": (without(click(1, 2), "flags"), FLAGS),
-    "a click without a window": (without(click(1, 2), "window"), WINDOW),
-    "no window": (click(1, 2, window=None), WINDOW),
-    "a window without its size": (click(1, 2, window=without(TERMINAL, "width")), WINDOW),
-    "a window with a text for its id": (click(1, 2, window={**TERMINAL, "id": "1080"}), WINDOW),
-    "a window with a negative id": (press(1, window={**TERMINAL, "id": -1}), WINDOW),
-    "a window that may be a popup": (type_("x", window=without(TERMINAL, "is_popup")), WINDOW),
-    "no text": (without(type_("x"), "text"), TEXT),
-    "a number for a text": (type_(5), TEXT),
-    "half a surrogate pair": (type_("a\ud83d"), TEXT),
-    "no stop file": (without(type_("x"), "stop_file"), STOP_FILE),
-    "no key code": (without(press(1), "key_code"), CODE),
-    "a negative key code": (press(-1), CODE),
-    "a key code that is too big": (press(65536), CODE),
-    "a key name": (press("return"), CODE),
-    "no flags": (without(press(36), "flags"), FLAGS),
-    "flags that are too big": (press(36, 2**32), FLAGS),
+    "nothing": ("", REQUEST),
+    "no JSON": ("click", REQUEST),
+    "null": ("null", REQUEST),
+    "two documents": ('{"do":"preflight"} {}', REQUEST),
+    "NaN": ('{"do":"move","x":NaN,"y":0}', REQUEST),
+    "no act": ({}, "do"),
+    "an unknown act": ({"do": "shout"}, "do"),
+    "an act that every object has": ({"do": "constructor"}, "do"),
+    "an act of the wrong type": ({"do": 1}, "do"),
+    "no y": (without(move(1, 2), "y"), "y"),
+    "a text for x": (move("1", 2), "x"),
+    "an unknown button": (click(1, 2, button="back"), "button"),
+    "a button that every object has": (drag(1, 2, button="constructor"), "button"),
+    "4 clicks": (click(1, 2, clicks=4), "clicks"),
+    "1.5 clicks": (click(1, 2, clicks=1.5), "clicks"),
+    "a click without flags": (without(click(1, 2), "flags"), "flags"),
+    "an unknown direction": (scroll("sideways", 1), "direction"),
+    "51 notches": (scroll("up", 51), "amount"),
+    "a drag to nowhere": (without(drag(1, 2), "to_y"), "to_y"),
+    "a click without a window": (without(click(1, 2), "window"), "window"),
+    "a window without its size": (click(1, 2, window=without(TERMINAL, "width")), "window"),
+    "a window with a text for its id": (press(1, window={**TERMINAL, "id": "1080"}), "window"),
+    "a window that may be a popup": (type_("x", window=without(TERMINAL, "is_popup")), "window"),
+    "a number for a text": (type_(5), "text"),
+    "no stop file": (without(type_("x"), "stop_file"), "stop_file"),
+    "a negative delay": (type_("x", delay_ms=-1), "delay_ms"),
+    "a key code that is too big": (press(65536), "key_code"),
+    "flags that are too big": (press(36, 2**32), "flags"),
+    "a key that is held for a day": (press(36, hold_ms=86_400_000), "hold_ms"),
+    "no press": (press(36, repeat=0), "repeat"),
 }
 
 
@@ -270,9 +300,9 @@ def reply_to(request: Any) -> Any:
     if request["do"] == "type":
         return {"ok": True, "sent": len(request["text"])}
     if request["do"] == "press":
-        return {"ok": True}
-    moved = {"ok": True, "pointer": {"x": request["x"], "y": request["y"]}}
-    return moved if request["do"] == "move" else {**moved, "clicked": request["clicks"], "is_certain": True}
+        return {"ok": True, "sent": request["repeat"]}
+    times = request.get("clicks", request.get("amount", 1))
+    return {"ok": True, "pointer": {"x": request["x"], "y": request["y"]}, "done": times, "is_certain": True}
 
 
 def refused(code: str, message: str, sent: int = 0, reached_id: Any = None) -> dict[str, Any]:
@@ -286,9 +316,9 @@ def test_an_act_posts_exactly_these_events(bench: Bench, request_: Any, expected
     assert reply == reply_to(request_)
 
 
-@pytest.mark.parametrize("request_, message", BAD.values(), ids=BAD.keys())
-def test_a_bad_request_is_refused_and_posts_nothing(bench: Bench, request_: Any, message: str) -> None:
-    assert bench.ask(request_) == refused("INVALID_ARGUMENT", message)
+@pytest.mark.parametrize("request_, field", BAD.values(), ids=BAD.keys())
+def test_a_bad_request_is_refused_and_posts_nothing(bench: Bench, request_: Any, field: str) -> None:
+    assert bench.ask(request_) == refused("INVALID_ARGUMENT", f"{field} is missing or wrong")
     assert bench.events() == []
 
 
@@ -320,21 +350,26 @@ def test_preflight_names_each_grant(bench: Bench, accessibility: str, screen_rec
     assert bench.events() == []
 
 
-@pytest.mark.parametrize("act, least_ms", [("a double click", 30), ("500 characters", 8)])
-def test_an_application_has_time_between_two_events(bench: Bench, act: str, least_ms: float) -> None:
+LEAST_PAUSES_MS = {
+    "a double click": [30, 30, 30, 30],
+    "21 units": [8, 8, 8],
+    "a text with pauses": [8, 48, 8, 48, 8, 48, 8],
+    "a key held down": [108],
+    "a scroll up": [30],
+}
+
+
+@pytest.mark.parametrize("act, least", LEAST_PAUSES_MS.items(), ids=LEAST_PAUSES_MS.keys())
+def test_an_application_has_time_between_two_events(bench: Bench, act: str, least: list[float]) -> None:
     bench.ask(ACTS[act][0])
     times = [event["t"] for event in bench.mac.raw_events() if "type" in event]
-    assert min(later - sooner for sooner, later in zip(times, times[1:])) >= least_ms
+    pauses = [later - sooner for sooner, later in zip(times, times[1:])]
+    assert len(pauses) == len(least) and all(one >= low for one, low in zip(pauses, least)), pauses
 
 
 def test_the_person_at_the_mac_is_never_locked_out(swift: Bench) -> None:
     swift.ask(ACTS["a double click"][0])
     assert {event["suppression_s"] for event in swift.mac.raw_events()} == {0}
-
-
-def test_a_pointer_that_cannot_get_there_is_read_back_where_it_stopped(bench: Bench) -> None:
-    assert bench.ask({"do": "move", "x": 5000, "y": 100}) == {"ok": True, "pointer": {"x": 1439, "y": 100}}
-    assert bench.mac.state()["pointer"] == {"x": 1439, "y": 100}
 
 
 # looking last: the world changes between the request and the press ----------------------------------------
@@ -406,6 +441,44 @@ def test_a_window_that_changes_before_the_press_is_not_clicked(
     assert (buttons_down(bench), bench.mac.events("click")) == (0, [])
 
 
+@pytest.mark.parametrize(
+    "act", [scroll("up", 3), drag(250, 120), move(100, 150)], ids=["scroll", "drag", "move"]
+)
+def test_no_act_at_the_pointer_reaches_what_covers_the_window(bench: Bench, act: dict[str, Any]) -> None:
+    bench.mac.when(
+        MOVE, {"do": "open_window", "pid": 430, "window": {**COVER, "bounds": [60, 100, 300, 200]}}
+    )
+    answer = bench.ask(act)
+    assert (answer["ok"], answer["code"], answer["reached_id"]) == (False, "WINDOW_COVERED", 2000)
+    assert bench.events() == [mouse(5, 100, 150)]
+
+
+def test_a_wheel_stops_when_something_comes_under_the_pointer(bench: Bench) -> None:
+    bench.mac.when(
+        {"type": 22},
+        {"do": "open_window", "pid": 430, "window": {**COVER, "bounds": [60, 100, 300, 200]}},
+        skip=1,
+    )
+    answer = bench.ask(scroll("down", 10))
+    assert (answer["ok"], answer["done"]) == (True, 2)
+    assert bench.mac.window(1080)["scroll"] == [6, 0]
+
+
+def test_a_drag_moves_what_it_holds(bench: Bench) -> None:
+    volume = {"name": "volume", "kind": "slider", "value": 10, "rect": [20, 100, 200, 20]}
+    bench.mac.change_window(1080, {"widgets": [volume]})
+    assert bench.ask(drag(230, 195, x=100, y=190))["done"] == 1
+    assert bench.mac.widget(1080, "volume")["value"] == 75
+    assert bench.mac.state()["mouse"]["down"] == {}
+
+
+def test_a_repeated_key_stops_when_the_focus_is_lost(bench: Bench) -> None:
+    bench.mac.when(KEY, {"do": "activate_now", "pid": 430}, skip=1)
+    answer = bench.ask(press(48, repeat=5))
+    assert (answer["code"], answer["sent"], answer["reached_id"]) == ("FOCUS_LOST", 2, 1030)
+    assert [one["app"] for one in bench.mac.events("key")] == ["Terminal"] * 2
+
+
 def test_a_click_that_closes_its_window_is_not_repeated_on_what_is_behind_it(bench: Bench) -> None:
     button = {
         "name": "x",
@@ -418,14 +491,14 @@ def test_a_click_that_closes_its_window_is_not_repeated_on_what_is_behind_it(ben
     window_id = bench.mac.open_window("Form", title="Quick", bounds=[830, 110, 400, 300], widgets=[button])
     quick = {**FORM, "id": window_id, "x": 830, "y": 110, "width": 400, "height": 300}
     answer = bench.ask(click(900, 200, window=quick, clicks=2))
-    assert (answer["ok"], answer["clicked"]) == (True, 1)
+    assert (answer["ok"], answer["done"]) == (True, 1)
     assert [one["window"] for one in bench.mac.events("click")] == [window_id]
 
 
 def test_a_pointer_that_does_not_get_there_presses_nothing(bench: Bench) -> None:
     bench.mac.move_window(1080, 1200, 80)
     answer = bench.ask(click(1500, 200, window={**TERMINAL, "x": 1200}))
-    assert (answer["ok"], answer["clicked"], answer["pointer"]) == (True, 0, {"x": 1439, "y": 200})
+    assert (answer["ok"], answer["done"], answer["pointer"]) == (True, 0, {"x": 1439, "y": 200})
     assert buttons_down(bench) == 0
 
 
@@ -463,7 +536,7 @@ def test_a_click_beside_an_open_menu_is_not_certain_and_one_on_its_item_is(bench
     menu = bench.mac.open_window("Terminal", bounds=[400, 300, 120, 60], layer=101, widgets=[item])
     popup = {**TERMINAL, "id": menu, "x": 400, "y": 300, "width": 120, "height": 60, "is_popup": True}
     answer = bench.ask(click(410, 310, window=popup))
-    assert (answer["ok"], answer["clicked"], answer["is_certain"]) == (True, 1, True)
+    assert (answer["ok"], answer["done"], answer["is_certain"]) == (True, 1, True)
     assert [one["text"] for one in bench.mac.events("note")] == ["pasted"]
     assert bench.ask(click(*POINT))["is_certain"] is False
     assert bench.mac.events("click")[-1]["closed_a_menu"]
@@ -531,7 +604,7 @@ def test_typing_stops_at_a_stop_file_and_at_a_locked_screen(bench: Bench) -> Non
 def test_keys_go_to_an_open_menu_when_it_is_meant(bench: Bench) -> None:
     menu = bench.mac.open_window("Terminal", bounds=[400, 300, 120, 60], layer=101)
     popup = {**TERMINAL, "id": menu, "is_popup": True}
-    assert bench.ask(press(125, 0xA00000, window=popup)) == {"ok": True}
+    assert bench.ask(press(125, 0xA00000, window=popup)) == {"ok": True, "sent": 1}
     assert [(one["key"], one["window"]) for one in bench.mac.events("key")] == [("down", menu)]
     bench.mac.close_window(menu)
     answer = bench.ask(press(125, 0xA00000, window=popup))
@@ -560,7 +633,7 @@ def test_an_application_that_hangs_is_asked_once_and_typed_into(bench: Bench) ->
 
 def test_one_false_no_of_two_preflights_blocks_nothing(bench: Bench) -> None:
     bench.mac.switch(post_event_preflight="denies")
-    assert bench.ask(press(53)) == {"ok": True}
+    assert bench.ask(press(53)) == {"ok": True, "sent": 1}
     assert len(bench.events()) == 2
 
 
@@ -577,7 +650,7 @@ def test_two_windows_of_one_frame_are_told_apart_by_title_or_by_their_order(benc
     assert (answer["code"], answer["reached_id"]) == ("FOCUS_LOST", 2000)
     bench.mac.change_window(2000, {"title": bench.mac.window(1080)["title"]})
     assert bench.ask(press(53))["reached_id"] == 2000
-    assert bench.ask(press(53, window={**TERMINAL, "id": 2000})) == {"ok": True}
+    assert bench.ask(press(53, window={**TERMINAL, "id": 2000})) == {"ok": True, "sent": 1}
 
 
 def test_the_start_of_the_compiled_program_is_in_the_log_of_calls(swift: Bench) -> None:

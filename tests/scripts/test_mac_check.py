@@ -9,14 +9,9 @@ from pathlib import Path
 import pytest
 from fakemac import FakeMac
 from macs import mac_environment
-from worlds import ROOT, Finished, need, wait_for
+from worlds import ROOT, Finished, need
 
 SCRIPT = str(ROOT / "scripts" / "mac_check.sh")
-
-
-WIDGETS = [
-    {"name": "text", "kind": "textview", "value": "", "rect": [10, 40, 540, 350]},
-]
 
 
 def run(mac: FakeMac, tmp_path: Path, *argv: str) -> Finished:
@@ -27,17 +22,8 @@ def run(mac: FakeMac, tmp_path: Path, *argv: str) -> Finished:
     process = subprocess.Popen(
         ["sh", SCRIPT, *argv], env=environment, cwd=tmp_path, stdout=pipe, stderr=pipe, text=True
     )
-    if argv:
-        open_the_document(mac)
     out, err = process.communicate(timeout=280)
     return Finished(process.returncode, out, err)
-
-
-def open_the_document(mac: FakeMac) -> None:
-    """What TextEdit does with the file that `open` gives it: the simulated one only notes it."""
-    wait_for(lambda: mac.events("open_file"), "TextEdit got a file", 60)
-    title = Path(mac.events("open_file")[0]["path"]).name
-    mac.open_window("TextEdit", title=title, bounds=[300, 200, 560, 400], focus="text", widgets=WIDGETS)
 
 
 def block(out: str) -> list[str]:

@@ -39,16 +39,20 @@ function plainAttribute(element, name, pid) {
     return value === null ? null : ObjC.unwrap(value);
 }
 
-// An AXValue cannot be opened through the bridge; its description reads `{value = x:10.0 y:45.0 type = ...}`.
+// Two numbers of an AXValue, or null. It cannot be opened through the bridge; its description reads
+// `{value = x:10.0 y:45.0 type = ...}`.
+function numbersIn(value) {
+    const found = isNil(value) ? null : /[xw]:(-?[\d.]+) [yh]:(-?[\d.]+)/.exec(textOf(value.description));
+    return found ? [Number(found[1]), Number(found[2])] : null;
+}
+
+function boxOf(position, size) {
+    const [place, extent] = [numbersIn(position), numbersIn(size)];
+    return place && extent ? {x: place[0], y: place[1], width: extent[0], height: extent[1]} : null;
+}
+
 function frameOf(element, pid) {
-    const pair = name => {
-        const value = attribute(element, name, pid);
-        const found = value && /[xw]:(-?[\d.]+) [yh]:(-?[\d.]+)/.exec(ObjC.unwrap(value.description));
-        return found ? [Number(found[1]), Number(found[2])] : null;
-    };
-    const place = pair('AXPosition');
-    const size = place && pair('AXSize');
-    return size ? {x: place[0], y: place[1], width: size[0], height: size[1]} : null;
+    return boxOf(attribute(element, 'AXPosition', pid), attribute(element, 'AXSize', pid));
 }
 
 // The window server's window of an element; accessibility knows no window numbers: the frame tells windows apart, then
@@ -66,4 +70,17 @@ function windowOf(element, windows, pid) {
 // A sheet is a child of the window that it is attached to.
 function sheetsOf(element, pid) {
     return elements(element, 'AXChildren', pid, MOST_CHILDREN).filter(one => plainAttribute(one, 'AXRole', pid) === 'AXSheet');
+}
+
+// The elements that may be a window, told by frame, then title: [element, the window to raise]. For a sheet, that is the one it
+// is attached to.
+function candidates(app, target) {
+    const windows = elements(app, 'AXWindows', target.pid, 100);
+    const pairs = windows.map(w => [w, w]).concat(...windows.map(w => sheetsOf(w, target.pid).map(sheet => [sheet, w])));
+    const found = pairs.filter(pair => {
+        const frame = frameOf(pair[0], target.pid);
+        return frame && isSameFrame(frame, target);
+    });
+    if (found.length < 2) return found;
+    return found.filter(pair => plainAttribute(pair[0], 'AXTitle', target.pid) === target.title);
 }

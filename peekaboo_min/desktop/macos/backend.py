@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, NoReturn, Optional
+from typing import Any, Optional
 
-from ...core.errors import ErrorCode, FocusLost, PeekabooError
-from ...core.log import log_debug
+from ...core.cancellation import uninterrupted
+from ...core.errors import ErrorCode, PeekabooError, invalid
+from ...core.log import log_debug, log_safe
 from ...core.models import (
     App,
     Delivery,
     Display,
+    Element,
+    Handler,
     KeyChord,
     Permissions,
     Point,
@@ -24,25 +27,26 @@ from ...core.text import clean_text
 from ...system.files import held_locks
 from ...system.images import read_image_info
 from ...system.process import run_program
-from .keycodes import (
-    ANSI_LAYOUTS,
-    mac_chord_character,
-    mac_key_code,
-    mac_key_flags,
-    mac_modifier_flags,
-    mac_modifier_words,
+from .input import act, act_at_pointer, chord_request, mac_modifier_flags, target_of
+from .osascript import (
+    WINDOW_SOURCES,
+    ScriptError,
+    no_session_error,
+    permission_error,
+    run_jxa,
+    screen_locked_error,
 )
-from .osascript import ScriptError, run_jxa
-from .permissions import permission_error
 from .swift_helper import find_helper, last_build
 
-_CAPTURE_S = _INPUT_S = 20.0
-_TYPE_S_PER_CHARACTER = 0.05
+_CAPTURE_S = 20.0
+_S_PER_CHARACTER = 0.05
+_S_PER_PRESS = 0.5
+_S_PER_NOTCH = 0.5
 _SIPS_S = 20.0
 _VISION_S = 40.0
+_ELEMENTS_S = 20.0
+_OPEN_S = 20.0
 _TITLE_BAR_HALF = 10
-_LIST = "desktop/macos/window_list.js"
-_ACCESSIBILITY = "desktop/macos/accessibility.js"
 
 
 class MacDesktop:
@@ -59,16 +63,16 @@ class MacDesktop:
     def permissions(self) -> Permissions:
         grants = _session()
         if not grants["has_session"]:
-            raise _no_session()
+            raise no_session_error()
         return Permissions(grants["screen_recording"], grants["accessibility"], _may_automate_keynote())
 
     def denied(self, code: ErrorCode, what: str) -> PeekabooError:
         return permission_error(code, what)
 
     def snapshot(self) -> Scene:
-        scene = run_jxa([_LIST, _ACCESSIBILITY, "desktop/macos/snapshot.js"], {})
+        scene = run_jxa([*WINDOW_SOURCES, "desktop/macos/snapshot.js"], {})
         if scene["windows"] is None:
-            raise _no_session()
+            raise no_session_error()
         focused = _focused_id(scene)
         return Scene(
             windows=tuple(_window(one, focused, scene["can_record"]) for one in scene["windows"]),
@@ -112,9 +116,10 @@ class MacDesktop:
     def focus(self, window: Window, may_click: bool = False) -> None:
         if window.is_popup:
             return  # whatever comes to the front would close it
-        target = {**_target(window), "title": window.title}
-        sources = [_LIST, _ACCESSIBILITY, "desktop/macos/focus.js"]
-        state = run_jxa(sources, {"window": target}, pass_fds=held_locks())
+        sources = [*WINDOW_SOURCES, "desktop/macos/focus.js"]
+        state = run_jxa(
+            sources, {"window": {**target_of(window), "title": window.title}}, pass_fds=held_locks()
+        )
         log_debug(f"focus: {json.dumps(state)}")
         if state["is_active"] and (state["is_front"] or state["matches"] == 1):
             return
@@ -130,39 +135,74 @@ class MacDesktop:
     def click(
         self, window: Window, point: Point, button: str, clicks: int, modifiers: tuple[str, ...] = ()
     ) -> Delivery:
-        request = {
-            "do": "click",
-            "window": _target(window),
-            **{"x": point.x, "y": point.y},
-            "button": button,
-            "clicks": clicks,
-            "flags": mac_modifier_flags(modifiers),
-        }
-        answer = _act(request)
-        pointer = Point(float(answer["pointer"]["x"]), float(answer["pointer"]["y"]))
-        if not answer["clicked"]:
-            return Delivery(False, pointer)
-        is_known = answer["is_certain"] and answer["clicked"] == clicks
-        return Delivery(True if is_known else None, pointer)
+        request = {"do": "click", "button": button, "clicks": clicks, "flags": mac_modifier_flags(modifiers)}
+        return act_at_pointer(window, point, clicks, request)
 
-    def type_text(self, window: Window, text: str, stop_file: Path) -> None:
-        request = {"do": "type", "window": _target(window), "text": text, "stop_file": str(stop_file)}
-        _act(request, _INPUT_S + len(text) * _TYPE_S_PER_CHARACTER)
+    def scroll(self, window: Window, point: Point, direction: str, amount: int) -> Delivery:
+        request = {"do": "scroll", "direction": direction, "amount": amount}
+        return act_at_pointer(window, point, amount, request, amount * _S_PER_NOTCH)
 
-    def press_key(self, window: Window, chord: KeyChord) -> None:
-        request = {
-            "do": "press",
-            "window": _target(window),
-            "key_code": mac_key_code(chord),
-            "flags": mac_key_flags(chord),
-        }
-        character = mac_chord_character(chord)
-        if character is None:
-            _act(request)
-            return
-        # where the letter is depends on the keyboard layout, which only JXA looks up
-        request |= {"character": character, "using": mac_modifier_words(chord), "layouts": list(ANSI_LAYOUTS)}
-        _act(request, uses_helper=False)
+    def drag(self, window: Window, start: Point, end: Point, button: str) -> Delivery:
+        request = {"do": "drag", "to_x": end.x, "to_y": end.y, "button": button}
+        with uninterrupted():  # a hand that is killed in the middle would leave the button down
+            return act_at_pointer(window, start, 1, request)
+
+    def move_pointer(self, window: Window, point: Point) -> Delivery:
+        return act_at_pointer(window, point, 1, {"do": "move"})
+
+    def type_text(self, window: Window, text: str, stop_file: Path, delay_ms: int = 0) -> None:
+        request = {"do": "type", "text": text, "stop_file": str(stop_file), "delay_ms": delay_ms}
+        act(window, request, len(text) * (_S_PER_CHARACTER + delay_ms / 1000 * 1.5))
+
+    def press_key(self, window: Window, chord: KeyChord, hold_ms: int = 0, repeat: int = 1) -> None:
+        request = {"do": "press", **chord_request(chord), "hold_ms": hold_ms, "repeat": repeat}
+        act(window, request, repeat * (_S_PER_PRESS + hold_ms / 1000))
+
+    def read_elements(self, window: Window) -> list[Element]:
+        sources = [*WINDOW_SOURCES, "desktop/macos/elements.js"]
+        answer = run_jxa(sources, {"window": {**target_of(window), "title": window.title}}, _ELEMENTS_S)
+        if not answer["is_trusted"]:
+            raise permission_error(
+                ErrorCode.PERMISSION_DENIED_ACCESSIBILITY, f"the elements of {window.app_name} cannot be read"
+            )
+        if not answer["elements"]:
+            raise _no_elements(window, answer["is_found"], answer["is_hung"])
+        elements = [
+            Element(
+                one["role"],
+                clean_text(one["name"]),
+                clean_text(one["value"], 1000),
+                tuple(one["states"]),
+                _rect(one),
+            )
+            for one in answer["elements"]
+        ]
+        return sorted(elements, key=lambda one: (round(one.box.centre.y / _LINE), one.box.x))
+
+    def find_handler(self, kind: str, target: str) -> Handler:
+        answer = run_jxa(["desktop/macos/handler.js"], {"kind": kind, "target": target})
+        found = answer["found"] or (_installed_app(target, answer["installed"]) if kind == "app" else None)
+        if found is None:
+            raise PeekabooError(
+                ErrorCode.APP_NOT_FOUND,
+                f"no application is known to open {target[:200]}",
+                hint="name an application, or choose one for it in the Finder (Get Info > Open with)",
+            )
+        entry = found["bundle_id"] or found["path"]
+        return Handler(clean_text(found["name"]), entry, found["bundle_id"])
+
+    def open(self, kind: str, target: str, handler: Handler) -> None:
+        # by the application that was asked about, not by whatever the system would choose meanwhile
+        opener = log_safe("-b" if handler.bundle_id else "-a", handler.entry)
+        argv = [*log_safe("open"), *opener, *([] if kind == "app" else [target])]
+        done = run_program(argv, timeout_s=_OPEN_S, accept=None)
+        if done.code:
+            raise PeekabooError(
+                ErrorCode.PROGRAM_FAILED,
+                f"{handler.app_name} could not be opened",
+                hint="see the details; open it by hand once, macOS may ask something first",
+                details=done.stderr.strip()[-300:],
+            )
 
     def fit_image(
         self, source: Path, target: Path, width: int, height: int, kind: str, quality: int = 80
@@ -184,9 +224,7 @@ class MacDesktop:
     def read_text(self, path: Path) -> list[RecognisedText]:
         info = read_image_info(path)
         if info is None:
-            raise PeekabooError(
-                ErrorCode.INVALID_ARGUMENT, f"{path} is not an image", hint="give a png or jpg"
-            )
+            raise invalid(f"{path} is not an image", hint="give a png or jpg")
         width, height = info.width, info.height
         answer = run_jxa(["desktop/macos/read_text.js"], {"path": str(path)}, _VISION_S)
         return [
@@ -208,76 +246,55 @@ class MacDesktop:
         return "JXA (the Swift helper is not compiled: doctor --compile does it, and a server by itself)"
 
 
-def _act(request: dict[str, Any], timeout_s: float = _INPUT_S, *, uses_helper: bool = True) -> dict[str, Any]:
-    """Post input by the Swift helper where there is one, else by JXA: the same request, the same answer.
+_LINE = 12.0  # elements whose middles are within as many points are read from left to right
 
-    Either looks itself, right before it posts, at what is under the pointer or has the keyboard.
-    """
-    helper = find_helper() if uses_helper else None
-    log_debug(f"input by {'the Swift helper' if helper else 'JXA'}")
-    if helper:
-        done = run_program(
-            [str(helper)],
-            timeout_s=timeout_s,
-            stdin=json.dumps(request).encode("utf-8"),
-            accept=None,
-            pass_fds=held_locks(),
+
+def _no_elements(window: Window, is_found: bool, is_hung: bool) -> PeekabooError:
+    if is_hung:
+        return PeekabooError(
+            ErrorCode.TIMEOUT,
+            f"{window.app_name} does not answer accessibility in time",
+            hint="check whether it hangs or shows a dialog; then try again",
         )
-        answer = _helper_answer(done.stdout, done.stderr, done.code)
-    else:
-        sources = [_LIST, _ACCESSIBILITY, "desktop/macos/input.js"]
-        answer = run_jxa(sources, request, timeout_s, pass_fds=held_locks())
-    if not answer["ok"]:
-        _refuse(answer)
-    return answer
-
-
-def _refuse(answer: dict[str, Any]) -> NoReturn:
-    """Raise what a refusal of the acting program means."""
-    code, sent = ErrorCode(answer["code"]), int(answer["sent"])
-    message = clean_text(answer["message"], 500)
-    if sent and code is not ErrorCode.FOCUS_LOST:
-        message += f"; {sent} characters were typed"
-    if answer["reached_id"] is not None and f"window {answer['reached_id']} " not in f"{message} ":
-        message += f" (window {answer['reached_id']})"
-    if code is ErrorCode.FOCUS_LOST:
-        raise FocusLost(f"{message}; {sent} characters were typed", sent)
-    if code is ErrorCode.PERMISSION_DENIED_ACCESSIBILITY:
-        raise permission_error(code, "nothing was clicked or typed")
-    if code is ErrorCode.SCREEN_LOCKED:
-        raise _locked(message)
-    if code is ErrorCode.NO_GUI_SESSION:
-        raise _no_session()
-    raise PeekabooError(
-        code, f"{message}; nothing was clicked" if code in _NOT_CLICKED else message, _HINTS.get(code, "")
+    reason = (
+        "offers no elements" if is_found else "is not known to accessibility, or not to be told from another"
+    )
+    return PeekabooError(
+        ErrorCode.NO_ELEMENTS,
+        f"window {window.window_id} of {window.app_name} {reason}",
+        hint="use find_text, or a screenshot and pixels",
     )
 
 
-_NOT_CLICKED = (ErrorCode.WINDOW_COVERED, ErrorCode.STALE_SCREENSHOT, ErrorCode.WINDOW_NOT_FOUND)
-_HINTS = {
-    ErrorCode.WINDOW_COVERED: "close what covers it, or act on that window",
-    ErrorCode.STALE_SCREENSHOT: "take a new screenshot",
-    ErrorCode.WINDOW_NOT_FOUND: "list the windows again",
-    ErrorCode.POLICY_DENIED: "remove the stop file to allow acts again",
-    ErrorCode.INVALID_ARGUMENT: "see peekaboo-min doctor",
-    ErrorCode.INTERNAL_SWIFT_ERROR: "see peekaboo-min doctor",
-}
-
-
-def _helper_answer(stdout: bytes, stderr: str, code: int) -> dict[str, Any]:
-    try:
-        return dict(json.loads(stdout))
-    except ValueError as e:
+def _installed_app(name: str, installed: list[dict[str, Any]]) -> dict[str, Any]:
+    """The application of that name, whatever its case. Raises APP_NOT_FOUND, AMBIGUOUS_APP_IDENTIFIER."""
+    wanted = name.strip().lower().removesuffix(".app")
+    found = [one for one in installed if one["name"].lower() == wanted]
+    if len({one["bundle_id"] or one["path"] for one in found}) > 1:
+        ids = ", ".join(sorted(one["bundle_id"] or one["path"] for one in found))
         raise PeekabooError(
-            ErrorCode.INTERNAL_SWIFT_ERROR,
-            f"the Swift helper ended with exit code {code} and no answer",
-            hint="build it again: peekaboo-min doctor --compile",
-            details=stderr.strip()[-300:],
-        ) from e
+            ErrorCode.AMBIGUOUS_APP_IDENTIFIER,
+            f"{len(found)} applications are called {name[:80]!r}",
+            hint=f"name one by its bundle id: {ids}",
+        )
+    if found:
+        return found[0]
+    import difflib  # only a wrong name needs it
+
+    names = {one["name"].lower(): one["name"] for one in installed}
+    near = [names[one] for one in difflib.get_close_matches(wanted, names, 5, 0.5)]
+    near += [one for low, one in names.items() if wanted in low and one not in near][:5]
+    raise PeekabooError(
+        ErrorCode.APP_NOT_FOUND,
+        f"no application called {name[:80]!r} is installed",
+        hint="name one of: " + ", ".join(map(clean_text, near))
+        if near
+        else "list the apps, or name its bundle id",
+    )
 
 
 def _session() -> dict[str, Any]:
-    return run_jxa([_LIST, "desktop/macos/permissions.js"], {})
+    return run_jxa([WINDOW_SOURCES[0], "desktop/macos/permissions.js"], {})
 
 
 def _may_automate_keynote() -> Optional[bool]:
@@ -296,7 +313,7 @@ def _check_may_record() -> None:
     # up to macOS 15 screencapture would exit 0 with a picture of the wallpaper
     grants = _session()
     if not grants["has_session"]:
-        raise _no_session()
+        raise no_session_error()
     if not grants["screen_recording"]:
         raise _may_not_record()
 
@@ -305,9 +322,9 @@ def _capture_error(details: str) -> PeekabooError:
     """`could not create image` has many causes: ask about each."""
     grants = _session()
     if not grants["has_session"]:
-        return _no_session()
+        return no_session_error()
     if grants["is_locked"]:
-        return _locked(details)
+        return screen_locked_error(details)
     if not grants["screen_recording"]:
         return _may_not_record()
     return PeekabooError(
@@ -323,18 +340,6 @@ def _may_not_record() -> PeekabooError:
     return permission_error(ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING, "no screenshot can be taken")
 
 
-def _locked(details: str) -> PeekabooError:
-    return PeekabooError(ErrorCode.SCREEN_LOCKED, "the screen is locked", hint="unlock it", details=details)
-
-
-def _no_session() -> PeekabooError:
-    return PeekabooError(
-        ErrorCode.NO_GUI_SESSION,
-        "there is no GUI session: the window server answers nothing",
-        hint="run this in a Terminal of the logged-in user, not over ssh or from a daemon",
-    )
-
-
 def _rectangle(rect: Rect) -> list[str]:
     """In points, not in pixels."""
     return ["-R", ",".join(f"{round(number)}" for number in (rect.x, rect.y, rect.width, rect.height))]
@@ -342,19 +347,6 @@ def _rectangle(rect: Rect) -> list[str]:
 
 def _rect(bounds: dict[str, float]) -> Rect:
     return Rect(float(bounds["x"]), float(bounds["y"]), float(bounds["width"]), float(bounds["height"]))
-
-
-def _target(window: Window) -> dict[str, Any]:
-    """What input.swift, input.js and focus.js know a window by."""
-    return {
-        "id": window.window_id,
-        "pid": window.pid,
-        "x": window.bounds.x,
-        "y": window.bounds.y,
-        "width": window.bounds.width,
-        "height": window.bounds.height,
-        "is_popup": window.is_popup,
-    }
 
 
 def _app(one: dict[str, Any]) -> App:

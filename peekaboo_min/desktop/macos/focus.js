@@ -3,18 +3,8 @@
 const ANSWER_S = 0.5;
 const TITLE_BAR_HALF = 10;
 
-// The elements that may be a window: [element, the window to raise]. For a sheet, that is the one it is attached to.
-function candidates(app, pid) {
-    const windows = elements(app, 'AXWindows', pid, 100);
-    return windows.map(w => [w, w]).concat(...windows.map(w => sheetsOf(w, pid).map(sheet => [sheet, w])));
-}
-
 function raise(app, target) {
-    let found = candidates(app, target.pid).filter(pair => {
-        const frame = frameOf(pair[0], target.pid);
-        return frame && isSameFrame(frame, target);
-    });
-    if (found.length > 1) found = found.filter(pair => plainAttribute(pair[0], 'AXTitle', target.pid) === target.title);
+    const found = candidates(app, target);
     if (found.length !== 1) return found.length;
     const element = found[0][1];
     $.AXUIElementSetAttributeValue(element, $('AXMinimized'), $(false));

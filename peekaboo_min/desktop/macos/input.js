@@ -1,16 +1,19 @@
 // one JSON request as the argument -> one JSON answer; the same contract as input.swift, for a Mac without a compiler
-//   {"do":"preflight"}                           -> {"ok":true,"accessibility":b,"post_event":b,"screen_recording":b}
-//   {"do":"move","x":n,"y":n}                    -> {"ok":true,"pointer":{"x":n,"y":n}}, read back, screen points
-//   {"do":"click","window":W,"x":n,"y":n,"button":"left","clicks":1,"flags":0}
-//       -> {"ok":true,"pointer":...,"clicked":n,"is_certain":b}; button left, right or middle; clicks 1 to 3. clicked: how
-//          many were made before something else came under the pointer, or 0 where the pointer did not get there.
-//          is_certain: no overlay or open menu leaves a doubt whom they reached
-//   {"do":"type","window":W,"text":"...","stop_file":"..."}  -> {"ok":true,"sent":n}, in characters
-//   {"do":"press","window":W,"key_code":n,"flags":n}         -> {"ok":true}; flags are CGEventFlags bits
-//       by JXA also "character", "using" and "layouts": on another keyboard layout than these System Events finds the key
+//   {"do":"preflight"} -> {"ok":true,"accessibility":b,"post_event":b,"screen_recording":b}
+//   {"do":"move","window":W,"x":n,"y":n}; points are screen points
+//   {"do":"click","window":W,"x":n,"y":n,"button":"left","clicks":1,"flags":0}; button left, right or middle; clicks 1 to 3
+//   {"do":"scroll","window":W,"x":n,"y":n,"direction":"down","amount":3}; up, down, left or right; amount 1 to 50
+//   {"do":"drag","window":W,"x":n,"y":n,"to_x":n,"to_y":n,"button":"left"}
+//       -> {"ok":true,"pointer":{"x":n,"y":n},"done":n,"is_certain":b}. done: how many clicks, notches, drags or arrivals there
+//          were before something else came under the pointer, 0 where the pointer did not get there. is_certain: no overlay or
+//          open menu leaves a doubt whom they reached
+//   {"do":"type","window":W,"text":"...","stop_file":"...","delay_ms":0}  -> {"ok":true,"sent":n}, in characters
+//   {"do":"press","window":W,"key_code":n,"flags":n,"hold_ms":0,"repeat":1}  -> {"ok":true,"sent":n}, in presses; flags are
+//       CGEventFlags bits. By JXA also "character", "using" and "layouts": on another keyboard layout than these System Events
+//       finds the key
 //   refused -> {"ok":false,"code":"...","message":"...","sent":n,"reached_id":n|null}, and nothing was posted after `sent`
 //   W is {"id","pid","x","y","width","height","is_popup"}: what must be under the pointer, or have the keyboard, right before
-//   each press or piece of text, or nothing is posted
+//   each press, notch or piece of text, or nothing is posted
 ObjC.import('Foundation');
 ObjC.bindFunction('CGPreflightPostEventAccess', ['bool', []]);
 // Bound by hand because nobody is on record as having found it in the bridge.
@@ -23,7 +26,15 @@ const HID_TAP = 0;
 const PRIVATE_STATE = -1;
 const CLICK_STATE = 1;
 const MOVED = 5;
-const BUTTONS = {left: [0, 1, 2], right: [1, 3, 4], middle: [2, 25, 26]}; // button, down, up
+const BUTTONS = { // kCGMouseButton..., and the types of its events
+    left: {number: 0, down: 1, up: 2, dragged: 6},
+    right: {number: 1, down: 3, up: 4, dragged: 7},
+    middle: {number: 2, down: 25, up: 26, dragged: 27},
+};
+const LINE_UNIT = 1;
+const WHEELS = {up: [1, 0], down: [-1, 0], left: [0, 1], right: [0, -1]}; // vertical, horizontal
+const LINES_A_NOTCH = 3;
+const DRAG_STEPS = 15; // an application follows a drag only through several points
 const KEYS = {'\n': 36, '\r': 36, '\r\n': 36, '\t': 48, '\b': 51};
 const PIECE = 20; // UTF-16 units an event: what applications are known to read
 const ANSWER_S = 0.5;
@@ -33,8 +44,8 @@ function refusal(code, message, more) {
     return Object.assign({refused: true, code: code, message: message, sent: 0, reached_id: null}, more);
 }
 
-function invalid(message) {
-    return refusal('INVALID_ARGUMENT', message);
+function invalid(field) {
+    return refusal('INVALID_ARGUMENT', `${field} is missing or wrong`);
 }
 
 // Without access the system drops every post and reports nothing, so ask in this process, before the first one. One of
@@ -147,10 +158,14 @@ function checkKeyboard(target, sent) {
 
 // posting --------------------------------------------------------------------------------------------------------------
 
+function sleep(seconds) {
+    $.NSThread.sleepForTimeInterval(seconds);
+}
+
 function post(event, flags, pauseSeconds) {
     $.CGEventSetFlags(event, flags);
     $.CGEventPost(HID_TAP, event);
-    $.NSThread.sleepForTimeInterval(pauseSeconds);
+    sleep(pauseSeconds);
 }
 
 // 30 ms: AppKit drops clicks that come faster than its event loop turns.
@@ -160,35 +175,13 @@ function postMouse(source, type, point, button, clickState, flags) {
     post(event, flags, 0.03);
 }
 
-function postKey(source, code, flags, text) {
+function postKey(source, code, flags, text, holdSeconds) {
     const units = $(text).dataUsingEncoding($.NSUTF16LittleEndianStringEncoding);
     [true, false].forEach(function (down) {
         const event = $.CGEventCreateKeyboardEvent(source, code, down);
         if (text !== '') $.CGEventKeyboardSetUnicodeString(event, text.length, units.bytes);
-        post(event, flags, 0.008);
+        post(event, flags, down ? 0.008 + holdSeconds : 0.008);
     });
-}
-
-function isWhole(value, low, high) {
-    return Number.isInteger(value) && value >= low && value <= high;
-}
-
-function pointOf(request) {
-    if (!Number.isFinite(request.x) || !Number.isFinite(request.y)) throw invalid('x and y must be finite numbers');
-    return {x: request.x, y: request.y};
-}
-
-function targetOf(request) {
-    const w = request.window;
-    const isRead = w !== null && typeof w === 'object' && isWhole(w.id, 0, 4294967295) && isWhole(w.pid, 0, 2147483647)
-        && ['x', 'y', 'width', 'height'].every(key => Number.isFinite(w[key])) && typeof w.is_popup === 'boolean';
-    if (!isRead) throw invalid('window must have id, pid, x, y, width, height and is_popup');
-    return w;
-}
-
-function flagsOf(request) {
-    if (!isWhole(request.flags, 0, 4294967295)) throw invalid('flags must be a whole number from 0 to 4294967295');
-    return request.flags;
 }
 
 function isNear(now, point) {
@@ -200,41 +193,67 @@ function moveTo(source, point) {
     postMouse(source, MOVED, point, 0, 0, 0);
     let now = $.CGEventGetLocation($.CGEventCreate(null));
     for (let i = 0; i < 20 && !isNear(now, point); i++) {
-        $.NSThread.sleepForTimeInterval(0.01);
+        sleep(0.01);
         now = $.CGEventGetLocation($.CGEventCreate(null));
     }
     return {x: now.x, y: now.y};
 }
 
+// Moves the pointer over the window, then does `act` there a number of times, as long as the window stays under it.
+function atPointer(request, times, act) {
+    const point = {x: request.x, y: request.y};
+    const source = openSource();
+    checkReached(request.window, point);
+    const answer = {ok: true, pointer: moveTo(source, point), done: 0, is_certain: true};
+    if (!isNear(answer.pointer, point)) return answer;
+    while (answer.done < times) {
+        try {
+            // the pointer's arrival, or the act before, may have changed what is there
+            answer.is_certain = checkReached(request.window, point) && answer.is_certain;
+        } catch (reason) {
+            if (!reason.refused || answer.done === 0) throw reason;
+            return answer;
+        }
+        answer.done += 1;
+        act(source, point, answer.done);
+    }
+    return answer;
+}
+
 function move(request) {
-    const point = pointOf(request);
-    return {ok: true, pointer: moveTo(openSource(), point)};
+    return atPointer(request, 1, () => {});
 }
 
 function click(request) {
-    const point = pointOf(request);
-    if (!Object.keys(BUTTONS).includes(request.button)) throw invalid('button must be left, right or middle');
-    if (!isWhole(request.clicks, 1, 3)) throw invalid('clicks must be 1, 2 or 3');
-    const flags = flagsOf(request);
-    const target = targetOf(request);
     const button = BUTTONS[request.button];
-    const source = openSource();
-    checkReached(target, point);
-    const answer = {ok: true, pointer: moveTo(source, point), clicked: 0, is_certain: true};
-    if (!isNear(answer.pointer, point)) return answer;
-    while (answer.clicked < request.clicks) {
+    return atPointer(request, request.clicks, (source, point, count) => {
+        postMouse(source, button.down, point, button.number, count, request.flags);
+        postMouse(source, button.up, point, button.number, count, request.flags);
+    });
+}
+
+function scroll(request) {
+    const lines = WHEELS[request.direction].map(sign => sign * LINES_A_NOTCH);
+    return atPointer(request, request.amount, source => {
+        post($.CGEventCreateScrollWheelEvent2(source, LINE_UNIT, 2, lines[0], lines[1], 0), 0, 0.02);
+    });
+}
+
+function drag(request) {
+    const button = BUTTONS[request.button];
+    const end = {x: request.to_x, y: request.to_y};
+    return atPointer(request, 1, (source, start) => {
+        postMouse(source, button.down, start, button.number, 1, 0);
         try {
-            // the pointer's arrival, or the click before, may have changed what is there
-            answer.is_certain = checkReached(target, point) && answer.is_certain;
-        } catch (reason) {
-            if (!reason.refused || answer.clicked === 0) throw reason;
-            return answer;
+            for (let step = 1; step <= DRAG_STEPS; step++) {
+                const part = step / DRAG_STEPS;
+                const point = {x: start.x + (end.x - start.x) * part, y: start.y + (end.y - start.y) * part};
+                postMouse(source, button.dragged, point, button.number, 1, 0);
+            }
+        } finally {
+            postMouse(source, button.up, end, button.number, 1, 0);
         }
-        answer.clicked += 1;
-        postMouse(source, button[1], point, button[0], answer.clicked, flags);
-        postMouse(source, button[2], point, button[0], answer.clicked, flags);
-    }
-    return answer;
+    });
 }
 
 // Grapheme clusters; a JavaScriptCore that has no Segmenter gets code points, which at least never splits a surrogate pair.
@@ -245,7 +264,7 @@ function characters(text) {
 }
 
 // What goes out at once: {code} for a key, {text} for characters; a grapheme cluster that is longer than that goes whole.
-function piecesOf(text) {
+function piecesOf(text, most) {
     const pieces = [];
     let chunk = '';
     const flush = () => {
@@ -254,7 +273,7 @@ function piecesOf(text) {
     };
     for (const character of characters(text)) {
         const code = KEYS[character];
-        if (code !== undefined || chunk.length + character.length > PIECE) flush();
+        if (code !== undefined || chunk.length + character.length > most) flush();
         if (code !== undefined) pieces.push({code: code, text: '', length: character.length});
         else chunk += character;
     }
@@ -263,18 +282,15 @@ function piecesOf(text) {
 }
 
 function typeText(request) {
-    // A lone surrogate is no text: Swift's JSON reader refuses it too.
-    if (typeof request.text !== 'string' || /[\ud800-\udfff]/u.test(request.text)) throw invalid('text must be a string');
-    if (typeof request.stop_file !== 'string') throw invalid('stop_file must be a string');
-    const target = targetOf(request);
     const source = openSource();
     let sent = 0;
-    for (const piece of piecesOf(request.text)) {
-        checkKeyboard(target, sent);
+    for (const piece of piecesOf(request.text, request.delay_ms ? 1 : PIECE)) {
+        if (sent) sleep(request.delay_ms / 1000);
+        checkKeyboard(request.window, sent);
         if ($.NSFileManager.defaultManager.fileExistsAtPath($(request.stop_file))) {
             throw refusal('POLICY_DENIED', 'the stop file is there', {sent: sent});
         }
-        postKey(source, piece.code, 0, piece.text);
+        postKey(source, piece.code, 0, piece.text, 0);
         sent += piece.length;
     }
     return {ok: true, sent: sent};
@@ -288,29 +304,19 @@ function layoutName() {
 }
 
 function press(request) {
-    if (!isWhole(request.key_code, 0, 65535)) throw invalid('key_code must be a whole number from 0 to 65535');
-    const flags = flagsOf(request);
-    const target = targetOf(request);
     const source = openSource();
     const layout = request.character === undefined ? '' : layoutName();
     const isElsewhere = layout !== '' && !request.layouts.includes(layout);
-    checkKeyboard(target, 0);
-    // key codes are places: on a French keyboard cmd+a would be cmd+q. System Events knows the layout.
-    if (isElsewhere) Application('System Events').keystroke(request.character, {using: request.using});
-    else postKey(source, request.key_code, flags, '');
-    return {ok: true};
-}
-
-function parsed(text) {
-    let request = null;
-    try {
-        request = JSON.parse(text);
-    } catch (error) {
-        if (!(error instanceof SyntaxError)) throw error;
+    if (isElsewhere && request.hold_ms) {
+        throw refusal('INVALID_ARGUMENT', `on the keyboard layout ${layout} a chord with a character cannot be held down`);
     }
-    const isObject = request !== null && typeof request === 'object' && !Array.isArray(request);
-    if (!isObject) throw invalid('the request must be one JSON object');
-    return request;
+    for (let sent = 0; sent < request.repeat; sent++) {
+        checkKeyboard(request.window, sent);
+        // key codes are places: on a French keyboard cmd+a would be cmd+q. System Events knows the layout.
+        if (isElsewhere) Application('System Events').keystroke(request.character, {using: request.using});
+        else postKey(source, request.key_code, request.flags, '', request.hold_ms / 1000);
+    }
+    return {ok: true, sent: request.repeat};
 }
 
 function preflight() {
@@ -322,12 +328,50 @@ function preflight() {
     };
 }
 
+// requests -------------------------------------------------------------------------------------------------------------
+
+const whole = (low, high) => value => Number.isInteger(value) && value >= low && value <= high;
+const keyOf = table => value => typeof value === 'string' && Object.keys(table).includes(value);
+const AT_WINDOW = {
+    window: w => w !== null && typeof w === 'object' && whole(0, 4294967295)(w.id) && whole(0, 2147483647)(w.pid)
+        && ['x', 'y', 'width', 'height'].every(key => Number.isFinite(w[key])) && typeof w.is_popup === 'boolean',
+};
+const AT_POINT = Object.assign({x: Number.isFinite, y: Number.isFinite}, AT_WINDOW);
+const FLAGS = whole(0, 4294967295);
+const FIELDS = {
+    preflight: {},
+    move: AT_POINT,
+    click: Object.assign({button: keyOf(BUTTONS), clicks: whole(1, 3), flags: FLAGS}, AT_POINT),
+    scroll: Object.assign({direction: keyOf(WHEELS), amount: whole(1, 50)}, AT_POINT),
+    drag: Object.assign({to_x: Number.isFinite, to_y: Number.isFinite, button: keyOf(BUTTONS)}, AT_POINT),
+    type: Object.assign({
+        // A lone surrogate is no text: Swift's JSON reader refuses it too.
+        text: value => typeof value === 'string' && !/[\ud800-\udfff]/u.test(value),
+        stop_file: value => typeof value === 'string',
+        delay_ms: whole(0, 1000),
+    }, AT_WINDOW),
+    press: Object.assign({key_code: whole(0, 65535), flags: FLAGS, hold_ms: whole(0, 10000), repeat: whole(1, 100)}, AT_WINDOW),
+};
+
+function parsed(text) {
+    let request = null;
+    try {
+        request = JSON.parse(text);
+    } catch (error) {
+        if (!(error instanceof SyntaxError)) throw error;
+    }
+    if (request === null || typeof request !== 'object' || Array.isArray(request)) throw invalid('the request');
+    if (!keyOf(FIELDS)(request.do)) throw invalid('do');
+    for (const [name, isRight] of Object.entries(FIELDS[request.do])) {
+        if (!isRight(request[name])) throw invalid(name);
+    }
+    return request;
+}
+
 function run(argv) {
-    const acts = {preflight: preflight, move: move, click: click, type: typeText, press: press};
+    const acts = {preflight: preflight, move: move, click: click, scroll: scroll, drag: drag, type: typeText, press: press};
     try {
         const request = parsed(argv[0]);
-        const isKnown = typeof request.do === 'string' && Object.keys(acts).includes(request.do);
-        if (!isKnown) throw invalid('do must be preflight, move, click, type or press');
         return JSON.stringify(acts[request.do](request));
     } catch (reason) {
         if (!reason.refused) throw reason;

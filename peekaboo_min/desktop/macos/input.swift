@@ -1,21 +1,26 @@
 // one JSON request on stdin -> one JSON answer on stdout, exit 0
-//   {"do":"preflight"}                           -> {"ok":true,"accessibility":b,"post_event":b,"screen_recording":b}
-//   {"do":"move","x":n,"y":n}                    -> {"ok":true,"pointer":{"x":n,"y":n}}, read back, screen points
-//   {"do":"click","window":W,"x":n,"y":n,"button":"left","clicks":1,"flags":0}
-//       -> {"ok":true,"pointer":...,"clicked":n,"is_certain":b}; button left, right or middle; clicks 1 to 3. clicked: how
-//          many were made before something else came under the pointer, or 0 where the pointer did not get there.
-//          is_certain: no overlay or open menu leaves a doubt whom they reached
-//   {"do":"type","window":W,"text":"...","stop_file":"..."}  -> {"ok":true,"sent":n}, in characters
-//   {"do":"press","window":W,"key_code":n,"flags":n}         -> {"ok":true}; flags are CGEventFlags bits
+//   {"do":"preflight"} -> {"ok":true,"accessibility":b,"post_event":b,"screen_recording":b}
+//   {"do":"move","window":W,"x":n,"y":n}; points are screen points
+//   {"do":"click","window":W,"x":n,"y":n,"button":"left","clicks":1,"flags":0}; button left, right or middle; clicks 1 to 3
+//   {"do":"scroll","window":W,"x":n,"y":n,"direction":"down","amount":3}; up, down, left or right; amount 1 to 50
+//   {"do":"drag","window":W,"x":n,"y":n,"to_x":n,"to_y":n,"button":"left"}
+//       -> {"ok":true,"pointer":{"x":n,"y":n},"done":n,"is_certain":b}. done: how many clicks, notches, drags or arrivals there
+//          were before something else came under the pointer, 0 where the pointer did not get there. is_certain: no overlay or
+//          open menu leaves a doubt whom they reached
+//   {"do":"type","window":W,"text":"...","stop_file":"...","delay_ms":0}  -> {"ok":true,"sent":n}, in characters
+//   {"do":"press","window":W,"key_code":n,"flags":n,"hold_ms":0,"repeat":1}  -> {"ok":true,"sent":n}, in presses; flags are
+//       CGEventFlags bits
 //   refused -> {"ok":false,"code":"...","message":"...","sent":n,"reached_id":n|null}, and nothing was posted after `sent`
 //   W is {"id","pid","x","y","width","height","is_popup"}: what must be under the pointer, or have the keyboard, right before
-//   each press or piece of text, or nothing is posted
+//   each press, notch or piece of text, or nothing is posted
 import AppKit
 import ApplicationServices
 import CoreGraphics
 import Foundation
 
 let menuLayer = 101  // kCGPopUpMenuWindowLevel
+let linesANotch: Int32 = 3
+let dragSteps = 15  // an application follows a drag only through several points
 let piece = 20  // UTF-16 units an event: what applications are known to read
 let answerSeconds: Float = 0.5
 let dock = "com.apple.dock"
@@ -41,36 +46,35 @@ struct Target: Decodable {
     var frame: CGRect { CGRect(x: x, y: y, width: width, height: height) }
 }
 
-// A field that is missing or of another type is nil; each act says which fields it needs.
 struct Request: Decodable {
-    let act: String?, button: String?, text: String?, stopFile: String?
-    let x: Double?, y: Double?
-    let clicks: Int?
-    let keyCode: UInt16?
-    let flags: UInt32?
+    let act: String
     let window: Target?
+    let x: Double?, y: Double?, toX: Double?, toY: Double?
+    let button: String?, direction: String?, text: String?, stopFile: String?
+    let clicks: Double?, amount: Double?, delayMs: Double?, holdMs: Double?, repeats: Double?, keyCode: Double?, flags: Double?
 
     enum CodingKeys: String, CodingKey {
-        case act = "do", button, text, stopFile = "stop_file", x, y, clicks, keyCode = "key_code", flags, window
-    }
-
-    init(from decoder: Decoder) throws {
-        let fields = try decoder.container(keyedBy: CodingKeys.self)
-        act = try? fields.decode(String.self, forKey: .act)
-        button = try? fields.decode(String.self, forKey: .button)
-        text = try? fields.decode(String.self, forKey: .text)
-        stopFile = try? fields.decode(String.self, forKey: .stopFile)
-        x = try? fields.decode(Double.self, forKey: .x)
-        y = try? fields.decode(Double.self, forKey: .y)
-        clicks = try? fields.decode(Int.self, forKey: .clicks)
-        keyCode = try? fields.decode(UInt16.self, forKey: .keyCode)
-        flags = try? fields.decode(UInt32.self, forKey: .flags)
-        window = try? fields.decode(Target.self, forKey: .window)
+        case act = "do", window, x, y, toX = "to_x", toY = "to_y", button, direction, text, stopFile = "stop_file", clicks, amount
+        case delayMs = "delay_ms", holdMs = "hold_ms", repeats = "repeat", keyCode = "key_code", flags
     }
 }
 
-func invalid(_ message: String) -> Refusal {
-    Refusal(code: "INVALID_ARGUMENT", message: message)
+func invalid(_ field: String) -> Refusal {
+    Refusal(code: "INVALID_ARGUMENT", message: "\(field) is missing or wrong")
+}
+
+func need<T>(_ value: T?, _ field: String) throws -> T {
+    guard let value = value else { throw invalid(field) }
+    return value
+}
+
+func need(_ value: Double?, _ field: String, in range: ClosedRange<Int>) throws -> Int {
+    guard let value = value, let number = Int(exactly: value), range.contains(number) else { throw invalid(field) }
+    return number
+}
+
+func flags(of request: Request) throws -> CGEventFlags {
+    try CGEventFlags(rawValue: UInt64(need(request.flags, "flags", in: 0...4_294_967_295)))
 }
 
 // Without access the system drops every post and reports nothing, so ask in this process, before the first one. One of
@@ -265,29 +269,14 @@ func postMouse(
     try post(event, flags, pause: 0.03)
 }
 
-func postKey(_ source: CGEventSource, _ code: CGKeyCode, _ flags: CGEventFlags, _ units: [UniChar]) throws {
+func postKey(_ source: CGEventSource, _ code: CGKeyCode, _ flags: CGEventFlags, _ units: [UniChar], hold: TimeInterval = 0) throws {
     for down in [true, false] {
         let event = CGEvent(keyboardEventSource: source, virtualKey: code, keyDown: down)
         if !units.isEmpty {
             event?.keyboardSetUnicodeString(stringLength: units.count, unicodeString: units)
         }
-        try post(event, flags, pause: 0.008)
+        try post(event, flags, pause: down ? 0.008 + hold : 0.008)
     }
-}
-
-func point(of request: Request) throws -> CGPoint {
-    guard let x = request.x, let y = request.y, x.isFinite, y.isFinite else { throw invalid("x and y must be finite numbers") }
-    return CGPoint(x: x, y: y)
-}
-
-func target(of request: Request) throws -> Target {
-    guard let window = request.window else { throw invalid("window must have id, pid, x, y, width, height and is_popup") }
-    return window
-}
-
-func flags(of request: Request) throws -> CGEventFlags {
-    guard let flags = request.flags else { throw invalid("flags must be a whole number from 0 to 4294967295") }
-    return CGEventFlags(rawValue: UInt64(flags))
 }
 
 func isThere(_ now: CGPoint, _ point: CGPoint) -> Bool {
@@ -307,47 +296,80 @@ func moved(_ source: CGEventSource, to point: CGPoint) throws -> CGPoint {
     return now
 }
 
-func pointerAnswer(_ now: CGPoint) -> [String: Any] {
-    ["ok": true, "pointer": ["x": Double(now.x), "y": Double(now.y)]]
-}
-
-func move(_ request: Request) throws -> [String: Any] {
-    let place = try point(of: request)
-    return try pointerAnswer(moved(openSource(), to: place))
-}
-
-func click(_ request: Request) throws -> [String: Any] {
-    let buttons: [String: (CGMouseButton, CGEventType, CGEventType)] = [
-        "left": (.left, .leftMouseDown, .leftMouseUp),
-        "right": (.right, .rightMouseDown, .rightMouseUp),
-        "middle": (.center, .otherMouseDown, .otherMouseUp),
-    ]
-    let place = try point(of: request)
-    guard let (button, down, up) = buttons[request.button ?? ""] else { throw invalid("button must be left, right or middle") }
-    guard let clicks = request.clicks, (1...3).contains(clicks) else { throw invalid("clicks must be 1, 2 or 3") }
-    let held = try flags(of: request)
-    let expected = try target(of: request)
+// Moves the pointer over the window, then does `act` there a number of times, as long as the window stays under it.
+func atPointer(_ request: Request, _ times: Int, _ act: (CGEventSource, CGPoint, Int) throws -> Void) throws -> [String: Any] {
+    let place = try CGPoint(x: need(request.x, "x"), y: need(request.y, "y"))
+    let expected = try need(request.window, "window")
     let source = try openSource()
     _ = try checkReached(expected, place)
     let pointer = try moved(source, to: place)
     var (done, isCertain) = (0, true)
-    while isThere(pointer, place) && done < clicks {
+    while isThere(pointer, place) && done < times {
         do {
-            // the pointer's arrival, or the click before, may have changed what is there
+            // the pointer's arrival, or the act before, may have changed what is there
             isCertain = try checkReached(expected, place) && isCertain
         } catch let refusal as Refusal {
             if done == 0 { throw refusal }
             break
         }
         done += 1
-        try postMouse(source, down, place, button, done, held)
-        try postMouse(source, up, place, button, done, held)
+        try act(source, place, done)
     }
-    return pointerAnswer(pointer).merging(["clicked": done, "is_certain": isCertain]) { _, new in new }
+    let point = ["x": Double(pointer.x), "y": Double(pointer.y)]
+    return ["ok": true, "pointer": point, "done": done, "is_certain": isCertain]
+}
+
+struct Button {
+    let number: CGMouseButton
+    let down: CGEventType, up: CGEventType, dragged: CGEventType
+}
+
+func button(of request: Request) throws -> Button {
+    switch request.button {
+    case "left": return Button(number: .left, down: .leftMouseDown, up: .leftMouseUp, dragged: .leftMouseDragged)
+    case "right": return Button(number: .right, down: .rightMouseDown, up: .rightMouseUp, dragged: .rightMouseDragged)
+    case "middle": return Button(number: .center, down: .otherMouseDown, up: .otherMouseUp, dragged: .otherMouseDragged)
+    default: throw invalid("button")
+    }
+}
+
+func click(_ request: Request) throws -> [String: Any] {
+    let button = try button(of: request)
+    let flags = try flags(of: request)
+    return try atPointer(request, need(request.clicks, "clicks", in: 1...3)) { source, place, count in
+        try postMouse(source, button.down, place, button.number, count, flags)
+        try postMouse(source, button.up, place, button.number, count, flags)
+    }
+}
+
+func scroll(_ request: Request) throws -> [String: Any] {
+    let wheels: [String: (Int32, Int32)] = ["up": (1, 0), "down": (-1, 0), "left": (0, 1), "right": (0, -1)]
+    let (vertical, horizontal) = try need(wheels[request.direction ?? ""], "direction")
+    return try atPointer(request, need(request.amount, "amount", in: 1...50)) { source, _, _ in
+        let event = CGEvent(
+            scrollWheelEvent2Source: source, units: .line, wheelCount: 2, wheel1: vertical * linesANotch,
+            wheel2: horizontal * linesANotch, wheel3: 0)
+        try post(event, [], pause: 0.02)
+    }
+}
+
+func drag(_ request: Request) throws -> [String: Any] {
+    let button = try button(of: request)
+    let end = try CGPoint(x: need(request.toX, "to_x"), y: need(request.toY, "to_y"))
+    return try atPointer(request, 1) { source, start, _ in
+        try postMouse(source, button.down, start, button.number, 1, [])
+        for step in 1...dragSteps {
+            let part = Double(step) / Double(dragSteps)
+            let point = CGPoint(
+                x: Double(start.x) + Double(end.x - start.x) * part, y: Double(start.y) + Double(end.y - start.y) * part)
+            try? postMouse(source, button.dragged, point, button.number, 1, [])  // the button must come up again
+        }
+        try postMouse(source, button.up, end, button.number, 1, [])
+    }
 }
 
 // What goes out at once: a key, or characters; a grapheme cluster that is longer than a piece goes whole.
-func pieces(of text: String) -> [(code: CGKeyCode, units: [UniChar], length: Int)] {
+func pieces(of text: String, most: Int) -> [(code: CGKeyCode, units: [UniChar], length: Int)] {
     let keys: [Character: CGKeyCode] = ["\n": 36, "\r": 36, "\r\n": 36, "\t": 48, "\u{8}": 51]
     var made: [(code: CGKeyCode, units: [UniChar], length: Int)] = []
     var chunk = ""
@@ -357,7 +379,7 @@ func pieces(of text: String) -> [(code: CGKeyCode, units: [UniChar], length: Int
     }
     for character in text {
         let code = keys[character]
-        if code != nil || chunk.utf16.count + character.utf16.count > piece { flush() }
+        if code != nil || chunk.utf16.count + character.utf16.count > most { flush() }
         if let code = code { made.append((code, [], character.unicodeScalars.count)) } else { chunk.append(character) }
     }
     flush()
@@ -365,12 +387,14 @@ func pieces(of text: String) -> [(code: CGKeyCode, units: [UniChar], length: Int
 }
 
 func typeText(_ request: Request) throws -> [String: Any] {
-    guard let text = request.text else { throw invalid("text must be a string") }
-    guard let stopFile = request.stopFile else { throw invalid("stop_file must be a string") }
-    let expected = try target(of: request)
+    let text = try need(request.text, "text")
+    let stopFile = try need(request.stopFile, "stop_file")
+    let delay = try need(request.delayMs, "delay_ms", in: 0...1000)
+    let expected = try need(request.window, "window")
     let source = try openSource()
     var sent = 0
-    for part in pieces(of: text) {
+    for part in pieces(of: text, most: delay > 0 ? 1 : piece) {
+        if sent > 0 { Thread.sleep(forTimeInterval: Double(delay) / 1000) }
         try checkKeyboard(expected, sent: sent)
         if FileManager.default.fileExists(atPath: stopFile) {
             throw Refusal(code: "POLICY_DENIED", message: "the stop file is there", sent: sent)
@@ -382,26 +406,39 @@ func typeText(_ request: Request) throws -> [String: Any] {
 }
 
 func press(_ request: Request) throws -> [String: Any] {
-    guard let code = request.keyCode else { throw invalid("key_code must be a whole number from 0 to 65535") }
-    let held = try flags(of: request)
-    let expected = try target(of: request)
+    let code = try CGKeyCode(need(request.keyCode, "key_code", in: 0...65535))
+    let flags = try flags(of: request)
+    let hold = try Double(need(request.holdMs, "hold_ms", in: 0...10000)) / 1000
+    let repeats = try need(request.repeats, "repeat", in: 1...100)
+    let expected = try need(request.window, "window")
     let source = try openSource()
-    try checkKeyboard(expected, sent: 0)
-    try postKey(source, code, held, [])
-    return ["ok": true]
+    for sent in 0..<repeats {
+        try checkKeyboard(expected, sent: sent)
+        try postKey(source, code, flags, [], hold: hold)
+    }
+    return ["ok": true, "sent": repeats]
 }
 
 func answer(_ input: Data) throws -> [String: Any] {
-    guard let request = try? JSONDecoder().decode(Request.self, from: input) else { throw invalid("the request must be one JSON object") }
+    let request: Request
+    do {
+        request = try JSONDecoder().decode(Request.self, from: input)
+    } catch DecodingError.typeMismatch(_, let about), DecodingError.valueNotFound(_, let about), DecodingError.dataCorrupted(let about) {
+        throw invalid(about.codingPath.first?.stringValue ?? "the request")
+    } catch DecodingError.keyNotFound(let key, let about) {
+        throw invalid((about.codingPath.first ?? key).stringValue)
+    }
     switch request.act {
     case "preflight":
         return ["ok": true, "accessibility": AXIsProcessTrusted(), "post_event": CGPreflightPostEventAccess(),
                 "screen_recording": CGPreflightScreenCaptureAccess()]
-    case "move": return try move(request)
+    case "move": return try atPointer(request, 1) { _, _, _ in }
     case "click": return try click(request)
+    case "scroll": return try scroll(request)
+    case "drag": return try drag(request)
     case "type": return try typeText(request)
     case "press": return try press(request)
-    default: throw invalid("do must be preflight, move, click, type or press")
+    default: throw invalid("do")
     }
 }
 

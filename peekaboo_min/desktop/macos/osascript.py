@@ -1,18 +1,21 @@
-"""Run a JXA or AppleScript source, and read osascript's error numbers."""
+"""Run a JXA or AppleScript source; what osascript's errors, and a missing grant, mean."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Optional
 
 from ...core.errors import ErrorCode, PeekabooError
-from ...core.log import log_safe
+from ...core.log import log_debug, log_safe
 from ...system.process import run_program
 from ...system.resources import native_source
 
 SCRIPT_S = 10.0
+# What most of the other sources begin with.
+WINDOW_SOURCES = ("desktop/macos/window_list.js", "desktop/macos/accessibility.js")
 _NUMBER_AT_END = re.compile(r"\((-?\d+)\)\s*$")
 
 # The text before the number is localised, and may quote a user's text: only the number is read.
@@ -26,14 +29,6 @@ _CODES = {
     -609: (ErrorCode.APP_NOT_FOUND, "the application quit in the middle"),
 }
 _HINTS = {
-    ErrorCode.PERMISSION_DENIED_AUTOMATION: (
-        "allow it in System Settings > Privacy & Security > Automation: "
-        'open "x-apple.systempreferences:com.apple.preference.security?Privacy_Automation"'
-    ),
-    ErrorCode.PERMISSION_DENIED_ACCESSIBILITY: (
-        "allow it in System Settings > Privacy & Security > Accessibility: "
-        'open "x-apple.systempreferences:com.apple.preference.security?Privacy_Accessibility"'
-    ),
     ErrorCode.TIMEOUT: "check whether it shows a dialog, or macOS asks for consent; then try again",
     ErrorCode.APP_NOT_FOUND: "open it, then try again",
 }
@@ -107,6 +102,78 @@ def script_error(exit_code: int, stderr: str) -> ScriptError:
             ErrorCode.PROGRAM_FAILED,
             f"the script failed{f' with error {number}' if number else ''}",
         )
-    return ScriptError(
-        code, message, _HINTS.get(code, _SCRIPT_HINT if details else _SILENT_HINT), details, number
+    hint = _HINTS.get(code, _SCRIPT_HINT if details else _SILENT_HINT)
+    if code in _PANES:
+        hint = f"allow it in System Settings > Privacy & Security > {_PANES[code][0]}: {settings_line(code)}"
+    return ScriptError(code, message, hint, details, number)
+
+
+# grants -----------------------------------------------------------------------------------------------
+
+_PS_S = 5.0
+_SETTINGS = "x-apple.systempreferences:com.apple.preference.security?"
+_PYTHONS_OWN = re.compile(r"/Python3?\.framework/|/Python\.app/")
+_OUTERMOST_APP = re.compile(r"^(.*?/([^/]+)\.app)/")
+
+# A missing grant -> the name of its pane, and the last part of its address.
+_PANES: dict[ErrorCode, tuple[str, str]] = {
+    ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING: ("Screen Recording", "Privacy_ScreenCapture"),
+    ErrorCode.PERMISSION_DENIED_ACCESSIBILITY: ("Accessibility", "Privacy_Accessibility"),
+    ErrorCode.PERMISSION_DENIED_AUTOMATION: ("Automation", "Privacy_Automation"),
+}
+
+
+def responsible_app() -> str:
+    """The name of the app that our grants belong to, by the process ancestry, or a phrase for it.
+
+    The nearest ancestor that is in an app bundle; Python's own Python.app hosts nothing.
+    """
+    try:
+        listed = run_program(["ps", "-axo", "pid=,ppid=,comm="], timeout_s=_PS_S).text
+    except PeekabooError as e:
+        log_debug(f"the process ancestry is unknown: {e.message}")
+        listed = ""
+    parents: dict[int, tuple[int, str]] = {}
+    for line in listed.splitlines():
+        fields = line.split(None, 2)
+        if len(fields) == 3 and fields[0].isdigit() and fields[1].isdigit():
+            parents[int(fields[0])] = (int(fields[1]), fields[2])
+    pid = os.getpid()
+    for _ in range(64):
+        if pid not in parents:
+            break
+        pid, command = parents[pid]
+        app = _OUTERMOST_APP.match(command)
+        if app and not _PYTHONS_OWN.search(command):
+            return app.group(2)
+    return "the app that started this"
+
+
+def settings_line(code: ErrorCode) -> str:
+    """The shell line that opens the pane of a grant."""
+    return f'open "{_SETTINGS}{_PANES[code][1]}"'
+
+
+def permission_error(code: ErrorCode, what: str) -> PeekabooError:
+    """The error for a missing grant: which app needs it, how to open the pane for it, and the restart."""
+    app, (pane, _) = responsible_app(), _PANES[code]
+    return PeekabooError(
+        code,
+        f"{what}: {app} lacks the {pane} permission",
+        hint=f"switch {app} on in System Settings > Privacy & Security > {pane} ({settings_line(code)}), "
+        f"then quit and reopen {app}",
+    )
+
+
+def screen_locked_error(details: str) -> PeekabooError:
+    """SCREEN_LOCKED, to be raised."""
+    return PeekabooError(ErrorCode.SCREEN_LOCKED, "the screen is locked", hint="unlock it", details=details)
+
+
+def no_session_error() -> PeekabooError:
+    """NO_GUI_SESSION, to be raised."""
+    return PeekabooError(
+        ErrorCode.NO_GUI_SESSION,
+        "there is no GUI session: the window server answers nothing",
+        hint="run this in a Terminal of the logged-in user, not over ssh or from a daemon",
     )

@@ -7,6 +7,7 @@ function run(argv) {
     const request = $.VNRecognizeTextRequest.alloc.init;
     request.recognitionLevel = 0; // accurate
     request.usesLanguageCorrection = true;
+    request.automaticallyDetectsLanguage = true; // macOS 13; else it knows the letters of one language
     const handler = $.VNImageRequestHandler.alloc.initWithURLOptions(url, $());
     if (!handler.performRequestsError($([request]), null)) throw new Error('Vision could not read the image');
     const lines = [];

@@ -7,18 +7,21 @@ const { state, post, appWithPid, windowsInAxOrder, frontToBack, windowAt } = loa
 const OK = 0; const ILLEGAL_ARGUMENT = -25201; const INVALID_ELEMENT = -25202; const CANNOT_COMPLETE = -25204;
 const NO_ATTRIBUTE = -25205; const NO_ACTION = -25206; const DISABLED = -25211; const NO_VALUE = -25212;
 
-defineClass('AXUIElement', { framework: 'ApplicationServices', shown: '__NSCFType' });
+defineClass('AXUIElement', { framework: 'ApplicationServices', shown: '__NSCFType', zero: { description: ({ pid }) => wrap(`<AXUIElement 0x600003c3> {pid=${pid}}`) } });
 // AXValue structs are unreachable through the bridge; their description can be parsed (facts B8).
 defineClass('AXValue', { framework: 'ApplicationServices', shown: '__NSCFType', zero: { description: (data) => wrap(data) } });
 const real = (value) => value.toFixed(6);
 const pointValue = (x, y) => makeObject('AXValue', `<AXValue 0x600003c0> {value = x:${real(x)} y:${real(y)} type = kAXValueCGPointType}`);
+const errorValue = (error) => makeObject('AXValue', `<AXValue 0x600003c2> {value = error:${error} type = kAXValueAXErrorType}`);
 const sizeValue = (width, height) => makeObject('AXValue', `<AXValue 0x600003c1> {value = w:${real(width)} h:${real(height)} type = kAXValueCGSizeType}`);
 
 const element = (data) => makeObject('AXUIElement', data); // {pid} or {pid, window} or {pid, window, widget}
-const ROLES = { button: 'AXButton', field: 'AXTextField', password: 'AXTextField', textview: 'AXTextArea', checkbox: 'AXCheckBox', label: 'AXStaticText' };
+const ROLES = { button: 'AXButton', field: 'AXTextField', password: 'AXTextField', textview: 'AXTextArea', checkbox: 'AXCheckBox', label: 'AXStaticText',
+  slider: 'AXSlider', menuitem: 'AXMenuItem', group: 'AXGroup', scroll: 'AXScrollArea' };
 
 // While the screen is locked accessibility shows only the menu bar (facts D6).
 // A sheet is no window of its app: it is a child, of the role AXSheet, of the window that it is attached to.
+const MENU_LAYER = 101;
 const shownWindows = (world, pid) => (world.session.locked ? [] : windowsInAxOrder(world, pid).filter((window) => window.alpha > 0 && !window.attached_to));
 const sheetsOf = (world, window) => world.windows.filter((one) => one.attached_to === window.id && !one.closing);
 const keyWindow = (world, pid) => frontToBack(world).find((window) => window.pid === pid && window.layer < 20 && window.layer >= 0 && window.alpha > 0 && window.bounds[2] >= 50);
@@ -36,17 +39,29 @@ function windowAttributes(world, window) {
   const focused = keyWindow(world, window.pid);
   const sheets = sheetsOf(world, window).map((sheet) => element({ pid: window.pid, window: sheet.id }));
   const AXSubrole = window.modal ? 'AXDialog' : 'AXStandardWindow';
-  return { AXRole: window.attached_to ? 'AXSheet' : 'AXWindow', AXSubrole, AXModal: Boolean(window.modal), AXTitle: window.title, AXPosition: pointValue(x, y), AXSize: sizeValue(width, height), AXMinimized: Boolean(window.minimised),
-    AXMain: focused === window, AXFocused: focused === window, AXChildren: sheets.concat(window.widgets.map((widget) => element({ pid: window.pid, window: window.id, widget: widget.name }))) };
+  const role = window.layer === MENU_LAYER ? 'AXMenu' : window.attached_to ? 'AXSheet' : 'AXWindow';
+  // Electron builds its tree only when it is asked to (facts B8)
+  const app = appWithPid(world, window.pid);
+  const children = app.builds_tree_on_demand && !app.has_tree ? [] : childrenOf(window);
+  return { AXRole: role, AXSubrole, AXModal: Boolean(window.modal), AXTitle: window.title, AXPosition: pointValue(x, y), AXSize: sizeValue(width, height), AXMinimized: Boolean(window.minimised),
+    AXMain: focused === window, AXFocused: focused === window, AXChildren: sheets.concat(children), AXParent: element({ pid: window.pid }) };
 }
 
+const widgetElement = (window, widget) => element({ pid: window.pid, window: window.id, widget: widget.name });
+const childrenOf = (window, parent) => window.widgets.filter((widget) => widget.inside === parent).map((widget) => widgetElement(window, widget));
+
+// A widget's `ax` adds attributes, or takes them away (null).
 function widgetAttributes(window, widget) {
   const [x, y, width, height] = widget.rect;
   const known = { AXRole: ROLES[widget.kind], AXPosition: pointValue(window.bounds[0] + x, window.bounds[1] + y), AXSize: sizeValue(width, height),
-    AXEnabled: widget.enabled !== false, AXFocused: window.focus === widget.name };
-  if (widget.kind !== 'field') known.AXTitle = widget.text || '';
+    AXEnabled: widget.enabled !== false, AXFocused: window.focus === widget.name, AXChildren: childrenOf(window, widget.name),
+    AXParent: widget.inside ? element({ pid: window.pid, window: window.id, widget: widget.inside }) : element({ pid: window.pid, window: window.id }) };
+  if (widget.kind === 'password') known.AXSubrole = 'AXSecureTextField'; // what its value shows is the application's own choice
+  known[widget.kind === 'field' ? 'AXPlaceholderValue' : 'AXTitle'] = widget.text || '';
   if ('value' in widget || widget.kind === 'label') known.AXValue = 'value' in widget ? (widget.kind === 'checkbox' ? Number(widget.value) : widget.value) : widget.text;
-  return known;
+  if (widget.label) known.AXTitleUIElement = element({ pid: window.pid, window: window.id, widget: widget.label });
+  Object.assign(known, widget.ax);
+  return Object.fromEntries(Object.entries(known).filter(([, value]) => value !== null));
 }
 
 let timeout_s = 6; // how long Apple's own is, is not in the facts; a script that relies on it is too slow anyway
@@ -65,7 +80,7 @@ function describe(given) {
     host.sleep(1000 * (dataOf(target).timeout || timeout_s));
     return CANNOT_COMPLETE;
   }
-  if (windowId === undefined) return { attributes: appAttributes(world, app), settable: ['AXFrontmost', 'AXHidden'], actions: [] };
+  if (windowId === undefined) return { attributes: appAttributes(world, app), settable: ['AXFrontmost', 'AXHidden', ...(app.builds_tree_on_demand ? ['AXManualAccessibility'] : [])], actions: [] };
   const window = world.windows.find((one) => one.id === windowId && !one.closing);
   if (!window) return INVALID_ELEMENT;
   if (widgetName === undefined) return { attributes: windowAttributes(world, window), settable: ['AXMain', 'AXMinimized', 'AXFocused'], actions: ['AXRaise'] };
@@ -85,6 +100,21 @@ function copyAttribute([target, attribute, out], binding) {
   // An untyped Ref() is reported to throw when the call succeeds (facts 6.3.7); bound with 'id*' it works (B7).
   if (!isPlainRef(out) || !binding || !/^id ?\*$/.test(binding.types[2])) throw new Error('Ref has incompatible type');
   out[0] = wrap(value);
+  return OK;
+}
+
+// One answer for all; a missing one is the error as an AXValue, unless kAXCopyMultipleAttributeOptionStopOnError (AXUIElement.h).
+function copyAttributes([target, names, options, out], binding) {
+  const found = describe(target);
+  if (typeof found === 'number') return found;
+  if (!isPlainRef(out) || !binding || !/^id ?\*$/.test(binding.types[3])) throw new Error('Ref has incompatible type');
+  const wanted = toJs(names);
+  const missing = wanted.find((one) => !(one in found.attributes));
+  if (number('AXUIElementCopyMultipleAttributeValues: options', options) && missing) return NO_ATTRIBUTE;
+  out[0] = wrap(wanted.map((one) => {
+    if (!(one in found.attributes)) return errorValue(NO_ATTRIBUTE);
+    return found.attributes[one] === null ? errorValue(NO_VALUE) : found.attributes[one];
+  }));
   return OK;
 }
 
@@ -115,6 +145,7 @@ fn('AXIsProcessTrustedWithOptions', 1, 'Boolean', ([options]) => {
 });
 fn('AXUIElementCreateApplication', 1, 'cf', ([pid]) => element({ pid: number('AXUIElementCreateApplication: pid', pid) }));
 fn('AXUIElementCopyAttributeValue', 3, 'number', copyAttribute);
+fn('AXUIElementCopyMultipleAttributeValues', 4, 'number', copyAttributes);
 fn('AXUIElementSetAttributeValue', 3, 'number', setAttribute);
 fn('AXUIElementPerformAction', 2, 'number', performAction);
 fn('AXUIElementSetMessagingTimeout', 2, 'number', ([target, seconds]) => {
@@ -136,16 +167,14 @@ fn('AXUIElementCopyElementAtPosition', 4, 'number', ([target, x, y, out], bindin
   if (!trusted()) return DISABLED;
   if (!isKind(pointee(target), 'AXUIElement')) return ILLEGAL_ARGUMENT;
   if (world.switches.position_test !== 'works') return CANNOT_COMPLETE;
-  const window = windowAt(world, number('x', x), number('y', y));
-  if (!window) return NO_VALUE;
+  const [left, top] = [number('x', x), number('y', y)];
+  const window = windowAt(world, left, top);
+  const { pid } = dataOf(pointee(target)); // of that application only, or of any
+  if (!window || (pid !== undefined && pid !== window.pid)) return NO_VALUE;
   if (!isPlainRef(out) || !binding || !/^id ?\*$/.test(binding.types[3])) throw new Error('Ref has incompatible type');
-  out[0] = element({ pid: window.pid, window: window.id });
-  return OK;
-});
-fn('AXUIElementCopyAttributeNames', 2, 'number', ([target, out]) => {
-  const found = describe(target);
-  if (typeof found === 'number') return found;
-  out[0] = wrap(Object.keys(found.attributes));
+  const isIn = ([wx, wy, width, height], [px, py]) => wx <= px && px < wx + width && wy <= py && py < wy + height;
+  const widget = [...window.widgets].reverse().find((one) => isIn(one.rect, [left - window.bounds[0], top - window.bounds[1]]));
+  out[0] = widget ? widgetElement(window, widget) : element({ pid: window.pid, window: window.id });
   return OK;
 });
 // Private, the only public way from an AX window to its CGWindowID (facts B7).

@@ -114,6 +114,8 @@ def ax_set(state: State, event: Event) -> None:
         window["bounds"][at : at + 2] = value
     elif attribute == "AXFrontmost" and value:
         windows.activate(state, {"pid": event["pid"], "by": "AXFrontmost"})
+    elif attribute == "AXManualAccessibility":
+        windows.app_with_pid(state, event["pid"])["has_tree"] = bool(value)
     elif attribute == "AXHidden":
         app = windows.app_with_pid(state, event["pid"])
         if app is not None:
@@ -141,14 +143,18 @@ def warp(state: State, event: Event) -> None:
     move_pointer(state, event["x"], event["y"])
 
 
-def open_url(state: State, event: Event) -> None:
-    log(state, "open_url", url=event["url"])
-    bundle = (
-        "com.apple.systempreferences"
-        if event["url"].startswith("x-apple.systempreferences:")
-        else "com.apple.Safari"
-    )
-    windows.launch(state, {"bundle_id": bundle, "activate": event.get("activate", True), "by": "open"})
+def open_target(state: State, event: Event) -> None:
+    """A file or an address, in the application that was named, else in the one that it belongs to."""
+    target = event["target"]
+    bundle_id = event.get("bundle_id") or windows.handler_of(state, target)
+    windows.launch(state, {"bundle_id": bundle_id, "activate": event["activate"], "by": "open"})
+    app = windows.app_with_bundle(state, bundle_id)
+    if app is not None:
+        log(state, "open_target", target=target, app=app["name"])
+        title = target.rstrip("/").rsplit("/", 1)[-1]
+        text = {"name": "text", "kind": "textview", "value": "", "rect": [10, 40, 580, 350]}
+        window = {"title": title, "bounds": [240, 120, 600, 400], "focus": "text", "widgets": [text]}
+        windows.open_window(state, window, app["pid"])
 
 
 def note(state: State, event: Event) -> None:
@@ -183,15 +189,6 @@ def use_fault(state: State, event: Event) -> None:
         if fault["key"] == event["key"] and fault.get("times") is not None:
             fault["times"] -= 1
     state["faults"] = [fault for fault in state["faults"] if fault.get("times") is None or fault["times"] > 0]
-
-
-def reset_permission(state: State, event: Event) -> None:
-    """tccutil reset: back to never asked."""
-    log(state, "tcc_reset", permission=event["permission"])
-    if event["permission"] == "automation":
-        state["permissions"]["automation"] = {"*": "not_asked"}
-    else:
-        state["permissions"][event["permission"]] = "not_asked"
 
 
 def dialog(state: State, event: Event) -> None:
@@ -250,7 +247,7 @@ ACTS: dict[str, Callable[[State, Event], None]] = {
     "clipboard_set": clipboard_set,
     "clipboard_text": clipboard_text_act,
     "warp": warp,
-    "open_url": open_url,
+    "open_target": open_target,
     "keystroke": keystroke,
     "dialog": dialog,
     "started": started,
@@ -262,6 +259,5 @@ ACTS: dict[str, Callable[[State, Event], None]] = {
     "write_file": write_file,
     "note": note,
     "use_fault": use_fault,
-    "reset_permission": reset_permission,
     **KEYNOTE_ACTS,
 }

@@ -55,7 +55,15 @@ defineClass('NSWorkspace', {
   },
   args: {
     URLForApplicationWithBundleIdentifier: (data, bundle) => { const app = appWithBundle(state(), text('bundle id', bundle)); return app ? makeObject('NSURL', { path: app.path }) : nil; },
-    openURL: (data, url) => { post({ do: 'open_url', url: dataOf(url).url || `file://${dataOf(url).path}` }); return true; },
+    // nil for what nothing opens
+    URLForApplicationToOpenURL: (data, url) => {
+      const { url: address, path } = dataOf(url);
+      if (path !== undefined && !host.isThere(path)) return nil;
+      const key = address === undefined ? /(\.[^./]*)?$/.exec(path)[0] : /^[^:]*:?/.exec(address)[0];
+      const app = appWithBundle(state(), path !== undefined && host.isFolder(path) ? 'com.apple.finder' : state().handlers[key]);
+      return app ? makeObject('NSURL', { path: app.path }) : nil;
+    },
+    openURL: (data, url) => { post({ do: 'open_target', target: dataOf(url).url || dataOf(url).path, activate: true }); return true; },
     launchApplication: (data, name) => { const app = state().apps.find((one) => one.name === text('name', name)); if (app) post({ do: 'launch', bundle_id: app.bundle_id, by: 'NSWorkspace' }); return Boolean(app); },
   },
 });

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Callable, Optional
+from typing import Callable
 
 from .programs import Exit
 from .world import Folder, State, post
@@ -24,7 +24,7 @@ def devdir(folder: Folder) -> Path:
     return Path(folder) / "Library" / "Developer" / "CommandLineTools"
 
 
-def xcode_select(folder: Folder, state: State, argv: list[str], stdin: Optional[bytes]) -> int:
+def xcode_select(folder: Folder, state: State, argv: list[str]) -> int:
     if argv not in (["-p"], ["--print-path"]):
         raise Exit(1, "xcode-select: error: invalid argument")
     if state["developer_tools"] == "none":
@@ -36,7 +36,7 @@ def xcode_select(folder: Folder, state: State, argv: list[str], stdin: Optional[
     return 0
 
 
-def xcrun(folder: Folder, state: State, argv: list[str], stdin: Optional[bytes]) -> int:
+def xcrun(folder: Folder, state: State, argv: list[str]) -> int:
     if state["developer_tools"] == "none":
         install_dialog(folder)
     words, has_sdk = list(argv), False
@@ -70,7 +70,7 @@ def install_dialog(folder: Folder) -> None:
     raise Exit(1, NO_TOOLS)
 
 
-def swiftc(folder: Folder, state: State, argv: list[str], stdin: Optional[bytes]) -> int:
+def swiftc(folder: Folder, state: State, argv: list[str]) -> int:
     """By its own path the driver has no SDK, but for `-sdk PATH` or SDKROOT."""
     return swift_driver(folder, state, argv, "-sdk" in argv or bool(os.environ.get("SDKROOT")))
 
@@ -115,7 +115,7 @@ def compile_for_real(folder: Folder, argv: list[str]) -> int:
     return subprocess.run(command, env={"PATH": search, "HOME": os.environ.get("HOME", "/")}).returncode
 
 
-PROGRAMS: dict[str, Callable[[Folder, State, list[str], Optional[bytes]], int]] = {
+PROGRAMS: dict[str, Callable[[Folder, State, list[str]], int]] = {
     "xcode-select": xcode_select,
     "xcrun": xcrun,
     "swiftc": swiftc,

@@ -126,7 +126,7 @@ def draw_window(state: State, canvas: Canvas, window: dict[str, Any]) -> None:
     canvas.fill(window["bounds"], MENU_BAR if window["title"] == "Menubar" else window_colour(window["id"]))
     title_width = min(len(window["title"]) * LETTER_WIDTH, width)
     canvas.write(window["title"], [left + (width - title_width) / 2, top + 4, title_width, LINE_HEIGHT])
-    if window.get("scroll"):
+    if any(window.get("scroll", [0, 0])):
         canvas.fill([left + width - 8, top, 8, height], colour_of(f"scrolled {window['scroll']}"))
     for widget in window["widgets"]:
         draw_widget(canvas, window, widget)

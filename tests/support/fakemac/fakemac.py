@@ -27,18 +27,13 @@ PROGRAMS = (
     "xcrun",
     "swiftc",
     "sw_vers",
-    "pbcopy",
-    "pbpaste",
     "launchctl",
-    "system_profiler",
     "ps",
-    "tccutil",
     "defaults",
-    "ioreg",
 )
 KINDS = ("screen_recording", "accessibility", "automation")
 # Milliseconds; the first two are guesses of the facts (6.3, latency knobs).
-SLOW = {"osascript": [150, 300], "screencapture": [200, 500], "system_profiler": [1500, 1500]}
+SLOW = {"osascript": [150, 300], "screencapture": [200, 500]}
 
 __all__ = [
     "MENU_BAR",
@@ -79,7 +74,6 @@ class FakeMac:
     # --- programs ---
 
     def install(self, program: str) -> Path:
-        """Put a program into bin_dir; GetWindowID is the one that is not there by itself."""
         self._write_wrapper(program, self.bin_dir / program)
         return self.bin_dir / program
 

@@ -158,10 +158,20 @@ defineClass('NSFileManager', {
   zeroStatics: { defaultManager: () => makeObject('NSFileManager', null) },
   zero: { currentDirectoryPath: () => wrap(host.cwd), temporaryDirectory: () => makeObject('NSURL', { path: JSON.parse(host.environmentText).TMPDIR || '/tmp' }) },
   args: {
+    // of the simulated disk: the applications that are installed
+    contentsOfDirectoryAtPathError: (data, path) => {
+      const names = state().apps.filter((app) => app.path.replace(/\/[^/]*$/, '') === text('path', path)).map((app) => app.path.split('/').pop());
+      return names.length ? wrap([...names, '.DS_Store']) : nil;
+    },
     fileExistsAtPath: (data, path) => host.isThere(text('path', path)),
     contentsAtPath: (data, path) => { const bytes = host.read(text('path', path)); return bytes === null ? nil : dataObject(bytes); },
     removeItemAtPathError: (data, path) => { const there = host.isThere(text('path', path)); host.remove(text('path', path)); return there; },
   },
+});
+
+defineClass('NSBundle', {
+  statics: { bundleWithPath: (path) => { const app = state().apps.find((one) => one.path === text('path', path)); return app ? makeObject('NSBundle', app) : nil; } },
+  zero: { bundleIdentifier: (app) => (app.bundle_id ? wrap(app.bundle_id) : nil) },
 });
 
 defineClass('NSError', { zero: { localizedDescription: (data) => wrap(data.text), code: (data) => data.code } });

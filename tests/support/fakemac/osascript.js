@@ -5,7 +5,7 @@ const crypto = require('crypto');
 const fs = require('fs');
 const path = require('path');
 const vm = require('vm');
-const { spawnSync } = require('child_process');
+const { spawn, spawnSync } = require('child_process');
 
 const folder = process.env.FAKEMAC_FOLDER;
 const python = process.env.FAKEMAC_PYTHON;
@@ -16,20 +16,36 @@ const now = () => performance.timeOrigin + performance.now();
 
 const file = (name) => path.join(folder, name);
 const append = (name, line) => fs.appendFileSync(file(name), JSON.stringify(line) + '\n');
-const readState = () => JSON.parse(fs.readFileSync(file('desktop.json'), 'utf8'));
+// Replaced as a whole, so another inode is another state; a script reads it thousands of times.
+let seen = { inode: null, text: '', state: null };
+function readState() {
+  const descriptor = fs.openSync(file('desktop.json'));
+  const { ino: inode, mtimeMs } = fs.fstatSync(descriptor);
+  if (seen.inode !== `${inode} ${mtimeMs}`) {
+    const text = fs.readFileSync(descriptor, 'utf8');
+    seen = { inode: `${inode} ${mtimeMs}`, text, state: JSON.parse(text) };
+  }
+  fs.closeSync(descriptor);
+  return seen.state;
+}
 
 function runPython(...words) {
   const done = spawnSync(python, ['-I', '-S', path.join(__dirname, 'run.py'), folder, ...words], { encoding: 'utf8' });
   if (done.status !== 0) throw new Error(`fakemac: ${words[0]}: ${done.stderr}`);
 }
 
-// Settled: whoever reads the state first lets everything happen that was posted so far. Only world.py changes the state.
+// Settled: whoever reads the state first lets everything happen that was posted so far. Only world.py changes the state;
+// a script that posts gets a process of it for its own time, because one a reading is too slow.
+let watcher = null;
 function settledState() {
-  const state = readState();
-  const posted = fs.existsSync(file('events.jsonl')) ? fs.statSync(file('events.jsonl')).size : 0;
-  if (posted === state.settled_bytes && !state.pending.some((event) => event.due <= now())) return state;
-  runPython('settle');
-  return readState();
+  for (const until = now() + 20000; now() < until;) {
+    const state = readState();
+    const posted = fs.existsSync(file('events.jsonl')) ? fs.statSync(file('events.jsonl')).size : 0;
+    if (posted === state.settled_bytes && !state.pending.some((event) => event.due <= now())) return state;
+    watcher = watcher || spawn(python, ['-I', '-S', path.join(__dirname, 'run.py'), folder, 'watch', String(process.pid)], { stdio: 'ignore' });
+    sleep(1);
+  }
+  throw new Error('fakemac: nobody settles the world');
 }
 
 const post = (event) => append('events.jsonl', { ...event, t: now() });
@@ -60,7 +76,7 @@ function finish(code, stdout = '', stderr = '') {
 
 // What the modules inside the context may do outside it. Bytes travel as latin1 strings.
 const host = {
-  stateText: () => JSON.stringify(settledState()),
+  stateText: () => { settledState(); return seen.text; },
   postText: (text) => post(JSON.parse(text)),
   sleep, hang, now, runPython,
   print: (text) => { flush(); fs.writeSync(1, Buffer.from(text, 'latin1')); },

@@ -174,6 +174,8 @@ def apply_mouse(state: State, event: Event) -> None:
         mouse_down(state, event, DOWN[kind])
     elif kind in UP:
         mouse_up(state, event, UP[kind])
+    elif kind in DRAGGED and str(DRAGGED[kind]) in state["mouse"]["down"]:
+        state["mouse"]["down"][str(DRAGGED[kind])]["points"] += 1
 
 
 def move_pointer(state: State, x: float, y: float) -> None:
@@ -199,6 +201,7 @@ def mouse_down(state: State, event: Event, button: int) -> None:
         "y": event["y"],
         "t": event.get("t"),
         "window": window["id"] if window else None,
+        "points": 0,
     }
     if menu_of(state) is not None and (window is None or window["layer"] != MENU_LAYER):
         # a menu tracks the mouse: a press beside it closes it, and reaches nobody
@@ -222,14 +225,7 @@ def mouse_up(state: State, event: Event, button: int) -> None:
             state, "click", window=None, app=None, widget=None, closed_a_menu=True, x=event["x"], y=event["y"]
         )
     if abs(down["x"] - event["x"]) > 4 or abs(down["y"] - event["y"]) > 4:
-        return log(
-            state,
-            "drag",
-            start=[down["x"], down["y"]],
-            end=[event["x"], event["y"]],
-            button=BUTTONS[button],
-            window=down["window"],
-        )
+        return drag(state, event, button, down)
     count = event.get("clickState") or 1
     last = state["mouse"]["last_up"]
     # "AppKit drops multi-clicks that arrive faster than its event loop" (facts B5).
@@ -237,6 +233,19 @@ def mouse_up(state: State, event: Event, button: int) -> None:
         return log(state, "dropped", why="the second click came too fast", event=event["type"])
     state["mouse"]["last_up"] = event.get("t")
     click(state, event, button, count)
+
+
+def drag(state: State, event: Event, button: int, down: dict[str, Any]) -> None:
+    """An app follows a drag through the points between (facts B5): a press and a release alone are none."""
+    if down["points"] < 2:
+        return log(state, "dropped", why="a drag without points between", event=event["type"])
+    start, end = [down["x"], down["y"]], [event["x"], event["y"]]
+    log(state, "drag", start=start, end=end, button=BUTTONS[button], window=down["window"])
+    window = next((one for one in state["windows"] if one["id"] == down["window"]), None)
+    widget = widget_at(window, *start) if window else None
+    if widget is not None and widget["kind"] == "slider" and button == 0:
+        left, width = window["bounds"][0] + widget["rect"][0], widget["rect"][2]
+        widget["value"] = round(100 * min(max((event["x"] - left) / width, 0), 1))
 
 
 def click(state: State, event: Event, button: int, count: int) -> None:
@@ -302,7 +311,9 @@ def apply_scroll(state: State, event: Event) -> None:
     window = window_at(state, state["pointer"]["x"], state["pointer"]["y"])
     wheel = event.get("wheel", [0, 0])
     if window is not None:
-        window["scroll"] = window.get("scroll", 0) - wheel[0]
+        down, right = window.get("scroll", [0, 0])
+        # positive is up, and to the left
+        window["scroll"] = [down - wheel[0], right - (wheel[1] if len(wheel) > 1 else 0)]
     log(state, "scroll", wheel=wheel, unit=event.get("unit", 0), window=window["id"] if window else None)
 
 

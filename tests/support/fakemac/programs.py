@@ -11,9 +11,6 @@ from typing import Callable, Optional
 
 from .world import Folder, State, append_line, now_ms, post, read_state, settle
 
-# Programs that read their standard input; the others never touch it.
-READ_STDIN = ("pbcopy",)
-
 
 class Exit(Exception):
     """The program ends here, with this code and words."""
@@ -32,20 +29,19 @@ def main(folder: Folder, program: str, argv: list[str]) -> int:
         return 0
     if program == "draw-slide":  # asked by the fake Keynote
         return draw_slide(folder, argv)
-    stdin = sys.stdin.buffer.read() if program in READ_STDIN else None
-    log_call(folder, program, argv, stdin)
+    log_call(folder, program, argv)
     state = settle(folder)
     delay(state, program)
     try:
         scripted_fault(folder, state, program, argv)
-        return module_of(program)(folder, state, argv, stdin) or 0
+        return module_of(program)(folder, state, argv) or 0
     except Exit as end:
         sys.stdout.write(end.stdout)
         sys.stderr.write(end.stderr and end.stderr.rstrip("\n") + "\n")
         return end.code
 
 
-Program = Callable[[Folder, State, list[str], Optional[bytes]], Optional[int]]
+Program = Callable[[Folder, State, list[str]], Optional[int]]
 # Loaded one at a time: a fake program must start fast.
 MODULES = {
     "screencapture": "screencapture",
@@ -74,16 +70,9 @@ def watch(folder: Folder, pid: int) -> None:
         time.sleep(0.002)
 
 
-def log_call(folder: Folder, program: str, argv: list[str], stdin: Optional[bytes]) -> None:
-    digest = None
-    if stdin is not None:
-        import hashlib
-
-        digest = hashlib.sha256(stdin).hexdigest()
-    append_line(
-        os.path.join(folder, "calls.jsonl"),
-        {"program": program, "argv": argv, "stdin": digest, "pid": os.getpid(), "t": now_ms()},
-    )
+def log_call(folder: Folder, program: str, argv: list[str]) -> None:
+    call = {"program": program, "argv": argv, "stdin": None, "pid": os.getpid(), "t": now_ms()}
+    append_line(os.path.join(folder, "calls.jsonl"), call)
 
 
 def delay(state: State, program: str) -> None:

@@ -38,7 +38,7 @@ USAGE = """usage: screencapture [-icMPmwsWxSCUtoa] [files]
 Flags = dict[str, str]
 
 
-def main(folder: Folder, state: State, argv: list[str], stdin: Optional[bytes]) -> int:
+def main(folder: Folder, state: State, argv: list[str]) -> int:
     flags, files = parsed(folder, argv)
     if any(flag in flags for flag in "iwWsJvV"):
         hang(folder, state)  # they wait for a person (facts 6.3.11)

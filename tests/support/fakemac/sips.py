@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any
 
 from .jpeg import jpeg_bytes
 from .picture_files import kind_of, read_picture
@@ -44,7 +44,7 @@ LONG = {
 Job = tuple[str, list[str]]
 
 
-def main(folder: Folder, state: State, argv: list[str], stdin: Optional[bytes]) -> int:
+def main(folder: Folder, state: State, argv: list[str]) -> int:
     jobs, files = parsed(argv)
     if not files:
         raise Exit(4, "Error 4: no file was specified")

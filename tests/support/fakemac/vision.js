@@ -48,6 +48,12 @@ defineClass('VNRecognizedTextObservation', {
   args: { topCandidates: (data, count) => wrap(count > 0 ? [makeObject('VNRecognizedText', data)] : []) },
 });
 
+// Without its language asked for or detected (macOS 13) a text in other letters than English ones is not recognised.
+function legible(picture, request) {
+  const knowsAll = request.automaticallyDetectsLanguage === true || request.recognitionLanguages;
+  return { ...picture, labels: picture.labels.filter(({ text }) => knowsAll || !/[^\x00-\u024f\u2000-\u20cf]/.test(text)) };
+}
+
 const handler = (bytes) => makeObject('VNImageRequestHandler', { bytes });
 const imageOf = (image) => { if (!isKind(image, 'CGImage')) throw strict('initWithCGImageOptions: that is no CGImage'); return dataOf(image).path; };
 defineClass('VNImageRequestHandler', {
@@ -64,7 +70,7 @@ defineClass('VNImageRequestHandler', {
         if (error && typeof error === 'object' && !isNull(error)) error[0] = makeObject('NSError', { text: 'The image could not be read', code: 9 });
         return false;
       }
-      dataOf(wrap(requests)).forEach((request) => { dataOf(request).results = observations(picture); });
+      dataOf(wrap(requests)).forEach((request) => { dataOf(request).results = observations(legible(picture, dataOf(request))); });
       return true;
     },
   },

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import copy
+import os
 from typing import Any, Optional
 
 from .world import State, later, log
@@ -175,6 +176,13 @@ def activate_now(state: State, event: dict[str, Any]) -> None:
         log(state, "activate", app=app["name"], pid=app["pid"], by=event.get("by"))
     for window in reversed(raised):
         raise_window(state, window)
+
+
+def handler_of(state: State, target: str) -> Optional[str]:
+    """The bundle id of the application that a file or an address belongs to; a folder is the Finder's."""
+    if ":" in target and not target.startswith("/"):
+        return state["handlers"].get(target.split(":", 1)[0] + ":")
+    return "com.apple.finder" if os.path.isdir(target) else state["handlers"].get(os.path.splitext(target)[1])
 
 
 def launch(state: State, event: dict[str, Any]) -> None:

@@ -1,7 +1,12 @@
 // The fake world as the modules of osascript see it.
 'use strict';
 
-const state = () => JSON.parse(host.stateText());
+let seen = { text: null, world: null };
+function state() {
+  const text = host.stateText();
+  if (text !== seen.text) seen = { text, world: JSON.parse(text) };
+  return seen.world;
+}
 const post = (event) => host.postText(JSON.stringify(event));
 const note = (kind, what) => post({ do: 'note', kind, what });
 

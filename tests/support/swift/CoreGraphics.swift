@@ -39,6 +39,10 @@ public enum CGEventField: UInt32 {
     case eventSourceUserID, eventSourceGroupID, eventSourceStateID
 }
 
+public enum CGScrollEventUnit: UInt32 {
+    case pixel = 0, line
+}
+
 public enum CGEventTapLocation: UInt32 {
     case cghidEventTap = 0, cgSessionEventTap, cgAnnotatedSessionEventTap
 }
@@ -61,6 +65,7 @@ public final class CGEvent {
     private let source: CGEventSource?
     private var fields: [CGEventField: Int64] = [:]
     private var unicode: [UniChar]?
+    private var wheel: (unit: CGScrollEventUnit, lines: [Int32])?
 
     public init?(source: CGEventSource?) {
         self.source = source
@@ -78,6 +83,15 @@ public final class CGEvent {
         self.init(source: source)
         type = keyDown ? .keyDown : .keyUp
         fields[.keyboardEventKeycode] = Int64(virtualKey)
+    }
+
+    public convenience init?(
+        scrollWheelEvent2Source source: CGEventSource?, units: CGScrollEventUnit, wheelCount: UInt32, wheel1: Int32, wheel2: Int32,
+        wheel3: Int32
+    ) {
+        self.init(source: source)
+        type = .scrollWheel
+        wheel = (units, Array([wheel1, wheel2, wheel3].prefix(Int(wheelCount))))
     }
 
     public func setIntegerValueField(_ field: CGEventField, value: Int64) { fields[field] = value }
@@ -98,6 +112,9 @@ public final class CGEvent {
         if type == .keyDown || type == .keyUp {
             line["keycode"] = Int(getIntegerValueField(.keyboardEventKeycode))
             line["unicode"] = unicode.map { String(decoding: $0, as: UTF16.self) } ?? ""
+        } else if let (unit, lines) = wheel {
+            line["unit"] = Int(unit.rawValue)
+            line["wheel"] = lines.map { Int($0) }
         } else {
             line["x"] = Double(location.x)
             line["y"] = Double(location.y)

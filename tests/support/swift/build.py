@@ -5,7 +5,7 @@
 OUT runs like the program that a Mac's own `swiftc SOURCE -o OUT` makes, on the fake Mac in FOLDER;
 each start is noted in FOLDER/calls.jsonl as the program "swift-helper".
 A warning is an error. The compiler's own words go to stderr, its exit code is ours.
-What was compiled once is kept under the system's temporary folder, keyed by the sources and the compiler.
+What was compiled once is kept in /tmp, keyed by the sources and the compiler.
 """
 
 from __future__ import annotations
@@ -74,7 +74,9 @@ def stub_sources() -> list[Path]:
 
 def built(kind: str, sources: list[Path], build: Callable[[Path], None]) -> Path:
     """A cached folder. It is a link, put in place whole: a second process at the same time builds its own and the last one stays."""  # noqa: E501
-    cache = Path(tempfile.gettempdir()) / f"peekaboo-swift-{os.getuid()}"
+    cache = (
+        Path("/tmp") / f"peekaboo-swift-{os.getuid()}"
+    )  # whatever TMPDIR a test has: a compilation takes seconds
     cache.mkdir(mode=0o700, exist_ok=True)
     if cache.stat().st_uid != os.getuid():
         raise SystemExit(f"{cache} belongs to somebody else")
