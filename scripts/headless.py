@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import shlex
 import signal
 import subprocess
 import threading
@@ -17,6 +18,9 @@ from peekaboo_min.core.errors import ErrorCode, PeekabooError
 _ANSWER_S = 5.0
 _START_S = 10.0
 _LEAVE_S = 5.0
+# A property of the root window that openbox's startup command sets. That openbox names itself there is too
+# soon: a window that is opened while it starts stays unmapped until some other event wakes openbox's loop.
+_READY = "_PEEKABOO_WINDOW_MANAGER_IS_READY"
 
 # How each program is asked for its version, a part of its answer, its Debian package. xprop needs a display.
 _PROGRAMS = {
@@ -37,29 +41,32 @@ def x_server(
     screen: str = "1280x800x24",
     options: Sequence[str] = (),
     with_compositor: bool = True,
+    start_s: float = _START_S,
 ) -> Iterator[str]:
     """A server on a free display number; yields its DISPLAY. All that it started ends with the block.
 
+    start_s: how long each of its programs may take to start.
     Raises MISSING_PROGRAM, also for a program that only bears the name; PROGRAM_FAILED, TIMEOUT.
     """
     words = [find_headless_program("Xvfb"), "-screen", "0", screen, *options, "-nolisten", "tcp", "-noreset"]
     with ExitStack() as stack:
-        display = _start_server(stack, words)
+        display = _start_server(stack, words, start_s)
         environment = {**os.environ, "DISPLAY": display}
-        # `xcompmgr -a` lets covered windows be photographed
-        wanted: list[tuple[str, list[str]]] = []
+        xprop = find_headless_program("xprop", environment) if with_compositor or with_window_manager else ""
+        # name, arguments, and a question to the display with a part of its answer once the program is ready
+        wanted: list[tuple[str, list[str], list[str], str]] = []
         if with_compositor:
-            wanted.append(("xcompmgr", ["-a"]))
+            # -a lets covered windows be captured
+            wanted.append(("xcompmgr", ["-a"], [xprop, "-name", "xcompmgr", "WM_NAME"], "xcompmgr"))
         if with_window_manager:
-            wanted.append(("openbox", []))
-        started = {}
-        for name, arguments in wanted:
-            argv = [find_headless_program(name), *arguments]
-            started[name] = stack.enter_context(running(argv, env=environment))
-        if with_window_manager:
-            _wait_for_window_manager(environment, started["openbox"])
-        if with_compositor and started["xcompmgr"].poll() is not None:
-            raise _did_not_start("xcompmgr", "it ended")
+            ready = [xprop, "-root", "-f", _READY, "8s", "-set", _READY, "yes"]
+            wanted.append(("openbox", ["--startup", shlex.join(ready)], [xprop, "-root", _READY], "yes"))
+        started = [
+            stack.enter_context(running([find_headless_program(name), *arguments], env=environment))
+            for name, arguments, _, _ in wanted
+        ]
+        for process, (name, _, question, answer) in zip(started, wanted):
+            _wait_until_ready(name, process, question, answer, environment, start_s)
         yield display
 
 
@@ -154,7 +161,7 @@ def _answer(words: Sequence[str], environment: Optional[dict[str, str]] = None) 
         return ""
 
 
-def _start_server(stack: ExitStack, words: Sequence[str]) -> str:
+def _start_server(stack: ExitStack, words: Sequence[str], start_s: float) -> str:
     """Start Xvfb, and return the display that it chose."""
     reader, writer = os.pipe()
     with os.fdopen(reader, "rb") as f:
@@ -162,23 +169,30 @@ def _start_server(stack: ExitStack, words: Sequence[str]) -> str:
             stack.enter_context(running([*words, "-displayfd", str(writer)], pass_fds=[writer]))
         finally:
             os.close(writer)
-        is_ready = bool(select.select([f], [], [], _START_S)[0])
+        is_ready = bool(select.select([f], [], [], start_s)[0])
         number = f.readline().strip().decode("ascii", "replace") if is_ready else ""
     if not number.isdigit():
-        raise _did_not_start("Xvfb", "it ended" if is_ready else f"no display within {_START_S:g} seconds")
+        raise _did_not_start("Xvfb", "it ended" if is_ready else f"no display within {start_s:g} seconds")
     return f":{number}"
 
 
-def _wait_for_window_manager(environment: dict[str, str], openbox: subprocess.Popen[bytes]) -> None:
-    xprop = find_headless_program("xprop", environment)
-    deadline = time.monotonic() + _START_S
+def _wait_until_ready(
+    name: str,
+    process: subprocess.Popen[bytes],
+    question: Sequence[str],
+    answer: str,
+    environment: dict[str, str],
+    start_s: float,
+) -> None:
+    """Ask the display until its answer shows that the program has started."""
+    deadline = time.monotonic() + start_s
     while time.monotonic() < deadline:
-        if "window id" in _answer([xprop, "-root", "_NET_SUPPORTING_WM_CHECK"], environment):
+        if answer in _answer(question, environment).rpartition("=")[2]:
             return
-        if openbox.poll() is not None:
-            raise _did_not_start("openbox", "it ended")
+        if process.poll() is not None:
+            raise _did_not_start(name, "it ended")
         time.sleep(0.02)
-    raise _did_not_start("openbox", f"no window manager within {_START_S:g} seconds")
+    raise _did_not_start(name, f"it was not ready within {start_s:g} seconds")
 
 
 def _did_not_start(name: str, how: str) -> PeekabooError:

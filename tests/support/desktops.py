@@ -7,13 +7,13 @@ import shutil
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, Callable, Optional
 
 import headless
 from hostile.rpc import Client, Reply, server_words
-from worlds import clean_environment, wait_for
+from worlds import PATIENCE_S, clean_environment, wait_for
 
 # i3 asks for a configuration at its first start, and a bar or a lock screen has no place here
 _I3_CONFIG = "font pango:DejaVu Sans 8\nfocus_follows_mouse no\nfloating_modifier Mod4\n"
@@ -46,7 +46,7 @@ class RealDesktop:
         self._applications.append(process)
         return process
 
-    def output(self, process: subprocess.Popen[str], seconds: float = 20.0) -> str:
+    def output(self, process: subprocess.Popen[str], seconds: float = PATIENCE_S) -> str:
         """What an application prints until it ends by itself."""
         return process.communicate(timeout=seconds)[0]
 
@@ -66,7 +66,7 @@ class RealDesktop:
         return self.client.call("list_windows").data.get("windows", [])
 
     def window(
-        self, is_it: Callable[[dict[str, Any]], bool], why: str, seconds: float = 10.0
+        self, is_it: Callable[[dict[str, Any]], bool], why: str, seconds: float = PATIENCE_S
     ) -> dict[str, Any]:
         """The first listed window that is it, and shows something."""
         return wait_for(lambda: next(filter(is_it, self.windows()), None), f"{why} is listed", seconds)
@@ -108,14 +108,16 @@ class RealDesktop:
 
     def run(self, *words: str, data: bytes = b"") -> bytes:
         """A program of X's, behind our product's back."""
-        done = subprocess.run(words, env=self.environment, input=data, capture_output=True, timeout=20)
+        done = subprocess.run(
+            words, env=self.environment, input=data, capture_output=True, timeout=PATIENCE_S
+        )
         return done.stdout
 
     def copy(self, data: bytes, kind: str = "UTF8_STRING") -> None:
         """Put something into the user's clipboard."""
         subprocess.run(
             ["xclip", "-selection", "clipboard", "-t", kind, "-i"], env=self.environment, input=data,
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True, timeout=20,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True, timeout=PATIENCE_S,
         )  # fmt: skip
 
     def pasted(self, kind: str = "UTF8_STRING") -> bytes:
@@ -140,38 +142,34 @@ def real_desktop(
     folder: Path, window_manager: str = "openbox", compositor: bool = True
 ) -> Iterator[RealDesktop]:
     """A desktop of a test's own; everything on it ends with the `with` block."""
-    with headless.x_server(False, with_compositor=compositor) as display:
-        config = folder / "i3.conf"
-        config.write_text(_I3_CONFIG)
-        words = ["i3", "-c", str(config)] if window_manager == "i3" else [window_manager]
-        environment = {
-            **os.environ, "DISPLAY": display, "DBUS_SESSION_BUS_ADDRESS": _NO_SESSION_BUS,
-            "XDG_RUNTIME_DIR": str(folder), "HOME": str(folder),
-        }  # fmt: skip
-        manager = subprocess.Popen(
-            words,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
+    is_openbox = window_manager == "openbox"
+    with (
+        headless.x_server(is_openbox, with_compositor=compositor, start_s=PATIENCE_S) as display,
+        nullcontext() if is_openbox else _i3(display, folder),
+    ):
+        desktop = RealDesktop(display, window_manager, folder)
+        desktop.environment["XDG_RUNTIME_DIR"] = str(folder)
         try:
-            ask = ["xprop", "-root", "_NET_SUPPORTING_WM_CHECK"]
-            wait_for(
-                lambda: b"window id" in subprocess.run(ask, env=environment, capture_output=True).stdout,
-                f"{window_manager} is up", 20,
-            )  # fmt: skip
-            desktop = RealDesktop(display, window_manager, folder)
-            desktop.environment["XDG_RUNTIME_DIR"] = str(folder)
-            try:
-                yield desktop
-            finally:
-                desktop.close()
+            yield desktop
         finally:
-            with suppress(ProcessLookupError):
-                os.killpg(manager.pid, 9)
-            manager.wait()
+            desktop.close()
+
+
+@contextmanager
+def _i3(display: str, folder: Path) -> Iterator[None]:
+    config = folder / "i3.conf"
+    config.write_text(_I3_CONFIG)
+    environment = {
+        **os.environ, "DISPLAY": display, "DBUS_SESSION_BUS_ADDRESS": _NO_SESSION_BUS,
+        "XDG_RUNTIME_DIR": str(folder), "HOME": str(folder),
+    }  # fmt: skip
+    with headless.running(["i3", "-c", str(config)], env=environment):
+        ask = ["xprop", "-root", "_NET_SUPPORTING_WM_CHECK"]
+        wait_for(
+            lambda: b"window id" in subprocess.run(ask, env=environment, capture_output=True).stdout,
+            "i3 is up",
+        )
+        yield
 
 
 def browser() -> Optional[str]:

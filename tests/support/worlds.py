@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Callable, Optional
 
@@ -54,27 +55,28 @@ def need_swift() -> None:
         )
 
 
+def comes_true(what: Callable[[], Any], seconds: float = PATIENCE_S) -> Any:
+    """The first true value of what(); its last value when none comes in time."""
+    deadline = time.monotonic() + seconds
+    while not (value := what()) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return value
+
+
 def wait_for(what: Callable[[], Any], why: str, seconds: float = PATIENCE_S) -> Any:
     """The first true value of what(). Fails with `why` when none comes in time."""
-    deadline = time.monotonic() + seconds
-    while True:
-        value = what()
-        if value:
-            return value
-        if time.monotonic() > deadline:
-            pytest.fail(f"waited {seconds:g} s in vain: {why}")
-        time.sleep(0.02)
+    return comes_true(what, seconds) or pytest.fail(f"waited {seconds:g} s in vain: {why}")
 
 
+@cache
 def old_python() -> Optional[str]:
     """A Python 3.9, for the single file's command line."""
-    found = shutil.which("python3.9") or next(
-        iter(map(str, HOME.glob(".pyenv/versions/3.9*/bin/python"))), None
-    )
+    found = [shutil.which("python3.9"), *map(str, HOME.glob(".pyenv/versions/3.9*/bin/python"))]
     # a shim of a version manager may stand for nothing
-    if found and subprocess.run([found, "-c", ""], capture_output=True).returncode == 0:
-        return found
-    return next(iter(map(str, HOME.glob(".pyenv/versions/3.9*/bin/python"))), None)
+    return next(
+        (one for one in found if one and not subprocess.run([one, "-c", ""], capture_output=True).returncode),
+        None,
+    )
 
 
 @dataclass(frozen=True)
@@ -192,7 +194,7 @@ def x_server(
 ) -> Iterator[str]:
     """scripts/headless.py's server, where the programs for it are there."""
     need(*X_PROGRAMS)
-    with headless.x_server(with_window_manager, screen, options) as display:
+    with headless.x_server(with_window_manager, screen, options, start_s=PATIENCE_S) as display:
         yield display
 
 

@@ -6,6 +6,8 @@ import random
 import time
 from typing import Any, Optional
 
+from worlds import comes_true, wait_for
+
 from .rpc import Client, Reply
 from .stage import Stage, TkWitness, count_failure, stage
 from .tally import Tally
@@ -26,12 +28,10 @@ class CalmScene:
         return self.client.call("list_windows").data.get("windows", [])
 
     def window_titled(self, title: str) -> int:
-        for _ in range(200):
-            found = [one["window_id"] for one in self.windows() if one["title"] == title]
-            if found:
-                return found[0]
-            time.sleep(0.02)
-        raise RuntimeError(f"there is no window {title!r}")
+        return wait_for(
+            lambda: next((one["window_id"] for one in self.windows() if one["title"] == title), None),
+            f"there is a window {title!r}",
+        )
 
     def place(self, widget: str) -> dict[str, int]:
         x, y = map(int, self.tk.ask(f"place {widget}").split())
@@ -42,25 +42,33 @@ class CalmScene:
             "click", window_id=self.main, screenshot_id=self.screenshot, **self.place(widget)
         )
 
-    def acts(self, settle_s: float = 3.0, text: str = "") -> list[str]:
+    def acts(self, text: str = "") -> list[str]:
         """The acts that the widgets report; waits for `text` where one is expected."""
-        deadline = time.monotonic() + settle_s
-        while True:
-            self.tk.ask("update")
-            found = [one["text"] for one in self.tk.events if one["event"] == "act"]
-            if not text or text in found or time.monotonic() > deadline:
-                self.tk.events.clear()
-                return found
-            time.sleep(0.01)
+        self.comes_to_report("act", text)
+        found = [one["text"] for one in self.tk.events if one["event"] == "act"]
+        self.tk.events.clear()
+        return found
 
-    def popup(self, around: dict[str, int], known: set[int]) -> Optional[dict[str, Any]]:
+    def comes_to_report(self, event: str, start: str) -> bool:
+        """Whether an event whose text starts so arrives: a window manager may hold a press back."""
+
+        def look() -> bool:
+            self.tk.ask("update")
+            return not start or any(
+                one["event"] == event and one["text"].startswith(start) for one in self.tk.events
+            )
+
+        return comes_true(look)
+
+    def comes_to_hold(self, text: str) -> bool:
+        """Whether the upper field holds this text at last."""
+        return comes_true(lambda: self.tk.ask(".e get") == text)
+
+    def popup(self, known: set[int]) -> Optional[dict[str, Any]]:
         """A window that was not there before the last click."""
-        for _ in range(60):
-            fresh = [one for one in self.windows() if one["window_id"] not in known]
-            if fresh:
-                return fresh[0]
-            time.sleep(0.02)
-        return None
+        return comes_true(
+            lambda: next((one for one in self.windows() if one["window_id"] not in known), None)
+        )
 
     def click_in(self, window: dict[str, Any], x: int, y: int) -> Reply:
         window_id = window["window_id"]
@@ -123,18 +131,16 @@ def _calm_act(scene: CalmScene, tally: Tally, which: str, rng: random.Random) ->
     elif which in ("field", "check"):
         widget = rng.choice((".e", ".e2")) if which == "field" else ".c"
         reply = scene.click(widget)
-        scene.tk.ask("update")
-        pressed = any(one["text"].startswith(widget) for one in scene.tk.events if one["event"] == "press")
-        _judge(tally, f"a click into a {which}", reply, pressed)
+        _judge(tally, f"a click into a {which}", reply, scene.comes_to_report("press", widget))
     elif which in ("type", "unicode"):
         text = "plain ASCII text, 42!" if which == "type" else rng.choice(("Zoë", "日本", "naïve 😀"))
         scene.tk.ask(".e delete 0 end; focus -force .e")
         reply = scene.client.call("type_text", window_id=scene.main, text=text)
-        _judge(tally, f"{which} into a field", reply, scene.tk.ask(".e get") == text)
+        _judge(tally, f"{which} into a field", reply, scene.comes_to_hold(text))
     else:
         scene.tk.ask(".e delete 0 end; .e insert 0 abc; .e icursor end; focus -force .e")
         reply = scene.client.call("press_key", window_id=scene.main, key="backspace")
-        _judge(tally, "a key", reply, scene.tk.ask(".e get") == "ab")
+        _judge(tally, "a key", reply, scene.comes_to_hold("ab"))
 
 
 def _menu_or_select(scene: CalmScene, tally: Tally, which: str, rng: random.Random) -> None:
@@ -142,7 +148,7 @@ def _menu_or_select(scene: CalmScene, tally: Tally, which: str, rng: random.Rand
     widget, rows = (".m", ("New", "Save", "Quit")) if which == "menu" else (".s", ("apple", "pear", "plum"))
     known = {one["window_id"] for one in scene.windows()}
     opening = scene.click(widget)
-    popup = scene.popup({}, known)
+    popup = scene.popup(known)
     if popup is None:
         tally.doubted += 1
         tally.note(f"the popup of a {which} is not listed ({opening.code or 'delivered'})")

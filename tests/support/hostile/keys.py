@@ -13,6 +13,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Optional
 
+from worlds import PATIENCE_S
+
 from .rpc import Client, Reply
 from .stage import Stage, count_failure, stage
 from .tally import Tally
@@ -48,7 +50,7 @@ class TypingScene:
     def release_keys(self) -> None:
         """What is held would be missing in the next text, and repeat until then."""
         environment = {**os.environ, "DISPLAY": self.on.display}
-        subprocess.run(["xdotool", "keyup", *_LETTERS], env=environment, timeout=20, check=False)
+        subprocess.run(["xdotool", "keyup", *_LETTERS], env=environment, timeout=PATIENCE_S, check=False)
 
     def keys(self, witness: Any) -> list[dict[str, Any]]:
         return [key for key in witness.take("key") if key["text"]]
@@ -85,6 +87,7 @@ def _one_text(scene: TypingScene, tally: Tally, attack: str, rng: random.Random)
         early = scene.client.wait(number, after)
         if early is None:
             _strike(scene.client, attack, number, scene.stop_file)
+            scene.field.sync()  # what was sent before may have waited for the witness
             struck = time.monotonic()
             if attack == "cancel":
                 # a cancelled call is not answered; the next act waits for the running piece, which still
@@ -93,9 +96,9 @@ def _one_text(scene: TypingScene, tally: Tally, attack: str, rng: random.Random)
                 early = {
                     "result": {"isError": True, "_meta": {"backend_error_code": "CANCELLED"}, "content": []}
                 }
-        reply = scene.client.read(early) if early else scene.client.finish_call(number, 60, began)
+        reply = scene.client.read(early) if early else scene.client.finish_call(number, since=began)
     else:
-        reply = scene.client.finish_call(number, 60, began)
+        reply = scene.client.finish_call(number, since=began)
     tally.trials += 1
     if scene.field.sync():
         tally.leaked += 1
@@ -208,7 +211,7 @@ def _one_round(
                 break
             time.sleep(0.002)
     replies = [
-        server.finish_call(number, 90) if n != victim else Reply("KILLED", "")
+        server.finish_call(number) if n != victim else Reply("KILLED", "")
         for n, (server, number) in enumerate(zip(servers, numbers))
     ]
     keys = [[key for key in field.take("key") if key["text"]] for field in fields]

@@ -9,6 +9,8 @@ import subprocess
 import time
 from typing import Any, Optional
 
+from worlds import PATIENCE_S, comes_true, wait_for
+
 from .programs import FaultyPrograms
 from .rpc import Reply
 from .stage import Stage, TkWitness, count_failure, stage
@@ -27,7 +29,7 @@ class PasteScene:
         self.on, self.tk, self.window_id = on, tk, window_id
         self.picture = on.folder / "picture.png"
         subprocess.run(
-            ["convert", "-size", "40x30", "xc:red", f"PNG24:{self.picture}"], check=True, timeout=30
+            ["convert", "-size", "40x30", "xc:red", f"PNG24:{self.picture}"], check=True, timeout=PATIENCE_S
         )
         self.x = {**os.environ, "DISPLAY": on.display}
         self.owner: Optional[subprocess.Popen[bytes]] = None
@@ -45,9 +47,7 @@ class PasteScene:
             if content == "text":
                 self.owner.stdin.write(_OLD_TEXT.encode())  # type: ignore[union-attr]
             self.owner.stdin.close()  # type: ignore[union-attr]
-        deadline = time.monotonic() + 10
-        while not self.holds(content) and time.monotonic() < deadline:
-            time.sleep(0.01)
+        self.comes_to_hold(content)
 
     def drop_clipboard(self) -> None:
         if self.owner:
@@ -64,7 +64,7 @@ class PasteScene:
         try:
             held = subprocess.run(
                 ["xclip", "-selection", "clipboard", "-o", "-t", kind],
-                env=self.x, stdin=subprocess.DEVNULL, capture_output=True, timeout=5,
+                env=self.x, stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE_S,
             )  # fmt: skip
         except subprocess.TimeoutExpired:
             return False
@@ -73,13 +73,8 @@ class PasteScene:
         wanted = self.picture.read_bytes() if content == "image" else _OLD_TEXT.encode()
         return held.returncode == 0 and held.stdout == wanted
 
-    def comes_to_hold(self, content: str, seconds: float = 3.0) -> bool:
-        deadline = time.monotonic() + seconds
-        while not self.holds(content):
-            if time.monotonic() > deadline:
-                return False
-            time.sleep(0.03)
-        return True
+    def comes_to_hold(self, content: str) -> bool:
+        return comes_true(lambda: self.holds(content))
 
     def clear(self) -> None:
         self.tk.ask(".t delete 1.0 end; focus -force .t; .t mark set insert 1.0")
@@ -90,13 +85,12 @@ class PasteScene:
 
 def open_paste_scene(on: Stage, client: Any) -> PasteScene:
     tk = on.tk_witness()
-    for _ in range(200):
+
+    def find() -> list[int]:
         windows = client.call("list_windows").data.get("windows", [])
-        found = [one["window_id"] for one in windows if one["title"] == "Calm main"]
-        if found:
-            return PasteScene(on, tk, found[0])
-        time.sleep(0.03)
-    raise RuntimeError("the Tk window is not listed")
+        return [one["window_id"] for one in windows if one["title"] == "Calm main"]
+
+    return PasteScene(on, tk, wait_for(find, "the Tk window is listed")[0])
 
 
 def break_pastes(rng: random.Random, trials: int, fault: Optional[str] = None) -> Tally:
@@ -177,7 +171,7 @@ def end_pastes(rng: random.Random, trials: int, _kind: Optional[str] = None) -> 
             except subprocess.TimeoutExpired:
                 command.send_signal(number)
             try:
-                _, errors = command.communicate(timeout=15)
+                _, errors = command.communicate(timeout=PATIENCE_S)
             except subprocess.TimeoutExpired:
                 command.kill()
                 _, errors = command.communicate()

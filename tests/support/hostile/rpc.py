@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Optional
 
+from worlds import PATIENCE_S
+
 HUNG = "HUNG"
 GONE = "SERVER_GONE"
 
@@ -101,7 +103,7 @@ class Client:
                 continue
         return self.answers.pop(number, None)
 
-    def shake_hands(self, seconds: float = 30) -> dict[str, Any]:
+    def shake_hands(self, seconds: float = PATIENCE_S) -> dict[str, Any]:
         client = {
             "protocolVersion": "2025-11-25",
             "capabilities": {},
@@ -116,7 +118,9 @@ class Client:
     def start_call(self, tool: str, arguments: dict[str, Any]) -> int:
         return self.send("tools/call", {"name": tool, "arguments": arguments})
 
-    def finish_call(self, number: Any, seconds: float = 60, since: Optional[float] = None) -> Reply:
+    def finish_call(
+        self, number: Any, seconds: float = 2 * PATIENCE_S, since: Optional[float] = None
+    ) -> Reply:
         start = time.monotonic() if since is None else since
         message = self.wait(number, seconds)
         if message is None:
@@ -135,18 +139,18 @@ class Client:
         code = (result.get("_meta") or {}).get("backend_error_code", "ERROR") if result.get("isError") else ""
         return Reply(code, text, _data(result, text), images, seconds)
 
-    def call(self, tool: str, seconds: float = 60, **arguments: Any) -> Reply:
+    def call(self, tool: str, seconds: float = 2 * PATIENCE_S, **arguments: Any) -> Reply:
         start = time.monotonic()
         return self.finish_call(self.start_call(tool, arguments), seconds, start)
 
-    def is_alive(self, seconds: float = 20) -> bool:
+    def is_alive(self, seconds: float = PATIENCE_S) -> bool:
         return self.wait(self.send("ping"), seconds) is not None
 
     @property
     def error_text(self) -> str:
         return b"".join(self.errors).decode("utf-8", "replace")
 
-    def end(self, seconds: float = 5.0) -> bool:
+    def end(self, seconds: float = PATIENCE_S) -> bool:
         """Close stdin, as a client does; kill what does not end by that. True when it ended by itself."""
         with suppress(BrokenPipeError):
             self.process.stdin.close()  # type: ignore[union-attr]
@@ -162,7 +166,7 @@ class Client:
         if self.process.poll() is None:
             self.kill()
         for reader in self._readers:
-            reader.join(5)
+            reader.join(PATIENCE_S)
         for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
             with suppress(BrokenPipeError):
                 stream.close()  # type: ignore[union-attr]
@@ -170,7 +174,7 @@ class Client:
     def kill(self, number: int = signal.SIGKILL) -> None:
         self.process.send_signal(number)
         if number == signal.SIGKILL:
-            self.process.wait(10)
+            self.process.wait(PATIENCE_S)
 
 
 def _data(result: dict[str, Any], text: str) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Callable, Optional
 
 import headless
-from worlds import ROOT, clean_environment
+from worlds import PATIENCE_S, ROOT, clean_environment, comes_true, wait_for
 
 from .rpc import Client, Reply, server_words
 from .tally import Tally
@@ -55,7 +55,7 @@ class Witness:
             pass
 
     def wait(
-        self, is_it: Callable[[dict[str, Any]], bool], seconds: float = 20.0, since: int = 0
+        self, is_it: Callable[[dict[str, Any]], bool], seconds: float = PATIENCE_S, since: int = 0
     ) -> dict[str, Any]:
         """The first event from number `since` on that is it. Raises RuntimeError when none comes."""
         deadline = time.monotonic() + seconds
@@ -73,7 +73,7 @@ class Witness:
     def close(self) -> None:
         self.process.kill()
         self.process.wait()
-        self._reader.join(5)
+        self._reader.join(PATIENCE_S)
         for stream in (self.process.stdin, self.process.stdout):
             with suppress(BrokenPipeError):
                 stream.close()  # type: ignore[union-attr]
@@ -124,7 +124,7 @@ class TkWitness(Witness):
         super().__init__(["wish", str(HERE / "hostile.tcl"), "-name", "Calm"], environment)
         self.wait(lambda e: e["event"] == "ready")
 
-    def ask(self, script: str, seconds: float = 20.0) -> str:
+    def ask(self, script: str, seconds: float = PATIENCE_S) -> str:
         """The result of a line of Tcl, once Tk has handled everything that waits."""
         self._number += 1
         number = self._number
@@ -172,12 +172,12 @@ class Stage:
 
     def wait_for_window(self, client: Client, window_id: int) -> None:
         """Until the server lists it: a window manager takes its time."""
-        for _ in range(100):
+
+        def is_listed() -> bool:
             listed = client.call("list_windows").data.get("windows", [])
-            if any(one["window_id"] == window_id for one in listed):
-                return
-            time.sleep(0.02)
-        raise RuntimeError(f"window {window_id} is not listed")
+            return any(one["window_id"] == window_id for one in listed)
+
+        wait_for(is_listed, f"window {window_id} is listed")
 
     def survivors(self) -> list[tuple[int, str]]:
         """Processes that a server or a command of ours started and left, but not the clipboard's daemons."""
@@ -216,9 +216,7 @@ class Stage:
                 if '"error"' in line and "unexpected " in line:
                     tally.tracebacks += 1
                     tally.note(f"log: {line[:150]}")
-        deadline = time.monotonic() + 3
-        while self.survivors() and time.monotonic() < deadline:
-            time.sleep(0.05)
+        comes_true(lambda: not self.survivors())
         for _, words in self.survivors():
             tally.leaked += 1
             tally.note(f"still running: {words}")
@@ -243,7 +241,7 @@ def stage(with_window_manager: bool = True, **variables: str) -> Iterator[Stage]
     """A stage on an X server of its own."""
     folder = Path(tempfile.mkdtemp(prefix="trial-"))
     try:
-        with headless.x_server(with_window_manager) as display:
+        with headless.x_server(with_window_manager, start_s=PATIENCE_S) as display:
             one = Stage(folder, display, variables)
             try:
                 yield one
