@@ -142,13 +142,13 @@ def test_a_folder_that_others_can_write_to_is_not_used(tree: Path) -> None:
 
 def test_a_traceback_shows_the_lines_of_the_file(tree: Path) -> None:
     cli = tree / "peekaboo_min" / "frontends" / "cli.py"
-    cli.write_text(cli.read_text().replace("    return 7\n", "    return 1 / 0  # here\n"))
+    cli.write_text(cli.read_text().replace("    raise SystemExit(7)\n", "    1 / 0  # here\n"))
     bundle(tree, "--write")
     lines = (tree / "scripts" / "peekaboo.py").read_text().splitlines()
     number = next(n for n, line in enumerate(lines, 1) if line.endswith("# here"))
     for _ in ("compiled", "by the bytecode that was kept"):
         done = run_single_file(tree)
-        assert f'peekaboo.py", line {number}, in main\n    return 1 / 0  # here\n' in done.stderr
+        assert f'peekaboo.py", line {number}, in run\n    1 / 0  # here\n' in done.stderr
 
 
 def test_every_source_of_the_package_stands_in_the_file_as_it_is() -> None:

@@ -1,4 +1,4 @@
-"""Post mouse and keyboard events, by the Swift helper or by JXA; the key codes and flags of a Mac."""
+"""Mouse and keyboard events, by the Swift helper or by JXA; key codes."""
 
 from __future__ import annotations
 

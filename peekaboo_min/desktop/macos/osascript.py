@@ -1,4 +1,4 @@
-"""Run a JXA or AppleScript source; what osascript's errors, and a missing grant, mean."""
+"""Run a JXA or AppleScript source; what its errors and a missing grant mean."""
 
 from __future__ import annotations
 
