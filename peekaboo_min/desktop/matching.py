@@ -83,9 +83,9 @@ def _is_in_front_as_modal(dialog: Window, window: Window, scene: Scene) -> bool:
     return scene.windows.index(dialog) < scene.windows.index(window)
 
 
-def find_app(identifier: str, apps: Sequence[App]) -> App:
+def find_app(identifier: str, apps: Sequence[App], kind: str = "running") -> App:
     """The app that `identifier` names: name, bundle id, `PID:n`, start or part of a name, or a close
-    spelling.
+    spelling. kind: running or installed, for the error.
 
     Raises INVALID_ARGUMENT, APP_NOT_FOUND (with the nearest names), AMBIGUOUS_APP_IDENTIFIER (with the
     candidates).
@@ -120,7 +120,7 @@ def find_app(identifier: str, apps: Sequence[App]) -> App:
     if near and near[0][1] >= _CLOSE_ENOUGH:
         tied = [app for app, likeness in near if near[0][1] - likeness <= _TIE]
         return tied[0] if len(tied) == 1 else _only_one(wanted, tied)
-    raise _no_such_app(wanted, [app for app, _ in near])
+    raise _no_such_app(wanted, [app for app, _ in near], kind)
 
 
 def app_by_bundle_id(bundle_id: str, apps: Sequence[App]) -> App:
@@ -157,7 +157,8 @@ def _only_one(wanted: str, found: Sequence[App]) -> App:
     if len(with_windows) == 1 and len({app.name for app in found}) == 1:
         return with_windows[0]
     names = [
-        f"{app.name} ({app.bundle_id or 'no bundle id'}, PID:{app.pid})" for app in found[:_NAMED_AT_MOST]
+        f"{app.name} ({app.bundle_id or 'no bundle id'}{'' if app.pid is None else f', PID:{app.pid}'})"
+        for app in found[:_NAMED_AT_MOST]
     ]
     raise PeekabooError(
         ErrorCode.AMBIGUOUS_APP_IDENTIFIER,
@@ -186,12 +187,13 @@ def _near_names(low: str, apps: Sequence[App]) -> list[tuple[App, float]]:
     return [pair for pair in scored[:5] if pair[1] >= 0.45]
 
 
-def _no_such_app(wanted: str, near: Sequence[App]) -> PeekabooError:
+def _no_such_app(wanted: str, near: Sequence[App], kind: str = "running") -> PeekabooError:
     names = list(dict.fromkeys(app.name for app in near))[:_NAMED_AT_MOST]
+    first = "open it" if kind == "running" else "install it"
     return PeekabooError(
         ErrorCode.APP_NOT_FOUND,
-        f"no running application is called {wanted[:80]!r}",
-        hint=f"open it, or name another: {', '.join(names)}" if names else "open it first",
+        f"no {kind} application is called {wanted[:80]!r}",
+        hint=f"{first}, or name another: {', '.join(names)}" if names else f"{first} first",
         details="Available applications: " + ", ".join(names) if names else "",
     )
 

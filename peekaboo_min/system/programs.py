@@ -46,6 +46,7 @@ class _Identity:
 
 _IDENTITIES = {
     "convert": _Identity("-version", r"^Version: ImageMagick (\S+)", "imagemagick", ("magick",)),
+    "gtk-launch": _Identity("--version", r"\A(\d+\.\d+\S*)$", "libgtk-3-bin"),
     "maim": _Identity("--version", r"\Av(\d+\.\d+\S*)$", "maim"),
     # the system's own: a virtual environment's has no gi. The option -c takes the rest of the word
     "python3": _Identity(
@@ -56,6 +57,7 @@ _IDENTITIES = {
     ),
     "tesseract": _Identity("--version", r"^tesseract v?(\d\S*)", "tesseract-ocr"),
     "xclip": _Identity("-version", r"^xclip version (\S+)", "xclip"),
+    "xdg-mime": _Identity("--version", r"^xdg-mime (\d\S*)", "xdg-utils"),
     "xdotool": _Identity("--version", r"^xdotool version (\S+)", "xdotool"),
 }
 PACKAGES = {name: identity.package for name, identity in _IDENTITIES.items()}

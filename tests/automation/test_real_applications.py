@@ -7,15 +7,18 @@ frames that carry a class of their own; with a compositor and without one; on tw
 from __future__ import annotations
 
 import json
+import shutil
+import sys
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 from desktops import RealDesktop, browser, real_desktop, settled
-from worlds import X_PROGRAMS, need, wait_for
+from worlds import ROOT, X_PROGRAMS, need, wait_for
 
 UNICODE = "Zoë Ångström — 日本"
 PAGE = """<!doctype html><meta charset="utf-8"><title>Order form</title>
@@ -31,6 +34,37 @@ name_field = document.getElementById("name");
 name_field.oninput = () => tell("name", name_field.value);
 addEventListener("load", () => setTimeout(() => tell("ready", ""), 200));
 </script>"""
+
+ACTS_PAGE = """<!doctype html><meta charset="utf-8"><title>Acts</title>
+<style>body{margin:0;width:4000px;height:6000px;font:20px sans-serif}
+button,input,#hover{position:absolute;left:40px;width:300px;height:40px;margin:0}</style>
+<button id="plain" style="top:40px">Plain</button><input id="range" type="range" style="top:140px" value="0">
+<div id="hover" style="top:240px;background:#ddd">Hover</div><button id="far" style="top:2000px">Far</button>
+<script>
+let last = Promise.resolve();
+const post = (event, value) => fetch("/" + event, {method: "POST", body: JSON.stringify(value)});
+const tell = (event, value) => { last = last.then(() => post(event, value)) };
+plain.onclick = e => tell("click", [e.ctrlKey, e.shiftKey, e.altKey, e.detail]);
+range.oninput = () => tell("range", Number(range.value));
+hover.onmouseenter = () => tell("hover", "");
+far.onclick = () => tell("far", scrollY);
+onscroll = () => tell("scroll", [scrollX, scrollY]);
+onkeydown = e => { if (!e.repeat) tell("down", e.key) };
+onkeyup = e => tell("up", e.key);
+addEventListener("load", () => setTimeout(() => tell("ready", ""), 200));
+</script>"""
+HAND = ROOT / "tests" / "support" / "hostile" / "hand.py"
+
+
+def act(on: RealDesktop, method: str, window: dict[str, Any], *arguments: Any) -> dict[str, Any]:
+    """An act of the desktop itself, in pixels of the window, that is delivered."""
+    on.done("focus_window", window)
+    process = on.start(
+        sys.executable, HAND, method, window["window_id"], json.dumps(arguments), PYTHONPATH=str(ROOT)
+    )
+    answer = json.loads(on.output(process))
+    assert "code" not in answer and answer.get("delivered", True) is True, f"{method}: {answer}"
+    return answer
 
 
 @pytest.fixture(scope="module", params=["openbox", "i3"])
@@ -89,6 +123,43 @@ def test_a_button_that_closes_its_window_is_clicked_and_delivered(on: RealDeskto
     on.click_text(window, "pear")
     on.done("press_key", window, key="return")
     assert on.output(zenity) == "pear\n"
+
+
+def test_a_slider_is_dragged(on: RealDesktop) -> None:
+    zenity = on.start("zenity", "--scale", "--title", "A slider", "--width", "300")
+    window = on.window_titled("A slider")
+    width = window["bounds"]["width"]
+    act(on, "drag", window, [25, 60], [int(width / 2), 60], "left")
+    on.done("press_key", window, key="return")
+    assert 35 <= int(on.output(zenity)) <= 65
+
+
+def test_a_long_text_is_scrolled_and_clicked_where_it_is_then(on: RealDesktop) -> None:
+    lines = on.folder / "lines.txt"
+    lines.write_text("".join(f"{number}\n" for number in range(500)))
+    zenity = on.start(
+        "zenity", "--text-info", "--editable", "--title", "Lines", "--filename", lines, "--height", "400"
+    )
+    window = on.window_titled("Lines")
+    middle = [100, int(window["bounds"]["height"] / 2)]
+    act(on, "scroll", window, middle, "down", 30)
+    act(on, "scroll", window, middle, "up", 10)
+    settled(lambda: on.run("maim", "-i", str(window["window_id"])))
+    act(on, "click", window, middle, "left", 1)
+    on.done("type_text", window, text="HERE")
+    on.click_text(window, "OK")
+    found = next(n for n, line in enumerate(on.output(zenity).splitlines()) if "HERE" in line)
+    assert 30 < found < 450
+
+
+def test_a_calculator_gets_every_key_that_comes_again(on: RealDesktop) -> None:
+    need("galculator")
+    on.start("galculator")
+    window = on.window(lambda one: one["owner_name"].lower() == "galculator", "the calculator")
+    act(on, "press_key", window, "5", 0, 4)
+    act(on, "type_text", window, "+1111=", str(on.folder / "no-stop-file"), 120)
+    act(on, "press_key", window, "ctrl+c")
+    wait_for(lambda: on.pasted() == b"6666", f"the result, not {on.pasted()!r}")
 
 
 # an editor: menus, and a dialog that is modal
@@ -168,12 +239,24 @@ def test_a_menu_is_listed_read_and_clicked(on: RealDesktop) -> None:
 # a terminal
 
 
-def test_a_terminal_gets_any_text_and_the_clipboard_comes_back(on: RealDesktop) -> None:
+@pytest.mark.parametrize(
+    "words",
+    [("xterm", "-u8"), ("konsole", "--nofork"), ("urxvt",), ("st",), ("qterminal",)],
+    ids=lambda one: one[0],
+)
+def test_a_terminal_gets_any_text_and_the_clipboard_comes_back(
+    on: RealDesktop, words: tuple[str, ...]
+) -> None:
+    if not shutil.which(words[0]):
+        pytest.skip(f"there is no {words[0]} on this machine")
     on.copy(b"mine")
     target = on.folder / "typed.txt"
     target.unlink(missing_ok=True)
-    xterm = on.start("xterm", "-u8", "-T", "A terminal", "-e", "sh", "-c", f"cat > {target}")
-    window = on.window_titled("A terminal")
+    command = f"cat > {target}"
+    started = ["-e", f"sh -c '{command}'"] if words[0] == "qterminal" else ["-e", "sh", "-c", command]
+    xterm = on.start(*words, *started, QT_QPA_PLATFORM="xcb")
+    window = on.window(lambda one: words[0] in one["owner_name"].lower(), "the terminal")
+    wait_for(target.exists, "its shell is up")
     on.done("type_text", window, text=f"plain\n{UNICODE}\n")
     on.done("press_key", window, key="ctrl+d")
     xterm.wait(20)
@@ -226,7 +309,7 @@ def test_the_button_of_a_plain_x_program_ends_it_and_is_delivered(bare: RealDesk
 
 class _Page(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
-        data = PAGE.encode()
+        data = (ACTS_PAGE if self.path == "/acts" else PAGE).encode()
         self.send_response(200)
         self.send_header("Content-Type", "text/html; charset=utf-8")
         self.send_header("Content-Length", str(len(data)))
@@ -243,9 +326,24 @@ class _Page(BaseHTTPRequestHandler):
         pass
 
 
+Page = tuple[dict[str, Any], list[tuple[str, Any]]]
+
+
 @pytest.fixture
-def page(on: RealDesktop) -> Iterator[tuple[dict[str, Any], list[tuple[str, Any]]]]:
+def page(on: RealDesktop) -> Iterator[Page]:
     """Chromium's window with PAGE in it, and what the page reports."""
+    with browsed(on, "", "Order form") as one:
+        yield one
+
+
+@pytest.fixture
+def acts_page(on: RealDesktop) -> Iterator[Page]:
+    with browsed(on, "acts", "Acts") as one:
+        yield one
+
+
+@contextmanager
+def browsed(on: RealDesktop, path: str, title: str) -> Iterator[Page]:
     program = browser()
     if not program:
         pytest.skip("there is no Chromium on this machine")
@@ -260,18 +358,16 @@ def page(on: RealDesktop) -> Iterator[tuple[dict[str, Any], list[tuple[str, Any]
     try:
         on.start(
             program, *options.split(), f"--user-data-dir={on.folder / 'browser'}",
-            f"--app=http://127.0.0.1:{server.server_address[1]}/",
+            f"--app=http://127.0.0.1:{server.server_address[1]}/{path}",
         )  # fmt: skip
         wait_for(lambda: ("ready", "") in heard, "the page is loaded", 40)
-        yield on.window_titled("Order form"), heard
+        yield on.window_titled(title), heard
     finally:
         server.shutdown()
         server.server_close()
 
 
-def test_a_browsers_list_is_a_popup_that_is_clicked(
-    on: RealDesktop, page: tuple[dict[str, Any], list[tuple[str, Any]]]
-) -> None:
+def test_a_browsers_list_is_a_popup_that_is_clicked(on: RealDesktop, page: Page) -> None:
     window, heard = page
     known = {one["window_id"] for one in on.windows()}
     on.click(window, 190, 60)
@@ -282,9 +378,7 @@ def test_a_browsers_list_is_a_popup_that_is_clicked(
     wait_for(lambda: ("fruit", "pear") in heard, f"the page reports the choice, not {heard}")
 
 
-def test_a_browsers_field_holds_what_was_typed_over_its_selection(
-    on: RealDesktop, page: tuple[dict[str, Any], list[tuple[str, Any]]]
-) -> None:
+def test_a_browsers_field_holds_what_was_typed_over_its_selection(on: RealDesktop, page: Page) -> None:
     window, heard = page
     on.click(window, 190, 160)
     on.done("press_key", window, key="ctrl+a")
@@ -292,3 +386,43 @@ def test_a_browsers_field_holds_what_was_typed_over_its_selection(
     wanted = ("name", f"{UNICODE} 100%")
     wait_for(lambda: wanted in heard, f"the field holds it, not {heard[-1:]}")
     assert settled(lambda: len(heard)) and heard[-1] == wanted
+
+
+def test_a_browsers_page_sees_modifiers_clicks_hover_and_keys_as_a_hand_makes_them(
+    on: RealDesktop, acts_page: Page
+) -> None:
+    window, heard = acts_page
+    act(on, "click", window, [190, 60], "left", 1, ["ctrl", "shift"])
+    wait_for(lambda: ("click", [True, True, False, 1]) in heard, f"the page reports the chord, not {heard}")
+    act(on, "click", window, [190, 60], "left", 3)
+    wait_for(lambda: ("click", [False, False, False, 3]) in heard, f"a triple click, not {heard}")
+    act(on, "move_pointer", window, [190, 260])
+    wait_for(lambda: ("hover", "") in heard, f"the pointer is over it, not {heard}")
+    act(on, "press_key", window, "x", 300, 2)
+    keys = [("down", "x"), ("up", "x")] * 2
+    wait_for(lambda: [one for one in heard if one[1] == "x"] == keys, f"two held keys, not {heard}")
+
+
+def test_a_browsers_slider_is_dragged_and_its_page_scrolled_to_a_button(
+    on: RealDesktop, acts_page: Page
+) -> None:
+    window, heard = acts_page
+    act(on, "drag", window, [50, 160], [190, 160], "left")
+    wait_for(lambda: any(one[0] == "range" and 35 <= one[1] <= 65 for one in heard), f"half way, not {heard}")
+    act(on, "scroll", window, [600, 400], "right", 3)
+    wait_for(
+        lambda: any(one[0] == "scroll" and one[1][0] > 100 for one in heard), f"to the right, not {heard}"
+    )
+    act(on, "scroll", window, [600, 400], "left", 10)
+
+    def place() -> list[float]:
+        return settled(lambda: [one[1] for one in heard if one[0] == "scroll"][-1:])[0]
+
+    wait_for(lambda: place()[0] == 0, "back at the left edge")
+    for _ in range(40):
+        if place()[1] > 1700:
+            break
+        act(on, "scroll", window, [600, 400], "down", 3)
+        place()
+    act(on, "click", window, [190, 2020 - int(place()[1])], "left", 1)
+    wait_for(lambda: heard[-1][0] == "far", f"the far button is clicked, not {heard[-3:]}")

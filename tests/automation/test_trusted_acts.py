@@ -4,16 +4,21 @@ holds then.
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import signal
 import subprocess
+import sys
+import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Callable
 
 import pytest
-from worlds import Form, Program, clean_environment, program_words, wait_for
+from hostile.stage import XWitness
+from worlds import ROOT, Form, Program, clean_environment, program_words, wait_for
 
 LONG = "a line of text that is typed in pieces " * 20
 PNG = bytes.fromhex(
@@ -167,6 +172,153 @@ def test_an_id_that_another_window_got_is_noticed_without_a_pid(
     again = window_titled(peek, "Same")
     assert (again["window_id"], again["pid"]) == (window["window_id"], None)
     assert peek.error("click", again["window_id"], 50, 50)["code"] == "STALE_SCREENSHOT"
+
+
+# wheel, drag, held keys ---------------------------------------------------------------------------------
+
+
+HAND = ROOT / "tests" / "support" / "hostile" / "hand.py"
+
+
+@pytest.fixture
+def witness(peek: Program) -> Iterator[XWitness]:
+    """A window `w` that has the keyboard and reports what reaches it."""
+    one = XWitness(peek.environment)
+    one.open("w", x=100, y=100, w=400, h=300, app="Witness")
+    peek.data("focus", window_titled(peek, "w")["window_id"])
+    yield one
+    one.close()
+
+
+Act = Callable[..., "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def act(peek: Program, witness: XWitness) -> Iterator[Act]:
+    """Starts an act of the desktop on the witness's window."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(method: str, *arguments: Any) -> subprocess.Popen[str]:
+        window_id = window_titled(peek, "w")["window_id"]
+        words = [sys.executable, str(HAND), method, str(window_id), json.dumps(arguments)]
+        environment = {**peek.environment, "PYTHONPATH": str(ROOT)}
+        started.append(subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, text=True))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def answer(process: subprocess.Popen[str]) -> dict[str, Any]:
+    return json.loads(process.communicate(timeout=60)[0])
+
+
+def test_the_wheel_turns_as_often_as_asked_over_the_window(act: Act, witness: XWitness) -> None:
+    wheels = {}
+    for direction in ("up", "down", "left", "right"):
+        assert answer(act("scroll", [60, 50], direction, 7))["delivered"] is True
+        wheels[direction] = [(one["button"], one["x"], one["y"]) for one in witness.take("press")]
+    assert wheels == {
+        "up": [(4, 60, 50)] * 7,
+        "down": [(5, 60, 50)] * 7,
+        "left": [(6, 60, 50)] * 7,
+        "right": [(7, 60, 50)] * 7,
+    }
+
+
+def test_a_triple_click_holds_its_modifiers_and_releases_them(act: Act, witness: XWitness) -> None:
+    assert answer(act("click", [60, 50], "left", 3, ["ctrl", "shift"]))["delivered"] is True
+    assert witness.sync() == 0
+    assert [(one["button"], one["state"] & 0xFF) for one in witness.take("press")] == [(1, 5)] * 3
+
+
+@pytest.mark.parametrize("ending", ["by itself", "SIGTERM", "SIGKILL", "SIGUSR1", "xdotool"])
+def test_a_dragged_button_is_released_whatever_ends_the_drag(
+    act: Act, witness: XWitness, ending: str
+) -> None:
+    dragging = act("drag", [60, 50], [260, 150], "left")
+    press = witness.wait(lambda one: one["event"] == "press")
+    if ending == "xdotool":
+        children = Path(f"/proc/{dragging.pid}/task/{dragging.pid}/children").read_text().split()
+        os.kill(int(children[0]), signal.SIGKILL)
+    elif ending != "by itself":
+        dragging.send_signal(signal.Signals[ending])
+    out = dragging.communicate(timeout=60)[0]
+    release = witness.wait(lambda one: one["event"] == "release")
+    assert (press["x"], press["y"]) == (60, 50)
+    if ending in ("by itself", "SIGUSR1"):  # a drag is not dropped halfway
+        assert (release["x"], release["y"]) == (260, 150)
+    if ending == "by itself":
+        assert json.loads(out)["delivered"] is True
+    if ending == "xdotool":
+        assert json.loads(out)["code"] == "PROGRAM_FAILED"
+    wait_for(lambda: witness.sync() == 0, "the button is up")
+
+
+def test_the_wheel_the_drag_and_the_pointer_see_a_cover(peek: Program, act: Act, witness: XWitness) -> None:
+    other = XWitness(peek.environment)
+    try:
+        cover = other.open("cover", x=150, y=140, w=80, h=60, popup=True, pid=False)
+        for method, arguments in (("scroll", ["down", 3]), ("drag", [[300, 200], "left"])):
+            assert answer(act(method, [60, 50], *arguments))["code"] == "WINDOW_COVERED"
+        moved = answer(act("move_pointer", [60, 50]))
+        assert (moved["delivered"], moved["reached_id"]) == (False, cover)
+        assert answer(act("move_pointer", [10, 10]))["delivered"] is True
+        assert (witness.take("press"), other.take("press")) == ([], [])
+    finally:
+        other.close()
+
+
+def test_a_key_is_pressed_again_and_held(act: Act, witness: XWitness) -> None:
+    assert answer(act("press_key", "shift+x", 0, 5)) == {}
+    assert [one["text"] for one in witness.take("key")] == ["X"] * 5
+    holding = act("press_key", "y", 1500, 1)
+    first = witness.wait(lambda one: one["event"] == "key")
+    assert witness.sync() == 1
+    assert answer(holding) == {}
+    done = time.monotonic()
+    assert witness.sync() == 0
+    assert {one["text"] for one in witness.events if one["event"] == "key"} == {"y"}
+    assert done - first["at"] > 1.2
+
+
+@pytest.mark.parametrize("how", ["focus", "stop file", "SIGUSR1", "SIGTERM"])
+def test_a_held_key_is_released_when_it_may_not_go_on(
+    peek: Program, act: Act, witness: XWitness, tmp_path: Path, how: str
+) -> None:
+    stop = tmp_path / "stop"
+    other = XWitness(peek.environment)
+    other.open("thief", x=600, y=100, w=200, h=200, app="Thief")
+    window_titled(peek, "thief")  # it has been mapped, and takes no focus after this
+    peek.data("focus", window_titled(peek, "w")["window_id"])
+    try:
+        holding = act("press_key", "y", 5000, 3, str(stop))
+        witness.wait(lambda one: one["event"] == "key")
+        if how == "focus":
+            other.do("focus", "thief")
+        elif how == "stop file":
+            stop.touch()
+        else:
+            holding.send_signal(signal.Signals[how])
+        out = holding.communicate(timeout=60)[0]
+        wait_for(lambda: witness.sync() == 0, "the key is up")
+        codes = {"focus": "FOCUS_LOST", "stop file": "POLICY_DENIED", "SIGUSR1": "CANCELLED", "SIGTERM": None}
+        assert (json.loads(out)["code"] if out else None) == codes[how]
+        assert len(other.take("key")) <= 20
+    finally:
+        other.close()
+
+
+def test_what_takes_longer_than_a_call_may_is_refused_with_the_limit(
+    peek: Program, form: Form, form_id: int
+) -> None:
+    error = peek.error("type", form_id, "é" * 20_000)
+    assert error["code"] == "INVALID_ARGUMENT"
+    most = int(re.search(r"at most (\d+) characters", str(error))[1])  # type: ignore[index]
+    assert 1000 < most < 10_000
+    assert typed(form) == ""
 
 
 # typing ----------------------------------------------------------------------------------------------

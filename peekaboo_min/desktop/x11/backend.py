@@ -8,12 +8,14 @@ names, clicks outside the screen.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Optional
 
 from ...core.errors import ErrorCode, PeekabooError
 from ...core.models import (
     Delivery,
     Display,
     Element,
+    Handler,
     KeyChord,
     Permissions,
     Point,
@@ -28,7 +30,8 @@ from .connection import x_connection
 from .elements import read_x11_elements
 from .keyboard import press_x11_key, type_x11_text
 from .ocr import read_text_by_tesseract
-from .pointer import click_x11
+from .opening import find_x11_handler, open_by_x11
+from .pointer import click_title_bar, click_x11, drag_x11, move_x11, scroll_x11
 from .server import UTF8, ask_x, is_viewable, x11_session
 from .windows import take_scene
 
@@ -41,7 +44,12 @@ class X11Desktop:
 
     name = "x11"
     needs: tuple[str, ...] = ("maim", "xdotool", "xclip", "convert")
-    uses: dict[str, str] = {"tesseract": "text recognition", "python3": "elements, by gi"}  # noqa: RUF012
+    uses: dict[str, str] = {  # noqa: RUF012
+        "tesseract": "text recognition",
+        "python3": "elements, by its gi",
+        "gtk-launch": "opening applications",
+        "xdg-mime": "opening files and addresses",
+    }
 
     @property
     def session(self) -> str:
@@ -94,17 +102,37 @@ class X11Desktop:
                 raise
             words = ["xdotool", "windowmap", "--sync", target, "windowraise", target, "windowfocus", target]
             ask_x(words, _FOCUS_S, holding)
+            if may_click and window.window_id not in [
+                one.window_id for one in take_scene().windows if one.is_focused
+            ]:
+                click_title_bar(window)
 
     def click(
         self, window: Window, point: Point, button: str, clicks: int, modifiers: tuple[str, ...] = ()
     ) -> Delivery:
         return click_x11(window, point, button, clicks, modifiers)
 
-    def type_text(self, window: Window, text: str, stop_file: Path) -> None:
-        type_x11_text(window, text, stop_file)
+    def scroll(self, window: Window, point: Point, direction: str, amount: int) -> Delivery:
+        return scroll_x11(window, point, direction, amount)
 
-    def press_key(self, window: Window, chord: KeyChord) -> None:
-        press_x11_key(window, chord)
+    def drag(self, window: Window, start: Point, end: Point, button: str) -> Delivery:
+        return drag_x11(window, start, end, button)
+
+    def move_pointer(self, window: Window, point: Point) -> Delivery:
+        return move_x11(window, point)
+
+    def type_text(self, window: Window, text: str, stop_file: Path, delay_ms: int = 0) -> None:
+        type_x11_text(window, text, stop_file, delay_ms)
+
+    def press_key(
+        self,
+        window: Window,
+        chord: KeyChord,
+        hold_ms: int = 0,
+        repeat: int = 1,
+        stop_file: Optional[Path] = None,
+    ) -> None:
+        press_x11_key(window, chord, hold_ms, repeat, stop_file)
 
     def fit_image(
         self, source: Path, target: Path, width: int, height: int, kind: str, quality: int = 80
@@ -121,6 +149,12 @@ class X11Desktop:
 
     def read_elements(self, window: Window) -> list[Element]:
         return read_x11_elements(window)
+
+    def find_handler(self, kind: str, target: str) -> Handler:
+        return find_x11_handler(kind, target)
+
+    def open(self, kind: str, target: str, handler: Handler) -> None:
+        open_by_x11(kind, target, handler)
 
     def input_backend(self) -> str:
         return "xdotool"

@@ -20,16 +20,19 @@ _FETCH_S = 5.0
 _QUIET_S = 0.06
 _POLL_S = 0.005
 
-# Programs that paste PRIMARY with shift+Insert, by the class of their windows; ctrl+v types a ^V into them.
-_TERMINALS = frozenset(
-    (
-        "xterm", "uxterm", "kterm", "rxvt", "urxvt", "st", "st-256color", "eterm", "aterm", "mlterm",
-        "alacritty", "kitty", "wezterm", "org.wezfurlong.wezterm", "gnome-terminal", "gnome-terminal-server",
-        "xfce4-terminal", "mate-terminal", "lxterminal", "terminator",
-        "tilix", "guake", "sakura", "roxterm", "termite",
-        "terminology", "tilda", "qterminal", "cool-retro-term",
-    )
-)  # fmt: skip
+# Programs that paste PRIMARY by a key of their own, by the class of their windows; ctrl+v types ^V into them.
+_TERMINAL_KEYS = {
+    **dict.fromkeys(
+        (
+            "xterm", "uxterm", "kterm", "rxvt", "urxvt", "st", "st-256color", "eterm", "aterm", "mlterm",
+            "alacritty", "kitty", "wezterm", "org.wezfurlong.wezterm", "gnome-terminal",
+            "gnome-terminal-server", "xfce4-terminal", "mate-terminal", "lxterminal", "terminator", "tilix",
+            "guake", "sakura", "roxterm", "termite", "terminology", "tilda", "qterminal", "cool-retro-term",
+        ),
+        "shift+Insert",
+    ),
+    **dict.fromkeys(("konsole", "yakuake"), "ctrl+shift+Insert"),
+}  # fmt: skip
 _TEXT_TARGETS = ("UTF8_STRING", "text/plain;charset=utf-8", "STRING", "TEXT", "text/plain")
 # What every owner offers besides its data.
 _PROTOCOL_TARGETS = frozenset(("TARGETS", "MULTIPLE", "TIMESTAMP", "SAVE_TARGETS", "DELETE"))
@@ -51,9 +54,8 @@ class Clipboard:
     """Pastes into one window. What the clipboard held is saved before the first paste."""
 
     def __init__(self, window: Window) -> None:
-        self._is_terminal = window.app_name.lower() in _TERMINALS
-        self._selection = "primary" if self._is_terminal else "clipboard"
-        self._key = "shift+Insert" if self._is_terminal else "ctrl+v"
+        self._key = _TERMINAL_KEYS.get(window.app_name.lower(), "ctrl+v")
+        self._selection = "clipboard" if self._key == "ctrl+v" else "primary"
         self._saved: Optional[_Saved] = None
         self._is_ours = False  # whether the clipboard holds, or held, what we put there
 
@@ -75,37 +77,36 @@ class Clipboard:
 
         Raises PROGRAM_FAILED when it cannot be served (nothing was pressed), or when no program fetched it.
         """
-        if not self._is_terminal and not self._is_ours:
+        if self._selection == "clipboard" and not self._is_ours:
             self._saved = _save_clipboard()
         words = ["xclip", "-verbose", "-selection", self._selection, "-i"]
-        self._is_ours = not self._is_terminal
-        with background_program(words, text.encode("utf-8")) as server:
-            asked = self._wait_until_served(server, text)
-            press(self._key)
-            if not _wait_until(lambda: _requests(server) > asked or server.has_ended(), _FETCH_S):
-                raise _not_fetched("no program fetched the text")
-            if _requests(server) <= asked:
-                self._is_ours = False  # the clipboard belongs to whoever took it
-                raise _not_fetched("another program took the clipboard before the text was fetched")
-            _wait_until_quiet(server)
+        self._is_ours = self._selection == "clipboard"
+        data = text.encode("utf-8")
 
-    def _wait_until_served(self, server: BackgroundProgram, text: str) -> int:
-        """Wait until asking for the selection gives `text`; return how many requests xclip has counted by
-        then.
-        """
-        deadline = time.monotonic() + _ANSWER_S
-        while _requests(server) < 1 or _read_selection(self._selection, "UTF8_STRING") != text.encode(
-            "utf-8"
-        ):
-            if server.has_ended() or time.monotonic() > deadline:
+        def is_served() -> bool:
+            return _requests(server) > 0 and _read_selection(self._selection, "UTF8_STRING") == data
+
+        with background_program(words, data) as server:
+            if not _wait_until(is_served, server, _ANSWER_S):
                 raise PeekabooError(
                     ErrorCode.PROGRAM_FAILED,
                     "xclip does not serve the text, so it was not pasted",
                     hint="check that no clipboard manager takes its place; ASCII needs no clipboard",
                     details=server.said()[-300:],
                 )
-            pause(_POLL_S)
-        return _wait_until_quiet(server)  # a clipboard manager fetches what is new
+            asked = _wait_until_quiet(server)  # a clipboard manager fetches what is new
+            press(self._key)
+            if not _wait_until(lambda: _requests(server) > asked, server, _FETCH_S):
+                reason = "no program fetched the text"
+                if server.has_ended():
+                    self._is_ours = False  # the clipboard belongs to whoever took it
+                    reason = "another program took the clipboard before the text was fetched"
+                raise PeekabooError(
+                    ErrorCode.PROGRAM_FAILED,
+                    f"{reason}: the last piece was not typed",
+                    hint="click a text field and see what it holds; a terminal may need its own paste key",
+                )
+            _wait_until_quiet(server)
 
     def _put_back_now(self) -> None:
         if not self._is_ours or self._saved is None:
@@ -166,17 +167,15 @@ def _save_clipboard() -> Optional[_Saved]:
     images = sorted((one for one in targets if one.startswith("image/")), key=lambda one: one != "image/png")
     if not texts and not images:
         raise _not_kept(f"the clipboard holds {', '.join(targets[:5])}")
-    data = _read_selection("clipboard", (texts or images)[0])
+    kept = (texts or images)[0]
+    data = _read_selection("clipboard", kept)
     if data is None:
         raise _not_kept("the clipboard's content could not be read")
-    lost = (
-        [one for one in targets if one not in _TEXT_TARGETS and one != "COMPOUND_TEXT"]
-        if texts
-        else images[1:]
-    )
+    same = {*_TEXT_TARGETS, "COMPOUND_TEXT"} if texts else {kept}
+    lost = [one for one in targets if one not in same]
     if lost:
-        log_info(f"the clipboard is put back as {(texts or images)[0]} only, without {', '.join(lost[:10])}")
-    return _Saved(data, None if texts else images[0])
+        log_info(f"the clipboard is put back as {kept} only, without {', '.join(lost[:10])}")
+    return _Saved(data, None if texts else kept)
 
 
 def _not_kept(reason: str) -> PeekabooError:
@@ -187,18 +186,12 @@ def _not_kept(reason: str) -> PeekabooError:
     )
 
 
-def _not_fetched(reason: str) -> PeekabooError:
-    return PeekabooError(
-        ErrorCode.PROGRAM_FAILED,
-        f"{reason}: the last piece was not typed",
-        hint="click a text field first and see what it holds; a terminal may need its own paste key",
-    )
-
-
-def _wait_until(is_true: Callable[[], bool], seconds: float) -> bool:
+def _wait_until(is_true: Callable[[], bool], server: BackgroundProgram, seconds: float) -> bool:
     deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
+    while True:
+        has_ended = server.has_ended() or time.monotonic() > deadline
         if is_true():
             return True
+        if has_ended:
+            return False
         pause(_POLL_S)
-    return False

@@ -1,11 +1,11 @@
 """A window as JSON -> {elements: [[role, name, value, states, box]]...}.
 
-In: {pid, title, is_popup, bounds, whole, outer, addresses}; `whole`: `bounds` with the shadow that GTK draws,
-`outer`: with what a window manager draws. Out, besides: `problem`, "bus", "application" or ""; and `rounds`.
-Boxes are [x, y, width, height] in screen points.
+In: {pid, title, is_popup, bounds, whole, outer, addresses}; `whole` is `bounds` with the shadow that GTK
+draws, `outer` with what a window manager draws. Out, besides: `problem`, "bus", "application" or "" for none;
+and `rounds`. Boxes are [x, y, width, height] in screen points.
 
-Run by the system's own Python, for its `gi`, never imported. It reads the accessibility tree of one window
-over AT-SPI's bus, level by level: all calls of a level go out at once, which is a round.
+Run by the system's own Python, for its `gi`, and never imported. It reads the accessibility tree of one
+window over AT-SPI's bus, level by level: all calls of a level go out at once, which is a round.
 """
 
 from __future__ import annotations

@@ -4,21 +4,29 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Optional
 
-from ...core.cancellation import check_cancelled, uninterrupted
-from ...core.errors import ErrorCode, FocusLost, PeekabooError
+from ...core.cancellation import check_cancelled, pause, uninterrupted
+from ...core.errors import ErrorCode, FocusLost, PeekabooError, invalid
 from ...core.models import KeyChord, Window
 from ...system.files import held_locks
 from ...system.process import run_program
 from .clipboard import Clipboard
+from .pointer import x11_modifiers, xdotool_session
 from .server import UTF8, is_viewable, top_level, window_with_input_focus
 from .windows import is_same_client
 
 _KEYS_S = 10.0
-_PIECE = 20
-_KEY_DELAY_MS = "4"
+_PIECE, _PIECE_MS = 20, 400  # a piece of typing is no longer, in characters and in time
+_KEY_DELAY_MS = 1
+_AGAIN_S = 0.12  # galculator loses a key that comes again within 100 ms
+_WATCH_S = 0.05
+_LONGEST_S, _PIECE_S, _PASTE_S = 45.0, 0.01, 0.35  # a tool has 50 seconds; a piece takes about so long
+_WHO = ["getwindowfocus", "getwindowgeometry", "--shell", "%1"]
+_PRINTED_WHO = r"(?m)^WINDOW=(\d+)$"
 
 # Our key names -> X keysyms (xdotool knows no others: `enter`, `esc` and `pageup` would be ignored with exit
 # 0).
@@ -32,89 +40,75 @@ _KEYSYMS = {
     "right_bracket": "bracketright",
 }  # fmt: skip
 
-# What is pressed with Command on a Mac is pressed with Control here; the logo key is called super.
-_MODIFIERS = {"cmd": "ctrl", "ctrl": "ctrl", "alt": "alt", "shift": "shift", "super": "super"}
 _LINE_KEYS = {"\n": "Return", "\t": "Tab"}
 
 
-def x11_modifiers(modifiers: Sequence[str]) -> list[str]:
-    """xdotool's names of modifiers, each once. Raises INVALID_ARGUMENT for fn, which X11 does not have."""
-    if "fn" in modifiers:
-        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, "X11 has no fn key", hint="leave it out")
-    return list(dict.fromkeys(_MODIFIERS[name] for name in modifiers))
-
-
-def release_x11_modifiers(held: Sequence[str]) -> None:
-    """Release keys that a killed xdotool may have left pressed; also in a call that was cancelled."""
-    with uninterrupted():
-        run_program(
-            ["xdotool", "keyup", "--delay", "0", "+".join(held)],
-            timeout_s=_KEYS_S,
-            accept=None,
-            pass_fds=held_locks(),
-        )
-
-
-def press_x11_key(window: Window, chord: KeyChord) -> None:
-    """Press one chord in a window that has the focus. Raises FocusLost when it has not; then nothing was
-    pressed.
+def press_x11_key(
+    window: Window, chord: KeyChord, hold_ms: int = 0, repeat: int = 1, stop_file: Optional[Path] = None
+) -> None:
+    """Press one chord in a window that has the focus. Raises FocusLost, POLICY_DENIED (the stop file), with
+    how often it was pressed, and INVALID_ARGUMENT for what would take longer than a call may.
     """
-    held = x11_modifiers(chord.modifiers)
     keysym = _KEYSYMS.get(chord.key) or (chord.key.upper() if re.fullmatch(r"f\d+", chord.key) else chord.key)
-    focus = _Focus(window)
-    focus.check(0)
-    focus.send(_key_words("+".join([*held, keysym])), 0, 1)
+    keys = "+".join([*x11_modifiers(chord.modifiers), keysym])
+    _check_time(repeat * (hold_ms / 1000 + _AGAIN_S), repeat, "times")
+    keyboard = _Keyboard(window, repeat, "key press(es)", stop_file)
+    for number in range(repeat):
+        if number:
+            pause(_AGAIN_S)
+        keyboard.check()
+        if hold_ms:
+            keyboard.hold(keys, hold_ms / 1000)
+        else:
+            keyboard.send(_key_words(keys))
 
 
-def type_x11_text(window: Window, text: str, stop_file: Path) -> None:
+def type_x11_text(window: Window, text: str, stop_file: Path, delay_ms: int = 0) -> None:
     """Type text: returns and tabs as their keys, ASCII by xdotool, other characters through the clipboard.
 
-    Raises FocusLost and POLICY_DENIED (the stop file), with how many characters went out.
+    Raises FocusLost and POLICY_DENIED (the stop file), with how many characters went out, and
+    INVALID_ARGUMENT for what would take longer than a call may.
     """
-    focus = _Focus(window)
+    typing_ms = 2 * delay_ms or _KEY_DELAY_MS  # `type` waits half as long as it is told, `key` does not
+    delay_ms = delay_ms or _KEY_DELAY_MS
+    pieces = list(pieces_of(text, max(1, min(_PIECE, _PIECE_MS // delay_ms))))
+    pasted = sum(not piece.isascii() for piece in pieces)
+    seconds = pasted * _PASTE_S + len(pieces) * _PIECE_S + len(text) * delay_ms / 1000
+    _check_time(seconds, len(text), "characters of it")
+    keyboard = _Keyboard(window, len(text), "character(s)", stop_file)
     clipboard = Clipboard(window)
-    sent, in_doubt = 0, 0
+    # from stdin: other users can read the arguments of a process
+    typing = ["type", "--window", "0", "--clearmodifiers", "--delay", str(typing_ms), "--file", "-"]
     with clipboard.put_back():
-        for piece in pieces_of(text):
-            check_cancelled()
-            if os.path.lexists(stop_file):
-                raise PeekabooError(
-                    ErrorCode.POLICY_DENIED,
-                    f"the stop file {stop_file} exists: {sent} of {len(text)} character(s) went out",
-                    hint="delete it to go on, and see what the window holds",
-                )
-            focus.check(sent, in_doubt)
-            in_doubt = 0 if piece in _LINE_KEYS else len(piece)
+        for piece in pieces:
+            keyboard.check()
             if piece in _LINE_KEYS:
-                focus.send(_key_words(_LINE_KEYS[piece]), sent, 1)
+                keyboard.send(_key_words(_LINE_KEYS[piece], delay_ms))
             elif piece.isascii():
-                # from stdin: other users can read the arguments of a process
-                words = ["type", "--window", "0", "--clearmodifiers", "--delay", _KEY_DELAY_MS, "--file", "-"]
-                focus.send(words, sent, len(piece), piece.encode("ascii"))
+                keyboard.send(typing, piece, piece.encode("ascii"))
             else:
-                _paste(clipboard, focus, piece, sent)
-            sent += len(piece)
-        if in_doubt:  # after a return or tab another focus may be its effect
-            focus.check(sent, in_doubt)
+                keyboard.paste(clipboard, piece)
+        if keyboard.in_doubt:  # after a return or tab another focus may be its effect
+            keyboard.check_focus()
 
 
-def _paste(clipboard: Clipboard, focus: _Focus, piece: str, sent: int) -> None:
-    try:
-        clipboard.paste(piece, lambda key: focus.send(_key_words(key), sent, len(piece)))
-    except PeekabooError as e:
-        if e.code is not ErrorCode.PROGRAM_FAILED or not sent:
-            raise
-        message = f"{e.message}; {sent} character(s) went out before"
-        raise PeekabooError(e.code, message, e.hint, e.details) from e
+def _check_time(seconds: float, count: int, unit: str) -> None:
+    if seconds > _LONGEST_S:
+        most = max(1, int(count * _LONGEST_S / seconds))
+        raise invalid(f"this would take about {seconds:.0f} seconds", f"send at most {most} {unit} at once")
 
 
-def pieces_of(text: str) -> Iterator[str]:
-    """What is sent at once: a return, a tab, or at most 20 characters that are all ASCII or all not."""
+def pieces_of(text: str, most: int = _PIECE) -> Iterator[str]:
+    """What is sent at once: a return, a tab, or at most 20 characters that are all ASCII (of these at most
+    `most`) or all not.
+    """
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     for run in re.findall(r"\n|\t|[^\n\t]+", text):
         while run:
             piece = run[:_PIECE]
-            if len(run) > _PIECE and not piece.isascii():
+            if piece.isascii():
+                piece = piece[:most]
+            elif len(run) > _PIECE:
                 piece = _whole_characters(run)
             yield piece
             run = run[len(piece) :]
@@ -133,69 +127,102 @@ def _whole_characters(run: str) -> str:
     return run[:_PIECE]
 
 
-def _key_words(keys: str) -> list[str]:
+def _key_words(keys: str, delay_ms: int = 0) -> list[str]:
     # `--window 0`: real events for what has the focus; a window's number would send synthetic ones
-    return ["key", "--window", "0", "--clearmodifiers", "--delay", "0", "--", keys]
+    return ["key", "--window", "0", "--clearmodifiers", "--delay", str(delay_ms), "--", keys]
 
 
-class _Focus:
-    """Whether keys reach a window: it has the input focus, or for a popup, which never gets it, its owner
-    has.
+class _Keyboard:
+    """The keyboard for one window. It looks who has the focus before each piece, and again in the xdotool
+    that sends it; a popup never has the focus, and its owner has it then.
     """
 
-    def __init__(self, window: Window) -> None:
-        self._window = window
-        self._known = {window.window_id, window.frame_id}
-        if window.is_popup:
-            self._known.add(window.parent_id)
-        self._known.discard(None)
+    def __init__(self, window: Window, total: int, unit: str, stop_file: Optional[Path]) -> None:
+        self._window, self._total, self._unit, self._stop_file = window, total, unit, stop_file
+        own = {window.window_id, window.frame_id, window.parent_id if window.is_popup else None}
+        self._known = own - {None}
+        self._sent = 0
+        self.in_doubt = 0
+        """How many of those sent may have gone elsewhere: the focus has not been looked at since."""
 
-    def check(self, sent: int, in_doubt: int = 0) -> None:
-        """Raises FocusLost when keys would go elsewhere now. The last `in_doubt` of the `sent` characters may
-        have gone there already.
-        """
+    def check(self) -> None:
+        """Raises what ends it here: CANCELLED, POLICY_DENIED, FocusLost."""
+        check_cancelled()
+        if self._stop_file and os.path.lexists(self._stop_file):
+            went_out = f"{self._sent} of {self._total} {self._unit} went out"
+            raise PeekabooError(
+                ErrorCode.POLICY_DENIED,
+                f"the stop file {self._stop_file} exists: {went_out}",
+                hint="delete it to go on, and see what the window holds",
+            )
+        self.check_focus()
+
+    def check_focus(self) -> None:
         focused_id = window_with_input_focus()
         if not self._is_ours(focused_id):
-            raise FocusLost(
-                f"{self._describe(focused_id)} has the keyboard; {_went_out(sent, in_doubt)}", sent - in_doubt
-            )
+            raise self._lost(f"{self._name(focused_id)} has the keyboard")
         if self._window.is_popup and not is_viewable(self._window.window_id):
-            raise FocusLost(
-                f"the popup {self._window.window_id} closed; {_went_out(sent, in_doubt)}", sent - in_doubt
-            )
+            raise self._lost(f"the popup {self._window.window_id} closed")
+        self.in_doubt = 0
 
-    def send(self, words: Sequence[str], sent: int, size: int, stdin: bytes = b"") -> None:
-        """Run xdotool with `words`, after it has printed who has the focus; that decides who got them."""
-        timeout_s = _KEYS_S + size / 10
-        look = ["getwindowfocus", "getwindowgeometry", "--shell", "%1"]
+    def send(self, words: Sequence[str], text: str = "", stdin: bytes = b"") -> None:
+        """Run xdotool with `words`, after it has printed who has the focus; that decides who got them.
+
+        text: what they type; none for a key.
+        """
         check_cancelled()
-        with (
-            uninterrupted()
-        ):  # killed between the press and the release of a key, xdotool would leave it pressed
+        # killed between the press and the release of a key, xdotool would leave it pressed
+        with uninterrupted():
             done = run_program(
-                ["xdotool", *look, *words],
-                timeout_s=timeout_s,
+                ["xdotool", *_WHO, *words],
+                timeout_s=_KEYS_S,
                 stdin=stdin,
                 accept=None,
                 environment=UTF8,
                 pass_fds=held_locks(),
             )
-        printed = re.search(r"^WINDOW=(\d+)$", done.text, re.M)
+        printed = re.search(_PRINTED_WHO, done.text)
         if done.code and not printed:
-            raise FocusLost(f"no window has the keyboard; {_went_out(sent)}", sent)
+            raise self._lost("no window has the keyboard")
         # an unknown key is ignored with exit 0, and only stderr says so
-        if done.code or "No such key name" in done.stderr:
+        if not printed or done.code or "No such key name" in done.stderr:
             raise PeekabooError(
                 ErrorCode.PROGRAM_FAILED,
                 "xdotool could not press the keys",
                 details=done.stderr.strip()[-500:],
             )
-        if printed and not self._is_ours(int(printed[1])):
-            raise FocusLost(
-                f"{self._describe(int(printed[1]))} took the keyboard in the last moment, and got the last "
-                f"{size} character(s) or key(s); {_went_out(sent)} before",
-                sent,
-            )
+        self._count(int(printed[1]), text)
+
+    def hold(self, keys: str, seconds: float) -> None:
+        """Press keys, and release them after that time; at once when the focus goes, or anything ends us."""
+        words = ["--window", "0", "--delay", "0", keys]
+        press, release = ["keydown", *words], ["keyup", *words]
+        with xdotool_session(release, seconds + _KEYS_S) as xdotool:
+            line = [*_WHO, *press, "sleep", f"{seconds:.3f}", *release]
+            printed = xdotool.press(line, _PRINTED_WHO)
+            end = time.monotonic() + seconds
+            self._count(int(printed[1]))
+            while time.monotonic() < end - _WATCH_S:
+                pause(_WATCH_S)
+                self.check()
+            xdotool.end()
+
+    def paste(self, clipboard: Clipboard, text: str) -> None:
+        sent = self._sent
+        try:
+            clipboard.paste(text, lambda key: self.send(_key_words(key), text))
+        except PeekabooError as e:
+            if e.code is not ErrorCode.PROGRAM_FAILED or not sent:
+                raise
+            message = f"{e.message}; {sent} character(s) went out before"
+            raise PeekabooError(e.code, message, e.hint, e.details) from e
+
+    def _count(self, focused_id: int, text: str = "") -> None:
+        if not self._is_ours(focused_id):
+            what = f"the last {len(text)} character(s)" if text else "the last 1 key"
+            raise self._lost(f"{self._name(focused_id)} took the keyboard in the last moment, and got {what}")
+        self._sent += len(text) or 1
+        self.in_doubt = len(text)
 
     def _is_ours(self, focused_id: int) -> bool:
         if focused_id in self._known:
@@ -205,20 +232,19 @@ class _Focus:
         if self._window.is_popup and is_same_client(focused_id, self._window.window_id):
             return True
         # some programs focus a child of their window; without a window manager xdotool names that
-        if top_level(focused_id) not in self._known | {self._top_of_window()}:
+        if top_level(focused_id) not in self._known:
             return False
         self._known.add(focused_id)
         return True
 
-    def _top_of_window(self) -> int:
-        return self._window.frame_id or self._window.window_id
-
-    def _describe(self, focused_id: int) -> str:
+    def _name(self, focused_id: int) -> str:
         return f"window {focused_id}, not window {self._window.window_id}," if focused_id else "no window"
 
-
-def _went_out(sent: int, in_doubt: int = 0) -> str:
-    if not sent:
-        return "nothing was typed or pressed"
-    doubt = f", and some of the next {in_doubt} may have gone to the other window" if in_doubt else ""
-    return f"{sent - in_doubt} character(s) went out{doubt}"
+    def _lost(self, what: str) -> FocusLost:
+        sure = self._sent - self.in_doubt
+        if not self._sent:
+            return FocusLost(f"{what}; before that nothing was typed or pressed")
+        doubt = f", and some of the next {self.in_doubt} may have gone to the other window"
+        return FocusLost(
+            f"{what}; before that {sure} {self._unit} went out{doubt if self.in_doubt else ''}", sure
+        )

@@ -1,137 +1,251 @@
-"""The pointer on X11: click where the X server says the window is."""
+"""The pointer on X11, and xdotool line by line: what it has pressed is released, whatever happens."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import NamedTuple, Optional
 
-from ...core.errors import ErrorCode, PeekabooError
+from ...core.cancellation import check_cancelled, uninterrupted
+from ...core.errors import ErrorCode, PeekabooError, invalid
+from ...core.log import log_debug, log_warning
 from ...core.models import Delivery, Point, Window
 from ...system.background import InteractiveProgram, interactive_program
 from ...system.files import held_locks
-from .keyboard import release_x11_modifiers, x11_modifiers
+from ...system.process import exit_hooks, kill_all_programs, run_program, start_daemon
 from .server import UTF8, app_with_window, check_x, is_viewable, top_level, top_level_under_pointer
 from .windows import is_same_client, take_scene
 
 _BUTTONS = {"left": "1", "middle": "2", "right": "3"}
-_CLICK_S = 5.0
-_DOUBLE_CLICK_MS = "60"
-_WHOLE_LOOK = re.compile(r"^SCREEN=\d+\nWINDOW=\d+\n", re.M)  # the end of getmouselocation --shell
+_WHEEL = {"up": "4", "down": "5", "left": "6", "right": "7"}
+_ACT_S = 8.0
+_SEVERAL_CLICKS_MS = "60"
+_NOTCH_MS = "8"
+_DRAG_STEPS = 12
+# Printed once something is pressed; a look at the pointer would fail where the press closes its window.
+_IS_PRESSED = "getdisplaygeometry"
+# getwindowgeometry's, whose place is wrong by the frame's offset, and getmouselocation's
+_PRINTED_LOOK = (
+    r"WINDOW=\d+\nX=-?\d+\nY=-?\d+\nWIDTH=(\d+)\nHEIGHT=(\d+)\nSCREEN=\d+\n"
+    r"X=(-?\d+)\nY=(-?\d+)\nSCREEN=\d+\nWINDOW=(\d+)\n"
+)
+
+_RELEASE_S = 5.0
+# What is pressed with Command on a Mac is pressed with Control here; the logo key is called super.
+_MODIFIERS = {"cmd": "ctrl", "ctrl": "ctrl", "alt": "alt", "shift": "shift", "super": "super"}
+
+
+def x11_modifiers(modifiers: Sequence[str]) -> list[str]:
+    """xdotool's names of modifiers, each once. Raises INVALID_ARGUMENT for fn, which X11 does not have."""
+    if "fn" in modifiers:
+        raise invalid("X11 has no fn key", "leave it out")
+    return list(dict.fromkeys(_MODIFIERS[name] for name in modifiers))
+
+
+class Xdotool:
+    """An xdotool that does each line at once. It ends by itself when we are killed, after its last line."""
+
+    def __init__(self, program: InteractiveProgram) -> None:
+        self._program = program
+        self.is_pressing = False
+
+    def look(self, words: Sequence[str], pattern: str) -> re.Match[str]:
+        """What a line prints that presses nothing, as soon as it fits the pattern. Raises what its error
+        output means when it never does.
+        """
+        text = self._program.ask(" ".join(words), lambda answer: re.search(pattern, answer) is not None)
+        found = re.search(pattern, text)
+        if found is None:
+            check_x("xdotool", self._program.end())
+            what = "something may have been" if self.is_pressing else "nothing was"
+            raise PeekabooError(
+                ErrorCode.PROGRAM_FAILED,
+                f"xdotool ended early; {what} pressed",
+                hint="take a new screenshot and see",
+                details=text[-300:],
+            )
+        return found
+
+    def press(self, words: Sequence[str], pattern: str) -> re.Match[str]:
+        """As `look`, for a line that presses something, and releases it in the end."""
+        self.is_pressing = True
+        return self.look(words, pattern)
+
+    def end(self) -> None:
+        """Wait until everything is done."""
+        check_x("xdotool", self._program.end())
+        self.is_pressing = False
+
+
+@contextmanager
+def xdotool_session(release: Sequence[str], timeout_s: float) -> Iterator[Xdotool]:
+    """An xdotool for one act. `release`: its words that release what the act presses; they are run when the
+    block ends before the act does, also by a signal: a killed xdotool leaves everything pressed.
+    """
+    words = ["xdotool", *release]
+    session: list[Xdotool] = []
+
+    def release_by_daemon() -> None:
+        if session and session[0].is_pressing:
+            kill_all_programs()
+            start_daemon(words, b"")
+
+    exit_hooks.append(release_by_daemon)
+    try:
+        with interactive_program(
+            ["xdotool", "-"], timeout_s=timeout_s, environment=UTF8, pass_fds=held_locks()
+        ) as program:
+            session.append(Xdotool(program))
+            yield session[0]
+    finally:
+        try:
+            if session and session[0].is_pressing:
+                with uninterrupted():
+                    run_program(words, timeout_s=_RELEASE_S, accept=None, pass_fds=held_locks())
+        except PeekabooError as e:
+            log_warning(f"a key or button may be pressed still: {e.message}")
+        finally:
+            exit_hooks.remove(release_by_daemon)
 
 
 class _Look(NamedTuple):
-    """What xdotool's getmouselocation and getwindowgeometry print."""
+    """What xdotool's getwindowgeometry and getmouselocation print."""
 
-    point: Point
+    width: int
+    height: int
+    x: int
+    y: int
     under_id: int
     """The window under the pointer; xdotool names the client, its frame, or a child of the root window."""
-    size: tuple[int, int]
+
+    @property
+    def point(self) -> Point:
+        return Point(self.x, self.y)
 
 
 def click_x11(
     window: Window, point: Point, button: str, clicks: int, modifiers: Sequence[str] = ()
 ) -> Delivery:
+    # not `click --window 0`: it pressed twice in one of four trials
+    delay = _SEVERAL_CLICKS_MS if clicks > 1 else "0"
+    press = ["click", "--repeat", str(clicks), "--delay", delay, _BUTTONS[button]]
+    release = ["mouseup", _BUTTONS[button]]
+    held = x11_modifiers(modifiers)
+    if held:
+        up = ["keyup", "--delay", "0", "+".join(held)]
+        press = ["keydown", "--delay", "0", "+".join(held), *press, *up]
+        release += up
+    return _press(window, point, [*press, _IS_PRESSED], release)
+
+
+def scroll_x11(window: Window, point: Point, direction: str, amount: int) -> Delivery:
+    wheel = _WHEEL[direction]
+    press = ["click", "--repeat", str(amount), "--delay", _NOTCH_MS, wheel]
+    return _press(window, point, [*press, _IS_PRESSED], ["mouseup", wheel])
+
+
+def drag_x11(window: Window, start: Point, end: Point, button: str) -> Delivery:
+    """Press, move in steps that a program notices as a drag, release; all in one line of xdotool's, which it
+    ends also when we are killed.
+
+    The way is in screen points: what is dragged may be the window itself.
+    """
+    path = []
+    for step in range(1, _DRAG_STEPS + 1):
+        x = start.x + (end.x - start.x) * step / _DRAG_STEPS
+        y = start.y + (end.y - start.y) * step / _DRAG_STEPS
+        path += ["mousemove", "--", str(int(x)), str(int(y)), "sleep", "0.015"]
+    release = ["mouseup", _BUTTONS[button]]
+    press = ["mousedown", _BUTTONS[button], _IS_PRESSED, "sleep", "0.1", *path, "sleep", "0.1", *release]
+    return _press(window, start, press, release)
+
+
+def move_x11(window: Window, point: Point) -> Delivery:
+    return _press(window, point, [], [])
+
+
+def click_title_bar(window: Window) -> None:
+    """Click in the middle of a window's title bar, if it has one and nothing else is there."""
+    if window.frame_id is None or window.frame is None or window.bounds.y - window.frame.y < 4:
+        return
+    frame = replace(
+        window, window_id=window.frame_id, bounds=window.frame, frame_id=None, insets=(0, 0, 0, 0)
+    )
+    try:
+        click_x11(frame, Point(frame.bounds.centre.x, (frame.bounds.y + window.bounds.y) / 2), "left", 1)
+    except PeekabooError as e:
+        if e.code not in (ErrorCode.WINDOW_COVERED, ErrorCode.STALE_SCREENSHOT):
+            raise
+        log_debug(f"the title bar was not clicked: {e.message}")
+
+
+def _press(window: Window, point: Point, press: Sequence[str], release: Sequence[str]) -> Delivery:
     """Move the pointer, ask what is under it, and press only when that is the window.
 
     One xdotool does it, line by line: it moves and looks; it is told to press only when that was right; then
     it looks again and presses, and what it printed right before the press is what was reached. It moves
     relative to the window, which the server does itself: a window that moves meanwhile takes its pixel along.
+
+    press: what presses, and prints something then; nothing: the pointer is only moved.
+    release: what releases a button or key that an interrupted press has left down.
     """
     top_id = window.frame_id or window.window_id
     left, _, above, _ = window.insets
-    held = x11_modifiers(modifiers)
     inside = (int(point.x - window.bounds.x + left), int(point.y - window.bounds.y + above))
-    look_words = ["mousemove", "--window", str(window.window_id), "--", *map(str, inside)]
-    look_words += ["getwindowgeometry", "--shell", str(window.window_id), "getmouselocation", "--shell"]
-    ours = {window.window_id, top_id}
-    with interactive_program(
-        ["xdotool", "-"], timeout_s=_CLICK_S, environment=UTF8, pass_fds=held_locks()
-    ) as xdotool:
-        look = _look(xdotool, look_words)
-        if look.under_id not in ours and top_level_under_pointer() != top_id:
-            raise _covered(window, look.under_id)
+    words = ["mousemove", "--window", str(window.window_id), "--", *map(str, inside)]
+    words += ["getwindowgeometry", "--shell", str(window.window_id), "getmouselocation", "--shell"]
+    with xdotool_session(release, _ACT_S) as xdotool:
+        look = _read_look(xdotool.look(words, _PRINTED_LOOK))
         _check_still_there(window, point, look)
-        try:
-            pressed = _look(xdotool, [*look_words, *_press_words(button, clicks, held)])
-            xdotool.end()
-        except PeekabooError:
-            if held:
-                release_x11_modifiers(held)
-            raise
-    is_ours = pressed.under_id in ours or _is_still_ours(window, top_id, look, pressed)
-    if is_ours is False:
-        return Delivery(False, pressed.point, _listed_id(pressed.under_id))
-    has_changed = pressed.point != look.point or pressed.size != look.size
-    if has_changed or _is_covered_by_another_program(window, top_id):
-        return Delivery(None, pressed.point)
-    return Delivery(is_ours, pressed.point)
+        is_ours = look.under_id in (window.window_id, top_id) or top_level_under_pointer() == top_id
+        if not press:
+            return Delivery(is_ours, look.point, None if is_ours else _found_id(look.under_id))
+        if not is_ours:
+            raise _covered(window, look.under_id)
+        check_cancelled()
+        with uninterrupted():  # what is dragged is not dropped halfway
+            pressed = _read_look(xdotool.press([*words, *press], _PRINTED_LOOK + r"\d+ \d+\n"))
+            delivered = _was_reached(window, top_id, look, pressed)
+            if delivered is not False:
+                xdotool.end()
+    return Delivery(delivered, pressed.point, _found_id(pressed.under_id) if delivered is False else None)
 
 
-def _is_covered_by_another_program(window: Window, top_id: int) -> bool:
-    """Whether another program's window lies over the window right after the press: it may have come before
-    it, in the microseconds since xdotool looked. What the press itself opened is a window of its own program.
+def _was_reached(window: Window, top_id: int, look: _Look, pressed: _Look) -> Optional[bool]:
+    """Whether what xdotool named right before the press was the window, its frame, or the same child of it
+    as in the first look; None where that is not known.
+
+    It names 0 for any window that no manager manages (a popup, and all without a manager). Then, and because
+    a window may come in the microseconds between xdotool's look and its press, what is under the pointer
+    after it decides, too: what the press itself opened is a window of its own program, and a window that
+    it closed is what uncovers another.
     """
-    now = top_level_under_pointer()
-    if not now or now == top_id or is_same_client(now, window.window_id):
+    is_named = pressed.under_id in (window.window_id, top_id, look.under_id)
+    if not is_named and top_level(pressed.under_id) != top_id:
         return False
-    # a frame is the window manager's: whose window is in it takes a whole look to tell
-    return not is_same_client(_listed_id(now), window.window_id) and is_viewable(window.window_id)
-
-
-def _is_still_ours(window: Window, top_id: int, look: _Look, pressed: _Look) -> Optional[bool]:
-    """Whether what xdotool named right before the press was the window, where it did not name it or its
-    frame.
-
-    The same child of it as in the first look is. 0 stands for any window that no manager manages (a popup,
-    and all without a manager): then the window is still under the pointer, or the press closed it, or opened
-    another window of its program, or another program's new window came in between: that is not known.
-    """
-    if pressed.under_id:
-        return pressed.under_id == look.under_id or top_level(pressed.under_id) == top_id
-    if look.under_id:
-        return False
+    if pressed[:4] != look[:4]:  # resized or moved
+        return None
     now = top_level_under_pointer()
-    if now == top_id or (now and is_same_client(now, window.window_id)):
+    if now and (now == top_id or is_same_client(now, window.window_id)):
         return True
-    # a window that existed before the press's own effects is what a closed popup uncovers
-    return True if not is_viewable(window.window_id) and now is not None else None
+    if now is not None and not is_viewable(window.window_id):
+        return True
+    # a frame is the window manager's: whose window is in it takes a whole look to tell
+    if not now or is_same_client(_found_id(now), window.window_id):
+        return True if pressed.under_id else None
+    return None
 
 
-def _press_words(button: str, clicks: int, held: Sequence[str]) -> list[str]:
-    """xdotool's words for the press. Not `click --window 0`: it pressed twice in one of four trials."""
-    delay = _DOUBLE_CLICK_MS if clicks > 1 else "0"
-    keys = "+".join(held)
-    return [
-        *(["keydown", "--delay", "0", keys] if held else []),
-        *["click", "--repeat", str(clicks), "--delay", delay, _BUTTONS[button]],
-        *(["keyup", "--delay", "0", keys] if held else []),
-    ]
-
-
-def _look(xdotool: InteractiveProgram, words: Sequence[str]) -> _Look:
-    """Let xdotool do one line that prints where the pointer is, and wait for what it prints."""
-    text = xdotool.ask(" ".join(words), lambda answer: _WHOLE_LOOK.search(answer) is not None)
-    numbers = [
-        [int(value) for value in re.findall(rf"^{name}=(-?\d+)$", text, re.M)]
-        for name in ("X", "Y", "WINDOW", "WIDTH", "HEIGHT")
-    ]
-    if [len(one) for one in numbers] != [2, 2, 2, 1, 1]:
-        done = xdotool.end()
-        check_x("xdotool", done)
-        raise PeekabooError(
-            ErrorCode.PROGRAM_FAILED,
-            "xdotool did not print where the pointer is; nothing was clicked",
-            hint="see the details",
-            details=text[-300:],
-        )
-    (_, x), (_, y), (_, under), (width,), (height,) = numbers
-    return _Look(Point(x, y), under, (width, height))
+def _read_look(printed: re.Match[str]) -> _Look:
+    return _Look(*map(int, printed.groups()))
 
 
 def _check_still_there(window: Window, point: Point, look: _Look) -> None:
     left, right, above, below = window.insets
-    if look.size != (window.bounds.width + left + right, window.bounds.height + above + below):
+    size = (window.bounds.width + left + right, window.bounds.height + above + below)
+    if (look.width, look.height) != size:
         raise _changed(window, "resized")
     if look.point != Point(int(point.x), int(point.y)):
         raise _changed(window, "moved, or reaches beyond the screen's edge,")
@@ -146,24 +260,23 @@ def _changed(window: Window, how: str) -> PeekabooError:
 
 
 def _covered(window: Window, under_id: int) -> PeekabooError:
-    listed_id = _listed_id(under_id)
+    cover = app_with_window(_found_id(under_id))
     return PeekabooError(
         ErrorCode.WINDOW_COVERED,
-        f"window {window.window_id} is covered by {app_with_window(listed_id)} at that point; "
-        "nothing was clicked",
+        f"window {window.window_id} is covered by {cover} at that point; nothing was clicked",
         hint="close what covers it, or act on that window",
     )
 
 
-def _listed_id(under_id: int) -> int:
-    """The id under which `list_windows` may show what xdotool found: of a frame, the client in it."""
+def _found_id(under_id: int) -> int:
+    """The id in the list of windows of what xdotool found: of a frame, the client in it."""
     try:
         top_id = top_level(under_id) or top_level_under_pointer() or 0
-        under_id = under_id or top_id
-        for window in take_scene().windows:
-            if window.app_name and {under_id, top_id} & {window.window_id, window.frame_id}:
-                return window.window_id
+        ids = {under_id or top_id, top_id}
+        return next(
+            (one.window_id for one in take_scene().windows if ids & {one.window_id, one.frame_id}), under_id
+        )
     except PeekabooError as e:
         if e.code is ErrorCode.CANCELLED:
             raise
-    return under_id
+        return under_id

@@ -20,8 +20,8 @@ _X = ctypes.CDLL("libX11.so.6")
 for _name in ("XOpenDisplay", "XInternAtom", "XCreateWindow", "XDefaultRootWindow"):
     getattr(_X, _name).restype = ctypes.c_void_p if _name == "XOpenDisplay" else ctypes.c_ulong
 
-_KEY_PRESS, _BUTTON_PRESS = 2, 4
-_EVENTS = 1 | 4 | 1 << 15 | 1 << 17  # keys, buttons, exposure, structure
+_KEY_PRESS, _BUTTON_PRESS, _BUTTON_RELEASE = 2, 4, 5
+_EVENTS = 1 | 4 | 8 | 1 << 15 | 1 << 17  # keys, buttons and their release, exposure, structure
 _OVERRIDE_REDIRECT, _BACKGROUND, _EVENT_MASK = 1 << 9, 1 << 1, 1 << 11
 _MODIFIER_KEYSYMS = range(0xFFE1, 0xFFEF)
 
@@ -110,10 +110,18 @@ class XClient:
         )
 
     def _held_keys(self) -> int:
-        """How many keys the X server believes to be down."""
+        """How many keys and buttons the X server believes to be down."""
         keys = ctypes.create_string_buffer(32)
         _X.XQueryKeymap(self._display, keys)
-        return sum(bin(one).count("1") for one in keys.raw)
+        ids, places, mask = (ctypes.c_ulong * 2)(), (ctypes.c_int * 4)(), ctypes.c_uint()
+        ids_at, places_at = ctypes.addressof(ids), ctypes.addressof(places)
+        _X.XQueryPointer(
+            self._display, self._root,
+            *(ctypes.c_void_p(ids_at + n * ctypes.sizeof(ctypes.c_ulong)) for n in range(2)),
+            *(ctypes.c_void_p(places_at + n * ctypes.sizeof(ctypes.c_int)) for n in range(4)),
+            ctypes.byref(mask),
+        )  # fmt: skip
+        return sum(bin(one).count("1") for one in keys.raw) + bin(mask.value >> 8 & 0x1F).count("1")
 
     def _open(
         self,
@@ -191,12 +199,15 @@ class XClient:
         while _X.XPending(self._display):
             _X.XNextEvent(self._display, event)
             kind = struct.unpack_from("@i", event)[0]
-            if kind not in (_KEY_PRESS, _BUTTON_PRESS):
+            if kind not in (_KEY_PRESS, _BUTTON_PRESS, _BUTTON_RELEASE):
                 continue
             name = self._names.get(struct.unpack_from("@L", event, 32)[0], "?")
             x, y, root_x, root_y, state, code = struct.unpack_from("@4i2I", event, 64)
-            if kind == _BUTTON_PRESS:
-                self._say(event="press", name=name, x=x, y=y, root_x=root_x, root_y=root_y, button=code)
+            if kind in (_BUTTON_PRESS, _BUTTON_RELEASE):
+                what = "press" if kind == _BUTTON_PRESS else "release"
+                self._say(
+                    event=what, name=name, x=x, y=y, root_x=root_x, root_y=root_y, button=code, state=state
+                )
             else:
                 text, keysym = ctypes.create_string_buffer(16), ctypes.c_ulong()
                 length = _X.XLookupString(event, text, 16, ctypes.byref(keysym), None)

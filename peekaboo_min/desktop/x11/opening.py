@@ -1,0 +1,145 @@
+"""Open applications by their desktop entries, files and addresses by the default one.
+
+Formats: freedesktop.org's Desktop Entry, MIME Applications and Base Directory specifications.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Optional
+
+from ...core.errors import ErrorCode, PeekabooError, invalid
+from ...core.models import App, Handler
+from ...core.settings import child_environment
+from ...core.text import clean_text
+from ...system.process import run_program
+from ...system.programs import find_program
+from ..matching import find_app
+
+_ANSWER_S = 10.0
+_LONGEST_ENTRY = 256 * 1024
+_MOST_ENTRIES = 5000
+# What its default application would execute, not show: an interpreter is a default application, too.
+_EXECUTED = (
+    "application/x-desktop", "application/x-executable", "application/x-sharedlib", "application/x-elf",
+    "application/x-pie-executable", "application/x-shellscript", "application/x-csh", "application/x-perl",
+    "application/x-ruby", "application/x-php", "application/x-msdownload", "application/x-ms-dos-executable",
+    "application/x-java-archive", "application/java-archive", "application/x-java-jnlp-file",
+    "application/vnd.appimage", "application/x-iso9660-appimage", "application/vnd.flatpak", "text/x-python",
+    "application/vnd.debian.binary-package", "application/x-rpm", "application/javascript", "text/javascript",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """A desktop entry; `entry_id` is its name below `applications`, `-` for each `/` in it."""
+
+    entry_id: str
+    name: str
+    is_shown: bool
+    """False for what menus do not show: NoDisplay, or a program that is not there."""
+
+
+def find_x11_handler(kind: str, target: str) -> Handler:
+    """The application that would open it: see Desktop.find_handler."""
+    entries = _entries()
+    if kind == "app":
+        shown = [one for one in entries.values() if one.is_shown]
+        apps = [App(one.name, bundle_id=one.entry_id[: -len(".desktop")]) for one in shown]
+        app = find_app(target.removesuffix(".desktop"), apps, "installed")
+        return Handler(app.name, f"{app.bundle_id}.desktop")
+    if kind == "url":
+        if not target.lower().startswith(("http://", "https://")):
+            raise invalid(f"{clean_text(target, 80)!r} is neither an http nor an https address", "give one")
+        mime = f"x-scheme-handler/{target.lower().split(':')[0]}"
+    else:
+        mime = _mime_of(target)
+    for asked in (mime, *(("x-scheme-handler/http", "text/html") if kind == "url" else ())):
+        found = entries.get(_ask_xdg_mime("default", asked))
+        if found:
+            return Handler(found.name, found.entry_id)
+    raise PeekabooError(
+        ErrorCode.APP_NOT_FOUND,
+        f"no installed application opens {mime}",
+        hint="open an application by its name instead, or set a default: xdg-mime default NAME.desktop "
+        + mime,
+    )
+
+
+def open_by_x11(kind: str, target: str, handler: Handler) -> None:
+    """Start the application of `handler`, and that one, with the file or address. It lives on after us."""
+    what = [] if kind == "app" else [target]
+    # gtk-launch ends as soon as it has started the program
+    words = ["gtk-launch", "--", handler.entry, *what]
+    done = run_program(words, timeout_s=_ANSWER_S, accept=None, leaves_daemon=True)
+    if done.code:
+        raise PeekabooError(
+            ErrorCode.PROGRAM_FAILED,
+            f"{handler.app_name} could not be started by its entry {handler.entry}",
+            hint="start it by hand to see why, or install it again",
+        )
+
+
+def _mime_of(path: str) -> str:
+    """The type of a file's content. Raises POLICY_DENIED for a program's or script's."""
+    if not os.path.isabs(path):
+        raise invalid(f"{clean_text(path, 80)!r} is not an absolute path", "give the whole path")
+    mime = _ask_xdg_mime("filetype", path).split(";")[0]
+    if mime in _EXECUTED:
+        raise PeekabooError(
+            ErrorCode.POLICY_DENIED, f"{path} is {mime}: opening it could execute it", hint="open a document"
+        )
+    return mime or "application/octet-stream"
+
+
+def _ask_xdg_mime(question: str, what: str) -> str:
+    # a default that is not set is no failure
+    return run_program(["xdg-mime", "query", question, what], timeout_s=_ANSWER_S, accept=None).text.strip()
+
+
+def _entries() -> dict[str, _Entry]:
+    """The installed applications by id; the user's own hide the system's of the same id."""
+    environment = child_environment()
+    home = environment.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share")
+    system = environment.get("XDG_DATA_DIRS") or "/usr/local/share:/usr/share"
+    found: dict[str, Optional[_Entry]] = {}
+    for folder in [home, *system.split(":")]:
+        for path in _entry_files(os.path.join(folder, "applications")) if os.path.isabs(folder) else ():
+            entry_id = os.path.relpath(path, os.path.join(folder, "applications")).replace("/", "-")
+            if entry_id not in found and len(found) < _MOST_ENTRIES:
+                found[entry_id] = _read_entry(entry_id, path)
+    return {entry_id: one for entry_id, one in found.items() if one}
+
+
+def _entry_files(folder: str) -> Iterator[str]:
+    for parent, folders, names in os.walk(folder):
+        folders.sort()
+        yield from (os.path.join(parent, name) for name in sorted(names) if name.endswith(".desktop"))
+
+
+def _read_entry(entry_id: str, path: str) -> Optional[_Entry]:
+    """None for what is no application, or is declared as deleted."""
+    try:
+        if not Path(path).is_file():
+            return None
+        with open(path, encoding="utf-8", errors="replace") as f:
+            text = f.read(_LONGEST_ENTRY)
+    except OSError:
+        return None  # gone, or another user's
+    values: dict[str, str] = {}
+    group = ""
+    for line in text.splitlines():
+        key, equals, value = line.partition("=")
+        if line.startswith("["):
+            group = line.strip()
+        elif equals and group == "[Desktop Entry]":
+            values.setdefault(key.strip(), value.strip())
+    name = clean_text(values.get("Name", ""))
+    if not name or values.get("Type") != "Application" or values.get("Hidden") == "true":
+        return None
+    wanted = values.get("TryExec", "")
+    is_there = not wanted or find_program(wanted) is not None
+    return _Entry(entry_id, name, is_there and values.get("NoDisplay") != "true")
