@@ -3,8 +3,12 @@
 By its path it is safe in any folder: that is how configurations and our own children start it.
 """
 
+import _signal  # built in, as the other two: nothing is looked for on sys.path before its first entry is gone
 import gc
-import sys  # both built in: nothing is looked for on sys.path before its first entry is gone
+import sys
+
+# A Ctrl-C while modules are imported shows no traceback; main() has a handler of its own.
+_signal.signal(_signal.SIGINT, _signal.SIG_DFL)
 
 
 def run() -> None:

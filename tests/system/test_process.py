@@ -371,6 +371,19 @@ def test_a_signal_ends_a_command_and_all_that_it_runs(
     assert_all_dead(children)
 
 
+def test_a_signal_while_modules_are_imported_shows_no_traceback(program: Program, tmp_path: Path) -> None:
+    held = tmp_path / "held"
+    held.mkdir()
+    waiting = f"open({str(held / 'reached')!r}, 'w').close()\nopen({str(held / 'pipe')!r})"
+    (held / "selectors.py").write_text(waiting)
+    os.mkfifo(held / "pipe")
+    with program.start("windows", PYTHONPATH=f"{held}{os.pathsep}{ROOT}") as process:
+        wait_for((held / "reached").exists, "a module is being imported")
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, out, err) == (-signal.SIGINT, b"", b"")
+
+
 def test_a_program_that_ends_us_as_soon_as_it_starts_does_not_outlive_us(tmp_path: Path) -> None:
     script = (
         "import sys\n"
