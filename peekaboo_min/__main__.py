@@ -3,7 +3,8 @@
 By its path it is safe in any folder: that is how configurations and our own children start it.
 """
 
-import _signal  # built in, as the other two: nothing is looked for on sys.path before its first entry is gone
+# all built in: nothing is looked for on sys.path before its first entry is gone
+import _signal  # type: ignore[import-not-found]
 import gc
 import sys
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 import inspect
+import json
 import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Collection
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Annotated, Any, Callable, Optional
 
 from ..core.cancellation import CancelToken, use_cancel_token, use_progress_reporter
@@ -124,9 +125,11 @@ def serve() -> int:
 
 def build_server() -> Any:
     """The server with the offered tools. Raises ModuleNotFoundError without mcp, INVALID_ARGUMENT."""
+    import anyio
     from mcp.server.lowlevel.helper_types import ReadResourceContents
     from mcp.server.mcpserver import MCPServer
     from mcp.server.mcpserver.exceptions import ResourceNotFoundError, ToolError
+    from mcp.server.stdio import stdio_server
     from mcp.types import CallToolResult, Resource
     from pydantic import ValidationError
 
@@ -163,6 +166,14 @@ def build_server() -> Any:
                 self.has_sent_status = True
             return answer
 
+        async def run_stdio_async(self):  # type: ignore[no-untyped-def]
+            readable, requests = anyio.create_memory_object_stream[Any]()
+            async with requests, stdio_server() as (incoming, outgoing), anyio.create_task_group() as group:
+                group.start_soon(_refuse_unreadable, incoming, readable, outgoing)
+                sdk = self._lowlevel_server
+                await sdk.run(requests, outgoing, sdk.create_initialization_options())
+                group.cancel_scope.cancel()
+
         async def list_resources(self):  # type: ignore[no-untyped-def]
             return [
                 Resource(uri=uri, name=uri.rpartition("/")[2], mime_type=info.mime_type)
@@ -184,6 +195,26 @@ def build_server() -> Any:
         subscriptions=False,
         lifespan=_sweeping,
     )
+
+
+async def _refuse_unreadable(incoming: Any, readable: Any, outgoing: Any) -> None:
+    """Answer requests that the SDK drops: with numbers of 5,000 digits, or with half of a surrogate pair."""
+    from mcp.shared.message import SessionMessage
+    from mcp.types import PARSE_ERROR, ErrorData, JSONRPCError
+
+    async with incoming, readable:
+        async for item in incoming:
+            if not isinstance(item, Exception):
+                await readable.send(item)
+                continue
+            log_error(f"refused: a message that cannot be read: {type(item).__name__}")
+            with suppress(AttributeError, KeyError, TypeError, ValueError, RecursionError):
+                line = item.errors()[0]["input"]  # type: ignore[attr-defined]
+                request = json.loads(line, parse_int=lambda digits: int(digits[:18]))
+                problem = "the request cannot be read: a number is too long, or a text has half a character"
+                error = ErrorData(code=PARSE_ERROR, message=problem)
+                answer = JSONRPCError(jsonrpc="2.0", id=request["id"], error=error)
+                await outgoing.send(SessionMessage(answer))
 
 
 @asynccontextmanager

@@ -542,3 +542,26 @@ def test_the_status_is_told_where_no_program_of_the_desktop_is_there(tmp_path: P
         status = server.call("list", item_type="server_status")
         assert "secret" not in json.dumps(status)
         assert (status["isError"], "Name: PeekabooMCP" in status["content"][0]["text"]) == (False, True)
+
+
+UNREADABLE = {
+    "a number of 5,000 digits": '{"window_id": %s, "x": 1, "y": 2}' % ("9" * 5000),
+    "half of a surrogate pair": '{"window_id": 7, "text": "a\\ud800b"}',
+}
+
+
+@pytest.mark.parametrize("arguments", UNREADABLE.values(), ids=UNREADABLE.keys())
+def test_a_request_that_the_sdk_cannot_read_is_answered_and_the_next_one_too(
+    shared: Server, arguments: str
+) -> None:
+    number = shared.send("ping")  # a number that is not used yet
+    shared.answer_to(number)
+    line = (
+        f'{{"jsonrpc":"2.0","id":"x{number}","method":"tools/call","params":{{"arguments":{arguments}}}}}\n'
+    )
+    noise = '{"jsonrpc":"2.0","method":"notifications/x","params":{"a":"\\ud800"}}\n{\n[]\n\xff\n'
+    shared.process.stdin.write(noise.encode("latin-1") + line.encode())  # type: ignore[union-attr]
+    shared.process.stdin.flush()  # type: ignore[union-attr]
+    answer = shared.answer_to(f"x{number}")  # type: ignore[arg-type]
+    assert (answer["error"]["code"], "cannot be read" in answer["error"]["message"]) == (-32700, True)
+    assert shared.ask("ping")["result"] == {}
