@@ -36,7 +36,7 @@ _ENV_LINE = re.compile(
 _NOT_FOR_CHILDREN = ("PEEKABOO_CLI_PATH",)
 
 
-def _variable(name: str, default: Any, help_text: str, also: str = "", secret: bool = False) -> Any:
+def _variable(name: str, help_text: str, default: Any = "", also: str = "", secret: bool = False) -> Any:
     """A Settings field read from the environment variable `name`, or from `also` where that is unset."""
     return field(default=default, repr=not secret, metadata={"name": name, "help": help_text, "also": also})
 
@@ -47,136 +47,124 @@ class Settings:
 
     ai_providers: str = _variable(
         "PEEKABOO_AI_PROVIDERS",
-        "",
         "what `analyze` asks, in order of preference: `ollama/qwen3-vl:8b,openai/gpt-5.4-mini` or `ocr`; "
         "without it `analyze` fails with AI_NOT_CONFIGURED",
     )
-    openai_key: str = _variable("OPENAI_API_KEY", "", "key for `openai`", secret=True)
-    anthropic_key: str = _variable("ANTHROPIC_API_KEY", "", "key for `anthropic`", secret=True)
+    openai_key: str = _variable("OPENAI_API_KEY", "key for `openai`", secret=True)
+    anthropic_key: str = _variable("ANTHROPIC_API_KEY", "key for `anthropic`", secret=True)
     gemini_key: str = _variable(
         "GEMINI_API_KEY",
-        "",
         "key for `gemini` (`GOOGLE_API_KEY` is read too)",
         also="GOOGLE_API_KEY",
         secret=True,
     )
     ollama_base_url: str = _variable(
-        "PEEKABOO_OLLAMA_BASE_URL", "http://localhost:11434", "where Ollama listens"
+        "PEEKABOO_OLLAMA_BASE_URL", "where Ollama listens", "http://localhost:11434"
     )
     openai_base_url: str = _variable(
-        "OPENAI_BASE_URL", "https://api.openai.com/v1", "any server that speaks OpenAI's chat completions"
+        "OPENAI_BASE_URL", "any server that speaks OpenAI's chat completions", "https://api.openai.com/v1"
     )
     gemini_base_url: str = _variable(
-        "GEMINI_BASE_URL", "https://generativelanguage.googleapis.com", "any server that speaks Gemini's REST"
+        "GEMINI_BASE_URL", "any server that speaks Gemini's REST", "https://generativelanguage.googleapis.com"
     )
     anthropic_base_url: str = _variable(
-        "ANTHROPIC_BASE_URL", "https://api.anthropic.com", "any server that speaks Anthropic's messages"
+        "ANTHROPIC_BASE_URL", "any server that speaks Anthropic's messages", "https://api.anthropic.com"
     )
     ai_timeout_s: float = _variable(
-        "PEEKABOO_AI_TIMEOUT", 120.0, "seconds a model may take to answer, retries included"
+        "PEEKABOO_AI_TIMEOUT", "seconds a model may take to answer, retries included", 120.0
     )
     ai_max_tokens: int = _variable(
-        "PEEKABOO_AI_MAX_TOKENS", 8192, "tokens that a model may write in one answer, its thinking included"
+        "PEEKABOO_AI_MAX_TOKENS", "tokens that a model may write in one answer, its thinking included", 8192
     )
     ai_grid: str = _variable(
         "PEEKABOO_AI_GRID",
-        "",
-        "`pixels` or `1000`: the grid in which the agent's model says where to click; "
-        "unset: measured or by its name",
+        "`pixels` or `1000`: the grid in which the agent's model says where to click; unset: measured or "
+        "by its name",
     )
 
     tools: str = _variable(
         "PEEKABOO_TOOLS",
-        "",
         "the MCP tools to offer, groups or names: `capture,desktop` or `image,list`; unset: all",
     )
     is_read_only: bool = _variable(
-        "PEEKABOO_READONLY", False, "`1`: whatever acts is refused, and not offered over MCP"
+        "PEEKABOO_READONLY", "`1`: whatever acts is refused, and not offered over MCP", False
     )
     allow_apps: str = _variable(
         "PEEKABOO_ALLOW_APPS",
-        "",
         "names or bundle ids; when set, only these apps are acted on; `*` stands for any text",
     )
     deny_apps: str = _variable(
         "PEEKABOO_DENY_APPS",
-        "1Password*,com.1password.*,Bitwarden*,com.bitwarden.*,LastPass*,Dashlane*,KeePass*,*.KeePass*,"
-        "Enpass*,Seahorse*,*.seahorse*,gcr-prompter*,pinentry*,"
-        "Keychain Access,com.apple.keychainaccess,Passwords,com.apple.Passwords",
         "names or bundle ids that are never acted on; `*` stands for any text",
+        "1Password*,com.1password.*,Bitwarden*,com.bitwarden.*,LastPass*,Dashlane*,KeePass*,*.KeePass*,"
+        "Enpass*,Seahorse*,*.seahorse*,gcr-prompter*,pinentry*,Keychain "
+        "Access,com.apple.keychainaccess,Passwords,com.apple.Passwords",
     )
     stop_file: str = _variable(
-        "PEEKABOO_STOP_FILE", "", "while this file exists nothing acts; unset: `STOP` in the state folder"
+        "PEEKABOO_STOP_FILE", "while this file exists nothing acts; unset: `STOP` in the state folder"
     )
     may_focus_by_click: bool = _variable(
         "PEEKABOO_SAFE_CLICK",
-        False,
         "`1`: a window that cannot be raised otherwise may be clicked in its title bar",
+        False,
     )
 
     default_save_path: str = _variable(
-        "PEEKABOO_DEFAULT_SAVE_PATH",
-        "",
-        "where `image` saves when no path is asked; unset: our temporary folder",
+        "PEEKABOO_DEFAULT_SAVE_PATH", "where `image` saves when no path is asked; unset: our temporary folder"
     )
     ttl_seconds: int = _variable(
-        "PEEKABOO_TTL_SECONDS", 600, "how long an image in our temporary folder is kept; `0`: for ever"
+        "PEEKABOO_TTL_SECONDS", "how long an image in our temporary folder is kept; `0`: for ever", 600
     )
     log_file: str = _variable(
-        "PEEKABOO_LOG_FILE",
-        "",
-        "the server's log; unset: `peekaboo-mcp.log` in the system's temporary folder",
+        "PEEKABOO_LOG_FILE", "the server's log; unset: `peekaboo-mcp.log` in the system's temporary folder"
     )
     log_level: str = _variable(
         "PEEKABOO_LOG_LEVEL",
-        "info",
         "`trace`, `debug`, `info`, `warn`, `error` or `fatal` (`LOG_LEVEL` is read too)",
+        "info",
         also="LOG_LEVEL",
     )
     logs_to_console: bool = _variable(
         "PEEKABOO_CONSOLE_LOGGING",
-        False,
         "`true`: log to stderr as well (`PEEKABOO_MCP_CONSOLE_LOGGING` is read too)",
+        False,
         also="PEEKABOO_MCP_CONSOLE_LOGGING",
     )
     cli_path: str = _variable(
         "PEEKABOO_CLI_PATH",
-        "",
         "another peekaboo command line for the MCP tools `image`, `list` and `peekaboo_exec`",
     )
 
-    keynote_theme: str = _variable("KEYNOTE_THEME", "White", "theme of a new Keynote document")
+    keynote_theme: str = _variable("KEYNOTE_THEME", "theme of a new Keynote document", "White")
     keynote_document_mode: str = _variable(
-        "KEYNOTE_DOCUMENT_MODE", "reuse_or_create", "`reuse_or_create` or `always_new`"
+        "KEYNOTE_DOCUMENT_MODE", "`reuse_or_create` or `always_new`", "reuse_or_create"
     )
     screenshot_path: str = _variable(
-        "SCREENSHOT_PATH", "", "where `screenshot_slide` saves when it gets an empty path"
+        "SCREENSHOT_PATH", "where `screenshot_slide` saves when it gets an empty path"
     )
     agent_log: str = _variable(
         "PEEKABOO_AGENT_LOG",
-        "",
         "the Keynote agent's log, which its server writes into as well; the agent sets it",
     )
     gmail_folder: str = _variable(
         "PEEKABOO_GMAIL_FOLDER",
-        "",
         "holds `credentials.json` and `token.json`; unset: `gmail` in the state folder",
     )
     gmail_base_url: str = _variable(
-        "PEEKABOO_GMAIL_BASE_URL", "https://gmail.googleapis.com", "where Gmail listens; for tests"
+        "PEEKABOO_GMAIL_BASE_URL", "where Gmail listens; for tests", "https://gmail.googleapis.com"
     )
 
-    desktop: str = _variable("PEEKABOO_DESKTOP", "", "`macos` or `x11`; unset: what this machine is")
+    desktop: str = _variable("PEEKABOO_DESKTOP", "`macos` or `x11`; unset: what this machine is")
     bin_dir: str = _variable(
-        "PEEKABOO_BIN_DIR", "", "the only folder in which programs are looked for; for tests"
+        "PEEKABOO_BIN_DIR", "the only folder in which programs are looked for; for tests"
     )
-    x_display: str = _variable("DISPLAY", "", "the X server, on Linux")
-    x_authority: str = _variable("XAUTHORITY", "", "the X server's authority file; unset: `~/.Xauthority`")
+    x_display: str = _variable("DISPLAY", "the X server, on Linux")
+    x_authority: str = _variable("XAUTHORITY", "the X server's authority file; unset: `~/.Xauthority`")
     wayland_display: str = _variable(
-        "WAYLAND_DISPLAY", "", "when set, only X11 windows can be seen: a warning says so"
+        "WAYLAND_DISPLAY", "when set, only X11 windows can be seen: a warning says so"
     )
     state_home: str = _variable(
-        "XDG_STATE_HOME", "", "on Linux our state folder is `peekaboo_min` in here; unset: `~/.local/state`"
+        "XDG_STATE_HOME", "on Linux our state folder is `peekaboo_min` in here; unset: `~/.local/state`"
     )
 
     @property
