@@ -35,11 +35,11 @@ OWN_PROGRAMS = [
     ("wish", FAILS, "apt-get install tk"),
     ("wish", MISSING, "apt-get install tk"),
 ]
+OWN_HANGING = {"Xvfb": "xvfb", "openbox": "openbox", "wish": "tk"}
 # A program that the package needs, which looks in the system's folders too: there, in a mount namespace.
 PACKAGE_PROGRAMS = [
     ("convert", FAILS, "apt-get install imagemagick"),
     ("maim", NONSENSE, "apt-get install maim"),
-    ("xdotool", HANGS, "apt-get install xdotool"),
     ("xclip", MISSING, "apt-get install xclip"),
     ("tesseract", FAILS, "apt-get install tesseract-ocr"),
 ]
@@ -134,46 +134,59 @@ def test_a_strange_or_missing_program_is_named_with_its_package(
 
 
 def only_path(folder: Path, name: str, body: str) -> str:
-    """A PATH with all programs of this machine, but a stranger for the one of this name."""
+    """A PATH with all programs that the demo needs, but a stranger for the one of this name."""
     folder.mkdir()
-    for path in (one for place in os.get_exec_path() for one in Path(place).glob("*")):
-        if not (folder / path.name).is_symlink():
-            (folder / path.name).symlink_to(path)
+    for program in {*X_PROGRAMS, "tesseract", "sh", "sleep"}:
+        (folder / program).symlink_to(shutil.which(program) or "/missing")
     stranger(folder, name, body)
     return str(folder)
 
 
-def test_a_program_that_hangs_is_named(demo: Demo, tmp_path: Path) -> None:
-    packages = {"Xvfb": "xvfb", "openbox": "openbox", "wish": "tk"}
-    runs = {name: demo.start(PATH=only_path(tmp_path / name, name, HANGS)) for name in packages}
-    for name, process in runs.items():
-        sentence = sentence_of(finished(process))
-        assert f"/{name} " in sentence and f"apt-get install {packages[name]}" in sentence
+@pytest.fixture(scope="module", autouse=True)
+def stuck(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, subprocess.Popen[str]]]:
+    """Demos that wait for what hangs or is dead, by its name: they give up while the other tests run."""
+    need(*X_PROGRAMS, "tesseract")
+    runs: dict[str, subprocess.Popen[str]] = {}
+    folders = [tmp_path_factory.mktemp("stuck") for _ in range(6)]
+    with socket.create_server(("127.0.0.1", free_display_port())) as silent:
+        displays = (":4321", f"127.0.0.1:{silent.getsockname()[1] - X_PORT}")
+        for folder, name in zip(folders, [*OWN_HANGING, "xdotool", *displays]):
+            demo = Demo(folder)
+            if name in OWN_HANGING:
+                runs[name] = demo.start(PATH=only_path(folder / name, name, HANGS))
+            elif name in displays:
+                runs[name] = demo.start(DISPLAY=name)
+            elif may_mount(folder):
+                mount_stranger(demo, folder, name, HANGS)
+                runs[name] = demo.start()
+        yield runs
+        for process in runs.values():
+            process.kill()
+    wait_for(lambda: not any(map(processes_of, folders)), "all that the demos started has ended")
 
 
 @pytest.mark.parametrize("name, body, advice", PACKAGE_PROGRAMS)
 def test_a_strange_or_missing_program_of_the_package_is_named_too(
     demo: Demo, tmp_path: Path, name: str, body: str, advice: str
 ) -> None:
-    if subprocess.run(
-        ["unshare", "-rm", "mount", "--bind", tmp_path, tmp_path], capture_output=True
-    ).returncode:
+    if not may_mount(tmp_path):
         pytest.skip("this user may not mount in a namespace of its own")
-    real = os.path.realpath(shutil.which(name, path="/usr/bin") or "")
-    mounted = 'mount --bind "$1" "$2" && shift 2 && exec "$@"'
-    demo.words = [
-        "unshare",
-        "-rm",
-        "sh",
-        "-c",
-        mounted,
-        "sh",
-        stranger(tmp_path / "bin", name, body),
-        real,
-        *demo.words,
-    ]
+    mount_stranger(demo, tmp_path, name, body)
     sentence = sentence_of(demo.run())
     assert name in sentence and advice in sentence
+
+
+def may_mount(folder: Path) -> bool:
+    words = ["unshare", "-rm", "mount", "--bind", str(folder), str(folder)]
+    return subprocess.run(words, capture_output=True).returncode == 0
+
+
+def mount_stranger(demo: Demo, folder: Path, name: str, body: str) -> None:
+    """Let the demo run where the system's own program of this name is another one."""
+    real = os.path.realpath(shutil.which(name, path="/usr/bin") or "")
+    mounted = 'mount --bind "$1" "$2" && shift 2 && exec "$@"'
+    words = ["unshare", "-rm", "sh", "-c", mounted, "sh", str(stranger(folder / "bin", name, body)), real]
+    demo.words = [*words, *demo.words]
 
 
 def test_strangers_before_the_real_programs_and_what_is_inherited_change_nothing(
@@ -208,15 +221,6 @@ def test_the_agent_uses_the_model_that_is_asked_for(demo: Demo, ai: FakeAI) -> N
     report = demo.output / "agent-run" / "report.html"
     assert f"the agent's report: {report}" in done.out and report.exists()
     assert "note:" not in done.out and len(ai.requests) > 0
-
-
-def test_a_display_that_is_dead_or_hangs_is_named(demo: Demo) -> None:
-    with socket.create_server(("127.0.0.1", free_display_port())) as silent:
-        displays = (":4321", f"127.0.0.1:{silent.getsockname()[1] - X_PORT}")
-        runs = {display: demo.start(DISPLAY=display) for display in displays}
-        for display, process in runs.items():
-            sentence = sentence_of(finished(process))
-            assert display in sentence and "env -u DISPLAY sh scripts/demo.sh" in sentence
 
 
 def free_display_port() -> int:
@@ -276,3 +280,24 @@ def test_what_is_typed_has_glyphs_in_the_font_of_a_bare_machine() -> None:
     assert visitor and not [
         letter for letter in set(visitor[1]) if not letter.isascii() and drawn(letter) == box
     ]
+
+
+# last, as they have been waiting since the first test -------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "package"), [*OWN_HANGING.items(), ("xdotool", "xdotool")])
+def test_a_program_that_hangs_is_named(
+    stuck: dict[str, subprocess.Popen[str]], name: str, package: str
+) -> None:
+    if name not in stuck:
+        pytest.skip("this user may not mount in a namespace of its own")
+    sentence = sentence_of(finished(stuck[name]))
+    assert name in sentence and f"apt-get install {package}" in sentence
+
+
+def test_a_display_that_is_dead_or_hangs_is_named(stuck: dict[str, subprocess.Popen[str]]) -> None:
+    displays = [name for name in stuck if ":" in name]
+    assert len(displays) == 2
+    for display in displays:
+        sentence = sentence_of(finished(stuck[display]))
+        assert display in sentence and "env -u DISPLAY sh scripts/demo.sh" in sentence
