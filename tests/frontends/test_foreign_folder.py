@@ -6,6 +6,8 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
+from functools import cache
 from pathlib import Path
 from typing import Any, Callable
 
@@ -70,17 +72,20 @@ def test_a_command_and_the_command_line_that_exec_starts_import_nothing_from_the
     )
 
 
-def imported_by_m(tmp_path: Path, python: str) -> list[str]:
+@cache
+def imported_by_m(python: str) -> list[str]:
     """What `python -m PACKAGE` imports, from the working folder too, before the package's first line."""
-    (tmp_path / "probe").mkdir()
-    (tmp_path / "probe" / "__init__.py").write_text("import sys\nprint(*sys.modules)\n")
-    (tmp_path / "probe" / "__main__.py").write_text("")
-    return run([python, "-m", "probe"], tmp_path, without_pythonpath(tmp_path)).out.split()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "probe").mkdir()
+        (folder / "probe" / "__init__.py").write_text("import sys\nprint(*sys.modules)\n")
+        (folder / "probe" / "__main__.py").write_text("")
+        return run([python, "-m", "probe"], folder, without_pythonpath(folder)).out.split()
 
 
 @pytest.mark.parametrize("python", pythons())
 def test_m_imports_nothing_from_there_once_our_first_line_runs(tmp_path: Path, python: str) -> None:
-    foreign = ForeignFolder(tmp_path / "foreign", without=[*imported_by_m(tmp_path, python), "peekaboo_min"])
+    foreign = ForeignFolder(tmp_path / "foreign", without=[*imported_by_m(python), "peekaboo_min"])
     done = run(
         [python, "-m", "peekaboo_min", "exec", "--", "--version"], foreign.path, clean_environment(tmp_path)
     )
@@ -92,9 +97,7 @@ def test_m_imports_nothing_from_there_once_our_first_line_runs(tmp_path: Path, p
 def test_a_checkout_runs_in_its_own_folder_without_importing_what_else_lies_there(
     tmp_path: Path, python: str
 ) -> None:
-    checkout = ForeignFolder(
-        tmp_path / "checkout", without=[*imported_by_m(tmp_path, python), "peekaboo_min"]
-    )
+    checkout = ForeignFolder(tmp_path / "checkout", without=[*imported_by_m(python), "peekaboo_min"])
     shutil.copytree(
         ROOT / "peekaboo_min", checkout.path / "peekaboo_min", ignore=shutil.ignore_patterns("__pycache__")
     )
@@ -130,9 +133,11 @@ def test_the_single_file_imports_nothing_that_lies_beside_it(tmp_path: Path, pyt
     assert downloads.executed() == [] and done.code == 0, done.err
 
 
-@pytest.mark.parametrize("form", FORMS)
+# Both agents start their server by the same code, which knows two forms: one of them for each.
+
+
 def test_the_vision_agents_server_imports_nothing_from_there(
-    tmp_path: Path, foreign: ForeignFolder, open_form: Callable[..., Form], display: str, form: str
+    tmp_path: Path, foreign: ForeignFolder, open_form: Callable[..., Form], display: str
 ) -> None:
     open_form()
     nothing = dict.fromkeys(("x", "y", "button", "clicks", "text", "key", "modifiers", "confidence"))
@@ -142,7 +147,7 @@ def test_the_vision_agents_server_imports_nothing_from_there(
         environment = without_pythonpath(tmp_path, DISPLAY=display, **ai.env("openai", "gpt-5.4-mini"))
         words = [
             sys.executable,
-            FORMS[form],
+            SINGLE_FILE,
             "agent",
             "--goal",
             "Look",
@@ -156,13 +161,12 @@ def test_the_vision_agents_server_imports_nothing_from_there(
     assert done.code == 0, done.err
 
 
-@pytest.mark.parametrize("form", FORMS)
 def test_the_keynote_agents_server_imports_nothing_from_there(
-    own_mac: FakeMac, foreign: ForeignFolder, form: str
+    own_mac: FakeMac, foreign: ForeignFolder
 ) -> None:
     with FakeAI(brain=script(["FUNCTION_CALL: open_keynote", *["FINAL_ANSWER: [done]"] * 2])) as ai:
         environment = {**own_mac.env(), **ai.env("gemini", "gemini-3.6-flash")}
-        done = run([sys.executable, FORMS[form], "keynote-agent", "x", "--json"], foreign.path, environment)
+        done = run([sys.executable, PACKAGE, "keynote-agent", "x", "--json"], foreign.path, environment)
     assert foreign.executed() == []
     assert "KEYNOTE_READY" in done.out + (foreign.path / "logs" / "agent.log").read_text(encoding="utf-8")
 
