@@ -27,7 +27,7 @@ LARGEST_FOLDER = 14
 MOST_MODULES = 80
 
 # What only these modules may import.
-DOORS = {
+RESTRICTED = {
     "subprocess": ("system.process",),
     "urllib.request": ("system.web",),
     "mcp": ("frontends.server", "agents.mcp_client"),
@@ -126,15 +126,15 @@ def upward_imports(modules: Modules) -> list[str]:
     ]
 
 
-def imports_past_a_door(modules: Modules) -> list[str]:
+def restricted_imports(modules: Modules) -> list[str]:
     return [
         f"{name}:{node.lineno} imports {imported}"
         for name, module in modules.items()
         for node in ast.walk(module.tree)
         if isinstance(node, (ast.Import, ast.ImportFrom))
         for imported in foreign_imports(node)
-        for outside, doors in DOORS.items()
-        if f"{imported}.".startswith(f"{outside}.") and name not in doors
+        for outside, allowed in RESTRICTED.items()
+        if f"{imported}.".startswith(f"{outside}.") and name not in allowed
     ]
 
 
@@ -253,9 +253,9 @@ RULES: list[tuple[Callable[[Modules], list[str]], Modules]] = [
     (modules_outside_the_wings, made("attic.box", "")),
     (upward_imports, made("core.errors", "def f():\n  from ..frontends.cli import main")),
     (upward_imports, made("desktop.x11.backend", "from ...automation.input import click")),
-    (imports_past_a_door, made("desktop.x11.backend", "def f():\n  from subprocess import run")),
-    (imports_past_a_door, made("integrations.gmail", "import urllib.parse\nfrom urllib import request")),
-    (imports_past_a_door, made("frontends.tools", "import pydantic")),
+    (restricted_imports, made("desktop.x11.backend", "def f():\n  from subprocess import run")),
+    (restricted_imports, made("integrations.gmail", "import urllib.parse\nfrom urllib import request")),
+    (restricted_imports, made("frontends.tools", "import pydantic")),
     (
         expensive_imports_at_the_top,
         made("system.web", "try:\n  from urllib import request\nexcept OSError:\n  raise"),
@@ -325,15 +325,15 @@ def test_every_tool_is_reachable_from_the_shell(tool: Tool) -> None:
     assert command_for(tool), f"no command of COMMANDS does what {tool.name} does"
 
 
-DOORWAYS = {
+ENTRY_POINTS = {
     **{f"tool {one.name}": one.function for one in TOOLS},
     **{f"command {n}": f for n, f in COMMANDS.items()},
 }
 
 
-@pytest.mark.parametrize("name", DOORWAYS)
+@pytest.mark.parametrize("name", ENTRY_POINTS)
 def test_everything_offered_has_help_and_so_have_its_parameters(name: str) -> None:
-    signature = read_signature(DOORWAYS[name])
+    signature = read_signature(ENTRY_POINTS[name])
     assert signature.summary and signature.description
     assert [one.name for one in signature.parameters if len(one.help) < 10] == []
     if name.startswith("command"):

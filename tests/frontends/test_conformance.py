@@ -327,7 +327,7 @@ def test_the_default_of_a_parameter_is_one_of_its_values(on_mac: list[Message]) 
     assert wrong == []
 
 
-def test_the_default_is_told_in_the_words_that_every_client_shows(on_mac: list[Message]) -> None:
+def test_the_default_is_reported_in_the_text_that_every_client_shows(on_mac: list[Message]) -> None:
     """Some clients take the key `default` away before a model sees it."""
     untold = []
     for tool in on_mac:

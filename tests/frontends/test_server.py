@@ -158,7 +158,7 @@ def test_a_signal_ends_the_server_and_all_that_it_runs(
         assert server.errors == ""
 
 
-def test_a_closed_stdin_is_told_in_one_sentence(tmp_path: Path) -> None:
+def test_a_closed_stdin_is_reported_in_one_sentence(tmp_path: Path) -> None:
     words = [sys.executable, *FORMS["package"]]
     done = subprocess.run(
         ["sh", "-c", 'exec "$@" <&-', "sh", *words],
@@ -170,7 +170,7 @@ def test_a_closed_stdin_is_told_in_one_sentence(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (1, b"", told)
 
 
-def test_a_terminal_is_told_what_this_is(tmp_path: Path) -> None:
+def test_a_terminal_reads_what_this_is(tmp_path: Path) -> None:
     ours, theirs = pty.openpty()
     try:
         with serving("single file", clean_environment(tmp_path), stdin=theirs) as server:
@@ -286,7 +286,7 @@ def test_a_bad_variable_keeps_the_server_from_starting_and_is_named(
     assert done.stderr.count("\n") == 1
 
 
-def test_the_status_is_told_once_and_only_with_a_success(tmp_path: Path, display: str) -> None:
+def test_the_status_is_reported_once_and_only_with_a_success(tmp_path: Path, display: str) -> None:
     with serving("package", clean_environment(tmp_path, DISPLAY=display)) as server:
         server.shake_hands()
         assert "Server Status" not in json.dumps(server.call("list_windows"))
@@ -443,7 +443,7 @@ def test_what_strict_clients_leave_out_by_blanks_and_zeros_is_absent(shared: Ser
     assert shared.call("list", app="")["structuredContent"]["application_list"] is not None
 
 
-def test_a_model_that_is_not_configured_is_said_before_anything_is_captured(shared: Server) -> None:
+def test_a_model_that_is_not_configured_is_reported_before_anything_is_captured(shared: Server) -> None:
     for result in (
         shared.call("image", question="What is there?"),
         shared.call("analyze", image_path="/tmp/a.png", question="What is there?"),
@@ -486,7 +486,7 @@ def test_a_text_result_holds_the_same_in_both_its_parts(shared: Server, window_i
         assert {"summary": summary, **json.loads(document)} == result["structuredContent"]
 
 
-def test_an_image_result_is_one_text_and_the_pictures_and_nothing_structured(
+def test_an_image_result_is_one_text_and_the_images_and_nothing_structured(
     shared: Server, window_id: int
 ) -> None:
     result = shared.call("take_window_screenshot", window_id=window_id)
@@ -530,7 +530,9 @@ def test_what_nobody_expected_is_no_traceback_to_the_model(tmp_path: Path, displ
         assert server.ask("ping")["result"] == {}
 
 
-def test_the_status_is_told_where_no_program_of_the_desktop_is_there(tmp_path: Path, display: str) -> None:
+def test_the_status_is_reported_where_no_program_of_the_desktop_is_there(
+    tmp_path: Path, display: str
+) -> None:
     (tmp_path / "bin").mkdir()
     keys = {
         name: f"secret-{name}"

@@ -333,7 +333,7 @@ def test_a_failure_is_one_document_with_the_specifications_code(
     assert shell.refusal(*words) == outcome
 
 
-def test_an_ambiguity_tells_its_candidates_in_the_details(shell: Shell) -> None:
+def test_an_ambiguity_shows_its_candidates_in_the_details(shell: Shell) -> None:
     details = shell.run("image", "--app", "Ca", "--json-output").error["details"]
     assert details.splitlines() == [
         "Calendar (com.apple.iCal, PID:440)",
@@ -361,7 +361,7 @@ GRANTS = {
 
 
 @pytest.mark.parametrize(("kind", "words", "outcome"), GRANTS.values(), ids=GRANTS.keys())
-def test_a_missing_grant_is_told_and_nothing_hangs(
+def test_a_missing_grant_is_reported_and_nothing_hangs(
     shell: Shell, mac: FakeMac, kind: str, words: list[str], outcome: Any
 ) -> None:
     before = kept_by(mac)
@@ -385,7 +385,7 @@ def test_a_window_that_may_not_be_raised_without_accessibility_is_captured_with_
     assert [(one["window_id"], one["window_title"]) for one in answer["data"]["saved_files"]] == [BUG]
 
 
-def test_a_window_that_was_raised_is_the_one_that_is_photographed(
+def test_a_window_that_was_raised_is_the_one_that_is_captured(
     own_shell: Shell, own_mac: FakeMac, tmp_path: Path
 ) -> None:
     (row,) = own_shell.data(*SECOND_WINDOW, "--path", tmp_path / "a.png")["saved_files"]
@@ -393,7 +393,7 @@ def test_a_window_that_was_raised_is_the_one_that_is_photographed(
     assert (row["window_id"], row["window_title"]) == BUG
 
 
-def test_a_capture_that_fails_is_told_as_such(shell: Shell, mac: FakeMac) -> None:
+def test_a_capture_that_fails_is_reported_as_such(shell: Shell, mac: FakeMac) -> None:
     mac.fail("screencapture", "could not create image from window")
     try:
         assert shell.refusal("image", "--app", "Form") == (14, "CAPTURE_FAILED")
@@ -401,7 +401,7 @@ def test_a_capture_that_fails_is_told_as_such(shell: Shell, mac: FakeMac) -> Non
         mac.heal()
 
 
-def test_a_window_that_will_not_be_raised_is_photographed_all_the_same_and_the_debug_log_says_so(
+def test_a_window_that_will_not_be_raised_is_captured_all_the_same_and_the_debug_log_says_so(
     own_shell: Shell, own_mac: FakeMac, tmp_path: Path
 ) -> None:
     own_mac.switch(activation="stubborn")
@@ -483,7 +483,7 @@ def test_a_file_is_what_its_name_says_whatever_the_format(shell: Shell, tmp_path
 # for people -------------------------------------------------------------------------------------------------
 
 
-def test_the_text_of_applications_tells_all_that_the_document_tells(shell: Shell) -> None:
+def test_the_text_of_applications_shows_all_that_the_document_shows(shell: Shell) -> None:
     lines = [
         f"{number}. {one['app_name']} ({one['bundle_id']}) - PID: {one['pid']}"
         + (" [ACTIVE]" if one["is_active"] else "")
@@ -496,7 +496,7 @@ def test_the_text_of_applications_tells_all_that_the_document_tells(shell: Shell
     ).replace(" [ACTIVE]", "")
 
 
-def test_the_text_of_windows_tells_ids_bounds_and_the_process(shell: Shell) -> None:
+def test_the_text_of_windows_shows_ids_bounds_and_the_process(shell: Shell) -> None:
     assert shell.text("list", "windows", "--app", "Safari", "--include-details", "off_screen,bounds,ids") == (
         "Found 3 window(s) for application: Safari (com.apple.Safari) - PID: 410\n\nWindows:\n"
         '1. "Start Page" [ID: 1012] [ON-SCREEN] [200,60 1000x700]\n'
@@ -516,7 +516,7 @@ def missing_words(text: str, rows: list[dict[str, Any]]) -> list[str]:
     return sorted({word for word in told if word not in text})
 
 
-def test_the_text_of_the_catalogue_tells_all_that_the_document_tells(shell: Shell) -> None:
+def test_the_text_of_the_catalogue_shows_all_that_the_document_shows(shell: Shell) -> None:
     rows = shell.data("windows")["windows"]
     text = shell.text("windows")
     assert missing_words(text, rows) == []
@@ -526,7 +526,7 @@ def test_the_text_of_the_catalogue_tells_all_that_the_document_tells(shell: Shel
     ] == []
 
 
-def test_the_text_of_screens_tells_all_that_the_document_tells(shell: Shell) -> None:
+def test_the_text_of_screens_shows_all_that_the_document_shows(shell: Shell) -> None:
     rows = shell.data("list", "screens")["screens"]
     text = shell.text("list", "screens")
     assert missing_words(text, [{key: one[key] for key in ("screen_index", "name")} for one in rows]) == []
@@ -537,7 +537,7 @@ def test_the_text_of_screens_tells_all_that_the_document_tells(shell: Shell) -> 
     assert [f"scale {one['scale']:g}" in text for one in rows] == [True, True]
 
 
-def test_the_text_of_a_capture_tells_every_file_and_what_it_shows(shell: Shell, tmp_path: Path) -> None:
+def test_the_text_of_a_capture_shows_every_file_and_what_it_shows(shell: Shell, tmp_path: Path) -> None:
     folder = tmp_path / "shots"
     text = shell.text("image", "--app", "Safari", "--mode", "multi", "--path", folder / "a.png")
     lines = [re.sub(r"screenshot_id [0-9a-f]{16}", "screenshot_id S", line) for line in text.splitlines()]
@@ -549,7 +549,7 @@ def test_the_text_of_a_capture_tells_every_file_and_what_it_shows(shell: Shell, 
     ]
 
 
-def test_the_text_of_the_status_tells_the_version_and_the_grants(shell: Shell, mac: FakeMac) -> None:
+def test_the_text_of_the_status_shows_the_version_and_the_grants(shell: Shell, mac: FakeMac) -> None:
     mac.deny("accessibility")
     try:
         text = shell.text("list", "server_status")

@@ -377,7 +377,7 @@ REFINED = {
 
 
 @pytest.mark.parametrize(("arguments", "said"), REFINED.values(), ids=REFINED.keys())
-def test_a_refinement_is_said_exactly(server: Server, arguments: dict[str, Any], said: str) -> None:
+def test_a_refinement_is_described_exactly(server: Server, arguments: dict[str, Any], said: str) -> None:
     assert refused(server.call("list", **arguments)) == {"code": "INVALID_ARGUMENT", "said": said}
 
 
@@ -420,7 +420,7 @@ def test_the_status_is_appended_exactly_once_to_the_first_success(
     assert [one["type"] for one in first["content"]] == [one["type"] for one in again["content"]]
 
 
-def test_the_status_tells_the_providers_as_a_list_however_they_were_written(bare: Server) -> None:
+def test_the_status_shows_the_providers_as_a_list_however_they_were_written(bare: Server) -> None:
     text = bare.call("list", item_type="server_status")["content"][0]["text"]
     (line,) = [line for line in text.splitlines() if line.startswith("Configured AI Providers")]
     told = [one.strip() for one in line.split("ENV): ", 1)[1].split(",")]
@@ -458,7 +458,7 @@ def shots(folder: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("form", shots(Path("/")))
-def test_saved_files_has_a_row_for_each_picture(server: Server, tmp_path: Path, form: str) -> None:
+def test_saved_files_has_a_row_for_each_image(server: Server, tmp_path: Path, form: str) -> None:
     arguments, rows = shots(tmp_path)[form]
     data = seen(server.call("image", path=str(tmp_path / "a.png"), **arguments))
     assert data == {"saved_files": rows}
@@ -501,7 +501,7 @@ REFUSED_IMAGES = {
 
 
 @pytest.mark.parametrize(("arguments", "code"), REFUSED_IMAGES.values(), ids=REFUSED_IMAGES.keys())
-def test_what_cannot_be_photographed_is_refused_and_nothing_is_taken(
+def test_what_cannot_be_captured_is_refused_and_nothing_is_taken(
     server: Server, mac: FakeMac, arguments: Answer, code: str
 ) -> None:
     before = (len(mac.calls("screencapture")), kept_by(mac))
@@ -543,7 +543,7 @@ RETURNED = {
 
 
 @pytest.mark.parametrize(("arguments", "rows"), RETURNED.values(), ids=RETURNED.keys())
-def test_returned_pictures_are_told_with_their_sizes_and_leave_nothing_but_records(
+def test_returned_images_are_listed_with_their_sizes_and_leave_nothing_but_records(
     server: Server, mac: FakeMac, arguments: dict[str, Any], rows: list[Any]
 ) -> None:
     before = kept_by(mac)
@@ -602,7 +602,7 @@ def brain(ai: FakeAI) -> Iterator[FakeAI]:
     ai.heal()
 
 
-def test_a_picture_with_a_question_is_answered_and_leaves_no_file(
+def test_a_image_with_a_question_is_answered_and_leaves_no_file(
     server: Server, mac: FakeMac, brain: FakeAI
 ) -> None:
     brain.brain = script(["A form."])
@@ -615,7 +615,7 @@ def test_a_picture_with_a_question_is_answered_and_leaves_no_file(
     assert ("What is it?" in asked.prompt, kept_by(mac)) == (True, before)
 
 
-def test_a_picture_with_a_question_and_a_path_is_kept_and_with_data_returned(
+def test_a_image_with_a_question_and_a_path_is_kept_and_with_data_returned(
     server: Server, brain: FakeAI, tmp_path: Path
 ) -> None:
     brain.brain = script(["A form.", "Still a form."])
@@ -629,7 +629,7 @@ def test_a_picture_with_a_question_and_a_path_is_kept_and_with_data_returned(
     assert (seen(answer)["analysis_text"], len(pictures_of(answer))) == ("Still a form.", 1)
 
 
-def test_several_pictures_are_answered_each_below_its_name(server: Server, brain: FakeAI) -> None:
+def test_several_images_are_answered_each_below_its_name(server: Server, brain: FakeAI) -> None:
     brain.brain = script(["Bookmarks.", "A bug report."])
     data = seen(server.call("image", app="Safari", mode="multi", question="What is it?"))
     blocks = [
@@ -639,7 +639,7 @@ def test_several_pictures_are_answered_each_below_its_name(server: Server, brain
     assert data["analysis_text"] == "\n\n".join(blocks)
 
 
-def test_a_provider_that_fails_makes_the_call_fail_and_no_picture_stays(
+def test_a_provider_that_fails_makes_the_call_fail_and_no_image_stays(
     server: Server, mac: FakeMac, brain: FakeAI
 ) -> None:
     brain.fail_with("empty", times=None)
@@ -772,7 +772,7 @@ def linked(answer: Answer) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("arguments", "row", "size"), APP_WINDOWS.values(), ids=APP_WINDOWS.keys())
-def test_an_app_window_is_told_with_its_file_its_place_and_its_scale(
+def test_an_app_window_is_answered_with_its_file_its_place_and_its_scale(
     server: Server, arguments: Answer, row: Any, size: Any
 ) -> None:
     data = linked(server.call("screenshot_app_window", **arguments))
@@ -788,13 +788,13 @@ def test_an_app_window_is_told_with_its_file_its_place_and_its_scale(
     assert info and (info.kind, info.width, info.height) == (row[3], *size)
 
 
-def test_a_shadow_makes_the_picture_larger_and_changes_neither_rect_nor_scale(server: Server) -> None:
+def test_a_shadow_makes_the_image_larger_and_changes_neither_rect_nor_scale(server: Server) -> None:
     data = linked(server.call("screenshot_app_window", appName="Safari", includeShadow=True))
     width, height = image_size(Path(data["path"]))
     assert (data["rect"], data["scale"], width > 2000, height > 1400) == (SAFARI_RECT, 2.0, True, True)
 
 
-def test_an_app_window_on_x11_is_told_in_the_same_way(linux: Server, shared_form: Form) -> None:
+def test_an_app_window_on_x11_is_reported_in_the_same_way(linux: Server, shared_form: Form) -> None:
     listed = seen(linux.call("list", app="Form", include_window_details=["bounds"]))["window_list"]
     data = linked(linux.call("screenshot_app_window", appName="form"))
     rect = next(one["bounds"] for one in listed if one["window_title"] == shared_form.title)
@@ -846,7 +846,7 @@ SAID_BY_NAME = {
 
 
 @pytest.mark.parametrize(("world", "arguments", "name"), SAID_BY_NAME.values(), ids=SAID_BY_NAME.keys())
-def test_an_app_window_that_cannot_be_had_is_told_by_its_documents_name(
+def test_an_app_window_that_cannot_be_had_is_reported_by_its_documents_name(
     server: Server, mac: FakeMac, world: Any, arguments: dict[str, Any], name: str
 ) -> None:
     before = kept_by(mac)
@@ -855,7 +855,7 @@ def test_an_app_window_that_cannot_be_had_is_told_by_its_documents_name(
     assert (told["code"], kept_by(mac), mac.running()) == (name, before, [])
 
 
-def test_a_picture_lives_its_time_and_no_longer(bare: Server, bare_mac: FakeMac) -> None:
+def test_a_image_lives_its_time_and_no_longer(bare: Server, bare_mac: FakeMac) -> None:
     folder = bare_mac.folder / "tmp" / f"peekaboo_min-{os.getuid()}"
     wait_for(lambda: not (folder / "old.png").exists(), "the server has swept")
     assert (folder / "young.png").exists()
@@ -930,7 +930,7 @@ METADATA = {
 
 
 @pytest.mark.parametrize(("line", "metadata"), METADATA.values(), ids=METADATA.keys())
-def test_exec_tells_stdout_stderr_and_the_exit_code(
+def test_exec_shows_stdout_stderr_and_the_exit_code(
     server: Server, mac: FakeMac, line: str, metadata: dict[str, Any]
 ) -> None:
     program = {"program": f"{mac.bin_dir}/peekaboo", "version": ANY}
@@ -942,7 +942,7 @@ def test_exec_parses_a_json_document(server: Server, document: str) -> None:
     assert seen(run(server, f"printf %s {shlex.quote(document)}"))["json"] == json.loads(document)
 
 
-def test_exec_tells_stdout_also_where_it_is_json(server: Server) -> None:
+def test_exec_shows_stdout_also_where_it_is_json(server: Server) -> None:
     assert seen(run(server, "printf %s '{\"a\": 1}'"))["stdout"] == '{"a": 1}'
 
 
@@ -968,7 +968,7 @@ def test_exec_works_in_the_given_folder_and_attaches_what_is_new_or_changed(
     assert attached(run(server, "cp a.png new.png; touch b.jpg", cwd=str(folder))) == ["b.jpg", "new.png"]
 
 
-def test_exec_attaches_pictures_of_all_kinds_by_their_bytes_from_the_folder_and_below(
+def test_exec_attaches_images_of_all_kinds_by_their_bytes_from_the_folder_and_below(
     server: Server, tmp_path: Path
 ) -> None:
     source = shlex.quote(str(files(tmp_path / "files")))
@@ -985,7 +985,7 @@ def test_exec_follows_no_links(server: Server, tmp_path: Path) -> None:
     ) == ["real.png"]
 
 
-def test_exec_is_not_held_by_a_pipe_that_is_called_a_picture(server: Server) -> None:
+def test_exec_is_not_held_by_a_pipe_that_is_called_a_image(server: Server) -> None:
     number = server.start_call("peekaboo_exec", args=["mkfifo pipe.png"])
     assert server.answer_to(number)["result"]["isError"] is False
 

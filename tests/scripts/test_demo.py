@@ -189,7 +189,7 @@ def mount_stranger(demo: Demo, folder: Path, name: str, body: str) -> None:
     demo.words = [*words, *demo.words]
 
 
-def test_strangers_before_the_real_programs_and_what_is_inherited_change_nothing(
+def test_other_programs_before_the_real_programs_and_what_is_inherited_change_nothing(
     demo: Demo, tmp_path: Path
 ) -> None:
     for name in {*X_PROGRAMS, "tesseract"}:

@@ -152,7 +152,7 @@ def shell(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def test_where_all_is_there_nothing_is_said_or_installed(machine: Machine, shell: str) -> None:
+def test_where_all_is_there_nothing_is_printed_or_installed(machine: Machine, shell: str) -> None:
     machine.have(*DESKTOP, "node")
     with_apt(machine, 0, {})
     done = machine.run("need_desktop node:nodejs; command -v convert", shell)
@@ -160,7 +160,7 @@ def test_where_all_is_there_nothing_is_said_or_installed(machine: Machine, shell
     assert [one for call in machine.calls() for one in packages(call)] == []
 
 
-def test_all_that_is_missing_is_said_in_one_line_once(machine: Machine, shell: str) -> None:
+def test_all_that_is_missing_is_named_in_one_line_once(machine: Machine, shell: str) -> None:
     machine.program("convert", REFUSING, "first")
     machine.program("python3", NO_VENV.format(python=sys.executable), "first")
     with_apt(machine, 1000, {})
@@ -173,7 +173,7 @@ def test_all_that_is_missing_is_said_in_one_line_once(machine: Machine, shell: s
     assert packages(lines[0]) == [*dict.fromkeys(DESKTOP.values()), "nodejs", "python3-venv"]
 
 
-def test_root_installs_all_in_one_go_and_strangers_are_replaced(machine: Machine, shell: str) -> None:
+def test_root_installs_all_in_one_go_and_other_programs_are_replaced(machine: Machine, shell: str) -> None:
     machine.program("convert", REFUSING, "first")
     # two shells may say different things about a program that they had to kill; dash has nothing to say
     machine.program("maim", HANGING if shell == "bash" else REFUSING, "first")
@@ -204,7 +204,7 @@ def test_magick_is_convert_where_that_is_all_there_is(machine: Machine, shell: s
     assert (done.returncode, done.stderr.splitlines()[-1]) == (0, ANSWERS["magick"])
 
 
-def test_what_apt_does_not_bring_is_said(machine: Machine, shell: str) -> None:
+def test_what_apt_does_not_bring_is_reported(machine: Machine, shell: str) -> None:
     machine.program("convert", REFUSING, "first")
     machine.have(*(one for one in DESKTOP if one != "convert"))
     with_apt(machine, 0, {"convert": REFUSING})
@@ -253,7 +253,7 @@ def test_without_apt_the_packages_are_named(machine: Machine, shell: str) -> Non
     assert "missing: xvfb openbox" in done.stderr and "install them" in done.stderr
 
 
-def test_a_long_installation_goes_on_saying_that_it_lives(machine: Machine, shell: str) -> None:
+def test_a_long_installation_reports_every_ten_seconds(machine: Machine, shell: str) -> None:
     machine.program("sleep", "[ $1 != 10 ] || exec /bin/sleep 0.01", "first")
     waits = "while [ ! -e '$LOG' ]; do /bin/sleep 0.01; done; exit 7"
     script = f'log=/dev/null; keep_saying installing sh -c "{waits}"'
