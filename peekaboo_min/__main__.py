@@ -12,12 +12,12 @@ import sys
 _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
 
 
-def run() -> None:
-    """What the installed `peekaboo-min` starts."""
+def start() -> None:
+    """The console script."""
     gc.disable()  # while modules load there is no garbage: a twentieth of a command's time
-    from peekaboo_min.frontends.cli import run as run_and_exit
+    from peekaboo_min.frontends.cli import run
 
-    run_and_exit()
+    run()
 
 
 if __name__ == "__main__":
@@ -39,4 +39,4 @@ if __name__ == "__main__":
             file=sys.stderr,
         )
         raise SystemExit(2)
-    run()
+    start()
