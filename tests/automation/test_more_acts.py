@@ -18,26 +18,26 @@ wm title . %(title)s
 wm geometry . 420x320+80+60
 proc say {args} { puts [join $args " "]; flush stdout }
 canvas .pad -width 200 -height 150 -background white -highlightthickness 0
-scale .slider -orient horizontal -from 0 -to 100 -length 300 -command {say slider}
+ttk::scale .slider -from 0 -to 100 -length 300 -command {say slider}
 entry .field -width 30
 place .pad -x 20 -y 20
 place .slider -x 20 -y 190
 place .field -x 20 -y 260
-foreach n {4 5 6 7} { bind .pad <Button-$n> "say wheel $n %%x %%y" }
-bind .pad <ButtonPress> {say press %%b %%x %%y %%s}
+bind .pad <ButtonPress> {if {%%b > 3} {say wheel %%b %%x %%y %%s} else {say press %%b %%x %%y %%s}}
 bind .pad <Triple-Button-1> {say triple}
 bind .pad <ButtonRelease> {say release %%b %%x %%y}
 bind .pad <B1-Motion> {say dragged %%x %%y}
 bind .pad <Motion> {say moved %%x %%y}
 # as GTK and Qt do
 bind .field <Control-a> {%%W selection range 0 end; %%W icursor end; break}
+bind .field <<Paste>> {catch {%%W delete sel.first sel.last}}
 bind . <KeyPress> {say key %%K %%s %%t}
 bind . <KeyRelease> {say up %%K %%s %%t}
 bind . <F12> {say field <[.field get]>}
 focus .field
 after 100 {say ready}
 """
-SLIDER = (36, 212)  # its handle at 0
+SLIDER = (32, 199)  # its handle at 0
 
 
 class Pad:
@@ -50,7 +50,6 @@ class Pad:
         with self._out.open("w") as out:
             words = ["wish", str(script), "-name", name]
             self.process = subprocess.Popen(words, env={**os.environ, "DISPLAY": display}, stdout=out)
-        self.wait_for("ready")
 
     def lines(self, kind: str = "") -> list[list[str]]:
         rows = [line.split(" ") for line in self._out.read_text().split("\n")[:-1]]
@@ -66,6 +65,7 @@ def open_pad(display: str, tmp_path: Path) -> Iterator[Callable[..., Pad]]:
 
     def open_one(**named: str) -> Pad:
         pads.append(Pad(display, tmp_path, **named))
+        pads[-1].wait_for("ready")
         return pads[-1]
 
     yield open_one
@@ -105,14 +105,17 @@ def audit(peek: Program) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    ("direction", "button", "amount"), [("down", "5", 4), ("up", "4", 1), ("left", "6", 2), ("right", "7", 3)]
+    # Tk shows buttons 6 and 7 as 4 and 5 with shift
+    ("direction", "button", "shift", "amount"),
+    [("down", "5", 0, 4), ("up", "4", 0, 1), ("left", "4", 1, 2), ("right", "5", 1, 3)],
 )
 def test_the_wheel_turns_by_the_asked_notches_over_the_pixel(
-    peek: Program, pad: Pad, pad_id: int, direction: str, button: str, amount: int
+    peek: Program, pad: Pad, pad_id: int, direction: str, button: str, shift: int, amount: int
 ) -> None:
     answer = peek.data("scroll", pad_id, 60, 50, direction, "--amount", amount)
     pad.wait_for("wheel", amount)
-    assert pad.lines("wheel") == [[button, "40", "30"]] * amount
+    turned = [(*row[:3], int(row[3]) & 1) for row in pad.lines("wheel")]
+    assert turned == [(button, "40", "30", shift)] * amount
     point = answer.pop("point")
     assert answer == {
         "window_id": pad_id,
@@ -128,7 +131,7 @@ def test_the_wheel_turns_by_the_asked_notches_over_the_pixel(
 
 def test_a_slider_is_dragged_by_several_steps_to_its_end(peek: Program, pad: Pad, pad_id: int) -> None:
     answer = peek.data("drag", pad_id, *SLIDER, 310, SLIDER[1], "--verify")
-    assert int(pad.wait_for("slider")[-1][0]) >= 90
+    assert float(pad.wait_for("slider")[-1][0]) >= 90
     assert (answer["delivered"], answer["changed"], answer["clamped"]) == (True, True, False)
     assert answer["to_pixel"] == {"x": 310, "y": SLIDER[1]}
     assert answer["to_point"]["x"] - answer["point"]["x"] == 310 - SLIDER[0]
@@ -137,7 +140,7 @@ def test_a_slider_is_dragged_by_several_steps_to_its_end(peek: Program, pad: Pad
 def test_a_drag_presses_at_its_start_and_releases_at_its_end(peek: Program, pad: Pad, pad_id: int) -> None:
     peek.data("drag", pad_id, 40, 40, 160, 130)
     assert pad.wait_for("release") == [["1", "140", "110"]]
-    assert pad.lines("press") == [["1", "20", "20", "16"]] or pad.lines("press")[0][:3] == ["1", "20", "20"]
+    assert [row[:3] for row in pad.lines("press")] == [["1", "20", "20"]]
     assert len(pad.lines("dragged")) > 2
 
 
@@ -205,7 +208,7 @@ def test_typing_pauses_between_the_keys(peek: Program, pad: Pad, pad_id: int) ->
     peek.data("type", pad_id, "abcd", "--delay-ms", 120)
     pad.wait_for("key", 4)
     times = [int(row[2]) for row in pad.lines("key")]
-    assert min(after - before for before, after in zip(times, times[1:])) >= 90
+    assert min(after - before for before, after in zip(times, times[1:])) >= 90, times
 
 
 BAD = [
