@@ -1,0 +1,142 @@
+"""Elements by tool and command: in the screenshot's pixels, as short text and as data; and clicked there."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fakemac import FakeMac
+from macs import mac_environment
+from mcp_server import serving
+from worlds import Program, clean_environment, need, program_words, wait_for
+
+HAS_GI = not subprocess.run(
+    ["/usr/bin/python3", "-I", "-c", "from gi.repository import Gio"], capture_output=True
+).returncode
+
+
+@pytest.fixture
+def on_mac(mac: FakeMac) -> Program:
+    return Program(program_words("package"), mac_environment(mac))
+
+
+def test_elements_are_placed_in_pixels_that_a_click_hits(on_mac: Program, mac: FakeMac) -> None:
+    told = on_mac.data("elements", 1090, "--role", "button")
+    # two pixels a point: the whole window as take_window_screenshot gives it
+    assert (told["image_width"], told["image_height"]) == (960, 720)
+    assert {one["role"] for one in told["elements"]} == {"button"}
+    assert told["count"] == len(told["elements"])
+    new = next(one for one in told["elements"] if one["name"] == "New entry")
+    assert new == {
+        "role": "button", "name": "New entry", "value": "", "states": [],
+        "x": 180, "y": 220, "width": 280, "height": 80,
+    }  # fmt: skip
+    on_mac.data("click", 1090, new["x"], new["y"], "--screenshot-id", told["screenshot_id"])
+    assert [(one["window"], one["widget"]) for one in mac.events("click")] == [(1090, "new")]
+
+
+def test_people_and_models_get_a_line_for_each(on_mac: Program, mac: FakeMac) -> None:
+    finished = on_mac.run("elements", 1090, "--text", "ENTRY")
+    assert finished.code == 0, finished.err
+    head, line = finished.out.rstrip().split("\n")
+    assert re.fullmatch(r"1 element\(s\) of window 1090; x,y are pixels of screenshot [0-9a-f]{16}", head)
+    assert line == 'button "New entry" 180,220'
+    with serving("package", mac_environment(mac)) as server:
+        server.shake_hands()
+        answer = server.call("find_elements", window_id=1090, text="entry")
+    text, data = answer["content"][0]["text"], answer["structuredContent"]
+    assert text.split("\n")[1:] == ['button "New entry" 180,220']
+    assert data["screenshot_id"] in text
+    assert [one["name"] for one in data["elements"]] == ["New entry"]
+
+
+def test_what_does_not_fit_says_which_roles_there_are(on_mac: Program) -> None:
+    finished = on_mac.run("elements", 1090, "--role", "tree")
+    assert finished.code == 0
+    assert finished.out.startswith("0 element(s) of window 1090; of ") and "button" in finished.out
+
+
+def test_at_most_two_hundred_are_answered(on_mac: Program, mac: FakeMac) -> None:
+    widgets = [
+        {"id": f"b{at}", "kind": "button", "rect": [at % 20 * 20, at // 20 * 18, 20, 18], "text": f"B{at}"}
+        for at in range(260)
+    ]
+    mac.change_window(1090, {"widgets": widgets})
+    told = on_mac.data("elements", 1090)
+    assert (told["count"], len(told["elements"])) == (260, 200)
+    assert [one["name"] for one in told["elements"][:2]] == ["B0", "B1"]
+    assert "the first of 260" in on_mac.run("elements", 1090).out
+
+
+def test_an_application_without_a_tree_says_so_at_once(on_mac: Program, mac: FakeMac) -> None:
+    mac.change_window(1090, {"widgets": []})
+    assert on_mac.error("elements", 1090)["code"] == "NO_ELEMENTS"
+    mac.deny("screen_recording")
+    assert on_mac.error("elements", 1090)["code"] == "PERMISSION_DENIED_SCREEN_RECORDING"
+
+
+@contextmanager
+def group_of(words: list[str], environment: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
+    """A program, and what it starts; all of it ends with the block."""
+    process = subprocess.Popen(
+        words, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        text=True, start_new_session=True,
+    )  # fmt: skip
+    try:
+        yield process
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+@pytest.fixture
+def on_gtk(display: str, tmp_path: Path) -> Iterator[Program]:
+    """Our program on a display with a session bus of the test's own."""
+    need("dbus-daemon", "zenity")
+    if not HAS_GI or not os.path.exists("/usr/libexec/at-spi-bus-launcher"):
+        (pytest.fail if os.environ.get("CI") else pytest.skip)("not here: python3-gi, at-spi2-core")
+    environment = clean_environment(
+        tmp_path, DISPLAY=display, XDG_RUNTIME_DIR=str(tmp_path), GSETTINGS_BACKEND="memory",
+        GIO_USE_VFS="local", LC_ALL="C.UTF-8", GTK_USE_PORTAL="0",
+    )  # fmt: skip
+    tmp_path.chmod(0o700)
+    with group_of(["dbus-daemon", "--session", "--nofork", "--print-address=1"], environment) as bus:
+        assert bus.stdout
+        address = bus.stdout.readline().strip()
+        yield Program(program_words("package"), {**environment, "DBUS_SESSION_BUS_ADDRESS": address})
+
+
+def elements_of(program: Program, process: subprocess.Popen[str], role: str) -> dict[str, Any]:
+    """The data of its window's elements of a role, once it has some, with the window's id."""
+
+    def find() -> dict[str, Any]:
+        windows = program.data("windows")["windows"]
+        mine = [one["window_id"] for one in windows if one["pid"] == process.pid]
+        answer = program.run("elements", mine[0], "--role", role, "--json").json if mine else {}
+        return answer.get("data", {}) if answer.get("data", {}).get("elements") else {}
+
+    return wait_for(find, f"{process.args} shows a {role}")
+
+
+def test_a_gtk_field_is_found_replaced_and_its_button_pressed(on_gtk: Program) -> None:
+    words = ["zenity", "--entry", "--text", "City", "--entry-text", "Århus"]
+    with group_of(words, on_gtk.environment) as process:
+        told = elements_of(on_gtk, process, "textbox")
+        window_id, (field,) = told["window_id"], told["elements"]
+        assert field["value"] == "Århus"
+        on_gtk.data("click", window_id, field["x"], field["y"], "--screenshot-id", told["screenshot_id"])
+        on_gtk.data("type", window_id, "Zürich", "--replace")
+        told = elements_of(on_gtk, process, "textbox")
+        assert told["elements"][0]["value"] == "Zürich"
+        told = elements_of(on_gtk, process, "button")
+        ok = next(one for one in told["elements"] if one["name"] == "OK")
+        on_gtk.data("click", window_id, ok["x"], ok["y"], "--screenshot-id", told["screenshot_id"])
+        assert process.communicate(timeout=60)[0] == "Zürich\n"
