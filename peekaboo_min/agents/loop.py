@@ -6,7 +6,7 @@ import math
 import sys
 import time
 from dataclasses import replace
-from typing import Optional
+from typing import Any, Optional
 
 from ..ai.client import ModelChoice
 from ..automation.policy import check_may_act
@@ -22,7 +22,7 @@ from .mcp_client import McpClient
 from .model_check import choose_grid
 from .planner import Planner, agent_system_prompt, out_of_time
 from .run import AgentRun, AgentStep, AgentStop, new_run_folder, save_step
-from .target import NOTHING_CHANGED, AgentTarget, Observation, Outcome
+from .target import NOTHING_CHANGED, AgentTarget
 
 _WAIT_S = 1.0
 _MAX_NOOPS = 2
@@ -82,12 +82,12 @@ class AgentLoop:
     def _look_at_the_end(self, last: AgentStep) -> None:
         """Keep what the last action led to, for the report. A window that is gone is no failure then."""
         if last.action and last.action.is_input and not self._task.dry_run:
+            end = AgentStep(0)
             try:
-                seen = self._target.observe()
+                self._target.observe(end)
             except PeekabooError as e:
                 log_info(f"there is no screenshot of the end: {e.message}")
-            else:
-                self._run.final_image = seen.image if seen else None
+            self._run.final_image = end.image
 
     def _choose_planner(self) -> None:
         """The model, asked in its own grid; what no table names is measured first."""
@@ -107,45 +107,36 @@ class AgentLoop:
 
     def _take(self, step: AgentStep) -> str:
         """One step. Returns the run's status when it ends with this step, else an empty text."""
-        seen = self._look(step)
+        started = time.perf_counter()
+        if step.number == 1 and not self._task.dry_run:
+            self._target.focus()
+        self._target.observe(step)
+        step.look_ms = _ms_since(started)
         history = [each.history_line for each in self._run.steps if each.history_line]
         history += self._progress.facts()
         steps_left = self._task.max_steps - step.number + 1
         action = step.action = self._planner.decide(step, history, steps_left, self._deadline)
-        if seen:
-            step.pixel = _pixel_of(step, action.place)
-            step.end_pixel = _pixel_of(step, action.end)
+        step.pixel, step.end_pixel = step.pixel_of(action.place), step.pixel_of(action.end)
         self._check_confidence(step, action)
         if action.kind == "done":
             doubt = self._progress.note_report()
             self._run.message = "" if doubt else "the model reports that the goal is reached"
             step.effect = f"asked again: {doubt}" if doubt else self._run.message
             return "" if doubt else "done"
-        if action.kind == "zoom" and seen:
-            self._enlarge(step, seen)
+        if not action.is_input:
+            started = time.perf_counter()
+            self._enlarge(step) if action.kind == "zoom" else self._wait(step, action)
+            step.act_ms = _ms_since(started)
             return ""
-        if not action.is_input or seen is None:
-            self._wait(step, action)
-            return ""
-        if action.kind == "scroll" and step.pixel is None:
-            step.pixel = Point(seen.image.info.width // 2, seen.image.info.height // 2)
+        if action.kind == "scroll" and step.pixel is None and step.image:
+            step.pixel = Point(step.image.info.width // 2, step.image.info.height // 2)
         if self._task.dry_run:
             step.effect = "not done: this is a dry run"
             self._run.message = f"dry run: the model would {step.describe_action()}"
             return "dry_run"
         if self._task.confirm:
-            self._ask_person(step, seen)
-        return self._act(step, action, seen)
-
-    def _look(self, step: AgentStep) -> Optional[Observation]:
-        started = time.perf_counter()
-        if step.number == 1 and not self._task.dry_run:
-            self._target.focus()
-        seen = self._target.observe()
-        if seen:
-            step.window, step.image = seen.window, seen.image
-        step.look_ms = _ms_since(started)
-        return seen
+            self._ask_person(step)
+        return self._act(step)
 
     def _check_confidence(self, step: AgentStep, action: Action) -> None:
         least = self._task.confidence
@@ -169,14 +160,11 @@ class AgentLoop:
             pause(min(_WAIT_S if action.seconds is None else action.seconds, left_s))
         step.settle_ms = _ms_since(started)
         self._target.follow()
-        step.act_ms = _ms_since(started)
 
-    def _enlarge(self, step: AgentStep, seen: Observation) -> None:
+    def _enlarge(self, step: AgentStep) -> None:
         """The next question shows a part of the window enlarged. A useless part is told to the model."""
-        started = time.perf_counter()
-        assert step.pixel and step.end_pixel
         try:
-            step.detail = self._target.enlarge(seen, step.pixel, step.end_pixel)
+            step.detail = self._target.enlarge(step)
         except PeekabooError as e:
             if e.code is not ErrorCode.INVALID_ARGUMENT:
                 raise
@@ -184,12 +172,11 @@ class AgentLoop:
         else:
             step.effect = "shown enlarged"
             self._planner.show_enlarged(step.detail, step.action.describe() if step.action else "")
-        step.act_ms = _ms_since(started)
 
-    def _ask_person(self, step: AgentStep, seen: Observation) -> None:
+    def _ask_person(self, step: AgentStep) -> None:
         """y or n on the terminal. The time it takes does not count."""
         started = time.monotonic()
-        where = f"{seen.window.title!r} of {seen.window.app_name}"
+        where = f"{step.window.title!r} of {step.window.app_name}" if step.window else ""
         why = step.action.why if step.action else ""
         question = clean_text(f"{step.describe_action()} in {where} ({why})", 600)
         print(f"{question}? [y/n] ", end="", file=sys.stderr, flush=True)
@@ -198,29 +185,23 @@ class AgentLoop:
         if not is_allowed:
             raise AgentStop("declined", ErrorCode.CANCELLED, "the action was declined; nothing more was done")
 
-    def _act(self, step: AgentStep, action: Action, seen: Observation) -> str:
+    def _act(self, step: AgentStep) -> str:
         """Act and verify; then see which window is in front. Three refusals in a row end the run."""
         started = time.perf_counter()
-        outcome = self._target.act(action, seen, step.pixel, step.end_pixel)
-        step.pixel, step.point = outcome.pixel, outcome.point
-        step.effect, step.is_refused = outcome.effect, bool(outcome.refusal)
+        self._target.act(step)
         self._target.follow()
-        window = self._target.window
-        is_elsewhere = window is None or window.window_id != seen.window.window_id
-        if is_elsewhere:
-            where = (
-                f"its window {window.title!r} is in front now" if window else "the app shows no window now"
-            )
-            step.effect = where if outcome.effect == NOTHING_CHANGED else f"{outcome.effect}; {where}"
-        step.changed = True if is_elsewhere else outcome.has_changed
-        step.changed_rect = None if is_elsewhere else outcome.changed_rect
+        now = self._target.window
+        if now is None or (step.window and now.window_id != step.window.window_id):
+            where = f"its window {now.title!r} is in front now" if now else "the app shows no window now"
+            step.effect = where if step.effect == NOTHING_CHANGED else f"{step.effect}; {where}"
+            step.changed, step.changed_rect = True, None
         step.act_ms = _ms_since(started)
         self._noops = 0
-        self._refusals = self._refusals + 1 if outcome.refusal else 0
+        self._refusals = self._refusals + 1 if step.refusal else 0
         if self._refusals >= _MAX_REFUSALS:
-            message = f"{_MAX_REFUSALS} actions in a row were refused; {outcome.effect}"
-            raise AgentStop("failed", ErrorCode(outcome.refusal), message)
-        if self._progress.note_act(action, outcome, has_effect=bool(step.changed)):
+            message = f"{_MAX_REFUSALS} actions in a row were refused; {step.effect}"
+            raise AgentStop("failed", ErrorCode(step.refusal), message)
+        if self._progress.note_act(step):
             self._run.message = "the model reports that the goal is reached with its last action"
             return "done"
         return ""
@@ -233,12 +214,6 @@ def _unsure(message: str) -> AgentStop:
 
 def _ms_since(started: float) -> float:
     return (time.perf_counter() - started) * 1000
-
-
-def _pixel_of(step: AgentStep, place: Optional[Point]) -> Optional[Point]:
-    if place is None or step.grid is None or step.image is None:
-        return None
-    return step.grid.pixel_of(place, step.image.info.width, step.image.info.height)
 
 
 def _show_progress(step: AgentStep) -> None:
@@ -258,27 +233,26 @@ class Progress:
         self._effects = 0
         self._problem = ""  # why the last act was not done, or did not arrive
         self._doubt = ""  # why the model's report that the goal is reached is not confirmed
-        self._idle: list[tuple[Action, Optional[Point]]] = []  # the acts since the last one with an effect
+        self._idle: list[AgentStep] = []  # the acts since the last one with an effect
 
-    def note_act(self, action: Action, outcome: Outcome, has_effect: bool) -> bool:
-        """Note an act and its outcome. Returns whether the run is done: it was the last act, and worked.
+    def note_act(self, step: AgentStep) -> bool:
+        """Note an act and its effect. Returns whether the run is done: it was the last act, and worked.
 
         Raises AgentStop when the same act had no effect for too long.
         """
         self._acts += 1
-        self._effects += has_effect
-        is_done = action.is_last and outcome.is_delivered
-        self._problem = "" if outcome.is_delivered else f"your last action failed: {outcome.effect}"
+        self._effects += bool(step.changed)
+        is_done = bool(step.action and step.action.is_last) and step.is_delivered
+        self._problem = "" if step.is_delivered else f"your last action failed: {step.effect}"
         self._doubt = ""
-        if has_effect:
+        if step.changed:
             self._idle.clear()
             return is_done
-        if is_done:
-            what = action.describe()
-            self._doubt = f"your last action, `{what}`, was delivered, but {outcome.effect}"
-        self._idle.append((_without_comment(action), outcome.pixel))
+        if is_done and step.action:
+            self._doubt = f"your last action, `{step.action.describe()}`, was delivered, but {step.effect}"
+        self._idle.append(step)
         if self._repeats() >= _REPEATS_TO_STOP:
-            what = action.describe(shows_text=False, at=outcome.pixel)
+            what = step.describe_action(shows_text=False)
             message = f"the same action had no effect {_REPEATS_TO_STOP} times: {what}"
             hint = "see the report; choose a stronger model, or state the goal more clearly"
             raise AgentStop("stuck", ErrorCode.AI_PROVIDER_ERROR, message, hint)
@@ -308,9 +282,9 @@ class Progress:
                 "image shows that the goal is reached; otherwise act."
             )
         repeats = self._repeats()
-        if repeats >= _REPEATS_TO_REPORT:
-            what = self._idle[-1][0].describe()
-            facts.append(f"`{what}` had no effect {repeats} times. Do something else.")
+        last = self._idle[-1].action if self._idle else None
+        if last and repeats >= _REPEATS_TO_REPORT:
+            facts.append(f"`{last.describe()}` had no effect {repeats} times. Do something else.")
         return facts
 
     def _repeats(self) -> int:
@@ -318,13 +292,14 @@ class Progress:
         return sum(_is_same(each, self._idle[-1]) for each in self._idle)
 
 
-def _without_comment(action: Action) -> Action:
-    return replace(action, why="", confidence=None, is_last=False)
+def _is_same(one: AgentStep, other: AgentStep) -> bool:
+    """Whether two acts are the same, at nearly the same place."""
+    if one.pixel and other.pixel:
+        if math.hypot(one.pixel.x - other.pixel.x, one.pixel.y - other.pixel.y) > _SAME_PLACE_PX:
+            return False
+        return _without_comment(one.action, place=None) == _without_comment(other.action, place=None)
+    return _without_comment(one.action) == _without_comment(other.action)
 
 
-def _is_same(one: tuple[Action, Optional[Point]], other: tuple[Action, Optional[Point]]) -> bool:
-    (action, pixel), (other_action, other_pixel) = one, other
-    if pixel is None or other_pixel is None:
-        return action == other_action
-    is_near = math.hypot(pixel.x - other_pixel.x, pixel.y - other_pixel.y) <= _SAME_PLACE_PX
-    return is_near and replace(action, place=None) == replace(other_action, place=None)
+def _without_comment(action: Optional[Action], **changes: Any) -> Optional[Action]:
+    return replace(action, why="", confidence=None, is_last=False, **changes) if action else None

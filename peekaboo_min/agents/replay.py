@@ -78,7 +78,7 @@ def replay_script(run: AgentRun, desktop: Desktop) -> str:
 def _is_repeated(step: AgentStep) -> bool:
     action = step.action
     is_act = action is not None and (action.is_input or (action.kind == "wait" and action.text))
-    return bool(is_act) and step.window is not None and step.image is not None and not step.is_refused
+    return bool(is_act) and step.window is not None and step.image is not None and not step.refusal
 
 
 def _anchor(run: AgentRun, desktop: Desktop, step: AgentStep) -> str:

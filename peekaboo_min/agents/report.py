@@ -91,7 +91,7 @@ def run_report(run: AgentRun) -> str:
 def run_warnings(run: AgentRun) -> list[str]:
     """What a person should look at, whatever the run's status says."""
     acts = [step for step in run.steps if step.action and step.action.is_input]
-    refused = [str(step.number) for step in acts if step.is_refused]
+    refused = [str(step.number) for step in acts if step.refusal]
     unsure = [
         f"{step.number} ({step.action.confidence:g})"
         for step in run.steps
@@ -188,7 +188,7 @@ def _step_section(run: AgentRun, step: AgentStep) -> str:
     window = f"window {step.window.window_id} of {step.window.app_name}" if step.window else "no window"
     lines = [
         f"<h2>{step.number}. {_text(title)}</h2>",
-        f'<p class="{"problem" if step.is_refused else "done"}">{_text(" · ".join(parts))}</p>',
+        f'<p class="{"problem" if step.refusal else "done"}">{_text(" · ".join(parts))}</p>',
         f'<div class="pair">{_shots(run, step)}</div>',
         f'<p class="soft">{_text(window)} · {times} · {step.tokens_in} + {step.tokens_out} tokens</p>',
     ]

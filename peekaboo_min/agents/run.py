@@ -71,6 +71,7 @@ class AgentStep:
     """None when the app shows no window."""
     image: Optional[Picture] = None
     """The screenshot of the window."""
+    screenshot_id: str = ""
     detail: Optional[Picture] = None
     """The enlarged part that the model asked for."""
     seen_size: tuple[int, int] = (0, 0)
@@ -86,7 +87,10 @@ class AgentStep:
     point: Optional[Point] = None
     """`pixel` as a screen point."""
     effect: str = ""
-    is_refused: bool = False
+    refusal: str = ""
+    """The code of the error that prevented the action."""
+    is_delivered: bool = True
+    """False: another window got it, or it was refused."""
     changed: Optional[bool] = None
     """Whether the action changed the window; None: not known, or nothing was done."""
     changed_rect: Optional[Rect] = None
@@ -104,6 +108,12 @@ class AgentStep:
     def own_ms(self) -> float:
         """Our own share: without the model, and without waiting for an action's effect."""
         return max(0.0, self.total_ms - self.model_ms - self.settle_ms)
+
+    def pixel_of(self, place: Optional[Point]) -> Optional[Point]:
+        """A place in the model's grid as a pixel of `image`."""
+        if place is None or self.grid is None or self.image is None:
+            return None
+        return self.grid.pixel_of(place, self.image.info.width, self.image.info.height)
 
     def describe_action(self, shows_text: bool = True) -> str:
         """The action for people: places in pixels of `image`, whatever the model counts in."""

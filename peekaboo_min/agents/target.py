@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Optional
 
 from ..core.cancellation import pause
@@ -12,6 +11,7 @@ from ..desktop.matching import find_app, find_window, windows_of
 from ..system.images import sniff_image
 from .actions import Action
 from .mcp_client import McpClient, ToolAnswer
+from .run import AgentStep
 
 LOOKING_TOOLS = "list_windows,take_window_screenshot"
 ACTING_TOOLS = "desktop"
@@ -31,30 +31,6 @@ _RECOVERABLE = (
 _SMALLEST_MENU = 50
 _LONGEST_WAIT_S = 45.0
 _WAIT_FOR_TEXT_S = 10.0
-
-
-@dataclass(frozen=True)
-class Observation:
-    """A window and its screenshot."""
-
-    window: Window
-    image: Picture
-    screenshot_id: str
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """The outcome of an action. `refusal`: the code of the error that prevented it, else empty."""
-
-    effect: str
-    has_changed: Optional[bool] = None
-    """None where it is not known."""
-    is_delivered: bool = True
-    refusal: str = ""
-    pixel: Optional[Point] = None
-    point: Optional[Point] = None
-    changed_rect: Optional[Rect] = None
-    """In pixels of the screenshot."""
 
 
 class AgentTarget:
@@ -113,11 +89,11 @@ class AgentTarget:
         self._front_id = front.window_id if front else None
         self.window = same[0] if same and not has_new_front else front
 
-    def observe(self) -> Optional[Observation]:
-        """A screenshot of the agent's window; None when the app shows no window."""
+    def observe(self, step: AgentStep) -> None:
+        """Take a screenshot of the agent's window for this step; none when the app shows no window."""
         for attempt in range(_TRIES_TO_LOOK):
             if self.window is None:
-                return None
+                return
             window = self.window
             answer = self._server.call("take_window_screenshot", {"window_id": window.window_id})
             is_last = attempt == _TRIES_TO_LOOK - 1
@@ -131,15 +107,17 @@ class AgentTarget:
                 f"window {window.window_id} can be seen, but its pixels cannot be clicked",
                 hint="try again; see the server's log",
             )
-        return Observation(window, image, str(answer.data["screenshot_id"]))
+        step.window, step.image, step.screenshot_id = window, image, str(answer.data["screenshot_id"])
 
-    def enlarge(self, seen: Observation, one: Point, other: Point) -> Picture:
-        """The part of the window between two pixels of its screenshot, at full resolution.
+    def enlarge(self, step: AgentStep) -> Picture:
+        """The part of the window between the step's two pixels, at full resolution.
 
         Raises INVALID_ARGUMENT for a part without an area, and what take_window_screenshot raises.
         """
+        assert step.window and step.pixel and step.end_pixel
+        one, other = step.pixel, step.end_pixel
         region = [min(one.x, other.x), min(one.y, other.y), abs(one.x - other.x), abs(one.y - other.y)]
-        arguments = {"window_id": seen.window.window_id, "region": region}
+        arguments = {"window_id": step.window.window_id, "region": region}
         return self._image_of(self._server.call("take_window_screenshot", arguments))
 
     def wait_for(self, text: str, seconds: Optional[float], left_s: float) -> str:
@@ -152,24 +130,26 @@ class AgentTarget:
             self._checked(answer)
         return answer.text if answer.is_error else "the window shows it"
 
-    def act(self, action: Action, seen: Observation, pixel: Optional[Point], end: Optional[Point]) -> Outcome:
-        """Act in the window that was observed, and verify. A refusal that a new look may solve is an outcome.
+    def act(self, step: AgentStep) -> None:
+        """Do the step's action in the window that it saw, verify, and note the effect in the step.
 
-        pixel, end: of the screenshot. Raises PeekabooError for the other refusals.
+        A refusal that a new look may solve is an effect. Raises PeekabooError for the others.
         """
-        tool, arguments = _tool_call(action, end)
+        assert step.action and step.window
+        tool, arguments = _tool_call(step.action, step.end_pixel)
         arguments = {name: value for name, value in arguments.items() if value is not None}
-        arguments["window_id"] = seen.window.window_id
-        if pixel is not None:
-            arguments.update(x=pixel.x, y=pixel.y, screenshot_id=seen.screenshot_id)
-        if action.kind != "move":
+        arguments["window_id"] = step.window.window_id
+        if step.pixel is not None:
+            arguments.update(x=step.pixel.x, y=step.pixel.y, screenshot_id=step.screenshot_id)
+        if step.action.kind != "move":
             arguments["verify"] = True
         answer = self._server.call(tool, arguments)
         if answer.is_error and answer.code in _RECOVERABLE:
-            effect = f"it was not done: {answer.text}"
-            return Outcome(effect, False, is_delivered=False, refusal=answer.code, pixel=pixel)
-        self._checked(answer)
-        return _outcome(answer.data, pixel)
+            step.effect, step.refusal = f"it was not done: {answer.text}", answer.code
+            step.changed = step.is_delivered = False
+        else:
+            self._checked(answer)
+            _note_effect(step, answer.data)
 
     def _list(self) -> list[Window]:
         answer = self._server.call("list_windows", {})
@@ -255,17 +235,17 @@ def _tool_call(action: Action, end: Optional[Point]) -> tuple[str, dict[str, Any
     return calls[action.kind]
 
 
-def _outcome(data: dict[str, Any], pixel: Optional[Point]) -> Outcome:
-    changed = data.get("changed")
-    effect = "it is not known whether anything changed" if changed is None else NOTHING_CHANGED
-    if data.get("window_closed"):
-        effect, changed = "the window closed", True
-    elif changed:
-        effect = "the window changed"
-    is_delivered = data.get("delivered") is not False
-    if not is_delivered:
-        effect += "; another window got it"
-    point = Point(**data["point"]) if "point" in data else None
-    pixel = Point(**data["pixel"]) if "pixel" in data else pixel
-    rect = Rect(**data["changed_rect"]) if "changed_rect" in data else None
-    return Outcome(effect, changed, is_delivered, pixel=pixel, point=point, changed_rect=rect)
+def _note_effect(step: AgentStep, data: dict[str, Any]) -> None:
+    step.changed = True if data.get("window_closed") else data.get("changed")
+    step.effect = "it is not known whether anything changed" if step.changed is None else NOTHING_CHANGED
+    if step.changed:
+        step.effect = "the window closed" if data.get("window_closed") else "the window changed"
+    step.is_delivered = data.get("delivered") is not False
+    if not step.is_delivered:
+        step.effect += "; another window got it"
+    if "point" in data:
+        step.point = Point(**data["point"])
+    if "pixel" in data:
+        step.pixel = Point(**data["pixel"])
+    if "changed_rect" in data:
+        step.changed_rect = Rect(**data["changed_rect"])

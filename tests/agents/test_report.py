@@ -98,7 +98,7 @@ def test_each_action_has_its_mark(action: Action, path: str) -> None:
 
 def test_what_a_person_should_look_at_stands_out() -> None:
     steps = [
-        a_step(1, is_refused=True),
+        a_step(1, refusal="WINDOW_COVERED"),
         a_step(2, Action("click", AT, confidence=0.3), exchanges=[Exchange("?", "!", "no JSON")]),
         a_step(3, Action("done", is_last=True)),
     ]
