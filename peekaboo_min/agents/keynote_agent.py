@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Annotated, Optional
 
 from ..ai.client import ModelChoice, ask_model, choose_named_model
-from ..ai.providers import without_keys
 from ..automation.policy import check_may_act
 from ..core.errors import ErrorCode, PeekabooError, file_error, invalid
 from ..core.models import Result
-from ..core.settings import Settings, settings_with_env_file
+from ..core.settings import Settings, settings_with_env_file, without_secrets
 from ..core.text import clean_text
 from ..desktop.select import this_desktop
 from ..integrations.keynote import check_is_mac
@@ -47,12 +46,12 @@ class DrawingRun:
     steps: list[DrawingStep] = field(default_factory=list)
 
     def log(self, text: str) -> None:
-        write_agent_line(f"client][run_id={self.run_id}", without_keys(text), self.log_path)
+        write_agent_line(f"client][run_id={self.run_id}", without_secrets(text), self.log_path)
 
     def show(self, text: str) -> None:
         """Log the text, and print it as progress."""
         self.log(text)
-        print(clean_text(without_keys(text), 500), file=sys.stderr, flush=True)
+        print(clean_text(without_secrets(text), 500), file=sys.stderr, flush=True)
 
     def transcript(self) -> str:
         return "\n".join(f"{n}. {step.call}\n   => {step.answer}" for n, step in enumerate(self.steps, 1))

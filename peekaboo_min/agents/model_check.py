@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-import struct
-import zlib
+from base64 import b64decode
 from dataclasses import dataclass
 from typing import Optional
 
@@ -26,14 +25,19 @@ from .run import AgentStop
 # Whole patches of 28 and of 32 pixels, and more than 1024 of the former: nothing we know of resizes it. A
 # model that counts in the pixels of a resized image counts in the pixels of this one.
 _WIDTH, _HEIGHT = 1344, 672
-_SQUARE_PX = 64
 _SQUARES = {"1": Point(0.83, 0.22), "2": Point(0.31, 0.86)}
 """Where the numbered squares are, as shares of the image."""
-_DIGIT_SCALE = 6
-_DIGITS = {
-    "1": ("  #  ", " ##  ", "  #  ", "  #  ", "  #  ", "  #  ", " ### "),
-    "2": (" ### ", "#   #", "    #", "  ## ", " #   ", "#    ", "#####"),
-}
+# A PNG of one bit a pixel: two black squares on white, with a white number in each.
+_IMAGE = b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAABUAAAAKgAQAAAABynuqaAAACG0lEQVR42u3azQmEMBAG0AELsARLsTO1tC1pjx7ESLACIQsb533kGn"
+    "inMD+J0kkCFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQU"
+    "FBQUFBT0zdBv3BlBQUFBQUFBn0IXUFDQXNDpBAUFzQX1joKCgoKCgoKCgoKCgoKC9gudyg4KCpoKahcKCgoKCgr6g4CCgoKCgoKCgo"
+    "KCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKC"
+    "goKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgo"
+    "KCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKC"
+    "toJucWcFBQUFBQUFfQgt5QMKCpoJOkc9oKCgeaABCgqaDTr0Uj2BgoI2gh69DCBAQUGbtSKgoKC5oPUaKChoIqhdKCgoKCgoqB+5oK"
+    "CgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCg/54LzPPArOkz4SQAAAAASUVORK5CYII="
+)
 _NEAR = 0.06
 _CLEARLY_WORSE = 2.5
 _FILE = "model_grids.json"
@@ -88,7 +92,7 @@ def measure_grid(choice: ModelChoice, timeout_s: float) -> GridChoice:
 
     timeout_s: for each question. Raises what ask_model raises.
     """
-    image = Picture(check_image(), ImageInfo("png", _WIDTH, _HEIGHT), "Two numbered squares")
+    image = Picture(_IMAGE, ImageInfo("png", _WIDTH, _HEIGHT), "Two numbered squares")
     (fitted,) = fit_images(this_desktop(), choice.provider, choice.model, [image], in_pixels=True)
     unit, problem = None, ""
     try:
@@ -167,33 +171,3 @@ def _keep(choice: ModelChoice, unit: Optional[str]) -> None:
     if unit:
         units[_key(choice)] = unit
     write_privately(state_folder() / _FILE, json.dumps(units, indent=2) + "\n")
-
-
-def check_image() -> bytes:
-    """A PNG of two dark squares on a light ground, with a white number in each."""
-    rows = [bytearray(b"\xe6" * _WIDTH) for _ in range(_HEIGHT)]
-    for digit, centre in _SQUARES.items():
-        left = round(centre.x * _WIDTH) - _SQUARE_PX // 2
-        top = round(centre.y * _HEIGHT) - _SQUARE_PX // 2
-        for row in rows[top : top + _SQUARE_PX]:
-            row[left : left + _SQUARE_PX] = b"\x28" * _SQUARE_PX
-        _draw_digit(rows, digit, left, top)
-    data = zlib.compress(b"".join(b"\0" + bytes(row) for row in rows), 9)
-    header = struct.pack(">IIBBBBB", _WIDTH, _HEIGHT, 8, 0, 0, 0, 0)  # 8 bits of grey
-    chunks = ((b"IHDR", header), (b"IDAT", data), (b"IEND", b""))
-    return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(name, body) for name, body in chunks)
-
-
-def _draw_digit(rows: list[bytearray], digit: str, left: int, top: int) -> None:
-    bitmap = _DIGITS[digit]
-    left += (_SQUARE_PX - len(bitmap[0]) * _DIGIT_SCALE) // 2
-    top += (_SQUARE_PX - len(bitmap) * _DIGIT_SCALE) // 2
-    for y, line in enumerate(bitmap):
-        for x, dot in enumerate(line):
-            for row in rows[top + y * _DIGIT_SCALE : top + (y + 1) * _DIGIT_SCALE] if dot == "#" else ():
-                start = left + x * _DIGIT_SCALE
-                row[start : start + _DIGIT_SCALE] = b"\xff" * _DIGIT_SCALE
-
-
-def _chunk(name: bytes, body: bytes) -> bytes:
-    return struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))

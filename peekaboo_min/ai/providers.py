@@ -103,13 +103,6 @@ def _variable_of(field_name: str) -> str:
     return str(next(field.metadata["name"] for field in fields(Settings) if field.name == field_name))
 
 
-def without_keys(text: str) -> str:
-    """A text for a log or a message, with the vendors' keys blanked out."""
-    for vendor in VENDORS.values():
-        text = text.replace(vendor.key, "***") if vendor.key else text
-    return text
-
-
 def _as_base64(image: Picture) -> str:
     return base64.b64encode(image.data).decode()
 

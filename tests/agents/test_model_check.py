@@ -15,7 +15,7 @@ import pytest
 from fake_ai import CONVENTIONS, FakeAI, Request, picture, pointer, script
 from worlds import PATIENCE_S
 
-from peekaboo_min.agents.model_check import check_image, choose_grid, measure_grid, unit_of
+from peekaboo_min.agents.model_check import _IMAGE, choose_grid, measure_grid, unit_of
 from peekaboo_min.agents.planner import Planner
 from peekaboo_min.agents.run import AgentStep, AgentStop
 from peekaboo_min.agents.vision_agent import run_vision_agent
@@ -24,7 +24,7 @@ from peekaboo_min.core.errors import ErrorCode, PeekabooError
 from peekaboo_min.core.models import ImageInfo, Picture, Point, Rect, Window
 from peekaboo_min.core.settings import settings
 from peekaboo_min.system.files import state_folder
-from peekaboo_min.system.images import model_size
+from peekaboo_min.system.images import model_size, whole_image
 
 SQUARES = {"1": (0.83, 0.22), "2": (0.31, 0.86)}
 UNKNOWN = ModelChoice("openai", "nobody/unknown")
@@ -192,23 +192,23 @@ def test_noise_leads_to_no_answer_and_never_to_a_wrong_one(noise: float, least_r
 
 
 def test_the_check_image_shows_two_different_numbers_where_they_are_expected() -> None:
-    data = check_image()
     width, height = 1344, 672
-    at = data.index(b"IDAT")
-    length = int.from_bytes(data[at - 4 : at], "big")
-    pixels = zlib.decompress(data[at + 4 : at + 4 + length])
-    rows = [pixels[y * (width + 1) + 1 : (y + 1) * (width + 1)] for y in range(height)]
+    assert whole_image(_IMAGE) == ImageInfo("png", width, height)
+    at = _IMAGE.index(b"IDAT")
+    packed = zlib.decompress(_IMAGE[at + 4 : at + 4 + int.from_bytes(_IMAGE[at - 4 : at], "big")])
+    lines = [packed[y * (width // 8 + 1) + 1 : (y + 1) * (width // 8 + 1)] for y in range(height)]
+    rows = [f"{int.from_bytes(line, 'big'):0{width}b}" for line in lines]
     inks = set()
     for x, y in SQUARES.values():
         left, top = round(x * width) - 32, round(y * height) - 32
-        square = [row[left : left + 64] for row in rows[top : top + 64]]
-        assert {square[0][0], square[0][-1], square[-1][0], square[-1][-1]} == {0x28}
-        assert rows[top - 1][left] == rows[top][left - 1] == rows[top + 64][left] == 0xE6
-        inks.add(
-            tuple((column, line) for line in range(64) for column in range(64) if square[line][column] == 255)
-        )
-    assert len(inks) == 2 and all(inks)
-    assert sum(row.count(0x28) + row.count(0xFF) for row in rows) == 2 * 64 * 64
+        square = tuple(row[left : left + 64] for row in rows[top : top + 64])
+        assert {square[0], square[-1]} == {"0" * 64}
+        assert rows[top - 1][left] == rows[top][left - 1] == rows[top + 64][left] == "1"
+        inks.add(square)
+        assert "1" in "".join(square)
+    assert len(inks) == 2
+    outside = sum(row.count("0") for row in rows) - sum("".join(ink).count("0") for ink in inks)
+    assert outside == 0, "nothing else is in the image"
 
 
 # the command
