@@ -234,11 +234,7 @@ def _changed_outline(step: AgentStep, info: ImageInfo) -> str:
     if (
         rect is None
         or step.image is None
-        or (step.image.info.width, step.image.info.height)
-        != (
-            info.width,
-            info.height,
-        )
+        or (step.image.info.width, step.image.info.height) != (info.width, info.height)
     ):
         return ""
     x, y = max(0.0, rect.x - 3), max(0.0, rect.y - 3)

@@ -36,11 +36,7 @@ _OTHER_FIELDS = {
 }
 _SHARED_FIELDS = {"thought": "why", "reason": "why"}
 # Pairs and boxes of Qwen's tool, and the places of UI-TARS' lines.
-_PLACES = {
-    "coordinate": ("x", "y"),
-    "start_coordinate": ("x", "y"),
-    "region": ("x", "y", "x2", "y2"),
-}
+_PLACES = {"coordinate": ("x", "y"), "start_coordinate": ("x", "y"), "region": ("x", "y", "x2", "y2")}
 _POINTS = {
     **dict.fromkeys(("point", "start_point", "start_box"), ("x", "y")),
     **dict.fromkeys(("end_point", "end_box"), ("x2", "y2")),

@@ -21,10 +21,7 @@ _FAMILIES = (
         r"claude|\bchatgpt|\bgpt-|^o[1-9]\b|computer-use-preview|qwen-?2|ui-?tars-1\.5(?!.*72b)|holo-?1"
         r"|mimo-vl|opencua|\bfara|gta-?1|gelato|llava|kimi",
     ),
-    (
-        THOUSANDTHS,
-        r"gemini|gemma|qwen-?3|ui-?tars|gui-owl|glm-?\d|internvl|yutori|doubao|\bseed|holo-?2",
-    ),
+    (THOUSANDTHS, r"gemini|gemma|qwen-?3|ui-?tars|gui-owl|glm-?\d|internvl|yutori|doubao|\bseed|holo-?2"),
 )
 
 

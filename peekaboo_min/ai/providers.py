@@ -226,10 +226,7 @@ def _gemini_body(question: Question) -> dict[str, Any]:
         config["mediaResolution"] = "MEDIA_RESOLUTION_HIGH"
     if question.schema is not None:
         config.update(responseMimeType="application/json", responseJsonSchema=question.schema)
-    body: dict[str, Any] = {
-        "contents": [{"role": "user", "parts": parts}],
-        "generationConfig": config,
-    }
+    body: dict[str, Any] = {"contents": [{"role": "user", "parts": parts}], "generationConfig": config}
     if question.system:
         body["systemInstruction"] = {"parts": [{"text": question.system}]}
     return body

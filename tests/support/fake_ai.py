@@ -627,11 +627,7 @@ class FakeAI:
 
     def _send(self, call: Call, request: Request, body: Any) -> None:
         request.status = 200
-        if isinstance(body, list) and request.vendor == "ollama":  # stream defaults to true
-            data = b"".join(json.dumps(line).encode() + b"\n" for line in body)
-            request.bytes_sent = call.send(200, data, {"Content-Type": "application/x-ndjson"})
-        else:
-            request.bytes_sent = call.send(200, body)
+        request.bytes_sent = call.send(200, body)
 
     def _fail(self, call: Call, request: Request, failure: Failure, listing: Any) -> None:
         kind, vendor = failure.kind, request.vendor
@@ -725,13 +721,9 @@ def vendor_of(path: str, headers: dict[str, str]) -> str:
 
 
 def is_question(request: Request) -> bool:
-    return request.path in (
-        "/api/generate",
-        "/api/chat",
-        "/v1/chat/completions",
-        "/v1/responses",
-        "/v1/messages",
-    ) or request.path.endswith(":generateContent")
+    return request.path in ("/api/generate", "/v1/chat/completions", "/v1/messages") or request.path.endswith(
+        ":generateContent"
+    )
 
 
 def _nowhere(request: Request) -> Any:
@@ -919,7 +911,7 @@ def check_ollama(ai: FakeAI, request: Request) -> Any:
         return b"Ollama is running"
     if request.method == "GET" and request.path == "/api/tags":
         return {"models": [_ollama_model(ai, name) for name in ai.names("ollama")]}
-    if request.path not in ("/api/show", "/api/generate", "/api/chat"):
+    if request.path not in ("/api/show", "/api/generate"):
         raise error("ollama", 404, "404 page not found")
     body = _json_body(
         request, "invalid character in request body", ""
@@ -933,7 +925,9 @@ def check_ollama(ai: FakeAI, request: Request) -> Any:
     if request.path == "/api/show":
         details = _ollama_model(ai, name.split("/", 1)[1])["details"]
         return {"details": details, "model_info": {}, "capabilities": _ollama_capabilities(ai, name)}
-    _ollama_messages(request, body)
+    if body.get("stream") is not False:  # true is its default
+        raise error("ollama", 400, "This fake does not stream.")
+    _read_ollama_body(request, body)
     if body.get("think"):
         raise error("ollama", 400, f'"{request.model}" does not support thinking')
     form = body.get("format")
@@ -956,35 +950,16 @@ def check_ollama(ai: FakeAI, request: Request) -> Any:
     return None
 
 
-def _ollama_messages(request: Request, body: dict[str, Any]) -> None:
-    messages = body.get("messages") or []
-    if request.path == "/api/generate":
-        messages = [
-            {"role": "system", "content": body.get("system") or ""},
-            {"role": "user", "content": body.get("prompt") or "", "images": body.get("images")},
-        ]
-    for message in messages:
-        if not isinstance(message.get("content", ""), str):
+def _read_ollama_body(request: Request, body: dict[str, Any]) -> None:
+    request.system, request.prompt = body.get("system") or "", body.get("prompt") or ""
+    for text in body.get("images") or []:
+        data = _decode(text)
+        if data is None:  # a data: prefix fails at its colon, byte 4
+            wrong = re.search(r"[^A-Za-z0-9+/\r\n]", str(text))
             raise error(
-                "ollama",
-                400,
-                "json: cannot unmarshal array into Go struct field "
-                "ChatRequest.messages.content of type string",
+                "ollama", 400, f"illegal base64 data at input byte {wrong.start() if wrong else len(text)}"
             )
-        if message.get("role") == "system":
-            request.system += message["content"]
-        elif message.get("role") == "user":
-            request.prompt += message.get("content", "")
-        for text in message.get("images") or []:
-            data = _decode(text)
-            if data is None:  # a data: prefix fails at its colon, byte 4
-                wrong = re.search(r"[^A-Za-z0-9+/\r\n]", str(text))
-                raise error(
-                    "ollama",
-                    400,
-                    f"illegal base64 data at input byte {wrong.start() if wrong else len(text)}",
-                )
-            request.images.append(look(data))
+        request.images.append(look(data))
 
 
 def _ollama_capabilities(ai: FakeAI, name: str) -> list[str]:
@@ -1013,33 +988,20 @@ def _ollama_model(ai: FakeAI, name: str) -> dict[str, Any]:
 
 
 def answer_ollama(request: Request, reply: Reply) -> Any:
-    body = request.body or {}
-    if request.path == "/api/generate" and not body.get("prompt"):  # that only loads the model
+    if not (request.body or {}).get("prompt"):  # that only loads the model
         reply = replace(reply, text="", finish="load")
-    chat = request.path == "/api/chat"
-
-    def chunk(text: str, thinking: str = "") -> dict[str, Any]:
-        extra = {"thinking": thinking} if thinking else {}
-        return (
-            {"message": {"role": "assistant", "content": text, **extra}}
-            if chat
-            else {"response": text, **extra}
-        )
-
-    head = {"model": request.model, "created_at": "2026-08-01T12:00:00.000000Z"}
-    reason = reply.finish if reply.finish in ("length", "load") else "stop"
-    tail = {
+    return {
+        "model": request.model,
+        "created_at": "2026-08-01T12:00:00.000000Z",
+        "response": reply.text,
+        **({"thinking": reply.thinking} if reply.thinking else {}),
         "done": True,
-        "done_reason": reason,
+        "done_reason": reply.finish if reply.finish in ("length", "load") else "stop",
         "total_duration": 5_000_000,
         "load_duration": 1_000_000,
         "prompt_eval_count": reply.tokens_in,
         "eval_count": reply.tokens_out,
     }
-    if body.get("stream") is False:
-        return {**head, **chunk(reply.text, reply.thinking), **tail}
-    lines = [{**head, **chunk(piece), "done": False} for piece in _pieces(reply.text, 3)]
-    return [*lines, {**head, **chunk(""), **tail}]
 
 
 def _pieces(text: str, count: int) -> list[str]:
@@ -1081,33 +1043,6 @@ CHAT_FIELDS = {
     "prompt_cache_key",
     "safety_identifier",
 }
-RESPONSES_FIELDS = {
-    "model",
-    "input",
-    "instructions",
-    "max_output_tokens",
-    "temperature",
-    "top_p",
-    "text",
-    "reasoning",
-    "stream",
-    "store",
-    "metadata",
-    "user",
-    "tools",
-    "tool_choice",
-    "parallel_tool_calls",
-    "previous_response_id",
-    "truncation",
-    "include",
-    "service_tier",
-    "background",
-    "max_tool_calls",
-    "prompt_cache_key",
-    "safety_identifier",
-    "conversation",
-    "top_logprobs",
-}
 OPENAI_FORMATS = "['png', 'jpeg', 'gif', 'webp']"
 
 
@@ -1125,35 +1060,19 @@ def check_openai(ai: FakeAI, request: Request) -> Any:
             raise _wrong_key("openai", key[7:])
     if request.method == "GET" and request.path.startswith("/v1/models"):
         return _openai_models(ai, request.path)
-    if request.path not in ("/v1/chat/completions", "/v1/responses"):
+    if request.path != "/v1/chat/completions":
         raise error("openai", 404, f"Invalid URL ({request.method} {request.path})")
     body = _json_body(
         request, "We could not parse the JSON body of your request.", "you must provide a model parameter"
     )
-    chat = request.path == "/v1/chat/completions"
     request.model = body.get("model") or ""
     if not request.model:
         raise error("openai", 400, "you must provide a model parameter")
     if not ai.name_of("openai", request.model):
         raise _missing_model("openai", request.model)
-    _openai_fields(request, body, chat)
-    if chat:
-        _openai_messages(ai, request, body.get("messages"), "messages", ("text", "image_url"))
-        form = body.get("response_format") or {"type": "text"}
-        _openai_format(
-            request,
-            form,
-            form.get("json_schema") or {},
-            "response_format",
-            "response_format.json_schema.name",
-        )
-    else:
-        request.system = body.get("instructions") or ""
-        asked = body.get("input")
-        asked = [{"role": "user", "content": asked}] if isinstance(asked, str) else asked
-        _openai_messages(ai, request, asked, "input", ("input_text", "input_image"))
-        form = (body.get("text") or {}).get("format") or {"type": "text"}
-        _openai_format(request, form, form, "text.format.schema", "text.format.name")
+    _openai_fields(request, body)
+    _openai_messages(ai, request, body.get("messages"))
+    _openai_format(request, body.get("response_format") or {"type": "text"})
     return None
 
 
@@ -1171,12 +1090,10 @@ def _openai_models(ai: FakeAI, path: str) -> Any:
     return found[0]
 
 
-def _openai_fields(request: Request, body: dict[str, Any], chat: bool) -> None:
+def _openai_fields(request: Request, body: dict[str, Any]) -> None:
     for name in body:
-        if name not in (CHAT_FIELDS if chat else RESPONSES_FIELDS):
-            if chat:
-                raise error("openai", 400, f"Unrecognized request argument supplied: {name}")
-            raise error("openai", 400, f"Unknown parameter: '{name}'.", param=name, code="unknown_parameter")
+        if name not in CHAT_FIELDS:
+            raise error("openai", 400, f"Unrecognized request argument supplied: {name}")
     if body.get("stream"):
         raise error("openai", 400, "This fake does not stream.", param="stream", code="unsupported_value")
     if re.match(r"gpt-5|o\d", request.model):
@@ -1198,36 +1115,27 @@ def _openai_fields(request: Request, body: dict[str, Any], chat: bool) -> None:
                 param="temperature",
                 code="unsupported_value",
             )
-    if body.get("max_output_tokens", 16) < 16:
-        raise error(
-            "openai",
-            400,
-            "Invalid 'max_output_tokens': integer below minimum value. Expected a value >= 16, "
-            f"but got {body['max_output_tokens']} instead.",
-            param="max_output_tokens",
-            code="integer_below_min_value",
-        )
 
 
-def _openai_messages(ai: FakeAI, request: Request, messages: Any, where: str, kinds: tuple[str, str]) -> None:
+def _openai_messages(ai: FakeAI, request: Request, messages: Any) -> None:
     if messages is None:
         raise error(
             "openai",
             400,
-            f"Missing required parameter: '{where}'.",
-            param=where,
+            "Missing required parameter: 'messages'.",
+            param="messages",
             code="missing_required_parameter",
         )
     if not isinstance(messages, list) or not messages:
         raise error(
             "openai",
             400,
-            f"Invalid '{where}': empty array. Expected an array with minimum length 1.",
-            param=where,
+            "Invalid 'messages': empty array. Expected an array with minimum length 1.",
+            param="messages",
             code="empty_array",
         )
     for at, message in enumerate(messages):
-        location = f"{where}[{at}]"
+        location = f"messages[{at}]"
         role, content = message.get("role"), message.get("content")
         if role not in ("system", "developer", "user", "assistant", "tool"):
             raise error(
@@ -1238,7 +1146,7 @@ def _openai_messages(ai: FakeAI, request: Request, messages: Any, where: str, ki
                 param=f"{location}.role",
                 code="invalid_value",
             )
-        parts = [{"type": kinds[0], "text": content}] if isinstance(content, str) else content
+        parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
         if not isinstance(parts, list):
             raise error(
                 "openai",
@@ -1247,38 +1155,34 @@ def _openai_messages(ai: FakeAI, request: Request, messages: Any, where: str, ki
                 param=f"{location}.content",
             )
         for number, part in enumerate(parts):
-            _openai_part(ai, request, part, f"{location}.content[{number}]", kinds, role)
+            _openai_part(ai, request, part, f"{location}.content[{number}]", role)
 
 
-def _openai_part(
-    ai: FakeAI, request: Request, part: dict[str, Any], location: str, kinds: tuple[str, str], role: str
-) -> None:
+def _openai_part(ai: FakeAI, request: Request, part: dict[str, Any], location: str, role: str) -> None:
     kind = part.get("type")
     target = {"system": "system", "developer": "system", "user": "prompt"}.get(role)
-    if kind == kinds[0] or (role == "assistant" and kind == "output_text"):
+    if kind == "text":
         if target:
             setattr(request, target, getattr(request, target) + part.get("text", ""))
         return
-    if kind != kinds[1]:
+    if kind != "image_url":
         raise error(
             "openai",
             400,
-            f"Invalid value: '{kind}'. Supported values are: '{kinds[0]}', '{kinds[1]}'.",
+            f"Invalid value: '{kind}'. Supported values are: 'text', 'image_url'.",
             param=f"{location}.type",
             code="invalid_value",
         )
-    url, location = part.get("image_url"), f"{location}.image_url"
-    detail = part.get("detail")
-    if kinds[1] == "image_url":  # an object here, a string in /v1/responses
-        if not isinstance(url, dict):
-            raise error(
-                "openai",
-                400,
-                f"Invalid type for '{location}': expected an object, but got a string instead.",
-                param=location,
-                code="invalid_type",
-            )
-        url, detail, location = url.get("url"), url.get("detail"), f"{location}.url"
+    image, location = part.get("image_url"), f"{location}.image_url"
+    if not isinstance(image, dict):  # a string in /v1/responses
+        raise error(
+            "openai",
+            400,
+            f"Invalid type for '{location}': expected an object, but got a string instead.",
+            param=location,
+            code="invalid_type",
+        )
+    url, detail, location = image.get("url"), image.get("detail"), f"{location}.url"
     if not isinstance(url, str):
         raise error(
             "openai",
@@ -1353,10 +1257,9 @@ def _openai_image(url: str, location: str) -> ReceivedImage:
     return seen
 
 
-def _openai_format(
-    request: Request, form: dict[str, Any], spec: dict[str, Any], param: str, name_param: str
-) -> None:
-    kind = form.get("type")
+def _openai_format(request: Request, form: dict[str, Any]) -> None:
+    kind, spec = form.get("type"), form.get("json_schema") or {}
+    param, name_param = "response_format", "response_format.json_schema.name"
     if kind not in ("text", "json_object", "json_schema"):
         raise error(
             "openai",
@@ -1435,8 +1338,6 @@ def _openai_strict(name: str, schema: dict[str, Any], param: str) -> None:
 
 def answer_openai(request: Request, reply: Reply) -> Any:
     refused = reply.finish == "refused"
-    if request.path == "/v1/responses":
-        return _openai_response(request, reply, refused)
     finish = {"length": "length", "blocked": "content_filter"}.get(reply.finish, "stop")
     message = {
         "role": "assistant",
@@ -1452,45 +1353,6 @@ def answer_openai(request: Request, reply: Reply) -> Any:
         "usage": {
             "prompt_tokens": reply.tokens_in,
             "completion_tokens": reply.tokens_out,
-            "total_tokens": reply.tokens_in + reply.tokens_out,
-        },
-    }
-
-
-def _openai_response(request: Request, reply: Reply, refused: bool) -> Any:
-    content = (
-        [{"type": "refusal", "refusal": reply.text}]
-        if refused
-        else [
-            {"type": "output_text", "text": text, "annotations": []}
-            for text in _pieces(reply.text, reply.pieces)
-        ]
-    )
-    output: list[dict[str, Any]] = [
-        {"type": "message", "id": "msg_fake", "role": "assistant", "status": "completed", "content": content}
-    ]
-    if reply.thinking:
-        output.insert(
-            0,
-            {
-                "type": "reasoning",
-                "id": "rs_fake",
-                "summary": [{"type": "summary_text", "text": reply.thinking}],
-            },
-        )
-    reason = {"length": "max_output_tokens", "blocked": "content_filter"}.get(reply.finish)
-    return {
-        "id": "resp_fake",
-        "object": "response",
-        "created_at": 1754000000,
-        "model": request.model,
-        "error": None,
-        "status": "incomplete" if reason else "completed",
-        "incomplete_details": {"reason": reason} if reason else None,
-        "output": output,
-        "usage": {
-            "input_tokens": reply.tokens_in,
-            "output_tokens": reply.tokens_out,
             "total_tokens": reply.tokens_in + reply.tokens_out,
         },
     }
