@@ -12,7 +12,6 @@ from typing import Any, Callable, Optional, Union
 
 from . import windows
 from .decks import KEYNOTE_ACTS
-from .text_fields import set_clipboard_text
 from .world import State, later, log
 
 Event = dict[str, Any]
@@ -122,27 +121,6 @@ def ax_set(state: State, event: Event) -> None:
             app["hidden"] = bool(value)
 
 
-def clipboard_clear(state: State, event: Event) -> None:
-    state["clipboard"] = {"change_count": state["clipboard"]["change_count"] + 1, "types": {}}
-
-
-def clipboard_set(state: State, event: Event) -> None:
-    """{"type": "public.utf8-plain-text", "text": ...} or {"type": ..., "base64": ...}"""
-    item = {key: event[key] for key in ("text", "base64") if key in event}
-    state["clipboard"]["types"][event["type"]] = item
-    log(state, "clipboard", type=event["type"], **item)
-
-
-def clipboard_text_act(state: State, event: Event) -> None:
-    set_clipboard_text(state, event["text"])
-
-
-def warp(state: State, event: Event) -> None:
-    from .pointer_and_keys import move_pointer
-
-    move_pointer(state, event["x"], event["y"])
-
-
 def open_target(state: State, event: Event) -> None:
     """A file or an address, in the application that was named, else in the one that it belongs to."""
     target = event["target"]
@@ -176,12 +154,6 @@ def keystroke(state: State, event: Event) -> None:
             code, flags = base.get(letter, keys_of_no_text.get(letter, 0)), event["flags"]
         apply_input(state, {"type": KEY_DOWN, "keycode": code, "flags": flags})
     state["keyboard"]["session_flags"] = 0
-
-
-def set_hidden(state: State, event: Event) -> None:
-    app = windows.app_with_pid(state, event["pid"])
-    if app is not None:
-        app["hidden"] = event["hidden"]
 
 
 def use_fault(state: State, event: Event) -> None:
@@ -242,11 +214,6 @@ ACTS: dict[str, Callable[[State, Event], None]] = {
     "launch": windows.launch,
     "quit": windows.quit_app,
     "forget_window": windows.forget_window,
-    "set_hidden": set_hidden,
-    "clipboard_clear": clipboard_clear,
-    "clipboard_set": clipboard_set,
-    "clipboard_text": clipboard_text_act,
-    "warp": warp,
     "open_target": open_target,
     "keystroke": keystroke,
     "dialog": dialog,

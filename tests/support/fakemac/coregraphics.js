@@ -93,32 +93,18 @@ const displayWithId = (id) => state().displays.find((display) => display.id === 
 const ofDisplay = (read, otherwise) => ([id]) => { const display = displayWithId(id); return display ? read(display) : otherwise; };
 fn('CGMainDisplayID', 0, 'number', () => activeDisplays(state())[0].id);
 fn('CGDisplayBounds', 1, 'struct', ofDisplay((display) => rectangle(display.bounds), rectangle([0, 0, 0, 0])));
-fn('CGDisplayPixelsWide', 1, 'long', ofDisplay((display) => display.bounds[2], 0)); // points on Retina (facts B4)
-fn('CGDisplayPixelsHigh', 1, 'long', ofDisplay((display) => display.bounds[3], 0));
-fn('CGDisplayIsMain', 1, 'number', ofDisplay((display) => Number(Boolean(display.main)), 0));
-fn('CGDisplayCopyDisplayMode', 1, 'cf', ([id]) => { const display = displayWithId(id); return display ? { mode: display } : null; });
-const modeOf = (mode) => { const target = pointee(mode); if (!target || !target.mode) throw new Error('Ref has incompatible type'); return target.mode; };
-fn('CGDisplayModeGetPixelWidth', 1, 'long', ([mode]) => modeOf(mode).bounds[2] * modeOf(mode).scale);
-fn('CGDisplayModeGetPixelHeight', 1, 'long', ([mode]) => modeOf(mode).bounds[3] * modeOf(mode).scale);
-fn('CGDisplayModeGetWidth', 1, 'long', ([mode]) => modeOf(mode).bounds[2]);
-fn('CGDisplayModeGetHeight', 1, 'long', ([mode]) => modeOf(mode).bounds[3]);
 
-// The online list also holds what is asleep or mirrored (facts A6).
-const displayList = (choose) => ([limit, ids, count]) => {
-  const found = choose().slice(0, number('display list: limit', limit));
+fn('CGGetActiveDisplayList', 3, 'number', ([limit, ids, count]) => {
+  const found = activeDisplays(state()).slice(0, number('display list: limit', limit));
   if (!isNull(ids)) found.forEach((display, index) => { ids[index] = display.id; });
   if (!isPlainRef(count)) throw new Error('Ref has incompatible type');
   count[0] = found.length;
   return 0;
-};
-fn('CGGetActiveDisplayList', 3, 'number', displayList(() => activeDisplays(state())));
-fn('CGGetOnlineDisplayList', 3, 'number', displayList(() => [...activeDisplays(state()), ...state().displays.filter((display) => display.active === false)]));
+});
 
 // --- geometry ---
 
 fn('CGPointMake', 2, 'struct', ([x, y]) => ({ x: number('CGPointMake: x', x), y: number('CGPointMake: y', y) }));
-fn('CGSizeMake', 2, 'struct', ([width, height]) => ({ width: number('width', width), height: number('height', height) }));
-fn('CGRectMake', 4, 'struct', (given) => rectangle(given.map((value) => number('CGRectMake', value))));
 
 // --- events ---
 
@@ -145,16 +131,12 @@ fn('CGEventCreateKeyboardEvent', 3, 'cf', ([source, code, down]) => made(source,
   type: (typeof down === 'boolean' ? down : number('CGEventCreateKeyboardEvent: keyDown', down)) ? 10 : 11, keycode: number('CGEventCreateKeyboardEvent: key code', code), unicode: '' }));
 fn('CGEventCreateScrollWheelEvent2', 6, 'cf', ([source, unit, count, ...wheels]) => made(source, {
   type: 22, unit: number('scroll: unit', unit), wheel: wheels.slice(0, number('scroll: wheel count', count)).map((wheel) => number('scroll: wheel', wheel)) }));
-// Variadic: the bridge cannot pass its wheels (facts 4.5).
-fn('CGEventCreateScrollWheelEvent', 4, 'cf', ([source, unit]) => made(source, { type: 22, unit, wheel: [0] }));
 
 const FIELDS = { 1: 'clickState', 3: 'button', 9: 'keycode' };
 fn('CGEventSetIntegerValueField', 3, 'void', ([event, field, value]) => { eventOf('CGEventSetIntegerValueField', event)[FIELDS[number('event field', field)] || `field_${field}`] = number('event field value', value); });
 fn('CGEventGetIntegerValueField', 2, 'long', ([event, field]) => eventOf('CGEventGetIntegerValueField', event)[FIELDS[number('event field', field)] || `field_${field}`] || 0);
 fn('CGEventSetFlags', 2, 'void', ([event, flags]) => { eventOf('CGEventSetFlags', event).flags = number('CGEventSetFlags: flags', flags); });
 fn('CGEventGetFlags', 1, 'long', ([event]) => { const { flags } = eventOf('CGEventGetFlags', event); return flags === null ? state().keyboard.session_flags : flags; });
-fn('CGEventSetType', 2, 'void', ([event, type]) => { eventOf('CGEventSetType', event).type = number('CGEventSetType', type); });
-fn('CGEventSetLocation', 2, 'void', ([event, point]) => { Object.assign(eventOf('CGEventSetLocation', event), pointOf('CGEventSetLocation', point)); });
 fn('CGEventGetType', 1, 'number', ([event]) => eventOf('CGEventGetType', event).type);
 
 // Called plainly, or with anything but the bytes of an NSData, it silently makes the event type an "a";
@@ -171,12 +153,3 @@ fn('CGEventKeyboardSetUnicodeString', 3, 'void', ([event, length, text], binding
 });
 
 fn('CGEventPost', 2, 'void', ([tap, event]) => { post({ ...eventOf('CGEventPost', event), tap: number('CGEventPost: tap', tap) }); });
-fn('CGEventPostToPid', 2, 'void', ([pid, event]) => { post({ ...eventOf('CGEventPostToPid', event), tap: 1, to_pid: number('CGEventPostToPid: pid', pid) }); });
-fn('CGWarpMouseCursorPosition', 1, 'number', ([point]) => { post({ do: 'warp', ...pointOf('CGWarpMouseCursorPosition', point) }); return 0; });
-fn('CGAssociateMouseAndMouseCursorPosition', 1, 'number', () => 0);
-
-// --- images, for Vision ---
-
-const inImageIO = { framework: 'ImageIO' };
-fn('CGImageSourceCreateWithURL', 2, 'cf', ([url]) => (isKind(url, 'NSURL') && host.isThere(dataOf(url).path) ? makeObject('CGImage', { path: dataOf(url).path }) : null), inImageIO);
-fn('CGImageSourceCreateImageAtIndex', 3, 'cf', ([source]) => pointee(source), inImageIO);

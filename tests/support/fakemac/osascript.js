@@ -193,9 +193,8 @@ function runJavaScript(options, source, state) {
     const run = vm.runInContext('typeof run === "function" ? run : null', context);
     if (run) result = vm.runInContext('(function (run, args) { return run(JSON.parse(args)) })', context)(run, JSON.stringify(options.args));
   } catch (error) {
-    const prefix = state.switches.older_errors && options.file ? `${options.file}:0:${source.length}: ` : '';
     end(load);
-    reportError(prefix && error && typeof error === 'object' ? withLine(error) : error, state, prefix);
+    reportError(error, state, '');
   }
   end(load);
   if (typeof result !== 'string') {
@@ -207,12 +206,6 @@ function runJavaScript(options, source, state) {
     result = result === undefined ? '' : String(result);
   }
   finish(0, `${result}\n`);
-}
-
-// Older systems: `path:start:end: execution error: Error on line N: Error: ... (-1728)` (facts 6.3.1).
-function withLine(error) {
-  const line = /:(\d+):\d+\)?$/m.exec(String(error.stack || ''));
-  return Object.assign(Object.create(null), { errorNumber: error.errorNumber, isAppleScript: true, message: `Error on line ${line ? line[1] : 1}: ${error}` });
 }
 
 function end(load) {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import os
 import struct
 import time
@@ -192,10 +191,7 @@ def save(folder: Folder, state: State, picture: Picture, flags: Flags, target: O
             1, f"fakemac: -t {kind} is not simulated; the names used on Macs are png, jpg, bmp, pdf, tiff"
         )
     data = {"png": png_bytes, "jpg": jpeg_bytes, "bmp": bmp_bytes}[kind](picture)
-    if "c" in flags:
-        post(folder, {"do": "clipboard_clear"})
-        post(folder, {"do": "clipboard_set", "type": "public.png", "base64": base64.b64encode(data).decode()})
-    elif os.path.isdir(
+    if os.path.isdir(
         os.path.dirname(os.path.abspath(str(target)))
     ):  # what happens without the folder is not known; here nothing is written and nothing said
         with open(str(target), "wb") as stream:

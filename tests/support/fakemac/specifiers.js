@@ -302,6 +302,4 @@ function application(bundle) {
   return self;
 }
 
-Application.currentApplication = load('current_application').currentApplication;
-
 module.exports = { Application, Path, ObjectSpecifier };

@@ -147,41 +147,4 @@ def select_all(state: State, window: Window) -> None:
         widget["selection"] = [0, len(widget["value"])]
 
 
-def copy_text(state: State, window: Window) -> None:
-    widget = focused(window)
-    if widget is not None and selection_of(widget)[0] != selection_of(widget)[1]:
-        start, end = selection_of(widget)
-        set_clipboard_text(state, widget["value"][start:end])
-
-
-def cut_text(state: State, window: Window) -> None:
-    copy_text(state, window)
-    widget = focused(window)
-    if widget is not None:
-        replace_selection(widget, "")
-
-
-def paste_text(state: State, window: Window) -> None:
-    widget = focused(window)
-    text = clipboard_text(state)
-    log(state, "paste", text=text, window=window["id"], widget=widget["name"] if widget else None)
-    if widget is not None and text is not None:
-        replace_selection(widget, text)
-
-
-SHORTCUTS = {"cmd+a": select_all, "cmd+c": copy_text, "cmd+x": cut_text, "cmd+v": paste_text}
-
-PLAIN_TEXT = "public.utf8-plain-text"
-
-
-def clipboard_text(state: State) -> Optional[str]:
-    item = state["clipboard"]["types"].get(PLAIN_TEXT)
-    return item.get("text") if item else None
-
-
-def set_clipboard_text(state: State, text: str) -> None:
-    state["clipboard"] = {
-        "change_count": state["clipboard"]["change_count"] + 1,
-        "types": {PLAIN_TEXT: {"text": text}},
-    }
-    log(state, "clipboard", text=text)
+SHORTCUTS = {"cmd+a": select_all}

@@ -55,13 +55,10 @@ function legible(picture, request) {
 }
 
 const handler = (bytes) => makeObject('VNImageRequestHandler', { bytes });
-const imageOf = (image) => { if (!isKind(image, 'CGImage')) throw strict('initWithCGImageOptions: that is no CGImage'); return dataOf(image).path; };
 defineClass('VNImageRequestHandler', {
   framework,
   initialisers: {
     initWithURLOptions: (url) => handler(isNull(url) ? null : host.read(dataOf(url).path)),
-    initWithDataOptions: (data) => handler(isNull(data) ? null : dataOf(data)),
-    initWithCGImageOptions: (image) => handler(host.read(imageOf(image))),
   },
   args: {
     performRequestsError: (data, requests, error) => {
