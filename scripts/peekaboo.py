@@ -13,9 +13,12 @@ The whole of peekaboo_min 0.1.0 in one file: copy it and run it.
 Made by scripts/bundle.py from the package peekaboo_min: change that, not this. License: MIT.
 """
 
+import _signal
 import sys
 
 if __name__ == "__main__":
+    # A Ctrl-C while modules are imported shows no traceback; main() has a handler of its own.
+    _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
     # Python put this file's folder first: a json.py that lies there, in ~/Downloads say, must not run.
     if not (sys.flags.isolated or getattr(sys.flags, "safe_path", False)):
         del sys.path[0]
@@ -115,7 +118,7 @@ def run_embedded_package() -> None:
     run()
 
 # ==================== peekaboo_min/__init__.py ============================================================
-SOURCES['peekaboo_min/__init__.py'] = 118, r'''"""Eyes and hands for AI agents on a desktop, by the programs it has already.
+SOURCES['peekaboo_min/__init__.py'] = 121, r'''"""Eyes and hands for AI agents on a desktop, by the programs it has already.
 
 The map, from the ground up. A module imports only from its own wing and from those before it in this list;
 tests/test_architecture.py enforces that.
@@ -145,10 +148,10 @@ __all__ = ["__version__"]
 '''
 
 # ==================== peekaboo_min/agents/__init__.py =====================================================
-SOURCES['peekaboo_min/agents/__init__.py'] = 148, r''''''
+SOURCES['peekaboo_min/agents/__init__.py'] = 151, r''''''
 
 # ==================== peekaboo_min/agents/actions.py ======================================================
-SOURCES['peekaboo_min/agents/actions.py'] = 151, r'''"""The action JSON of a vision model, read strictly (pure)."""
+SOURCES['peekaboo_min/agents/actions.py'] = 154, r'''"""The action JSON of a vision model, read strictly (pure)."""
 
 from __future__ import annotations
 
@@ -421,7 +424,7 @@ def _read_keys(kind: str, values: dict[str, Any]) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/agents/keynote_agent.py ================================================
-SOURCES['peekaboo_min/agents/keynote_agent.py'] = 424, r'''"""The Keynote agent: a model that draws, line by line, through our server."""
+SOURCES['peekaboo_min/agents/keynote_agent.py'] = 427, r'''"""The Keynote agent: a model that draws, line by line, through our server."""
 
 from __future__ import annotations
 
@@ -432,11 +435,10 @@ from pathlib import Path
 from typing import Annotated, Optional
 
 from ..ai.client import ModelChoice, ask_model, choose_named_model
-from ..ai.providers import without_keys
 from ..automation.policy import check_may_act
 from ..core.errors import ErrorCode, PeekabooError, file_error, invalid
 from ..core.models import Result
-from ..core.settings import Settings, settings_with_env_file
+from ..core.settings import Settings, settings_with_env_file, without_secrets
 from ..core.text import clean_text
 from ..desktop.select import this_desktop
 from ..integrations.keynote import check_is_mac
@@ -470,12 +472,12 @@ class DrawingRun:
     steps: list[DrawingStep] = field(default_factory=list)
 
     def log(self, text: str) -> None:
-        write_agent_line(f"client][run_id={self.run_id}", without_keys(text), self.log_path)
+        write_agent_line(f"client][run_id={self.run_id}", without_secrets(text), self.log_path)
 
     def show(self, text: str) -> None:
         """Log the text, and print it as progress."""
         self.log(text)
-        print(clean_text(without_keys(text), 500), file=sys.stderr, flush=True)
+        print(clean_text(without_secrets(text), 500), file=sys.stderr, flush=True)
 
     def transcript(self) -> str:
         return "\n".join(f"{n}. {step.call}\n   => {step.answer}" for n, step in enumerate(self.steps, 1))
@@ -731,7 +733,7 @@ def keynote_turn_prompt(query: str, steps: str) -> str:
 '''
 
 # ==================== peekaboo_min/agents/keynote_protocol.py =============================================
-SOURCES['peekaboo_min/agents/keynote_protocol.py'] = 734, r'''"""The Keynote agent's lines: FUNCTION_CALL, and what the answers prove."""
+SOURCES['peekaboo_min/agents/keynote_protocol.py'] = 736, r'''"""The Keynote agent's lines: FUNCTION_CALL, and what the answers prove."""
 
 from __future__ import annotations
 
@@ -940,7 +942,7 @@ def _follows_rule(rectangle: Rect, slide: Rect) -> bool:
 '''
 
 # ==================== peekaboo_min/agents/loop.py =========================================================
-SOURCES['peekaboo_min/agents/loop.py'] = 943, r'''"""The vision agent's loop: look, decide, act, verify; with its limits."""
+SOURCES['peekaboo_min/agents/loop.py'] = 945, r'''"""The vision agent's loop: look, decide, act, verify; with its limits."""
 
 from __future__ import annotations
 
@@ -948,7 +950,7 @@ import math
 import sys
 import time
 from dataclasses import replace
-from typing import Optional
+from typing import Any, Optional
 
 from ..ai.client import ModelChoice
 from ..automation.policy import check_may_act
@@ -964,7 +966,7 @@ from .mcp_client import McpClient
 from .model_check import choose_grid
 from .planner import Planner, agent_system_prompt, out_of_time
 from .run import AgentRun, AgentStep, AgentStop, new_run_folder, save_step
-from .target import NOTHING_CHANGED, AgentTarget, Observation, Outcome
+from .target import NOTHING_CHANGED, AgentTarget
 
 _WAIT_S = 1.0
 _MAX_NOOPS = 2
@@ -1024,12 +1026,12 @@ class AgentLoop:
     def _look_at_the_end(self, last: AgentStep) -> None:
         """Keep what the last action led to, for the report. A window that is gone is no failure then."""
         if last.action and last.action.is_input and not self._task.dry_run:
+            end = AgentStep(0)
             try:
-                seen = self._target.observe()
+                self._target.observe(end)
             except PeekabooError as e:
                 log_info(f"there is no screenshot of the end: {e.message}")
-            else:
-                self._run.final_image = seen.image if seen else None
+            self._run.final_image = end.image
 
     def _choose_planner(self) -> None:
         """The model, asked in its own grid; what no table names is measured first."""
@@ -1049,45 +1051,36 @@ class AgentLoop:
 
     def _take(self, step: AgentStep) -> str:
         """One step. Returns the run's status when it ends with this step, else an empty text."""
-        seen = self._look(step)
+        started = time.perf_counter()
+        if step.number == 1 and not self._task.dry_run:
+            self._target.focus()
+        self._target.observe(step)
+        step.look_ms = _ms_since(started)
         history = [each.history_line for each in self._run.steps if each.history_line]
         history += self._progress.facts()
         steps_left = self._task.max_steps - step.number + 1
         action = step.action = self._planner.decide(step, history, steps_left, self._deadline)
-        if seen:
-            step.pixel = _pixel_of(step, action.place)
-            step.end_pixel = _pixel_of(step, action.end)
+        step.pixel, step.end_pixel = step.pixel_of(action.place), step.pixel_of(action.end)
         self._check_confidence(step, action)
         if action.kind == "done":
             doubt = self._progress.note_report()
             self._run.message = "" if doubt else "the model reports that the goal is reached"
             step.effect = f"asked again: {doubt}" if doubt else self._run.message
             return "" if doubt else "done"
-        if action.kind == "zoom" and seen:
-            self._enlarge(step, seen)
+        if not action.is_input:
+            started = time.perf_counter()
+            self._enlarge(step) if action.kind == "zoom" else self._wait(step, action)
+            step.act_ms = _ms_since(started)
             return ""
-        if not action.is_input or seen is None:
-            self._wait(step, action)
-            return ""
-        if action.kind == "scroll" and step.pixel is None:
-            step.pixel = Point(seen.image.info.width // 2, seen.image.info.height // 2)
+        if action.kind == "scroll" and step.pixel is None and step.image:
+            step.pixel = Point(step.image.info.width // 2, step.image.info.height // 2)
         if self._task.dry_run:
             step.effect = "not done: this is a dry run"
             self._run.message = f"dry run: the model would {step.describe_action()}"
             return "dry_run"
         if self._task.confirm:
-            self._ask_person(step, seen)
-        return self._act(step, action, seen)
-
-    def _look(self, step: AgentStep) -> Optional[Observation]:
-        started = time.perf_counter()
-        if step.number == 1 and not self._task.dry_run:
-            self._target.focus()
-        seen = self._target.observe()
-        if seen:
-            step.window, step.image = seen.window, seen.image
-        step.look_ms = _ms_since(started)
-        return seen
+            self._ask_person(step)
+        return self._act(step)
 
     def _check_confidence(self, step: AgentStep, action: Action) -> None:
         least = self._task.confidence
@@ -1111,14 +1104,11 @@ class AgentLoop:
             pause(min(_WAIT_S if action.seconds is None else action.seconds, left_s))
         step.settle_ms = _ms_since(started)
         self._target.follow()
-        step.act_ms = _ms_since(started)
 
-    def _enlarge(self, step: AgentStep, seen: Observation) -> None:
+    def _enlarge(self, step: AgentStep) -> None:
         """The next question shows a part of the window enlarged. A useless part is told to the model."""
-        started = time.perf_counter()
-        assert step.pixel and step.end_pixel
         try:
-            step.detail = self._target.enlarge(seen, step.pixel, step.end_pixel)
+            step.detail = self._target.enlarge(step)
         except PeekabooError as e:
             if e.code is not ErrorCode.INVALID_ARGUMENT:
                 raise
@@ -1126,12 +1116,11 @@ class AgentLoop:
         else:
             step.effect = "shown enlarged"
             self._planner.show_enlarged(step.detail, step.action.describe() if step.action else "")
-        step.act_ms = _ms_since(started)
 
-    def _ask_person(self, step: AgentStep, seen: Observation) -> None:
+    def _ask_person(self, step: AgentStep) -> None:
         """y or n on the terminal. The time it takes does not count."""
         started = time.monotonic()
-        where = f"{seen.window.title!r} of {seen.window.app_name}"
+        where = f"{step.window.title!r} of {step.window.app_name}" if step.window else ""
         why = step.action.why if step.action else ""
         question = clean_text(f"{step.describe_action()} in {where} ({why})", 600)
         print(f"{question}? [y/n] ", end="", file=sys.stderr, flush=True)
@@ -1140,29 +1129,23 @@ class AgentLoop:
         if not is_allowed:
             raise AgentStop("declined", ErrorCode.CANCELLED, "the action was declined; nothing more was done")
 
-    def _act(self, step: AgentStep, action: Action, seen: Observation) -> str:
+    def _act(self, step: AgentStep) -> str:
         """Act and verify; then see which window is in front. Three refusals in a row end the run."""
         started = time.perf_counter()
-        outcome = self._target.act(action, seen, step.pixel, step.end_pixel)
-        step.pixel, step.point = outcome.pixel, outcome.point
-        step.effect, step.is_refused = outcome.effect, bool(outcome.refusal)
+        self._target.act(step)
         self._target.follow()
-        window = self._target.window
-        is_elsewhere = window is None or window.window_id != seen.window.window_id
-        if is_elsewhere:
-            where = (
-                f"its window {window.title!r} is in front now" if window else "the app shows no window now"
-            )
-            step.effect = where if outcome.effect == NOTHING_CHANGED else f"{outcome.effect}; {where}"
-        step.changed = True if is_elsewhere else outcome.has_changed
-        step.changed_rect = None if is_elsewhere else outcome.changed_rect
+        now = self._target.window
+        if now is None or (step.window and now.window_id != step.window.window_id):
+            where = f"its window {now.title!r} is in front now" if now else "the app shows no window now"
+            step.effect = where if step.effect == NOTHING_CHANGED else f"{step.effect}; {where}"
+            step.changed, step.changed_rect = True, None
         step.act_ms = _ms_since(started)
         self._noops = 0
-        self._refusals = self._refusals + 1 if outcome.refusal else 0
+        self._refusals = self._refusals + 1 if step.refusal else 0
         if self._refusals >= _MAX_REFUSALS:
-            message = f"{_MAX_REFUSALS} actions in a row were refused; {outcome.effect}"
-            raise AgentStop("failed", ErrorCode(outcome.refusal), message)
-        if self._progress.note_act(action, outcome, has_effect=bool(step.changed)):
+            message = f"{_MAX_REFUSALS} actions in a row were refused; {step.effect}"
+            raise AgentStop("failed", ErrorCode(step.refusal), message)
+        if self._progress.note_act(step):
             self._run.message = "the model reports that the goal is reached with its last action"
             return "done"
         return ""
@@ -1175,12 +1158,6 @@ def _unsure(message: str) -> AgentStop:
 
 def _ms_since(started: float) -> float:
     return (time.perf_counter() - started) * 1000
-
-
-def _pixel_of(step: AgentStep, place: Optional[Point]) -> Optional[Point]:
-    if place is None or step.grid is None or step.image is None:
-        return None
-    return step.grid.pixel_of(place, step.image.info.width, step.image.info.height)
 
 
 def _show_progress(step: AgentStep) -> None:
@@ -1200,27 +1177,26 @@ class Progress:
         self._effects = 0
         self._problem = ""  # why the last act was not done, or did not arrive
         self._doubt = ""  # why the model's report that the goal is reached is not confirmed
-        self._idle: list[tuple[Action, Optional[Point]]] = []  # the acts since the last one with an effect
+        self._idle: list[AgentStep] = []  # the acts since the last one with an effect
 
-    def note_act(self, action: Action, outcome: Outcome, has_effect: bool) -> bool:
-        """Note an act and its outcome. Returns whether the run is done: it was the last act, and worked.
+    def note_act(self, step: AgentStep) -> bool:
+        """Note an act and its effect. Returns whether the run is done: it was the last act, and worked.
 
         Raises AgentStop when the same act had no effect for too long.
         """
         self._acts += 1
-        self._effects += has_effect
-        is_done = action.is_last and outcome.is_delivered
-        self._problem = "" if outcome.is_delivered else f"your last action failed: {outcome.effect}"
+        self._effects += bool(step.changed)
+        is_done = bool(step.action and step.action.is_last) and step.is_delivered
+        self._problem = "" if step.is_delivered else f"your last action failed: {step.effect}"
         self._doubt = ""
-        if has_effect:
+        if step.changed:
             self._idle.clear()
             return is_done
-        if is_done:
-            what = action.describe()
-            self._doubt = f"your last action, `{what}`, was delivered, but {outcome.effect}"
-        self._idle.append((_without_comment(action), outcome.pixel))
+        if is_done and step.action:
+            self._doubt = f"your last action, `{step.action.describe()}`, was delivered, but {step.effect}"
+        self._idle.append(step)
         if self._repeats() >= _REPEATS_TO_STOP:
-            what = action.describe(shows_text=False, at=outcome.pixel)
+            what = step.describe_action(shows_text=False)
             message = f"the same action had no effect {_REPEATS_TO_STOP} times: {what}"
             hint = "see the report; choose a stronger model, or state the goal more clearly"
             raise AgentStop("stuck", ErrorCode.AI_PROVIDER_ERROR, message, hint)
@@ -1250,9 +1226,9 @@ class Progress:
                 "image shows that the goal is reached; otherwise act."
             )
         repeats = self._repeats()
-        if repeats >= _REPEATS_TO_REPORT:
-            what = self._idle[-1][0].describe()
-            facts.append(f"`{what}` had no effect {repeats} times. Do something else.")
+        last = self._idle[-1].action if self._idle else None
+        if last and repeats >= _REPEATS_TO_REPORT:
+            facts.append(f"`{last.describe()}` had no effect {repeats} times. Do something else.")
         return facts
 
     def _repeats(self) -> int:
@@ -1260,24 +1236,26 @@ class Progress:
         return sum(_is_same(each, self._idle[-1]) for each in self._idle)
 
 
-def _without_comment(action: Action) -> Action:
-    return replace(action, why="", confidence=None, is_last=False)
+def _is_same(one: AgentStep, other: AgentStep) -> bool:
+    """Whether two acts are the same, at nearly the same place."""
+    if one.pixel and other.pixel:
+        if math.hypot(one.pixel.x - other.pixel.x, one.pixel.y - other.pixel.y) > _SAME_PLACE_PX:
+            return False
+        return _without_comment(one.action, place=None) == _without_comment(other.action, place=None)
+    return _without_comment(one.action) == _without_comment(other.action)
 
 
-def _is_same(one: tuple[Action, Optional[Point]], other: tuple[Action, Optional[Point]]) -> bool:
-    (action, pixel), (other_action, other_pixel) = one, other
-    if pixel is None or other_pixel is None:
-        return action == other_action
-    is_near = math.hypot(pixel.x - other_pixel.x, pixel.y - other_pixel.y) <= _SAME_PLACE_PX
-    return is_near and replace(action, place=None) == replace(other_action, place=None)
+def _without_comment(action: Optional[Action], **changes: Any) -> Optional[Action]:
+    return replace(action, why="", confidence=None, is_last=False, **changes) if action else None
 '''
 
 # ==================== peekaboo_min/agents/mcp_client.py ===================================================
-SOURCES['peekaboo_min/agents/mcp_client.py'] = 1276, r'''"""Talk to an MCP server over stdio, without async."""
+SOURCES['peekaboo_min/agents/mcp_client.py'] = 1253, r'''"""Talk to an MCP server over stdio, without async."""
 
 from __future__ import annotations
 
 import base64
+import gc
 import json
 import sys
 from collections.abc import Iterator
@@ -1361,9 +1339,14 @@ def open_own_server(extra_environment: dict[str, str]) -> Iterator[McpClient]:
 
     Raises ModuleNotFoundError without the package mcp.
     """
-    from anyio.from_thread import start_blocking_portal
-    from mcp import ClientSession, StdioServerParameters
-    from mcp.client.stdio import stdio_client
+    gc.disable()  # a fifth of its import: nothing is garbage while the SDK builds its models
+    try:
+        from anyio.from_thread import start_blocking_portal
+        from mcp import ClientSession, StdioServerParameters
+        from mcp.client.stdio import stdio_client
+    finally:
+        gc.freeze()
+        gc.enable()
 
     words = own_command()
     environment = {**child_environment(), **extra_environment}
@@ -1405,15 +1388,14 @@ def talk_to_own_server(extra_environment: dict[str, str], talk: Callable[[McpCli
 '''
 
 # ==================== peekaboo_min/agents/model_check.py ==================================================
-SOURCES['peekaboo_min/agents/model_check.py'] = 1408, r'''"""In which grid a model says where something is: measured once, and kept."""
+SOURCES['peekaboo_min/agents/model_check.py'] = 1391, r'''"""In which grid a model says where something is: measured once, and kept."""
 
 from __future__ import annotations
 
 import json
 import math
 import re
-import struct
-import zlib
+from base64 import b64decode
 from dataclasses import dataclass
 from typing import Optional
 
@@ -1433,14 +1415,19 @@ from .run import AgentStop
 # Whole patches of 28 and of 32 pixels, and more than 1024 of the former: nothing we know of resizes it. A
 # model that counts in the pixels of a resized image counts in the pixels of this one.
 _WIDTH, _HEIGHT = 1344, 672
-_SQUARE_PX = 64
 _SQUARES = {"1": Point(0.83, 0.22), "2": Point(0.31, 0.86)}
 """Where the numbered squares are, as shares of the image."""
-_DIGIT_SCALE = 6
-_DIGITS = {
-    "1": ("  #  ", " ##  ", "  #  ", "  #  ", "  #  ", "  #  ", " ### "),
-    "2": (" ### ", "#   #", "    #", "  ## ", " #   ", "#    ", "#####"),
-}
+# A PNG of one bit a pixel: two black squares on white, with a white number in each.
+_IMAGE = b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAABUAAAAKgAQAAAABynuqaAAACG0lEQVR42u3azQmEMBAG0AELsARLsTO1tC1pjx7ESLACIQsb533kGn"
+    "inMD+J0kkCFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQU"
+    "FBQUFBT0zdBv3BlBQUFBQUFBn0IXUFDQXNDpBAUFzQX1joKCgoKCgoKCgoKCgoKC9gudyg4KCpoKahcKCgoKCgr6g4CCgoKCgoKCgo"
+    "KCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKC"
+    "goKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgo"
+    "KCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKC"
+    "toJucWcFBQUFBQUFfQgt5QMKCpoJOkc9oKCgeaABCgqaDTr0Uj2BgoI2gh69DCBAQUGbtSKgoKC5oPUaKChoIqhdKCgoKCgoqB+5oK"
+    "CgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCg/54LzPPArOkz4SQAAAAASUVORK5CYII="
+)
 _NEAR = 0.06
 _CLEARLY_WORSE = 2.5
 _FILE = "model_grids.json"
@@ -1495,7 +1482,7 @@ def measure_grid(choice: ModelChoice, timeout_s: float) -> GridChoice:
 
     timeout_s: for each question. Raises what ask_model raises.
     """
-    image = Picture(check_image(), ImageInfo("png", _WIDTH, _HEIGHT), "Two numbered squares")
+    image = Picture(_IMAGE, ImageInfo("png", _WIDTH, _HEIGHT), "Two numbered squares")
     (fitted,) = fit_images(this_desktop(), choice.provider, choice.model, [image], in_pixels=True)
     unit, problem = None, ""
     try:
@@ -1574,40 +1561,10 @@ def _keep(choice: ModelChoice, unit: Optional[str]) -> None:
     if unit:
         units[_key(choice)] = unit
     write_privately(state_folder() / _FILE, json.dumps(units, indent=2) + "\n")
-
-
-def check_image() -> bytes:
-    """A PNG of two dark squares on a light ground, with a white number in each."""
-    rows = [bytearray(b"\xe6" * _WIDTH) for _ in range(_HEIGHT)]
-    for digit, centre in _SQUARES.items():
-        left = round(centre.x * _WIDTH) - _SQUARE_PX // 2
-        top = round(centre.y * _HEIGHT) - _SQUARE_PX // 2
-        for row in rows[top : top + _SQUARE_PX]:
-            row[left : left + _SQUARE_PX] = b"\x28" * _SQUARE_PX
-        _draw_digit(rows, digit, left, top)
-    data = zlib.compress(b"".join(b"\0" + bytes(row) for row in rows), 9)
-    header = struct.pack(">IIBBBBB", _WIDTH, _HEIGHT, 8, 0, 0, 0, 0)  # 8 bits of grey
-    chunks = ((b"IHDR", header), (b"IDAT", data), (b"IEND", b""))
-    return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(name, body) for name, body in chunks)
-
-
-def _draw_digit(rows: list[bytearray], digit: str, left: int, top: int) -> None:
-    bitmap = _DIGITS[digit]
-    left += (_SQUARE_PX - len(bitmap[0]) * _DIGIT_SCALE) // 2
-    top += (_SQUARE_PX - len(bitmap) * _DIGIT_SCALE) // 2
-    for y, line in enumerate(bitmap):
-        for x, dot in enumerate(line):
-            for row in rows[top + y * _DIGIT_SCALE : top + (y + 1) * _DIGIT_SCALE] if dot == "#" else ():
-                start = left + x * _DIGIT_SCALE
-                row[start : start + _DIGIT_SCALE] = b"\xff" * _DIGIT_SCALE
-
-
-def _chunk(name: bytes, body: bytes) -> bytes:
-    return struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
 '''
 
 # ==================== peekaboo_min/agents/planner.py ======================================================
-SOURCES['peekaboo_min/agents/planner.py'] = 1610, r'''"""One action from a model: the prompt it gets, and how its reply is read."""
+SOURCES['peekaboo_min/agents/planner.py'] = 1567, r'''"""One action from a model: the prompt it gets, and how its reply is read."""
 
 from __future__ import annotations
 
@@ -1797,7 +1754,7 @@ def agent_second_prompt(prompt: str, reply: str, reason: str) -> str:
 '''
 
 # ==================== peekaboo_min/agents/replay.py =======================================================
-SOURCES['peekaboo_min/agents/replay.py'] = 1800, r'''"""A run as a shell script of our own commands, to repeat it without a model."""
+SOURCES['peekaboo_min/agents/replay.py'] = 1757, r'''"""A run as a shell script of our own commands, to repeat it without a model."""
 
 from __future__ import annotations
 
@@ -1877,7 +1834,7 @@ def replay_script(run: AgentRun, desktop: Desktop) -> str:
 def _is_repeated(step: AgentStep) -> bool:
     action = step.action
     is_act = action is not None and (action.is_input or (action.kind == "wait" and action.text))
-    return bool(is_act) and step.window is not None and step.image is not None and not step.is_refused
+    return bool(is_act) and step.window is not None and step.image is not None and not step.refusal
 
 
 def _anchor(run: AgentRun, desktop: Desktop, step: AgentStep) -> str:
@@ -1955,7 +1912,7 @@ def _words(pixel: Optional[Point]) -> list[str]:
 '''
 
 # ==================== peekaboo_min/agents/report.py =======================================================
-SOURCES['peekaboo_min/agents/report.py'] = 1958, r'''"""A run as one HTML page: works offline, runs nothing."""
+SOURCES['peekaboo_min/agents/report.py'] = 1915, r'''"""A run as one HTML page: works offline, runs nothing."""
 
 from __future__ import annotations
 
@@ -2048,7 +2005,7 @@ def run_report(run: AgentRun) -> str:
 def run_warnings(run: AgentRun) -> list[str]:
     """What a person should look at, whatever the run's status says."""
     acts = [step for step in run.steps if step.action and step.action.is_input]
-    refused = [str(step.number) for step in acts if step.is_refused]
+    refused = [str(step.number) for step in acts if step.refusal]
     unsure = [
         f"{step.number} ({step.action.confidence:g})"
         for step in run.steps
@@ -2145,7 +2102,7 @@ def _step_section(run: AgentRun, step: AgentStep) -> str:
     window = f"window {step.window.window_id} of {step.window.app_name}" if step.window else "no window"
     lines = [
         f"<h2>{step.number}. {_text(title)}</h2>",
-        f'<p class="{"problem" if step.is_refused else "done"}">{_text(" · ".join(parts))}</p>',
+        f'<p class="{"problem" if step.refusal else "done"}">{_text(" · ".join(parts))}</p>',
         f'<div class="pair">{_shots(run, step)}</div>',
         f'<p class="soft">{_text(window)} · {times} · {step.tokens_in} + {step.tokens_out} tokens</p>',
     ]
@@ -2191,11 +2148,7 @@ def _changed_outline(step: AgentStep, info: ImageInfo) -> str:
     if (
         rect is None
         or step.image is None
-        or (step.image.info.width, step.image.info.height)
-        != (
-            info.width,
-            info.height,
-        )
+        or (step.image.info.width, step.image.info.height) != (info.width, info.height)
     ):
         return ""
     x, y = max(0.0, rect.x - 3), max(0.0, rect.y - 3)
@@ -2236,7 +2189,7 @@ def _arrow(x: float, y: float) -> str:
 '''
 
 # ==================== peekaboo_min/agents/run.py ==========================================================
-SOURCES['peekaboo_min/agents/run.py'] = 2239, r'''"""A run of the vision agent: screenshots, replies and actions in a folder."""
+SOURCES['peekaboo_min/agents/run.py'] = 2192, r'''"""A run of the vision agent: screenshots, replies and actions in a folder."""
 
 from __future__ import annotations
 
@@ -2309,6 +2262,7 @@ class AgentStep:
     """None when the app shows no window."""
     image: Optional[Picture] = None
     """The screenshot of the window."""
+    screenshot_id: str = ""
     detail: Optional[Picture] = None
     """The enlarged part that the model asked for."""
     seen_size: tuple[int, int] = (0, 0)
@@ -2324,7 +2278,10 @@ class AgentStep:
     point: Optional[Point] = None
     """`pixel` as a screen point."""
     effect: str = ""
-    is_refused: bool = False
+    refusal: str = ""
+    """The code of the error that prevented the action."""
+    is_delivered: bool = True
+    """False: another window got it, or it was refused."""
     changed: Optional[bool] = None
     """Whether the action changed the window; None: not known, or nothing was done."""
     changed_rect: Optional[Rect] = None
@@ -2342,6 +2299,12 @@ class AgentStep:
     def own_ms(self) -> float:
         """Our own share: without the model, and without waiting for an action's effect."""
         return max(0.0, self.total_ms - self.model_ms - self.settle_ms)
+
+    def pixel_of(self, place: Optional[Point]) -> Optional[Point]:
+        """A place in the model's grid as a pixel of `image`."""
+        if place is None or self.grid is None or self.image is None:
+            return None
+        return self.grid.pixel_of(place, self.image.info.width, self.image.info.height)
 
     def describe_action(self, shows_text: bool = True) -> str:
         """The action for people: places in pixels of `image`, whatever the model counts in."""
@@ -2530,11 +2493,10 @@ def own_time_text(folder: Path) -> str:
 '''
 
 # ==================== peekaboo_min/agents/target.py =======================================================
-SOURCES['peekaboo_min/agents/target.py'] = 2533, r'''"""The app that the vision agent works in, seen and acted on through MCP."""
+SOURCES['peekaboo_min/agents/target.py'] = 2496, r'''"""The app that the vision agent works in, seen and acted on through MCP."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Optional
 
 from ..core.cancellation import pause
@@ -2544,6 +2506,7 @@ from ..desktop.matching import find_app, find_window, windows_of
 from ..system.images import sniff_image
 from .actions import Action
 from .mcp_client import McpClient, ToolAnswer
+from .run import AgentStep
 
 LOOKING_TOOLS = "list_windows,take_window_screenshot"
 ACTING_TOOLS = "desktop"
@@ -2563,30 +2526,6 @@ _RECOVERABLE = (
 _SMALLEST_MENU = 50
 _LONGEST_WAIT_S = 45.0
 _WAIT_FOR_TEXT_S = 10.0
-
-
-@dataclass(frozen=True)
-class Observation:
-    """A window and its screenshot."""
-
-    window: Window
-    image: Picture
-    screenshot_id: str
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """The outcome of an action. `refusal`: the code of the error that prevented it, else empty."""
-
-    effect: str
-    has_changed: Optional[bool] = None
-    """None where it is not known."""
-    is_delivered: bool = True
-    refusal: str = ""
-    pixel: Optional[Point] = None
-    point: Optional[Point] = None
-    changed_rect: Optional[Rect] = None
-    """In pixels of the screenshot."""
 
 
 class AgentTarget:
@@ -2645,11 +2584,11 @@ class AgentTarget:
         self._front_id = front.window_id if front else None
         self.window = same[0] if same and not has_new_front else front
 
-    def observe(self) -> Optional[Observation]:
-        """A screenshot of the agent's window; None when the app shows no window."""
+    def observe(self, step: AgentStep) -> None:
+        """Take a screenshot of the agent's window for this step; none when the app shows no window."""
         for attempt in range(_TRIES_TO_LOOK):
             if self.window is None:
-                return None
+                return
             window = self.window
             answer = self._server.call("take_window_screenshot", {"window_id": window.window_id})
             is_last = attempt == _TRIES_TO_LOOK - 1
@@ -2663,15 +2602,17 @@ class AgentTarget:
                 f"window {window.window_id} can be seen, but its pixels cannot be clicked",
                 hint="try again; see the server's log",
             )
-        return Observation(window, image, str(answer.data["screenshot_id"]))
+        step.window, step.image, step.screenshot_id = window, image, str(answer.data["screenshot_id"])
 
-    def enlarge(self, seen: Observation, one: Point, other: Point) -> Picture:
-        """The part of the window between two pixels of its screenshot, at full resolution.
+    def enlarge(self, step: AgentStep) -> Picture:
+        """The part of the window between the step's two pixels, at full resolution.
 
         Raises INVALID_ARGUMENT for a part without an area, and what take_window_screenshot raises.
         """
+        assert step.window and step.pixel and step.end_pixel
+        one, other = step.pixel, step.end_pixel
         region = [min(one.x, other.x), min(one.y, other.y), abs(one.x - other.x), abs(one.y - other.y)]
-        arguments = {"window_id": seen.window.window_id, "region": region}
+        arguments = {"window_id": step.window.window_id, "region": region}
         return self._image_of(self._server.call("take_window_screenshot", arguments))
 
     def wait_for(self, text: str, seconds: Optional[float], left_s: float) -> str:
@@ -2684,24 +2625,26 @@ class AgentTarget:
             self._checked(answer)
         return answer.text if answer.is_error else "the window shows it"
 
-    def act(self, action: Action, seen: Observation, pixel: Optional[Point], end: Optional[Point]) -> Outcome:
-        """Act in the window that was observed, and verify. A refusal that a new look may solve is an outcome.
+    def act(self, step: AgentStep) -> None:
+        """Do the step's action in the window that it saw, verify, and note the effect in the step.
 
-        pixel, end: of the screenshot. Raises PeekabooError for the other refusals.
+        A refusal that a new look may solve is an effect. Raises PeekabooError for the others.
         """
-        tool, arguments = _tool_call(action, end)
+        assert step.action and step.window
+        tool, arguments = _tool_call(step.action, step.end_pixel)
         arguments = {name: value for name, value in arguments.items() if value is not None}
-        arguments["window_id"] = seen.window.window_id
-        if pixel is not None:
-            arguments.update(x=pixel.x, y=pixel.y, screenshot_id=seen.screenshot_id)
-        if action.kind != "move":
+        arguments["window_id"] = step.window.window_id
+        if step.pixel is not None:
+            arguments.update(x=step.pixel.x, y=step.pixel.y, screenshot_id=step.screenshot_id)
+        if step.action.kind != "move":
             arguments["verify"] = True
         answer = self._server.call(tool, arguments)
         if answer.is_error and answer.code in _RECOVERABLE:
-            effect = f"it was not done: {answer.text}"
-            return Outcome(effect, False, is_delivered=False, refusal=answer.code, pixel=pixel)
-        self._checked(answer)
-        return _outcome(answer.data, pixel)
+            step.effect, step.refusal = f"it was not done: {answer.text}", answer.code
+            step.changed = step.is_delivered = False
+        else:
+            self._checked(answer)
+            _note_effect(step, answer.data)
 
     def _list(self) -> list[Window]:
         answer = self._server.call("list_windows", {})
@@ -2787,24 +2730,24 @@ def _tool_call(action: Action, end: Optional[Point]) -> tuple[str, dict[str, Any
     return calls[action.kind]
 
 
-def _outcome(data: dict[str, Any], pixel: Optional[Point]) -> Outcome:
-    changed = data.get("changed")
-    effect = "it is not known whether anything changed" if changed is None else NOTHING_CHANGED
-    if data.get("window_closed"):
-        effect, changed = "the window closed", True
-    elif changed:
-        effect = "the window changed"
-    is_delivered = data.get("delivered") is not False
-    if not is_delivered:
-        effect += "; another window got it"
-    point = Point(**data["point"]) if "point" in data else None
-    pixel = Point(**data["pixel"]) if "pixel" in data else pixel
-    rect = Rect(**data["changed_rect"]) if "changed_rect" in data else None
-    return Outcome(effect, changed, is_delivered, pixel=pixel, point=point, changed_rect=rect)
+def _note_effect(step: AgentStep, data: dict[str, Any]) -> None:
+    step.changed = True if data.get("window_closed") else data.get("changed")
+    step.effect = "it is not known whether anything changed" if step.changed is None else NOTHING_CHANGED
+    if step.changed:
+        step.effect = "the window closed" if data.get("window_closed") else "the window changed"
+    step.is_delivered = data.get("delivered") is not False
+    if not step.is_delivered:
+        step.effect += "; another window got it"
+    if "point" in data:
+        step.point = Point(**data["point"])
+    if "pixel" in data:
+        step.pixel = Point(**data["pixel"])
+    if "changed_rect" in data:
+        step.changed_rect = Rect(**data["changed_rect"])
 '''
 
 # ==================== peekaboo_min/agents/vision_agent.py =================================================
-SOURCES['peekaboo_min/agents/vision_agent.py'] = 2807, r'''"""The vision agent: see -> decide -> act -> verify, through our own server."""
+SOURCES['peekaboo_min/agents/vision_agent.py'] = 2750, r'''"""The vision agent: see -> decide -> act -> verify, through our own server."""
 
 from __future__ import annotations
 
@@ -2979,10 +2922,10 @@ def _serve_and_run(run: AgentRun, choice: ModelChoice) -> Optional[PeekabooError
 '''
 
 # ==================== peekaboo_min/ai/__init__.py =========================================================
-SOURCES['peekaboo_min/ai/__init__.py'] = 2982, r''''''
+SOURCES['peekaboo_min/ai/__init__.py'] = 2925, r''''''
 
 # ==================== peekaboo_min/ai/client.py ===========================================================
-SOURCES['peekaboo_min/ai/client.py'] = 2985, r'''"""Ask a model about images, or the machine's own text recognition."""
+SOURCES['peekaboo_min/ai/client.py'] = 2928, r'''"""Ask a model about images, or the machine's own text recognition."""
 
 from __future__ import annotations
 
@@ -3351,7 +3294,7 @@ def _post_with_retries(vendor: Vendor, question: Question, deadline: float) -> A
 '''
 
 # ==================== peekaboo_min/ai/dialects.py =========================================================
-SOURCES['peekaboo_min/ai/dialects.py'] = 3354, r'''"""Replies as models write them, as an object with the names of our schema."""
+SOURCES['peekaboo_min/ai/dialects.py'] = 3297, r'''"""Replies as models write them, as an object with the names of our schema."""
 
 from __future__ import annotations
 
@@ -3389,11 +3332,7 @@ _OTHER_FIELDS = {
 }
 _SHARED_FIELDS = {"thought": "why", "reason": "why"}
 # Pairs and boxes of Qwen's tool, and the places of UI-TARS' lines.
-_PLACES = {
-    "coordinate": ("x", "y"),
-    "start_coordinate": ("x", "y"),
-    "region": ("x", "y", "x2", "y2"),
-}
+_PLACES = {"coordinate": ("x", "y"), "start_coordinate": ("x", "y"), "region": ("x", "y", "x2", "y2")}
 _POINTS = {
     **dict.fromkeys(("point", "start_point", "start_box"), ("x", "y")),
     **dict.fromkeys(("end_point", "end_box"), ("x2", "y2")),
@@ -3569,7 +3508,7 @@ def _place(text: str) -> tuple[float, float]:
 '''
 
 # ==================== peekaboo_min/ai/errors.py ===========================================================
-SOURCES['peekaboo_min/ai/errors.py'] = 3572, r'''"""What a vendor's refusal means: whether to ask again, and what to do."""
+SOURCES['peekaboo_min/ai/errors.py'] = 3511, r'''"""What a vendor's refusal means: whether to ask again, and what to do."""
 
 from __future__ import annotations
 
@@ -3713,7 +3652,7 @@ def check_reply(vendor: Vendor, model: str, reply: Reply) -> None:
 '''
 
 # ==================== peekaboo_min/ai/grid.py =============================================================
-SOURCES['peekaboo_min/ai/grid.py'] = 3716, r'''"""The grid in which a model says where something is, by the model's name."""
+SOURCES['peekaboo_min/ai/grid.py'] = 3655, r'''"""The grid in which a model says where something is, by the model's name."""
 
 from __future__ import annotations
 
@@ -3736,10 +3675,7 @@ _FAMILIES = (
         r"claude|\bchatgpt|\bgpt-|^o[1-9]\b|computer-use-preview|qwen-?2|ui-?tars-1\.5(?!.*72b)|holo-?1"
         r"|mimo-vl|opencua|\bfara|gta-?1|gelato|llava|kimi",
     ),
-    (
-        THOUSANDTHS,
-        r"gemini|gemma|qwen-?3|ui-?tars|gui-owl|glm-?\d|internvl|yutori|doubao|\bseed|holo-?2",
-    ),
+    (THOUSANDTHS, r"gemini|gemma|qwen-?3|ui-?tars|gui-owl|glm-?\d|internvl|yutori|doubao|\bseed|holo-?2"),
 )
 
 
@@ -3812,7 +3748,7 @@ def unit_by_variable() -> Optional[str]:
 '''
 
 # ==================== peekaboo_min/ai/images.py ===========================================================
-SOURCES['peekaboo_min/ai/images.py'] = 3815, r'''"""Images for a model: read, checked, at a size that no vendor shrinks."""
+SOURCES['peekaboo_min/ai/images.py'] = 3751, r'''"""Images for a model: read, checked, at a size that no vendor shrinks."""
 
 from __future__ import annotations
 
@@ -4005,7 +3941,7 @@ def private_copy(image: Picture) -> Iterator[Path]:
 '''
 
 # ==================== peekaboo_min/ai/providers.py ========================================================
-SOURCES['peekaboo_min/ai/providers.py'] = 4008, r'''"""The vendors of vision models: the request to each, and its answer."""
+SOURCES['peekaboo_min/ai/providers.py'] = 3944, r'''"""The vendors of vision models: the request to each, and its answer."""
 
 from __future__ import annotations
 
@@ -4108,13 +4044,6 @@ class Vendor:
 
 def _variable_of(field_name: str) -> str:
     return str(next(field.metadata["name"] for field in fields(Settings) if field.name == field_name))
-
-
-def without_keys(text: str) -> str:
-    """A text for a log or a message, with the vendors' keys blanked out."""
-    for vendor in VENDORS.values():
-        text = text.replace(vendor.key, "***") if vendor.key else text
-    return text
 
 
 def _as_base64(image: Picture) -> str:
@@ -4240,10 +4169,7 @@ def _gemini_body(question: Question) -> dict[str, Any]:
         config["mediaResolution"] = "MEDIA_RESOLUTION_HIGH"
     if question.schema is not None:
         config.update(responseMimeType="application/json", responseJsonSchema=question.schema)
-    body: dict[str, Any] = {
-        "contents": [{"role": "user", "parts": parts}],
-        "generationConfig": config,
-    }
+    body: dict[str, Any] = {"contents": [{"role": "user", "parts": parts}], "generationConfig": config}
     if question.system:
         body["systemInstruction"] = {"parts": [{"text": question.system}]}
     return body
@@ -4324,10 +4250,10 @@ VENDORS: dict[str, Vendor] = {
 '''
 
 # ==================== peekaboo_min/automation/__init__.py =================================================
-SOURCES['peekaboo_min/automation/__init__.py'] = 4327, r''''''
+SOURCES['peekaboo_min/automation/__init__.py'] = 4253, r''''''
 
 # ==================== peekaboo_min/automation/capture.py ==================================================
-SOURCES['peekaboo_min/automation/capture.py'] = 4330, r'''"""Take screenshots of displays and windows, and record what each pixel means."""
+SOURCES['peekaboo_min/automation/capture.py'] = 4256, r'''"""Take screenshots of displays and windows, and record what each pixel means."""
 
 from __future__ import annotations
 
@@ -4710,7 +4636,7 @@ def image_for_model(
 '''
 
 # ==================== peekaboo_min/automation/coordinates.py ==============================================
-SOURCES['peekaboo_min/automation/coordinates.py'] = 4713, r'''"""The coordinate records: what each window screenshot showed, as files."""
+SOURCES['peekaboo_min/automation/coordinates.py'] = 4639, r'''"""The coordinate records: what each window screenshot showed, as files."""
 
 from __future__ import annotations
 
@@ -4844,7 +4770,7 @@ def _stale(message: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/automation/effects.py ==================================================
-SOURCES['peekaboo_min/automation/effects.py'] = 4847, r'''"""What an act changed in its window: screenshots before and after, compared."""
+SOURCES['peekaboo_min/automation/effects.py'] = 4773, r'''"""What an act changed in its window: screenshots before and after, compared."""
 
 from __future__ import annotations
 
@@ -4967,7 +4893,7 @@ def wait_until_painted(desktop: Desktop, window: Window) -> None:
 '''
 
 # ==================== peekaboo_min/automation/find_text.py ================================================
-SOURCES['peekaboo_min/automation/find_text.py'] = 4970, r'''"""Where a text is in a window, by text recognition; and a click there."""
+SOURCES['peekaboo_min/automation/find_text.py'] = 4896, r'''"""Where a text is in a window, by text recognition; and a click there."""
 
 from __future__ import annotations
 
@@ -5236,7 +5162,7 @@ def found_text(wanted: str, hits: Sequence[TextHit], record: Screenshot) -> str:
 '''
 
 # ==================== peekaboo_min/automation/image.py ====================================================
-SOURCES['peekaboo_min/automation/image.py'] = 5239, r'''"""The job of `image`: what to capture, where to save it, and the answer."""
+SOURCES['peekaboo_min/automation/image.py'] = 5165, r'''"""The job of `image`: what to capture, where to save it, and the answer."""
 
 from __future__ import annotations
 
@@ -5592,7 +5518,7 @@ def _windows_in_pixels(display: Display, windows: Sequence[Window], info: ImageI
 '''
 
 # ==================== peekaboo_min/automation/input.py ====================================================
-SOURCES['peekaboo_min/automation/input.py'] = 5595, r'''"""Every act in a window: its safety rules, the input lock, the effect."""
+SOURCES['peekaboo_min/automation/input.py'] = 5521, r'''"""Every act in a window: its safety rules, the input lock, the effect."""
 
 from __future__ import annotations
 
@@ -5984,7 +5910,7 @@ def _where(window: Window) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/automation/listing.py ==================================================
-SOURCES['peekaboo_min/automation/listing.py'] = 5987, r'''"""Apps, windows, screens and elements, as text and as data."""
+SOURCES['peekaboo_min/automation/listing.py'] = 5913, r'''"""Apps, windows, screens and elements, as text and as data."""
 
 from __future__ import annotations
 
@@ -6223,7 +6149,7 @@ def _fits(element: Element, text: Optional[str], role: Optional[str]) -> bool:
 '''
 
 # ==================== peekaboo_min/automation/opening.py ==================================================
-SOURCES['peekaboo_min/automation/opening.py'] = 6226, r'''"""Open an application, a file or an address, and wait for its window."""
+SOURCES['peekaboo_min/automation/opening.py'] = 6152, r'''"""Open an application, a file or an address, and wait for its window."""
 
 from __future__ import annotations
 
@@ -6415,7 +6341,7 @@ def _names(*names: str) -> set[str]:
 '''
 
 # ==================== peekaboo_min/automation/policy.py ===================================================
-SOURCES['peekaboo_min/automation/policy.py'] = 6418, r'''"""What may be acted on, and the audit log of what was done."""
+SOURCES['peekaboo_min/automation/policy.py'] = 6344, r'''"""What may be acted on, and the audit log of what was done."""
 
 from __future__ import annotations
 
@@ -6505,7 +6431,7 @@ def write_audit_line(action: str, where: dict[str, Any]) -> None:
 '''
 
 # ==================== peekaboo_min/automation/wait.py =====================================================
-SOURCES['peekaboo_min/automation/wait.py'] = 6508, r'''"""Wait until a window shows a text, opens, closes or rests."""
+SOURCES['peekaboo_min/automation/wait.py'] = 6434, r'''"""Wait until a window shows a text, opens, closes or rests."""
 
 from __future__ import annotations
 
@@ -6704,10 +6630,10 @@ class _StillLook:
 '''
 
 # ==================== peekaboo_min/core/__init__.py =======================================================
-SOURCES['peekaboo_min/core/__init__.py'] = 6707, r''''''
+SOURCES['peekaboo_min/core/__init__.py'] = 6633, r''''''
 
 # ==================== peekaboo_min/core/cancellation.py ===================================================
-SOURCES['peekaboo_min/core/cancellation.py'] = 6710, r'''"""One call: its cancel token, time budget, progress, waits and threads."""
+SOURCES['peekaboo_min/core/cancellation.py'] = 6636, r'''"""One call: its cancel token, time budget, progress, waits and threads."""
 
 from __future__ import annotations
 
@@ -6863,7 +6789,7 @@ def is_uninterrupted() -> bool:
 '''
 
 # ==================== peekaboo_min/core/errors.py =========================================================
-SOURCES['peekaboo_min/core/errors.py'] = 6866, r'''"""PeekabooError, the only expected exception, and its codes."""
+SOURCES['peekaboo_min/core/errors.py'] = 6792, r'''"""PeekabooError, the only expected exception, and its codes."""
 
 from __future__ import annotations
 
@@ -7010,7 +6936,7 @@ def file_error(path: Path, error: Exception) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/core/log.py ============================================================
-SOURCES['peekaboo_min/core/log.py'] = 7013, r'''"""The log file, and the debug lines that a command collects."""
+SOURCES['peekaboo_min/core/log.py'] = 6939, r'''"""The log file, and the debug lines that a command collects."""
 
 from __future__ import annotations
 
@@ -7174,7 +7100,7 @@ def _log_what_the_sdk_warns_of() -> None:
 '''
 
 # ==================== peekaboo_min/core/models.py =========================================================
-SOURCES['peekaboo_min/core/models.py'] = 7177, r'''"""The data types: points, windows, displays, screenshots, results."""
+SOURCES['peekaboo_min/core/models.py'] = 7103, r'''"""The data types: points, windows, displays, screenshots, results."""
 
 from __future__ import annotations
 
@@ -7552,7 +7478,7 @@ class Result:
 '''
 
 # ==================== peekaboo_min/core/settings.py =======================================================
-SOURCES['peekaboo_min/core/settings.py'] = 7555, r'''"""Environment variables, read once into a frozen Settings."""
+SOURCES['peekaboo_min/core/settings.py'] = 7481, r'''"""Environment variables, read once into a frozen Settings."""
 
 from __future__ import annotations
 
@@ -7590,7 +7516,7 @@ _ENV_LINE = re.compile(
 _NOT_FOR_CHILDREN = ("PEEKABOO_CLI_PATH",)
 
 
-def _variable(name: str, default: Any, help_text: str, also: str = "", secret: bool = False) -> Any:
+def _variable(name: str, help_text: str, default: Any = "", also: str = "", secret: bool = False) -> Any:
     """A Settings field read from the environment variable `name`, or from `also` where that is unset."""
     return field(default=default, repr=not secret, metadata={"name": name, "help": help_text, "also": also})
 
@@ -7601,136 +7527,124 @@ class Settings:
 
     ai_providers: str = _variable(
         "PEEKABOO_AI_PROVIDERS",
-        "",
         "what `analyze` asks, in order of preference: `ollama/qwen3-vl:8b,openai/gpt-5.4-mini` or `ocr`; "
         "without it `analyze` fails with AI_NOT_CONFIGURED",
     )
-    openai_key: str = _variable("OPENAI_API_KEY", "", "key for `openai`", secret=True)
-    anthropic_key: str = _variable("ANTHROPIC_API_KEY", "", "key for `anthropic`", secret=True)
+    openai_key: str = _variable("OPENAI_API_KEY", "key for `openai`", secret=True)
+    anthropic_key: str = _variable("ANTHROPIC_API_KEY", "key for `anthropic`", secret=True)
     gemini_key: str = _variable(
         "GEMINI_API_KEY",
-        "",
         "key for `gemini` (`GOOGLE_API_KEY` is read too)",
         also="GOOGLE_API_KEY",
         secret=True,
     )
     ollama_base_url: str = _variable(
-        "PEEKABOO_OLLAMA_BASE_URL", "http://localhost:11434", "where Ollama listens"
+        "PEEKABOO_OLLAMA_BASE_URL", "where Ollama listens", "http://localhost:11434"
     )
     openai_base_url: str = _variable(
-        "OPENAI_BASE_URL", "https://api.openai.com/v1", "any server that speaks OpenAI's chat completions"
+        "OPENAI_BASE_URL", "any server that speaks OpenAI's chat completions", "https://api.openai.com/v1"
     )
     gemini_base_url: str = _variable(
-        "GEMINI_BASE_URL", "https://generativelanguage.googleapis.com", "any server that speaks Gemini's REST"
+        "GEMINI_BASE_URL", "any server that speaks Gemini's REST", "https://generativelanguage.googleapis.com"
     )
     anthropic_base_url: str = _variable(
-        "ANTHROPIC_BASE_URL", "https://api.anthropic.com", "any server that speaks Anthropic's messages"
+        "ANTHROPIC_BASE_URL", "any server that speaks Anthropic's messages", "https://api.anthropic.com"
     )
     ai_timeout_s: float = _variable(
-        "PEEKABOO_AI_TIMEOUT", 120.0, "seconds a model may take to answer, retries included"
+        "PEEKABOO_AI_TIMEOUT", "seconds a model may take to answer, retries included", 120.0
     )
     ai_max_tokens: int = _variable(
-        "PEEKABOO_AI_MAX_TOKENS", 8192, "tokens that a model may write in one answer, its thinking included"
+        "PEEKABOO_AI_MAX_TOKENS", "tokens that a model may write in one answer, its thinking included", 8192
     )
     ai_grid: str = _variable(
         "PEEKABOO_AI_GRID",
-        "",
-        "`pixels` or `1000`: the grid in which the agent's model says where to click; "
-        "unset: measured or by its name",
+        "`pixels` or `1000`: the grid in which the agent's model says where to click; unset: measured or "
+        "by its name",
     )
 
     tools: str = _variable(
         "PEEKABOO_TOOLS",
-        "",
         "the MCP tools to offer, groups or names: `capture,desktop` or `image,list`; unset: all",
     )
     is_read_only: bool = _variable(
-        "PEEKABOO_READONLY", False, "`1`: whatever acts is refused, and not offered over MCP"
+        "PEEKABOO_READONLY", "`1`: whatever acts is refused, and not offered over MCP", False
     )
     allow_apps: str = _variable(
         "PEEKABOO_ALLOW_APPS",
-        "",
         "names or bundle ids; when set, only these apps are acted on; `*` stands for any text",
     )
     deny_apps: str = _variable(
         "PEEKABOO_DENY_APPS",
-        "1Password*,com.1password.*,Bitwarden*,com.bitwarden.*,LastPass*,Dashlane*,KeePass*,*.KeePass*,"
-        "Enpass*,Seahorse*,*.seahorse*,gcr-prompter*,pinentry*,"
-        "Keychain Access,com.apple.keychainaccess,Passwords,com.apple.Passwords",
         "names or bundle ids that are never acted on; `*` stands for any text",
+        "1Password*,com.1password.*,Bitwarden*,com.bitwarden.*,LastPass*,Dashlane*,KeePass*,*.KeePass*,"
+        "Enpass*,Seahorse*,*.seahorse*,gcr-prompter*,pinentry*,Keychain "
+        "Access,com.apple.keychainaccess,Passwords,com.apple.Passwords",
     )
     stop_file: str = _variable(
-        "PEEKABOO_STOP_FILE", "", "while this file exists nothing acts; unset: `STOP` in the state folder"
+        "PEEKABOO_STOP_FILE", "while this file exists nothing acts; unset: `STOP` in the state folder"
     )
     may_focus_by_click: bool = _variable(
         "PEEKABOO_SAFE_CLICK",
-        False,
         "`1`: a window that cannot be raised otherwise may be clicked in its title bar",
+        False,
     )
 
     default_save_path: str = _variable(
-        "PEEKABOO_DEFAULT_SAVE_PATH",
-        "",
-        "where `image` saves when no path is asked; unset: our temporary folder",
+        "PEEKABOO_DEFAULT_SAVE_PATH", "where `image` saves when no path is asked; unset: our temporary folder"
     )
     ttl_seconds: int = _variable(
-        "PEEKABOO_TTL_SECONDS", 600, "how long an image in our temporary folder is kept; `0`: for ever"
+        "PEEKABOO_TTL_SECONDS", "how long an image in our temporary folder is kept; `0`: for ever", 600
     )
     log_file: str = _variable(
-        "PEEKABOO_LOG_FILE",
-        "",
-        "the server's log; unset: `peekaboo-mcp.log` in the system's temporary folder",
+        "PEEKABOO_LOG_FILE", "the server's log; unset: `peekaboo-mcp.log` in the system's temporary folder"
     )
     log_level: str = _variable(
         "PEEKABOO_LOG_LEVEL",
-        "info",
         "`trace`, `debug`, `info`, `warn`, `error` or `fatal` (`LOG_LEVEL` is read too)",
+        "info",
         also="LOG_LEVEL",
     )
     logs_to_console: bool = _variable(
         "PEEKABOO_CONSOLE_LOGGING",
-        False,
         "`true`: log to stderr as well (`PEEKABOO_MCP_CONSOLE_LOGGING` is read too)",
+        False,
         also="PEEKABOO_MCP_CONSOLE_LOGGING",
     )
     cli_path: str = _variable(
         "PEEKABOO_CLI_PATH",
-        "",
         "another peekaboo command line for the MCP tools `image`, `list` and `peekaboo_exec`",
     )
 
-    keynote_theme: str = _variable("KEYNOTE_THEME", "White", "theme of a new Keynote document")
+    keynote_theme: str = _variable("KEYNOTE_THEME", "theme of a new Keynote document", "White")
     keynote_document_mode: str = _variable(
-        "KEYNOTE_DOCUMENT_MODE", "reuse_or_create", "`reuse_or_create` or `always_new`"
+        "KEYNOTE_DOCUMENT_MODE", "`reuse_or_create` or `always_new`", "reuse_or_create"
     )
     screenshot_path: str = _variable(
-        "SCREENSHOT_PATH", "", "where `screenshot_slide` saves when it gets an empty path"
+        "SCREENSHOT_PATH", "where `screenshot_slide` saves when it gets an empty path"
     )
     agent_log: str = _variable(
         "PEEKABOO_AGENT_LOG",
-        "",
         "the Keynote agent's log, which its server writes into as well; the agent sets it",
     )
     gmail_folder: str = _variable(
         "PEEKABOO_GMAIL_FOLDER",
-        "",
         "holds `credentials.json` and `token.json`; unset: `gmail` in the state folder",
     )
     gmail_base_url: str = _variable(
-        "PEEKABOO_GMAIL_BASE_URL", "https://gmail.googleapis.com", "where Gmail listens; for tests"
+        "PEEKABOO_GMAIL_BASE_URL", "where Gmail listens; for tests", "https://gmail.googleapis.com"
     )
 
-    desktop: str = _variable("PEEKABOO_DESKTOP", "", "`macos` or `x11`; unset: what this machine is")
+    desktop: str = _variable("PEEKABOO_DESKTOP", "`macos` or `x11`; unset: what this machine is")
     bin_dir: str = _variable(
-        "PEEKABOO_BIN_DIR", "", "the only folder in which programs are looked for; for tests"
+        "PEEKABOO_BIN_DIR", "the only folder in which programs are looked for; for tests"
     )
-    x_display: str = _variable("DISPLAY", "", "the X server, on Linux")
-    x_authority: str = _variable("XAUTHORITY", "", "the X server's authority file; unset: `~/.Xauthority`")
+    x_display: str = _variable("DISPLAY", "the X server, on Linux")
+    x_authority: str = _variable("XAUTHORITY", "the X server's authority file; unset: `~/.Xauthority`")
     wayland_display: str = _variable(
-        "WAYLAND_DISPLAY", "", "when set, only X11 windows can be seen: a warning says so"
+        "WAYLAND_DISPLAY", "when set, only X11 windows can be seen: a warning says so"
     )
     state_home: str = _variable(
-        "XDG_STATE_HOME", "", "on Linux our state folder is `peekaboo_min` in here; unset: `~/.local/state`"
+        "XDG_STATE_HOME", "on Linux our state folder is `peekaboo_min` in here; unset: `~/.local/state`"
     )
 
     @property
@@ -7872,7 +7786,7 @@ def system_temporary_folder() -> Path:
 '''
 
 # ==================== peekaboo_min/core/text.py ===========================================================
-SOURCES['peekaboo_min/core/text.py'] = 7875, r'''"""Text from outside, made safe to show or to send."""
+SOURCES['peekaboo_min/core/text.py'] = 7789, r'''"""Text from outside, made safe to show or to send."""
 
 from __future__ import annotations
 
@@ -7908,16 +7822,16 @@ def cut_to_bytes(text: str, limit: int) -> str:
 '''
 
 # ==================== peekaboo_min/core/version.py ========================================================
-SOURCES['peekaboo_min/core/version.py'] = 7911, r'''"""The version."""
+SOURCES['peekaboo_min/core/version.py'] = 7825, r'''"""The version."""
 
 VERSION = "0.1.0"
 '''
 
 # ==================== peekaboo_min/desktop/__init__.py ====================================================
-SOURCES['peekaboo_min/desktop/__init__.py'] = 7917, r''''''
+SOURCES['peekaboo_min/desktop/__init__.py'] = 7831, r''''''
 
 # ==================== peekaboo_min/desktop/base.py ========================================================
-SOURCES['peekaboo_min/desktop/base.py'] = 7920, r'''"""class Desktop(Protocol): what a platform must do; it never decides."""
+SOURCES['peekaboo_min/desktop/base.py'] = 7834, r'''"""class Desktop(Protocol): what a platform must do; it never decides."""
 
 from __future__ import annotations
 
@@ -8060,7 +7974,7 @@ class Desktop(Protocol):
 '''
 
 # ==================== peekaboo_min/desktop/keys.py ========================================================
-SOURCES['peekaboo_min/desktop/keys.py'] = 8063, r'''"""Key names in the spellings that people use, read into one (pure)."""
+SOURCES['peekaboo_min/desktop/keys.py'] = 7977, r'''"""Key names in the spellings that people use, read into one (pure)."""
 
 from __future__ import annotations
 
@@ -8182,10 +8096,10 @@ def _unknown_key(word: str, known: Iterable[str], kind: str = "key") -> Peekaboo
 '''
 
 # ==================== peekaboo_min/desktop/macos/__init__.py ==============================================
-SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 8185, r''''''
+SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 8099, r''''''
 
 # ==================== peekaboo_min/desktop/macos/accessibility.js =========================================
-SOURCES['peekaboo_min/desktop/macos/accessibility.js'] = 8188, r'''// Comes after window_list.js: windows, sheets and the focus as the accessibility tree has them; without the grant: nothing.
+SOURCES['peekaboo_min/desktop/macos/accessibility.js'] = 8102, r'''// Comes after window_list.js: windows, sheets and the focus as the accessibility tree has them; without the grant: nothing.
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXIsProcessTrusted', ['bool', []]);
 ObjC.bindFunction('AXUIElementCreateApplication', ['id', ['int']]);
@@ -8274,7 +8188,7 @@ function candidates(app, target) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/automation.js ============================================
-SOURCES['peekaboo_min/desktop/macos/automation.js'] = 8277, r'''// {} -> {"automation": bool|null}: may Keynote be controlled? null when it does not run, was never asked for, or cannot be
+SOURCES['peekaboo_min/desktop/macos/automation.js'] = 8191, r'''// {} -> {"automation": bool|null}: may Keynote be controlled? null when it does not run, was never asked for, or cannot be
 // told. Raises no dialog. By itself, because a bridge that fails here must not take other answers along.
 ObjC.import('AppKit');
 ObjC.import('CoreServices');
@@ -8293,7 +8207,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/backend.py ===============================================
-SOURCES['peekaboo_min/desktop/macos/backend.py'] = 8296, r'''"""Desktop by screencapture, osascript and the Swift helper."""
+SOURCES['peekaboo_min/desktop/macos/backend.py'] = 8210, r'''"""Desktop by screencapture, osascript and the Swift helper."""
 
 from __future__ import annotations
 
@@ -8688,11 +8602,12 @@ def _window(one: dict[str, Any], focused_id: Optional[int], can_record: bool) ->
 '''
 
 # ==================== peekaboo_min/desktop/macos/elements.js ==============================================
-SOURCES['peekaboo_min/desktop/macos/elements.js'] = 8691, r'''// {"window": {id, pid, title, x, y, width, height, is_popup}} -> {"is_trusted": bool, "is_found": bool, "is_hung": bool,
+SOURCES['peekaboo_min/desktop/macos/elements.js'] = 8605, r'''// {"window": {id, pid, title, x, y, width, height, is_popup}} -> {"is_trusted": bool, "is_found": bool, "is_hung": bool,
 //   "elements": [{role, name, value, states, x, y, width, height}]}: what the window shows, clipped to it, in screen points.
 // By JXA alone: one call an element fetches all its attributes, so a compiled program would save little.
 ObjC.bindFunction('AXUIElementCopyMultipleAttributeValues', ['int', ['id', 'id', 'unsigned int', 'id*']]);
 
+const API_DISABLED = -25211; // kAXErrorAPIDisabled
 const ANSWER_S = 1;
 const BUDGET_MS = 8000;
 const MOST_ELEMENTS = 1000;
@@ -8703,6 +8618,7 @@ const WAKE_S = 0.5; // what an Electron application needs to build the tree that
 
 const NAMES = ['AXRole', 'AXSubrole', 'AXTitle', 'AXDescription', 'AXValue', 'AXPlaceholderValue', 'AXHelp', 'AXEnabled', 'AXFocused',
     'AXExpanded', 'AXDisclosing', 'AXSelected', 'AXPosition', 'AXSize', 'AXTitleUIElement', 'AXVisibleRows', 'AXChildren'];
+const WANTED = $(NAMES); // bridged once
 // ARIA's words. What is not here only holds others.
 const ROLES = {
     AXButton: 'button', AXMenuButton: 'button', AXDisclosureTriangle: 'button', AXColorWell: 'button', AXDockItem: 'button',
@@ -8723,7 +8639,7 @@ const CAN_BE_CHECKED = ['checkbox', 'radio', 'switch'];
 function attributesOf(element, pid) {
     if (hungPids.has(pid)) return null;
     const values = Ref();
-    const error = $.AXUIElementCopyMultipleAttributeValues(element, $(NAMES), 0, values);
+    const error = $.AXUIElementCopyMultipleAttributeValues(element, WANTED, 0, values);
     if (error === CANNOT_COMPLETE) hungPids.add(pid);
     if (error !== 0 || isNil(values[0])) return null;
     return Object.fromEntries(NAMES.map((name, index) => [name, values[0].objectAtIndex(index)]));
@@ -8827,10 +8743,12 @@ function rootOf(app, target) {
 
 function run(argv) {
     const target = JSON.parse(argv[0]).window;
-    const answer = {is_trusted: Boolean($.AXIsProcessTrusted()), is_found: false, is_hung: false, elements: []};
-    if (!answer.is_trusted) return JSON.stringify(answer);
+    const answer = {is_trusted: true, is_found: false, is_hung: false, elements: []};
     limitAccessibility(ANSWER_S);
     const app = $.AXUIElementCreateApplication(target.pid);
+    // what a preflight says may be a false no: a read cannot be
+    answer.is_trusted = $.AXUIElementCopyAttributeValue(app, $('AXRole'), Ref()) !== API_DISABLED;
+    if (!answer.is_trusted) return JSON.stringify(answer);
     const search = {found: [], visited: 0, until: Date.now() + BUDGET_MS};
     const root = rootOf(app, target);
     if (root) collect(root, target.pid, target, 0, search);
@@ -8844,7 +8762,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/focus.js =================================================
-SOURCES['peekaboo_min/desktop/macos/focus.js'] = 8847, r'''// {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted", "title_bar_is_free": bool, "matches": n}
+SOURCES['peekaboo_min/desktop/macos/focus.js'] = 8765, r'''// {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted", "title_bar_is_free": bool, "matches": n}
 // matches: how many windows of the application could be the one that is meant; only a single one is raised.
 const ANSWER_S = 0.5;
 const TITLE_BAR_HALF = 10;
@@ -8895,7 +8813,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/handler.js ===============================================
-SOURCES['peekaboo_min/desktop/macos/handler.js'] = 8898, r'''// {"kind": "app"|"path"|"url", "target": text} -> {"found": {name, bundle_id, path}|null, "installed": [...]}: the application that
+SOURCES['peekaboo_min/desktop/macos/handler.js'] = 8816, r'''// {"kind": "app"|"path"|"url", "target": text} -> {"found": {name, bundle_id, path}|null, "installed": [...]}: the application that
 // opens it. For a name of an application `installed` has all that are, else nothing. Starts nothing.
 ObjC.import('AppKit');
 
@@ -8943,7 +8861,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.js =================================================
-SOURCES['peekaboo_min/desktop/macos/input.js'] = 8946, r'''// one JSON request as the argument -> one JSON answer; the same contract as input.swift, for a Mac without a compiler
+SOURCES['peekaboo_min/desktop/macos/input.js'] = 8864, r'''// one JSON request as the argument -> one JSON answer; the same contract as input.swift, for a Mac without a compiler
 //   {"do":"preflight"} -> {"ok":true,"accessibility":b,"post_event":b,"screen_recording":b}
 //   {"do":"move","window":W,"x":n,"y":n}; points are screen points
 //   {"do":"click","window":W,"x":n,"y":n,"button":"left","clicks":1,"flags":0}; button left, right or middle; clicks 1 to 3
@@ -9327,7 +9245,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.py =================================================
-SOURCES['peekaboo_min/desktop/macos/input.py'] = 9330, r'''"""Mouse and keyboard events, by the Swift helper or by JXA; key codes."""
+SOURCES['peekaboo_min/desktop/macos/input.py'] = 9248, r'''"""Mouse and keyboard events, by the Swift helper or by JXA; key codes."""
 
 from __future__ import annotations
 
@@ -9516,7 +9434,7 @@ def _helper_answer(stdout: bytes, stderr: str, code: int) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.swift ==============================================
-SOURCES['peekaboo_min/desktop/macos/input.swift'] = 9519, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
+SOURCES['peekaboo_min/desktop/macos/input.swift'] = 9437, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
 //   {"do":"preflight"} -> {"ok":true,"accessibility":b,"post_event":b,"screen_recording":b}
 //   {"do":"move","window":W,"x":n,"y":n}; points are screen points
 //   {"do":"click","window":W,"x":n,"y":n,"button":"left","clicks":1,"flags":0}; button left, right or middle; clicks 1 to 3
@@ -9972,7 +9890,7 @@ try FileHandle.standardOutput.write(contentsOf: output + Data("\n".utf8))
 '''
 
 # ==================== peekaboo_min/desktop/macos/osascript.py =============================================
-SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 9975, r'''"""Run a JXA or AppleScript source; what its errors and a missing grant mean."""
+SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 9893, r'''"""Run a JXA or AppleScript source; what its errors and a missing grant mean."""
 
 from __future__ import annotations
 
@@ -10154,7 +10072,7 @@ def no_session_error() -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/desktop/macos/permissions.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 10157, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
+SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 10075, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXIsProcessTrusted', ['bool', []]);
 ObjC.bindFunction('CGPreflightPostEventAccess', ['bool', []]);
@@ -10173,7 +10091,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/read_text.js =============================================
-SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 10176, r'''// {"path": file} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
+SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 10094, r'''// {"path": file} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
 ObjC.import('Foundation');
 ObjC.import('Vision');
 
@@ -10204,7 +10122,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/snapshot.js ==============================================
-SOURCES['peekaboo_min/desktop/macos/snapshot.js'] = 10207, r'''// {} -> one look at the desktop, or {"windows": null} without a GUI session:
+SOURCES['peekaboo_min/desktop/macos/snapshot.js'] = 10125, r'''// {} -> one look at the desktop, or {"windows": null} without a GUI session:
 //   {"windows": [{id, pid, app, bundle_id, title, layer, alpha, on_screen, bounds, kind, parent_id, is_modal, is_minimised}],
 //    "apps": [{pid, name, bundle_id, is_active, is_regular, window_count}], "displays": [{name, scale, bounds}], main first,
 //    "frontmost_pid": n|null, "can_record": bool, "is_locked": bool}
@@ -10330,7 +10248,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/swift_helper.py ==========================================
-SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 10333, r'''"""Compile input.swift ahead of time, and find what was compiled."""
+SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 10251, r'''"""Compile input.swift ahead of time, and find what was compiled."""
 
 from __future__ import annotations
 
@@ -10471,7 +10389,7 @@ def _manifest() -> Path:
 '''
 
 # ==================== peekaboo_min/desktop/macos/window_list.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 10474, r'''// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
+SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 10392, r'''// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
 ObjC.import('AppKit');
 ObjC.import('CoreGraphics');
 ObjC.bindFunction('CGPreflightScreenCaptureAccess', ['bool', []]);
@@ -10570,7 +10488,7 @@ function frontmostPid() {
 '''
 
 # ==================== peekaboo_min/desktop/matching.py ====================================================
-SOURCES['peekaboo_min/desktop/matching.py'] = 10573, r'''"""Which app or window an identifier means, what covers or blocks it (pure)."""
+SOURCES['peekaboo_min/desktop/matching.py'] = 10491, r'''"""Which app or window an identifier means, what covers or blocks it (pure)."""
 
 from __future__ import annotations
 
@@ -10655,9 +10573,9 @@ def _is_in_front_as_modal(dialog: Window, window: Window, scene: Scene) -> bool:
     return scene.windows.index(dialog) < scene.windows.index(window)
 
 
-def find_app(identifier: str, apps: Sequence[App]) -> App:
+def find_app(identifier: str, apps: Sequence[App], kind: str = "running") -> App:
     """The app that `identifier` names: name, bundle id, `PID:n`, start or part of a name, or a close
-    spelling.
+    spelling. kind: running or installed, for the error.
 
     Raises INVALID_ARGUMENT, APP_NOT_FOUND (with the nearest names), AMBIGUOUS_APP_IDENTIFIER (with the
     candidates).
@@ -10692,7 +10610,7 @@ def find_app(identifier: str, apps: Sequence[App]) -> App:
     if near and near[0][1] >= _CLOSE_ENOUGH:
         tied = [app for app, likeness in near if near[0][1] - likeness <= _TIE]
         return tied[0] if len(tied) == 1 else _only_one(wanted, tied)
-    raise _no_such_app(wanted, [app for app, _ in near])
+    raise _no_such_app(wanted, [app for app, _ in near], kind)
 
 
 def app_by_bundle_id(bundle_id: str, apps: Sequence[App]) -> App:
@@ -10729,7 +10647,8 @@ def _only_one(wanted: str, found: Sequence[App]) -> App:
     if len(with_windows) == 1 and len({app.name for app in found}) == 1:
         return with_windows[0]
     names = [
-        f"{app.name} ({app.bundle_id or 'no bundle id'}, PID:{app.pid})" for app in found[:_NAMED_AT_MOST]
+        f"{app.name} ({app.bundle_id or 'no bundle id'}{'' if app.pid is None else f', PID:{app.pid}'})"
+        for app in found[:_NAMED_AT_MOST]
     ]
     raise PeekabooError(
         ErrorCode.AMBIGUOUS_APP_IDENTIFIER,
@@ -10758,12 +10677,13 @@ def _near_names(low: str, apps: Sequence[App]) -> list[tuple[App, float]]:
     return [pair for pair in scored[:5] if pair[1] >= 0.45]
 
 
-def _no_such_app(wanted: str, near: Sequence[App]) -> PeekabooError:
+def _no_such_app(wanted: str, near: Sequence[App], kind: str = "running") -> PeekabooError:
     names = list(dict.fromkeys(app.name for app in near))[:_NAMED_AT_MOST]
+    first = "open it" if kind == "running" else "install it"
     return PeekabooError(
         ErrorCode.APP_NOT_FOUND,
-        f"no running application is called {wanted[:80]!r}",
-        hint=f"open it, or name another: {', '.join(names)}" if names else "open it first",
+        f"no {kind} application is called {wanted[:80]!r}",
+        hint=f"{first}, or name another: {', '.join(names)}" if names else f"{first} first",
         details="Available applications: " + ", ".join(names) if names else "",
     )
 
@@ -10831,7 +10751,7 @@ def cover_at(point: Point, target: Window, windows: Sequence[Window]) -> Optiona
 '''
 
 # ==================== peekaboo_min/desktop/select.py ======================================================
-SOURCES['peekaboo_min/desktop/select.py'] = 10834, r'''"""Which Desktop this machine has."""
+SOURCES['peekaboo_min/desktop/select.py'] = 10754, r'''"""Which Desktop this machine has."""
 
 from __future__ import annotations
 
@@ -10855,10 +10775,10 @@ def this_desktop() -> Desktop:
 '''
 
 # ==================== peekaboo_min/desktop/x11/__init__.py ================================================
-SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 10858, r''''''
+SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 10778, r''''''
 
 # ==================== peekaboo_min/desktop/x11/backend.py =================================================
-SOURCES['peekaboo_min/desktop/x11/backend.py'] = 10861, r'''"""Desktop by maim, xdotool, xclip, and questions to the X server.
+SOURCES['peekaboo_min/desktop/x11/backend.py'] = 10781, r'''"""Desktop by maim, xdotool, xclip, and questions to the X server.
 
 Commands that answer wrongly with exit 0 are not used: the place in `xdotool getwindowgeometry` and wmctrl (a
 frame's offset is added twice), `xwd -id` (paints other windows), `xdotool type` beyond ASCII, unknown key
@@ -10868,12 +10788,14 @@ names, clicks outside the screen.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Optional
 
 from ...core.errors import ErrorCode, PeekabooError
 from ...core.models import (
     Delivery,
     Display,
     Element,
+    Handler,
     KeyChord,
     Permissions,
     Point,
@@ -10888,7 +10810,8 @@ from .connection import x_connection
 from .elements import read_x11_elements
 from .keyboard import press_x11_key, type_x11_text
 from .ocr import read_text_by_tesseract
-from .pointer import click_x11
+from .opening import find_x11_handler, open_by_x11
+from .pointer import click_title_bar, click_x11, drag_x11, move_x11, scroll_x11
 from .server import UTF8, ask_x, is_viewable, x11_session
 from .windows import take_scene
 
@@ -10901,7 +10824,12 @@ class X11Desktop:
 
     name = "x11"
     needs: tuple[str, ...] = ("maim", "xdotool", "xclip", "convert")
-    uses: dict[str, str] = {"tesseract": "text recognition", "python3": "elements, by gi"}  # noqa: RUF012
+    uses: dict[str, str] = {  # noqa: RUF012
+        "tesseract": "text recognition",
+        "python3": "elements, by its gi",
+        "gtk-launch": "opening applications",
+        "xdg-mime": "opening files and addresses",
+    }
 
     @property
     def session(self) -> str:
@@ -10954,17 +10882,37 @@ class X11Desktop:
                 raise
             words = ["xdotool", "windowmap", "--sync", target, "windowraise", target, "windowfocus", target]
             ask_x(words, _FOCUS_S, holding)
+            if may_click and window.window_id not in [
+                one.window_id for one in take_scene().windows if one.is_focused
+            ]:
+                click_title_bar(window)
 
     def click(
         self, window: Window, point: Point, button: str, clicks: int, modifiers: tuple[str, ...] = ()
     ) -> Delivery:
         return click_x11(window, point, button, clicks, modifiers)
 
-    def type_text(self, window: Window, text: str, stop_file: Path) -> None:
-        type_x11_text(window, text, stop_file)
+    def scroll(self, window: Window, point: Point, direction: str, amount: int) -> Delivery:
+        return scroll_x11(window, point, direction, amount)
 
-    def press_key(self, window: Window, chord: KeyChord) -> None:
-        press_x11_key(window, chord)
+    def drag(self, window: Window, start: Point, end: Point, button: str) -> Delivery:
+        return drag_x11(window, start, end, button)
+
+    def move_pointer(self, window: Window, point: Point) -> Delivery:
+        return move_x11(window, point)
+
+    def type_text(self, window: Window, text: str, stop_file: Path, delay_ms: int = 0) -> None:
+        type_x11_text(window, text, stop_file, delay_ms)
+
+    def press_key(
+        self,
+        window: Window,
+        chord: KeyChord,
+        hold_ms: int = 0,
+        repeat: int = 1,
+        stop_file: Optional[Path] = None,
+    ) -> None:
+        press_x11_key(window, chord, hold_ms, repeat, stop_file)
 
     def fit_image(
         self, source: Path, target: Path, width: int, height: int, kind: str, quality: int = 80
@@ -10981,6 +10929,12 @@ class X11Desktop:
 
     def read_elements(self, window: Window) -> list[Element]:
         return read_x11_elements(window)
+
+    def find_handler(self, kind: str, target: str) -> Handler:
+        return find_x11_handler(kind, target)
+
+    def open(self, kind: str, target: str, handler: Handler) -> None:
+        open_by_x11(kind, target, handler)
 
     def input_backend(self) -> str:
         return "xdotool"
@@ -11003,7 +10957,7 @@ def _run_maim(what: list[str], path: Path, kind: str) -> None:
 '''
 
 # ==================== peekaboo_min/desktop/x11/clipboard.py ===============================================
-SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 11006, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
+SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 10960, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
 
 from __future__ import annotations
 
@@ -11025,16 +10979,19 @@ _FETCH_S = 5.0
 _QUIET_S = 0.06
 _POLL_S = 0.005
 
-# Programs that paste PRIMARY with shift+Insert, by the class of their windows; ctrl+v types a ^V into them.
-_TERMINALS = frozenset(
-    (
-        "xterm", "uxterm", "kterm", "rxvt", "urxvt", "st", "st-256color", "eterm", "aterm", "mlterm",
-        "alacritty", "kitty", "wezterm", "org.wezfurlong.wezterm", "gnome-terminal", "gnome-terminal-server",
-        "xfce4-terminal", "mate-terminal", "lxterminal", "terminator",
-        "tilix", "guake", "sakura", "roxterm", "termite",
-        "terminology", "tilda", "qterminal", "cool-retro-term",
-    )
-)  # fmt: skip
+# Programs that paste PRIMARY by a key of their own, by the class of their windows; ctrl+v types ^V into them.
+_TERMINAL_KEYS = {
+    **dict.fromkeys(
+        (
+            "xterm", "uxterm", "kterm", "rxvt", "urxvt", "st", "st-256color", "eterm", "aterm", "mlterm",
+            "alacritty", "kitty", "wezterm", "org.wezfurlong.wezterm", "gnome-terminal",
+            "gnome-terminal-server", "xfce4-terminal", "mate-terminal", "lxterminal", "terminator", "tilix",
+            "guake", "sakura", "roxterm", "termite", "terminology", "tilda", "qterminal", "cool-retro-term",
+        ),
+        "shift+Insert",
+    ),
+    **dict.fromkeys(("konsole", "yakuake"), "ctrl+shift+Insert"),
+}  # fmt: skip
 _TEXT_TARGETS = ("UTF8_STRING", "text/plain;charset=utf-8", "STRING", "TEXT", "text/plain")
 # What every owner offers besides its data.
 _PROTOCOL_TARGETS = frozenset(("TARGETS", "MULTIPLE", "TIMESTAMP", "SAVE_TARGETS", "DELETE"))
@@ -11056,9 +11013,8 @@ class Clipboard:
     """Pastes into one window. What the clipboard held is saved before the first paste."""
 
     def __init__(self, window: Window) -> None:
-        self._is_terminal = window.app_name.lower() in _TERMINALS
-        self._selection = "primary" if self._is_terminal else "clipboard"
-        self._key = "shift+Insert" if self._is_terminal else "ctrl+v"
+        self._key = _TERMINAL_KEYS.get(window.app_name.lower(), "ctrl+v")
+        self._selection = "clipboard" if self._key == "ctrl+v" else "primary"
         self._saved: Optional[_Saved] = None
         self._is_ours = False  # whether the clipboard holds, or held, what we put there
 
@@ -11080,37 +11036,36 @@ class Clipboard:
 
         Raises PROGRAM_FAILED when it cannot be served (nothing was pressed), or when no program fetched it.
         """
-        if not self._is_terminal and not self._is_ours:
+        if self._selection == "clipboard" and not self._is_ours:
             self._saved = _save_clipboard()
         words = ["xclip", "-verbose", "-selection", self._selection, "-i"]
-        self._is_ours = not self._is_terminal
-        with background_program(words, text.encode("utf-8")) as server:
-            asked = self._wait_until_served(server, text)
-            press(self._key)
-            if not _wait_until(lambda: _requests(server) > asked or server.has_ended(), _FETCH_S):
-                raise _not_fetched("no program fetched the text")
-            if _requests(server) <= asked:
-                self._is_ours = False  # the clipboard belongs to whoever took it
-                raise _not_fetched("another program took the clipboard before the text was fetched")
-            _wait_until_quiet(server)
+        self._is_ours = self._selection == "clipboard"
+        data = text.encode("utf-8")
 
-    def _wait_until_served(self, server: BackgroundProgram, text: str) -> int:
-        """Wait until asking for the selection gives `text`; return how many requests xclip has counted by
-        then.
-        """
-        deadline = time.monotonic() + _ANSWER_S
-        while _requests(server) < 1 or _read_selection(self._selection, "UTF8_STRING") != text.encode(
-            "utf-8"
-        ):
-            if server.has_ended() or time.monotonic() > deadline:
+        def is_served() -> bool:
+            return _requests(server) > 0 and _read_selection(self._selection, "UTF8_STRING") == data
+
+        with background_program(words, data) as server:
+            if not _wait_until(is_served, server, _ANSWER_S):
                 raise PeekabooError(
                     ErrorCode.PROGRAM_FAILED,
                     "xclip does not serve the text, so it was not pasted",
                     hint="check that no clipboard manager takes its place; ASCII needs no clipboard",
                     details=server.said()[-300:],
                 )
-            pause(_POLL_S)
-        return _wait_until_quiet(server)  # a clipboard manager fetches what is new
+            asked = _wait_until_quiet(server)  # a clipboard manager fetches what is new
+            press(self._key)
+            if not _wait_until(lambda: _requests(server) > asked, server, _FETCH_S):
+                reason = "no program fetched the text"
+                if server.has_ended():
+                    self._is_ours = False  # the clipboard belongs to whoever took it
+                    reason = "another program took the clipboard before the text was fetched"
+                raise PeekabooError(
+                    ErrorCode.PROGRAM_FAILED,
+                    f"{reason}: the last piece was not typed",
+                    hint="click a text field and see what it holds; a terminal may need its own paste key",
+                )
+            _wait_until_quiet(server)
 
     def _put_back_now(self) -> None:
         if not self._is_ours or self._saved is None:
@@ -11171,17 +11126,15 @@ def _save_clipboard() -> Optional[_Saved]:
     images = sorted((one for one in targets if one.startswith("image/")), key=lambda one: one != "image/png")
     if not texts and not images:
         raise _not_kept(f"the clipboard holds {', '.join(targets[:5])}")
-    data = _read_selection("clipboard", (texts or images)[0])
+    kept = (texts or images)[0]
+    data = _read_selection("clipboard", kept)
     if data is None:
         raise _not_kept("the clipboard's content could not be read")
-    lost = (
-        [one for one in targets if one not in _TEXT_TARGETS and one != "COMPOUND_TEXT"]
-        if texts
-        else images[1:]
-    )
+    same = {*_TEXT_TARGETS, "COMPOUND_TEXT"} if texts else {kept}
+    lost = [one for one in targets if one not in same]
     if lost:
-        log_info(f"the clipboard is put back as {(texts or images)[0]} only, without {', '.join(lost[:10])}")
-    return _Saved(data, None if texts else images[0])
+        log_info(f"the clipboard is put back as {kept} only, without {', '.join(lost[:10])}")
+    return _Saved(data, None if texts else kept)
 
 
 def _not_kept(reason: str) -> PeekabooError:
@@ -11192,25 +11145,19 @@ def _not_kept(reason: str) -> PeekabooError:
     )
 
 
-def _not_fetched(reason: str) -> PeekabooError:
-    return PeekabooError(
-        ErrorCode.PROGRAM_FAILED,
-        f"{reason}: the last piece was not typed",
-        hint="click a text field first and see what it holds; a terminal may need its own paste key",
-    )
-
-
-def _wait_until(is_true: Callable[[], bool], seconds: float) -> bool:
+def _wait_until(is_true: Callable[[], bool], server: BackgroundProgram, seconds: float) -> bool:
     deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
+    while True:
+        has_ended = server.has_ended() or time.monotonic() > deadline
         if is_true():
             return True
+        if has_ended:
+            return False
         pause(_POLL_S)
-    return False
 '''
 
 # ==================== peekaboo_min/desktop/x11/connection.py ==============================================
-SOURCES['peekaboo_min/desktop/x11/connection.py'] = 11213, r'''"""One connection to the X server that only asks: many questions at once.
+SOURCES['peekaboo_min/desktop/x11/connection.py'] = 11160, r'''"""One connection to the X server that only asks: many questions at once.
 
 `xwininfo` and `xprop` answer about one window each, a process a window: for 40 windows that is three times a
 walk of `xwininfo -root -tree`, and a title with a line break fakes lines of theirs. Here all questions go out
@@ -11462,7 +11409,7 @@ def _entries(data: bytes) -> Iterator[tuple[bytes, ...]]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/elements.py ================================================
-SOURCES['peekaboo_min/desktop/x11/elements.py'] = 11465, r'''"""The elements of a window: AT-SPI's tree, read by the system's own Python."""
+SOURCES['peekaboo_min/desktop/x11/elements.py'] = 11412, r'''"""The elements of a window: AT-SPI's tree, read by the system's own Python."""
 
 from __future__ import annotations
 
@@ -11571,14 +11518,14 @@ def _with_labels(row: list[Element]) -> list[Element]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/elements_atspi.py ==========================================
-SOURCES['peekaboo_min/desktop/x11/elements_atspi.py'] = 11574, r'''"""A window as JSON -> {elements: [[role, name, value, states, box]]...}.
+SOURCES['peekaboo_min/desktop/x11/elements_atspi.py'] = 11521, r'''"""A window as JSON -> {elements: [[role, name, value, states, box]]...}.
 
-In: {pid, title, is_popup, bounds, whole, outer, addresses}; `whole`: `bounds` with the shadow that GTK draws,
-`outer`: with what a window manager draws. Out, besides: `problem`, "bus", "application" or ""; and `rounds`.
-Boxes are [x, y, width, height] in screen points.
+In: {pid, title, is_popup, bounds, whole, outer, addresses}; `whole` is `bounds` with the shadow that GTK
+draws, `outer` with what a window manager draws. Out, besides: `problem`, "bus", "application" or "" for none;
+and `rounds`. Boxes are [x, y, width, height] in screen points.
 
-Run by the system's own Python, for its `gi`, never imported. It reads the accessibility tree of one window
-over AT-SPI's bus, level by level: all calls of a level go out at once, which is a round.
+Run by the system's own Python, for its `gi`, and never imported. It reads the accessibility tree of one
+window over AT-SPI's bus, level by level: all calls of a level go out at once, which is a round.
 """
 
 from __future__ import annotations
@@ -11894,27 +11841,35 @@ if __name__ == "__main__":
 '''
 
 # ==================== peekaboo_min/desktop/x11/keyboard.py ================================================
-SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 11897, r'''"""The keyboard on X11: xdotool for ASCII and chords, else the clipboard."""
+SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 11844, r'''"""The keyboard on X11: xdotool for ASCII and chords, else the clipboard."""
 
 from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Optional
 
-from ...core.cancellation import check_cancelled, uninterrupted
-from ...core.errors import ErrorCode, FocusLost, PeekabooError
+from ...core.cancellation import check_cancelled, pause, uninterrupted
+from ...core.errors import ErrorCode, FocusLost, PeekabooError, invalid
 from ...core.models import KeyChord, Window
 from ...system.files import held_locks
 from ...system.process import run_program
 from .clipboard import Clipboard
+from .pointer import x11_modifiers, xdotool_session
 from .server import UTF8, is_viewable, top_level, window_with_input_focus
 from .windows import is_same_client
 
 _KEYS_S = 10.0
-_PIECE = 20
-_KEY_DELAY_MS = "4"
+_PIECE, _PIECE_MS = 20, 400  # a piece of typing is no longer, in characters and in time
+_KEY_DELAY_MS = 1
+_AGAIN_S = 0.12  # galculator loses a key that comes again within 100 ms
+_WATCH_S = 0.05
+_LONGEST_S, _PIECE_S, _PASTE_S = 45.0, 0.01, 0.35  # a tool has 50 seconds; a piece takes about so long
+_WHO = ["getwindowfocus", "getwindowgeometry", "--shell", "%1"]
+_PRINTED_WHO = r"(?m)^WINDOW=(\d+)$"
 
 # Our key names -> X keysyms (xdotool knows no others: `enter`, `esc` and `pageup` would be ignored with exit
 # 0).
@@ -11928,89 +11883,75 @@ _KEYSYMS = {
     "right_bracket": "bracketright",
 }  # fmt: skip
 
-# What is pressed with Command on a Mac is pressed with Control here; the logo key is called super.
-_MODIFIERS = {"cmd": "ctrl", "ctrl": "ctrl", "alt": "alt", "shift": "shift", "super": "super"}
 _LINE_KEYS = {"\n": "Return", "\t": "Tab"}
 
 
-def x11_modifiers(modifiers: Sequence[str]) -> list[str]:
-    """xdotool's names of modifiers, each once. Raises INVALID_ARGUMENT for fn, which X11 does not have."""
-    if "fn" in modifiers:
-        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, "X11 has no fn key", hint="leave it out")
-    return list(dict.fromkeys(_MODIFIERS[name] for name in modifiers))
-
-
-def release_x11_modifiers(held: Sequence[str]) -> None:
-    """Release keys that a killed xdotool may have left pressed; also in a call that was cancelled."""
-    with uninterrupted():
-        run_program(
-            ["xdotool", "keyup", "--delay", "0", "+".join(held)],
-            timeout_s=_KEYS_S,
-            accept=None,
-            pass_fds=held_locks(),
-        )
-
-
-def press_x11_key(window: Window, chord: KeyChord) -> None:
-    """Press one chord in a window that has the focus. Raises FocusLost when it has not; then nothing was
-    pressed.
+def press_x11_key(
+    window: Window, chord: KeyChord, hold_ms: int = 0, repeat: int = 1, stop_file: Optional[Path] = None
+) -> None:
+    """Press one chord in a window that has the focus. Raises FocusLost, POLICY_DENIED (the stop file), with
+    how often it was pressed, and INVALID_ARGUMENT for what would take longer than a call may.
     """
-    held = x11_modifiers(chord.modifiers)
     keysym = _KEYSYMS.get(chord.key) or (chord.key.upper() if re.fullmatch(r"f\d+", chord.key) else chord.key)
-    focus = _Focus(window)
-    focus.check(0)
-    focus.send(_key_words("+".join([*held, keysym])), 0, 1)
+    keys = "+".join([*x11_modifiers(chord.modifiers), keysym])
+    _check_time(repeat * (hold_ms / 1000 + _AGAIN_S), repeat, "times")
+    keyboard = _Keyboard(window, repeat, "key press(es)", stop_file)
+    for number in range(repeat):
+        if number:
+            pause(_AGAIN_S)
+        keyboard.check()
+        if hold_ms:
+            keyboard.hold(keys, hold_ms / 1000)
+        else:
+            keyboard.send(_key_words(keys))
 
 
-def type_x11_text(window: Window, text: str, stop_file: Path) -> None:
+def type_x11_text(window: Window, text: str, stop_file: Path, delay_ms: int = 0) -> None:
     """Type text: returns and tabs as their keys, ASCII by xdotool, other characters through the clipboard.
 
-    Raises FocusLost and POLICY_DENIED (the stop file), with how many characters went out.
+    Raises FocusLost and POLICY_DENIED (the stop file), with how many characters went out, and
+    INVALID_ARGUMENT for what would take longer than a call may.
     """
-    focus = _Focus(window)
+    typing_ms = 2 * delay_ms or _KEY_DELAY_MS  # `type` waits half as long as it is told, `key` does not
+    delay_ms = delay_ms or _KEY_DELAY_MS
+    pieces = list(pieces_of(text, max(1, min(_PIECE, _PIECE_MS // delay_ms))))
+    pasted = sum(not piece.isascii() for piece in pieces)
+    seconds = pasted * _PASTE_S + len(pieces) * _PIECE_S + len(text) * delay_ms / 1000
+    _check_time(seconds, len(text), "characters of it")
+    keyboard = _Keyboard(window, len(text), "character(s)", stop_file)
     clipboard = Clipboard(window)
-    sent, in_doubt = 0, 0
+    # from stdin: other users can read the arguments of a process
+    typing = ["type", "--window", "0", "--clearmodifiers", "--delay", str(typing_ms), "--file", "-"]
     with clipboard.put_back():
-        for piece in pieces_of(text):
-            check_cancelled()
-            if os.path.lexists(stop_file):
-                raise PeekabooError(
-                    ErrorCode.POLICY_DENIED,
-                    f"the stop file {stop_file} exists: {sent} of {len(text)} character(s) went out",
-                    hint="delete it to go on, and see what the window holds",
-                )
-            focus.check(sent, in_doubt)
-            in_doubt = 0 if piece in _LINE_KEYS else len(piece)
+        for piece in pieces:
+            keyboard.check()
             if piece in _LINE_KEYS:
-                focus.send(_key_words(_LINE_KEYS[piece]), sent, 1)
+                keyboard.send(_key_words(_LINE_KEYS[piece], delay_ms))
             elif piece.isascii():
-                # from stdin: other users can read the arguments of a process
-                words = ["type", "--window", "0", "--clearmodifiers", "--delay", _KEY_DELAY_MS, "--file", "-"]
-                focus.send(words, sent, len(piece), piece.encode("ascii"))
+                keyboard.send(typing, piece, piece.encode("ascii"))
             else:
-                _paste(clipboard, focus, piece, sent)
-            sent += len(piece)
-        if in_doubt:  # after a return or tab another focus may be its effect
-            focus.check(sent, in_doubt)
+                keyboard.paste(clipboard, piece)
+        if keyboard.in_doubt:  # after a return or tab another focus may be its effect
+            keyboard.check_focus()
 
 
-def _paste(clipboard: Clipboard, focus: _Focus, piece: str, sent: int) -> None:
-    try:
-        clipboard.paste(piece, lambda key: focus.send(_key_words(key), sent, len(piece)))
-    except PeekabooError as e:
-        if e.code is not ErrorCode.PROGRAM_FAILED or not sent:
-            raise
-        message = f"{e.message}; {sent} character(s) went out before"
-        raise PeekabooError(e.code, message, e.hint, e.details) from e
+def _check_time(seconds: float, count: int, unit: str) -> None:
+    if seconds > _LONGEST_S:
+        most = max(1, int(count * _LONGEST_S / seconds))
+        raise invalid(f"this would take about {seconds:.0f} seconds", f"send at most {most} {unit} at once")
 
 
-def pieces_of(text: str) -> Iterator[str]:
-    """What is sent at once: a return, a tab, or at most 20 characters that are all ASCII or all not."""
+def pieces_of(text: str, most: int = _PIECE) -> Iterator[str]:
+    """What is sent at once: a return, a tab, or at most 20 characters that are all ASCII (of these at most
+    `most`) or all not.
+    """
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     for run in re.findall(r"\n|\t|[^\n\t]+", text):
         while run:
             piece = run[:_PIECE]
-            if len(run) > _PIECE and not piece.isascii():
+            if piece.isascii():
+                piece = piece[:most]
+            elif len(run) > _PIECE:
                 piece = _whole_characters(run)
             yield piece
             run = run[len(piece) :]
@@ -12029,69 +11970,102 @@ def _whole_characters(run: str) -> str:
     return run[:_PIECE]
 
 
-def _key_words(keys: str) -> list[str]:
+def _key_words(keys: str, delay_ms: int = 0) -> list[str]:
     # `--window 0`: real events for what has the focus; a window's number would send synthetic ones
-    return ["key", "--window", "0", "--clearmodifiers", "--delay", "0", "--", keys]
+    return ["key", "--window", "0", "--clearmodifiers", "--delay", str(delay_ms), "--", keys]
 
 
-class _Focus:
-    """Whether keys reach a window: it has the input focus, or for a popup, which never gets it, its owner
-    has.
+class _Keyboard:
+    """The keyboard for one window. It looks who has the focus before each piece, and again in the xdotool
+    that sends it; a popup never has the focus, and its owner has it then.
     """
 
-    def __init__(self, window: Window) -> None:
-        self._window = window
-        self._known = {window.window_id, window.frame_id}
-        if window.is_popup:
-            self._known.add(window.parent_id)
-        self._known.discard(None)
+    def __init__(self, window: Window, total: int, unit: str, stop_file: Optional[Path]) -> None:
+        self._window, self._total, self._unit, self._stop_file = window, total, unit, stop_file
+        own = {window.window_id, window.frame_id, window.parent_id if window.is_popup else None}
+        self._known = own - {None}
+        self._sent = 0
+        self.in_doubt = 0
+        """How many of those sent may have gone elsewhere: the focus has not been looked at since."""
 
-    def check(self, sent: int, in_doubt: int = 0) -> None:
-        """Raises FocusLost when keys would go elsewhere now. The last `in_doubt` of the `sent` characters may
-        have gone there already.
-        """
+    def check(self) -> None:
+        """Raises what ends it here: CANCELLED, POLICY_DENIED, FocusLost."""
+        check_cancelled()
+        if self._stop_file and os.path.lexists(self._stop_file):
+            went_out = f"{self._sent} of {self._total} {self._unit} went out"
+            raise PeekabooError(
+                ErrorCode.POLICY_DENIED,
+                f"the stop file {self._stop_file} exists: {went_out}",
+                hint="delete it to go on, and see what the window holds",
+            )
+        self.check_focus()
+
+    def check_focus(self) -> None:
         focused_id = window_with_input_focus()
         if not self._is_ours(focused_id):
-            raise FocusLost(
-                f"{self._describe(focused_id)} has the keyboard; {_went_out(sent, in_doubt)}", sent - in_doubt
-            )
+            raise self._lost(f"{self._name(focused_id)} has the keyboard")
         if self._window.is_popup and not is_viewable(self._window.window_id):
-            raise FocusLost(
-                f"the popup {self._window.window_id} closed; {_went_out(sent, in_doubt)}", sent - in_doubt
-            )
+            raise self._lost(f"the popup {self._window.window_id} closed")
+        self.in_doubt = 0
 
-    def send(self, words: Sequence[str], sent: int, size: int, stdin: bytes = b"") -> None:
-        """Run xdotool with `words`, after it has printed who has the focus; that decides who got them."""
-        timeout_s = _KEYS_S + size / 10
-        look = ["getwindowfocus", "getwindowgeometry", "--shell", "%1"]
+    def send(self, words: Sequence[str], text: str = "", stdin: bytes = b"") -> None:
+        """Run xdotool with `words`, after it has printed who has the focus; that decides who got them.
+
+        text: what they type; none for a key.
+        """
         check_cancelled()
-        with (
-            uninterrupted()
-        ):  # killed between the press and the release of a key, xdotool would leave it pressed
+        # killed between the press and the release of a key, xdotool would leave it pressed
+        with uninterrupted():
             done = run_program(
-                ["xdotool", *look, *words],
-                timeout_s=timeout_s,
+                ["xdotool", *_WHO, *words],
+                timeout_s=_KEYS_S,
                 stdin=stdin,
                 accept=None,
                 environment=UTF8,
                 pass_fds=held_locks(),
             )
-        printed = re.search(r"^WINDOW=(\d+)$", done.text, re.M)
+        printed = re.search(_PRINTED_WHO, done.text)
         if done.code and not printed:
-            raise FocusLost(f"no window has the keyboard; {_went_out(sent)}", sent)
+            raise self._lost("no window has the keyboard")
         # an unknown key is ignored with exit 0, and only stderr says so
-        if done.code or "No such key name" in done.stderr:
+        if not printed or done.code or "No such key name" in done.stderr:
             raise PeekabooError(
                 ErrorCode.PROGRAM_FAILED,
                 "xdotool could not press the keys",
                 details=done.stderr.strip()[-500:],
             )
-        if printed and not self._is_ours(int(printed[1])):
-            raise FocusLost(
-                f"{self._describe(int(printed[1]))} took the keyboard in the last moment, and got the last "
-                f"{size} character(s) or key(s); {_went_out(sent)} before",
-                sent,
-            )
+        self._count(int(printed[1]), text)
+
+    def hold(self, keys: str, seconds: float) -> None:
+        """Press keys, and release them after that time; at once when the focus goes, or anything ends us."""
+        words = ["--window", "0", "--delay", "0", keys]
+        press, release = ["keydown", *words], ["keyup", *words]
+        with xdotool_session(release, seconds + _KEYS_S) as xdotool:
+            line = [*_WHO, *press, "sleep", f"{seconds:.3f}", *release]
+            printed = xdotool.press(line, _PRINTED_WHO)
+            end = time.monotonic() + seconds
+            self._count(int(printed[1]))
+            while time.monotonic() < end - _WATCH_S:
+                pause(_WATCH_S)
+                self.check()
+            xdotool.end()
+
+    def paste(self, clipboard: Clipboard, text: str) -> None:
+        sent = self._sent
+        try:
+            clipboard.paste(text, lambda key: self.send(_key_words(key), text))
+        except PeekabooError as e:
+            if e.code is not ErrorCode.PROGRAM_FAILED or not sent:
+                raise
+            message = f"{e.message}; {sent} character(s) went out before"
+            raise PeekabooError(e.code, message, e.hint, e.details) from e
+
+    def _count(self, focused_id: int, text: str = "") -> None:
+        if not self._is_ours(focused_id):
+            what = f"the last {len(text)} character(s)" if text else "the last 1 key"
+            raise self._lost(f"{self._name(focused_id)} took the keyboard in the last moment, and got {what}")
+        self._sent += len(text) or 1
+        self.in_doubt = len(text)
 
     def _is_ours(self, focused_id: int) -> bool:
         if focused_id in self._known:
@@ -12101,27 +12075,26 @@ class _Focus:
         if self._window.is_popup and is_same_client(focused_id, self._window.window_id):
             return True
         # some programs focus a child of their window; without a window manager xdotool names that
-        if top_level(focused_id) not in self._known | {self._top_of_window()}:
+        if top_level(focused_id) not in self._known:
             return False
         self._known.add(focused_id)
         return True
 
-    def _top_of_window(self) -> int:
-        return self._window.frame_id or self._window.window_id
-
-    def _describe(self, focused_id: int) -> str:
+    def _name(self, focused_id: int) -> str:
         return f"window {focused_id}, not window {self._window.window_id}," if focused_id else "no window"
 
-
-def _went_out(sent: int, in_doubt: int = 0) -> str:
-    if not sent:
-        return "nothing was typed or pressed"
-    doubt = f", and some of the next {in_doubt} may have gone to the other window" if in_doubt else ""
-    return f"{sent - in_doubt} character(s) went out{doubt}"
+    def _lost(self, what: str) -> FocusLost:
+        sure = self._sent - self.in_doubt
+        if not self._sent:
+            return FocusLost(f"{what}; before that nothing was typed or pressed")
+        doubt = f", and some of the next {self.in_doubt} may have gone to the other window"
+        return FocusLost(
+            f"{what}; before that {sure} {self._unit} went out{doubt if self.in_doubt else ''}", sure
+        )
 '''
 
 # ==================== peekaboo_min/desktop/x11/ocr.py =====================================================
-SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 12124, r'''"""Read the text in a picture: tesseract, helped by ImageMagick's convert.
+SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 12097, r'''"""Read the text in a picture: tesseract, helped by ImageMagick's convert.
 
 tesseract alone misses most texts that are lighter than what is behind them. So each picture is read twice, at
 the same time: as it is, and as its difference from the local background, which makes every text dark on
@@ -12273,141 +12246,403 @@ def _shared(
     )
 '''
 
+# ==================== peekaboo_min/desktop/x11/opening.py =================================================
+SOURCES['peekaboo_min/desktop/x11/opening.py'] = 12250, r'''"""Open applications by their desktop entries, files and addresses by the default one.
+
+Formats: freedesktop.org's Desktop Entry, MIME Applications and Base Directory specifications.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Optional
+
+from ...core.errors import ErrorCode, PeekabooError, invalid
+from ...core.models import App, Handler
+from ...core.settings import child_environment
+from ...core.text import clean_text
+from ...system.process import run_program
+from ...system.programs import find_program
+from ..matching import find_app
+
+_ANSWER_S = 10.0
+_LONGEST_ENTRY = 256 * 1024
+_MOST_ENTRIES = 5000
+# What its default application would execute, not show: an interpreter is a default application, too.
+_EXECUTED = (
+    "application/x-desktop", "application/x-executable", "application/x-sharedlib", "application/x-elf",
+    "application/x-pie-executable", "application/x-shellscript", "application/x-csh", "application/x-perl",
+    "application/x-ruby", "application/x-php", "application/x-msdownload", "application/x-ms-dos-executable",
+    "application/x-java-archive", "application/java-archive", "application/x-java-jnlp-file",
+    "application/vnd.appimage", "application/x-iso9660-appimage", "application/vnd.flatpak", "text/x-python",
+    "application/vnd.debian.binary-package", "application/x-rpm", "application/javascript", "text/javascript",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """A desktop entry; `entry_id` is its name below `applications`, `-` for each `/` in it."""
+
+    entry_id: str
+    name: str
+    is_shown: bool
+    """False for what menus do not show: NoDisplay, or a program that is not there."""
+
+
+def find_x11_handler(kind: str, target: str) -> Handler:
+    """The application that would open it: see Desktop.find_handler."""
+    entries = _entries()
+    if kind == "app":
+        shown = [one for one in entries.values() if one.is_shown]
+        apps = [App(one.name, bundle_id=one.entry_id[: -len(".desktop")]) for one in shown]
+        app = find_app(target.removesuffix(".desktop"), apps, "installed")
+        return Handler(app.name, f"{app.bundle_id}.desktop")
+    if kind == "url":
+        if not target.lower().startswith(("http://", "https://")):
+            raise invalid(f"{clean_text(target, 80)!r} is neither an http nor an https address", "give one")
+        mime = f"x-scheme-handler/{target.lower().split(':')[0]}"
+    else:
+        mime = _mime_of(target)
+    for asked in (mime, *(("x-scheme-handler/http", "text/html") if kind == "url" else ())):
+        found = entries.get(_ask_xdg_mime("default", asked))
+        if found:
+            return Handler(found.name, found.entry_id)
+    raise PeekabooError(
+        ErrorCode.APP_NOT_FOUND,
+        f"no installed application opens {mime}",
+        hint="open an application by its name instead, or set a default: xdg-mime default NAME.desktop "
+        + mime,
+    )
+
+
+def open_by_x11(kind: str, target: str, handler: Handler) -> None:
+    """Start the application of `handler`, and that one, with the file or address. It lives on after us."""
+    what = [] if kind == "app" else [target]
+    # gtk-launch ends as soon as it has started the program
+    words = ["gtk-launch", "--", handler.entry, *what]
+    done = run_program(words, timeout_s=_ANSWER_S, accept=None, leaves_daemon=True)
+    if done.code:
+        raise PeekabooError(
+            ErrorCode.PROGRAM_FAILED,
+            f"{handler.app_name} could not be started by its entry {handler.entry}",
+            hint="start it by hand to see why, or install it again",
+        )
+
+
+def _mime_of(path: str) -> str:
+    """The type of a file's content. Raises POLICY_DENIED for a program's or script's."""
+    if not os.path.isabs(path):
+        raise invalid(f"{clean_text(path, 80)!r} is not an absolute path", "give the whole path")
+    mime = _ask_xdg_mime("filetype", path).split(";")[0]
+    if mime in _EXECUTED:
+        raise PeekabooError(
+            ErrorCode.POLICY_DENIED, f"{path} is {mime}: opening it could execute it", hint="open a document"
+        )
+    return mime or "application/octet-stream"
+
+
+def _ask_xdg_mime(question: str, what: str) -> str:
+    # a default that is not set is no failure
+    return run_program(["xdg-mime", "query", question, what], timeout_s=_ANSWER_S, accept=None).text.strip()
+
+
+def _entries() -> dict[str, _Entry]:
+    """The installed applications by id; the user's own hide the system's of the same id."""
+    environment = child_environment()
+    home = environment.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share")
+    system = environment.get("XDG_DATA_DIRS") or "/usr/local/share:/usr/share"
+    found: dict[str, Optional[_Entry]] = {}
+    for folder in [home, *system.split(":")]:
+        for path in _entry_files(os.path.join(folder, "applications")) if os.path.isabs(folder) else ():
+            entry_id = os.path.relpath(path, os.path.join(folder, "applications")).replace("/", "-")
+            if entry_id not in found and len(found) < _MOST_ENTRIES:
+                found[entry_id] = _read_entry(entry_id, path)
+    return {entry_id: one for entry_id, one in found.items() if one}
+
+
+def _entry_files(folder: str) -> Iterator[str]:
+    for parent, folders, names in os.walk(folder):
+        folders.sort()
+        yield from (os.path.join(parent, name) for name in sorted(names) if name.endswith(".desktop"))
+
+
+def _read_entry(entry_id: str, path: str) -> Optional[_Entry]:
+    """None for what is no application, or is declared as deleted."""
+    try:
+        if not Path(path).is_file():
+            return None
+        with open(path, encoding="utf-8", errors="replace") as f:
+            text = f.read(_LONGEST_ENTRY)
+    except OSError:
+        return None  # gone, or another user's
+    values: dict[str, str] = {}
+    group = ""
+    for line in text.splitlines():
+        key, equals, value = line.partition("=")
+        if line.startswith("["):
+            group = line.strip()
+        elif equals and group == "[Desktop Entry]":
+            values.setdefault(key.strip(), value.strip())
+    name = clean_text(values.get("Name", ""))
+    if not name or values.get("Type") != "Application" or values.get("Hidden") == "true":
+        return None
+    wanted = values.get("TryExec", "")
+    is_there = not wanted or find_program(wanted) is not None
+    return _Entry(entry_id, name, is_there and values.get("NoDisplay") != "true")
+'''
+
 # ==================== peekaboo_min/desktop/x11/pointer.py =================================================
-SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 12277, r'''"""The pointer on X11: click where the X server says the window is."""
+SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 12398, r'''"""The pointer on X11, and xdotool line by line: what it has pressed is released, whatever happens."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import NamedTuple, Optional
 
-from ...core.errors import ErrorCode, PeekabooError
+from ...core.cancellation import check_cancelled, uninterrupted
+from ...core.errors import ErrorCode, PeekabooError, invalid
+from ...core.log import log_debug, log_warning
 from ...core.models import Delivery, Point, Window
 from ...system.background import InteractiveProgram, interactive_program
 from ...system.files import held_locks
-from .keyboard import release_x11_modifiers, x11_modifiers
+from ...system.process import exit_hooks, kill_all_programs, run_program, start_daemon
 from .server import UTF8, app_with_window, check_x, is_viewable, top_level, top_level_under_pointer
 from .windows import is_same_client, take_scene
 
 _BUTTONS = {"left": "1", "middle": "2", "right": "3"}
-_CLICK_S = 5.0
-_DOUBLE_CLICK_MS = "60"
-_WHOLE_LOOK = re.compile(r"^SCREEN=\d+\nWINDOW=\d+\n", re.M)  # the end of getmouselocation --shell
+_WHEEL = {"up": "4", "down": "5", "left": "6", "right": "7"}
+_ACT_S = 8.0
+_SEVERAL_CLICKS_MS = "60"
+_NOTCH_MS = "8"
+_DRAG_STEPS = 12
+# Printed once something is pressed; a look at the pointer would fail where the press closes its window.
+_IS_PRESSED = "getdisplaygeometry"
+# getwindowgeometry's, whose place is wrong by the frame's offset, and getmouselocation's
+_PRINTED_LOOK = (
+    r"WINDOW=\d+\nX=-?\d+\nY=-?\d+\nWIDTH=(\d+)\nHEIGHT=(\d+)\nSCREEN=\d+\n"
+    r"X=(-?\d+)\nY=(-?\d+)\nSCREEN=\d+\nWINDOW=(\d+)\n"
+)
+
+_RELEASE_S = 5.0
+# What is pressed with Command on a Mac is pressed with Control here; the logo key is called super.
+_MODIFIERS = {"cmd": "ctrl", "ctrl": "ctrl", "alt": "alt", "shift": "shift", "super": "super"}
+
+
+def x11_modifiers(modifiers: Sequence[str]) -> list[str]:
+    """xdotool's names of modifiers, each once. Raises INVALID_ARGUMENT for fn, which X11 does not have."""
+    if "fn" in modifiers:
+        raise invalid("X11 has no fn key", "leave it out")
+    return list(dict.fromkeys(_MODIFIERS[name] for name in modifiers))
+
+
+class Xdotool:
+    """An xdotool that does each line at once. It ends by itself when we are killed, after its last line."""
+
+    def __init__(self, program: InteractiveProgram) -> None:
+        self._program = program
+        self.is_pressing = False
+
+    def look(self, words: Sequence[str], pattern: str) -> re.Match[str]:
+        """What a line prints that presses nothing, as soon as it fits the pattern. Raises what its error
+        output means when it never does.
+        """
+        text = self._program.ask(" ".join(words), lambda answer: re.search(pattern, answer) is not None)
+        found = re.search(pattern, text)
+        if found is None:
+            check_x("xdotool", self._program.end())
+            what = "something may have been" if self.is_pressing else "nothing was"
+            raise PeekabooError(
+                ErrorCode.PROGRAM_FAILED,
+                f"xdotool ended early; {what} pressed",
+                hint="take a new screenshot and see",
+                details=text[-300:],
+            )
+        return found
+
+    def press(self, words: Sequence[str], pattern: str) -> re.Match[str]:
+        """As `look`, for a line that presses something, and releases it in the end."""
+        self.is_pressing = True
+        return self.look(words, pattern)
+
+    def end(self) -> None:
+        """Wait until everything is done."""
+        check_x("xdotool", self._program.end())
+        self.is_pressing = False
+
+
+@contextmanager
+def xdotool_session(release: Sequence[str], timeout_s: float) -> Iterator[Xdotool]:
+    """An xdotool for one act. `release`: its words that release what the act presses; they are run when the
+    block ends before the act does, also by a signal: a killed xdotool leaves everything pressed.
+    """
+    words = ["xdotool", *release]
+    session: list[Xdotool] = []
+
+    def release_by_daemon() -> None:
+        if session and session[0].is_pressing:
+            kill_all_programs()
+            start_daemon(words, b"")
+
+    exit_hooks.append(release_by_daemon)
+    try:
+        with interactive_program(
+            ["xdotool", "-"], timeout_s=timeout_s, environment=UTF8, pass_fds=held_locks()
+        ) as program:
+            session.append(Xdotool(program))
+            yield session[0]
+    finally:
+        try:
+            if session and session[0].is_pressing:
+                with uninterrupted():
+                    run_program(words, timeout_s=_RELEASE_S, accept=None, pass_fds=held_locks())
+        except PeekabooError as e:
+            log_warning(f"a key or button may be pressed still: {e.message}")
+        finally:
+            exit_hooks.remove(release_by_daemon)
 
 
 class _Look(NamedTuple):
-    """What xdotool's getmouselocation and getwindowgeometry print."""
+    """What xdotool's getwindowgeometry and getmouselocation print."""
 
-    point: Point
+    width: int
+    height: int
+    x: int
+    y: int
     under_id: int
     """The window under the pointer; xdotool names the client, its frame, or a child of the root window."""
-    size: tuple[int, int]
+
+    @property
+    def point(self) -> Point:
+        return Point(self.x, self.y)
 
 
 def click_x11(
     window: Window, point: Point, button: str, clicks: int, modifiers: Sequence[str] = ()
 ) -> Delivery:
+    # not `click --window 0`: it pressed twice in one of four trials
+    delay = _SEVERAL_CLICKS_MS if clicks > 1 else "0"
+    press = ["click", "--repeat", str(clicks), "--delay", delay, _BUTTONS[button]]
+    release = ["mouseup", _BUTTONS[button]]
+    held = x11_modifiers(modifiers)
+    if held:
+        up = ["keyup", "--delay", "0", "+".join(held)]
+        press = ["keydown", "--delay", "0", "+".join(held), *press, *up]
+        release += up
+    return _press(window, point, [*press, _IS_PRESSED], release)
+
+
+def scroll_x11(window: Window, point: Point, direction: str, amount: int) -> Delivery:
+    wheel = _WHEEL[direction]
+    press = ["click", "--repeat", str(amount), "--delay", _NOTCH_MS, wheel]
+    return _press(window, point, [*press, _IS_PRESSED], ["mouseup", wheel])
+
+
+def drag_x11(window: Window, start: Point, end: Point, button: str) -> Delivery:
+    """Press, move in steps that a program notices as a drag, release; all in one line of xdotool's, which it
+    ends also when we are killed.
+
+    The way is in screen points: what is dragged may be the window itself.
+    """
+    path = []
+    for step in range(1, _DRAG_STEPS + 1):
+        x = start.x + (end.x - start.x) * step / _DRAG_STEPS
+        y = start.y + (end.y - start.y) * step / _DRAG_STEPS
+        path += ["mousemove", "--", str(int(x)), str(int(y)), "sleep", "0.015"]
+    release = ["mouseup", _BUTTONS[button]]
+    press = ["mousedown", _BUTTONS[button], _IS_PRESSED, "sleep", "0.1", *path, "sleep", "0.1", *release]
+    return _press(window, start, press, release)
+
+
+def move_x11(window: Window, point: Point) -> Delivery:
+    return _press(window, point, [], [])
+
+
+def click_title_bar(window: Window) -> None:
+    """Click in the middle of a window's title bar, if it has one and nothing else is there."""
+    if window.frame_id is None or window.frame is None or window.bounds.y - window.frame.y < 4:
+        return
+    frame = replace(
+        window, window_id=window.frame_id, bounds=window.frame, frame_id=None, insets=(0, 0, 0, 0)
+    )
+    try:
+        click_x11(frame, Point(frame.bounds.centre.x, (frame.bounds.y + window.bounds.y) / 2), "left", 1)
+    except PeekabooError as e:
+        if e.code not in (ErrorCode.WINDOW_COVERED, ErrorCode.STALE_SCREENSHOT):
+            raise
+        log_debug(f"the title bar was not clicked: {e.message}")
+
+
+def _press(window: Window, point: Point, press: Sequence[str], release: Sequence[str]) -> Delivery:
     """Move the pointer, ask what is under it, and press only when that is the window.
 
     One xdotool does it, line by line: it moves and looks; it is told to press only when that was right; then
     it looks again and presses, and what it printed right before the press is what was reached. It moves
     relative to the window, which the server does itself: a window that moves meanwhile takes its pixel along.
+
+    press: what presses, and prints something then; nothing: the pointer is only moved.
+    release: what releases a button or key that an interrupted press has left down.
     """
     top_id = window.frame_id or window.window_id
     left, _, above, _ = window.insets
-    held = x11_modifiers(modifiers)
     inside = (int(point.x - window.bounds.x + left), int(point.y - window.bounds.y + above))
-    look_words = ["mousemove", "--window", str(window.window_id), "--", *map(str, inside)]
-    look_words += ["getwindowgeometry", "--shell", str(window.window_id), "getmouselocation", "--shell"]
-    ours = {window.window_id, top_id}
-    with interactive_program(
-        ["xdotool", "-"], timeout_s=_CLICK_S, environment=UTF8, pass_fds=held_locks()
-    ) as xdotool:
-        look = _look(xdotool, look_words)
-        if look.under_id not in ours and top_level_under_pointer() != top_id:
-            raise _covered(window, look.under_id)
+    words = ["mousemove", "--window", str(window.window_id), "--", *map(str, inside)]
+    words += ["getwindowgeometry", "--shell", str(window.window_id), "getmouselocation", "--shell"]
+    with xdotool_session(release, _ACT_S) as xdotool:
+        look = _read_look(xdotool.look(words, _PRINTED_LOOK))
         _check_still_there(window, point, look)
-        try:
-            pressed = _look(xdotool, [*look_words, *_press_words(button, clicks, held)])
-            xdotool.end()
-        except PeekabooError:
-            if held:
-                release_x11_modifiers(held)
-            raise
-    is_ours = pressed.under_id in ours or _is_still_ours(window, top_id, look, pressed)
-    if is_ours is False:
-        return Delivery(False, pressed.point, _listed_id(pressed.under_id))
-    has_changed = pressed.point != look.point or pressed.size != look.size
-    if has_changed or _is_covered_by_another_program(window, top_id):
-        return Delivery(None, pressed.point)
-    return Delivery(is_ours, pressed.point)
+        is_ours = look.under_id in (window.window_id, top_id) or top_level_under_pointer() == top_id
+        if not press:
+            return Delivery(is_ours, look.point, None if is_ours else _found_id(look.under_id))
+        if not is_ours:
+            raise _covered(window, look.under_id)
+        check_cancelled()
+        with uninterrupted():  # what is dragged is not dropped halfway
+            pressed = _read_look(xdotool.press([*words, *press], _PRINTED_LOOK + r"\d+ \d+\n"))
+            delivered = _was_reached(window, top_id, look, pressed)
+            if delivered is not False:
+                xdotool.end()
+    return Delivery(delivered, pressed.point, _found_id(pressed.under_id) if delivered is False else None)
 
 
-def _is_covered_by_another_program(window: Window, top_id: int) -> bool:
-    """Whether another program's window lies over the window right after the press: it may have come before
-    it, in the microseconds since xdotool looked. What the press itself opened is a window of its own program.
+def _was_reached(window: Window, top_id: int, look: _Look, pressed: _Look) -> Optional[bool]:
+    """Whether what xdotool named right before the press was the window, its frame, or the same child of it
+    as in the first look; None where that is not known.
+
+    It names 0 for any window that no manager manages (a popup, and all without a manager). Then, and because
+    a window may come in the microseconds between xdotool's look and its press, what is under the pointer
+    after it decides, too: what the press itself opened is a window of its own program, and a window that
+    it closed is what uncovers another.
     """
-    now = top_level_under_pointer()
-    if not now or now == top_id or is_same_client(now, window.window_id):
+    is_named = pressed.under_id in (window.window_id, top_id, look.under_id)
+    if not is_named and top_level(pressed.under_id) != top_id:
         return False
-    # a frame is the window manager's: whose window is in it takes a whole look to tell
-    return not is_same_client(_listed_id(now), window.window_id) and is_viewable(window.window_id)
-
-
-def _is_still_ours(window: Window, top_id: int, look: _Look, pressed: _Look) -> Optional[bool]:
-    """Whether what xdotool named right before the press was the window, where it did not name it or its
-    frame.
-
-    The same child of it as in the first look is. 0 stands for any window that no manager manages (a popup,
-    and all without a manager): then the window is still under the pointer, or the press closed it, or opened
-    another window of its program, or another program's new window came in between: that is not known.
-    """
-    if pressed.under_id:
-        return pressed.under_id == look.under_id or top_level(pressed.under_id) == top_id
-    if look.under_id:
-        return False
+    if pressed[:4] != look[:4]:  # resized or moved
+        return None
     now = top_level_under_pointer()
-    if now == top_id or (now and is_same_client(now, window.window_id)):
+    if now and (now == top_id or is_same_client(now, window.window_id)):
         return True
-    # a window that existed before the press's own effects is what a closed popup uncovers
-    return True if not is_viewable(window.window_id) and now is not None else None
+    if now is not None and not is_viewable(window.window_id):
+        return True
+    # a frame is the window manager's: whose window is in it takes a whole look to tell
+    if not now or is_same_client(_found_id(now), window.window_id):
+        return True if pressed.under_id else None
+    return None
 
 
-def _press_words(button: str, clicks: int, held: Sequence[str]) -> list[str]:
-    """xdotool's words for the press. Not `click --window 0`: it pressed twice in one of four trials."""
-    delay = _DOUBLE_CLICK_MS if clicks > 1 else "0"
-    keys = "+".join(held)
-    return [
-        *(["keydown", "--delay", "0", keys] if held else []),
-        *["click", "--repeat", str(clicks), "--delay", delay, _BUTTONS[button]],
-        *(["keyup", "--delay", "0", keys] if held else []),
-    ]
-
-
-def _look(xdotool: InteractiveProgram, words: Sequence[str]) -> _Look:
-    """Let xdotool do one line that prints where the pointer is, and wait for what it prints."""
-    text = xdotool.ask(" ".join(words), lambda answer: _WHOLE_LOOK.search(answer) is not None)
-    numbers = [
-        [int(value) for value in re.findall(rf"^{name}=(-?\d+)$", text, re.M)]
-        for name in ("X", "Y", "WINDOW", "WIDTH", "HEIGHT")
-    ]
-    if [len(one) for one in numbers] != [2, 2, 2, 1, 1]:
-        done = xdotool.end()
-        check_x("xdotool", done)
-        raise PeekabooError(
-            ErrorCode.PROGRAM_FAILED,
-            "xdotool did not print where the pointer is; nothing was clicked",
-            hint="see the details",
-            details=text[-300:],
-        )
-    (_, x), (_, y), (_, under), (width,), (height,) = numbers
-    return _Look(Point(x, y), under, (width, height))
+def _read_look(printed: re.Match[str]) -> _Look:
+    return _Look(*map(int, printed.groups()))
 
 
 def _check_still_there(window: Window, point: Point, look: _Look) -> None:
     left, right, above, below = window.insets
-    if look.size != (window.bounds.width + left + right, window.bounds.height + above + below):
+    size = (window.bounds.width + left + right, window.bounds.height + above + below)
+    if (look.width, look.height) != size:
         raise _changed(window, "resized")
     if look.point != Point(int(point.x), int(point.y)):
         raise _changed(window, "moved, or reaches beyond the screen's edge,")
@@ -12422,31 +12657,30 @@ def _changed(window: Window, how: str) -> PeekabooError:
 
 
 def _covered(window: Window, under_id: int) -> PeekabooError:
-    listed_id = _listed_id(under_id)
+    cover = app_with_window(_found_id(under_id))
     return PeekabooError(
         ErrorCode.WINDOW_COVERED,
-        f"window {window.window_id} is covered by {app_with_window(listed_id)} at that point; "
-        "nothing was clicked",
+        f"window {window.window_id} is covered by {cover} at that point; nothing was clicked",
         hint="close what covers it, or act on that window",
     )
 
 
-def _listed_id(under_id: int) -> int:
-    """The id under which `list_windows` may show what xdotool found: of a frame, the client in it."""
+def _found_id(under_id: int) -> int:
+    """The id in the list of windows of what xdotool found: of a frame, the client in it."""
     try:
         top_id = top_level(under_id) or top_level_under_pointer() or 0
-        under_id = under_id or top_id
-        for window in take_scene().windows:
-            if window.app_name and {under_id, top_id} & {window.window_id, window.frame_id}:
-                return window.window_id
+        ids = {under_id or top_id, top_id}
+        return next(
+            (one.window_id for one in take_scene().windows if ids & {one.window_id, one.frame_id}), under_id
+        )
     except PeekabooError as e:
         if e.code is ErrorCode.CANCELLED:
             raise
-    return under_id
+        return under_id
 '''
 
 # ==================== peekaboo_min/desktop/x11/server.py ==================================================
-SOURCES['peekaboo_min/desktop/x11/server.py'] = 12449, r'''"""The X server: programs that ask it, and where a single window is."""
+SOURCES['peekaboo_min/desktop/x11/server.py'] = 12683, r'''"""The X server: programs that ask it, and where a single window is."""
 
 from __future__ import annotations
 
@@ -12587,7 +12821,7 @@ def client_with_focus(server: XConnection) -> int:
 '''
 
 # ==================== peekaboo_min/desktop/x11/windows.py =================================================
-SOURCES['peekaboo_min/desktop/x11/windows.py'] = 12590, r'''"""The windows, apps and displays of an X server, in one look."""
+SOURCES['peekaboo_min/desktop/x11/windows.py'] = 12824, r'''"""The windows, apps and displays of an X server, in one look."""
 
 from __future__ import annotations
 
@@ -12913,10 +13147,10 @@ def _apps(windows: Sequence[Window]) -> list[App]:
 '''
 
 # ==================== peekaboo_min/frontends/__init__.py ==================================================
-SOURCES['peekaboo_min/frontends/__init__.py'] = 12916, r''''''
+SOURCES['peekaboo_min/frontends/__init__.py'] = 13150, r''''''
 
 # ==================== peekaboo_min/frontends/capture_tools.py =============================================
-SOURCES['peekaboo_min/frontends/capture_tools.py'] = 12919, r'''"""The tools that look: image, analyze, list, screenshot_app_window; and exec."""
+SOURCES['peekaboo_min/frontends/capture_tools.py'] = 13153, r'''"""The tools that look: image, analyze, list, screenshot_app_window; and exec."""
 
 from __future__ import annotations
 
@@ -13210,7 +13444,7 @@ def peekaboo_exec(
 '''
 
 # ==================== peekaboo_min/frontends/cli.py =======================================================
-SOURCES['peekaboo_min/frontends/cli.py'] = 13213, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
+SOURCES['peekaboo_min/frontends/cli.py'] = 13447, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
 
 from __future__ import annotations
 
@@ -13500,7 +13734,7 @@ def _rows(entries: Iterable[tuple[str, str]], column: int = 25) -> list[str]:
 '''
 
 # ==================== peekaboo_min/frontends/client_config.py =============================================
-SOURCES['peekaboo_min/frontends/client_config.py'] = 13503, r'''"""What an MCP client must be configured with to start this installation."""
+SOURCES['peekaboo_min/frontends/client_config.py'] = 13737, r'''"""What an MCP client must be configured with to start this installation."""
 
 from __future__ import annotations
 
@@ -13754,7 +13988,7 @@ def _command(name: str, client: _Client, launch: Launch) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/commands.py ==================================================
-SOURCES['peekaboo_min/frontends/commands.py'] = 13757, r'''"""COMMANDS: every shell command, with the module of its function."""
+SOURCES['peekaboo_min/frontends/commands.py'] = 13991, r'''"""COMMANDS: every shell command, with the module of its function."""
 
 from __future__ import annotations
 
@@ -13830,7 +14064,7 @@ COMMANDS = CommandTable(
 '''
 
 # ==================== peekaboo_min/frontends/desktop_tools.py =============================================
-SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 13833, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
+SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 14067, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
 
 from __future__ import annotations
 
@@ -14145,7 +14379,7 @@ def _with_effect_text(text: str, data: dict[str, Any]) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/doctor.py ====================================================
-SOURCES['peekaboo_min/frontends/doctor.py'] = 14148, r'''"""What this machine has and may do: server status, permissions, doctor."""
+SOURCES['peekaboo_min/frontends/doctor.py'] = 14382, r'''"""What this machine has and may do: server status, permissions, doctor."""
 
 from __future__ import annotations
 
@@ -14383,7 +14617,7 @@ def machine_data() -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/look_commands.py =============================================
-SOURCES['peekaboo_min/frontends/look_commands.py'] = 14386, r'''"""The shell's commands that look: image, list, windows, screenshot."""
+SOURCES['peekaboo_min/frontends/look_commands.py'] = 14620, r'''"""The shell's commands that look: image, list, windows, screenshot."""
 
 from __future__ import annotations
 
@@ -14542,7 +14776,7 @@ def screenshot_command(
 '''
 
 # ==================== peekaboo_min/frontends/machine_commands.py ==========================================
-SOURCES['peekaboo_min/frontends/machine_commands.py'] = 14545, r'''"""Commands about this machine, its models and its mail; the reference."""
+SOURCES['peekaboo_min/frontends/machine_commands.py'] = 14779, r'''"""Commands about this machine, its models and its mail; the reference."""
 
 from __future__ import annotations
 
@@ -14733,7 +14967,7 @@ def variable_reference() -> str:
 '''
 
 # ==================== peekaboo_min/frontends/probes.py ====================================================
-SOURCES['peekaboo_min/frontends/probes.py'] = 14736, r'''"""The facts that we rely on, each with a harmless probe: `doctor --probe`."""
+SOURCES['peekaboo_min/frontends/probes.py'] = 14970, r'''"""The facts that we rely on, each with a harmless probe: `doctor --probe`."""
 
 from __future__ import annotations
 
@@ -14951,7 +15185,7 @@ def _x11_probes() -> list[Probe]:
 '''
 
 # ==================== peekaboo_min/frontends/results.py ===================================================
-SOURCES['peekaboo_min/frontends/results.py'] = 14954, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
+SOURCES['peekaboo_min/frontends/results.py'] = 15188, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
 
 from __future__ import annotations
 
@@ -15118,16 +15352,18 @@ def plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/server.py ====================================================
-SOURCES['peekaboo_min/frontends/server.py'] = 15121, r'''"""The one MCPServer. It only translates."""
+SOURCES['peekaboo_min/frontends/server.py'] = 15355, r'''"""The one MCPServer. It only translates."""
 
 from __future__ import annotations
 
 import functools
+import gc
 import inspect
+import json
 import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Collection
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Annotated, Any, Callable, Optional
 
 from ..core.cancellation import CancelToken, use_cancel_token, use_progress_reporter
@@ -15208,6 +15444,7 @@ def instructions(offered: Collection[str]) -> str:
 
 def serve() -> int:
     """Serve MCP on stdio; return the exit code. Raises ModuleNotFoundError without the package mcp."""
+    gc.disable()  # a fifth of a start: nothing is garbage while the SDK builds its models
     import mcp  # noqa: F401
 
     # the specification's shutdown; a hang-up of a terminal is no request to stop
@@ -15232,6 +15469,8 @@ def serve() -> int:
     log_info(f"{SERVER_NAME} {VERSION} serves")
     if platform_name() == "macos" and not own.is_read_only:
         build_in_background()  # clicks and keys work without the helper, only slower
+    gc.freeze()
+    gc.enable()
     try:
         server.run("stdio")
     finally:
@@ -15244,9 +15483,11 @@ def serve() -> int:
 
 def build_server() -> Any:
     """The server with the offered tools. Raises ModuleNotFoundError without mcp, INVALID_ARGUMENT."""
+    import anyio
     from mcp.server.lowlevel.helper_types import ReadResourceContents
     from mcp.server.mcpserver import MCPServer
     from mcp.server.mcpserver.exceptions import ResourceNotFoundError, ToolError
+    from mcp.server.stdio import stdio_server
     from mcp.types import CallToolResult, Resource
     from pydantic import ValidationError
 
@@ -15283,6 +15524,14 @@ def build_server() -> Any:
                 self.has_sent_status = True
             return answer
 
+        async def run_stdio_async(self):  # type: ignore[no-untyped-def]
+            readable, requests = anyio.create_memory_object_stream[Any]()
+            async with requests, stdio_server() as (incoming, outgoing), anyio.create_task_group() as group:
+                group.start_soon(_refuse_unreadable, incoming, readable, outgoing)
+                sdk = self._lowlevel_server
+                await sdk.run(requests, outgoing, sdk.create_initialization_options())
+                group.cancel_scope.cancel()
+
         async def list_resources(self):  # type: ignore[no-untyped-def]
             return [
                 Resource(uri=uri, name=uri.rpartition("/")[2], mime_type=info.mime_type)
@@ -15304,6 +15553,26 @@ def build_server() -> Any:
         subscriptions=False,
         lifespan=_sweeping,
     )
+
+
+async def _refuse_unreadable(incoming: Any, readable: Any, outgoing: Any) -> None:
+    """Answer requests that the SDK drops: with numbers of 5,000 digits, or with half of a surrogate pair."""
+    from mcp.shared.message import SessionMessage
+    from mcp.types import PARSE_ERROR, ErrorData, JSONRPCError
+
+    async with incoming, readable:
+        async for item in incoming:
+            if not isinstance(item, Exception):
+                await readable.send(item)
+                continue
+            log_error(f"refused: a message that cannot be read: {type(item).__name__}")
+            with suppress(AttributeError, KeyError, TypeError, ValueError, RecursionError):
+                line = item.errors()[0]["input"]  # type: ignore[attr-defined]
+                request = json.loads(line, parse_int=lambda digits: int(digits[:18]))
+                problem = "the request cannot be read: a number is too long, or a text has half a character"
+                error = ErrorData(code=PARSE_ERROR, message=problem)
+                answer = JSONRPCError(jsonrpc="2.0", id=request["id"], error=error)
+                await outgoing.send(SessionMessage(answer))
 
 
 @asynccontextmanager
@@ -15478,7 +15747,7 @@ def _unknown_tool(name: str, known: list[str]) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/frontends/signatures.py ================================================
-SOURCES['peekaboo_min/frontends/signatures.py'] = 15481, r'''"""A function's parameters and help, and the arguments sent for them."""
+SOURCES['peekaboo_min/frontends/signatures.py'] = 15750, r'''"""A function's parameters and help, and the arguments sent for them."""
 
 from __future__ import annotations
 
@@ -15717,7 +15986,7 @@ def _read_text(parameter: Parameter, text: str) -> Any:
 '''
 
 # ==================== peekaboo_min/frontends/tools.py =====================================================
-SOURCES['peekaboo_min/frontends/tools.py'] = 15720, r'''"""TOOLS: every MCP tool, a typed function with its wire name and its effects."""
+SOURCES['peekaboo_min/frontends/tools.py'] = 15989, r'''"""TOOLS: every MCP tool, a typed function with its wire name and its effects."""
 
 from __future__ import annotations
 
@@ -15842,10 +16111,10 @@ def offered_tools() -> list[Tool]:
 '''
 
 # ==================== peekaboo_min/integrations/__init__.py ===============================================
-SOURCES['peekaboo_min/integrations/__init__.py'] = 15845, r''''''
+SOURCES['peekaboo_min/integrations/__init__.py'] = 16114, r''''''
 
 # ==================== peekaboo_min/integrations/gmail.py ==================================================
-SOURCES['peekaboo_min/integrations/gmail.py'] = 15848, r'''"""send_email: one mail through Gmail's API."""
+SOURCES['peekaboo_min/integrations/gmail.py'] = 16117, r'''"""send_email: one mail through Gmail's API."""
 
 from __future__ import annotations
 
@@ -15989,7 +16258,7 @@ def _send_error(error: WebError) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/integrations/gmail_oauth.py ============================================
-SOURCES['peekaboo_min/integrations/gmail_oauth.py'] = 15992, r'''"""Google's permission to send mail: requested once, stored, renewed."""
+SOURCES['peekaboo_min/integrations/gmail_oauth.py'] = 16261, r'''"""Google's permission to send mail: requested once, stored, renewed."""
 
 from __future__ import annotations
 
@@ -16288,7 +16557,7 @@ class _RedirectServer:
 '''
 
 # ==================== peekaboo_min/integrations/keynote.js ================================================
-SOURCES['peekaboo_min/integrations/keynote.js'] = 16291, r'''// One JSON argument in, JSON out, by its "do":
+SOURCES['peekaboo_min/integrations/keynote.js'] = 16560, r'''// One JSON argument in, JSON out, by its "do":
 // {"do": "find"} -> {"bundle_id": text|null}: the Keynote that is installed. Sends nothing to it.
 // {"do": "open", bundle_id, theme, always_new, width, height} -> {document_id, name, is_new, has_theme, is_blank, width, height}
 // {"do": "size", bundle_id, document_id} -> {width, height, is_skipped} of slide 1
@@ -16453,7 +16722,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/integrations/keynote.py ================================================
-SOURCES['peekaboo_min/integrations/keynote.py'] = 16456, r'''"""The five Keynote tools: open, measure, draw, write, export."""
+SOURCES['peekaboo_min/integrations/keynote.py'] = 16725, r'''"""The five Keynote tools: open, measure, draw, write, export."""
 
 from __future__ import annotations
 
@@ -16782,7 +17051,7 @@ def _slide_target(path: str) -> Path:
 '''
 
 # ==================== peekaboo_min/integrations/keynote_draw.applescript ==================================
-SOURCES['peekaboo_min/integrations/keynote_draw.applescript'] = 16785, r'''-- argv: bundle id, document id, x, y, width, height -> "index|x|y|width|height": a new rectangle on slide 1 as it stands there then.
+SOURCES['peekaboo_min/integrations/keynote_draw.applescript'] = 17054, r'''-- argv: bundle id, document id, x, y, width, height -> "index|x|y|width|height": a new rectangle on slide 1 as it stands there then.
 -- For a Keynote that takes no idiom of JXA's. The index is that among the slide's shapes, from 1; numbers as this Mac writes them
 -- ("380,5" in German). Values are got into variables first: an application need not know `item 1 of position` or `width as text`.
 on run argv
@@ -16819,7 +17088,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/keynote_export.applescript ================================
-SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 16822, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
+SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 17091, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
 -- AppleScript, because JXA cannot pass the options. There is no export of one slide, and `slide images` writes a folder:
 -- <folder's name>.001.png and so on, of the slides that are not skipped.
 on run argv
@@ -16838,7 +17107,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/keynote_state.py ==========================================
-SOURCES['peekaboo_min/integrations/keynote_state.py'] = 16841, r'''"""What Keynote calls share across processes: the deck, and the agent's log."""
+SOURCES['peekaboo_min/integrations/keynote_state.py'] = 17110, r'''"""What Keynote calls share across processes: the deck, and the agent's log."""
 
 from __future__ import annotations
 
@@ -16947,7 +17216,7 @@ def write_agent_line(source: str, text: str, path: Optional[Path] = None) -> Non
 '''
 
 # ==================== peekaboo_min/integrations/peekaboo_cli.py ===========================================
-SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 16950, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
+SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 17219, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
 
 from __future__ import annotations
 
@@ -17313,10 +17582,10 @@ def _invalid_output(what: str) -> RelayedError:
 '''
 
 # ==================== peekaboo_min/system/__init__.py =====================================================
-SOURCES['peekaboo_min/system/__init__.py'] = 17316, r''''''
+SOURCES['peekaboo_min/system/__init__.py'] = 17585, r''''''
 
 # ==================== peekaboo_min/system/background.py ===================================================
-SOURCES['peekaboo_min/system/background.py'] = 17319, r'''"""Programs that run beside us: one serves, one answers line by line."""
+SOURCES['peekaboo_min/system/background.py'] = 17588, r'''"""Programs that run beside us: one serves, one answers line by line."""
 
 from __future__ import annotations
 
@@ -17408,7 +17677,7 @@ def interactive_program(
 '''
 
 # ==================== peekaboo_min/system/files.py ========================================================
-SOURCES['peekaboo_min/system/files.py'] = 17411, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
+SOURCES['peekaboo_min/system/files.py'] = 17680, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
 
 from __future__ import annotations
 
@@ -17640,7 +17909,7 @@ def only_one(lock_name: str, wait_s: float, what: str) -> Iterator[None]:
 '''
 
 # ==================== peekaboo_min/system/images.py =======================================================
-SOURCES['peekaboo_min/system/images.py'] = 17643, r'''"""Image files: kind, size and pixels, read from their bytes."""
+SOURCES['peekaboo_min/system/images.py'] = 17912, r'''"""Image files: kind, size and pixels, read from their bytes."""
 
 from __future__ import annotations
 
@@ -17945,7 +18214,7 @@ def _read(path: Path) -> Optional[tuple[ImageInfo, bytes]]:
 '''
 
 # ==================== peekaboo_min/system/process.py ======================================================
-SOURCES['peekaboo_min/system/process.py'] = 17948, r'''"""Run one program: the only module that imports subprocess."""
+SOURCES['peekaboo_min/system/process.py'] = 18217, r'''"""Run one program: the only module that imports subprocess."""
 
 from __future__ import annotations
 
@@ -18319,7 +18588,7 @@ def exit_if_signalled() -> None:
 '''
 
 # ==================== peekaboo_min/system/programs.py =====================================================
-SOURCES['peekaboo_min/system/programs.py'] = 18322, r'''"""Where a program is, known by what it answers, and its package if missing."""
+SOURCES['peekaboo_min/system/programs.py'] = 18591, r'''"""Where a program is, known by what it answers, and its package if missing."""
 
 from __future__ import annotations
 
@@ -18367,6 +18636,7 @@ class _Identity:
 
 _IDENTITIES = {
     "convert": _Identity("-version", r"^Version: ImageMagick (\S+)", "imagemagick", ("magick",)),
+    "gtk-launch": _Identity("--version", r"\A(\d+\.\d+\S*)$", "libgtk-3-bin"),
     "maim": _Identity("--version", r"\Av(\d+\.\d+\S*)$", "maim"),
     # the system's own: a virtual environment's has no gi. The option -c takes the rest of the word
     "python3": _Identity(
@@ -18377,6 +18647,7 @@ _IDENTITIES = {
     ),
     "tesseract": _Identity("--version", r"^tesseract v?(\d\S*)", "tesseract-ocr"),
     "xclip": _Identity("-version", r"^xclip version (\S+)", "xclip"),
+    "xdg-mime": _Identity("--version", r"^xdg-mime (\d\S*)", "xdg-utils"),
     "xdotool": _Identity("--version", r"^xdotool version (\S+)", "xdotool"),
 }
 PACKAGES = {name: identity.package for name, identity in _IDENTITIES.items()}
@@ -18517,7 +18788,7 @@ def _remember(path: str, status: os.stat_result, version: str) -> None:
 '''
 
 # ==================== peekaboo_min/system/resources.py ====================================================
-SOURCES['peekaboo_min/system/resources.py'] = 18520, r'''"""Our own files: native sources, and the argv that starts us again."""
+SOURCES['peekaboo_min/system/resources.py'] = 18791, r'''"""Our own files: native sources, and the argv that starts us again."""
 
 from __future__ import annotations
 
@@ -18571,7 +18842,7 @@ def how_to_install() -> str:
 '''
 
 # ==================== peekaboo_min/system/web.py ==========================================================
-SOURCES['peekaboo_min/system/web.py'] = 18574, r'''"""One JSON request to a web server: the only user of urllib.request.
+SOURCES['peekaboo_min/system/web.py'] = 18845, r'''"""One JSON request to a web server: the only user of urllib.request.
 
 urllib is imported inside the functions: it costs 30 ms, and most commands make no request.
 """
