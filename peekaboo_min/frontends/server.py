@@ -129,11 +129,9 @@ def serve() -> int:
 
 def build_server() -> Any:
     """The server with the offered tools. Raises ModuleNotFoundError without mcp, INVALID_ARGUMENT."""
-    import anyio
     from mcp.server.lowlevel.helper_types import ReadResourceContents
     from mcp.server.mcpserver import MCPServer
     from mcp.server.mcpserver.exceptions import ResourceNotFoundError, ToolError
-    from mcp.server.stdio import stdio_server
     from mcp.types import CallToolResult, Resource
     from pydantic import ValidationError
 
@@ -171,12 +169,7 @@ def build_server() -> Any:
             return answer
 
         async def run_stdio_async(self):  # type: ignore[no-untyped-def]
-            readable, requests = anyio.create_memory_object_stream[Any]()
-            async with requests, stdio_server() as (incoming, outgoing), anyio.create_task_group() as group:
-                group.start_soon(_refuse_unreadable, incoming, readable, outgoing)
-                sdk = self._lowlevel_server
-                await sdk.run(requests, outgoing, sdk.create_initialization_options())
-                group.cancel_scope.cancel()
+            await _serve_stdio(self._lowlevel_server)
 
         async def list_resources(self):  # type: ignore[no-untyped-def]
             return [
@@ -199,6 +192,17 @@ def build_server() -> Any:
         subscriptions=False,
         lifespan=_sweeping,
     )
+
+
+async def _serve_stdio(sdk: Any) -> None:
+    import anyio
+    from mcp.server.stdio import stdio_server
+
+    readable, requests = anyio.create_memory_object_stream[Any]()
+    async with requests, stdio_server() as (incoming, outgoing), anyio.create_task_group() as group:
+        group.start_soon(_refuse_unreadable, incoming, readable, outgoing)
+        await sdk.run(requests, outgoing, sdk.create_initialization_options())
+        group.cancel_scope.cancel()
 
 
 async def _refuse_unreadable(incoming: Any, readable: Any, outgoing: Any) -> None:

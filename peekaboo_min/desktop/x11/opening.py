@@ -1,4 +1,4 @@
-"""Open applications by their desktop entries, files and addresses by the default one.
+"""Find and start the application that opens something on a Linux desktop.
 
 Formats: freedesktop.org's Desktop Entry, MIME Applications and Base Directory specifications.
 """
