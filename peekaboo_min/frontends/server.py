@@ -159,11 +159,8 @@ def build_server() -> Any:
             except (ToolError, PeekabooError) as e:
                 return refusal(_meaning(e, name, ValidationError), tool.has_result_grammar)
             _without_links(answer, getattr(context, "protocol_version", "") or "")
-            if (
-                name in _SHOWS_STATUS
-                and not self.has_sent_status
-                and arguments.get("item_type") != "server_status"
-            ):
+            is_status = arguments.get("item_type") == "server_status"
+            if name in _SHOWS_STATUS and not (self.has_sent_status or is_status):
                 _append_status(answer)
                 self.has_sent_status = True
             return answer

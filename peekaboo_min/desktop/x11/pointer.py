@@ -1,4 +1,4 @@
-"""The pointer on X11, and xdotool line by line: what it has pressed is released, whatever happens."""
+"""The pointer on X11: click, scroll, drag and move where the window is."""
 
 from __future__ import annotations
 
