@@ -11,12 +11,12 @@ from typing import Annotated, Optional
 from ..ai.client import ModelChoice, ask_model, choose_named_model
 from ..automation.policy import check_may_act
 from ..core.errors import ErrorCode, PeekabooError, file_error, invalid
+from ..core.log import write_agent_line
 from ..core.models import Result
 from ..core.settings import Settings, settings_with_env_file, without_secrets
 from ..core.text import clean_text
 from ..desktop.select import this_desktop
 from ..integrations.keynote import check_is_mac
-from ..integrations.keynote_state import write_agent_line
 from .keynote_protocol import (
     DrawingStep,
     FinalAnswer,

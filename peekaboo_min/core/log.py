@@ -1,4 +1,4 @@
-"""The log file, and the debug lines that a command collects."""
+"""The log file, a command's debug lines, and the Keynote agent's log."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Callable
+from typing import Callable, Optional
 
-from .settings import system_temporary_folder, without_secrets
-from .text import encodable
+from .errors import file_error
+from .settings import settings, system_temporary_folder, without_secrets
+from .text import encodable, on_one_line
 
 # pino's names, which the specification uses, from the least to the most severe
 _LEVELS = ("trace", "debug", "info", "warn", "error", "fatal")
@@ -159,3 +160,23 @@ def _log_what_the_sdk_warns_of() -> None:
     # a root handler also keeps the SDK's constructor from adding one that writes to stderr
     logging.getLogger().setLevel(logging.WARNING)
     logging.getLogger().addHandler(Relay())
+
+
+def write_agent_line(source: str, text: str, path: Optional[Path] = None) -> None:
+    """Write `[UTC][source] text` as one line of the log at `path`, else of PEEKABOO_AGENT_LOG if it is set.
+
+    Without `path` the server's own log gets it as well, whoever the client is.
+    Client and server write into the same file, which thus shows who did what. Raises FILE_IO_ERROR.
+    """
+    if path is None:
+        log_info(f"[{source}] {text}")
+        if not settings().agent_log:
+            return
+        path = Path(settings().agent_log)
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    line = on_one_line(f"[{now}][{source}] {text}")  # a model's reply must not look like a line of ours
+    try:
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as f:
+            f.write(line.encode("utf-8") + b"\n")
+    except OSError as e:
+        raise file_error(path, e) from e

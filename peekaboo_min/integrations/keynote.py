@@ -1,4 +1,4 @@
-"""The five Keynote tools: open, measure, draw, write, export."""
+"""The five Keynote tools, and the deck that their calls share."""
 
 from __future__ import annotations
 
@@ -7,30 +7,43 @@ import json
 import os
 import shutil
 import time
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Callable
+from typing import Annotated, Any, Callable, Optional
 
 from ..automation.input import one_mouse
 from ..automation.policy import check_may_act, write_audit_line
-from ..core.errors import ErrorCode, PeekabooError, invalid
-from ..core.log import log_debug
+from ..core.errors import ErrorCode, PeekabooError, file_error, invalid
+from ..core.log import log_debug, write_agent_line
 from ..core.models import Rect, Result
 from ..core.settings import platform_name, settings
 from ..core.text import clean_text, control_character_in
 from ..desktop.macos.osascript import permission_error, run_applescript, run_jxa
-from ..system.files import asked_path, move_into_place, only_one, temporary_folder
+from ..system.files import (
+    asked_path,
+    move_into_place,
+    only_one,
+    state_folder,
+    temporary_folder,
+    write_privately,
+)
 from ..system.images import prepare_target, read_image_info
-from .keynote_state import Deck, load_deck, save_deck, write_agent_line
 
 KEYNOTE_S = 120.0
-_NEW_SIZE = {"width": 1920, "height": 1080}
+_DECK_FILE = "keynote.json"
 _DOCUMENT_MODES = ("reuse_or_create", "always_new")
 _LONGEST_SHAPE_TEXT = 10_000
 
-# The problems that keynote.js reports, and what to do then.
+# The problems that we find and that keynote.js reports, and what to do then.
 _PROBLEMS = {
     "not_running": (ErrorCode.APP_NOT_FOUND, "Keynote is not running", "call open_keynote first"),
+    "no_deck": (ErrorCode.WINDOW_NOT_FOUND, "no Keynote document was opened", "call open_keynote first"),
+    "not_installed": (ErrorCode.APP_NOT_FOUND, "Keynote is not installed", "get it in the App Store"),
+    "skipped": (
+        ErrorCode.CAPTURE_FAILED,
+        "slide 1 is skipped, and Keynote does not export skipped slides",
+        "unskip it in Keynote",
+    ),
     "no_document": (ErrorCode.WINDOW_NOT_FOUND, "the Keynote document was closed", "call open_keynote again"),
     "no_shape": (
         ErrorCode.WINDOW_NOT_FOUND,
@@ -45,11 +58,84 @@ _PROBLEMS = {
 }
 
 
+# What a failure of osascript means for Keynote, with its own message in the braces.
+_REFUSALS = {
+    ErrorCode.TIMEOUT: (
+        "Keynote did not answer in time",
+        "allow it where macOS asks for consent (perhaps behind a window), close any dialog in Keynote, "
+        "then try again",
+    ),
+    ErrorCode.APP_NOT_FOUND: ("Keynote quit: {}", "call open_keynote again"),
+    ErrorCode.PROGRAM_FAILED: (
+        "Keynote refused: {}",
+        "close any dialog or What's New window in Keynote, then call open_keynote again",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Deck:
+    """The Keynote document in use, and the rectangle drawn last on its slide 1. Points."""
+
+    bundle_id: str
+    document_id: str
+    is_ours: bool
+    """True when open_keynote created it; False for a document that was open already."""
+    slide_width: int
+    slide_height: int
+    rectangle_id: str = ""
+    rectangle_index: int = 0
+    """Among the slide's shapes, from 1; 0 where no rectangle was drawn."""
+    rectangle: Optional[Rect] = None
+    """Its position as Keynote reports it."""
+
+    def address(self) -> dict[str, str]:
+        return {"bundle_id": self.bundle_id, "document_id": self.document_id}
+
+    def with_rectangle(self, index: int, rectangle: Rect, rectangle_id: str = "") -> Deck:
+        """The id is our own, because shapes have none; a rectangle whose index changed keeps it."""
+        own_id = rectangle_id or f"{self.document_id}/1/{index}"
+        return replace(self, rectangle_id=own_id, rectangle_index=index, rectangle=rectangle)
+
+
+# A server's deck, as the Keynote specification's SERVER_STATE: it ends with the server. Empty in a shell
+# command, whose deck is in a file that the next command reads.
+_server_state: list[Optional[Deck]] = []
+
+
+def keep_deck_in_memory() -> None:
+    """From now on the deck of this process is its own, and there is none yet."""
+    _server_state[:] = [None]
+
+
+def _load_deck() -> Optional[Deck]:
+    """The deck as the last call left it: of this server, or of any command; None where there is none.
+
+    Raises FILE_IO_ERROR.
+    """
+    if _server_state:
+        return _server_state[0]
+    path = state_folder() / _DECK_FILE
+    try:
+        saved: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        rectangle = saved.pop("rectangle")
+        return Deck(rectangle=Rect(**rectangle) if rectangle else None, **saved)
+    except (FileNotFoundError, ValueError, TypeError, KeyError, AttributeError):
+        return None  # there is none, or one of another version of ours
+    except OSError as e:
+        raise file_error(path, e) from e
+
+
+def _save_deck(deck: Deck) -> None:
+    if _server_state:
+        _server_state[0] = deck
+    else:
+        write_privately(state_folder() / _DECK_FILE, json.dumps(asdict(deck)))
+
+
 def check_is_mac() -> None:
-    """Raises UNSUPPORTED_PLATFORM where there is no Keynote."""
     if platform_name() != "macos":
-        message = "Keynote runs on a Mac only"
-        raise PeekabooError(ErrorCode.UNSUPPORTED_PLATFORM, message, hint="run this on a Mac")
+        raise PeekabooError(ErrorCode.UNSUPPORTED_PLATFORM, "Keynote runs on a Mac only", "run this on a Mac")
 
 
 def _keynote_tool(function: Callable[..., Result]) -> Callable[..., Result]:
@@ -96,9 +182,13 @@ def _ask_keynote(request: dict[str, Any]) -> dict[str, Any]:
     if answer.get("problem") == "not_made" and request["do"] == "draw":
         return _draw_by_applescript(request)
     if "problem" in answer:
-        code, message, hint = _PROBLEMS[answer["problem"]]
-        raise PeekabooError(code, message, hint=hint, details=failures)
+        raise _problem(answer["problem"], failures)
     return answer
+
+
+def _problem(name: str, details: str = "") -> PeekabooError:
+    code, message, hint = _PROBLEMS[name]
+    return PeekabooError(code, message, hint, details)
 
 
 def _draw_by_applescript(request: dict[str, Any]) -> dict[str, Any]:
@@ -114,28 +204,17 @@ def _keynote_error(error: PeekabooError) -> PeekabooError:
     """The same error with Keynote named, which osascript's own message does not do."""
     if error.code == ErrorCode.PERMISSION_DENIED_AUTOMATION:
         return permission_error(error.code, "Keynote cannot be controlled")
-    if error.code == ErrorCode.TIMEOUT:
-        message = "Keynote did not answer in time"
-        hint = (
-            "allow it where macOS asks for consent (perhaps behind a window), close any dialog in Keynote, "
-            "then try again"
-        )
-    elif error.code == ErrorCode.APP_NOT_FOUND:
-        message, hint = f"Keynote quit: {error.message}", "call open_keynote again"
-    elif error.code == ErrorCode.PROGRAM_FAILED:
-        message = f"Keynote refused: {error.message}"
-        hint = "close any dialog or What's New window in Keynote, then call open_keynote again"
-    else:
+    if error.code not in _REFUSALS:
         return error
-    return PeekabooError(error.code, message, hint=hint, details=error.details)
+    message, hint = _REFUSALS[error.code]
+    return PeekabooError(error.code, message.format(error.message), hint, error.details)
 
 
 def _open_deck() -> Deck:
     """The document that open_keynote chose. Raises WINDOW_NOT_FOUND."""
-    deck = load_deck()
+    deck = _load_deck()
     if deck is None:
-        message = "no Keynote document was opened"
-        raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, message, hint="call open_keynote first")
+        raise _problem("no_deck")
     return deck
 
 
@@ -146,9 +225,9 @@ def _check_and_audit(action: str, bundle_id: str, where: dict[str, Any]) -> None
 
 def _keynote_result(text: str, data: dict[str, Any], note: str = "") -> Result:
     """A result in the seed's grammar; a note may follow the fields."""
-    if not note:
-        return Result(text, data, is_text_only=True)
-    return Result(f"{text}, note={note}", {**data, "note": note}, is_text_only=True)
+    if note:
+        text, data = f"{text}, note={note}", {**data, "note": note}
+    return Result(text, data, is_text_only=True)
 
 
 @_keynote_tool
@@ -161,21 +240,19 @@ def open_keynote() -> Result:
     """
     mode, theme = settings().keynote_document_mode, settings().keynote_theme
     if mode not in _DOCUMENT_MODES:
-        message = f"KEYNOTE_DOCUMENT_MODE is {mode[:40]!r}"
-        raise invalid(message, hint="set it to " + " or ".join(_DOCUMENT_MODES))
+        raise invalid(f"KEYNOTE_DOCUMENT_MODE is {mode[:40]!r}", "set it to " + " or ".join(_DOCUMENT_MODES))
     bundle_id = _ask_keynote({"do": "find"})["bundle_id"]
     if bundle_id is None:
-        message = "Keynote is not installed"
-        raise PeekabooError(ErrorCode.APP_NOT_FOUND, message, hint="get it in the App Store")
+        raise _problem("not_installed")
     _check_and_audit("open_keynote", bundle_id, {"mode": mode})
     request = {"do": "open", "bundle_id": bundle_id, "theme": theme, "always_new": mode == "always_new"}
     with one_mouse("macos"):  # it comes to the front
-        opened = _ask_keynote({**request, **_NEW_SIZE})
-    before = load_deck()
+        opened = _ask_keynote({**request, "width": 1920, "height": 1080})
+    before = _load_deck()
     document_id = opened["document_id"]
     is_ours = opened["is_new"] or bool(before and before.is_ours and before.document_id == document_id)
     deck = Deck(bundle_id, document_id, is_ours, round(opened["width"]), round(opened["height"]))
-    save_deck(deck)
+    _save_deck(deck)
     notes = []
     if not is_ours:
         notes.append(f"the document {clean_text(opened['name'])!r} was open and is used")
@@ -199,7 +276,7 @@ def get_slide_size() -> Result:
     check_may_act("get_slide_size", "Keynote", deck.bundle_id)
     slide = _ask_keynote({"do": "size", **deck.address()})
     width, height = round(slide["width"]), round(slide["height"])
-    save_deck(replace(deck, slide_width=width, slide_height=height))
+    _save_deck(replace(deck, slide_width=width, slide_height=height))
     return _keynote_result(f"SLIDE_SIZE: width={width}, height={height}", {"width": width, "height": height})
 
 
@@ -223,7 +300,7 @@ def draw_rectangle(
     log_debug(f"the rectangle was drawn by {drawn.get('by', 'JXA')}")
     actual = Rect(drawn["x"], drawn["y"], drawn["width"], drawn["height"])
     deck = deck.with_rectangle(drawn["index"], actual)
-    save_deck(deck)
+    _save_deck(deck)
     data = {"id": deck.rectangle_id, **actual.as_data()}
     note = "" if actual == asked else f"Keynote did not keep {x},{y} {width}x{height}"
     return _keynote_result(
@@ -236,12 +313,14 @@ def _check_fits(rect: Rect, deck: Deck) -> None:
         if not isinstance(value, int):
             raise invalid(f"{name} is {value!r}", hint="give a whole number of points")
     if rect.width < 1 or rect.height < 1:
-        message = f"a rectangle of {rect.width}x{rect.height} has no area"
-        raise invalid(message, hint="give a positive width and height")
+        raise invalid(
+            f"a rectangle of {rect.width}x{rect.height} has no area", "give a positive width and height"
+        )
     if not Rect(0, 0, deck.slide_width, deck.slide_height).encloses(rect):
         position = f"x={rect.x}, y={rect.y}, width={rect.width}, height={rect.height}"
-        size = f"{deck.slide_width}x{deck.slide_height}"
-        hint = f"the slide is {size}: keep x, y, x+width and y+height within it"
+        hint = (
+            f"the slide is {deck.slide_width}x{deck.slide_height}: keep x, y, x+width and y+height within it"
+        )
         raise invalid(f"{position} does not fit on the slide", hint=hint)
 
 
@@ -258,30 +337,25 @@ def add_text_in_keynote(
     """
     text = text.replace("¦", "|")
     _check_shape_text(text)
-    deck = load_deck()
+    deck = _load_deck()
     if deck is None or deck.rectangle is None:
         raise invalid("no rectangle was drawn", hint="call draw_rectangle first")
     details = {"rectangle": deck.rectangle_id, "characters": len(text)}
     _check_and_audit("add_text_in_keynote", deck.bundle_id, details)
     shape = {"index": deck.rectangle_index, **deck.rectangle.as_data()}
     written = _ask_keynote({"do": "text", **deck.address(), **shape, "text": text})
-    save_deck(deck.with_rectangle(written["index"], deck.rectangle, deck.rectangle_id))
-    kept = _with_line_feeds(str(written["text"]))
-    note = "" if kept == _with_line_feeds(text) else f"Keynote keeps {len(kept)} characters"
+    _save_deck(deck.with_rectangle(written["index"], deck.rectangle, deck.rectangle_id))
+    kept, wanted = (part.replace("\r\n", "\n").replace("\r", "\n") for part in (str(written["text"]), text))
+    note = "" if kept == wanted else f"Keynote keeps {len(kept)} characters"
     data = {"id": deck.rectangle_id, "characters": len(text)}
     return _keynote_result(f"TEXT_OK: id={deck.rectangle_id}, characters={len(text)}", data, note)
-
-
-def _with_line_feeds(text: str) -> str:
-    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _check_shape_text(text: str) -> None:
     if not text:
         raise invalid("the text is empty", hint="give the text to write")
     if len(text) > _LONGEST_SHAPE_TEXT:
-        message = f"the text has {len(text)} characters"
-        raise invalid(message, hint=f"write at most {_LONGEST_SHAPE_TEXT}")
+        raise invalid(f"the text has {len(text)} characters", f"write at most {_LONGEST_SHAPE_TEXT}")
     bad = control_character_in(text)
     if bad:
         raise invalid(f"the text contains {bad!r}", hint="omit control characters")
@@ -300,8 +374,7 @@ def screenshot_slide(
     deck = _open_deck()
     _check_and_audit("screenshot_slide", deck.bundle_id, {"document": deck.document_id, "path": str(target)})
     if _ask_keynote({"do": "size", **deck.address()})["is_skipped"]:
-        message = "slide 1 is skipped, and Keynote does not export skipped slides"
-        raise PeekabooError(ErrorCode.CAPTURE_FAILED, message, hint="unskip it in Keynote")
+        raise _problem("skipped")
     prepare_target(target)
     folder = temporary_folder() / f"slides_{os.urandom(6).hex()}"  # Keynote has to create it
     try:
@@ -309,7 +382,7 @@ def screenshot_slide(
         _run_logged("export", run_applescript, "integrations/keynote_export.applescript", argv)
         images = sorted(file for file in folder.rglob("*.png") if read_image_info(file))
         if not images:
-            raise PeekabooError(ErrorCode.CAPTURE_FAILED, "Keynote exported no image", hint="try again")
+            raise PeekabooError(ErrorCode.CAPTURE_FAILED, "Keynote exported no image", "try again")
         move_into_place(images[0], target)
     finally:
         shutil.rmtree(folder, ignore_errors=True)

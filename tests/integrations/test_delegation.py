@@ -36,7 +36,7 @@ HANGS = "trap '' TERM INT HUP\necho $$ >> {pids}\nsleep 600 &\necho $! >> {pids}
 # The shipped server, but for its patience with another command line.
 IMPATIENT = (
     "from peekaboo_min.integrations import peekaboo_cli; from peekaboo_min.frontends import server; "
-    "peekaboo_cli._LIST_S = peekaboo_cli._IMAGE_S = 5; raise SystemExit(server.serve())"
+    "peekaboo_cli._LIST_S = peekaboo_cli._IMAGE_S = 3; raise SystemExit(server.serve())"
 )
 
 

@@ -15,6 +15,7 @@ from macs import mac_environment
 from mcp_server import serving
 from worlds import ROOT, Program, program_words
 
+from peekaboo_min.core.cancellation import in_parallel
 from peekaboo_min.core.version import VERSION
 
 # A peekaboo of a certain version, which runs its last argument as a shell line.
@@ -64,14 +65,14 @@ def test_what_was_printed_before_the_time_ran_out_is_kept(shell: Program, tmp_pa
     (tmp_path / "work").mkdir()
     line = f"echo halfway; cp {shlex.quote(str(tmp_path))}/a.png b.png; exec sleep 600"
     argv = ["exec", "--timeout-seconds", "3", "--cwd", tmp_path / "work"]
-    done = shell.run(*argv, "--", line)
+    done, as_json = in_parallel(
+        lambda words: shell.run(*argv, *words), [["--", line], ["--json", "--", line]]
+    )
     assert (done.code, done.out) == (22, "halfway\n")
     assert (
         f"note: left in {tmp_path / 'work'}: [b.png]\npeekaboo-min: peekaboo did not end within 3" in done.err
     )
-    as_json = shell.run(*argv, "--json", "--", line).json
-    assert (as_json["success"], as_json["error"]["code"]) == (False, "TIMEOUT")
-    assert as_json["data"]["stdout"] == "halfway\n"
+    assert as_json.error["code"] == "TIMEOUT" and as_json.json["data"]["stdout"] == "halfway\n"
 
 
 def test_what_cannot_be_attached_or_shown_whole_does_not_hide_the_rest(mac: FakeMac, tmp_path: Path) -> None:

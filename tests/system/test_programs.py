@@ -9,11 +9,20 @@ import stat
 from pathlib import Path
 
 import pytest
-from worlds import Form, Program, need, wait_for
+from worlds import Form, Program, clean_environment, need, program_words, wait_for
 
 REFUSING = 'echo "$0: ImageMagick is not installed here, xdotool version, xclip, v1" >&2; exit 1'
 HANGING = "trap '' TERM; sleep 60"
 X_TOOLS = ("maim", "xdotool", "xclip", "convert", "tesseract")
+
+
+@pytest.fixture(params=["package"])
+def program(request: pytest.FixtureRequest, tmp_path: Path) -> Program:
+    """Our program as a package; what the single file embeds is the same module."""
+    return Program(program_words(request.param), clean_environment(tmp_path))
+
+
+in_both_forms = pytest.mark.parametrize("program", ["package", "single file"], indirect=True)
 
 
 @pytest.fixture(autouse=True)
@@ -55,6 +64,7 @@ def memory(tmp_path: Path) -> Path:
     return tmp_path / "state" / "peekaboo_min" / "programs.json"
 
 
+@in_both_forms
 def test_what_has_only_the_name_is_passed_over_and_asked_once(
     on_x11: Program, form: Form, form_window: int, tmp_path: Path
 ) -> None:
@@ -199,6 +209,7 @@ def lines_of(text: str, name: str) -> str:
     return next(line.strip() for line in text.splitlines() if f" {name}: " in line)
 
 
+@in_both_forms
 def test_doctor_shows_versions_and_what_it_passed_over(on_x11: Program, tmp_path: Path) -> None:
     stranger = write_program(tmp_path / "bin" / "maim", REFUSING)
     finished = on_x11.run("doctor", PATH=first_on_path(tmp_path / "bin"))
