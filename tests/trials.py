@@ -27,6 +27,8 @@ from hostile.tally import Tally, table  # noqa: E402
 CLASSES: dict[str, tuple[Driver, float]] = {
     "click-race": (clicks.race_clicks, 1.0),
     "click-race-bare": (clicks.race_clicks_bare, 0.3),
+    "drag-race": (clicks.race_drags, 0.5),
+    "wheel-race": (clicks.race_wheels, 0.5),
     "standing-cover": (clicks.hold_covers, 0.1),
     "typing": (keys.steal_focus, 0.5),
     "crowd": (keys.crowd, 0.5),

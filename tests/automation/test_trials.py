@@ -41,6 +41,11 @@ def test_a_click_while_something_comes_over_the_window_is_never_reported_as_deli
     tried(clicks.race_clicks, 5, kind)
 
 
+@pytest.mark.parametrize("driver", [clicks.race_drags, clicks.race_wheels])
+def test_a_drag_and_the_wheel_in_the_same_race_are_reported_as_truly(driver: Driver) -> None:
+    tried(driver, 5)
+
+
 def test_a_standing_cover_without_a_class_gets_no_click() -> None:
     tally = tried(clicks.hold_covers, 4)
     assert_nothing_wrong(tally)

@@ -174,6 +174,42 @@ def test_an_id_that_another_window_got_is_noticed_without_a_pid(
     assert peek.error("click", again["window_id"], 50, 50)["code"] == "STALE_SCREENSHOT"
 
 
+# focus --------------------------------------------------------------------------------------------------
+
+
+def test_a_title_bar_is_clicked_where_activation_does_not_work_and_that_is_allowed(
+    peek: Program, form: Form, form_id: int, wish: Callable[[str], subprocess.Popen], tmp_path: Path
+) -> None:
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    real = subprocess.run(["which", "xdotool"], capture_output=True, text=True).stdout.strip()
+    # a window manager that gives nobody the focus who asks for it
+    (folder / "xdotool").write_text(
+        f'#!/bin/sh\ncase "$1" in windowactivate) exit 1 ;; windowmap) exit 0 ;; esac\nexec {real} "$@"\n'
+    )
+    (folder / "xdotool").chmod(0o755)
+    wish("wm title . Front; wm geometry . 200x100+800+500; focus -force .")
+    front = window_titled(peek, "Front")["window_id"]
+    peek.data("focus", front)
+    asked = ["focus", form_id, "--json"]
+    assert peek.run(*asked, PEEKABOO_BIN_DIR=str(folder)).error["code"] == "FOCUS_FAILED"
+    assert window_titled(peek, "Front")["is_focused"]
+    peek.data(*asked[:2], PEEKABOO_BIN_DIR=str(folder), PEEKABOO_SAFE_CLICK="1")
+    assert window_titled(peek, form.title)["is_focused"]
+    # a title bar that another window covers is left alone
+    peek.data("focus", front)
+    hit = tmp_path / "hit"
+    wish(
+        f"wm withdraw .; toplevel .c; wm overrideredirect .c 1; wm geometry .c 1200x90+0+0; raise .c\n"
+        f"bind .c <Button> {{close [open {hit} w]}}"
+    )
+    wait_for(lambda: "1200x90" in tops_of(peek.environment["DISPLAY"]), "the cover is there")
+    refused = peek.run(*asked, PEEKABOO_BIN_DIR=str(folder), PEEKABOO_SAFE_CLICK="1")
+    assert refused.error["code"] == "FOCUS_FAILED"
+    assert not hit.exists()
+    assert form.events("click") == []
+
+
 # wheel, drag, held keys ---------------------------------------------------------------------------------
 
 

@@ -1,4 +1,4 @@
-"""The pointer on X11: click, scroll, drag and move where the window is."""
+"""The pointer on X11, by an xdotool that releases what it has pressed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The click's race: something changes on the screen while the click is on its way."""
+"""The race of the pointer's acts: something changes on the screen while a click, drag or wheel is on its way."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KINDS = (
     "shadow of a cover",
 )  # fmt: skip
 _HOME = {"x": 200, "y": 150, "w": 320, "h": 220}
-_WINDOW_S = 0.1
+_WINDOW_S, _DRAG_S = 0.1, 0.4
 
 
 class ClickRace:
@@ -35,14 +35,16 @@ class ClickRace:
         self.seconds = 0.0
         self.generation = 0
 
-    def calibrate(self) -> None:
-        """How long an undisturbed click takes: the changes come in the last tenth of a second of that."""
+    def calibrate(self, act: str = "click") -> None:
+        """How long an undisturbed act takes: the changes come in the last tenth of a second before its end,
+        of a drag before its press.
+        """
         times = []
         for _ in range(7):
             self.reset()
-            times.append(self.click(60, 60).seconds)
+            times.append(self.act(act, 60, 60).seconds)
             self.truth()
-        self.seconds = statistics.median(times)
+        self.seconds = statistics.median(times) - (_DRAG_S if act == "drag" else 0)
 
     def reset(self) -> None:
         """The target in front, at home, with a screenshot of its own."""
@@ -94,9 +96,12 @@ class ClickRace:
         elif kind == "raise":
             self.rival.do("raise", "rival", after)
 
-    def click(self, x: int, y: int, **more: Any) -> Reply:
+    def act(self, act: str, x: int, y: int) -> Reply:
+        more: dict[str, Any] = {"drag": {"to_x": 20, "to_y": 200}, "scroll": {"direction": "down"}}.get(
+            act, {}
+        )
         return self.client.call(
-            "click", window_id=self.window_id, x=x, y=y, screenshot_id=self.screenshot, **more
+            act, window_id=self.window_id, x=x, y=y, screenshot_id=self.screenshot, **more
         )
 
     def truth(self) -> list[dict[str, Any]]:
@@ -107,15 +112,19 @@ class ClickRace:
 
 
 def race_clicks(
-    rng: random.Random, trials: int, kind: Optional[str] = None, window_manager: bool = True
+    rng: random.Random,
+    trials: int,
+    kind: Optional[str] = None,
+    window_manager: bool = True,
+    act: str = "click",
 ) -> Tally:
-    tally = Tally("click race" if window_manager else "click race, no window manager")
+    tally = Tally(f"{act} race" if window_manager else f"{act} race, no window manager")
     start = time.monotonic()
     with stage(window_manager) as on:
         scene = ClickRace(on, on.client())
-        scene.calibrate()
+        scene.calibrate(act)
         for _ in range(trials):
-            _one_click(scene, tally, kind or rng.choice(KINDS), rng)
+            _one_act(scene, tally, act, kind or rng.choice(KINDS), rng)
         on.finish(tally)
     tally.seconds = time.monotonic() - start
     return tally
@@ -125,18 +134,29 @@ def race_clicks_bare(rng: random.Random, trials: int, kind: Optional[str] = None
     return race_clicks(rng, trials, kind, window_manager=False)
 
 
-def _one_click(scene: ClickRace, tally: Tally, kind: str, rng: random.Random) -> None:
+def race_drags(rng: random.Random, trials: int, kind: Optional[str] = None) -> Tally:
+    return race_clicks(rng, trials, kind, act="drag")
+
+
+def race_wheels(rng: random.Random, trials: int, kind: Optional[str] = None) -> Tally:
+    return race_clicks(rng, trials, kind, act="scroll")
+
+
+def _one_act(scene: ClickRace, tally: Tally, act: str, kind: str, rng: random.Random) -> None:
     point = (rng.randint(70, 300), rng.randint(70, 200))
     after = rng.uniform(max(0.001, scene.seconds - _WINDOW_S), scene.seconds + 0.005)
     scene.reset()
     name = scene.name
     scene.change(kind, after, point)
-    reply = scene.click(*point)
+    reply = scene.act(act, *point)
     for witness in (scene.target, scene.rival):
         witness.forget()
     # a window manager that focuses by click holds the press back, and passes it on in its own time
     presses = comes_true(scene.truth) if reply.is_delivered else scene.truth()
     tally.trials += 1
+    if scene.target.sync():
+        tally.leaked += 1
+        tally.note(f"{kind}: a button stays pressed, after {reply.code or 'delivered'}")
     judge_click(tally, kind, reply, presses, name, point)
     if kind in ("close", "swap", "resize", "move") or reply.code in ("HUNG", "WINDOW_NOT_FOUND"):
         scene.replace()
@@ -182,7 +202,7 @@ def hold_covers(rng: random.Random, trials: int, _kind: Optional[str] = None) ->
             point = (rng.randint(70, 300), rng.randint(70, 200))
             kind = rng.choice(("classless cover", "shadow of a cover", "menu"))
             scene.change(kind, 0, point)
-            reply = scene.click(*point)
+            reply = scene.act("click", *point)
             presses = scene.truth()
             tally.trials += 1
             judge_click(tally, f"standing {kind}", reply, presses, scene.name, point)
