@@ -1,4 +1,4 @@
-"""The race of the pointer's acts: something changes on the screen while a click, drag or wheel is on its way."""
+"""The pointer race: something changes on the screen while a click, a drag or the wheel is on its way."""
 
 from __future__ import annotations
 
