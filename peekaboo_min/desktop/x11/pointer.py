@@ -21,8 +21,7 @@ from .windows import is_same_client, take_scene
 _BUTTONS = {"left": "1", "middle": "2", "right": "3"}
 _WHEEL = {"up": "4", "down": "5", "left": "6", "right": "7"}
 _ACT_S = 8.0
-_SEVERAL_CLICKS_MS = "60"
-_NOTCH_MS = "8"
+_CLICK_AGAIN_S, _NOTCH_AGAIN_S = "0.06", "0.005"
 _DRAG_STEPS = 12
 # Printed once something is pressed; a look at the pointer would fail where the press closes its window.
 _IS_PRESSED = "getdisplaygeometry"
@@ -128,22 +127,18 @@ class _Look(NamedTuple):
 def click_x11(
     window: Window, point: Point, button: str, clicks: int, modifiers: Sequence[str] = ()
 ) -> Delivery:
-    # not `click --window 0`: it pressed twice in one of four trials
-    delay = _SEVERAL_CLICKS_MS if clicks > 1 else "0"
-    press = ["click", "--repeat", str(clicks), "--delay", delay, _BUTTONS[button]]
-    release = ["mouseup", _BUTTONS[button]]
+    press, release = ["click", _BUTTONS[button]], ["mouseup", _BUTTONS[button]]
     held = x11_modifiers(modifiers)
     if held:
         up = ["keyup", "--delay", "0", "+".join(held)]
         press = ["keydown", "--delay", "0", "+".join(held), *press, *up]
         release += up
-    return _press(window, point, [*press, _IS_PRESSED], release)
+    return _press(window, point, [*press, _IS_PRESSED], release, clicks, _CLICK_AGAIN_S)
 
 
 def scroll_x11(window: Window, point: Point, direction: str, amount: int) -> Delivery:
     wheel = _WHEEL[direction]
-    press = ["click", "--repeat", str(amount), "--delay", _NOTCH_MS, wheel]
-    return _press(window, point, [*press, _IS_PRESSED], ["mouseup", wheel])
+    return _press(window, point, ["click", wheel, _IS_PRESSED], ["mouseup", wheel], amount, _NOTCH_AGAIN_S)
 
 
 def drag_x11(window: Window, start: Point, end: Point, button: str) -> Delivery:
@@ -181,8 +176,15 @@ def click_title_bar(window: Window) -> None:
         log_debug(f"the title bar was not clicked: {e.message}")
 
 
-def _press(window: Window, point: Point, press: Sequence[str], release: Sequence[str]) -> Delivery:
-    """Move the pointer, ask what is under it, and press only when that is the window.
+def _press(
+    window: Window,
+    point: Point,
+    press: Sequence[str],
+    release: Sequence[str],
+    times: int = 1,
+    again_s: str = "0",
+) -> Delivery:
+    """Move the pointer, ask what is under it, and press only when that is the window; so each time.
 
     One xdotool does it, line by line: it moves and looks; it is told to press only when that was right; then
     it looks again and presses, and what it printed right before the press is what was reached. It moves
@@ -196,18 +198,38 @@ def _press(window: Window, point: Point, press: Sequence[str], release: Sequence
     inside = (int(point.x - window.bounds.x + left), int(point.y - window.bounds.y + above))
     words = ["mousemove", "--window", str(window.window_id), "--", *map(str, inside)]
     words += ["getwindowgeometry", "--shell", str(window.window_id), "getmouselocation", "--shell"]
+
+    def is_over(look: _Look) -> bool:
+        return look.under_id in (window.window_id, top_id) or top_level_under_pointer() == top_id
+
     with xdotool_session(release, _ACT_S) as xdotool:
         look = _read_look(xdotool.look(words, _PRINTED_LOOK))
         _check_still_there(window, point, look)
-        is_ours = look.under_id in (window.window_id, top_id) or top_level_under_pointer() == top_id
         if not press:
-            return Delivery(is_ours, look.point, None if is_ours else _found_id(look.under_id))
-        if not is_ours:
+            is_there = is_over(look)
+            return Delivery(is_there, look.point, None if is_there else _found_id(look.under_id))
+        if not is_over(look):
             raise _covered(window, look.under_id)
         check_cancelled()
+        pressed, delivered = look, None
         with uninterrupted():  # what is dragged is not dropped halfway
-            pressed = _read_look(xdotool.press([*words, *press], _PRINTED_LOOK + r"\d+ \d+\n"))
-            delivered = _was_reached(window, top_id, look, pressed)
+            for number in range(times):
+                try:
+                    if number:
+                        now = _read_look(xdotool.look(["sleep", again_s, *words], _PRINTED_LOOK))
+                        if now != look or not is_over(now):
+                            delivered = _was_reached(
+                                window, top_id, look, now._replace(under_id=look.under_id)
+                            )
+                            break
+                    pressed = _read_look(xdotool.press([*words, *press], _PRINTED_LOOK + r"\d+ \d+\n"))
+                    delivered = _was_reached(window, top_id, look, pressed)
+                except PeekabooError as e:
+                    if not number or e.code is not ErrorCode.WINDOW_NOT_FOUND:
+                        raise
+                    break  # the press before closed it
+                if not delivered:
+                    break
             if delivered is not False:
                 xdotool.end()
     return Delivery(delivered, pressed.point, _found_id(pressed.under_id) if delivered is False else None)
