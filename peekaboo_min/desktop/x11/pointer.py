@@ -227,7 +227,7 @@ def _press(
                 except PeekabooError as e:
                     if not number or e.code is not ErrorCode.WINDOW_NOT_FOUND:
                         raise
-                    break  # the press before closed it
+                    return Delivery(delivered, pressed.point)  # the press before closed it
                 if not delivered:
                     break
             if delivered is not False:

@@ -144,10 +144,11 @@ def race_wheels(rng: random.Random, trials: int, kind: Optional[str] = None) -> 
 
 def _one_act(scene: ClickRace, tally: Tally, act: str, kind: str, rng: random.Random) -> None:
     point = (rng.randint(70, 300), rng.randint(70, 200))
-    after = rng.uniform(max(0.001, scene.seconds - _WINDOW_S), scene.seconds + 0.005)
+    after = rng.uniform(scene.seconds - _WINDOW_S, scene.seconds + 0.005)
     scene.reset()
     name = scene.name
-    scene.change(kind, after, point)
+    scene.change(kind, max(0.001, after), point)
+    time.sleep(max(0.0, -after))  # an act may take less than the time in which the changes come
     reply = scene.act(act, *point)
     for witness in (scene.target, scene.rival):
         witness.forget()
