@@ -21,6 +21,7 @@ from .windows import is_same_client, take_scene
 _BUTTONS = {"left": "1", "middle": "2", "right": "3"}
 _WHEEL = {"up": "4", "down": "5", "left": "6", "right": "7"}
 _ACT_S = 8.0
+_CLICK = ("click", "--delay", "0")  # it would wait 100 ms after it
 _CLICK_AGAIN_S, _NOTCH_AGAIN_S = "0.06", "0.005"
 _DRAG_STEPS = 12
 # Printed once something is pressed; a look at the pointer would fail where the press closes its window.
@@ -127,7 +128,7 @@ class _Look(NamedTuple):
 def click_x11(
     window: Window, point: Point, button: str, clicks: int, modifiers: Sequence[str] = ()
 ) -> Delivery:
-    press, release = ["click", _BUTTONS[button]], ["mouseup", _BUTTONS[button]]
+    press, release = [*_CLICK, _BUTTONS[button]], ["mouseup", _BUTTONS[button]]
     held = x11_modifiers(modifiers)
     if held:
         up = ["keyup", "--delay", "0", "+".join(held)]
@@ -138,7 +139,7 @@ def click_x11(
 
 def scroll_x11(window: Window, point: Point, direction: str, amount: int) -> Delivery:
     wheel = _WHEEL[direction]
-    return _press(window, point, ["click", wheel, _IS_PRESSED], ["mouseup", wheel], amount, _NOTCH_AGAIN_S)
+    return _press(window, point, [*_CLICK, wheel, _IS_PRESSED], ["mouseup", wheel], amount, _NOTCH_AGAIN_S)
 
 
 def drag_x11(window: Window, start: Point, end: Point, button: str) -> Delivery:
@@ -267,14 +268,10 @@ def _read_look(printed: re.Match[str]) -> _Look:
 def _check_still_there(window: Window, point: Point, look: _Look) -> None:
     left, right, above, below = window.insets
     size = (window.bounds.width + left + right, window.bounds.height + above + below)
-    if (look.width, look.height) != size:
-        raise _changed(window, "resized")
-    if look.point != Point(int(point.x), int(point.y)):
-        raise _changed(window, "moved, or reaches beyond the screen's edge,")
-
-
-def _changed(window: Window, how: str) -> PeekabooError:
-    return PeekabooError(
+    if (look.width, look.height) == size and look.point == Point(int(point.x), int(point.y)):
+        return
+    how = "resized" if (look.width, look.height) != size else "moved, or reaches beyond the screen's edge,"
+    raise PeekabooError(
         ErrorCode.STALE_SCREENSHOT,
         f"window {window.window_id} was {how} in this moment; nothing was clicked",
         hint="take a new screenshot, and use its pixels",
