@@ -30,8 +30,8 @@ CALL_MS = 2000
 MOST_ELEMENTS = 1000
 MOST_VISITED = 8000
 MOST_DEPTH = 60
-MOST_CHILDREN = 500
-GRID_X, GRID_Y, MOST_POINTS = 80, 16, 600  # where a table that is too large is asked what it shows
+MOST_CHILDREN = 1000
+GRID_X, GRID_Y, MOST_POINTS = 48, 18, 1500  # where a table that is too large is asked what it shows
 TEXT_LENGTH = 300
 
 ROOT = "/org/a11y/atspi/accessible/root"

@@ -1,0 +1,225 @@
+"""Elements by AT-SPI, of real GTK applications with a session bus of their own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Callable, Optional
+
+import pytest
+from worlds import need, wait_for, x_server
+
+from peekaboo_min.core.errors import ErrorCode, PeekabooError
+from peekaboo_min.core.models import Element, Window
+from peekaboo_min.core.settings import child_environment, settings
+from peekaboo_min.desktop.x11 import elements
+from peekaboo_min.desktop.x11.backend import X11Desktop
+from peekaboo_min.system.process import Completed, run_program
+
+HAS_GI = not subprocess.run(
+    ["/usr/bin/python3", "-I", "-c", "from gi.repository import Gio"], capture_output=True
+).returncode
+
+
+@contextmanager
+def group_of(words: list[str], **options: Any) -> Iterator[subprocess.Popen[str]]:
+    """A program, and what it starts; all of it ends with the block."""
+    process = subprocess.Popen(
+        words,
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+        **options,
+    )
+    try:
+        yield process
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+@pytest.fixture(scope="module")
+def desktop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[X11Desktop]:
+    """The desktop of a server, a session bus and a home of their own, in this very process."""
+    need("dbus-daemon", "zenity", "mousepad")
+    if not HAS_GI or not os.path.exists("/usr/libexec/at-spi-bus-launcher"):
+        (pytest.fail if os.environ.get("CI") else pytest.skip)("not here: python3-gi, at-spi2-core")
+    folder = tmp_path_factory.mktemp("elements")
+    folder.chmod(0o700)
+    with x_server() as display, pytest.MonkeyPatch.context() as patch:
+        for name, value in {
+            "DISPLAY": display, "HOME": str(folder), "XDG_RUNTIME_DIR": str(folder), "GTK_USE_PORTAL": "0",
+            "GSETTINGS_BACKEND": "memory", "GIO_USE_VFS": "local", "LC_ALL": "C.UTF-8",
+        }.items():  # fmt: skip
+            patch.setenv(name, value)
+        patch.delenv("NO_AT_BRIDGE", raising=False)
+        words = ["dbus-daemon", "--session", "--nofork", "--print-address=1"]
+        with group_of(words, stdout=subprocess.PIPE) as bus:
+            assert bus.stdout
+            patch.setenv("DBUS_SESSION_BUS_ADDRESS", bus.stdout.readline().strip())
+            settings.cache_clear()
+            child_environment.cache_clear()
+            yield X11Desktop()
+    settings.cache_clear()
+    child_environment.cache_clear()
+
+
+def window_of(desktop: X11Desktop, process: subprocess.Popen[str], title: str = "") -> Window:
+    def find() -> Optional[Window]:
+        windows = desktop.snapshot().windows
+        mine = [one for one in windows if one.pid == process.pid and title in (one.title or "")]
+        return mine[0] if mine and mine[0].is_focused else None
+
+    return wait_for(find, f"the window {title!r} of {process.args}")
+
+
+def elements_of(
+    desktop: X11Desktop, window: Window, is_there: Callable[[list[Element]], Any]
+) -> list[Element]:
+    """The elements, once they are there: an application registers a moment after its window comes."""
+
+    def find() -> list[Element]:
+        try:
+            found = desktop.read_elements(desktop.snapshot().by_id(window.window_id))
+        except PeekabooError as e:
+            assert e.code is ErrorCode.NO_ELEMENTS
+            return []
+        return found if is_there(found) else []
+
+    return wait_for(find, "the elements are there")
+
+
+def named(found: list[Element], role: str, name: str) -> Element:
+    return next(one for one in found if (one.role, one.name) == (role, name))
+
+
+def test_a_checkbox_says_its_state_before_and_after_a_click(desktop: X11Desktop, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("hello")
+    with group_of(["mousepad", str(tmp_path / "a.txt")]) as process:
+        main = window_of(desktop, process, "a.txt")
+        found = elements_of(desktop, main, lambda found: any(one.role == "textbox" for one in found))
+        assert next(one.value for one in found if one.role == "textbox") == "hello"
+        subprocess.run(["xdotool", "key", "ctrl+r"], check=True)
+        dialog = window_of(desktop, process, "Replace")
+        found = elements_of(desktop, dialog, lambda found: any(one.name == "Match case" for one in found))
+        box = named(found, "checkbox", "Match case")
+        assert "checked" not in box.states
+        assert dialog.bounds.encloses(box.box)
+        assert "disabled" in named(found, "button", "Find").states
+        desktop.click(desktop.snapshot().by_id(dialog.window_id), box.box.centre, "left", 1)
+        elements_of(desktop, dialog, lambda now: "checked" in named(now, "checkbox", "Match case").states)
+        assert named(found, "textbox", "Search for:").box.y < box.box.y
+        # in reading order: the label, its field, what is below
+        names = [one.name for one in found]
+        assert names.index("Search for:") < names.index("Replace with:") < names.index("Match case")
+
+
+def test_a_popups_items_belong_to_the_popup_alone(desktop: X11Desktop, tmp_path: Path) -> None:
+    (tmp_path / "b.txt").write_text("")
+    with group_of(["mousepad", str(tmp_path / "b.txt")]) as process:
+        main = window_of(desktop, process, "b.txt")
+        elements_of(desktop, main, lambda found: any(one.name == "View" for one in found))
+        subprocess.run(["xdotool", "key", "alt+v"], check=True)
+        popup = wait_for(
+            lambda: next((one for one in desktop.snapshot().windows if one.is_popup and one.app_name), None),
+            "the menu is open",
+        )
+        found = elements_of(desktop, popup, lambda found: any(one.name == "Statusbar" for one in found))
+        assert {one.role for one in found} <= {"menuitem", "menuitemcheckbox"}
+        assert all(popup.bounds.encloses(one.box) for one in found)
+        below = desktop.read_elements(main)
+        assert "View" in [one.name for one in below]
+        assert not {"Statusbar", "Color Scheme"} & {one.name for one in below}
+
+
+@pytest.mark.parametrize(
+    ("words", "role", "name", "value"),
+    [
+        (["--entry", "--text", "City", "--entry-text", "Århus"], "textbox", "City", "Århus"),
+        (["--entry", "--text", "Pin", "--hide-text", "--entry-text", "4711"], "textbox", "Pin", ""),
+        (["--scale", "--text", "Volume", "--value", "30"], "slider", "Volume", "30"),
+        (["--forms", "--add-entry", "First name"], "textbox", "First name", ""),
+    ],
+    ids=["text", "a password never", "number", "a label beside it"],
+)
+def test_a_field_has_a_name_and_a_value(
+    desktop: X11Desktop, words: list[str], role: str, name: str, value: str
+) -> None:
+    with group_of(["zenity", *words]) as process:
+        found = elements_of(
+            desktop, window_of(desktop, process), lambda found: any(one.role == role for one in found)
+        )
+        field = next(one for one in found if one.role == role)
+        assert field.value == value
+        assert role == "slider" or field.name == name
+
+
+def test_hundreds_of_elements_are_read_in_few_rounds(
+    desktop: X11Desktop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rounds: list[int] = []
+
+    def noted(words: Any, **options: Any) -> Completed:
+        done = run_program(words, **options)
+        rounds.extend([elements.json.loads(done.text)["rounds"]] if b"rounds" in done.stdout else [])
+        return done
+
+    columns = [word for number in range(14) for word in ("--column", f"C{number}")]
+    words = ["zenity", "--list", "--width=1200", "--height=760", *columns, *map(str, range(700))]
+    with group_of(words) as process:
+        window = window_of(desktop, process)
+        elements_of(desktop, window, lambda found: len(found) > 300)
+        monkeypatch.setattr(elements, "run_program", noted)
+        found = desktop.read_elements(window)
+    assert "13" in [one.name for one in found] and len(found) > 300
+    assert 0 < rounds[-1] <= 20
+
+
+def test_a_table_too_large_to_ask_shows_what_is_visible(desktop: X11Desktop) -> None:
+    with group_of(["zenity", "--list", "--height=500", "--column=N", *map(str, range(3000))]) as process:
+        found = elements_of(
+            desktop,
+            window_of(desktop, process),
+            lambda found: [one for one in found if one.role == "cell" and one.name == "3"],
+        )
+        cells = [int(one.name) for one in found if one.role == "cell"]
+        assert cells == sorted(cells) and 5 < len(cells) < 60
+
+
+def test_an_application_without_a_tree_is_said_at_once(desktop: X11Desktop) -> None:
+    need("xmessage")
+    with group_of(["xmessage", "-title", "no tree", "hello"]) as process:
+        window = wait_for(
+            lambda: next((one for one in desktop.snapshot().windows if one.title == "no tree"), None),
+            "xmessage",
+        )
+        with pytest.raises(PeekabooError) as caught:
+            desktop.read_elements(window)
+        assert process.poll() is None
+    assert (caught.value.code, "find_text" in caught.value.hint) == (ErrorCode.NO_ELEMENTS, True)
+
+
+def test_without_gi_its_packages_are_named(
+    desktop: X11Desktop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stranger = tmp_path / "python3"  # an answer that is not the expected one, as of a Python without gi
+    stranger.write_text("#!/bin/sh\necho ModuleNotFoundError >&2\nexit 1\n")
+    stranger.chmod(0o755)
+    monkeypatch.setenv("PEEKABOO_BIN_DIR", str(tmp_path))
+    settings.cache_clear()
+    with group_of([shutil.which("zenity") or "", "--info"]) as process:
+        try:
+            with pytest.raises(PeekabooError) as caught:
+                desktop.read_elements(window_of(desktop, process))
+        finally:
+            monkeypatch.undo()
+            settings.cache_clear()
+    assert caught.value.code is ErrorCode.MISSING_PROGRAM
+    assert "apt-get install python3-gi at-spi2-core" in caught.value.hint
