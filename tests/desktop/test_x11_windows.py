@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import socket
+import subprocess
+import threading
+from contextlib import suppress
+from pathlib import Path
+
 # ruff: noqa: RUF001
-from typing import Any
+from typing import Any, Optional
 
 import pytest
+from worlds import PATIENCE_S, Form, Program, clean_environment, program_words, wait_for
 
 from peekaboo_min.automation.policy import skeleton
 from peekaboo_min.core.models import Rect, Scene, Window
@@ -66,3 +73,88 @@ def test_the_catalogue_has_popups_after_their_owner_and_minimised_windows() -> N
 def test_names_that_look_alike_have_one_skeleton(name: str) -> None:
     assert skeleton(name) == skeleton("KeePassXC")
     assert skeleton("Form") != skeleton("Firm")
+
+
+# the X server itself --------------------------------------------------------------------------------
+
+
+def form_of(peek: Program) -> dict[str, Any]:
+    def find() -> list[dict[str, Any]]:
+        windows = peek.data("windows", "--app", "Form")["windows"]
+        return [one for one in windows if one["bounds"]["width"] > 300]
+
+    return wait_for(find, "the form is listed")[0]
+
+
+def test_a_shadow_that_a_program_draws_itself_is_no_part_of_the_window(display: str, tmp_path: Path) -> None:
+    peek = Program(program_words("package"), clean_environment(tmp_path, DISPLAY=display))
+    form = Form(display, tmp_path / "report.jsonl", "Shadowed", "+60+60")
+    try:
+        whole = form_of(peek)
+        left, right, top, bottom = 7, 11, 20, 40
+        words = [
+            "-f",
+            "_GTK_FRAME_EXTENTS",
+            "32c",
+            "-set",
+            "_GTK_FRAME_EXTENTS",
+            f"{left},{right},{top},{bottom}",
+        ]
+        set_property = ["xprop", "-id", str(whole["window_id"]), *words]
+        subprocess.run(set_property, env=peek.environment, check=True)
+        bounds = form_of(peek)["bounds"]
+        assert bounds == {
+            "x": whole["bounds"]["x"] + left,
+            "y": whole["bounds"]["y"] + top,
+            "width": whole["bounds"]["width"] - left - right,
+            "height": whole["bounds"]["height"] - top - bottom,
+        }
+        shot = peek.data("screenshot", whole["window_id"], "--path", tmp_path / "cut.png")
+        assert (shot["image_width"], shot["image_height"]) == (bounds["width"], bounds["height"])
+        x, y = form.centre("agree")
+        peek.data("click", whole["window_id"], x - left, y - top)
+        assert form.wait_for_event("toggle")["value"] == 1
+        # what cannot be a shadow is none
+        words[-1] = "400,400,0,0"
+        subprocess.run(["xprop", "-id", str(whole["window_id"]), *words], env=peek.environment, check=True)
+        assert form_of(peek)["bounds"] == whole["bounds"]
+    finally:
+        form.close()
+
+
+@pytest.mark.parametrize("name", ["", ":999", "nonsense", "localhost:999", "127.0.0.1:999.7"])
+def test_without_a_server_the_next_step_is_named(program: Program, name: str) -> None:
+    error = program.error("windows", DISPLAY=name)
+    assert (error["code"], "set DISPLAY" in error["message"]) == ("NO_GUI_SESSION", True)
+
+
+@pytest.mark.parametrize(
+    ("script", "code"),
+    [(b"", "NO_GUI_SESSION"), (b"\x00" * 8, "NO_GUI_SESSION"), (b"\x01" * 200, "TIMEOUT"), (None, "TIMEOUT")],
+    ids=["one that hangs up", "one that refuses us", "one that talks nonsense", "one that says nothing"],
+)
+def test_a_server_that_does_not_answer_as_one_is_an_error_in_time(
+    program: Program, script: Optional[bytes], code: str
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+
+        def serve() -> None:
+            with suppress(OSError):
+                while True:
+                    client, _ = listener.accept()
+                    clients.append(client)
+                    if script is not None:
+                        client.recv(100)
+                        client.sendall(script)
+                        client.shutdown(socket.SHUT_WR) if code == "NO_GUI_SESSION" else None
+
+        clients: list[socket.socket] = []
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        error = program.error("windows", DISPLAY=f"127.0.0.1:{port - 6000}")
+        assert error["code"] == code, error
+        listener.shutdown(socket.SHUT_RDWR)  # wakes accept()
+        thread.join(PATIENCE_S)
+        for client in clients:
+            client.close()
