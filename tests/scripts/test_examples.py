@@ -5,17 +5,29 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from worlds import PATIENCE_S, ROOT, Form, clean_environment, need
+import pytest
+from worlds import (
+    PATIENCE_S,
+    ROOT,
+    Form,
+    Program,
+    clean_environment,
+    need,
+    program_words,
+    wait_for,
+    x_server,
+)
 
 
-def start(name: str, folder: Path, display: str, *arguments: str) -> subprocess.Popen:
+def start(name: str, folder: Path, display: str, *arguments: str, **variables: str) -> subprocess.Popen:
     need("sh", "python3", "maim")
     return subprocess.Popen(
         ["sh", str(ROOT / "scripts" / name), *arguments],
-        env=clean_environment(folder, DISPLAY=display),
+        env=clean_environment(folder, DISPLAY=display, **variables),
         cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -24,8 +36,8 @@ def start(name: str, folder: Path, display: str, *arguments: str) -> subprocess.
     )
 
 
-def run(name: str, folder: Path, display: str, *arguments: str) -> tuple[int, str, str]:
-    process = start(name, folder, display, *arguments)
+def run(name: str, folder: Path, display: str, *arguments: str, **variables: str) -> tuple[int, str, str]:
+    process = start(name, folder, display, *arguments, **variables)
     out, err = process.communicate(timeout=2 * PATIENCE_S)
     return process.returncode, out, err
 
@@ -65,6 +77,61 @@ def test_a_watched_window_is_reported_at_each_change_until_it_is_closed(
     saved = sorted(path.name for path in tmp_path.glob("change_*.png"))
     assert saved[:3] == ["change_001.png", "change_002.png", "change_003.png"]
     assert not list((tmp_path / "tmp").glob("tmp.*")), "its own screenshots are deleted"
+
+
+@pytest.fixture
+def accessible(tmp_path: Path) -> Iterator[dict[str, str]]:
+    """The variables with which applications and our program share a session bus of the test's own."""
+    need("dbus-daemon", "zenity")
+    has_gi = subprocess.run(["/usr/bin/python3", "-I", "-c", "from gi.repository import Gio"]).returncode == 0
+    if not has_gi or not os.path.exists("/usr/libexec/at-spi-bus-launcher"):
+        (pytest.fail if os.environ.get("CI") else pytest.skip)("not here: python3-gi, at-spi2-core")
+    (tmp_path / "runtime").mkdir(mode=0o700)
+    variables = {"XDG_RUNTIME_DIR": str(tmp_path / "runtime"), "GSETTINGS_BACKEND": "memory"}
+    with x_server() as display:
+        variables["DISPLAY"] = display
+        with subprocess.Popen(
+            ["dbus-daemon", "--session", "--nofork", "--print-address=1"],
+            env=clean_environment(tmp_path, **variables),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            start_new_session=True,
+        ) as bus:
+            try:
+                assert bus.stdout
+                yield {**variables, "DBUS_SESSION_BUS_ADDRESS": bus.stdout.readline().strip()}
+            finally:
+                os.killpg(bus.pid, signal.SIGKILL)
+
+
+def test_a_form_is_filled_in_by_the_labels_of_its_fields(accessible: dict[str, str], tmp_path: Path) -> None:
+    words = ["zenity", "--forms", "--add-entry", "First name", "--add-entry", "City"]
+    environment = clean_environment(tmp_path, **accessible)
+    bus = dict(accessible)
+    display = bus.pop("DISPLAY")
+    peekaboo = Program(program_words("package"), environment)
+    with subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, text=True) as zenity:
+        try:
+
+            def fields() -> list[int]:
+                """The window, once both fields are on the bus: a moment after it comes."""
+                for window in peekaboo.data("windows")["windows"]:
+                    found = peekaboo.run("elements", window["window_id"], "--role", "textbox", "--json")
+                    if found.json["success"] and found.data["count"] == 2:
+                        return [window["window_id"]]
+                return []
+
+            (window,) = wait_for(fields, "the fields are there")
+            pairs = ("City=Århus", "First name=Ada")
+            code, out, err = run("fill_form.sh", tmp_path, display, "zenity", *pairs, **bus)
+            assert (code, err) == (0, ""), err
+            code, _, err = run("fill_form.sh", tmp_path, display, "zenity", "Age=36", **bus)
+            assert code == 1 and "has no text field called: Age" in err
+            peekaboo.data("click-text", window, "OK")
+            assert zenity.stdout and zenity.stdout.read() == "Ada|Århus\n"
+        finally:
+            zenity.kill()
 
 
 def test_without_a_window_the_examples_end_with_a_message(display: str, tmp_path: Path) -> None:
