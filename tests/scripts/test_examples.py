@@ -124,7 +124,7 @@ def test_a_form_is_filled_in_by_the_labels_of_its_fields(accessible: dict[str, s
 
             (window,) = wait_for(fields, "the fields are there")
             pairs = ("City=Århus", "First name=Ada")
-            code, out, err = run("fill_form.sh", tmp_path, display, "zenity", *pairs, **bus)
+            code, _, err = run("fill_form.sh", tmp_path, display, "zenity", *pairs, **bus)
             assert (code, err) == (0, ""), err
             code, _, err = run("fill_form.sh", tmp_path, display, "zenity", "Age=36", **bus)
             assert code == 1 and "has no text field called: Age" in err
