@@ -65,7 +65,7 @@ def test_what_does_not_fit_says_which_roles_there_are(on_mac: Program) -> None:
 
 def test_at_most_two_hundred_are_answered(on_mac: Program, mac: FakeMac) -> None:
     widgets = [
-        {"id": f"b{at}", "kind": "button", "rect": [at % 20 * 20, at // 20 * 18, 20, 18], "text": f"B{at}"}
+        {"name": f"b{at}", "kind": "button", "rect": [at % 20 * 20, at // 20 * 18, 20, 18], "text": f"B{at}"}
         for at in range(260)
     ]
     mac.change_window(1090, {"widgets": widgets})

@@ -1,0 +1,151 @@
+"""A part of a window at full resolution, images on stdout, and the windows that a screen's image names."""
+
+from __future__ import annotations
+
+import base64
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fakemac import FakeMac
+from macs import mac_environment
+from mcp_server import serving
+from worlds import Form, Program, clean_environment, need, program_words, wait_for, x_server
+
+from peekaboo_min.system.images import sniff_image
+
+
+def crop(path: Path, box: str) -> bytes:
+    """The pixels of a part of an image file, as ImageMagick decodes it."""
+    need("convert")
+    words = ["convert", str(path), "-crop", box, "+repage", "-depth", "8", "rgb:-"]
+    return subprocess.run(words, capture_output=True, check=True).stdout
+
+
+def pixels(data: bytes) -> bytes:
+    words = ["convert", "-", "-depth", "8", "rgb:-"]
+    return subprocess.run(words, input=data, capture_output=True, check=True).stdout
+
+
+def test_a_region_is_that_part_of_the_window_and_clicks_stay_in_the_whole(
+    on_x11: Program, form: Form, form_window: int, tmp_path: Path
+) -> None:
+    whole = on_x11.data("screenshot", form_window, "--path", tmp_path / "whole.png")
+    part = on_x11.data(
+        "screenshot", form_window, "--region", "30,20,200,100", "--path", tmp_path / "part.png"
+    )
+    assert part["region"] == {"x": 30, "y": 20, "width": 200, "height": 100}
+    assert (part["region_image_width"], part["region_image_height"]) == (200, 100)
+    assert part["screenshot_id"] == whole["screenshot_id"]
+    assert (part["image_width"], part["image_height"]) == (whole["image_width"], whole["image_height"])
+    assert pixels((tmp_path / "part.png").read_bytes()) == crop(tmp_path / "whole.png", "200x100+30+20")
+    # no new record: pixels are those of the whole one
+    on_x11.data("click", form_window, *form.centre("agree"))
+    assert form.wait_for_event("toggle")["value"] == 1
+
+
+@pytest.mark.parametrize(
+    ("region", "problem"),
+    [
+        ("1,2,3", "x,y,width,height"),
+        ("10,10,0,5", "x,y,width,height"),
+        ("9000,10,50,50", "outside"),
+        ("-60,10,50,50", "outside"),
+    ],
+)
+def test_a_region_that_is_none_is_refused(
+    on_x11: Program, form_window: int, region: str, problem: str
+) -> None:
+    on_x11.data("screenshot", form_window)
+    error = on_x11.error("screenshot", form_window, f"--region={region}")
+    assert (error["code"], problem in error["message"]) == ("INVALID_ARGUMENT", True)
+
+
+def test_a_region_reaches_to_the_edge_and_needs_a_screenshot(on_x11: Program, form_window: int) -> None:
+    assert on_x11.error("screenshot", form_window, "--region", "0,0,9,9")["code"] == "STALE_SCREENSHOT"
+    whole = on_x11.data("screenshot", form_window)
+    part = on_x11.data("screenshot", form_window, "--region", "-5,-5,99999,99999")
+    assert part["region"] == {
+        "x": 0, "y": 0, "width": whole["image_width"], "height": whole["image_height"],
+    }  # fmt: skip
+    error = on_x11.error("screenshot", form_window, "--region", "0,0,9,9", "--path", "a.jpg")
+    assert error["code"] == "INVALID_ARGUMENT"
+
+
+def test_a_model_sees_a_part_of_a_large_window_larger(tmp_path: Path) -> None:
+    with x_server(screen="2560x1600x24") as display:
+        form = Form(display, tmp_path / "report.jsonl", place="2400x1500+40+40")
+        try:
+            with serving("package", clean_environment(tmp_path, DISPLAY=display)) as server:
+                server.shake_hands()
+
+                def find() -> list[int]:
+                    windows = server.call("list_windows")["structuredContent"]["windows"]
+                    return [one["window_id"] for one in windows if one["bounds"]["width"] >= 2300]
+
+                window_id = wait_for(find, "the form is listed")[0]
+                server.call("take_window_screenshot", window_id=window_id)
+                answer = server.call("take_window_screenshot", window_id=window_id, region=[0, 0, 500, 300])
+                info = sniff_image(base64.b64decode(answer["content"][1]["data"]))
+                # about 1.5 pixels of the window for each one of its screenshot
+                assert info and 700 < info.width < 1000
+                assert "u / 1." in answer["content"][0]["text"]
+        finally:
+            form.close()
+
+
+def test_on_a_mac_a_region_has_two_pixels_a_point(mac: FakeMac, tmp_path: Path) -> None:
+    peek = Program(program_words("package"), mac_environment(mac))
+    whole = peek.data("screenshot", 1090, "--max-dimension", 480, "--path", tmp_path / "whole.png")
+    assert whole["scale"] == 1.0
+    part = peek.data("screenshot", 1090, "--region", "10,20,100,50", "--path", tmp_path / "part.png")
+    assert (part["region_image_width"], part["region_image_height"]) == (200, 100)
+    peek.data("screenshot", 1090, "--path", tmp_path / "full.png")
+    assert pixels((tmp_path / "part.png").read_bytes()) == crop(tmp_path / "full.png", "200x100+20+40")
+
+
+def bytes_of(program: Program, *arguments: Any) -> bytes:
+    process = program.start(*arguments)
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    return out
+
+
+def test_a_dash_writes_the_image_to_stdout_and_leaves_no_file(
+    on_x11: Program, form: Form, form_window: int
+) -> None:
+    for words in (
+        ["screenshot", form_window, "--path", "-"],
+        ["image", "--app", "Form", "--path", "-"],
+        ["image", "--mode", "screen", "--screen-index", "0", "--path", "-", "--max-dimension", "100"],
+    ):
+        info = sniff_image(bytes_of(on_x11, *words))
+        assert info and info.kind == "png", words
+    assert list(Path(on_x11.environment["TMPDIR"]).rglob("*.png")) == []
+    # the record of what was written stays
+    assert sniff_image(bytes_of(on_x11, "screenshot", form_window, "--path", "-"))
+    on_x11.data("click", form_window, *form.centre("agree"))
+    assert form.wait_for_event("toggle")["value"] == 1
+    finished = on_x11.run("screenshot", form_window, "--path", "-", "--json")
+    assert (finished.code, finished.error["code"]) == (2, "INVALID_ARGUMENT")
+
+
+def test_a_screens_image_names_the_windows_in_its_pixels(
+    on_x11: Program, form: Form, form_window: int
+) -> None:
+    on_x11.data("focus", form_window)
+    (row,) = on_x11.data("image", "--mode", "screen", "--max-dimension", "640")["saved_files"]
+    (window,) = [one for one in row["windows"] if one["window_id"] == form_window]
+    bounds = next(
+        one["bounds"] for one in on_x11.data("windows")["windows"] if one["window_id"] == form_window
+    )
+    factor = 640 / 1280
+    assert window == {
+        "window_id": form_window,
+        "owner_name": "Form",
+        "title": form.title,
+        **{key: round(bounds[key] * factor) for key in ("x", "y", "width", "height")},
+    }
+    (row,) = on_x11.data("image", "--app", "Form")["saved_files"]
+    assert "windows" not in row
