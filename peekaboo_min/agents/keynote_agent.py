@@ -82,7 +82,7 @@ def run_keynote_agent(
     if not 1 <= max_iterations <= _MAX_ITERATIONS:
         raise invalid(f"max_iterations is {max_iterations}", hint=f"give 1 to {_MAX_ITERATIONS}")
     wanted, notes = _wanted_text(text, query)
-    task = query if query is not None else keynote_query(wanted or "")
+    task = query if query is not None else KEYNOTE_QUERY + (wanted or "")
     run = DrawingRun(
         task, wanted, choose_named_model(model or _DEFAULT_MODEL), _new_log_path(), max_iterations
     )
@@ -160,7 +160,8 @@ def _converse_with_model(run: DrawingRun, server: McpClient) -> None:
     """
     tools = {tool.name: tool for tool in server.tools()}
     run.show(f"tools listed: {', '.join(tools)}")
-    system = keynote_system_prompt("\n".join(_tool_line(n, tool) for n, tool in enumerate(tools.values(), 1)))
+    lines = [_tool_line(number, tool) for number, tool in enumerate(tools.values(), 1)]
+    system = KEYNOTE_SYSTEM_PROMPT.replace("{tools_description}", "\n".join(lines))
     run.log(f"model {run.choice.name}, system prompt: {system}")
     was_corrected = False
     for _ in range(run.max_iterations):
@@ -266,18 +267,9 @@ Available tools:
 Remember: only use FUNCTION_CALL or FINAL_ANSWER lines. Nothing else.
 """
 
-# What `keynote-agent TEXT` asks for; DEFAULT_QUERY is the specification's example of it.
-KEYNOTE_QUERY = "Create a rectangle in Keynote slide 1 and write this exact text inside it: {text}"
+# With this text the query is the specification's example.
+KEYNOTE_QUERY = "Create a rectangle in Keynote slide 1 and write this exact text inside it: "
 DEFAULT_TEXT = "Hello from MCP on macOS."
-DEFAULT_QUERY = KEYNOTE_QUERY.replace("{text}", DEFAULT_TEXT)
-
-_TRANSCRIPT_TEXT = """\
-{query}
-
-What you did so far, with the results:
-{steps}
-
-What is the next single line?"""
 
 NO_CALL_FOUND = (
     "Your reply contains neither a FUNCTION_CALL nor a FINAL_ANSWER line. "
@@ -290,17 +282,9 @@ NOT_DONE = (
 )
 
 
-def keynote_system_prompt(tools_description: str) -> str:
-    return KEYNOTE_SYSTEM_PROMPT.replace("{tools_description}", tools_description)
-
-
-def keynote_query(text: str) -> str:
-    return KEYNOTE_QUERY.replace("{text}", text)
-
-
 def keynote_turn_prompt(query: str, steps: str) -> str:
     """The user's prompt of one turn; `steps` is the transcript, empty in the first turn."""
     if not steps:
         return query
-    head, tail = _TRANSCRIPT_TEXT.split("{query}")
-    return f"{head}{query}{tail.replace('{steps}', steps)}"
+    done = f"What you did so far, with the results:\n{steps}"
+    return f"{query}\n\n{done}\n\nWhat is the next single line?"

@@ -154,7 +154,7 @@ class AgentLoop:
         started = time.perf_counter()
         left_s = max(0.0, self._deadline - time.monotonic())
         step.effect = "looked again"
-        if action.text and self._target.window:
+        if action.text and self._target.window and not self._task.dry_run:
             step.effect = self._target.wait_for(action.text, action.seconds, left_s)
         else:
             pause(min(_WAIT_S if action.seconds is None else action.seconds, left_s))

@@ -219,12 +219,8 @@ class AgentRun:
             "version": VERSION,
             "system_prompt": self.system_prompt,
             "grid": self.grid,
-            "own_milliseconds": {
-                "median": round(statistics.median(own)) if own else 0,
-                "all": [round(each) for each in own],
-            },
-            "model_milliseconds": [round(step.model_ms) for step in self.steps],
-            "settle_milliseconds": [round(step.settle_ms) for step in self.steps],
+            "milliseconds": {name: self.sum_of(f"{name}_ms") for name in (*_TIMES, "own")},
+            "own_milliseconds_a_step": round(statistics.median(own)) if own else 0,
         }
 
 
@@ -293,9 +289,10 @@ def _write_image(path: Path, data: bytes) -> None:
 def own_time_text(folder: Path) -> str:
     """Our own share of a saved run, as one line; for the benchmark."""
     run = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-    own, waiting = run["own_milliseconds"]["all"], run["settle_milliseconds"]
-    total = sum(own) + sum(waiting) + sum(run["model_milliseconds"]) or 1
+    times = run["milliseconds"]
+    total = times["own"] + times["settle"] + times["model"] or 1
     return (
-        f"agent: {run['steps']} steps, our own time {run['own_milliseconds']['median']} ms a step (median), "
-        f"{100 * sum(own) / total:.0f} % of the run; waiting for effects {100 * sum(waiting) / total:.0f} %"
+        f"agent: {run['steps']} steps, our own time {run['own_milliseconds_a_step']} ms a step (median), "
+        f"{100 * times['own'] / total:.0f} % of the run; waiting for effects "
+        f"{100 * times['settle'] / total:.0f} %"
     )

@@ -15,7 +15,7 @@ from typing import Any, Optional, Union
 from ..core.cancellation import in_parallel, pause, report_progress
 from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.log import log_debug, log_error, log_info
-from ..core.models import ImageInfo, Picture, Result
+from ..core.models import Picture, Result
 from ..core.settings import settings, without_secrets
 from ..core.text import clean_text
 from ..desktop.base import Desktop
@@ -87,8 +87,6 @@ class Answer:
     seconds: float
     tokens_in: Optional[int] = None
     tokens_out: Optional[int] = None
-    sent: tuple[ImageInfo, ...] = ()
-    """The images as the model got them: the pixels in its answer are pixels of these."""
 
 
 def analyze_file(
@@ -262,22 +260,20 @@ def ask_model(
     loaded = [load_image(image) if isinstance(image, Path) else image for image in images]
     report_progress(f"asking {choice.name}")
     if choice.provider == OCR:
-        reply, sent = _read_all_text(desktop, loaded, schema is not None), tuple(loaded)
+        reply = _read_all_text(desktop, loaded, schema is not None)
     else:
         vendor = VENDORS[choice.provider]
         if vendor.lacks_key:
             message = f"{vendor.title} needs a key, and {vendor.key_variable} is not set"
             hint = "set it, or choose another provider"
             raise PeekabooError(ErrorCode.AI_NOT_CONFIGURED, message, hint=hint)
-        sent = tuple(loaded)
         if not are_fitted:
-            sent = fit_images(desktop, choice.provider, choice.model, loaded)
-        reply = _ask_vendor(vendor, Question(choice.model, prompt, sent, system, schema), deadline)
+            loaded = list(fit_images(desktop, choice.provider, choice.model, loaded))
+        reply = _ask_vendor(vendor, Question(choice.model, prompt, tuple(loaded), system, schema), deadline)
     seconds = time.monotonic() - started
     tokens = f"tokens {reply.tokens_in} in, {reply.tokens_out} out"
-    log_info(f"{choice.name} answered in {seconds:.2f} s; {_image_summary(sent)}; {tokens}")
-    infos = tuple(image.info for image in sent)
-    return Answer(reply.text, choice.name, seconds, reply.tokens_in, reply.tokens_out, infos)
+    log_info(f"{choice.name} answered in {seconds:.2f} s; {_image_summary(loaded)}; {tokens}")
+    return Answer(reply.text, choice.name, seconds, reply.tokens_in, reply.tokens_out)
 
 
 def _image_summary(images: Sequence[Picture]) -> str:

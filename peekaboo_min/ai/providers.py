@@ -13,16 +13,14 @@ from ..system.web import ask_json, quote_for_path
 
 _SCHEMA_TEXT = "Answer with one JSON object that fits this JSON schema, and with nothing else:"
 
-# What OpenAI or Anthropic refuse in a schema that they enforce; the reader of the answer checks these limits.
-_UNENFORCED_LIMITS = (
-    "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf",
-    "minLength", "maxLength", "minItems", "maxItems", "uniqueItems",
-)  # fmt: skip
-
 
 @dataclass(frozen=True)
 class Question:
-    """A question for a model. The schema is that of the one JSON object wanted; None for free text."""
+    """A question for a model. The schema is that of the one JSON object wanted; None for free text.
+
+    Its objects are closed, every property is required, and nothing has limits: OpenAI and Anthropic refuse
+    to enforce any other.
+    """
 
     model: str
     prompt: str = field(repr=False)
@@ -113,34 +111,6 @@ def _with_schema_text(question: Question) -> str:
     return f"{question.prompt}\n\n{_SCHEMA_TEXT}\n{json.dumps(question.schema)}"
 
 
-def closed_schema(schema: dict[str, Any]) -> dict[str, Any]:
-    """A JSON schema as OpenAI and Anthropic enforce it: objects closed, without limits that they refuse."""
-    closed: dict[str, Any] = {}
-    for key, value in schema.items():
-        if key in ("properties", "$defs"):
-            closed[key] = {name: closed_schema(part) for name, part in value.items()}
-        elif key == "items":
-            closed[key] = closed_schema(value)
-        elif key == "anyOf":
-            closed[key] = [closed_schema(part) for part in value]
-        elif key not in _UNENFORCED_LIMITS:
-            closed[key] = value
-    if "properties" in closed or closed.get("type") == "object":
-        closed["additionalProperties"] = False
-    return closed
-
-
-def _requires_everything(schema: Any) -> bool:
-    """Whether every property of every object is required, as OpenAI's strict mode demands."""
-    if isinstance(schema, list):
-        return all(_requires_everything(part) for part in schema)
-    if not isinstance(schema, dict):
-        return True
-    names = schema.get("properties", {})
-    is_whole = not isinstance(names, dict) or set(names) <= set(schema.get("required", ()))
-    return is_whole and all(_requires_everything(part) for part in schema.values())
-
-
 def _ollama_body(question: Question) -> dict[str, Any]:
     body: dict[str, Any] = {
         "model": question.model,
@@ -197,8 +167,7 @@ def _openai_body(question: Question) -> dict[str, Any]:
     if not is_other:
         body["max_completion_tokens"] = settings().ai_max_tokens
     if question.schema is not None:
-        schema = closed_schema(question.schema)
-        wanted = {"name": "answer", "strict": _requires_everything(schema), "schema": schema}
+        wanted = {"name": "answer", "strict": True, "schema": question.schema}
         body["response_format"] = {"type": "json_schema", "json_schema": wanted}
     return body
 
@@ -264,7 +233,7 @@ def _anthropic_body(question: Question) -> dict[str, Any]:
     if question.system:
         body["system"] = question.system
     if question.schema is not None:
-        body["output_config"] = {"format": {"type": "json_schema", "schema": closed_schema(question.schema)}}
+        body["output_config"] = {"format": {"type": "json_schema", "schema": question.schema}}
     return body
 
 

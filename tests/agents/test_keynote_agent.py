@@ -14,7 +14,7 @@ from fake_ai import FakeAI, Request, script
 from fakemac import FakeMac
 from worlds import ROOT, Finished
 
-from peekaboo_min.agents.keynote_agent import keynote_query
+from peekaboo_min.agents.keynote_agent import KEYNOTE_QUERY
 
 LOG_LINE = re.compile(
     r"\[\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\](\[client\]\[run_id=[0-9a-f]{6}\]|\[server\](\[tool=\w+\])?) (.+)"
@@ -104,7 +104,7 @@ def test_a_model_draws_and_writes_and_the_log_proves_that_it_was_the_model(
         (f"FUNCTION_CALL: add_text_in_keynote|{wanted}", "TEXT_OK"),
     ]
     assert len(questions) == 5, "nobody is asked after FINAL_ANSWER"
-    assert all(each.prompt.startswith(keynote_query(text)) and not each.images for each in questions)
+    assert all(each.prompt.startswith(KEYNOTE_QUERY + text) and not each.images for each in questions)
     assert (
         "3. draw_rectangle(x: integer" in questions[0].system
         and "{tools_description}" not in questions[0].system

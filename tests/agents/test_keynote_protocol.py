@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from peekaboo_min.agents.keynote_agent import (
-    DEFAULT_QUERY,
+    DEFAULT_TEXT,
+    KEYNOTE_QUERY,
     KEYNOTE_SYSTEM_PROMPT,
-    keynote_query,
-    keynote_system_prompt,
     keynote_turn_prompt,
 )
 from peekaboo_min.agents.keynote_protocol import FinalAnswer, FunctionCall, convert_arguments, read_reply
@@ -121,13 +120,12 @@ def test_a_call_that_does_not_fit_its_schema_is_refused_with_a_message_for_the_m
 
 
 def test_the_prompts_take_any_text_as_it_is() -> None:
-    assert DEFAULT_QUERY == (
+    assert KEYNOTE_QUERY + DEFAULT_TEXT == (
         "Create a rectangle in Keynote slide 1 and write this exact text inside it: Hello from MCP on macOS."
     )
     odd = "{tools_description} {steps} {query} {0} %s \\"
-    assert keynote_query(odd).endswith(f"inside it: {odd}")
     assert keynote_turn_prompt(odd, "") == odd
     assert keynote_turn_prompt(odd, "1. {query}").startswith(
         f"{odd}\n\nWhat you did so far, with the results:\n1. {{query}}\n"
     )
-    assert keynote_system_prompt(odd).count(odd) == 1 and KEYNOTE_SYSTEM_PROMPT.count("{") == 1
+    assert KEYNOTE_SYSTEM_PROMPT.count("{tools_description}") == KEYNOTE_SYSTEM_PROMPT.count("{") == 1
