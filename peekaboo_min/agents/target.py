@@ -247,5 +247,7 @@ def _note_effect(step: AgentStep, data: dict[str, Any]) -> None:
         step.point = Point(**data["point"])
     if "pixel" in data:
         step.pixel = Point(**data["pixel"])
-    if "changed_rect" in data:
-        step.changed_rect = Rect(**data["changed_rect"])
+    if "changed_rect" in data and step.image and step.window:
+        # without a pixel of ours the tool knows no screenshot, and counts in the window's own pixels
+        factor = 1.0 if step.pixel else min(1.0, step.image.info.width / step.window.bounds.width)
+        step.changed_rect = Rect(**{name: side * factor for name, side in data["changed_rect"].items()})

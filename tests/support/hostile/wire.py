@@ -488,7 +488,8 @@ def lie_to_models(rng: random.Random, trials: int, _kind: Optional[str] = None) 
         }
         for _ in range(trials):
             vendor = rng.choice(sorted(clients))
-            one.answer, one.linger = _lie(rng, vendor, key), rng.random() < 0.02
+            sent = key if vendor != "ollama" else ""  # it has none, and could not know that this is one
+            one.answer, one.linger = _lie(rng, vendor, sent), rng.random() < 0.02
             tally.trials += 1
             reply = clients[vendor].call("analyze", 30, image_path=str(picture), question="what is this?")
             what = f"{vendor}: {one.answer[:40]!r}...{one.answer[-60:]!r}"
@@ -515,7 +516,7 @@ def _reply_body(vendor: str, text: Any, tokens: Any) -> Any:
     if vendor == "ollama":
         return {
             "model": "m",
-            "message": {"role": "assistant", "content": text},
+            "response": text,
             "done": True,
             "done_reason": "stop",
             "prompt_eval_count": tokens,
