@@ -43,6 +43,7 @@ _POINTS = {
 }
 _PIXELS_PER_NOTCH = 100
 _MOST_NOTCHES = 50
+_MOST_PIXELS = 1e6
 _TOOL_CALL = re.compile(r"<tool_call>(.*?)</tool_call>", re.DOTALL)
 _ACTION_LINE = re.compile(r"^[ \t]*Action:[ \t]*(.*)$", re.MULTILINE)
 _THOUGHT = re.compile(r"^[ \t]*Thought:[ \t]*(.*)$", re.MULTILINE)
@@ -164,7 +165,7 @@ def _tool_call(text: str) -> dict[str, Any]:
 def _scroll_of(pixels: Any, is_horizontal: bool) -> dict[str, Any]:
     """Qwen's scroll: up and to the right are positive. Small numbers are notches, as its harnesses do it."""
     is_number = isinstance(pixels, (int, float)) and not isinstance(pixels, bool)
-    if not is_number or not 0 < abs(pixels) < math.inf:
+    if not is_number or not 0 < abs(pixels) < _MOST_PIXELS:
         _refuse(f"pixels is {str(pixels)[:60]}; it must be a number other than 0")
     size = abs(pixels)
     notches = round(size if size <= _MOST_NOTCHES else size / _PIXELS_PER_NOTCH)

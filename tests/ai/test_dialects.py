@@ -112,6 +112,7 @@ def test_a_reply_in_a_known_dialect_is_read(reply: Union[str, dict[str, Any]], e
         (qwen(action="zoom", region=[120, 340]), "two pairs"),
         (qwen(action="scroll", pixels=0), "pixels is 0"),
         (qwen(action="scroll", pixels="much"), "pixels is much"),
+        (qwen(action="scroll", pixels=10**400), "pixels is 1000"),
         (qwen(action="scroll"), "direction is missing"),
         ({"action": "press", "keys": [["a"]]}, "there is no key"),
         (qwen(action="left_click", coordinate=[120, 340]) * 2, "2 tool calls"),

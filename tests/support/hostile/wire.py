@@ -680,8 +680,21 @@ def _action_reader() -> Callable[[str], Any]:
 
 
 def _action_text(rng: random.Random) -> str:
+    kinds = (
+        "click",
+        "type",
+        "press",
+        "wait",
+        "done",
+        "noop",
+        "drag",
+        "scroll",
+        "hscroll",
+        "zoom",
+        "hold_key",
+    )
     action: Any = {
-        "action": rng.choice(("click", "type", "press", "wait", "done", "noop", _odd(rng))),
+        "action": rng.choice((*kinds, _odd(rng))),
         "x": rng.choice((5, 600, _odd(rng))),
         "y": rng.choice((5, 470, _odd(rng))),
         "text": rng.choice(("a", _odd(rng))),
@@ -689,11 +702,16 @@ def _action_text(rng: random.Random) -> str:
         "confidence": rng.choice((0.9, _odd(rng))),
         "reason": rng.choice(("x", _odd(rng))),
     }
+    if rng.random() < 0.5:
+        rare = ("x2", "y2", "direction", "amount", "pixels", "coordinate", "region", "seconds", "modifiers")
+        action = {"action": action["action"], **{name: _odd(rng) for name in rng.sample(rare, 2)}}
     action = {name: value for name, value in action.items() if rng.random() < 0.7}
     text = json.dumps(action, ensure_ascii=rng.random() < 0.5)
-    form = rng.randrange(6)
+    form = rng.randrange(7)
     if form == 0:
         return f"```json\n{text}\n```"
+    if form == 6:
+        return f'<tool_call>{{"name": "computer_use", "arguments": {text}}}</tool_call>'
     if form == 1:
         return text[: rng.randint(0, len(text))]
     if form == 2:
