@@ -922,6 +922,7 @@ TREE = [
     widget("close", "button", 8, 4, 14, 14, ax={"AXSubrole": "AXCloseButton"}),
     widget("bare", "button", 320, 310, 40, 30, ax={"AXTitle": None, "AXHelp": "Share"}),
     widget("picture", "button", 370, 310, 40, 30, ax={"AXRole": "AXImage"}),
+    widget("find", "field", 20, 310, 200, 30, text="Find", value="", ax={"AXSubrole": "AXSearchField"}),
 ]
 
 
@@ -942,6 +943,7 @@ def test_the_elements_of_a_window_have_roles_names_states_and_places(desk: Desk,
         'button "Delete" disabled 940,370 80x30',
         'tab "Log" selected 1040,370 80x30',
         'button "Wide" 1220,370 80x30',
+        'searchbox "Find" 840,410 200x30',
         'button "Share" 1140,410 40x30',
     ]
     assert "hunter2" not in json.dumps(elements)
@@ -973,11 +975,23 @@ def test_an_app_that_builds_its_tree_on_demand_is_asked_for_it(desk: Desk) -> No
     assert 'button "New entry" 840,190 140x40' in found(desk.backend("read_elements", 1090))
 
 
+def test_an_app_that_stops_answering_is_not_asked_on(desk: Desk) -> None:
+    names = [("first", {}), ("second", {"hangs": True}), ("third", {})]
+    buttons = [
+        widget(name, "button", 20, 40 + 40 * at, 80, 30, text=name, inside="group", **more)
+        for at, (name, more) in enumerate(names)
+    ]
+    desk.mac.change_window(1090, {"widgets": [widget("group", "group", 0, 0, 480, 360), *buttons]})
+    assert found(desk.backend("read_elements", 1090)) == ['button "first" 840,140 80x30']
+
+
 def _app(state: dict[str, Any], name: str) -> dict[str, Any]:
     return next(one for one in state["apps"] if one["name"] == name)
 
 
 def test_elements_of_a_menu_and_of_a_sheet_are_read_too(desk: Desk) -> None:
+    under = widget("under", "button", 400, 520, 80, 30, text="Under the sheet")
+    desk.mac.change_window(1040, {"widgets": [under]})
     assert found(desk.backend("read_elements", 1041)) == [
         'text "Delete all events?" -1360,460 300x24',
         'button "Keep" -1060,660 120x40',
@@ -1042,6 +1056,7 @@ def test_the_application_that_opens_something_is_known_before(desk: Desk, tmp_pa
     assert missing["code"] == "APP_NOT_FOUND"
     missing = desk.backend("find_handler", "app", "TextEdti")
     assert (missing["code"], missing["hint"]) == ("APP_NOT_FOUND", "name one of: TextEdit")
+    assert desk.backend("find_handler", "app", "Utilities")["code"] == "APP_NOT_FOUND"  # a folder
     assert desk.mac.calls("open") == []
 
 

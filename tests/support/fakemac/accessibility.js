@@ -64,7 +64,7 @@ function widgetAttributes(window, widget) {
   return Object.fromEntries(Object.entries(known).filter(([, value]) => value !== null));
 }
 
-let timeout_s = 6; // how long Apple's own is, is not in the facts; a script that relies on it is too slow anyway
+let timeout_s = 60; // how long Apple's own is, is not in the facts; a script that relies on it is too slow anyway
 
 // {attributes, settable, actions} of an element, or the number of an error.
 function describe(given) {
@@ -75,17 +75,16 @@ function describe(given) {
   const { pid, window: windowId, widget: widgetName } = dataOf(target);
   const app = appWithPid(world, pid);
   if (!app) return CANNOT_COMPLETE;
-  if (app.hung) {
-    // A call waits for the application until the messaging timeout, the element's or the process's own.
-    host.sleep(1000 * (dataOf(target).timeout || timeout_s));
-    return CANNOT_COMPLETE;
-  }
+  // A call waits for the application until the messaging timeout, the element's or the process's own.
+  const hang = () => { host.sleep(1000 * (dataOf(target).timeout || timeout_s)); return CANNOT_COMPLETE; };
+  if (app.hung) return hang();
   if (windowId === undefined) return { attributes: appAttributes(world, app), settable: ['AXFrontmost', 'AXHidden', ...(app.builds_tree_on_demand ? ['AXManualAccessibility'] : [])], actions: [] };
   const window = world.windows.find((one) => one.id === windowId && !one.closing);
   if (!window) return INVALID_ELEMENT;
   if (widgetName === undefined) return { attributes: windowAttributes(world, window), settable: ['AXMain', 'AXMinimized', 'AXFocused'], actions: ['AXRaise'] };
   const widget = window.widgets.find((one) => one.name === widgetName);
   if (!widget) return INVALID_ELEMENT;
+  if (widget.hangs) return hang();
   return { attributes: widgetAttributes(window, widget), settable: ['AXValue', 'AXFocused'], actions: ['button', 'checkbox'].includes(widget.kind) ? ['AXPress'] : [] };
 }
 

@@ -101,7 +101,7 @@ defineClass('NSFileManager', {
     // of the simulated disk: the applications that are installed
     contentsOfDirectoryAtPathError: (data, path) => {
       const names = state().apps.filter((app) => app.path.replace(/\/[^/]*$/, '') === text('path', path)).map((app) => app.path.split('/').pop());
-      return names.length ? wrap([...names, '.DS_Store']) : nil;
+      return names.length ? wrap([...names, '.DS_Store', 'Utilities']) : nil;
     },
     fileExistsAtPath: (data, path) => host.isThere(text('path', path)),
   },
