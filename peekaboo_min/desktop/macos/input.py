@@ -1,4 +1,4 @@
-"""Mouse and keyboard events, by the Swift helper or by JXA; key codes."""
+"""Post mouse and keyboard events by the Swift helper or JXA; key codes."""
 
 from __future__ import annotations
 

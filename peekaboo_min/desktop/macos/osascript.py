@@ -1,4 +1,4 @@
-"""Run a JXA or AppleScript source; what its errors and a missing grant mean."""
+"""Run JXA or AppleScript; what its errors, and missing grants, mean."""
 
 from __future__ import annotations
 
