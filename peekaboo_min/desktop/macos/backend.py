@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Optional
 
@@ -39,13 +40,12 @@ from .osascript import (
 from .swift_helper import find_helper, last_build
 
 _CAPTURE_S = 20.0
-_S_PER_CHARACTER = 0.05
-_S_PER_PRESS = 0.5
-_S_PER_NOTCH = 0.5
-_SIPS_S = 20.0
+_S_PER_CHARACTER = 0.1
+_S_PER_PRESS = _S_PER_NOTCH = 0.5
+_LONGEST_HOLD_MS = 10_000
+_SIPS_S = _ELEMENTS_S = _OPEN_S = 20.0
 _VISION_S = 40.0
-_ELEMENTS_S = 20.0
-_OPEN_S = 20.0
+_LINE = 12.0  # elements whose middles are within as many points are read from left to right
 _TITLE_BAR_HALF = 10
 
 
@@ -152,11 +152,16 @@ class MacDesktop:
 
     def type_text(self, window: Window, text: str, stop_file: Path, delay_ms: int = 0) -> None:
         request = {"do": "type", "text": text, "stop_file": str(stop_file), "delay_ms": delay_ms}
-        act(window, request, len(text) * (_S_PER_CHARACTER + delay_ms / 1000 * 1.5))
+        act(window, request, len(text) * (_S_PER_CHARACTER + delay_ms / 1000))
 
     def press_key(self, window: Window, chord: KeyChord, hold_ms: int = 0, repeat: int = 1) -> None:
+        if hold_ms * repeat > _LONGEST_HOLD_MS:
+            raise invalid(
+                f"{repeat} presses of {hold_ms} ms are too long", hint="hold for 10 seconds in all at most"
+            )
         request = {"do": "press", **chord_request(chord), "hold_ms": hold_ms, "repeat": repeat}
-        act(window, request, repeat * (_S_PER_PRESS + hold_ms / 1000))
+        with uninterrupted() if hold_ms else nullcontext():  # a killed hand would leave the key down
+            act(window, request, repeat * (_S_PER_PRESS + hold_ms / 1000))
 
     def read_elements(self, window: Window) -> list[Element]:
         sources = [*WINDOW_SOURCES, "desktop/macos/elements.js"]
@@ -167,16 +172,10 @@ class MacDesktop:
             )
         if not answer["elements"]:
             raise _no_elements(window, answer["is_found"], answer["is_hung"])
-        elements = [
-            Element(
-                one["role"],
-                clean_text(one["name"]),
-                clean_text(one["value"], 1000),
-                tuple(one["states"]),
-                _rect(one),
-            )
-            for one in answer["elements"]
-        ]
+        elements = []
+        for one in answer["elements"]:
+            name, value = clean_text(one["name"]), clean_text(one["value"], 1000)
+            elements.append(Element(one["role"], name, value, tuple(one["states"]), _rect(one)))
         return sorted(elements, key=lambda one: (round(one.box.centre.y / _LINE), one.box.x))
 
     def find_handler(self, kind: str, target: str) -> Handler:
@@ -244,9 +243,6 @@ class MacDesktop:
         if built and built.reason:
             return f"JXA (no Swift helper: {built.reason})"
         return "JXA (the Swift helper is not compiled: doctor --compile does it, and a server by itself)"
-
-
-_LINE = 12.0  # elements whose middles are within as many points are read from left to right
 
 
 def _no_elements(window: Window, is_found: bool, is_hung: bool) -> PeekabooError:
