@@ -311,24 +311,7 @@ def test_windows_are_listed_front_to_back_with_who_owns_them(desk: Desk) -> None
     everything = desk.data("windows", "--all")["windows"]
     on_screen = [one["window_id"] for one in everything if one["is_on_screen"]]
     off_screen = sorted(one["window_id"] for one in everything if not one["is_on_screen"])
-    assert on_screen == [
-        12,
-        14,
-        1071,
-        1080,
-        1090,
-        1012,
-        1030,
-        1004,
-        1020,
-        1021,
-        1070,
-        1050,
-        1041,
-        1040,
-        1031,
-        1001,
-    ]
+    assert on_screen == [12, 14, 1071, *FRONT_TO_BACK[:6], 1021, *FRONT_TO_BACK[6:]]
     assert off_screen == [1005, 1060, 1061, 1081]
     assert [everything.index(one) for one in everything if not one["is_on_screen"]] == [16, 17, 18, 19]
 
@@ -768,7 +751,7 @@ ITEMS = [
         "text": "Copy",
         "rect": [0, 0, 150, 24],
         "on_click": [{"log": "copied"}, {"close_window": "this"}],
-    },
+    }
 ]
 
 
@@ -1295,6 +1278,8 @@ def test_permissions_tells_each_grant_and_fails_by_the_first_that_is_missing(
         assert status == {"screen_recording": False, "accessibility": False}
 
 
+_TERMINAL = "/System/Applications/Utilities/Terminal.app/Contents/MacOS/Terminal"
+_PYTHON = "Library/Frameworks/Python3.framework/Versions/3.9/Resources/Python.app/Contents/MacOS/Python"
 HOSTS = {
     "an editor's nested helper": (
         "Visual Studio Code",
@@ -1313,23 +1298,16 @@ HOSTS = {
     ),
     "Terminal below the Command Line Tools' Python": (
         "Terminal",
-        [
-            "/System/Applications/Utilities/Terminal.app/Contents/MacOS/Terminal",
-            "login",
-            "-zsh",
-            "/Library/Developer/CommandLineTools/Library/Frameworks/Python3.framework/Versions/3.9/Resources/Python.app/Contents/MacOS/Python",
-        ],
+        [_TERMINAL, "login", "-zsh", f"/Library/Developer/CommandLineTools/{_PYTHON}"],
     ),
     "Terminal below Xcode's Python": (
         "Terminal",
-        [
-            "/System/Applications/Utilities/Terminal.app/Contents/MacOS/Terminal",
-            "login",
-            "-zsh",
-            "/Applications/Xcode.app/Contents/Developer/Library/Frameworks/Python3.framework/Versions/3.9/Resources/Python.app/Contents/MacOS/Python",
-        ],
+        [_TERMINAL, "login", "-zsh", f"/Applications/Xcode.app/Contents/Developer/{_PYTHON}"],
     ),
-    "a daemon": ("the app that started this", ["/usr/sbin/sshd", "-zsh"]),
+    "a daemon": (
+        "the app that started this",
+        ["/usr/sbin/sshd", "-zsh"],
+    ),
 }
 
 
@@ -1361,57 +1339,41 @@ def test_without_ps_the_app_is_not_named_and_the_error_stays_the_same(desk: Desk
 SCRIPT_ERRORS = {
     "automation refused, in German": (
         "execution error: Error: Error: Nicht berechtigt. (-1743)",
-        1,
-        13,
-        "PERMISSION_DENIED_AUTOMATION",
+        1, 13, "PERMISSION_DENIED_AUTOMATION",
     ),
     "accessibility refused, in Korean": (
         "44:48: execution error: 허용되지 않습니다. (-25211)\n",
-        1,
-        12,
-        "PERMISSION_DENIED_ACCESSIBILITY",
+        1, 12, "PERMISSION_DENIED_ACCESSIBILITY",
     ),
     "keystrokes refused": (
         "execution error: osascript is not allowed to send keystrokes. (1002)",
-        1,
-        12,
-        "PERMISSION_DENIED_ACCESSIBILITY",
+        1, 12, "PERMISSION_DENIED_ACCESSIBILITY",
     ),
     "an older refusal": (
         "execution error: osascript is not allowed assistive access. (-1719)",
-        1,
-        12,
-        "PERMISSION_DENIED_ACCESSIBILITY",
+        1, 12, "PERMISSION_DENIED_ACCESSIBILITY",
     ),
     "an index that is not there": (
         "execution error: Error: Error: Invalid index. (-1719)",
-        1,
-        1,
-        "PROGRAM_FAILED",
+        1, 1, "PROGRAM_FAILED",
     ),
     "no answer in time": ("execution error: Error: Error: AppleEvent timed out. (-1712)", 1, 22, "TIMEOUT"),
     "not running": (
         "execution error: Error: Error: Application isn\u2019t running. (-600)",
-        1,
-        18,
-        "APP_NOT_FOUND",
+        1, 18, "APP_NOT_FOUND",
     ),
     "a number in a user's words": (
         "execution error: Error: Error: window “(-1743)” of (-600) (-2700)",
-        1,
-        1,
-        "PROGRAM_FAILED",
+        1, 1, "PROGRAM_FAILED",
     ),
     "the older form": (
         "/x/y.js:0:99: execution error: Error on line 3: Error: (-1743) nope (-1712)\n",
-        1,
-        22,
-        "TIMEOUT",
+        1, 22, "TIMEOUT",
     ),
     "no number at all": ("<stdin>: syntax error", 1, 1, "PROGRAM_FAILED"),
     "a crash": ("", -11, 1, "PROGRAM_FAILED"),
     "no JSON": ("", 0, 1, "INTERNAL_SWIFT_ERROR"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(

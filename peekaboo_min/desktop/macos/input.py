@@ -97,12 +97,7 @@ def chord_request(chord: KeyChord) -> dict[str, Any]:
 
 def target_of(window: Window) -> dict[str, Any]:
     """What the native sources know a window by."""
-    return {
-        "id": window.window_id,
-        "pid": window.pid,
-        **asdict(window.bounds),
-        "is_popup": window.is_popup,
-    }
+    return {"id": window.window_id, "pid": window.pid, **asdict(window.bounds), "is_popup": window.is_popup}
 
 
 def act_at_pointer(
