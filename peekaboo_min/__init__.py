@@ -7,7 +7,7 @@ core          errors models settings log cancellation text version: imports noth
 system        process (the only subprocess) background programs, web (the only urllib.request), files images
               resources
 desktop       base: what a platform must do; select: which of the two this machine is; keys, matching
-              macos: backend osascript swift_helper permissions keycodes, and the sources that they run
+              macos: backend input osascript swift_helper, and the sources that they run
               x11: backend connection server windows elements elements_atspi opening pointer keyboard
                    clipboard ocr
 ai            client providers errors images grid dialects: asking a model
