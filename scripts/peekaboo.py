@@ -127,12 +127,12 @@ core          errors models settings log cancellation text version: imports noth
 system        process (the only subprocess) background programs, web (the only urllib.request), files images
               resources
 desktop       base: what a platform must do; select: which of the two this machine is; keys, matching
-              macos: backend osascript swift_helper permissions keycodes, and the sources that they run
+              macos: backend input osascript swift_helper, and the sources that they run
               x11: backend connection server windows elements elements_atspi opening pointer keyboard
                    clipboard ocr
 ai            client providers errors images grid dialects: asking a model
 automation    policy coordinates effects capture image listing input find_text wait opening: the jobs
-integrations  keynote keynote_state gmail gmail_oauth peekaboo_cli
+integrations  keynote gmail gmail_oauth peekaboo_cli
 agents        mcp_client; keynote_agent keynote_protocol; vision_agent loop target planner actions model_check
               run report replay
 frontends     signatures results; tools capture_tools desktop_tools server; commands look_commands
@@ -437,12 +437,12 @@ from typing import Annotated, Optional
 from ..ai.client import ModelChoice, ask_model, choose_named_model
 from ..automation.policy import check_may_act
 from ..core.errors import ErrorCode, PeekabooError, file_error, invalid
+from ..core.log import write_agent_line
 from ..core.models import Result
 from ..core.settings import Settings, settings_with_env_file, without_secrets
 from ..core.text import clean_text
 from ..desktop.select import this_desktop
 from ..integrations.keynote import check_is_mac
-from ..integrations.keynote_state import write_agent_line
 from .keynote_protocol import (
     DrawingStep,
     FinalAnswer,
@@ -508,7 +508,7 @@ def run_keynote_agent(
     if not 1 <= max_iterations <= _MAX_ITERATIONS:
         raise invalid(f"max_iterations is {max_iterations}", hint=f"give 1 to {_MAX_ITERATIONS}")
     wanted, notes = _wanted_text(text, query)
-    task = query if query is not None else keynote_query(wanted or "")
+    task = query if query is not None else KEYNOTE_QUERY + (wanted or "")
     run = DrawingRun(
         task, wanted, choose_named_model(model or _DEFAULT_MODEL), _new_log_path(), max_iterations
     )
@@ -586,7 +586,8 @@ def _converse_with_model(run: DrawingRun, server: McpClient) -> None:
     """
     tools = {tool.name: tool for tool in server.tools()}
     run.show(f"tools listed: {', '.join(tools)}")
-    system = keynote_system_prompt("\n".join(_tool_line(n, tool) for n, tool in enumerate(tools.values(), 1)))
+    lines = [_tool_line(number, tool) for number, tool in enumerate(tools.values(), 1)]
+    system = KEYNOTE_SYSTEM_PROMPT.replace("{tools_description}", "\n".join(lines))
     run.log(f"model {run.choice.name}, system prompt: {system}")
     was_corrected = False
     for _ in range(run.max_iterations):
@@ -692,18 +693,9 @@ Available tools:
 Remember: only use FUNCTION_CALL or FINAL_ANSWER lines. Nothing else.
 """
 
-# What `keynote-agent TEXT` asks for; DEFAULT_QUERY is the specification's example of it.
-KEYNOTE_QUERY = "Create a rectangle in Keynote slide 1 and write this exact text inside it: {text}"
+# With this text the query is the specification's example.
+KEYNOTE_QUERY = "Create a rectangle in Keynote slide 1 and write this exact text inside it: "
 DEFAULT_TEXT = "Hello from MCP on macOS."
-DEFAULT_QUERY = KEYNOTE_QUERY.replace("{text}", DEFAULT_TEXT)
-
-_TRANSCRIPT_TEXT = """\
-{query}
-
-What you did so far, with the results:
-{steps}
-
-What is the next single line?"""
 
 NO_CALL_FOUND = (
     "Your reply contains neither a FUNCTION_CALL nor a FINAL_ANSWER line. "
@@ -716,24 +708,16 @@ NOT_DONE = (
 )
 
 
-def keynote_system_prompt(tools_description: str) -> str:
-    return KEYNOTE_SYSTEM_PROMPT.replace("{tools_description}", tools_description)
-
-
-def keynote_query(text: str) -> str:
-    return KEYNOTE_QUERY.replace("{text}", text)
-
-
 def keynote_turn_prompt(query: str, steps: str) -> str:
     """The user's prompt of one turn; `steps` is the transcript, empty in the first turn."""
     if not steps:
         return query
-    head, tail = _TRANSCRIPT_TEXT.split("{query}")
-    return f"{head}{query}{tail.replace('{steps}', steps)}"
+    done = f"What you did so far, with the results:\n{steps}"
+    return f"{query}\n\n{done}\n\nWhat is the next single line?"
 '''
 
 # ==================== peekaboo_min/agents/keynote_protocol.py =============================================
-SOURCES['peekaboo_min/agents/keynote_protocol.py'] = 736, r'''"""The Keynote agent's lines: FUNCTION_CALL, and what the answers prove."""
+SOURCES['peekaboo_min/agents/keynote_protocol.py'] = 720, r'''"""The Keynote agent's lines: FUNCTION_CALL, and what the answers prove."""
 
 from __future__ import annotations
 
@@ -942,7 +926,7 @@ def _follows_rule(rectangle: Rect, slide: Rect) -> bool:
 '''
 
 # ==================== peekaboo_min/agents/loop.py =========================================================
-SOURCES['peekaboo_min/agents/loop.py'] = 945, r'''"""The vision agent's loop: look, decide, act, verify; with its limits."""
+SOURCES['peekaboo_min/agents/loop.py'] = 929, r'''"""The vision agent's loop: look, decide, act, verify; with its limits."""
 
 from __future__ import annotations
 
@@ -1098,7 +1082,7 @@ class AgentLoop:
         started = time.perf_counter()
         left_s = max(0.0, self._deadline - time.monotonic())
         step.effect = "looked again"
-        if action.text and self._target.window:
+        if action.text and self._target.window and not self._task.dry_run:
             step.effect = self._target.wait_for(action.text, action.seconds, left_s)
         else:
             pause(min(_WAIT_S if action.seconds is None else action.seconds, left_s))
@@ -1250,7 +1234,7 @@ def _without_comment(action: Optional[Action], **changes: Any) -> Optional[Actio
 '''
 
 # ==================== peekaboo_min/agents/mcp_client.py ===================================================
-SOURCES['peekaboo_min/agents/mcp_client.py'] = 1253, r'''"""Talk to an MCP server over stdio, without async."""
+SOURCES['peekaboo_min/agents/mcp_client.py'] = 1237, r'''"""Talk to an MCP server over stdio, without async."""
 
 from __future__ import annotations
 
@@ -1388,7 +1372,7 @@ def talk_to_own_server(extra_environment: dict[str, str], talk: Callable[[McpCli
 '''
 
 # ==================== peekaboo_min/agents/model_check.py ==================================================
-SOURCES['peekaboo_min/agents/model_check.py'] = 1391, r'''"""In which grid a model says where something is: measured once, and kept."""
+SOURCES['peekaboo_min/agents/model_check.py'] = 1375, r'''"""In which grid a model says where something is: measured once, and kept."""
 
 from __future__ import annotations
 
@@ -1564,7 +1548,7 @@ def _keep(choice: ModelChoice, unit: Optional[str]) -> None:
 '''
 
 # ==================== peekaboo_min/agents/planner.py ======================================================
-SOURCES['peekaboo_min/agents/planner.py'] = 1567, r'''"""One action from a model: the prompt it gets, and how its reply is read."""
+SOURCES['peekaboo_min/agents/planner.py'] = 1551, r'''"""One action from a model: the prompt it gets, and how its reply is read."""
 
 from __future__ import annotations
 
@@ -1754,7 +1738,7 @@ def agent_second_prompt(prompt: str, reply: str, reason: str) -> str:
 '''
 
 # ==================== peekaboo_min/agents/replay.py =======================================================
-SOURCES['peekaboo_min/agents/replay.py'] = 1757, r'''"""A run as a shell script of our own commands, to repeat it without a model."""
+SOURCES['peekaboo_min/agents/replay.py'] = 1741, r'''"""A run as a shell script of our own commands, to repeat it without a model."""
 
 from __future__ import annotations
 
@@ -1912,7 +1896,7 @@ def _words(pixel: Optional[Point]) -> list[str]:
 '''
 
 # ==================== peekaboo_min/agents/report.py =======================================================
-SOURCES['peekaboo_min/agents/report.py'] = 1915, r'''"""A run as one HTML page: works offline, runs nothing."""
+SOURCES['peekaboo_min/agents/report.py'] = 1899, r'''"""A run as one HTML page: works offline, runs nothing."""
 
 from __future__ import annotations
 
@@ -2189,7 +2173,7 @@ def _arrow(x: float, y: float) -> str:
 '''
 
 # ==================== peekaboo_min/agents/run.py ==========================================================
-SOURCES['peekaboo_min/agents/run.py'] = 2192, r'''"""A run of the vision agent: screenshots, replies and actions in a folder."""
+SOURCES['peekaboo_min/agents/run.py'] = 2176, r'''"""A run of the vision agent: screenshots, replies and actions in a folder."""
 
 from __future__ import annotations
 
@@ -2410,12 +2394,8 @@ class AgentRun:
             "version": VERSION,
             "system_prompt": self.system_prompt,
             "grid": self.grid,
-            "own_milliseconds": {
-                "median": round(statistics.median(own)) if own else 0,
-                "all": [round(each) for each in own],
-            },
-            "model_milliseconds": [round(step.model_ms) for step in self.steps],
-            "settle_milliseconds": [round(step.settle_ms) for step in self.steps],
+            "milliseconds": {name: self.sum_of(f"{name}_ms") for name in (*_TIMES, "own")},
+            "own_milliseconds_a_step": round(statistics.median(own)) if own else 0,
         }
 
 
@@ -2484,16 +2464,17 @@ def _write_image(path: Path, data: bytes) -> None:
 def own_time_text(folder: Path) -> str:
     """Our own share of a saved run, as one line; for the benchmark."""
     run = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-    own, waiting = run["own_milliseconds"]["all"], run["settle_milliseconds"]
-    total = sum(own) + sum(waiting) + sum(run["model_milliseconds"]) or 1
+    times = run["milliseconds"]
+    total = times["own"] + times["settle"] + times["model"] or 1
     return (
-        f"agent: {run['steps']} steps, our own time {run['own_milliseconds']['median']} ms a step (median), "
-        f"{100 * sum(own) / total:.0f} % of the run; waiting for effects {100 * sum(waiting) / total:.0f} %"
+        f"agent: {run['steps']} steps, our own time {run['own_milliseconds_a_step']} ms a step (median), "
+        f"{100 * times['own'] / total:.0f} % of the run; waiting for effects "
+        f"{100 * times['settle'] / total:.0f} %"
     )
 '''
 
 # ==================== peekaboo_min/agents/target.py =======================================================
-SOURCES['peekaboo_min/agents/target.py'] = 2496, r'''"""The app that the vision agent works in, seen and acted on through MCP."""
+SOURCES['peekaboo_min/agents/target.py'] = 2477, r'''"""The app that the vision agent works in, seen and acted on through MCP."""
 
 from __future__ import annotations
 
@@ -2742,12 +2723,14 @@ def _note_effect(step: AgentStep, data: dict[str, Any]) -> None:
         step.point = Point(**data["point"])
     if "pixel" in data:
         step.pixel = Point(**data["pixel"])
-    if "changed_rect" in data:
-        step.changed_rect = Rect(**data["changed_rect"])
+    if "changed_rect" in data and step.image and step.window:
+        # without a pixel of ours the tool knows no screenshot, and counts in the window's own pixels
+        factor = 1.0 if step.pixel else min(1.0, step.image.info.width / step.window.bounds.width)
+        step.changed_rect = Rect(**{name: side * factor for name, side in data["changed_rect"].items()})
 '''
 
 # ==================== peekaboo_min/agents/vision_agent.py =================================================
-SOURCES['peekaboo_min/agents/vision_agent.py'] = 2750, r'''"""The vision agent: see -> decide -> act -> verify, through our own server."""
+SOURCES['peekaboo_min/agents/vision_agent.py'] = 2733, r'''"""The vision agent: see -> decide -> act -> verify, through our own server."""
 
 from __future__ import annotations
 
@@ -2922,10 +2905,10 @@ def _serve_and_run(run: AgentRun, choice: ModelChoice) -> Optional[PeekabooError
 '''
 
 # ==================== peekaboo_min/ai/__init__.py =========================================================
-SOURCES['peekaboo_min/ai/__init__.py'] = 2925, r''''''
+SOURCES['peekaboo_min/ai/__init__.py'] = 2908, r''''''
 
 # ==================== peekaboo_min/ai/client.py ===========================================================
-SOURCES['peekaboo_min/ai/client.py'] = 2928, r'''"""Ask a model about images, or the machine's own text recognition."""
+SOURCES['peekaboo_min/ai/client.py'] = 2911, r'''"""Ask a model about images, or the machine's own text recognition."""
 
 from __future__ import annotations
 
@@ -2942,7 +2925,7 @@ from typing import Any, Optional, Union
 from ..core.cancellation import in_parallel, pause, report_progress
 from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.log import log_debug, log_error, log_info
-from ..core.models import ImageInfo, Picture, Result
+from ..core.models import Picture, Result
 from ..core.settings import settings, without_secrets
 from ..core.text import clean_text
 from ..desktop.base import Desktop
@@ -3014,8 +2997,6 @@ class Answer:
     seconds: float
     tokens_in: Optional[int] = None
     tokens_out: Optional[int] = None
-    sent: tuple[ImageInfo, ...] = ()
-    """The images as the model got them: the pixels in its answer are pixels of these."""
 
 
 def analyze_file(
@@ -3189,22 +3170,20 @@ def ask_model(
     loaded = [load_image(image) if isinstance(image, Path) else image for image in images]
     report_progress(f"asking {choice.name}")
     if choice.provider == OCR:
-        reply, sent = _read_all_text(desktop, loaded, schema is not None), tuple(loaded)
+        reply = _read_all_text(desktop, loaded, schema is not None)
     else:
         vendor = VENDORS[choice.provider]
         if vendor.lacks_key:
             message = f"{vendor.title} needs a key, and {vendor.key_variable} is not set"
             hint = "set it, or choose another provider"
             raise PeekabooError(ErrorCode.AI_NOT_CONFIGURED, message, hint=hint)
-        sent = tuple(loaded)
         if not are_fitted:
-            sent = fit_images(desktop, choice.provider, choice.model, loaded)
-        reply = _ask_vendor(vendor, Question(choice.model, prompt, sent, system, schema), deadline)
+            loaded = list(fit_images(desktop, choice.provider, choice.model, loaded))
+        reply = _ask_vendor(vendor, Question(choice.model, prompt, tuple(loaded), system, schema), deadline)
     seconds = time.monotonic() - started
     tokens = f"tokens {reply.tokens_in} in, {reply.tokens_out} out"
-    log_info(f"{choice.name} answered in {seconds:.2f} s; {_image_summary(sent)}; {tokens}")
-    infos = tuple(image.info for image in sent)
-    return Answer(reply.text, choice.name, seconds, reply.tokens_in, reply.tokens_out, infos)
+    log_info(f"{choice.name} answered in {seconds:.2f} s; {_image_summary(loaded)}; {tokens}")
+    return Answer(reply.text, choice.name, seconds, reply.tokens_in, reply.tokens_out)
 
 
 def _image_summary(images: Sequence[Picture]) -> str:
@@ -3294,7 +3273,7 @@ def _post_with_retries(vendor: Vendor, question: Question, deadline: float) -> A
 '''
 
 # ==================== peekaboo_min/ai/dialects.py =========================================================
-SOURCES['peekaboo_min/ai/dialects.py'] = 3297, r'''"""Replies as models write them, as an object with the names of our schema."""
+SOURCES['peekaboo_min/ai/dialects.py'] = 3276, r'''"""Replies as models write them, as an object with the names of our schema."""
 
 from __future__ import annotations
 
@@ -3339,6 +3318,7 @@ _POINTS = {
 }
 _PIXELS_PER_NOTCH = 100
 _MOST_NOTCHES = 50
+_MOST_PIXELS = 1e6
 _TOOL_CALL = re.compile(r"<tool_call>(.*?)</tool_call>", re.DOTALL)
 _ACTION_LINE = re.compile(r"^[ \t]*Action:[ \t]*(.*)$", re.MULTILINE)
 _THOUGHT = re.compile(r"^[ \t]*Thought:[ \t]*(.*)$", re.MULTILINE)
@@ -3460,7 +3440,7 @@ def _tool_call(text: str) -> dict[str, Any]:
 def _scroll_of(pixels: Any, is_horizontal: bool) -> dict[str, Any]:
     """Qwen's scroll: up and to the right are positive. Small numbers are notches, as its harnesses do it."""
     is_number = isinstance(pixels, (int, float)) and not isinstance(pixels, bool)
-    if not is_number or not 0 < abs(pixels) < math.inf:
+    if not is_number or not 0 < abs(pixels) < _MOST_PIXELS:
         _refuse(f"pixels is {str(pixels)[:60]}; it must be a number other than 0")
     size = abs(pixels)
     notches = round(size if size <= _MOST_NOTCHES else size / _PIXELS_PER_NOTCH)
@@ -3508,7 +3488,7 @@ def _place(text: str) -> tuple[float, float]:
 '''
 
 # ==================== peekaboo_min/ai/errors.py ===========================================================
-SOURCES['peekaboo_min/ai/errors.py'] = 3511, r'''"""What a vendor's refusal means: whether to ask again, and what to do."""
+SOURCES['peekaboo_min/ai/errors.py'] = 3491, r'''"""What a vendor's refusal means: whether to ask again, and what to do."""
 
 from __future__ import annotations
 
@@ -3652,7 +3632,7 @@ def check_reply(vendor: Vendor, model: str, reply: Reply) -> None:
 '''
 
 # ==================== peekaboo_min/ai/grid.py =============================================================
-SOURCES['peekaboo_min/ai/grid.py'] = 3655, r'''"""The grid in which a model says where something is, by the model's name."""
+SOURCES['peekaboo_min/ai/grid.py'] = 3635, r'''"""The grid in which a model says where something is, by the model's name."""
 
 from __future__ import annotations
 
@@ -3748,7 +3728,7 @@ def unit_by_variable() -> Optional[str]:
 '''
 
 # ==================== peekaboo_min/ai/images.py ===========================================================
-SOURCES['peekaboo_min/ai/images.py'] = 3751, r'''"""Images for a model: read, checked, at a size that no vendor shrinks."""
+SOURCES['peekaboo_min/ai/images.py'] = 3731, r'''"""Images for a model: read, checked, at a size that no vendor shrinks."""
 
 from __future__ import annotations
 
@@ -3941,7 +3921,7 @@ def private_copy(image: Picture) -> Iterator[Path]:
 '''
 
 # ==================== peekaboo_min/ai/providers.py ========================================================
-SOURCES['peekaboo_min/ai/providers.py'] = 3944, r'''"""The vendors of vision models: the request to each, and its answer."""
+SOURCES['peekaboo_min/ai/providers.py'] = 3924, r'''"""The vendors of vision models: the request to each, and its answer."""
 
 from __future__ import annotations
 
@@ -3956,16 +3936,14 @@ from ..system.web import ask_json, quote_for_path
 
 _SCHEMA_TEXT = "Answer with one JSON object that fits this JSON schema, and with nothing else:"
 
-# What OpenAI or Anthropic refuse in a schema that they enforce; the reader of the answer checks these limits.
-_UNENFORCED_LIMITS = (
-    "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf",
-    "minLength", "maxLength", "minItems", "maxItems", "uniqueItems",
-)  # fmt: skip
-
 
 @dataclass(frozen=True)
 class Question:
-    """A question for a model. The schema is that of the one JSON object wanted; None for free text."""
+    """A question for a model. The schema is that of the one JSON object wanted; None for free text.
+
+    Its objects are closed, every property is required, and nothing has limits: OpenAI and Anthropic refuse
+    to enforce any other.
+    """
 
     model: str
     prompt: str = field(repr=False)
@@ -4056,34 +4034,6 @@ def _with_schema_text(question: Question) -> str:
     return f"{question.prompt}\n\n{_SCHEMA_TEXT}\n{json.dumps(question.schema)}"
 
 
-def closed_schema(schema: dict[str, Any]) -> dict[str, Any]:
-    """A JSON schema as OpenAI and Anthropic enforce it: objects closed, without limits that they refuse."""
-    closed: dict[str, Any] = {}
-    for key, value in schema.items():
-        if key in ("properties", "$defs"):
-            closed[key] = {name: closed_schema(part) for name, part in value.items()}
-        elif key == "items":
-            closed[key] = closed_schema(value)
-        elif key == "anyOf":
-            closed[key] = [closed_schema(part) for part in value]
-        elif key not in _UNENFORCED_LIMITS:
-            closed[key] = value
-    if "properties" in closed or closed.get("type") == "object":
-        closed["additionalProperties"] = False
-    return closed
-
-
-def _requires_everything(schema: Any) -> bool:
-    """Whether every property of every object is required, as OpenAI's strict mode demands."""
-    if isinstance(schema, list):
-        return all(_requires_everything(part) for part in schema)
-    if not isinstance(schema, dict):
-        return True
-    names = schema.get("properties", {})
-    is_whole = not isinstance(names, dict) or set(names) <= set(schema.get("required", ()))
-    return is_whole and all(_requires_everything(part) for part in schema.values())
-
-
 def _ollama_body(question: Question) -> dict[str, Any]:
     body: dict[str, Any] = {
         "model": question.model,
@@ -4140,8 +4090,7 @@ def _openai_body(question: Question) -> dict[str, Any]:
     if not is_other:
         body["max_completion_tokens"] = settings().ai_max_tokens
     if question.schema is not None:
-        schema = closed_schema(question.schema)
-        wanted = {"name": "answer", "strict": _requires_everything(schema), "schema": schema}
+        wanted = {"name": "answer", "strict": True, "schema": question.schema}
         body["response_format"] = {"type": "json_schema", "json_schema": wanted}
     return body
 
@@ -4207,7 +4156,7 @@ def _anthropic_body(question: Question) -> dict[str, Any]:
     if question.system:
         body["system"] = question.system
     if question.schema is not None:
-        body["output_config"] = {"format": {"type": "json_schema", "schema": closed_schema(question.schema)}}
+        body["output_config"] = {"format": {"type": "json_schema", "schema": question.schema}}
     return body
 
 
@@ -4250,10 +4199,10 @@ VENDORS: dict[str, Vendor] = {
 '''
 
 # ==================== peekaboo_min/automation/__init__.py =================================================
-SOURCES['peekaboo_min/automation/__init__.py'] = 4253, r''''''
+SOURCES['peekaboo_min/automation/__init__.py'] = 4202, r''''''
 
 # ==================== peekaboo_min/automation/capture.py ==================================================
-SOURCES['peekaboo_min/automation/capture.py'] = 4256, r'''"""Take screenshots of displays and windows, and record what each pixel means."""
+SOURCES['peekaboo_min/automation/capture.py'] = 4205, r'''"""Take screenshots of displays and windows, and record what each pixel means."""
 
 from __future__ import annotations
 
@@ -4636,7 +4585,7 @@ def image_for_model(
 '''
 
 # ==================== peekaboo_min/automation/coordinates.py ==============================================
-SOURCES['peekaboo_min/automation/coordinates.py'] = 4639, r'''"""The coordinate records: what each window screenshot showed, as files."""
+SOURCES['peekaboo_min/automation/coordinates.py'] = 4588, r'''"""The coordinate records: what each window screenshot showed, as files."""
 
 from __future__ import annotations
 
@@ -4770,7 +4719,7 @@ def _stale(message: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/automation/effects.py ==================================================
-SOURCES['peekaboo_min/automation/effects.py'] = 4773, r'''"""What an act changed in its window: screenshots before and after, compared."""
+SOURCES['peekaboo_min/automation/effects.py'] = 4722, r'''"""What an act changed in its window: screenshots before and after, compared."""
 
 from __future__ import annotations
 
@@ -4893,7 +4842,7 @@ def wait_until_painted(desktop: Desktop, window: Window) -> None:
 '''
 
 # ==================== peekaboo_min/automation/find_text.py ================================================
-SOURCES['peekaboo_min/automation/find_text.py'] = 4896, r'''"""Where a text is in a window, by text recognition; and a click there."""
+SOURCES['peekaboo_min/automation/find_text.py'] = 4845, r'''"""Where a text is in a window, by text recognition; and a click there."""
 
 from __future__ import annotations
 
@@ -5162,7 +5111,7 @@ def found_text(wanted: str, hits: Sequence[TextHit], record: Screenshot) -> str:
 '''
 
 # ==================== peekaboo_min/automation/image.py ====================================================
-SOURCES['peekaboo_min/automation/image.py'] = 5165, r'''"""The job of `image`: what to capture, where to save it, and the answer."""
+SOURCES['peekaboo_min/automation/image.py'] = 5114, r'''"""The job of `image`: what to capture, where to save it, and the answer."""
 
 from __future__ import annotations
 
@@ -5518,7 +5467,7 @@ def _windows_in_pixels(display: Display, windows: Sequence[Window], info: ImageI
 '''
 
 # ==================== peekaboo_min/automation/input.py ====================================================
-SOURCES['peekaboo_min/automation/input.py'] = 5521, r'''"""Every act in a window: its safety rules, the input lock, the effect."""
+SOURCES['peekaboo_min/automation/input.py'] = 5470, r'''"""Every act in a window: its safety rules, the input lock, the effect."""
 
 from __future__ import annotations
 
@@ -5910,7 +5859,7 @@ def _where(window: Window) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/automation/listing.py ==================================================
-SOURCES['peekaboo_min/automation/listing.py'] = 5913, r'''"""Apps, windows, screens and elements, as text and as data."""
+SOURCES['peekaboo_min/automation/listing.py'] = 5862, r'''"""Apps, windows, screens and elements, as text and as data."""
 
 from __future__ import annotations
 
@@ -6149,7 +6098,7 @@ def _fits(element: Element, text: Optional[str], role: Optional[str]) -> bool:
 '''
 
 # ==================== peekaboo_min/automation/opening.py ==================================================
-SOURCES['peekaboo_min/automation/opening.py'] = 6152, r'''"""Open an application, a file or an address, and wait for its window."""
+SOURCES['peekaboo_min/automation/opening.py'] = 6101, r'''"""Open an application, a file or an address, and wait for its window."""
 
 from __future__ import annotations
 
@@ -6341,7 +6290,7 @@ def _names(*names: str) -> set[str]:
 '''
 
 # ==================== peekaboo_min/automation/policy.py ===================================================
-SOURCES['peekaboo_min/automation/policy.py'] = 6344, r'''"""What may be acted on, and the audit log of what was done."""
+SOURCES['peekaboo_min/automation/policy.py'] = 6293, r'''"""What may be acted on, and the audit log of what was done."""
 
 from __future__ import annotations
 
@@ -6431,7 +6380,7 @@ def write_audit_line(action: str, where: dict[str, Any]) -> None:
 '''
 
 # ==================== peekaboo_min/automation/wait.py =====================================================
-SOURCES['peekaboo_min/automation/wait.py'] = 6434, r'''"""Wait until a window shows a text, opens, closes or rests."""
+SOURCES['peekaboo_min/automation/wait.py'] = 6383, r'''"""Wait until a window shows a text, opens, closes or rests."""
 
 from __future__ import annotations
 
@@ -6630,10 +6579,10 @@ class _StillLook:
 '''
 
 # ==================== peekaboo_min/core/__init__.py =======================================================
-SOURCES['peekaboo_min/core/__init__.py'] = 6633, r''''''
+SOURCES['peekaboo_min/core/__init__.py'] = 6582, r''''''
 
 # ==================== peekaboo_min/core/cancellation.py ===================================================
-SOURCES['peekaboo_min/core/cancellation.py'] = 6636, r'''"""One call: its cancel token, time budget, progress, waits and threads."""
+SOURCES['peekaboo_min/core/cancellation.py'] = 6585, r'''"""One call: its cancel token, time budget, progress, waits and threads."""
 
 from __future__ import annotations
 
@@ -6789,7 +6738,7 @@ def is_uninterrupted() -> bool:
 '''
 
 # ==================== peekaboo_min/core/errors.py =========================================================
-SOURCES['peekaboo_min/core/errors.py'] = 6792, r'''"""PeekabooError, the only expected exception, and its codes."""
+SOURCES['peekaboo_min/core/errors.py'] = 6741, r'''"""PeekabooError, the only expected exception, and its codes."""
 
 from __future__ import annotations
 
@@ -6936,7 +6885,7 @@ def file_error(path: Path, error: Exception) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/core/log.py ============================================================
-SOURCES['peekaboo_min/core/log.py'] = 6939, r'''"""The log file, and the debug lines that a command collects."""
+SOURCES['peekaboo_min/core/log.py'] = 6888, r'''"""The log file, a command's debug lines, and the Keynote agent's log."""
 
 from __future__ import annotations
 
@@ -6950,10 +6899,11 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Callable
+from typing import Callable, Optional
 
-from .settings import system_temporary_folder, without_secrets
-from .text import encodable
+from .errors import file_error
+from .settings import settings, system_temporary_folder, without_secrets
+from .text import encodable, on_one_line
 
 # pino's names, which the specification uses, from the least to the most severe
 _LEVELS = ("trace", "debug", "info", "warn", "error", "fatal")
@@ -7097,10 +7047,30 @@ def _log_what_the_sdk_warns_of() -> None:
     # a root handler also keeps the SDK's constructor from adding one that writes to stderr
     logging.getLogger().setLevel(logging.WARNING)
     logging.getLogger().addHandler(Relay())
+
+
+def write_agent_line(source: str, text: str, path: Optional[Path] = None) -> None:
+    """Write `[UTC][source] text` as one line of the log at `path`, else of PEEKABOO_AGENT_LOG if it is set.
+
+    Without `path` the server's own log gets it as well, whoever the client is.
+    Client and server write into the same file, which thus shows who did what. Raises FILE_IO_ERROR.
+    """
+    if path is None:
+        log_info(f"[{source}] {text}")
+        if not settings().agent_log:
+            return
+        path = Path(settings().agent_log)
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    line = on_one_line(f"[{now}][{source}] {text}")  # a model's reply must not look like a line of ours
+    try:
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as f:
+            f.write(line.encode("utf-8") + b"\n")
+    except OSError as e:
+        raise file_error(path, e) from e
 '''
 
 # ==================== peekaboo_min/core/models.py =========================================================
-SOURCES['peekaboo_min/core/models.py'] = 7103, r'''"""The data types: points, windows, displays, screenshots, results."""
+SOURCES['peekaboo_min/core/models.py'] = 7073, r'''"""The data types: points, windows, displays, screenshots, results."""
 
 from __future__ import annotations
 
@@ -7478,7 +7448,7 @@ class Result:
 '''
 
 # ==================== peekaboo_min/core/settings.py =======================================================
-SOURCES['peekaboo_min/core/settings.py'] = 7481, r'''"""Environment variables, read once into a frozen Settings."""
+SOURCES['peekaboo_min/core/settings.py'] = 7451, r'''"""Environment variables, read once into a frozen Settings."""
 
 from __future__ import annotations
 
@@ -7786,7 +7756,7 @@ def system_temporary_folder() -> Path:
 '''
 
 # ==================== peekaboo_min/core/text.py ===========================================================
-SOURCES['peekaboo_min/core/text.py'] = 7789, r'''"""Text from outside, made safe to show or to send."""
+SOURCES['peekaboo_min/core/text.py'] = 7759, r'''"""Text from outside, made safe to show or to send."""
 
 from __future__ import annotations
 
@@ -7797,6 +7767,7 @@ _UNSAFE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
 )
 _UNTYPABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
+_UNWRITABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -7816,22 +7787,27 @@ def encodable(text: str) -> str:
     return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
 
 
+def on_one_line(text: str) -> str:
+    """The text with control characters, line breaks and lone surrogates as Python writes them: `\\n`."""
+    return _UNWRITABLE.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
 def cut_to_bytes(text: str, limit: int) -> str:
     """As much of the start of the text as fits into `limit` bytes of UTF-8, with no character cut in two."""
     return encodable(text).encode("utf-8")[:limit].decode("utf-8", "ignore")
 '''
 
 # ==================== peekaboo_min/core/version.py ========================================================
-SOURCES['peekaboo_min/core/version.py'] = 7825, r'''"""The version."""
+SOURCES['peekaboo_min/core/version.py'] = 7801, r'''"""The version."""
 
 VERSION = "0.1.0"
 '''
 
 # ==================== peekaboo_min/desktop/__init__.py ====================================================
-SOURCES['peekaboo_min/desktop/__init__.py'] = 7831, r''''''
+SOURCES['peekaboo_min/desktop/__init__.py'] = 7807, r''''''
 
 # ==================== peekaboo_min/desktop/base.py ========================================================
-SOURCES['peekaboo_min/desktop/base.py'] = 7834, r'''"""class Desktop(Protocol): what a platform must do; it never decides."""
+SOURCES['peekaboo_min/desktop/base.py'] = 7810, r'''"""class Desktop(Protocol): what a platform must do; it never decides."""
 
 from __future__ import annotations
 
@@ -7974,7 +7950,7 @@ class Desktop(Protocol):
 '''
 
 # ==================== peekaboo_min/desktop/keys.py ========================================================
-SOURCES['peekaboo_min/desktop/keys.py'] = 7977, r'''"""Key names in the spellings that people use, read into one (pure)."""
+SOURCES['peekaboo_min/desktop/keys.py'] = 7953, r'''"""Key names in the spellings that people use, read into one (pure)."""
 
 from __future__ import annotations
 
@@ -8096,10 +8072,10 @@ def _unknown_key(word: str, known: Iterable[str], kind: str = "key") -> Peekaboo
 '''
 
 # ==================== peekaboo_min/desktop/macos/__init__.py ==============================================
-SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 8099, r''''''
+SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 8075, r''''''
 
 # ==================== peekaboo_min/desktop/macos/accessibility.js =========================================
-SOURCES['peekaboo_min/desktop/macos/accessibility.js'] = 8102, r'''// Comes after window_list.js: windows, sheets and the focus as the accessibility tree has them; without the grant: nothing.
+SOURCES['peekaboo_min/desktop/macos/accessibility.js'] = 8078, r'''// Comes after window_list.js: windows, sheets and the focus as the accessibility tree has them; without the grant: nothing.
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXIsProcessTrusted', ['bool', []]);
 ObjC.bindFunction('AXUIElementCreateApplication', ['id', ['int']]);
@@ -8188,7 +8164,7 @@ function candidates(app, target) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/automation.js ============================================
-SOURCES['peekaboo_min/desktop/macos/automation.js'] = 8191, r'''// {} -> {"automation": bool|null}: may Keynote be controlled? null when it does not run, was never asked for, or cannot be
+SOURCES['peekaboo_min/desktop/macos/automation.js'] = 8167, r'''// {} -> {"automation": bool|null}: may Keynote be controlled? null when it does not run, was never asked for, or cannot be
 // told. Raises no dialog. By itself, because a bridge that fails here must not take other answers along.
 ObjC.import('AppKit');
 ObjC.import('CoreServices');
@@ -8207,11 +8183,12 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/backend.py ===============================================
-SOURCES['peekaboo_min/desktop/macos/backend.py'] = 8210, r'''"""Desktop by screencapture, osascript and the Swift helper."""
+SOURCES['peekaboo_min/desktop/macos/backend.py'] = 8186, r'''"""Desktop by screencapture, osascript and the Swift helper."""
 
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Optional
 
@@ -8248,13 +8225,12 @@ from .osascript import (
 from .swift_helper import find_helper, last_build
 
 _CAPTURE_S = 20.0
-_S_PER_CHARACTER = 0.05
-_S_PER_PRESS = 0.5
-_S_PER_NOTCH = 0.5
-_SIPS_S = 20.0
+_S_PER_CHARACTER = 0.1
+_S_PER_PRESS = _S_PER_NOTCH = 0.5
+_LONGEST_HOLD_MS = 10_000
+_SIPS_S = _ELEMENTS_S = _OPEN_S = 20.0
 _VISION_S = 40.0
-_ELEMENTS_S = 20.0
-_OPEN_S = 20.0
+_LINE = 12.0  # elements whose middles are within as many points are read from left to right
 _TITLE_BAR_HALF = 10
 
 
@@ -8361,11 +8337,16 @@ class MacDesktop:
 
     def type_text(self, window: Window, text: str, stop_file: Path, delay_ms: int = 0) -> None:
         request = {"do": "type", "text": text, "stop_file": str(stop_file), "delay_ms": delay_ms}
-        act(window, request, len(text) * (_S_PER_CHARACTER + delay_ms / 1000 * 1.5))
+        act(window, request, len(text) * (_S_PER_CHARACTER + delay_ms / 1000))
 
     def press_key(self, window: Window, chord: KeyChord, hold_ms: int = 0, repeat: int = 1) -> None:
+        if hold_ms * repeat > _LONGEST_HOLD_MS:
+            raise invalid(
+                f"{repeat} presses of {hold_ms} ms are too long", hint="hold for 10 seconds in all at most"
+            )
         request = {"do": "press", **chord_request(chord), "hold_ms": hold_ms, "repeat": repeat}
-        act(window, request, repeat * (_S_PER_PRESS + hold_ms / 1000))
+        with uninterrupted() if hold_ms else nullcontext():  # a killed hand would leave the key down
+            act(window, request, repeat * (_S_PER_PRESS + hold_ms / 1000))
 
     def read_elements(self, window: Window) -> list[Element]:
         sources = [*WINDOW_SOURCES, "desktop/macos/elements.js"]
@@ -8376,16 +8357,10 @@ class MacDesktop:
             )
         if not answer["elements"]:
             raise _no_elements(window, answer["is_found"], answer["is_hung"])
-        elements = [
-            Element(
-                one["role"],
-                clean_text(one["name"]),
-                clean_text(one["value"], 1000),
-                tuple(one["states"]),
-                _rect(one),
-            )
-            for one in answer["elements"]
-        ]
+        elements = []
+        for one in answer["elements"]:
+            name, value = clean_text(one["name"]), clean_text(one["value"], 1000)
+            elements.append(Element(one["role"], name, value, tuple(one["states"]), _rect(one)))
         return sorted(elements, key=lambda one: (round(one.box.centre.y / _LINE), one.box.x))
 
     def find_handler(self, kind: str, target: str) -> Handler:
@@ -8453,9 +8428,6 @@ class MacDesktop:
         if built and built.reason:
             return f"JXA (no Swift helper: {built.reason})"
         return "JXA (the Swift helper is not compiled: doctor --compile does it, and a server by itself)"
-
-
-_LINE = 12.0  # elements whose middles are within as many points are read from left to right
 
 
 def _no_elements(window: Window, is_found: bool, is_hung: bool) -> PeekabooError:
@@ -8602,7 +8574,7 @@ def _window(one: dict[str, Any], focused_id: Optional[int], can_record: bool) ->
 '''
 
 # ==================== peekaboo_min/desktop/macos/elements.js ==============================================
-SOURCES['peekaboo_min/desktop/macos/elements.js'] = 8605, r'''// {"window": {id, pid, title, x, y, width, height, is_popup}} -> {"is_trusted": bool, "is_found": bool, "is_hung": bool,
+SOURCES['peekaboo_min/desktop/macos/elements.js'] = 8577, r'''// {"window": {id, pid, title, x, y, width, height, is_popup}} -> {"is_trusted": bool, "is_found": bool, "is_hung": bool,
 //   "elements": [{role, name, value, states, x, y, width, height}]}: what the window shows, clipped to it, in screen points.
 // By JXA alone: one call an element fetches all its attributes, so a compiled program would save little.
 ObjC.bindFunction('AXUIElementCopyMultipleAttributeValues', ['int', ['id', 'id', 'unsigned int', 'id*']]);
@@ -8762,7 +8734,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/focus.js =================================================
-SOURCES['peekaboo_min/desktop/macos/focus.js'] = 8765, r'''// {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted", "title_bar_is_free": bool, "matches": n}
+SOURCES['peekaboo_min/desktop/macos/focus.js'] = 8737, r'''// {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted", "title_bar_is_free": bool, "matches": n}
 // matches: how many windows of the application could be the one that is meant; only a single one is raised.
 const ANSWER_S = 0.5;
 const TITLE_BAR_HALF = 10;
@@ -8813,7 +8785,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/handler.js ===============================================
-SOURCES['peekaboo_min/desktop/macos/handler.js'] = 8816, r'''// {"kind": "app"|"path"|"url", "target": text} -> {"found": {name, bundle_id, path}|null, "installed": [...]}: the application that
+SOURCES['peekaboo_min/desktop/macos/handler.js'] = 8788, r'''// {"kind": "app"|"path"|"url", "target": text} -> {"found": {name, bundle_id, path}|null, "installed": [...]}: the application that
 // opens it. For a name of an application `installed` has all that are, else nothing. Starts nothing.
 ObjC.import('AppKit');
 
@@ -8861,7 +8833,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.js =================================================
-SOURCES['peekaboo_min/desktop/macos/input.js'] = 8864, r'''// one JSON request as the argument -> one JSON answer; the same contract as input.swift, for a Mac without a compiler
+SOURCES['peekaboo_min/desktop/macos/input.js'] = 8836, r'''// one JSON request as the argument -> one JSON answer; the same contract as input.swift, for a Mac without a compiler
 //   {"do":"preflight"} -> {"ok":true,"accessibility":b,"post_event":b,"screen_recording":b}
 //   {"do":"move","window":W,"x":n,"y":n}; points are screen points
 //   {"do":"click","window":W,"x":n,"y":n,"button":"left","clicks":1,"flags":0}; button left, right or middle; clicks 1 to 3
@@ -9245,7 +9217,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.py =================================================
-SOURCES['peekaboo_min/desktop/macos/input.py'] = 9248, r'''"""Mouse and keyboard events, by the Swift helper or by JXA; key codes."""
+SOURCES['peekaboo_min/desktop/macos/input.py'] = 9220, r'''"""Post mouse and keyboard events by the Swift helper or JXA; key codes."""
 
 from __future__ import annotations
 
@@ -9344,12 +9316,7 @@ def chord_request(chord: KeyChord) -> dict[str, Any]:
 
 def target_of(window: Window) -> dict[str, Any]:
     """What the native sources know a window by."""
-    return {
-        "id": window.window_id,
-        "pid": window.pid,
-        **asdict(window.bounds),
-        "is_popup": window.is_popup,
-    }
+    return {"id": window.window_id, "pid": window.pid, **asdict(window.bounds), "is_popup": window.is_popup}
 
 
 def act_at_pointer(
@@ -9434,7 +9401,7 @@ def _helper_answer(stdout: bytes, stderr: str, code: int) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.swift ==============================================
-SOURCES['peekaboo_min/desktop/macos/input.swift'] = 9437, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
+SOURCES['peekaboo_min/desktop/macos/input.swift'] = 9404, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
 //   {"do":"preflight"} -> {"ok":true,"accessibility":b,"post_event":b,"screen_recording":b}
 //   {"do":"move","window":W,"x":n,"y":n}; points are screen points
 //   {"do":"click","window":W,"x":n,"y":n,"button":"left","clicks":1,"flags":0}; button left, right or middle; clicks 1 to 3
@@ -9890,7 +9857,7 @@ try FileHandle.standardOutput.write(contentsOf: output + Data("\n".utf8))
 '''
 
 # ==================== peekaboo_min/desktop/macos/osascript.py =============================================
-SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 9893, r'''"""Run a JXA or AppleScript source; what its errors and a missing grant mean."""
+SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 9860, r'''"""Run JXA or AppleScript; what its errors, and missing grants, mean."""
 
 from __future__ import annotations
 
@@ -10072,7 +10039,7 @@ def no_session_error() -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/desktop/macos/permissions.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 10075, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
+SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 10042, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXIsProcessTrusted', ['bool', []]);
 ObjC.bindFunction('CGPreflightPostEventAccess', ['bool', []]);
@@ -10091,7 +10058,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/read_text.js =============================================
-SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 10094, r'''// {"path": file} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
+SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 10061, r'''// {"path": file} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
 ObjC.import('Foundation');
 ObjC.import('Vision');
 
@@ -10122,7 +10089,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/snapshot.js ==============================================
-SOURCES['peekaboo_min/desktop/macos/snapshot.js'] = 10125, r'''// {} -> one look at the desktop, or {"windows": null} without a GUI session:
+SOURCES['peekaboo_min/desktop/macos/snapshot.js'] = 10092, r'''// {} -> one look at the desktop, or {"windows": null} without a GUI session:
 //   {"windows": [{id, pid, app, bundle_id, title, layer, alpha, on_screen, bounds, kind, parent_id, is_modal, is_minimised}],
 //    "apps": [{pid, name, bundle_id, is_active, is_regular, window_count}], "displays": [{name, scale, bounds}], main first,
 //    "frontmost_pid": n|null, "can_record": bool, "is_locked": bool}
@@ -10248,7 +10215,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/swift_helper.py ==========================================
-SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 10251, r'''"""Compile input.swift ahead of time, and find what was compiled."""
+SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 10218, r'''"""Compile input.swift ahead of time, and find what was compiled."""
 
 from __future__ import annotations
 
@@ -10389,7 +10356,7 @@ def _manifest() -> Path:
 '''
 
 # ==================== peekaboo_min/desktop/macos/window_list.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 10392, r'''// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
+SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 10359, r'''// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
 ObjC.import('AppKit');
 ObjC.import('CoreGraphics');
 ObjC.bindFunction('CGPreflightScreenCaptureAccess', ['bool', []]);
@@ -10488,7 +10455,7 @@ function frontmostPid() {
 '''
 
 # ==================== peekaboo_min/desktop/matching.py ====================================================
-SOURCES['peekaboo_min/desktop/matching.py'] = 10491, r'''"""Which app or window an identifier means, what covers or blocks it (pure)."""
+SOURCES['peekaboo_min/desktop/matching.py'] = 10458, r'''"""Which app or window an identifier means, what covers or blocks it (pure)."""
 
 from __future__ import annotations
 
@@ -10751,7 +10718,7 @@ def cover_at(point: Point, target: Window, windows: Sequence[Window]) -> Optiona
 '''
 
 # ==================== peekaboo_min/desktop/select.py ======================================================
-SOURCES['peekaboo_min/desktop/select.py'] = 10754, r'''"""Which Desktop this machine has."""
+SOURCES['peekaboo_min/desktop/select.py'] = 10721, r'''"""Which Desktop this machine has."""
 
 from __future__ import annotations
 
@@ -10775,10 +10742,10 @@ def this_desktop() -> Desktop:
 '''
 
 # ==================== peekaboo_min/desktop/x11/__init__.py ================================================
-SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 10778, r''''''
+SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 10745, r''''''
 
 # ==================== peekaboo_min/desktop/x11/backend.py =================================================
-SOURCES['peekaboo_min/desktop/x11/backend.py'] = 10781, r'''"""Desktop by maim, xdotool, xclip, and questions to the X server.
+SOURCES['peekaboo_min/desktop/x11/backend.py'] = 10748, r'''"""Desktop by maim, xdotool, xclip, and questions to the X server.
 
 Commands that answer wrongly with exit 0 are not used: the place in `xdotool getwindowgeometry` and wmctrl (a
 frame's offset is added twice), `xwd -id` (paints other windows), `xdotool type` beyond ASCII, unknown key
@@ -10957,7 +10924,7 @@ def _run_maim(what: list[str], path: Path, kind: str) -> None:
 '''
 
 # ==================== peekaboo_min/desktop/x11/clipboard.py ===============================================
-SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 10960, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
+SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 10927, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
 
 from __future__ import annotations
 
@@ -11157,7 +11124,7 @@ def _wait_until(is_true: Callable[[], bool], server: BackgroundProgram, seconds:
 '''
 
 # ==================== peekaboo_min/desktop/x11/connection.py ==============================================
-SOURCES['peekaboo_min/desktop/x11/connection.py'] = 11160, r'''"""One connection to the X server that only asks: many questions at once.
+SOURCES['peekaboo_min/desktop/x11/connection.py'] = 11127, r'''"""One connection to the X server that only asks: many questions at once.
 
 `xwininfo` and `xprop` answer about one window each, a process a window: for 40 windows that is three times a
 walk of `xwininfo -root -tree`, and a title with a line break fakes lines of theirs. Here all questions go out
@@ -11409,7 +11376,7 @@ def _entries(data: bytes) -> Iterator[tuple[bytes, ...]]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/elements.py ================================================
-SOURCES['peekaboo_min/desktop/x11/elements.py'] = 11412, r'''"""The elements of a window: AT-SPI's tree, read by the system's own Python."""
+SOURCES['peekaboo_min/desktop/x11/elements.py'] = 11379, r'''"""The elements of a window: AT-SPI's tree, read by the system's own Python."""
 
 from __future__ import annotations
 
@@ -11518,7 +11485,7 @@ def _with_labels(row: list[Element]) -> list[Element]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/elements_atspi.py ==========================================
-SOURCES['peekaboo_min/desktop/x11/elements_atspi.py'] = 11521, r'''"""A window as JSON -> {elements: [[role, name, value, states, box]]...}.
+SOURCES['peekaboo_min/desktop/x11/elements_atspi.py'] = 11488, r'''"""A window as JSON -> {elements: [[role, name, value, states, box]]...}.
 
 In: {pid, title, is_popup, bounds, whole, outer, addresses}; `whole` is `bounds` with the shadow that GTK
 draws, `outer` with what a window manager draws. Out, besides: `problem`, "bus", "application" or "" for none;
@@ -11550,8 +11517,8 @@ CALL_MS = 2000
 MOST_ELEMENTS = 1000
 MOST_VISITED = 8000
 MOST_DEPTH = 60
-MOST_CHILDREN = 500
-GRID_X, GRID_Y, MOST_POINTS = 80, 16, 600  # where a table that is too large is asked what it shows
+MOST_CHILDREN = 1000
+GRID_X, GRID_Y, MOST_POINTS = 48, 18, 1500  # where a table that is too large is asked what it shows
 TEXT_LENGTH = 300
 
 ROOT = "/org/a11y/atspi/accessible/root"
@@ -11841,7 +11808,7 @@ if __name__ == "__main__":
 '''
 
 # ==================== peekaboo_min/desktop/x11/keyboard.py ================================================
-SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 11844, r'''"""The keyboard on X11: xdotool for ASCII and chords, else the clipboard."""
+SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 11811, r'''"""The keyboard on X11: xdotool for ASCII and chords, else the clipboard."""
 
 from __future__ import annotations
 
@@ -12094,7 +12061,7 @@ class _Keyboard:
 '''
 
 # ==================== peekaboo_min/desktop/x11/ocr.py =====================================================
-SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 12097, r'''"""Read the text in a picture: tesseract, helped by ImageMagick's convert.
+SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 12064, r'''"""Read the text in a picture: tesseract, helped by ImageMagick's convert.
 
 tesseract alone misses most texts that are lighter than what is behind them. So each picture is read twice, at
 the same time: as it is, and as its difference from the local background, which makes every text dark on
@@ -12247,7 +12214,7 @@ def _shared(
 '''
 
 # ==================== peekaboo_min/desktop/x11/opening.py =================================================
-SOURCES['peekaboo_min/desktop/x11/opening.py'] = 12250, r'''"""Find and start the application that opens something on a Linux desktop.
+SOURCES['peekaboo_min/desktop/x11/opening.py'] = 12217, r'''"""Find and start the application that opens something on a Linux desktop.
 
 Formats: freedesktop.org's Desktop Entry, MIME Applications and Base Directory specifications.
 """
@@ -12395,7 +12362,7 @@ def _read_entry(entry_id: str, path: str) -> Optional[_Entry]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/pointer.py =================================================
-SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 12398, r'''"""The pointer on X11: click, scroll, drag and move where the window is."""
+SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 12365, r'''"""The pointer on X11, by an xdotool that releases what it has pressed."""
 
 from __future__ import annotations
 
@@ -12418,8 +12385,8 @@ from .windows import is_same_client, take_scene
 _BUTTONS = {"left": "1", "middle": "2", "right": "3"}
 _WHEEL = {"up": "4", "down": "5", "left": "6", "right": "7"}
 _ACT_S = 8.0
-_SEVERAL_CLICKS_MS = "60"
-_NOTCH_MS = "8"
+_CLICK = ("click", "--delay", "0")  # it would wait 100 ms after it
+_CLICK_AGAIN_S, _NOTCH_AGAIN_S = "0.06", "0.005"
 _DRAG_STEPS = 12
 # Printed once something is pressed; a look at the pointer would fail where the press closes its window.
 _IS_PRESSED = "getdisplaygeometry"
@@ -12525,22 +12492,18 @@ class _Look(NamedTuple):
 def click_x11(
     window: Window, point: Point, button: str, clicks: int, modifiers: Sequence[str] = ()
 ) -> Delivery:
-    # not `click --window 0`: it pressed twice in one of four trials
-    delay = _SEVERAL_CLICKS_MS if clicks > 1 else "0"
-    press = ["click", "--repeat", str(clicks), "--delay", delay, _BUTTONS[button]]
-    release = ["mouseup", _BUTTONS[button]]
+    press, release = [*_CLICK, _BUTTONS[button]], ["mouseup", _BUTTONS[button]]
     held = x11_modifiers(modifiers)
     if held:
         up = ["keyup", "--delay", "0", "+".join(held)]
         press = ["keydown", "--delay", "0", "+".join(held), *press, *up]
         release += up
-    return _press(window, point, [*press, _IS_PRESSED], release)
+    return _press(window, point, [*press, _IS_PRESSED], release, clicks, _CLICK_AGAIN_S)
 
 
 def scroll_x11(window: Window, point: Point, direction: str, amount: int) -> Delivery:
     wheel = _WHEEL[direction]
-    press = ["click", "--repeat", str(amount), "--delay", _NOTCH_MS, wheel]
-    return _press(window, point, [*press, _IS_PRESSED], ["mouseup", wheel])
+    return _press(window, point, [*_CLICK, wheel, _IS_PRESSED], ["mouseup", wheel], amount, _NOTCH_AGAIN_S)
 
 
 def drag_x11(window: Window, start: Point, end: Point, button: str) -> Delivery:
@@ -12578,8 +12541,15 @@ def click_title_bar(window: Window) -> None:
         log_debug(f"the title bar was not clicked: {e.message}")
 
 
-def _press(window: Window, point: Point, press: Sequence[str], release: Sequence[str]) -> Delivery:
-    """Move the pointer, ask what is under it, and press only when that is the window.
+def _press(
+    window: Window,
+    point: Point,
+    press: Sequence[str],
+    release: Sequence[str],
+    times: int = 1,
+    again_s: str = "0",
+) -> Delivery:
+    """Move the pointer, ask what is under it, and press only when that is the window; so each time.
 
     One xdotool does it, line by line: it moves and looks; it is told to press only when that was right; then
     it looks again and presses, and what it printed right before the press is what was reached. It moves
@@ -12593,18 +12563,38 @@ def _press(window: Window, point: Point, press: Sequence[str], release: Sequence
     inside = (int(point.x - window.bounds.x + left), int(point.y - window.bounds.y + above))
     words = ["mousemove", "--window", str(window.window_id), "--", *map(str, inside)]
     words += ["getwindowgeometry", "--shell", str(window.window_id), "getmouselocation", "--shell"]
+
+    def is_over(look: _Look) -> bool:
+        return look.under_id in (window.window_id, top_id) or top_level_under_pointer() == top_id
+
     with xdotool_session(release, _ACT_S) as xdotool:
         look = _read_look(xdotool.look(words, _PRINTED_LOOK))
         _check_still_there(window, point, look)
-        is_ours = look.under_id in (window.window_id, top_id) or top_level_under_pointer() == top_id
         if not press:
-            return Delivery(is_ours, look.point, None if is_ours else _found_id(look.under_id))
-        if not is_ours:
+            is_there = is_over(look)
+            return Delivery(is_there, look.point, None if is_there else _found_id(look.under_id))
+        if not is_over(look):
             raise _covered(window, look.under_id)
         check_cancelled()
+        pressed, delivered = look, None
         with uninterrupted():  # what is dragged is not dropped halfway
-            pressed = _read_look(xdotool.press([*words, *press], _PRINTED_LOOK + r"\d+ \d+\n"))
-            delivered = _was_reached(window, top_id, look, pressed)
+            for number in range(times):
+                try:
+                    if number:
+                        now = _read_look(xdotool.look(["sleep", again_s, *words], _PRINTED_LOOK))
+                        if now != look or not is_over(now):
+                            delivered = _was_reached(
+                                window, top_id, look, now._replace(under_id=look.under_id)
+                            )
+                            break
+                    pressed = _read_look(xdotool.press([*words, *press], _PRINTED_LOOK + r"\d+ \d+\n"))
+                    delivered = _was_reached(window, top_id, look, pressed)
+                except PeekabooError as e:
+                    if not number or e.code is not ErrorCode.WINDOW_NOT_FOUND:
+                        raise
+                    return Delivery(delivered, pressed.point)  # the press before closed it
+                if not delivered:
+                    break
             if delivered is not False:
                 xdotool.end()
     return Delivery(delivered, pressed.point, _found_id(pressed.under_id) if delivered is False else None)
@@ -12642,14 +12632,10 @@ def _read_look(printed: re.Match[str]) -> _Look:
 def _check_still_there(window: Window, point: Point, look: _Look) -> None:
     left, right, above, below = window.insets
     size = (window.bounds.width + left + right, window.bounds.height + above + below)
-    if (look.width, look.height) != size:
-        raise _changed(window, "resized")
-    if look.point != Point(int(point.x), int(point.y)):
-        raise _changed(window, "moved, or reaches beyond the screen's edge,")
-
-
-def _changed(window: Window, how: str) -> PeekabooError:
-    return PeekabooError(
+    if (look.width, look.height) == size and look.point == Point(int(point.x), int(point.y)):
+        return
+    how = "resized" if (look.width, look.height) != size else "moved, or reaches beyond the screen's edge,"
+    raise PeekabooError(
         ErrorCode.STALE_SCREENSHOT,
         f"window {window.window_id} was {how} in this moment; nothing was clicked",
         hint="take a new screenshot, and use its pixels",
@@ -12680,7 +12666,7 @@ def _found_id(under_id: int) -> int:
 '''
 
 # ==================== peekaboo_min/desktop/x11/server.py ==================================================
-SOURCES['peekaboo_min/desktop/x11/server.py'] = 12683, r'''"""The X server: programs that ask it, and where a single window is."""
+SOURCES['peekaboo_min/desktop/x11/server.py'] = 12669, r'''"""The X server: programs that ask it, and where a single window is."""
 
 from __future__ import annotations
 
@@ -12821,7 +12807,7 @@ def client_with_focus(server: XConnection) -> int:
 '''
 
 # ==================== peekaboo_min/desktop/x11/windows.py =================================================
-SOURCES['peekaboo_min/desktop/x11/windows.py'] = 12824, r'''"""The windows, apps and displays of an X server, in one look."""
+SOURCES['peekaboo_min/desktop/x11/windows.py'] = 12810, r'''"""The windows, apps and displays of an X server, in one look."""
 
 from __future__ import annotations
 
@@ -13147,10 +13133,10 @@ def _apps(windows: Sequence[Window]) -> list[App]:
 '''
 
 # ==================== peekaboo_min/frontends/__init__.py ==================================================
-SOURCES['peekaboo_min/frontends/__init__.py'] = 13150, r''''''
+SOURCES['peekaboo_min/frontends/__init__.py'] = 13136, r''''''
 
 # ==================== peekaboo_min/frontends/capture_tools.py =============================================
-SOURCES['peekaboo_min/frontends/capture_tools.py'] = 13153, r'''"""The tools that look: image, analyze, list, screenshot_app_window; and exec."""
+SOURCES['peekaboo_min/frontends/capture_tools.py'] = 13139, r'''"""The tools that look: image, analyze, list, screenshot_app_window; and exec."""
 
 from __future__ import annotations
 
@@ -13444,7 +13430,7 @@ def peekaboo_exec(
 '''
 
 # ==================== peekaboo_min/frontends/cli.py =======================================================
-SOURCES['peekaboo_min/frontends/cli.py'] = 13447, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
+SOURCES['peekaboo_min/frontends/cli.py'] = 13433, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
 
 from __future__ import annotations
 
@@ -13734,7 +13720,7 @@ def _rows(entries: Iterable[tuple[str, str]], column: int = 25) -> list[str]:
 '''
 
 # ==================== peekaboo_min/frontends/client_config.py =============================================
-SOURCES['peekaboo_min/frontends/client_config.py'] = 13737, r'''"""What an MCP client must be configured with to start this installation."""
+SOURCES['peekaboo_min/frontends/client_config.py'] = 13723, r'''"""What an MCP client must be configured with to start this installation."""
 
 from __future__ import annotations
 
@@ -13988,7 +13974,7 @@ def _command(name: str, client: _Client, launch: Launch) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/commands.py ==================================================
-SOURCES['peekaboo_min/frontends/commands.py'] = 13991, r'''"""COMMANDS: every shell command, with the module of its function."""
+SOURCES['peekaboo_min/frontends/commands.py'] = 13977, r'''"""COMMANDS: every shell command, with the module of its function."""
 
 from __future__ import annotations
 
@@ -14064,7 +14050,7 @@ COMMANDS = CommandTable(
 '''
 
 # ==================== peekaboo_min/frontends/desktop_tools.py =============================================
-SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 14067, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
+SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 14053, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
 
 from __future__ import annotations
 
@@ -14379,7 +14365,7 @@ def _with_effect_text(text: str, data: dict[str, Any]) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/doctor.py ====================================================
-SOURCES['peekaboo_min/frontends/doctor.py'] = 14382, r'''"""What this machine has and may do: server status, permissions, doctor."""
+SOURCES['peekaboo_min/frontends/doctor.py'] = 14368, r'''"""What this machine has and may do: server status, permissions, doctor."""
 
 from __future__ import annotations
 
@@ -14617,7 +14603,7 @@ def machine_data() -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/look_commands.py =============================================
-SOURCES['peekaboo_min/frontends/look_commands.py'] = 14620, r'''"""The shell's commands that look: image, list, windows, screenshot."""
+SOURCES['peekaboo_min/frontends/look_commands.py'] = 14606, r'''"""The shell's commands that look: image, list, windows, screenshot."""
 
 from __future__ import annotations
 
@@ -14776,7 +14762,7 @@ def screenshot_command(
 '''
 
 # ==================== peekaboo_min/frontends/machine_commands.py ==========================================
-SOURCES['peekaboo_min/frontends/machine_commands.py'] = 14779, r'''"""Commands about this machine, its models and its mail; the reference."""
+SOURCES['peekaboo_min/frontends/machine_commands.py'] = 14765, r'''"""Commands about this machine, its models and its mail; the reference."""
 
 from __future__ import annotations
 
@@ -14967,7 +14953,7 @@ def variable_reference() -> str:
 '''
 
 # ==================== peekaboo_min/frontends/probes.py ====================================================
-SOURCES['peekaboo_min/frontends/probes.py'] = 14970, r'''"""The facts that we rely on, each with a harmless probe: `doctor --probe`."""
+SOURCES['peekaboo_min/frontends/probes.py'] = 14956, r'''"""The facts that we rely on, each with a harmless probe: `doctor --probe`."""
 
 from __future__ import annotations
 
@@ -15185,7 +15171,7 @@ def _x11_probes() -> list[Probe]:
 '''
 
 # ==================== peekaboo_min/frontends/results.py ===================================================
-SOURCES['peekaboo_min/frontends/results.py'] = 15188, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
+SOURCES['peekaboo_min/frontends/results.py'] = 15174, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
 
 from __future__ import annotations
 
@@ -15352,7 +15338,7 @@ def plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/server.py ====================================================
-SOURCES['peekaboo_min/frontends/server.py'] = 15355, r'''"""The one MCPServer. It only translates."""
+SOURCES['peekaboo_min/frontends/server.py'] = 15341, r'''"""The one MCPServer. It only translates."""
 
 from __future__ import annotations
 
@@ -15372,7 +15358,7 @@ from ..core.log import default_log_file, log_debug, log_error, log_info, start_l
 from ..core.settings import platform_name, settings
 from ..core.version import VERSION
 from ..desktop.macos.swift_helper import build_in_background
-from ..integrations.keynote_state import keep_deck_in_memory
+from ..integrations.keynote import keep_deck_in_memory
 from ..system.files import asked_path, sweep
 from ..system.images import MadeImages
 from ..system.process import end_cleanly_on_signals, exit_hooks, kill_all_programs
@@ -15748,7 +15734,7 @@ def _unknown_tool(name: str, known: list[str]) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/frontends/signatures.py ================================================
-SOURCES['peekaboo_min/frontends/signatures.py'] = 15751, r'''"""A function's parameters and help, and the arguments sent for them."""
+SOURCES['peekaboo_min/frontends/signatures.py'] = 15737, r'''"""A function's parameters and help, and the arguments sent for them."""
 
 from __future__ import annotations
 
@@ -15987,7 +15973,7 @@ def _read_text(parameter: Parameter, text: str) -> Any:
 '''
 
 # ==================== peekaboo_min/frontends/tools.py =====================================================
-SOURCES['peekaboo_min/frontends/tools.py'] = 15990, r'''"""TOOLS: every MCP tool, a typed function with its wire name and its effects."""
+SOURCES['peekaboo_min/frontends/tools.py'] = 15976, r'''"""TOOLS: every MCP tool, a typed function with its wire name and its effects."""
 
 from __future__ import annotations
 
@@ -16112,10 +16098,10 @@ def offered_tools() -> list[Tool]:
 '''
 
 # ==================== peekaboo_min/integrations/__init__.py ===============================================
-SOURCES['peekaboo_min/integrations/__init__.py'] = 16115, r''''''
+SOURCES['peekaboo_min/integrations/__init__.py'] = 16101, r''''''
 
 # ==================== peekaboo_min/integrations/gmail.py ==================================================
-SOURCES['peekaboo_min/integrations/gmail.py'] = 16118, r'''"""send_email: one mail through Gmail's API."""
+SOURCES['peekaboo_min/integrations/gmail.py'] = 16104, r'''"""send_email: one mail through Gmail's API."""
 
 from __future__ import annotations
 
@@ -16259,7 +16245,7 @@ def _send_error(error: WebError) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/integrations/gmail_oauth.py ============================================
-SOURCES['peekaboo_min/integrations/gmail_oauth.py'] = 16262, r'''"""Google's permission to send mail: requested once, stored, renewed."""
+SOURCES['peekaboo_min/integrations/gmail_oauth.py'] = 16248, r'''"""Google's permission to send mail: requested once, stored, renewed."""
 
 from __future__ import annotations
 
@@ -16558,7 +16544,7 @@ class _RedirectServer:
 '''
 
 # ==================== peekaboo_min/integrations/keynote.js ================================================
-SOURCES['peekaboo_min/integrations/keynote.js'] = 16561, r'''// One JSON argument in, JSON out, by its "do":
+SOURCES['peekaboo_min/integrations/keynote.js'] = 16547, r'''// One JSON argument in, JSON out, by its "do":
 // {"do": "find"} -> {"bundle_id": text|null}: the Keynote that is installed. Sends nothing to it.
 // {"do": "open", bundle_id, theme, always_new, width, height} -> {document_id, name, is_new, has_theme, is_blank, width, height}
 // {"do": "size", bundle_id, document_id} -> {width, height, is_skipped} of slide 1
@@ -16723,7 +16709,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/integrations/keynote.py ================================================
-SOURCES['peekaboo_min/integrations/keynote.py'] = 16726, r'''"""The five Keynote tools: open, measure, draw, write, export."""
+SOURCES['peekaboo_min/integrations/keynote.py'] = 16712, r'''"""The five Keynote tools, and the deck that their calls share."""
 
 from __future__ import annotations
 
@@ -16732,30 +16718,43 @@ import json
 import os
 import shutil
 import time
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Callable
+from typing import Annotated, Any, Callable, Optional
 
 from ..automation.input import one_mouse
 from ..automation.policy import check_may_act, write_audit_line
-from ..core.errors import ErrorCode, PeekabooError, invalid
-from ..core.log import log_debug
+from ..core.errors import ErrorCode, PeekabooError, file_error, invalid
+from ..core.log import log_debug, write_agent_line
 from ..core.models import Rect, Result
 from ..core.settings import platform_name, settings
 from ..core.text import clean_text, control_character_in
 from ..desktop.macos.osascript import permission_error, run_applescript, run_jxa
-from ..system.files import asked_path, move_into_place, only_one, temporary_folder
+from ..system.files import (
+    asked_path,
+    move_into_place,
+    only_one,
+    state_folder,
+    temporary_folder,
+    write_privately,
+)
 from ..system.images import prepare_target, read_image_info
-from .keynote_state import Deck, load_deck, save_deck, write_agent_line
 
 KEYNOTE_S = 120.0
-_NEW_SIZE = {"width": 1920, "height": 1080}
+_DECK_FILE = "keynote.json"
 _DOCUMENT_MODES = ("reuse_or_create", "always_new")
 _LONGEST_SHAPE_TEXT = 10_000
 
-# The problems that keynote.js reports, and what to do then.
+# The problems that we find and that keynote.js reports, and what to do then.
 _PROBLEMS = {
     "not_running": (ErrorCode.APP_NOT_FOUND, "Keynote is not running", "call open_keynote first"),
+    "no_deck": (ErrorCode.WINDOW_NOT_FOUND, "no Keynote document was opened", "call open_keynote first"),
+    "not_installed": (ErrorCode.APP_NOT_FOUND, "Keynote is not installed", "get it in the App Store"),
+    "skipped": (
+        ErrorCode.CAPTURE_FAILED,
+        "slide 1 is skipped, and Keynote does not export skipped slides",
+        "unskip it in Keynote",
+    ),
     "no_document": (ErrorCode.WINDOW_NOT_FOUND, "the Keynote document was closed", "call open_keynote again"),
     "no_shape": (
         ErrorCode.WINDOW_NOT_FOUND,
@@ -16770,11 +16769,84 @@ _PROBLEMS = {
 }
 
 
+# What a failure of osascript means for Keynote, with its own message in the braces.
+_REFUSALS = {
+    ErrorCode.TIMEOUT: (
+        "Keynote did not answer in time",
+        "allow it where macOS asks for consent (perhaps behind a window), close any dialog in Keynote, "
+        "then try again",
+    ),
+    ErrorCode.APP_NOT_FOUND: ("Keynote quit: {}", "call open_keynote again"),
+    ErrorCode.PROGRAM_FAILED: (
+        "Keynote refused: {}",
+        "close any dialog or What's New window in Keynote, then call open_keynote again",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Deck:
+    """The Keynote document in use, and the rectangle drawn last on its slide 1. Points."""
+
+    bundle_id: str
+    document_id: str
+    is_ours: bool
+    """True when open_keynote created it; False for a document that was open already."""
+    slide_width: int
+    slide_height: int
+    rectangle_id: str = ""
+    rectangle_index: int = 0
+    """Among the slide's shapes, from 1; 0 where no rectangle was drawn."""
+    rectangle: Optional[Rect] = None
+    """Its position as Keynote reports it."""
+
+    def address(self) -> dict[str, str]:
+        return {"bundle_id": self.bundle_id, "document_id": self.document_id}
+
+    def with_rectangle(self, index: int, rectangle: Rect, rectangle_id: str = "") -> Deck:
+        """The id is our own, because shapes have none; a rectangle whose index changed keeps it."""
+        own_id = rectangle_id or f"{self.document_id}/1/{index}"
+        return replace(self, rectangle_id=own_id, rectangle_index=index, rectangle=rectangle)
+
+
+# A server's deck, as the Keynote specification's SERVER_STATE: it ends with the server. Empty in a shell
+# command, whose deck is in a file that the next command reads.
+_server_state: list[Optional[Deck]] = []
+
+
+def keep_deck_in_memory() -> None:
+    """From now on the deck of this process is its own, and there is none yet."""
+    _server_state[:] = [None]
+
+
+def _load_deck() -> Optional[Deck]:
+    """The deck as the last call left it: of this server, or of any command; None where there is none.
+
+    Raises FILE_IO_ERROR.
+    """
+    if _server_state:
+        return _server_state[0]
+    path = state_folder() / _DECK_FILE
+    try:
+        saved: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        rectangle = saved.pop("rectangle")
+        return Deck(rectangle=Rect(**rectangle) if rectangle else None, **saved)
+    except (FileNotFoundError, ValueError, TypeError, KeyError, AttributeError):
+        return None  # there is none, or one of another version of ours
+    except OSError as e:
+        raise file_error(path, e) from e
+
+
+def _save_deck(deck: Deck) -> None:
+    if _server_state:
+        _server_state[0] = deck
+    else:
+        write_privately(state_folder() / _DECK_FILE, json.dumps(asdict(deck)))
+
+
 def check_is_mac() -> None:
-    """Raises UNSUPPORTED_PLATFORM where there is no Keynote."""
     if platform_name() != "macos":
-        message = "Keynote runs on a Mac only"
-        raise PeekabooError(ErrorCode.UNSUPPORTED_PLATFORM, message, hint="run this on a Mac")
+        raise PeekabooError(ErrorCode.UNSUPPORTED_PLATFORM, "Keynote runs on a Mac only", "run this on a Mac")
 
 
 def _keynote_tool(function: Callable[..., Result]) -> Callable[..., Result]:
@@ -16821,9 +16893,13 @@ def _ask_keynote(request: dict[str, Any]) -> dict[str, Any]:
     if answer.get("problem") == "not_made" and request["do"] == "draw":
         return _draw_by_applescript(request)
     if "problem" in answer:
-        code, message, hint = _PROBLEMS[answer["problem"]]
-        raise PeekabooError(code, message, hint=hint, details=failures)
+        raise _problem(answer["problem"], failures)
     return answer
+
+
+def _problem(name: str, details: str = "") -> PeekabooError:
+    code, message, hint = _PROBLEMS[name]
+    return PeekabooError(code, message, hint, details)
 
 
 def _draw_by_applescript(request: dict[str, Any]) -> dict[str, Any]:
@@ -16839,28 +16915,17 @@ def _keynote_error(error: PeekabooError) -> PeekabooError:
     """The same error with Keynote named, which osascript's own message does not do."""
     if error.code == ErrorCode.PERMISSION_DENIED_AUTOMATION:
         return permission_error(error.code, "Keynote cannot be controlled")
-    if error.code == ErrorCode.TIMEOUT:
-        message = "Keynote did not answer in time"
-        hint = (
-            "allow it where macOS asks for consent (perhaps behind a window), close any dialog in Keynote, "
-            "then try again"
-        )
-    elif error.code == ErrorCode.APP_NOT_FOUND:
-        message, hint = f"Keynote quit: {error.message}", "call open_keynote again"
-    elif error.code == ErrorCode.PROGRAM_FAILED:
-        message = f"Keynote refused: {error.message}"
-        hint = "close any dialog or What's New window in Keynote, then call open_keynote again"
-    else:
+    if error.code not in _REFUSALS:
         return error
-    return PeekabooError(error.code, message, hint=hint, details=error.details)
+    message, hint = _REFUSALS[error.code]
+    return PeekabooError(error.code, message.format(error.message), hint, error.details)
 
 
 def _open_deck() -> Deck:
     """The document that open_keynote chose. Raises WINDOW_NOT_FOUND."""
-    deck = load_deck()
+    deck = _load_deck()
     if deck is None:
-        message = "no Keynote document was opened"
-        raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, message, hint="call open_keynote first")
+        raise _problem("no_deck")
     return deck
 
 
@@ -16871,9 +16936,9 @@ def _check_and_audit(action: str, bundle_id: str, where: dict[str, Any]) -> None
 
 def _keynote_result(text: str, data: dict[str, Any], note: str = "") -> Result:
     """A result in the seed's grammar; a note may follow the fields."""
-    if not note:
-        return Result(text, data, is_text_only=True)
-    return Result(f"{text}, note={note}", {**data, "note": note}, is_text_only=True)
+    if note:
+        text, data = f"{text}, note={note}", {**data, "note": note}
+    return Result(text, data, is_text_only=True)
 
 
 @_keynote_tool
@@ -16886,21 +16951,19 @@ def open_keynote() -> Result:
     """
     mode, theme = settings().keynote_document_mode, settings().keynote_theme
     if mode not in _DOCUMENT_MODES:
-        message = f"KEYNOTE_DOCUMENT_MODE is {mode[:40]!r}"
-        raise invalid(message, hint="set it to " + " or ".join(_DOCUMENT_MODES))
+        raise invalid(f"KEYNOTE_DOCUMENT_MODE is {mode[:40]!r}", "set it to " + " or ".join(_DOCUMENT_MODES))
     bundle_id = _ask_keynote({"do": "find"})["bundle_id"]
     if bundle_id is None:
-        message = "Keynote is not installed"
-        raise PeekabooError(ErrorCode.APP_NOT_FOUND, message, hint="get it in the App Store")
+        raise _problem("not_installed")
     _check_and_audit("open_keynote", bundle_id, {"mode": mode})
     request = {"do": "open", "bundle_id": bundle_id, "theme": theme, "always_new": mode == "always_new"}
     with one_mouse("macos"):  # it comes to the front
-        opened = _ask_keynote({**request, **_NEW_SIZE})
-    before = load_deck()
+        opened = _ask_keynote({**request, "width": 1920, "height": 1080})
+    before = _load_deck()
     document_id = opened["document_id"]
     is_ours = opened["is_new"] or bool(before and before.is_ours and before.document_id == document_id)
     deck = Deck(bundle_id, document_id, is_ours, round(opened["width"]), round(opened["height"]))
-    save_deck(deck)
+    _save_deck(deck)
     notes = []
     if not is_ours:
         notes.append(f"the document {clean_text(opened['name'])!r} was open and is used")
@@ -16924,7 +16987,7 @@ def get_slide_size() -> Result:
     check_may_act("get_slide_size", "Keynote", deck.bundle_id)
     slide = _ask_keynote({"do": "size", **deck.address()})
     width, height = round(slide["width"]), round(slide["height"])
-    save_deck(replace(deck, slide_width=width, slide_height=height))
+    _save_deck(replace(deck, slide_width=width, slide_height=height))
     return _keynote_result(f"SLIDE_SIZE: width={width}, height={height}", {"width": width, "height": height})
 
 
@@ -16948,7 +17011,7 @@ def draw_rectangle(
     log_debug(f"the rectangle was drawn by {drawn.get('by', 'JXA')}")
     actual = Rect(drawn["x"], drawn["y"], drawn["width"], drawn["height"])
     deck = deck.with_rectangle(drawn["index"], actual)
-    save_deck(deck)
+    _save_deck(deck)
     data = {"id": deck.rectangle_id, **actual.as_data()}
     note = "" if actual == asked else f"Keynote did not keep {x},{y} {width}x{height}"
     return _keynote_result(
@@ -16961,12 +17024,14 @@ def _check_fits(rect: Rect, deck: Deck) -> None:
         if not isinstance(value, int):
             raise invalid(f"{name} is {value!r}", hint="give a whole number of points")
     if rect.width < 1 or rect.height < 1:
-        message = f"a rectangle of {rect.width}x{rect.height} has no area"
-        raise invalid(message, hint="give a positive width and height")
+        raise invalid(
+            f"a rectangle of {rect.width}x{rect.height} has no area", "give a positive width and height"
+        )
     if not Rect(0, 0, deck.slide_width, deck.slide_height).encloses(rect):
         position = f"x={rect.x}, y={rect.y}, width={rect.width}, height={rect.height}"
-        size = f"{deck.slide_width}x{deck.slide_height}"
-        hint = f"the slide is {size}: keep x, y, x+width and y+height within it"
+        hint = (
+            f"the slide is {deck.slide_width}x{deck.slide_height}: keep x, y, x+width and y+height within it"
+        )
         raise invalid(f"{position} does not fit on the slide", hint=hint)
 
 
@@ -16983,30 +17048,25 @@ def add_text_in_keynote(
     """
     text = text.replace("¦", "|")
     _check_shape_text(text)
-    deck = load_deck()
+    deck = _load_deck()
     if deck is None or deck.rectangle is None:
         raise invalid("no rectangle was drawn", hint="call draw_rectangle first")
     details = {"rectangle": deck.rectangle_id, "characters": len(text)}
     _check_and_audit("add_text_in_keynote", deck.bundle_id, details)
     shape = {"index": deck.rectangle_index, **deck.rectangle.as_data()}
     written = _ask_keynote({"do": "text", **deck.address(), **shape, "text": text})
-    save_deck(deck.with_rectangle(written["index"], deck.rectangle, deck.rectangle_id))
-    kept = _with_line_feeds(str(written["text"]))
-    note = "" if kept == _with_line_feeds(text) else f"Keynote keeps {len(kept)} characters"
+    _save_deck(deck.with_rectangle(written["index"], deck.rectangle, deck.rectangle_id))
+    kept, wanted = (part.replace("\r\n", "\n").replace("\r", "\n") for part in (str(written["text"]), text))
+    note = "" if kept == wanted else f"Keynote keeps {len(kept)} characters"
     data = {"id": deck.rectangle_id, "characters": len(text)}
     return _keynote_result(f"TEXT_OK: id={deck.rectangle_id}, characters={len(text)}", data, note)
-
-
-def _with_line_feeds(text: str) -> str:
-    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _check_shape_text(text: str) -> None:
     if not text:
         raise invalid("the text is empty", hint="give the text to write")
     if len(text) > _LONGEST_SHAPE_TEXT:
-        message = f"the text has {len(text)} characters"
-        raise invalid(message, hint=f"write at most {_LONGEST_SHAPE_TEXT}")
+        raise invalid(f"the text has {len(text)} characters", f"write at most {_LONGEST_SHAPE_TEXT}")
     bad = control_character_in(text)
     if bad:
         raise invalid(f"the text contains {bad!r}", hint="omit control characters")
@@ -17025,8 +17085,7 @@ def screenshot_slide(
     deck = _open_deck()
     _check_and_audit("screenshot_slide", deck.bundle_id, {"document": deck.document_id, "path": str(target)})
     if _ask_keynote({"do": "size", **deck.address()})["is_skipped"]:
-        message = "slide 1 is skipped, and Keynote does not export skipped slides"
-        raise PeekabooError(ErrorCode.CAPTURE_FAILED, message, hint="unskip it in Keynote")
+        raise _problem("skipped")
     prepare_target(target)
     folder = temporary_folder() / f"slides_{os.urandom(6).hex()}"  # Keynote has to create it
     try:
@@ -17034,7 +17093,7 @@ def screenshot_slide(
         _run_logged("export", run_applescript, "integrations/keynote_export.applescript", argv)
         images = sorted(file for file in folder.rglob("*.png") if read_image_info(file))
         if not images:
-            raise PeekabooError(ErrorCode.CAPTURE_FAILED, "Keynote exported no image", hint="try again")
+            raise PeekabooError(ErrorCode.CAPTURE_FAILED, "Keynote exported no image", "try again")
         move_into_place(images[0], target)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -17052,7 +17111,7 @@ def _slide_target(path: str) -> Path:
 '''
 
 # ==================== peekaboo_min/integrations/keynote_draw.applescript ==================================
-SOURCES['peekaboo_min/integrations/keynote_draw.applescript'] = 17055, r'''-- argv: bundle id, document id, x, y, width, height -> "index|x|y|width|height": a new rectangle on slide 1 as it stands there then.
+SOURCES['peekaboo_min/integrations/keynote_draw.applescript'] = 17114, r'''-- argv: bundle id, document id, x, y, width, height -> "index|x|y|width|height": a new rectangle on slide 1 as it stands there then.
 -- For a Keynote that takes no idiom of JXA's. The index is that among the slide's shapes, from 1; numbers as this Mac writes them
 -- ("380,5" in German). Values are got into variables first: an application need not know `item 1 of position` or `width as text`.
 on run argv
@@ -17089,7 +17148,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/keynote_export.applescript ================================
-SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 17092, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
+SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 17151, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
 -- AppleScript, because JXA cannot pass the options. There is no export of one slide, and `slide images` writes a folder:
 -- <folder's name>.001.png and so on, of the slides that are not skipped.
 on run argv
@@ -17107,117 +17166,8 @@ on run argv
 end run
 '''
 
-# ==================== peekaboo_min/integrations/keynote_state.py ==========================================
-SOURCES['peekaboo_min/integrations/keynote_state.py'] = 17111, r'''"""What Keynote calls share across processes: the deck, and the agent's log."""
-
-from __future__ import annotations
-
-import json
-import os
-import re
-import time
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
-from typing import Any, Optional
-
-from ..core.errors import file_error
-from ..core.log import log_info
-from ..core.models import Rect
-from ..core.settings import settings
-from ..system.files import state_folder, write_privately
-
-_CONTROL_CHARACTER = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-
-
-@dataclass(frozen=True)
-class Deck:
-    """The Keynote document in use, and the rectangle drawn last on its slide 1. Points."""
-
-    bundle_id: str
-    document_id: str
-    is_ours: bool
-    """True when open_keynote created it; False for a document that was open already."""
-    slide_width: int
-    slide_height: int
-    rectangle_id: str = ""
-    rectangle_index: int = 0
-    """Among the slide's shapes, from 1; 0 where no rectangle was drawn."""
-    rectangle: Optional[Rect] = None
-    """Its position as Keynote reports it."""
-
-    def address(self) -> dict[str, str]:
-        return {"bundle_id": self.bundle_id, "document_id": self.document_id}
-
-    def with_rectangle(self, index: int, rectangle: Rect, rectangle_id: str = "") -> Deck:
-        """The id is our own, because shapes have none; a rectangle whose index changed keeps it."""
-        own_id = rectangle_id or f"{self.document_id}/1/{index}"
-        return replace(self, rectangle_id=own_id, rectangle_index=index, rectangle=rectangle)
-
-
-# A server's deck, as the Keynote specification's SERVER_STATE: it ends with the server. Empty in a shell
-# command, whose deck is in a file that the next command reads.
-_server_state: list[Optional[Deck]] = []
-
-
-def keep_deck_in_memory() -> None:
-    """From now on the deck of this process is its own, and there is none yet."""
-    _server_state[:] = [None]
-
-
-def _deck_file() -> Path:
-    return state_folder() / "keynote.json"
-
-
-def load_deck() -> Optional[Deck]:
-    """The deck as the last call left it: of this server, or of any command; None where there is none.
-
-    Raises FILE_IO_ERROR.
-    """
-    if _server_state:
-        return _server_state[0]
-    try:
-        saved: dict[str, Any] = json.loads(_deck_file().read_text(encoding="utf-8"))
-        rectangle = saved.pop("rectangle")
-        return Deck(rectangle=Rect(**rectangle) if rectangle else None, **saved)
-    except (FileNotFoundError, ValueError, TypeError, KeyError, AttributeError):
-        return None  # there is none, or one of another version of ours
-    except OSError as e:
-        raise file_error(_deck_file(), e) from e
-
-
-def save_deck(deck: Deck) -> None:
-    """Raises FILE_IO_ERROR."""
-    if _server_state:
-        _server_state[0] = deck
-        return
-    write_privately(_deck_file(), json.dumps(asdict(deck)))
-
-
-def write_agent_line(source: str, text: str, path: Optional[Path] = None) -> None:
-    """Write `[UTC][source] text` as one line of the log at `path`, else of PEEKABOO_AGENT_LOG if it is set.
-
-    Without `path` the server's own log gets it as well, whoever the client is.
-    Client and server write into the same file, which thus shows who did what. Raises FILE_IO_ERROR.
-    """
-    if path is None:
-        log_info(f"[{source}] {text}")
-        if not settings().agent_log:
-            return
-        path = Path(settings().agent_log)
-    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    # a model's reply must not look like a line of ours
-    line = _CONTROL_CHARACTER.sub(
-        lambda found: found[0].encode("unicode_escape").decode(), f"[{now}][{source}] {text}"
-    )
-    try:
-        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as f:
-            f.write(line.encode("utf-8") + b"\n")
-    except OSError as e:
-        raise file_error(path, e) from e
-'''
-
 # ==================== peekaboo_min/integrations/peekaboo_cli.py ===========================================
-SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 17220, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
+SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 17170, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
 
 from __future__ import annotations
 
@@ -17583,10 +17533,10 @@ def _invalid_output(what: str) -> RelayedError:
 '''
 
 # ==================== peekaboo_min/system/__init__.py =====================================================
-SOURCES['peekaboo_min/system/__init__.py'] = 17586, r''''''
+SOURCES['peekaboo_min/system/__init__.py'] = 17536, r''''''
 
 # ==================== peekaboo_min/system/background.py ===================================================
-SOURCES['peekaboo_min/system/background.py'] = 17589, r'''"""Programs that run beside us: one serves, one answers line by line."""
+SOURCES['peekaboo_min/system/background.py'] = 17539, r'''"""Programs that run beside us: one serves, one answers line by line."""
 
 from __future__ import annotations
 
@@ -17678,7 +17628,7 @@ def interactive_program(
 '''
 
 # ==================== peekaboo_min/system/files.py ========================================================
-SOURCES['peekaboo_min/system/files.py'] = 17681, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
+SOURCES['peekaboo_min/system/files.py'] = 17631, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
 
 from __future__ import annotations
 
@@ -17910,7 +17860,7 @@ def only_one(lock_name: str, wait_s: float, what: str) -> Iterator[None]:
 '''
 
 # ==================== peekaboo_min/system/images.py =======================================================
-SOURCES['peekaboo_min/system/images.py'] = 17913, r'''"""Image files: kind, size and pixels, read from their bytes."""
+SOURCES['peekaboo_min/system/images.py'] = 17863, r'''"""Image files: kind, size and pixels, read from their bytes."""
 
 from __future__ import annotations
 
@@ -18215,7 +18165,7 @@ def _read(path: Path) -> Optional[tuple[ImageInfo, bytes]]:
 '''
 
 # ==================== peekaboo_min/system/process.py ======================================================
-SOURCES['peekaboo_min/system/process.py'] = 18218, r'''"""Run one program: the only module that imports subprocess."""
+SOURCES['peekaboo_min/system/process.py'] = 18168, r'''"""Run one program: the only module that imports subprocess."""
 
 from __future__ import annotations
 
@@ -18589,7 +18539,7 @@ def exit_if_signalled() -> None:
 '''
 
 # ==================== peekaboo_min/system/programs.py =====================================================
-SOURCES['peekaboo_min/system/programs.py'] = 18592, r'''"""Where a program is, known by what it answers, and its package if missing."""
+SOURCES['peekaboo_min/system/programs.py'] = 18542, r'''"""Where a program is, known by what it answers, and its package if missing."""
 
 from __future__ import annotations
 
@@ -18789,7 +18739,7 @@ def _remember(path: str, status: os.stat_result, version: str) -> None:
 '''
 
 # ==================== peekaboo_min/system/resources.py ====================================================
-SOURCES['peekaboo_min/system/resources.py'] = 18792, r'''"""Our own files: native sources, and the argv that starts us again."""
+SOURCES['peekaboo_min/system/resources.py'] = 18742, r'''"""Our own files: native sources, and the argv that starts us again."""
 
 from __future__ import annotations
 
@@ -18843,7 +18793,7 @@ def how_to_install() -> str:
 '''
 
 # ==================== peekaboo_min/system/web.py ==========================================================
-SOURCES['peekaboo_min/system/web.py'] = 18846, r'''"""One JSON request to a web server: the only user of urllib.request.
+SOURCES['peekaboo_min/system/web.py'] = 18796, r'''"""One JSON request to a web server: the only user of urllib.request.
 
 urllib is imported inside the functions: it costs 30 ms, and most commands make no request.
 """

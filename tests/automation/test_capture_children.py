@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from worlds import Form, Program, clean_environment, need, program_words, wait_for, x_server
+from forked import ForkedProgram
+from worlds import Form, clean_environment, need, wait_for, x_server
 
 PROGRAMS = ("maim", "xdotool", "xclip", "convert", "tesseract")
 LISTING: dict[str, int] = {}  # one connection to the X server answers everything
@@ -29,7 +30,7 @@ class Counted:
             wrapper.write_text(f'#!/bin/sh\necho {name} >> {self.log}\nexec {shutil.which(name)} "$@"\n')
             wrapper.chmod(0o755)
         environment = clean_environment(folder, DISPLAY=display, PEEKABOO_BIN_DIR=str(programs))
-        self.program = Program(program_words("package"), environment)
+        self.program = ForkedProgram(environment)
 
     def children(self, *arguments: Any) -> dict[str, int]:
         """The programs that a command, which succeeds, starts."""

@@ -13,8 +13,9 @@ from typing import Any, Callable
 
 import pytest
 from fakemac import FakeMac
+from forked import ForkedProgram
 from macs import fake_mac, mac_environment
-from worlds import Form, Program, clean_environment, need, program_words, wait_for
+from worlds import Form, Program, clean_environment, need, wait_for
 
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
 from peekaboo_min.core.models import App
@@ -25,7 +26,7 @@ from peekaboo_min.system.images import read_image_info
 
 @pytest.fixture
 def peek(display: str, tmp_path: Path) -> Program:
-    return Program(program_words("package"), clean_environment(tmp_path, DISPLAY=display))
+    return ForkedProgram(clean_environment(tmp_path, DISPLAY=display))
 
 
 @pytest.fixture
@@ -36,7 +37,7 @@ def mac(tmp_path: Path) -> Iterator[FakeMac]:
 
 @pytest.fixture
 def mac_peek(mac: FakeMac) -> Program:
-    return Program(program_words("package"), mac_environment(mac))
+    return ForkedProgram(mac_environment(mac))
 
 
 def ids_of(peek: Program, *titles: str) -> list[int]:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Callable, Optional
 
 import pytest
+from forked import ForkedProgram
 from worlds import Form, Program, clean_environment, need, program_words, wait_for, x_server
 
 from peekaboo_min.core.models import ImageInfo
@@ -28,7 +29,7 @@ BACKGROUND = "244,241,234"
 @pytest.fixture
 def peek(display: str, tmp_path: Path) -> Program:
     """The package on the session's display; the other tests prove that the single file is the same."""
-    return Program(program_words("package"), clean_environment(tmp_path, DISPLAY=display))
+    return ForkedProgram(clean_environment(tmp_path, DISPLAY=display))
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +38,7 @@ def book(display: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[For
     folder = tmp_path_factory.mktemp("book")
     form = Form(display, folder / "report.jsonl", "Guest book")
     try:
-        peek = Program(program_words("package"), clean_environment(folder, DISPLAY=display))
+        peek = ForkedProgram(clean_environment(folder, DISPLAY=display))
         form.window_id = window_of(peek, form)["window_id"]
         yield form
     finally:
@@ -351,8 +352,14 @@ def test_a_minimised_window_is_refused_and_comes_back_by_focus(
     shown = [one["window_title"] for one in peek.data("list", "windows", "--app", "Form")["windows"]]
     assert form.title not in shown
     peek.data("focus", window_id)
-    shot = peek.data("screenshot", window_id, "--path", tmp_path / "back.png")
-    assert (colour(tmp_path / "back.png", 2, 2), shot["image_width"]) == (BACKGROUND, shot["bounds"]["width"])
+
+    def is_painted() -> bool:
+        """Once the application has drawn the window again."""
+        shot = peek.data("screenshot", window_id, "--path", tmp_path / "back.png")
+        assert shot["image_width"] == shot["bounds"]["width"]
+        return colour(tmp_path / "back.png", 2, 2) == BACKGROUND
+
+    wait_for(is_painted, "the window is there again")
 
 
 def test_a_window_partly_off_the_screen_is_captured_whole_and_clicked_only_where_it_can_be(
@@ -395,7 +402,7 @@ def test_a_title_fakes_nothing_in_the_listing(
     display: str, bare_display: str, tmp_path: Path, title: str, manager: str
 ) -> None:
     name = display if manager == "openbox" else bare_display
-    peek = Program(program_words("package"), clean_environment(tmp_path, DISPLAY=name))
+    peek = ForkedProgram(clean_environment(tmp_path, DISPLAY=name))
     form = Form(name, tmp_path / "report.jsonl", title, "+60+60")
     try:
         all_of_them: list[dict[str, Any]] = []
@@ -496,7 +503,7 @@ def two_screens() -> Iterator[str]:
 
 def test_each_of_two_screens_is_listed_and_captured(tmp_path: Path) -> None:
     with two_screens() as name:
-        peek = Program(program_words("package"), clean_environment(tmp_path, DISPLAY=name))
+        peek = ForkedProgram(clean_environment(tmp_path, DISPLAY=name))
         screens = peek.data("list", "screens")["screens"]
         assert [(one["screen_index"], one["is_main"], one["bounds"]) for one in screens] == [
             (0, True, {"x": 0, "y": 0, "width": 800, "height": 600}),

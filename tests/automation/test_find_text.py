@@ -13,6 +13,7 @@ from typing import Any, Callable
 
 import pytest
 from fakemac import FakeMac
+from forked import ForkedProgram
 from worlds import (
     ROOT,
     X_PROGRAMS,
@@ -58,7 +59,7 @@ foreach {name text colour font} {%s} {
 def peek(display: str, tmp_path: Path) -> Program:
     """The package on the session's display; the other tests prove that the single file is the same."""
     need("tesseract", "convert")
-    return Program(program_words("package"), clean_environment(tmp_path, DISPLAY=display))
+    return ForkedProgram(clean_environment(tmp_path, DISPLAY=display))
 
 
 @pytest.fixture

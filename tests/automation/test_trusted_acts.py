@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any, Callable
 
 import pytest
+from forked import ForkedProgram
 from hostile.stage import XWitness
-from worlds import ROOT, Form, Program, clean_environment, program_words, wait_for
+from worlds import ROOT, Form, Program, clean_environment, wait_for
 
 LONG = "a line of text that is typed in pieces " * 20
 PNG = bytes.fromhex(
@@ -29,7 +30,7 @@ PNG = bytes.fromhex(
 
 @pytest.fixture
 def peek(display: str, tmp_path: Path) -> Program:
-    return Program(program_words("package"), clean_environment(tmp_path, DISPLAY=display))
+    return ForkedProgram(clean_environment(tmp_path, DISPLAY=display))
 
 
 @pytest.fixture

@@ -19,7 +19,8 @@ from fakemac import MENU_BAR, SHADOW, FakeMac, image_size, pixel, widget_colour,
 from fakemac.pictures import Picture, paint
 from fakemac.png import png_bytes
 from fakemac.pointer_and_keys import DIGITS, LETTERS, NAMED, SIGNS
-from worlds import ROOT, Finished, Program, need, need_swift, program_words, wait_for
+from forked import ForkedProgram
+from worlds import ROOT, Finished, Program, need, need_swift, wait_for
 
 from peekaboo_min.desktop.keys import read_chord
 from peekaboo_min.desktop.macos.input import mac_key_code, mac_key_flags
@@ -68,7 +69,8 @@ class Desk:
 
     def __init__(self, folder: Path, words: Sequence[str] = ()) -> None:
         self.mac = FakeMac(folder)
-        self.program = Program(words or program_words("package"), {**self.mac.env(), "PYTHONPATH": str(ROOT)})
+        environment = {**self.mac.env(), "PYTHONPATH": str(ROOT)}
+        self.program = Program(words, environment) if words else ForkedProgram(environment)
 
     def run(self, *words: Any, **variables: str) -> Finished:
         return self.program.run(*words, "--json", **variables)

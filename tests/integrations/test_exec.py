@@ -11,9 +11,10 @@ import pytest
 from answers import refused, seen
 from fake_ai import picture
 from fakemac import FakeMac
+from forked import ForkedProgram
 from macs import mac_environment
 from mcp_server import serving
-from worlds import ROOT, Program, program_words
+from worlds import ROOT, Program
 
 from peekaboo_min.core.cancellation import in_parallel
 from peekaboo_min.core.version import VERSION
@@ -35,7 +36,7 @@ def executable(path: Path, text: str = BREWED) -> Path:
 @pytest.fixture
 def shell(mac: FakeMac, tmp_path: Path) -> Program:
     path = executable(tmp_path / "cli" / "peekaboo")
-    return Program(program_words("package"), mac_environment(mac, PEEKABOO_CLI_PATH=str(path)))
+    return ForkedProgram(mac_environment(mac, PEEKABOO_CLI_PATH=str(path)))
 
 
 def test_the_shell_gets_the_programs_exit_code_and_streams(shell: Program) -> None:
@@ -54,7 +55,7 @@ def test_the_result_names_the_program_and_its_version(shell: Program, mac: FakeM
     data = shell.data("exec", "--json", "--", "true")
     path = str(tmp_path / "cli" / "peekaboo")
     assert (data["program"], data["version"]) == (path, "Peekaboo 9.8.7")
-    ours = Program(program_words("package"), mac_environment(mac)).data("exec", "--json", "--", "--version")
+    ours = ForkedProgram(mac_environment(mac)).data("exec", "--json", "--", "--version")
     assert (ours["version"], ours["stdout"]) == (VERSION, f"{VERSION}\n")
     assert f"{path} Peekaboo 9.8.7" in shell.run("doctor").out
 
@@ -111,7 +112,7 @@ def test_a_named_program_that_cannot_run_is_an_error_of_exec_and_a_warning_elsew
         assert seen(server.call("list"))["application_list"]
         status = server.call("list", item_type="server_status")["content"][0]["text"]
         assert problem in status
-    assert problem in Program(program_words("package"), environment).run("doctor").out
+    assert problem in ForkedProgram(environment).run("doctor").out
 
 
 # Looks for programs as a server does that launchd has started, with Homebrew's folders elsewhere.

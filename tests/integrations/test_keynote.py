@@ -12,7 +12,8 @@ from typing import Any, Callable
 
 import pytest
 from fakemac import FakeMac, image_size, labels, pixel, shape_colour
-from worlds import PATIENCE_S, ROOT, Program, need, program_words
+from forked import ForkedProgram
+from worlds import PATIENCE_S, ROOT, Program, need
 
 # Calls tools one after the other in one process, as a server does; argv: Keynote's timeout, and the calls.
 CALLER = """
@@ -99,7 +100,7 @@ def change_shapes(mac: FakeMac, change: Callable[[list[dict[str, Any]]], Any]) -
 
 
 def test_shell_commands_draw_and_write_across_processes(mac: FakeMac, tmp_path: Path) -> None:
-    shell = Program(program_words("package"), {**mac.env(), "PYTHONPATH": str(ROOT)})
+    shell = ForkedProgram({**mac.env(), "PYTHONPATH": str(ROOT)})
     opened = shell.data("keynote", "open")
     document = mac.state()["keynote"]["documents"][0]
     size = {"slide_width": 1920, "slide_height": 1080}
@@ -280,7 +281,7 @@ def test_a_shape_is_made_by_whichever_idiom_keynote_takes(
 @pytest.mark.parametrize(("make", "way"), [("works", "JXA"), ("fails", "AppleScript")])
 def test_only_the_debug_lines_tell_which_way_drew(mac: FakeMac, make: str, way: str) -> None:
     mac.keynote(shape_push="fails", shape_make=make)
-    shell = Program(program_words("package"), {**mac.env(), "PYTHONPATH": str(ROOT)})
+    shell = ForkedProgram({**mac.env(), "PYTHONPATH": str(ROOT)})
     shell.data("keynote", "open")
     drawn = shell.run("keynote", "rectangle", *CENTRED.values(), "--json").json
     assert set(drawn["data"]) == {"id", *CENTRED} and drawn["data"].items() >= CENTRED.items()
