@@ -19,7 +19,7 @@ from typing import Any, Callable
 import pytest
 from forked import ForkedProgram
 from hostile.stage import XWitness
-from worlds import ROOT, Form, Program, clean_environment, wait_for
+from worlds import PATIENCE_S, ROOT, Form, Program, clean_environment, wait_for
 
 LONG = "a line of text that is typed in pieces " * 20
 PNG = bytes.fromhex(
@@ -73,7 +73,7 @@ def tops_of(display: str) -> str:
 
 def clipboard(peek: Program, target: str = "UTF8_STRING") -> bytes:
     words = ["xclip", "-selection", "clipboard", "-target", target, "-o"]
-    return subprocess.run(words, env=peek.environment, capture_output=True, timeout=5).stdout
+    return subprocess.run(words, env=peek.environment, capture_output=True, timeout=PATIENCE_S).stdout
 
 
 def copy(peek: Program, data: bytes, *words: str) -> None:
@@ -369,7 +369,7 @@ def test_the_stop_file_ends_typing_between_two_pieces(
     with peek.start("type", form_id, LONG, "--json", PEEKABOO_STOP_FILE=str(stop)) as process:
         wait_for(lambda: len(form.events("key")) > 30, "it types")
         stop.touch()
-        out = process.communicate(timeout=30)[0].decode()
+        out = process.communicate(timeout=PATIENCE_S)[0].decode()
     assert "POLICY_DENIED" in out and "character(s) went out" in out
     assert len(typed(form)) < len(LONG) / 2
 
@@ -384,7 +384,7 @@ def test_focus_that_is_stolen_ends_typing_and_is_reported(
             f"set f [open {leaked} w]; wm geometry . 200x100+900+600; focus -force .\n"
             "bind . <Key> {puts -nonewline $f %A; flush $f}"
         )
-        out = process.communicate(timeout=30)[0].decode()
+        out = process.communicate(timeout=PATIENCE_S)[0].decode()
     assert "FOCUS_LOST" in out
     assert len(leaked.read_text()) <= 20
 
@@ -432,7 +432,7 @@ def test_the_clipboard_is_put_back_when_a_signal_ends_us(
     with peek.start("type", form_id, "äöü" * 100, "--json") as process:
         wait_for(lambda: clipboard(peek) not in (b"mine", b""), "it pastes")
         process.send_signal(number)
-        process.communicate(timeout=10)
+        process.communicate(timeout=PATIENCE_S)
     wait_for(lambda: clipboard(peek) == b"mine", "the clipboard is back")
 
 

@@ -431,7 +431,7 @@ def test_a_consent_that_nobody_gives_ends_in_time_and_leaves_nothing_running(
     caller: Caller, mac: FakeMac
 ) -> None:
     mac.ask("automation", "com.apple.Keynote")
-    (answer,) = caller.call(OPEN, seconds=1.5)
+    (answer,) = caller.call(OPEN, seconds=5)
     assert answer.startswith("TIMEOUT: Keynote did not answer in time; allow it where macOS asks for consent")
     assert mac.running() == []
 
@@ -507,7 +507,7 @@ def test_one_call_at_a_time_has_keynote(caller: Caller, mac: FakeMac) -> None:
     (lock,) = mac.home.rglob("keynote.lock")
     with open(lock) as f:
         fcntl.flock(f, fcntl.LOCK_EX)
-        assert caller.call(DRAW, seconds=0.2) == [
+        assert caller.call(DRAW, seconds=2) == [
             "TIMEOUT: another peekaboo is using Keynote; try again in a moment"
         ]
 
