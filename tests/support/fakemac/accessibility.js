@@ -76,7 +76,7 @@ function describe(given) {
   const app = appWithPid(world, pid);
   if (!app) return CANNOT_COMPLETE;
   // A call waits for the application until the messaging timeout, the element's or the process's own.
-  const hang = () => { host.sleep(1000 * (dataOf(target).timeout || timeout_s)); return CANNOT_COMPLETE; };
+  const hang = () => { post({ do: 'note', kind: 'asked_in_vain' }); host.sleep(1000 * (dataOf(target).timeout || timeout_s)); return CANNOT_COMPLETE; };
   if (app.hung) return hang();
   if (windowId === undefined) return { attributes: appAttributes(world, app), settable: ['AXFrontmost', 'AXHidden', ...(app.builds_tree_on_demand ? ['AXManualAccessibility'] : [])], actions: [] };
   const window = world.windows.find((one) => one.id === windowId && !one.closing);

@@ -74,6 +74,7 @@ public func AXUIElementCopyAttributeValue(
     guard AXIsProcessTrusted() else { return .apiDisabled }
     guard let pid = element.pid, let app = FakeMac.app(pid) else { return .cannotComplete }
     if app["hung"] as? Bool == true {
+        FakeMac.append(["do": "note", "kind": "asked_in_vain", "t": Date().timeIntervalSince1970 * 1000])
         Thread.sleep(forTimeInterval: timeout)
         return .cannotComplete
     }
