@@ -229,8 +229,7 @@ def screenshot_app_window(
     ] = True,
 ) -> Result:
     """Saves a screenshot of one window of an app as a temporary file (deleted after ten minutes) and returns
-    its path, URI, rectangle and scale, with a link to the file. To look at the image itself, use
-    take_window_screenshot.
+    its path, URI, rectangle and scale. To look at the image itself, use take_window_screenshot.
 
     Example: peekaboo-min screenshot-app-window --appName Safari
     """
