@@ -58,10 +58,19 @@ class AgentLoop:
         self._check_may_continue()
         run.folder = new_run_folder(task.run_folder)
         self._choose_planner()
-        for number in range(1, task.max_steps + 1):
+        try:
+            run.status = self._take_steps()
+        except PeekabooError:
+            self._look_at_the_end()
+            raise
+        self._look_at_the_end()
+
+    def _take_steps(self) -> str:
+        """Step by step to the run's status. Raises AgentStop, and what a step raises."""
+        for number in range(1, self._task.max_steps + 1):
             self._check_may_continue()
             step = AgentStep(number)
-            run.steps.append(step)
+            self._run.steps.append(step)
             try:
                 status = self._take(step)
             except PeekabooError as e:
@@ -69,19 +78,17 @@ class AgentLoop:
                 raise
             finally:
                 step.total_ms = _ms_since(step.started_at)
-                save_step(run, step)
+                save_step(self._run, step)
                 _show_progress(step)
             if status:
-                run.status = status
-                self._look_at_the_end(step)
-                return
-        self._look_at_the_end(run.steps[-1])
-        message = f"the goal was not reached in {task.max_steps} step(s)"
+                return status
+        message = f"the goal was not reached in {self._task.max_steps} step(s)"
         raise AgentStop("limit", ErrorCode.TIMEOUT, message, "see the report, then raise --max-steps")
 
-    def _look_at_the_end(self, last: AgentStep) -> None:
+    def _look_at_the_end(self) -> None:
         """Keep what the last action led to, for the report. A window that is gone is no failure then."""
-        if last.action and last.action.is_input and not self._task.dry_run:
+        last = self._run.steps[-1].action if self._run.steps else None
+        if last and last.is_input and not self._task.dry_run:
             end = AgentStep(0)
             try:
                 self._target.observe(end)

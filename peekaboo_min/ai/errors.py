@@ -61,7 +61,9 @@ def provider_error(vendor: Vendor, model: str, error: WebError, has_images: bool
     if error.kind != "status":
         return _error(vendor, f"gave no answer: {error.message}", _hint_for_failure(vendor, error.kind))
     text = vendor_text(error.body)
-    what, hint = _meaning_of_refusal(vendor, model, error, text, has_images)
+    if has_images and _TEXT_ONLY.search(text):
+        return blind_model_error(vendor, model, text)
+    what, hint = _meaning_of_refusal(vendor, model, error, text)
     return _error(vendor, f"{what}: {text}" if text else f"{what} (status {error.status})", hint)
 
 
@@ -83,16 +85,12 @@ def _hint_for_failure(vendor: Vendor, kind: str) -> str:
     }.get(kind, f"{check}, and that no sign-in page answers in its place")
 
 
-def _meaning_of_refusal(
-    vendor: Vendor, model: str, error: WebError, text: str, has_images: bool
-) -> tuple[str, str]:
+def _meaning_of_refusal(vendor: Vendor, model: str, error: WebError, text: str) -> tuple[str, str]:
     """What an error's status means, and what to do."""
     check = f"check {vendor.base_variable}"
     status = error.status
     if status in (401, 403) or "API_KEY_INVALID" in str(error.body):  # Gemini answers 400 to a wrong key
         return "rejected the key", f"check {vendor.key_variable or vendor.base_variable}"
-    if has_images and _TEXT_ONLY.search(text):
-        return _takes_no_images(model), _choose_a_vision_model(vendor)
     if _FILTERED.search(text):
         return "blocked the answer", "rephrase the question, or choose another provider"
     if status == 404:
@@ -111,17 +109,11 @@ def _meaning_of_refusal(
     return f"rejected the request ({status})", f"check that it has the model {model}"
 
 
-def _takes_no_images(model: str) -> str:
-    return f"reports that its model {model} takes no images"
-
-
-def _choose_a_vision_model(vendor: Vendor) -> str:
-    return f"choose a vision model, such as {vendor.default_model}"
-
-
-def blind_model_error(vendor: Vendor, model: str) -> PeekabooError:
-    """AI_PROVIDER_ERROR for a model that would answer without having seen anything."""
-    return _error(vendor, _takes_no_images(model), _choose_a_vision_model(vendor))
+def blind_model_error(vendor: Vendor, model: str, text: str = "") -> PeekabooError:
+    """AI_PROVIDER_ERROR for a model that takes no images. text: what the vendor itself wrote."""
+    what = f"reports that its model {model} takes no images"
+    hint = f"choose a vision model, such as {vendor.default_model}"
+    return _error(vendor, f"{what}: {text}" if text else what, hint)
 
 
 def malformed_reply_error(vendor: Vendor) -> PeekabooError:
