@@ -264,13 +264,13 @@ def save_step(run: AgentRun, step: AgentStep) -> None:
     write_privately(run.folder / f"{stem}.json", _as_text(step.as_data()))
 
 
-def save_run(run: AgentRun, files: dict[str, str]) -> None:
-    """Write run.json, the last screenshot and these files into the run's folder. Raises FILE_IO_ERROR."""
+def save_run(run: AgentRun, report: str) -> None:
+    """Write run.json, report.html and the last screenshot into the run's folder. Raises FILE_IO_ERROR."""
     assert run.folder is not None
     if run.final_image:
         _write_image(run.folder / "final.jpg", run.final_image.data)
-    for name, text in {"run.json": _as_text(run.as_data()), **files}.items():
-        write_privately(run.folder / name, text)
+    write_privately(run.folder / "run.json", _as_text(run.as_data()))
+    write_privately(run.folder / "report.html", report)
 
 
 def _as_text(data: dict[str, Any]) -> str:

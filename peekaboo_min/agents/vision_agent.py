@@ -16,6 +16,7 @@ from ..core.errors import PeekabooError, invalid
 from ..core.models import Result
 from ..core.settings import settings, settings_with_env_file
 from ..desktop.select import this_desktop
+from ..system.files import write_privately
 from ..system.process import exit_hooks, exit_if_signalled
 from .loop import AgentLoop
 from .mcp_client import talk_to_own_server
@@ -153,10 +154,9 @@ def _report_before_exit(run: AgentRun) -> Iterator[None]:
         if unwind in exit_hooks:
             exit_hooks.remove(unwind)
         if run.folder:
-            files = {"report.html": run_report(run)}
+            save_run(run, run_report(run))
             if run.status == "done":
-                files["replay.sh"] = replay_script(run, this_desktop())
-            save_run(run, files)
+                write_privately(run.folder / "replay.sh", replay_script(run, this_desktop()))
         exit_if_signalled()
 
 
