@@ -369,13 +369,15 @@ def test_every_tool_says_what_it_does_to_the_world(shared: Server) -> None:
 WINDOW_SPECIFIER = [
     {
         "type": "object",
-        "properties": {"title": {"type": "string"}},
+        "properties": {
+            "title": {"type": "string", "description": "the title or a part of it; case does not matter"}
+        },
         "required": ["title"],
         "additionalProperties": False,
     },
     {
         "type": "object",
-        "properties": {"index": {"type": "integer"}},
+        "properties": {"index": {"type": "integer", "minimum": 0, "description": "0 is the frontmost"}},
         "required": ["index"],
         "additionalProperties": False,
     },
