@@ -526,8 +526,8 @@ def test_what_nobody_expected_is_no_traceback_to_the_model(tmp_path: Path, displ
     with serving("single file", environment) as server:
         server.shake_hands()
         result = server.call("image", mode="screen")
-        assert result["isError"] is True
-        assert result["_meta"]["backend_error_code"] in ("INTERNAL_ERROR", "CAPTURE_FAILED")
+        assert result["isError"] is True, result
+        assert result["_meta"]["backend_error_code"] in ("INTERNAL_ERROR", "CAPTURE_FAILED"), result
         assert "Traceback" not in result["content"][0]["text"]
         assert server.ask("ping")["result"] == {}
 

@@ -1,4 +1,4 @@
-"""Find and start the application that opens something on a Linux desktop.
+"""Open applications by their desktop entries, files by the default one.
 
 Formats: freedesktop.org's Desktop Entry, MIME Applications and Base Directory specifications.
 """
