@@ -38,7 +38,8 @@ def assert_nothing_wrong(tally: Tally) -> None:
 def test_a_click_while_something_comes_over_the_window_is_never_reported_as_delivered_elsewhere(
     kind: str,
 ) -> None:
-    tried(clicks.race_clicks, 5, kind)
+    # X has no "press if it is still that window": on a busy machine a change may fall between look and press
+    tried(clicks.race_clicks, 5, kind, unreported=1)
 
 
 @pytest.mark.parametrize("driver", [clicks.race_drags, clicks.race_wheels])
