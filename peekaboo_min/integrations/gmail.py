@@ -54,17 +54,16 @@ def _checked_address(to: str) -> str:
     address = to.strip(" ")
     if not _ADDRESS.fullmatch(address):
         message = f"{clean_text(to, 80)!r} is not an e-mail address"
-        raise invalid(message, hint="give one address, such as ann@example.org")
+        raise invalid(message, "give one address, such as ann@example.org")
     return address
 
 
 def _checked_subject(subject: str) -> str:
     if _UNSENDABLE.search(subject):
         message = "a subject cannot contain line breaks, control characters or encoded words"
-        raise invalid(message, hint="write it as one line of plain Unicode")
+        raise invalid(message, "write it as one line of plain Unicode")
     if len(subject) > _LONGEST_SUBJECT:
-        message = f"the subject has {len(subject)} characters"
-        raise invalid(message, hint=f"write at most {_LONGEST_SUBJECT}")
+        raise invalid(f"the subject has {len(subject)} characters", f"write at most {_LONGEST_SUBJECT}")
     return subject
 
 
@@ -82,7 +81,7 @@ def _mail(to: str, subject: str, body: str, body_html: Optional[str]) -> bytes:
         return mail.as_bytes()
     except UnicodeEncodeError:
         message = "the mail contains a lone surrogate, which is only half a character"
-        raise invalid(message, hint="send complete Unicode characters") from None
+        raise invalid(message, "send complete Unicode characters") from None
 
 
 def _send(raw: bytes, token: GmailToken) -> str:

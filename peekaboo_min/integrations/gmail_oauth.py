@@ -24,7 +24,7 @@ from ..core.text import clean_text
 from ..system.files import state_folder, write_privately
 from ..system.process import run_program
 from ..system.programs import find_program
-from ..system.web import WebError, ask_form, read_query, with_query
+from ..system.web import WebError, ask_form
 
 _SCOPE = "https://www.googleapis.com/auth/gmail.send"
 _TOKEN_S = 15.0
@@ -175,6 +175,8 @@ def gmail_login(
     Example: peekaboo-min gmail-login
     """
     # Raises FILE_IO_ERROR (no credentials.json), TIMEOUT, PROGRAM_FAILED (denied), CANCELLED
+    from urllib.parse import urlencode
+
     client = read_client()
     verifier, state = secrets.token_urlsafe(48), secrets.token_urlsafe(24)
     with _RedirectServer(state) as server:
@@ -184,15 +186,15 @@ def gmail_login(
             "scope": _SCOPE, "state": state, "code_challenge": digest, "code_challenge_method": "S256",
             "access_type": "offline", "prompt": "consent",
         }  # fmt: skip
-        address = with_query(client.auth_uri, query)
+        separator = "&" if "?" in client.auth_uri else "?"
+        address = f"{client.auth_uri}{separator}{urlencode(query)}"
         request = "Open this address in a browser on this machine, and grant the permission:"
         print(f"{request}\n{address}", file=sys.stderr, flush=True)
         threading.Thread(target=_open_browser, args=(address, timeout_s), daemon=True).start()
         answer = server.wait(timeout_s)
     if "code" not in answer:
         reason = clean_text(answer.get("error", "no code"))
-        hint = f"{_LOGIN_HINT} again, and grant it"
-        raise google_error(f"the permission was not granted ({reason})", hint)
+        raise google_error(f"the permission was not granted ({reason})", f"{_LOGIN_HINT} again, and grant it")
     form = {
         "grant_type": "authorization_code",
         "code": answer["code"],
@@ -259,7 +261,9 @@ class _RedirectServer:
         return f"http://127.0.0.1:{self._server.server_address[1]}/"
 
     def _answer(self, request: Any) -> None:
-        found = read_query(request.path)
+        from urllib.parse import parse_qsl, urlsplit
+
+        found = dict(parse_qsl(urlsplit(request.path).query))
         has_our_state = hmac.compare_digest(
             found.get("state", "").encode("utf-8", "replace"), self._state.encode()
         )

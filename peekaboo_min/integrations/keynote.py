@@ -311,7 +311,7 @@ def draw_rectangle(
 def _check_fits(rect: Rect, deck: Deck) -> None:
     for name, value in rect.as_data().items():
         if not isinstance(value, int):
-            raise invalid(f"{name} is {value!r}", hint="give a whole number of points")
+            raise invalid(f"{name} is {value!r}", "give a whole number of points")
     if rect.width < 1 or rect.height < 1:
         raise invalid(
             f"a rectangle of {rect.width}x{rect.height} has no area", "give a positive width and height"
@@ -321,7 +321,7 @@ def _check_fits(rect: Rect, deck: Deck) -> None:
         hint = (
             f"the slide is {deck.slide_width}x{deck.slide_height}: keep x, y, x+width and y+height within it"
         )
-        raise invalid(f"{position} does not fit on the slide", hint=hint)
+        raise invalid(f"{position} does not fit on the slide", hint)
 
 
 @_keynote_tool
@@ -339,7 +339,7 @@ def add_text_in_keynote(
     _check_shape_text(text)
     deck = _load_deck()
     if deck is None or deck.rectangle is None:
-        raise invalid("no rectangle was drawn", hint="call draw_rectangle first")
+        raise invalid("no rectangle was drawn", "call draw_rectangle first")
     details = {"rectangle": deck.rectangle_id, "characters": len(text)}
     _check_and_audit("add_text_in_keynote", deck.bundle_id, details)
     shape = {"index": deck.rectangle_index, **deck.rectangle.as_data()}
@@ -353,12 +353,12 @@ def add_text_in_keynote(
 
 def _check_shape_text(text: str) -> None:
     if not text:
-        raise invalid("the text is empty", hint="give the text to write")
+        raise invalid("the text is empty", "give the text to write")
     if len(text) > _LONGEST_SHAPE_TEXT:
         raise invalid(f"the text has {len(text)} characters", f"write at most {_LONGEST_SHAPE_TEXT}")
     bad = control_character_in(text)
     if bad:
-        raise invalid(f"the text contains {bad!r}", hint="omit control characters")
+        raise invalid(f"the text contains {bad!r}", "omit control characters")
 
 
 @_keynote_tool
@@ -392,8 +392,8 @@ def screenshot_slide(
 def _slide_target(path: str) -> Path:
     chosen = path.strip() or settings().screenshot_path
     if not chosen:
-        raise invalid("neither a path nor SCREENSHOT_PATH is set", hint="name a .png file")
+        raise invalid("neither a path nor SCREENSHOT_PATH is set", "name a .png file")
     target = asked_path(chosen)
     if target.suffix.lower() != ".png":
-        raise invalid(f"{target.name!r} is not the name of a PNG file", hint="end the path in .png")
+        raise invalid(f"{target.name!r} is not the name of a PNG file", "end the path in .png")
     return target

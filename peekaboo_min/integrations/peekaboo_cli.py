@@ -160,7 +160,7 @@ def _check_exec(arguments: Sequence[str], timeout_seconds: float, max_attachment
 def _asked_folder(cwd: str) -> Path:
     folder = asked_path(cwd)
     if not folder.is_dir():
-        raise invalid(f"cwd {folder} is not a folder", hint="create it, or omit cwd")
+        raise invalid(f"cwd {folder} is not a folder", "create it, or omit cwd")
     return folder
 
 

@@ -10,9 +10,10 @@ import math
 import re
 import threading
 import time
+from base64 import b64encode
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, Callable, Optional, Union
+from typing import Any, Optional, Union
 
 from ..core.cancellation import check_cancelled
 from ..core.text import clean_text
@@ -76,20 +77,6 @@ def quote_for_path(text: str) -> str:
     return quote(text, safe="")
 
 
-def with_query(url: str, values: Mapping[str, str]) -> str:
-    """The URL with a query appended."""
-    from urllib.parse import urlencode
-
-    return f"{url}{'&' if '?' in url else '?'}{urlencode(values)}"
-
-
-def read_query(target: str) -> dict[str, str]:
-    """The query of a request's target (`/path?a=1`); of a repeated name, the last value."""
-    from urllib.parse import parse_qsl, urlsplit
-
-    return dict(parse_qsl(urlsplit(target).query))
-
-
 def host_of(url: str) -> str:
     """Host and port of a URL, for messages: without the user, path and query, which may hold a secret.
 
@@ -151,15 +138,25 @@ def _fetch(url: str, data: Optional[bytes], headers: dict[str, str], timeout_s: 
 
     A socket's own timeout starts anew with every byte: a slow server could keep us waiting for ever.
     """
+    from socket import SHUT_RDWR
+
     outcome: list[Union[bytes, Exception]] = []
     sockets: list[Any] = []
     done = threading.Event()
+    try:
+        # later than our own deadline, which reports the timeout
+        connection, target, headers = _connection(url, headers, timeout_s + 1)
+    except ValueError:
+        raise WebError("invalid", "the address of the proxy is not a URL") from None
 
     def work() -> None:
         try:
-            outcome.append(_exchange(url, data, headers, timeout_s, sockets))
+            connection.connect()
+            sockets.append(connection.sock)  # which it forgets where the server is going to close it
+            outcome.append(_exchange(connection, target, url, data, headers))
         except Exception as e:  # raised again below, in the calling thread
             outcome.append(e)
+        connection.close()
         done.set()
 
     threading.Thread(target=work, name="web request", daemon=True).start()
@@ -172,84 +169,53 @@ def _fetch(url: str, data: Optional[bytes], headers: dict[str, str], timeout_s: 
                     "timeout", f"{host_of(url)} did not answer within {round(timeout_s, 2):g} seconds"
                 )
     finally:
-        if not done.is_set():
-            _hang_up(sockets)
+        for each in () if done.is_set() else sockets:
+            with suppress(OSError):  # it may be closed already
+                each.shutdown(SHUT_RDWR)  # wakes the thread that reads from it
     answer = outcome[0]
     if isinstance(answer, Exception):
         raise _meaning_of(answer, url) from None
     return answer
 
 
-def _hang_up(sockets: list[Any]) -> None:
-    import socket
+def _connection(url: str, headers: dict[str, str], timeout_s: float) -> tuple[Any, str, dict[str, str]]:
+    """A connection, to the environment's proxy where there is one, and the request's target and headers."""
+    from http.client import HTTPConnection, HTTPSConnection
+    from urllib.parse import unquote, urlsplit, urlunsplit
+    from urllib.request import getproxies, proxy_bypass
 
-    for each in sockets:
-        with suppress(OSError):  # it may be closed already
-            each.shutdown(socket.SHUT_RDWR)  # wakes the thread that reads from it
+    parts = urlsplit(url)
+    kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+    target = urlunsplit(("", "", parts.path or "/", parts.query, ""))
+    proxy = getproxies().get(parts.scheme)
+    if not proxy or is_loopback(url) or proxy_bypass(parts.netloc):
+        return kind(str(parts.hostname), parts.port, timeout=timeout_s), target, headers
+    via = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
+    login: dict[str, str] = {}
+    if via.username is not None:
+        pair = f"{unquote(via.username)}:{unquote(via.password or '')}"
+        login = {"Proxy-Authorization": f"Basic {b64encode(pair.encode()).decode()}"}
+    connection = kind(str(via.hostname), via.port or 80, timeout=timeout_s)
+    if kind is HTTPConnection:
+        return connection, url, {**headers, **login}
+    connection.set_tunnel(str(parts.hostname), parts.port, login)
+    return connection, target, headers
 
 
 def _exchange(
-    url: str, data: Optional[bytes], headers: dict[str, str], timeout_s: float, sockets: list[Any]
+    connection: Any, target: str, url: str, data: Optional[bytes], headers: dict[str, str]
 ) -> bytes:
-    """One request and its whole answer, in the worker thread."""
-    from urllib.error import HTTPError
-    from urllib.request import Request
-
-    # later than the caller's own deadline, which reports the timeout
-    opener = _opener(sockets, uses_proxy=not is_loopback(url))
-    try:
-        with opener.open(Request(url, data, headers), timeout=timeout_s + 1) as answer:
-            raw: bytes = answer.read(_ANSWER_CAP + 1)
-            if len(raw) > _ANSWER_CAP:
-                raise WebError("too_large", f"{host_of(url)} answered with more than {_ANSWER_CAP} bytes")
-            if answer.length:  # what is still missing of the length that it announced
-                raise ConnectionResetError
-            return raw
-    except HTTPError as e:
-        with e:
-            raise _status_error(url, e.code, e.headers, e.read(_ERROR_CAP)) from None
-
-
-def _opener(sockets: list[Any], uses_proxy: bool) -> Any:
-    """An opener for http and https alone, without redirects: a key must not travel to another host."""
-    from http.client import HTTPConnection, HTTPSConnection
-    from urllib.request import (
-        HTTPDefaultErrorHandler,
-        HTTPErrorProcessor,
-        HTTPHandler,
-        HTTPSHandler,
-        OpenerDirector,
-        ProxyHandler,
-    )
-
-    class Plain(HTTPHandler):
-        def http_open(self, request):  # type: ignore[no-untyped-def]
-            return self.do_open(_recording(HTTPConnection, sockets), request)
-
-    class Secure(HTTPSHandler):
-        def https_open(self, request):  # type: ignore[no-untyped-def]
-            from ssl import create_default_context
-
-            return self.do_open(
-                _recording(HTTPSConnection, sockets), request, context=create_default_context()
-            )
-
-    opener = OpenerDirector()
-    proxy = ProxyHandler() if uses_proxy else ProxyHandler({})
-    for handler in (proxy, Plain(), Secure(), HTTPDefaultErrorHandler(), HTTPErrorProcessor()):
-        opener.add_handler(handler)
-    return opener
-
-
-def _recording(kind: Any, sockets: list[Any]) -> Callable[..., Any]:
-    """A connection class that records its socket, so that another thread can close it."""
-
-    class Recorded(kind):  # type: ignore[misc]
-        def connect(self) -> None:
-            super().connect()
-            sockets.append(self.sock)
-
-    return Recorded
+    """One request and its whole answer. A redirect is not followed: a key must not travel to another host."""
+    connection.request("GET" if data is None else "POST", target, data, headers)
+    with connection.getresponse() as answer:
+        if not 200 <= answer.status < 300:
+            raise _status_error(url, answer.status, answer.headers, answer.read(_ERROR_CAP))
+        raw: bytes = answer.read(_ANSWER_CAP + 1)
+        if len(raw) > _ANSWER_CAP:
+            raise WebError("too_large", f"{host_of(url)} answered with more than {_ANSWER_CAP} bytes")
+        if answer.length:  # what is still missing of the length that it announced
+            raise ConnectionResetError
+        return raw
 
 
 def _status_error(url: str, status: int, headers: Any, raw: bytes) -> WebError:
@@ -289,22 +255,18 @@ def _meaning_of(error: Exception, url: str) -> Exception:
     """What went wrong below HTTP, as a WebError; a bug of ours stays as it is."""
     from http.client import HTTPException
     from ssl import SSLCertVerificationError
-    from urllib.error import URLError
 
-    reason = error.reason if isinstance(error, URLError) else error
     host = host_of(url)
-    if isinstance(reason, SSLCertVerificationError):
-        return WebError("untrusted", f"the certificate of {host} is not trusted: {reason.verify_message}")
-    if isinstance(reason, (ConnectionResetError, BrokenPipeError, ConnectionAbortedError, HTTPException)):
+    if isinstance(error, SSLCertVerificationError):
+        return WebError("untrusted", f"the certificate of {host} is not trusted: {error.verify_message}")
+    if isinstance(error, (ConnectionResetError, BrokenPipeError, ConnectionAbortedError, HTTPException)):
         return WebError("closed", f"{host} closed the connection before its answer was complete")
-    if isinstance(reason, ConnectionRefusedError):
+    if isinstance(error, ConnectionRefusedError):
         return WebError("unreachable", f"connection refused by {host}")
-    if isinstance(reason, UnicodeError):  # a label of the host name is too long
+    if isinstance(error, UnicodeError):  # a label of the host name is too long
         return WebError("invalid", _NO_ADDRESS)
-    if isinstance(reason, ValueError):  # a chunk of a negative size, for instance
+    if isinstance(error, ValueError):  # a chunk of a negative size, for instance
         return WebError("malformed", f"{host} answered with something that is not HTTP")
-    if isinstance(reason, OSError):
-        return WebError(
-            "unreachable", f"{host} cannot be reached: {reason.strerror or type(reason).__name__}"
-        )
+    if isinstance(error, OSError):
+        return WebError("unreachable", f"{host} cannot be reached: {error.strerror or type(error).__name__}")
     return error

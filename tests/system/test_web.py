@@ -6,6 +6,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Optional
 
 import pytest
 from worlds import PATIENCE_S
@@ -14,8 +15,8 @@ from peekaboo_min.system.web import WebError, ask_json, host_of
 
 
 @contextmanager
-def answering(answer: bytes) -> Iterator[str]:
-    """A server for one request; yields its address."""
+def answering(answer: bytes, received: Optional[list[bytes]] = None) -> Iterator[str]:
+    """A server for one request, which it adds to `received`; yields its address."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(PATIENCE_S)
 
@@ -23,7 +24,9 @@ def answering(answer: bytes) -> Iterator[str]:
             connection, _ = server.accept()
             with connection:
                 connection.settimeout(PATIENCE_S)
-                connection.recv(65536)
+                request = connection.recv(65536)
+                if received is not None:
+                    received.append(request)
                 connection.sendall(answer)
 
         thread = threading.Thread(target=serve)
@@ -72,3 +75,30 @@ def test_numbers_that_json_does_not_know_are_none() -> None:
 )
 def test_a_host_is_named_without_secrets(url: str, host: str) -> None:
     assert host_of(url) == host
+
+
+def test_a_proxy_gets_the_whole_address_and_its_own_login(monkeypatch: pytest.MonkeyPatch) -> None:
+    received: list[bytes] = []
+    with answering(OK + b"Content-Length: 2\r\n\r\n{}", received) as proxy:
+        monkeypatch.setenv("http_proxy", proxy.replace("//", "//ann:p%40ss@"))
+        assert ask_json("http://models.invalid/x?y=1", headers={"X-Key": "k"}, timeout_s=PATIENCE_S) == {}
+    first, *headers = received[0].decode().split("\r\n")
+    assert first == "GET http://models.invalid/x?y=1 HTTP/1.1"
+    assert {"Host: models.invalid", "Proxy-Authorization: Basic YW5uOnBAc3M=", "X-Key: k"} <= set(headers)
+
+
+def test_a_proxy_of_a_secret_connection_sees_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    received: list[bytes] = []
+    with answering(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n", received) as proxy:
+        monkeypatch.setenv("https_proxy", proxy)
+        with pytest.raises(WebError) as caught:
+            ask_json("https://models.invalid/x", headers={"X-Key": "k"}, timeout_s=PATIENCE_S)
+    assert caught.value.kind == "unreachable"
+    assert received[0].startswith(b"CONNECT models.invalid:443 HTTP/1.") and b"X-Key" not in received[0]
+
+
+def test_a_broken_address_of_a_proxy_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:none")
+    with pytest.raises(WebError) as caught:
+        ask_json("http://models.invalid/", headers={}, timeout_s=PATIENCE_S)
+    assert caught.value.message == "the address of the proxy is not a URL"
