@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Callable, Optional
+from typing import Any, Callable, NamedTuple, Optional
 
 from ..core.cancellation import within_budget
 from ..core.errors import ErrorCode, PeekabooError
@@ -31,8 +31,7 @@ RunProgram = Callable[..., Any]
 """process.run_program, a parameter because it looks for its programs here itself."""
 
 
-@dataclass(frozen=True)
-class _Identity:
+class _Identity(NamedTuple):
     """How a program shows that it is the one meant: `flag` prints `pattern`, group 1 its version."""
 
     flag: str
