@@ -143,7 +143,9 @@ def click_text_in_window(
     """
     wanted = wanted_text(text)
     check_may_act("click")
-    seen = read_window(desktop, scene_to_capture(desktop).by_id(window_id))
+    window = scene_to_capture(desktop).by_id(window_id)
+    check_may_act("click", window.app_name, window.bundle_id)
+    seen = read_window(desktop, window)
     hits = seen.search(wanted)
     if not hits:
         hint = "take a screenshot and click by its pixels, or scroll to the text"
