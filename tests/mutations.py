@@ -396,10 +396,10 @@ MUTATIONS: list[Mutation] = [
         ("transparent windows are listed", "            and self.alpha > 0\n            and not self.is_popup", "            and not self.is_popup"),
     ),
     *_in(
-        "automation/app_window.py",
+        "frontends/capture_tools.py",
         "budget or rectangle or shadow or five_errors",
-        ("every program has the whole time", "with time_budget(timeout_ms / 1000):", "if True:"),
-        ("always by the window's id", "if prefers_window_id:", "if True:"),
+        ("every program has the whole time", "with time_budget(timeoutMs / 1000):", "if True:"),
+        ("always by the window's id", "if preferWindowId:", "if True:"),
         ("the scale of a picture with a shadow", "if not has_shadow or image.is_of_rect:", "if True:"),
         ("a missing permission is a failed capture", 'ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING: "PermissionDenied"',
          'ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING: "CaptureFailed"'),

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any, Callable, Optional
 
 import pytest
+from fakemac import FakeMac
+from macs import mac_environment
 from worlds import Form, Program, clean_environment, program_words, wait_for
 
 # It reports what reached it, a line for each event: `wheel 5 40 30`, `key a 0 1200`.
@@ -272,6 +274,13 @@ def test_a_covered_window_comes_to_the_front_before_it_is_scrolled(
     assert peek.data("scroll", pad_id, 60, 50, "down")["delivered"] is True
     pad.wait_for("wheel", 3)
     assert cover.events("click") == []
+
+
+def test_a_window_that_will_not_come_names_what_would_let_it(mac: FakeMac) -> None:
+    on_mac = Program(program_words("package"), mac_environment(mac))
+    mac.switch(activation="stubborn")
+    error = on_mac.error("focus", 1090)
+    assert (error["code"], "PEEKABOO_SAFE_CLICK=1" in error["message"]) == ("FOCUS_FAILED", True)
 
 
 def test_pixels_without_a_screenshot_are_refused_and_those_outside_clamped(
