@@ -4986,7 +4986,9 @@ def click_text_in_window(
     """
     wanted = wanted_text(text)
     check_may_act("click")
-    seen = read_window(desktop, scene_to_capture(desktop).by_id(window_id))
+    window = scene_to_capture(desktop).by_id(window_id)
+    check_may_act("click", window.app_name, window.bundle_id)
+    seen = read_window(desktop, window)
     hits = seen.search(wanted)
     if not hits:
         hint = "take a screenshot and click by its pixels, or scroll to the text"
@@ -5110,7 +5112,7 @@ def found_text(wanted: str, hits: Sequence[TextHit], record: Screenshot) -> str:
 '''
 
 # ==================== peekaboo_min/automation/image.py ====================================================
-SOURCES['peekaboo_min/automation/image.py'] = 5113, r'''"""The job of `image`: what to capture, where to save it, and the answer."""
+SOURCES['peekaboo_min/automation/image.py'] = 5115, r'''"""The job of `image`: what to capture, where to save it, and the answer."""
 
 from __future__ import annotations
 
@@ -5466,7 +5468,7 @@ def _windows_in_pixels(display: Display, windows: Sequence[Window], info: ImageI
 '''
 
 # ==================== peekaboo_min/automation/input.py ====================================================
-SOURCES['peekaboo_min/automation/input.py'] = 5469, r'''"""Every act in a window: its safety rules, the input lock, the effect."""
+SOURCES['peekaboo_min/automation/input.py'] = 5471, r'''"""Every act in a window: its safety rules, the input lock, the effect."""
 
 from __future__ import annotations
 
@@ -5858,7 +5860,7 @@ def _where(window: Window) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/automation/listing.py ==================================================
-SOURCES['peekaboo_min/automation/listing.py'] = 5861, r'''"""Apps, windows, screens and elements, as text and as data."""
+SOURCES['peekaboo_min/automation/listing.py'] = 5863, r'''"""Apps, windows, screens and elements, as text and as data."""
 
 from __future__ import annotations
 
@@ -6097,7 +6099,7 @@ def _fits(element: Element, text: Optional[str], role: Optional[str]) -> bool:
 '''
 
 # ==================== peekaboo_min/automation/opening.py ==================================================
-SOURCES['peekaboo_min/automation/opening.py'] = 6100, r'''"""Open an application, a file or an address, and wait for its window."""
+SOURCES['peekaboo_min/automation/opening.py'] = 6102, r'''"""Open an application, a file or an address, and wait for its window."""
 
 from __future__ import annotations
 
@@ -6289,7 +6291,7 @@ def _names(*names: str) -> set[str]:
 '''
 
 # ==================== peekaboo_min/automation/policy.py ===================================================
-SOURCES['peekaboo_min/automation/policy.py'] = 6292, r'''"""What may be acted on, and the audit log of what was done."""
+SOURCES['peekaboo_min/automation/policy.py'] = 6294, r'''"""What may be acted on, and the audit log of what was done."""
 
 from __future__ import annotations
 
@@ -6379,7 +6381,7 @@ def write_audit_line(action: str, where: dict[str, Any]) -> None:
 '''
 
 # ==================== peekaboo_min/automation/wait.py =====================================================
-SOURCES['peekaboo_min/automation/wait.py'] = 6382, r'''"""Wait until a window shows a text, opens, closes or rests."""
+SOURCES['peekaboo_min/automation/wait.py'] = 6384, r'''"""Wait until a window shows a text, opens, closes or rests."""
 
 from __future__ import annotations
 
@@ -6578,10 +6580,10 @@ class _StillLook:
 '''
 
 # ==================== peekaboo_min/core/__init__.py =======================================================
-SOURCES['peekaboo_min/core/__init__.py'] = 6581, r''''''
+SOURCES['peekaboo_min/core/__init__.py'] = 6583, r''''''
 
 # ==================== peekaboo_min/core/cancellation.py ===================================================
-SOURCES['peekaboo_min/core/cancellation.py'] = 6584, r'''"""One call: its cancel token, time budget, progress, waits and threads."""
+SOURCES['peekaboo_min/core/cancellation.py'] = 6586, r'''"""One call: its cancel token, time budget, progress, waits and threads."""
 
 from __future__ import annotations
 
@@ -6737,7 +6739,7 @@ def is_uninterrupted() -> bool:
 '''
 
 # ==================== peekaboo_min/core/errors.py =========================================================
-SOURCES['peekaboo_min/core/errors.py'] = 6740, r'''"""PeekabooError, the only expected exception, and its codes."""
+SOURCES['peekaboo_min/core/errors.py'] = 6742, r'''"""PeekabooError, the only expected exception, and its codes."""
 
 from __future__ import annotations
 
@@ -6884,7 +6886,7 @@ def file_error(path: Path, error: Exception) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/core/log.py ============================================================
-SOURCES['peekaboo_min/core/log.py'] = 6887, r'''"""The log file, a command's debug lines, and the Keynote agent's log."""
+SOURCES['peekaboo_min/core/log.py'] = 6889, r'''"""The log file, a command's debug lines, and the Keynote agent's log."""
 
 from __future__ import annotations
 
@@ -7069,7 +7071,7 @@ def write_agent_line(source: str, text: str, path: Optional[Path] = None) -> Non
 '''
 
 # ==================== peekaboo_min/core/models.py =========================================================
-SOURCES['peekaboo_min/core/models.py'] = 7072, r'''"""The data types: points, windows, displays, screenshots, results."""
+SOURCES['peekaboo_min/core/models.py'] = 7074, r'''"""The data types: points, windows, displays, screenshots, results."""
 
 from __future__ import annotations
 
@@ -7447,7 +7449,7 @@ class Result:
 '''
 
 # ==================== peekaboo_min/core/settings.py =======================================================
-SOURCES['peekaboo_min/core/settings.py'] = 7450, r'''"""Environment variables, read once into a frozen Settings."""
+SOURCES['peekaboo_min/core/settings.py'] = 7452, r'''"""Environment variables, read once into a frozen Settings."""
 
 from __future__ import annotations
 
@@ -7755,7 +7757,7 @@ def system_temporary_folder() -> Path:
 '''
 
 # ==================== peekaboo_min/core/text.py ===========================================================
-SOURCES['peekaboo_min/core/text.py'] = 7758, r'''"""Text from outside, made safe to show or to send."""
+SOURCES['peekaboo_min/core/text.py'] = 7760, r'''"""Text from outside, made safe to show or to send."""
 
 from __future__ import annotations
 
@@ -7797,16 +7799,16 @@ def cut_to_bytes(text: str, limit: int) -> str:
 '''
 
 # ==================== peekaboo_min/core/version.py ========================================================
-SOURCES['peekaboo_min/core/version.py'] = 7800, r'''"""The version."""
+SOURCES['peekaboo_min/core/version.py'] = 7802, r'''"""The version."""
 
 VERSION = "0.1.0"
 '''
 
 # ==================== peekaboo_min/desktop/__init__.py ====================================================
-SOURCES['peekaboo_min/desktop/__init__.py'] = 7806, r''''''
+SOURCES['peekaboo_min/desktop/__init__.py'] = 7808, r''''''
 
 # ==================== peekaboo_min/desktop/base.py ========================================================
-SOURCES['peekaboo_min/desktop/base.py'] = 7809, r'''"""class Desktop(Protocol): what a platform must do; it never decides."""
+SOURCES['peekaboo_min/desktop/base.py'] = 7811, r'''"""class Desktop(Protocol): what a platform must do; it never decides."""
 
 from __future__ import annotations
 
@@ -7949,7 +7951,7 @@ class Desktop(Protocol):
 '''
 
 # ==================== peekaboo_min/desktop/keys.py ========================================================
-SOURCES['peekaboo_min/desktop/keys.py'] = 7952, r'''"""Key names in the spellings that people use, read into one (pure)."""
+SOURCES['peekaboo_min/desktop/keys.py'] = 7954, r'''"""Key names in the spellings that people use, read into one (pure)."""
 
 from __future__ import annotations
 
@@ -8071,10 +8073,10 @@ def _unknown_key(word: str, known: Iterable[str], kind: str = "key") -> Peekaboo
 '''
 
 # ==================== peekaboo_min/desktop/macos/__init__.py ==============================================
-SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 8074, r''''''
+SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 8076, r''''''
 
 # ==================== peekaboo_min/desktop/macos/accessibility.js =========================================
-SOURCES['peekaboo_min/desktop/macos/accessibility.js'] = 8077, r'''// Comes after window_list.js: windows, sheets and the focus as the accessibility tree has them; without the grant: nothing.
+SOURCES['peekaboo_min/desktop/macos/accessibility.js'] = 8079, r'''// Comes after window_list.js: windows, sheets and the focus as the accessibility tree has them; without the grant: nothing.
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXIsProcessTrusted', ['bool', []]);
 ObjC.bindFunction('AXUIElementCreateApplication', ['id', ['int']]);
@@ -8163,7 +8165,7 @@ function candidates(app, target) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/automation.js ============================================
-SOURCES['peekaboo_min/desktop/macos/automation.js'] = 8166, r'''// {} -> {"automation": bool|null}: may Keynote be controlled? null when it does not run, was never asked for, or cannot be
+SOURCES['peekaboo_min/desktop/macos/automation.js'] = 8168, r'''// {} -> {"automation": bool|null}: may Keynote be controlled? null when it does not run, was never asked for, or cannot be
 // told. Raises no dialog. By itself, because a bridge that fails here must not take other answers along.
 ObjC.import('AppKit');
 ObjC.import('CoreServices');
@@ -8182,7 +8184,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/backend.py ===============================================
-SOURCES['peekaboo_min/desktop/macos/backend.py'] = 8185, r'''"""Desktop by screencapture, osascript and the Swift helper."""
+SOURCES['peekaboo_min/desktop/macos/backend.py'] = 8187, r'''"""Desktop by screencapture, osascript and the Swift helper."""
 
 from __future__ import annotations
 
@@ -8573,7 +8575,7 @@ def _window(one: dict[str, Any], focused_id: Optional[int], can_record: bool) ->
 '''
 
 # ==================== peekaboo_min/desktop/macos/elements.js ==============================================
-SOURCES['peekaboo_min/desktop/macos/elements.js'] = 8576, r'''// {"window": {id, pid, title, x, y, width, height, is_popup}} -> {"is_trusted": bool, "is_found": bool, "is_hung": bool,
+SOURCES['peekaboo_min/desktop/macos/elements.js'] = 8578, r'''// {"window": {id, pid, title, x, y, width, height, is_popup}} -> {"is_trusted": bool, "is_found": bool, "is_hung": bool,
 //   "elements": [{role, name, value, states, x, y, width, height}]}: what the window shows, clipped to it, in screen points.
 // By JXA alone: one call an element fetches all its attributes, so a compiled program would save little.
 ObjC.bindFunction('AXUIElementCopyMultipleAttributeValues', ['int', ['id', 'id', 'unsigned int', 'id*']]);
@@ -8733,7 +8735,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/focus.js =================================================
-SOURCES['peekaboo_min/desktop/macos/focus.js'] = 8736, r'''// {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted", "title_bar_is_free": bool, "matches": n}
+SOURCES['peekaboo_min/desktop/macos/focus.js'] = 8738, r'''// {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted", "title_bar_is_free": bool, "matches": n}
 // matches: how many windows of the application could be the one that is meant; only a single one is raised.
 const ANSWER_S = 0.5;
 const TITLE_BAR_HALF = 10;
@@ -8784,7 +8786,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/handler.js ===============================================
-SOURCES['peekaboo_min/desktop/macos/handler.js'] = 8787, r'''// {"kind": "app"|"path"|"url", "target": text} -> {"found": {name, bundle_id, path}|null, "installed": [...]}: the application that
+SOURCES['peekaboo_min/desktop/macos/handler.js'] = 8789, r'''// {"kind": "app"|"path"|"url", "target": text} -> {"found": {name, bundle_id, path}|null, "installed": [...]}: the application that
 // opens it. For a name of an application `installed` has all that are, else nothing. Starts nothing.
 ObjC.import('AppKit');
 
@@ -8832,7 +8834,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.js =================================================
-SOURCES['peekaboo_min/desktop/macos/input.js'] = 8835, r'''// one JSON request as the argument -> one JSON answer; the same contract as input.swift, for a Mac without a compiler
+SOURCES['peekaboo_min/desktop/macos/input.js'] = 8837, r'''// one JSON request as the argument -> one JSON answer; the same contract as input.swift, for a Mac without a compiler
 //   {"do":"preflight"} -> {"ok":true,"accessibility":b,"post_event":b,"screen_recording":b}
 //   {"do":"move","window":W,"x":n,"y":n}; points are screen points
 //   {"do":"click","window":W,"x":n,"y":n,"button":"left","clicks":1,"flags":0}; button left, right or middle; clicks 1 to 3
@@ -9216,7 +9218,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.py =================================================
-SOURCES['peekaboo_min/desktop/macos/input.py'] = 9219, r'''"""Post mouse and keyboard events by the Swift helper or JXA; key codes."""
+SOURCES['peekaboo_min/desktop/macos/input.py'] = 9221, r'''"""Post mouse and keyboard events by the Swift helper or JXA; key codes."""
 
 from __future__ import annotations
 
@@ -9400,7 +9402,7 @@ def _helper_answer(stdout: bytes, stderr: str, code: int) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.swift ==============================================
-SOURCES['peekaboo_min/desktop/macos/input.swift'] = 9403, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
+SOURCES['peekaboo_min/desktop/macos/input.swift'] = 9405, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
 //   {"do":"preflight"} -> {"ok":true,"accessibility":b,"post_event":b,"screen_recording":b}
 //   {"do":"move","window":W,"x":n,"y":n}; points are screen points
 //   {"do":"click","window":W,"x":n,"y":n,"button":"left","clicks":1,"flags":0}; button left, right or middle; clicks 1 to 3
@@ -9856,7 +9858,7 @@ try FileHandle.standardOutput.write(contentsOf: output + Data("\n".utf8))
 '''
 
 # ==================== peekaboo_min/desktop/macos/osascript.py =============================================
-SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 9859, r'''"""Run JXA or AppleScript; what its errors, and missing grants, mean."""
+SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 9861, r'''"""Run JXA or AppleScript; what its errors, and missing grants, mean."""
 
 from __future__ import annotations
 
@@ -10038,7 +10040,7 @@ def no_session_error() -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/desktop/macos/permissions.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 10041, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
+SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 10043, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXIsProcessTrusted', ['bool', []]);
 ObjC.bindFunction('CGPreflightPostEventAccess', ['bool', []]);
@@ -10057,7 +10059,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/read_text.js =============================================
-SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 10060, r'''// {"path": file} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
+SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 10062, r'''// {"path": file} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
 ObjC.import('Foundation');
 ObjC.import('Vision');
 
@@ -10088,7 +10090,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/snapshot.js ==============================================
-SOURCES['peekaboo_min/desktop/macos/snapshot.js'] = 10091, r'''// {} -> one look at the desktop, or {"windows": null} without a GUI session:
+SOURCES['peekaboo_min/desktop/macos/snapshot.js'] = 10093, r'''// {} -> one look at the desktop, or {"windows": null} without a GUI session:
 //   {"windows": [{id, pid, app, bundle_id, title, layer, alpha, on_screen, bounds, kind, parent_id, is_modal, is_minimised}],
 //    "apps": [{pid, name, bundle_id, is_active, is_regular, window_count}], "displays": [{name, scale, bounds}], main first,
 //    "frontmost_pid": n|null, "can_record": bool, "is_locked": bool}
@@ -10214,7 +10216,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/swift_helper.py ==========================================
-SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 10217, r'''"""Compile input.swift ahead of time, and find what was compiled."""
+SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 10219, r'''"""Compile input.swift ahead of time, and find what was compiled."""
 
 from __future__ import annotations
 
@@ -10355,7 +10357,7 @@ def _manifest() -> Path:
 '''
 
 # ==================== peekaboo_min/desktop/macos/window_list.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 10358, r'''// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
+SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 10360, r'''// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
 ObjC.import('AppKit');
 ObjC.import('CoreGraphics');
 ObjC.bindFunction('CGPreflightScreenCaptureAccess', ['bool', []]);
@@ -10454,7 +10456,7 @@ function frontmostPid() {
 '''
 
 # ==================== peekaboo_min/desktop/matching.py ====================================================
-SOURCES['peekaboo_min/desktop/matching.py'] = 10457, r'''"""Which app or window an identifier means, what covers or blocks it (pure)."""
+SOURCES['peekaboo_min/desktop/matching.py'] = 10459, r'''"""Which app or window an identifier means, what covers or blocks it (pure)."""
 
 from __future__ import annotations
 
@@ -10717,7 +10719,7 @@ def cover_at(point: Point, target: Window, windows: Sequence[Window]) -> Optiona
 '''
 
 # ==================== peekaboo_min/desktop/select.py ======================================================
-SOURCES['peekaboo_min/desktop/select.py'] = 10720, r'''"""Which Desktop this machine has."""
+SOURCES['peekaboo_min/desktop/select.py'] = 10722, r'''"""Which Desktop this machine has."""
 
 from __future__ import annotations
 
@@ -10741,10 +10743,10 @@ def this_desktop() -> Desktop:
 '''
 
 # ==================== peekaboo_min/desktop/x11/__init__.py ================================================
-SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 10744, r''''''
+SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 10746, r''''''
 
 # ==================== peekaboo_min/desktop/x11/backend.py =================================================
-SOURCES['peekaboo_min/desktop/x11/backend.py'] = 10747, r'''"""Desktop by maim, xdotool, xclip, and questions to the X server.
+SOURCES['peekaboo_min/desktop/x11/backend.py'] = 10749, r'''"""Desktop by maim, xdotool, xclip, and questions to the X server.
 
 Commands that answer wrongly with exit 0 are not used: the place in `xdotool getwindowgeometry` and wmctrl (a
 frame's offset is added twice), `xwd -id` (paints other windows), `xdotool type` beyond ASCII, unknown key
@@ -10923,7 +10925,7 @@ def _run_maim(what: list[str], path: Path, kind: str) -> None:
 '''
 
 # ==================== peekaboo_min/desktop/x11/clipboard.py ===============================================
-SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 10926, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
+SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 10928, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
 
 from __future__ import annotations
 
@@ -11123,7 +11125,7 @@ def _wait_until(is_true: Callable[[], bool], server: BackgroundProgram, seconds:
 '''
 
 # ==================== peekaboo_min/desktop/x11/connection.py ==============================================
-SOURCES['peekaboo_min/desktop/x11/connection.py'] = 11126, r'''"""One connection to the X server that only asks: many questions at once.
+SOURCES['peekaboo_min/desktop/x11/connection.py'] = 11128, r'''"""One connection to the X server that only asks: many questions at once.
 
 `xwininfo` and `xprop` answer about one window each, a process a window: for 40 windows that is three times a
 walk of `xwininfo -root -tree`, and a title with a line break fakes lines of theirs. Here all questions go out
@@ -11375,7 +11377,7 @@ def _entries(data: bytes) -> Iterator[tuple[bytes, ...]]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/elements.py ================================================
-SOURCES['peekaboo_min/desktop/x11/elements.py'] = 11378, r'''"""The elements of a window: AT-SPI's tree, read by the system's own Python."""
+SOURCES['peekaboo_min/desktop/x11/elements.py'] = 11380, r'''"""The elements of a window: AT-SPI's tree, read by the system's own Python."""
 
 from __future__ import annotations
 
@@ -11484,7 +11486,7 @@ def _with_labels(row: list[Element]) -> list[Element]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/elements_atspi.py ==========================================
-SOURCES['peekaboo_min/desktop/x11/elements_atspi.py'] = 11487, r'''"""A window as JSON -> {elements: [[role, name, value, states, box]]...}.
+SOURCES['peekaboo_min/desktop/x11/elements_atspi.py'] = 11489, r'''"""A window as JSON -> {elements: [[role, name, value, states, box]]...}.
 
 In: {pid, title, is_popup, bounds, whole, outer, addresses}; `whole` is `bounds` with the shadow that GTK
 draws, `outer` with what a window manager draws. Out, besides: `problem`, "bus", "application" or "" for none;
@@ -11807,7 +11809,7 @@ if __name__ == "__main__":
 '''
 
 # ==================== peekaboo_min/desktop/x11/keyboard.py ================================================
-SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 11810, r'''"""The keyboard on X11: xdotool for ASCII and chords, else the clipboard."""
+SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 11812, r'''"""The keyboard on X11: xdotool for ASCII and chords, else the clipboard."""
 
 from __future__ import annotations
 
@@ -12060,7 +12062,7 @@ class _Keyboard:
 '''
 
 # ==================== peekaboo_min/desktop/x11/ocr.py =====================================================
-SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 12063, r'''"""Read the text in a picture: tesseract, helped by ImageMagick's convert.
+SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 12065, r'''"""Read the text in a picture: tesseract, helped by ImageMagick's convert.
 
 tesseract alone misses most texts that are lighter than what is behind them. So each picture is read twice, at
 the same time: as it is, and as its difference from the local background, which makes every text dark on
@@ -12213,7 +12215,7 @@ def _shared(
 '''
 
 # ==================== peekaboo_min/desktop/x11/opening.py =================================================
-SOURCES['peekaboo_min/desktop/x11/opening.py'] = 12216, r'''"""Find and start the application that opens something on a Linux desktop.
+SOURCES['peekaboo_min/desktop/x11/opening.py'] = 12218, r'''"""Open applications by their desktop entries, files by the default one.
 
 Formats: freedesktop.org's Desktop Entry, MIME Applications and Base Directory specifications.
 """
@@ -12361,7 +12363,7 @@ def _read_entry(entry_id: str, path: str) -> Optional[_Entry]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/pointer.py =================================================
-SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 12364, r'''"""The pointer on X11, by an xdotool that releases what it has pressed."""
+SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 12366, r'''"""The pointer on X11, by an xdotool that releases what it has pressed."""
 
 from __future__ import annotations
 
@@ -12665,7 +12667,7 @@ def _found_id(under_id: int) -> int:
 '''
 
 # ==================== peekaboo_min/desktop/x11/server.py ==================================================
-SOURCES['peekaboo_min/desktop/x11/server.py'] = 12668, r'''"""The X server: programs that ask it, and where a single window is."""
+SOURCES['peekaboo_min/desktop/x11/server.py'] = 12670, r'''"""The X server: programs that ask it, and where a single window is."""
 
 from __future__ import annotations
 
@@ -12806,7 +12808,7 @@ def client_with_focus(server: XConnection) -> int:
 '''
 
 # ==================== peekaboo_min/desktop/x11/windows.py =================================================
-SOURCES['peekaboo_min/desktop/x11/windows.py'] = 12809, r'''"""The windows, apps and displays of an X server, in one look."""
+SOURCES['peekaboo_min/desktop/x11/windows.py'] = 12811, r'''"""The windows, apps and displays of an X server, in one look."""
 
 from __future__ import annotations
 
@@ -13132,10 +13134,10 @@ def _apps(windows: Sequence[Window]) -> list[App]:
 '''
 
 # ==================== peekaboo_min/frontends/__init__.py ==================================================
-SOURCES['peekaboo_min/frontends/__init__.py'] = 13135, r''''''
+SOURCES['peekaboo_min/frontends/__init__.py'] = 13137, r''''''
 
 # ==================== peekaboo_min/frontends/capture_tools.py =============================================
-SOURCES['peekaboo_min/frontends/capture_tools.py'] = 13138, r'''"""The tools that look: image, analyze, list, screenshot_app_window; and exec."""
+SOURCES['peekaboo_min/frontends/capture_tools.py'] = 13140, r'''"""The tools that look: image, analyze, list, screenshot_app_window; and exec."""
 
 from __future__ import annotations
 
@@ -13428,7 +13430,7 @@ def peekaboo_exec(
 '''
 
 # ==================== peekaboo_min/frontends/cli.py =======================================================
-SOURCES['peekaboo_min/frontends/cli.py'] = 13431, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
+SOURCES['peekaboo_min/frontends/cli.py'] = 13433, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
 
 from __future__ import annotations
 
@@ -13718,7 +13720,7 @@ def _rows(entries: Iterable[tuple[str, str]], column: int = 25) -> list[str]:
 '''
 
 # ==================== peekaboo_min/frontends/client_config.py =============================================
-SOURCES['peekaboo_min/frontends/client_config.py'] = 13721, r'''"""What an MCP client must be configured with to start this installation."""
+SOURCES['peekaboo_min/frontends/client_config.py'] = 13723, r'''"""What an MCP client must be configured with to start this installation."""
 
 from __future__ import annotations
 
@@ -13972,7 +13974,7 @@ def _command(name: str, client: _Client, launch: Launch) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/commands.py ==================================================
-SOURCES['peekaboo_min/frontends/commands.py'] = 13975, r'''"""COMMANDS: every shell command, with the module of its function."""
+SOURCES['peekaboo_min/frontends/commands.py'] = 13977, r'''"""COMMANDS: every shell command, with the module of its function."""
 
 from __future__ import annotations
 
@@ -14048,7 +14050,7 @@ COMMANDS = CommandTable(
 '''
 
 # ==================== peekaboo_min/frontends/desktop_tools.py =============================================
-SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 14051, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
+SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 14053, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
 
 from __future__ import annotations
 
@@ -14357,7 +14359,7 @@ def _with_effect_text(text: str, data: dict[str, Any]) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/doctor.py ====================================================
-SOURCES['peekaboo_min/frontends/doctor.py'] = 14360, r'''"""What this machine has and may do: server status, permissions, doctor."""
+SOURCES['peekaboo_min/frontends/doctor.py'] = 14362, r'''"""What this machine has and may do: server status, permissions, doctor."""
 
 from __future__ import annotations
 
@@ -14595,7 +14597,7 @@ def machine_data() -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/look_commands.py =============================================
-SOURCES['peekaboo_min/frontends/look_commands.py'] = 14598, r'''"""The shell's commands that look: image, list, windows, screenshot."""
+SOURCES['peekaboo_min/frontends/look_commands.py'] = 14600, r'''"""The shell's commands that look: image, list, windows, screenshot."""
 
 from __future__ import annotations
 
@@ -14754,7 +14756,7 @@ def screenshot_command(
 '''
 
 # ==================== peekaboo_min/frontends/machine_commands.py ==========================================
-SOURCES['peekaboo_min/frontends/machine_commands.py'] = 14757, r'''"""Commands about this machine, its models and its mail; the reference."""
+SOURCES['peekaboo_min/frontends/machine_commands.py'] = 14759, r'''"""Commands about this machine, its models and its mail; the reference."""
 
 from __future__ import annotations
 
@@ -14945,7 +14947,7 @@ def variable_reference() -> str:
 '''
 
 # ==================== peekaboo_min/frontends/probes.py ====================================================
-SOURCES['peekaboo_min/frontends/probes.py'] = 14948, r'''"""The facts that we rely on, each with a harmless probe: `doctor --probe`."""
+SOURCES['peekaboo_min/frontends/probes.py'] = 14950, r'''"""The facts that we rely on, each with a harmless probe: `doctor --probe`."""
 
 from __future__ import annotations
 
@@ -15163,7 +15165,7 @@ def _x11_probes() -> list[Probe]:
 '''
 
 # ==================== peekaboo_min/frontends/results.py ===================================================
-SOURCES['peekaboo_min/frontends/results.py'] = 15166, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
+SOURCES['peekaboo_min/frontends/results.py'] = 15168, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
 
 from __future__ import annotations
 
@@ -15330,7 +15332,7 @@ def plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/server.py ====================================================
-SOURCES['peekaboo_min/frontends/server.py'] = 15333, r'''"""The one MCPServer. It only translates."""
+SOURCES['peekaboo_min/frontends/server.py'] = 15335, r'''"""The one MCPServer. It only translates."""
 
 from __future__ import annotations
 
@@ -15726,7 +15728,7 @@ def _unknown_tool(name: str, known: list[str]) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/frontends/signatures.py ================================================
-SOURCES['peekaboo_min/frontends/signatures.py'] = 15729, r'''"""A function's parameters and help, and the arguments sent for them."""
+SOURCES['peekaboo_min/frontends/signatures.py'] = 15731, r'''"""A function's parameters and help, and the arguments sent for them."""
 
 from __future__ import annotations
 
@@ -15965,7 +15967,7 @@ def _read_text(parameter: Parameter, text: str) -> Any:
 '''
 
 # ==================== peekaboo_min/frontends/tools.py =====================================================
-SOURCES['peekaboo_min/frontends/tools.py'] = 15968, r'''"""TOOLS: every MCP tool, a typed function with its wire name and its effects."""
+SOURCES['peekaboo_min/frontends/tools.py'] = 15970, r'''"""TOOLS: every MCP tool, a typed function with its wire name and its effects."""
 
 from __future__ import annotations
 
@@ -16090,10 +16092,10 @@ def offered_tools() -> list[Tool]:
 '''
 
 # ==================== peekaboo_min/integrations/__init__.py ===============================================
-SOURCES['peekaboo_min/integrations/__init__.py'] = 16093, r''''''
+SOURCES['peekaboo_min/integrations/__init__.py'] = 16095, r''''''
 
 # ==================== peekaboo_min/integrations/gmail.py ==================================================
-SOURCES['peekaboo_min/integrations/gmail.py'] = 16096, r'''"""send_email: one mail through Gmail's API."""
+SOURCES['peekaboo_min/integrations/gmail.py'] = 16098, r'''"""send_email: one mail through Gmail's API."""
 
 from __future__ import annotations
 
@@ -16149,17 +16151,16 @@ def _checked_address(to: str) -> str:
     address = to.strip(" ")
     if not _ADDRESS.fullmatch(address):
         message = f"{clean_text(to, 80)!r} is not an e-mail address"
-        raise invalid(message, hint="give one address, such as ann@example.org")
+        raise invalid(message, "give one address, such as ann@example.org")
     return address
 
 
 def _checked_subject(subject: str) -> str:
     if _UNSENDABLE.search(subject):
         message = "a subject cannot contain line breaks, control characters or encoded words"
-        raise invalid(message, hint="write it as one line of plain Unicode")
+        raise invalid(message, "write it as one line of plain Unicode")
     if len(subject) > _LONGEST_SUBJECT:
-        message = f"the subject has {len(subject)} characters"
-        raise invalid(message, hint=f"write at most {_LONGEST_SUBJECT}")
+        raise invalid(f"the subject has {len(subject)} characters", f"write at most {_LONGEST_SUBJECT}")
     return subject
 
 
@@ -16177,7 +16178,7 @@ def _mail(to: str, subject: str, body: str, body_html: Optional[str]) -> bytes:
         return mail.as_bytes()
     except UnicodeEncodeError:
         message = "the mail contains a lone surrogate, which is only half a character"
-        raise invalid(message, hint="send complete Unicode characters") from None
+        raise invalid(message, "send complete Unicode characters") from None
 
 
 def _send(raw: bytes, token: GmailToken) -> str:
@@ -16237,7 +16238,7 @@ def _send_error(error: WebError) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/integrations/gmail_oauth.py ============================================
-SOURCES['peekaboo_min/integrations/gmail_oauth.py'] = 16240, r'''"""Google's permission to send mail: requested once, stored, renewed."""
+SOURCES['peekaboo_min/integrations/gmail_oauth.py'] = 16241, r'''"""Google's permission to send mail: requested once, stored, renewed."""
 
 from __future__ import annotations
 
@@ -16263,7 +16264,7 @@ from ..core.text import clean_text
 from ..system.files import state_folder, write_privately
 from ..system.process import run_program
 from ..system.programs import find_program
-from ..system.web import WebError, ask_form, read_query, with_query
+from ..system.web import WebError, ask_form
 
 _SCOPE = "https://www.googleapis.com/auth/gmail.send"
 _TOKEN_S = 15.0
@@ -16414,6 +16415,8 @@ def gmail_login(
     Example: peekaboo-min gmail-login
     """
     # Raises FILE_IO_ERROR (no credentials.json), TIMEOUT, PROGRAM_FAILED (denied), CANCELLED
+    from urllib.parse import urlencode
+
     client = read_client()
     verifier, state = secrets.token_urlsafe(48), secrets.token_urlsafe(24)
     with _RedirectServer(state) as server:
@@ -16423,15 +16426,15 @@ def gmail_login(
             "scope": _SCOPE, "state": state, "code_challenge": digest, "code_challenge_method": "S256",
             "access_type": "offline", "prompt": "consent",
         }  # fmt: skip
-        address = with_query(client.auth_uri, query)
+        separator = "&" if "?" in client.auth_uri else "?"
+        address = f"{client.auth_uri}{separator}{urlencode(query)}"
         request = "Open this address in a browser on this machine, and grant the permission:"
         print(f"{request}\n{address}", file=sys.stderr, flush=True)
         threading.Thread(target=_open_browser, args=(address, timeout_s), daemon=True).start()
         answer = server.wait(timeout_s)
     if "code" not in answer:
         reason = clean_text(answer.get("error", "no code"))
-        hint = f"{_LOGIN_HINT} again, and grant it"
-        raise google_error(f"the permission was not granted ({reason})", hint)
+        raise google_error(f"the permission was not granted ({reason})", f"{_LOGIN_HINT} again, and grant it")
     form = {
         "grant_type": "authorization_code",
         "code": answer["code"],
@@ -16498,7 +16501,9 @@ class _RedirectServer:
         return f"http://127.0.0.1:{self._server.server_address[1]}/"
 
     def _answer(self, request: Any) -> None:
-        found = read_query(request.path)
+        from urllib.parse import parse_qsl, urlsplit
+
+        found = dict(parse_qsl(urlsplit(request.path).query))
         has_our_state = hmac.compare_digest(
             found.get("state", "").encode("utf-8", "replace"), self._state.encode()
         )
@@ -16536,7 +16541,7 @@ class _RedirectServer:
 '''
 
 # ==================== peekaboo_min/integrations/keynote.js ================================================
-SOURCES['peekaboo_min/integrations/keynote.js'] = 16539, r'''// One JSON argument in, JSON out, by its "do":
+SOURCES['peekaboo_min/integrations/keynote.js'] = 16544, r'''// One JSON argument in, JSON out, by its "do":
 // {"do": "find"} -> {"bundle_id": text|null}: the Keynote that is installed. Sends nothing to it.
 // {"do": "open", bundle_id, theme, always_new, width, height} -> {document_id, name, is_new, has_theme, is_blank, width, height}
 // {"do": "size", bundle_id, document_id} -> {width, height, is_skipped} of slide 1
@@ -16701,7 +16706,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/integrations/keynote.py ================================================
-SOURCES['peekaboo_min/integrations/keynote.py'] = 16704, r'''"""The five Keynote tools, and the deck that their calls share."""
+SOURCES['peekaboo_min/integrations/keynote.py'] = 16709, r'''"""The five Keynote tools, and the deck that their calls share."""
 
 from __future__ import annotations
 
@@ -17014,7 +17019,7 @@ def draw_rectangle(
 def _check_fits(rect: Rect, deck: Deck) -> None:
     for name, value in rect.as_data().items():
         if not isinstance(value, int):
-            raise invalid(f"{name} is {value!r}", hint="give a whole number of points")
+            raise invalid(f"{name} is {value!r}", "give a whole number of points")
     if rect.width < 1 or rect.height < 1:
         raise invalid(
             f"a rectangle of {rect.width}x{rect.height} has no area", "give a positive width and height"
@@ -17024,7 +17029,7 @@ def _check_fits(rect: Rect, deck: Deck) -> None:
         hint = (
             f"the slide is {deck.slide_width}x{deck.slide_height}: keep x, y, x+width and y+height within it"
         )
-        raise invalid(f"{position} does not fit on the slide", hint=hint)
+        raise invalid(f"{position} does not fit on the slide", hint)
 
 
 @_keynote_tool
@@ -17042,7 +17047,7 @@ def add_text_in_keynote(
     _check_shape_text(text)
     deck = _load_deck()
     if deck is None or deck.rectangle is None:
-        raise invalid("no rectangle was drawn", hint="call draw_rectangle first")
+        raise invalid("no rectangle was drawn", "call draw_rectangle first")
     details = {"rectangle": deck.rectangle_id, "characters": len(text)}
     _check_and_audit("add_text_in_keynote", deck.bundle_id, details)
     shape = {"index": deck.rectangle_index, **deck.rectangle.as_data()}
@@ -17056,12 +17061,12 @@ def add_text_in_keynote(
 
 def _check_shape_text(text: str) -> None:
     if not text:
-        raise invalid("the text is empty", hint="give the text to write")
+        raise invalid("the text is empty", "give the text to write")
     if len(text) > _LONGEST_SHAPE_TEXT:
         raise invalid(f"the text has {len(text)} characters", f"write at most {_LONGEST_SHAPE_TEXT}")
     bad = control_character_in(text)
     if bad:
-        raise invalid(f"the text contains {bad!r}", hint="omit control characters")
+        raise invalid(f"the text contains {bad!r}", "omit control characters")
 
 
 @_keynote_tool
@@ -17095,15 +17100,15 @@ def screenshot_slide(
 def _slide_target(path: str) -> Path:
     chosen = path.strip() or settings().screenshot_path
     if not chosen:
-        raise invalid("neither a path nor SCREENSHOT_PATH is set", hint="name a .png file")
+        raise invalid("neither a path nor SCREENSHOT_PATH is set", "name a .png file")
     target = asked_path(chosen)
     if target.suffix.lower() != ".png":
-        raise invalid(f"{target.name!r} is not the name of a PNG file", hint="end the path in .png")
+        raise invalid(f"{target.name!r} is not the name of a PNG file", "end the path in .png")
     return target
 '''
 
 # ==================== peekaboo_min/integrations/keynote_draw.applescript ==================================
-SOURCES['peekaboo_min/integrations/keynote_draw.applescript'] = 17106, r'''-- argv: bundle id, document id, x, y, width, height -> "index|x|y|width|height": a new rectangle on slide 1 as it stands there then.
+SOURCES['peekaboo_min/integrations/keynote_draw.applescript'] = 17111, r'''-- argv: bundle id, document id, x, y, width, height -> "index|x|y|width|height": a new rectangle on slide 1 as it stands there then.
 -- For a Keynote that takes no idiom of JXA's. The index is that among the slide's shapes, from 1; numbers as this Mac writes them
 -- ("380,5" in German). Values are got into variables first: an application need not know `item 1 of position` or `width as text`.
 on run argv
@@ -17140,7 +17145,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/keynote_export.applescript ================================
-SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 17143, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
+SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 17148, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
 -- AppleScript, because JXA cannot pass the options. There is no export of one slide, and `slide images` writes a folder:
 -- <folder's name>.001.png and so on, of the slides that are not skipped.
 on run argv
@@ -17159,7 +17164,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/peekaboo_cli.py ===========================================
-SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 17162, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
+SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 17167, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
 
 from __future__ import annotations
 
@@ -17321,7 +17326,7 @@ def _check_exec(arguments: Sequence[str], timeout_seconds: float, max_attachment
 def _asked_folder(cwd: str) -> Path:
     folder = asked_path(cwd)
     if not folder.is_dir():
-        raise invalid(f"cwd {folder} is not a folder", hint="create it, or omit cwd")
+        raise invalid(f"cwd {folder} is not a folder", "create it, or omit cwd")
     return folder
 
 
@@ -17525,10 +17530,10 @@ def _invalid_output(what: str) -> RelayedError:
 '''
 
 # ==================== peekaboo_min/system/__init__.py =====================================================
-SOURCES['peekaboo_min/system/__init__.py'] = 17528, r''''''
+SOURCES['peekaboo_min/system/__init__.py'] = 17533, r''''''
 
 # ==================== peekaboo_min/system/background.py ===================================================
-SOURCES['peekaboo_min/system/background.py'] = 17531, r'''"""Programs that run beside us: one serves, one answers line by line."""
+SOURCES['peekaboo_min/system/background.py'] = 17536, r'''"""Programs that run beside us: one serves, one answers line by line."""
 
 from __future__ import annotations
 
@@ -17620,7 +17625,7 @@ def interactive_program(
 '''
 
 # ==================== peekaboo_min/system/files.py ========================================================
-SOURCES['peekaboo_min/system/files.py'] = 17623, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
+SOURCES['peekaboo_min/system/files.py'] = 17628, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
 
 from __future__ import annotations
 
@@ -17852,7 +17857,7 @@ def only_one(lock_name: str, wait_s: float, what: str) -> Iterator[None]:
 '''
 
 # ==================== peekaboo_min/system/images.py =======================================================
-SOURCES['peekaboo_min/system/images.py'] = 17855, r'''"""Image files: kind, size and pixels, read from their bytes."""
+SOURCES['peekaboo_min/system/images.py'] = 17860, r'''"""Image files: kind, size and pixels, read from their bytes."""
 
 from __future__ import annotations
 
@@ -18157,7 +18162,7 @@ def _read(path: Path) -> Optional[tuple[ImageInfo, bytes]]:
 '''
 
 # ==================== peekaboo_min/system/process.py ======================================================
-SOURCES['peekaboo_min/system/process.py'] = 18160, r'''"""Run one program: the only module that imports subprocess."""
+SOURCES['peekaboo_min/system/process.py'] = 18165, r'''"""Run one program: the only module that imports subprocess."""
 
 from __future__ import annotations
 
@@ -18531,7 +18536,7 @@ def exit_if_signalled() -> None:
 '''
 
 # ==================== peekaboo_min/system/programs.py =====================================================
-SOURCES['peekaboo_min/system/programs.py'] = 18534, r'''"""Where a program is, known by what it answers, and its package if missing."""
+SOURCES['peekaboo_min/system/programs.py'] = 18539, r'''"""Where a program is, known by what it answers, and its package if missing."""
 
 from __future__ import annotations
 
@@ -18545,7 +18550,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Callable, Optional
+from typing import Any, Callable, NamedTuple, Optional
 
 from ..core.cancellation import within_budget
 from ..core.errors import ErrorCode, PeekabooError
@@ -18564,8 +18569,7 @@ RunProgram = Callable[..., Any]
 """process.run_program, a parameter because it looks for its programs here itself."""
 
 
-@dataclass(frozen=True)
-class _Identity:
+class _Identity(NamedTuple):
     """How a program shows that it is the one meant: `flag` prints `pattern`, group 1 its version."""
 
     flag: str
@@ -18731,7 +18735,7 @@ def _remember(path: str, status: os.stat_result, version: str) -> None:
 '''
 
 # ==================== peekaboo_min/system/resources.py ====================================================
-SOURCES['peekaboo_min/system/resources.py'] = 18734, r'''"""Our own files: native sources, and the argv that starts us again."""
+SOURCES['peekaboo_min/system/resources.py'] = 18738, r'''"""Our own files: native sources, and the argv that starts us again."""
 
 from __future__ import annotations
 
@@ -18785,7 +18789,7 @@ def how_to_install() -> str:
 '''
 
 # ==================== peekaboo_min/system/web.py ==========================================================
-SOURCES['peekaboo_min/system/web.py'] = 18788, r'''"""One JSON request to a web server: the only user of urllib.request.
+SOURCES['peekaboo_min/system/web.py'] = 18792, r'''"""One JSON request to a web server: the only user of urllib.request.
 
 urllib is imported inside the functions: it costs 30 ms, and most commands make no request.
 """
@@ -18797,9 +18801,10 @@ import math
 import re
 import threading
 import time
+from base64 import b64encode
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, Callable, Optional, Union
+from typing import Any, Optional, Union
 
 from ..core.cancellation import check_cancelled
 from ..core.text import clean_text
@@ -18863,20 +18868,6 @@ def quote_for_path(text: str) -> str:
     return quote(text, safe="")
 
 
-def with_query(url: str, values: Mapping[str, str]) -> str:
-    """The URL with a query appended."""
-    from urllib.parse import urlencode
-
-    return f"{url}{'&' if '?' in url else '?'}{urlencode(values)}"
-
-
-def read_query(target: str) -> dict[str, str]:
-    """The query of a request's target (`/path?a=1`); of a repeated name, the last value."""
-    from urllib.parse import parse_qsl, urlsplit
-
-    return dict(parse_qsl(urlsplit(target).query))
-
-
 def host_of(url: str) -> str:
     """Host and port of a URL, for messages: without the user, path and query, which may hold a secret.
 
@@ -18938,15 +18929,25 @@ def _fetch(url: str, data: Optional[bytes], headers: dict[str, str], timeout_s: 
 
     A socket's own timeout starts anew with every byte: a slow server could keep us waiting for ever.
     """
+    from socket import SHUT_RDWR
+
     outcome: list[Union[bytes, Exception]] = []
     sockets: list[Any] = []
     done = threading.Event()
+    try:
+        # later than our own deadline, which reports the timeout
+        connection, target, headers = _connection(url, headers, timeout_s + 1)
+    except ValueError:
+        raise WebError("invalid", "the address of the proxy is not a URL") from None
 
     def work() -> None:
         try:
-            outcome.append(_exchange(url, data, headers, timeout_s, sockets))
+            connection.connect()
+            sockets.append(connection.sock)  # which it forgets where the server is going to close it
+            outcome.append(_exchange(connection, target, url, data, headers))
         except Exception as e:  # raised again below, in the calling thread
             outcome.append(e)
+        connection.close()
         done.set()
 
     threading.Thread(target=work, name="web request", daemon=True).start()
@@ -18959,84 +18960,53 @@ def _fetch(url: str, data: Optional[bytes], headers: dict[str, str], timeout_s: 
                     "timeout", f"{host_of(url)} did not answer within {round(timeout_s, 2):g} seconds"
                 )
     finally:
-        if not done.is_set():
-            _hang_up(sockets)
+        for each in () if done.is_set() else sockets:
+            with suppress(OSError):  # it may be closed already
+                each.shutdown(SHUT_RDWR)  # wakes the thread that reads from it
     answer = outcome[0]
     if isinstance(answer, Exception):
         raise _meaning_of(answer, url) from None
     return answer
 
 
-def _hang_up(sockets: list[Any]) -> None:
-    import socket
+def _connection(url: str, headers: dict[str, str], timeout_s: float) -> tuple[Any, str, dict[str, str]]:
+    """A connection, to the environment's proxy where there is one, and the request's target and headers."""
+    from http.client import HTTPConnection, HTTPSConnection
+    from urllib.parse import unquote, urlsplit, urlunsplit
+    from urllib.request import getproxies, proxy_bypass
 
-    for each in sockets:
-        with suppress(OSError):  # it may be closed already
-            each.shutdown(socket.SHUT_RDWR)  # wakes the thread that reads from it
+    parts = urlsplit(url)
+    kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+    target = urlunsplit(("", "", parts.path or "/", parts.query, ""))
+    proxy = getproxies().get(parts.scheme)
+    if not proxy or is_loopback(url) or proxy_bypass(parts.netloc):
+        return kind(str(parts.hostname), parts.port, timeout=timeout_s), target, headers
+    via = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
+    login: dict[str, str] = {}
+    if via.username is not None:
+        pair = f"{unquote(via.username)}:{unquote(via.password or '')}"
+        login = {"Proxy-Authorization": f"Basic {b64encode(pair.encode()).decode()}"}
+    connection = kind(str(via.hostname), via.port or 80, timeout=timeout_s)
+    if kind is HTTPConnection:
+        return connection, url, {**headers, **login}
+    connection.set_tunnel(str(parts.hostname), parts.port, login)
+    return connection, target, headers
 
 
 def _exchange(
-    url: str, data: Optional[bytes], headers: dict[str, str], timeout_s: float, sockets: list[Any]
+    connection: Any, target: str, url: str, data: Optional[bytes], headers: dict[str, str]
 ) -> bytes:
-    """One request and its whole answer, in the worker thread."""
-    from urllib.error import HTTPError
-    from urllib.request import Request
-
-    # later than the caller's own deadline, which reports the timeout
-    opener = _opener(sockets, uses_proxy=not is_loopback(url))
-    try:
-        with opener.open(Request(url, data, headers), timeout=timeout_s + 1) as answer:
-            raw: bytes = answer.read(_ANSWER_CAP + 1)
-            if len(raw) > _ANSWER_CAP:
-                raise WebError("too_large", f"{host_of(url)} answered with more than {_ANSWER_CAP} bytes")
-            if answer.length:  # what is still missing of the length that it announced
-                raise ConnectionResetError
-            return raw
-    except HTTPError as e:
-        with e:
-            raise _status_error(url, e.code, e.headers, e.read(_ERROR_CAP)) from None
-
-
-def _opener(sockets: list[Any], uses_proxy: bool) -> Any:
-    """An opener for http and https alone, without redirects: a key must not travel to another host."""
-    from http.client import HTTPConnection, HTTPSConnection
-    from urllib.request import (
-        HTTPDefaultErrorHandler,
-        HTTPErrorProcessor,
-        HTTPHandler,
-        HTTPSHandler,
-        OpenerDirector,
-        ProxyHandler,
-    )
-
-    class Plain(HTTPHandler):
-        def http_open(self, request):  # type: ignore[no-untyped-def]
-            return self.do_open(_recording(HTTPConnection, sockets), request)
-
-    class Secure(HTTPSHandler):
-        def https_open(self, request):  # type: ignore[no-untyped-def]
-            from ssl import create_default_context
-
-            return self.do_open(
-                _recording(HTTPSConnection, sockets), request, context=create_default_context()
-            )
-
-    opener = OpenerDirector()
-    proxy = ProxyHandler() if uses_proxy else ProxyHandler({})
-    for handler in (proxy, Plain(), Secure(), HTTPDefaultErrorHandler(), HTTPErrorProcessor()):
-        opener.add_handler(handler)
-    return opener
-
-
-def _recording(kind: Any, sockets: list[Any]) -> Callable[..., Any]:
-    """A connection class that records its socket, so that another thread can close it."""
-
-    class Recorded(kind):  # type: ignore[misc]
-        def connect(self) -> None:
-            super().connect()
-            sockets.append(self.sock)
-
-    return Recorded
+    """One request and its whole answer. A redirect is not followed: a key must not travel to another host."""
+    connection.request("GET" if data is None else "POST", target, data, headers)
+    with connection.getresponse() as answer:
+        if not 200 <= answer.status < 300:
+            raise _status_error(url, answer.status, answer.headers, answer.read(_ERROR_CAP))
+        raw: bytes = answer.read(_ANSWER_CAP + 1)
+        if len(raw) > _ANSWER_CAP:
+            raise WebError("too_large", f"{host_of(url)} answered with more than {_ANSWER_CAP} bytes")
+        if answer.length:  # what is still missing of the length that it announced
+            raise ConnectionResetError
+        return raw
 
 
 def _status_error(url: str, status: int, headers: Any, raw: bytes) -> WebError:
@@ -19076,24 +19046,20 @@ def _meaning_of(error: Exception, url: str) -> Exception:
     """What went wrong below HTTP, as a WebError; a bug of ours stays as it is."""
     from http.client import HTTPException
     from ssl import SSLCertVerificationError
-    from urllib.error import URLError
 
-    reason = error.reason if isinstance(error, URLError) else error
     host = host_of(url)
-    if isinstance(reason, SSLCertVerificationError):
-        return WebError("untrusted", f"the certificate of {host} is not trusted: {reason.verify_message}")
-    if isinstance(reason, (ConnectionResetError, BrokenPipeError, ConnectionAbortedError, HTTPException)):
+    if isinstance(error, SSLCertVerificationError):
+        return WebError("untrusted", f"the certificate of {host} is not trusted: {error.verify_message}")
+    if isinstance(error, (ConnectionResetError, BrokenPipeError, ConnectionAbortedError, HTTPException)):
         return WebError("closed", f"{host} closed the connection before its answer was complete")
-    if isinstance(reason, ConnectionRefusedError):
+    if isinstance(error, ConnectionRefusedError):
         return WebError("unreachable", f"connection refused by {host}")
-    if isinstance(reason, UnicodeError):  # a label of the host name is too long
+    if isinstance(error, UnicodeError):  # a label of the host name is too long
         return WebError("invalid", _NO_ADDRESS)
-    if isinstance(reason, ValueError):  # a chunk of a negative size, for instance
+    if isinstance(error, ValueError):  # a chunk of a negative size, for instance
         return WebError("malformed", f"{host} answered with something that is not HTTP")
-    if isinstance(reason, OSError):
-        return WebError(
-            "unreachable", f"{host} cannot be reached: {reason.strerror or type(reason).__name__}"
-        )
+    if isinstance(error, OSError):
+        return WebError("unreachable", f"{host} cannot be reached: {error.strerror or type(error).__name__}")
     return error
 '''
 
