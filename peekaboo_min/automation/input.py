@@ -81,7 +81,8 @@ def click_pixel(
     then nothing was clicked.
     """
     _check_choice("button", button, BUTTONS)
-    _check_range("clicks", clicks, 1, 3)
+    if clicks not in (1, 2, 3):
+        raise invalid(f"clicks is {clicks}", "it is 1, 2 or 3")
     for name in modifiers:
         _check_choice("modifier", name, _CLICK_MODIFIERS)
     held = tuple(name for name in _CLICK_MODIFIERS if name in modifiers)

@@ -135,9 +135,9 @@ def screenshot_command(
     if region is not None and kind != "png":
         raise invalid("a region is saved as png", "end the path in .png")
     scene = scene_to_capture(desktop)
-    window = scene.by_id(window_id)
     if target:
         prepare_target(target)
+    window = scene.by_id(window_id)
     if region is not None:
         part = screenshot_region(desktop, window, region, max_dimension)
         image, data, text = part.image, part.as_data(part.image.info), part.text(part.image.info)
