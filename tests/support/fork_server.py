@@ -22,7 +22,8 @@ from peekaboo_min.frontends import cli
 
 def serve(connection: socket.socket) -> None:
     for module in pkgutil.walk_packages(peekaboo_min.__path__, "peekaboo_min."):
-        if not module.name.endswith("__main__"):
+        # elements_atspi is for the system's own Python
+        if not module.name.endswith(("__main__", "elements_atspi")):
             import_module(module.name)
     while True:
         with suppress(ChildProcessError):  # there is none
