@@ -39,7 +39,14 @@ def test_a_region_is_that_part_of_the_window_and_clicks_stay_in_the_whole(
     assert (part["region_image_width"], part["region_image_height"]) == (200, 100)
     assert part["screenshot_id"] == whole["screenshot_id"]
     assert (part["image_width"], part["image_height"]) == (whole["image_width"], whole["image_height"])
-    assert pixels((tmp_path / "part.png").read_bytes()) == crop(tmp_path / "whole.png", "200x100+30+20")
+
+    def is_the_part() -> bool:  # unless a caret blinked in between
+        on_x11.data("screenshot", form_window, "--path", tmp_path / "whole.png")
+        on_x11.data("screenshot", form_window, "--region", "30,20,200,100", "--path", tmp_path / "part.png")
+        part = pixels((tmp_path / "part.png").read_bytes())
+        return part == crop(tmp_path / "whole.png", "200x100+30+20")
+
+    wait_for(is_the_part, "the region is that part of the whole screenshot")
     # no new record: pixels are those of the whole one
     on_x11.data("click", form_window, *form.centre("agree"))
     assert form.wait_for_event("toggle")["value"] == 1

@@ -644,7 +644,8 @@ def test_a_model_lists_photographs_clicks_and_types(world: World) -> None:
             "saved_files": [],
             "images": [
                 keys(
-                    "item_label mime_type image_width image_height window_title window_id scale screenshot_id"
+                    "item_label mime_type image_width image_height"
+                    " window_title window_id window_index scale screenshot_id"
                 )
             ],
         }

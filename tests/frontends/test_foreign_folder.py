@@ -184,4 +184,4 @@ def test_a_program_of_the_working_folder_is_not_executed_where_path_names_it(
         [sys.executable, PACKAGE, "exec", "--cwd", foreign.path, "--", "image"], foreign.path, environment
     )
     assert foreign.executed() == []
-    assert done.code == 0 and "window(s)" in done.out, done.err
+    assert done.code == 0 and "Captured 1 image(s)" in done.out, done.err

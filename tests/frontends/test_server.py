@@ -125,7 +125,7 @@ def test_the_end_of_stdin_in_the_middle_of_a_call_ends_everything(
     with serving(form_name, slow_world) as server:
         server.shake_hands()
         server.start_call(**SLOW_CALL)
-        server.start_call("list_windows")
+        server.start_call("list", item_type="running_applications")
         pids = pids_in(tmp_path / "pids", 4)
         assert server.end(SOON_S) == 0
         assert_all_dead(pids)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
@@ -175,3 +176,13 @@ def browser() -> Optional[str]:
     """A Chromium of this machine."""
     names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
     return next(filter(None, map(shutil.which, names)), None)
+
+
+def settled(look: Callable[[], Any], seconds: float = 0.3) -> Any:
+    """The value once it stays the same for a moment."""
+    last, since = look(), time.monotonic()
+    while time.monotonic() - since < seconds:
+        now = look()
+        if now != last:
+            last, since = now, time.monotonic()
+    return last
