@@ -17438,7 +17438,7 @@ def _returned_data(file: dict[str, Any], image: Picture) -> dict[str, Any]:
         **size,
         "source_path": file["path"],
     }
-    names = ["window_title", "window_id"]
+    names = ["window_title", "window_id", "window_index"]
     if size.items() <= file.items():
         names += ["scale", "screenshot_id"]
     return {**data, **{name: file[name] for name in names if name in file}}
