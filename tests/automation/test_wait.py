@@ -154,7 +154,7 @@ def test_stillness_comes_once_nothing_changes_for_a_second(peek: Program, open_w
     window_id, process = open_window(
         f"proc tick {{}} {{incr ::n; set ::timer [after 200 tick]}}; set n 100000; tick; {ON_COMMAND}"
     )
-    error = peek.error("wait-for", "--window-id", window_id, "--still", "--timeout-s", 3)
+    error = peek.error("wait-for", "--window-id", window_id, "--still", "--timeout-s", 12)
     assert (error["code"], "changed" in error["message"]) == ("TIMEOUT", True)
     tell(process, "after cancel $timer")
     answer = peek.data("wait-for", "--window-id", window_id, "--still", "--timeout-s", 40)
