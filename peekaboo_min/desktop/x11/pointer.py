@@ -22,7 +22,7 @@ _BUTTONS = {"left": "1", "middle": "2", "right": "3"}
 _WHEEL = {"up": "4", "down": "5", "left": "6", "right": "7"}
 _ACT_S = 8.0
 _CLICK = ("click", "--delay", "0")  # it would wait 100 ms after it
-_CLICK_AGAIN_S, _NOTCH_AGAIN_S = "0.06", "0.005"
+_CLICK_AGAIN_S, _NOTCH_AGAIN_S, _HELD_ON_S = "0.06", "0.005", "0.1"
 _DRAG_STEPS = 12
 # Printed once something is pressed; a look at the pointer would fail where the press closes its window.
 _IS_PRESSED = "getdisplaygeometry"
@@ -132,7 +132,9 @@ def click_x11(
     held = x11_modifiers(modifiers)
     if held:
         up = ["keyup", "--delay", "0", "+".join(held)]
-        press = ["keydown", "--delay", "0", "+".join(held), *press, *up]
+        # a window manager that focuses by click passes the press on later (i3), and Chromium asks for the
+        # modifiers of that moment
+        press = ["keydown", "--delay", "0", "+".join(held), *press, "sleep", _HELD_ON_S, *up]
         release += up
     return _press(window, point, [*press, _IS_PRESSED], release, clicks, _CLICK_AGAIN_S)
 
