@@ -67,7 +67,7 @@ def image_result(
     capture_focus: foreground first brings the window to the front; background and auto leave it where it is.
     question: then a configured model is asked about the images: `analysis_text` and `model_used` besides.
     """
-    _check_request(request)
+    check_request(request)
     kind = _kind_of_files(request)
     analyse = _analyst(desktop, question) if question is not None else None
     if capture_focus == "foreground":
@@ -105,13 +105,15 @@ def image_result(
     return Result(text, data, returned, messages)
 
 
-def _check_request(request: ImageRequest) -> None:
+def check_request(request: ImageRequest) -> None:
     """Raises INVALID_ARGUMENT for what cannot be meant, before anything is done."""
     check_dimension(request.max_dimension)
     mode = request.effective_mode
     names_window = request.window_title is not None or request.window_index is not None
     problem, hint = "", ""
-    if mode == "screen" and request.app is None and names_window:
+    if request.window_title is not None and not request.window_title.strip():
+        problem, hint = "the window's title is empty", "give a part of it, or leave it out"
+    elif request.mode is None and request.app is None and request.window_id is None and names_window:
         problem, hint = "a window's title or index is given, but no app", "name its app, or leave it out"
     elif mode in ("screen", "multi") and names_window:
         problem, hint = f"mode {mode} takes no window title or index", "leave it out, or use mode window"

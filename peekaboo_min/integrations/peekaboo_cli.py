@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Optional
 
 from ..automation.capture import CapturedImage, Subject, image_for_model
-from ..automation.image import ImageRequest
+from ..automation.image import ImageRequest, check_request
 from ..automation.policy import check_may_act, write_audit_line
 from ..core.errors import ErrorCode, PeekabooError, RelayedError, invalid
 from ..core.log import log_debug, log_error, log_safe, log_warning
@@ -222,6 +222,7 @@ def image_by_cli(
     desktop: Desktop, path: str, request: ImageRequest, capture_focus: str, returns_data: bool
 ) -> Result:
     """The MCP tool `image` through another command line, with the original's arguments in its order."""
+    check_request(request)
     if capture_focus == "foreground":
         check_may_act("foreground capture")
     asked = os.path.expanduser(request.path or settings().default_save_path)
@@ -271,6 +272,8 @@ def _returned_data(file: dict[str, Any], image: Picture) -> dict[str, Any]:
         **size,
         "source_path": file["path"],
     }
+    if "window_id" in file and file.get("item_label"):  # the specification's label of a window is its title
+        data["window_title"] = data["item_label"]
     names = ["window_title", "window_id", "window_index"]
     if size.items() <= file.items():
         names += ["scale", "screenshot_id"]

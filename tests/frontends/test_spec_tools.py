@@ -489,6 +489,7 @@ REFUSED_IMAGES = {
         "WINDOW_NOT_FOUND",
     ),
     "an index beyond the last": ({"app": "Safari", "window_specifier": {"index": 2}}, "WINDOW_NOT_FOUND"),
+    "a blank title": ({"app": "Safari", "window_specifier": {"title": " "}}, "INVALID_ARGUMENT"),
     "an index below zero": ({"app": "Safari", "window_specifier": {"index": -1}}, "INVALID_ARGUMENT"),
     "an empty app": ({"app": "", "mode": "multi"}, "INVALID_ARGUMENT"),
     "a mode without its app": ({"mode": "window"}, "INVALID_ARGUMENT"),
@@ -507,6 +508,25 @@ def test_what_cannot_be_captured_is_refused_and_nothing_is_taken(
     before = (len(mac.calls("screencapture")), kept_by(mac))
     assert refused(server.call("image", **arguments))["code"] == code
     assert (len(mac.calls("screencapture")), kept_by(mac)) == before
+
+
+SPECIFIED: dict[str, tuple[Answer, str]] = {
+    "every screen": ({"mode": "screen"}, "mode screen takes no window title or index"),
+    "screens of an app": ({"mode": "screen", "app": "Safari"}, "mode screen takes no window title or index"),
+    "all windows": ({"mode": "multi", "app": "Safari"}, "mode multi takes no window title or index"),
+    "nothing": ({}, "a window's title or index is given, but no app"),
+}
+
+
+@pytest.mark.parametrize("focus", ["background", "foreground"])
+@pytest.mark.parametrize(("arguments", "problem"), SPECIFIED.values(), ids=SPECIFIED.keys())
+def test_a_window_is_specified_for_the_mode_window_alone(
+    server: Server, arguments: Answer, problem: str, focus: str
+) -> None:
+    """ "Optional. Specifies which window for 'window' mode. Defaults to main/frontmost of target app." """
+    for specifier in ({"title": "Start"}, {"index": 0}):
+        answer = server.call("image", **arguments, window_specifier=specifier, capture_focus=focus)
+        assert refused(answer)["said"].startswith(f"{problem}. Next step: ")
 
 
 def test_an_ambiguous_app_is_answered_with_its_candidates(server: Server) -> None:

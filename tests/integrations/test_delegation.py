@@ -217,12 +217,23 @@ def test_what_policy_forbids_is_not_delegated(scripted: Scripted) -> None:
 
 
 def test_the_status_and_bad_arguments_ask_nobody(scripted: Scripted) -> None:
+    """ "Validate MCP input against the tool's Zod schema. If invalid, log error with Pino and return MCP error
+    ToolResponse." Only then: "Construct command-line arguments for Swift peekaboo CLI".
+    """
     for arguments in (
         {"item_type": "server_status"},
         {"item_type": "application_windows"},
         {"include_window_details": ["ids"]},
     ):
         scripted.call("list", apps(), **arguments)
+        assert not (scripted.folder / "argv").exists()
+    for arguments in (
+        {"app": "Safari", "window_specifier": {"title": " "}},
+        {"mode": "screen", "window_specifier": {"index": 0}},
+        {"mode": "multi"},
+    ):
+        answer = scripted.call("image", saved(Path("/p/a.png")), **arguments)
+        assert refused(answer)["code"] == "INVALID_ARGUMENT"
         assert not (scripted.folder / "argv").exists()
 
 
@@ -308,6 +319,19 @@ def test_images_are_read_from_the_files_that_it_saved(scripted: Scripted, tmp_pa
         path.read_bytes() for path in paths
     ]
     assert [each["mimeType"] for each in answer["content"][1:]] == ["image/png", "image/png"]
+
+
+def test_the_label_of_a_windows_row_is_its_title(scripted: Scripted, image_file: Path) -> None:
+    """ "item_label": "Display 1 / Main", // Or window_title for window/multi modes"; the rows themselves stay
+    as they are: "Directly from Swift CLI JSON data.saved_files".
+    """
+    reply = saved(image_file, image_file)
+    reply["data"]["saved_files"][1].update(window_id=7, window_index=0)
+    answer = scripted.call("image", reply, app="Safari", mode="multi", return_data=True)
+    screen, window = seen(answer)["images"]
+    assert "window_title" not in screen
+    assert (window["window_title"], window["window_id"]) == ("shot", 7)
+    assert seen(answer)["saved_files"] == reply["data"]["saved_files"]
 
 
 def test_its_messages_stand_in_the_answer(scripted: Scripted, image_file: Path) -> None:

@@ -14,8 +14,8 @@ from fakemac import FakeMac
 from macs import mac_environment
 from mcp_server import Server, serving
 
-from peekaboo_min.core.errors import ErrorCode, PeekabooError
 from peekaboo_min.core.log import collect_debug_lines, log_safe
+from peekaboo_min.desktop.macos.osascript import script_error
 from peekaboo_min.system.background import background_program, interactive_program
 from peekaboo_min.system.process import run_program
 
@@ -46,11 +46,23 @@ def test_a_programs_own_words_reach_the_model_after_the_next_step(server: Server
 
 def test_no_hint_names_details_that_are_not_there(server: Server, mac: FakeMac) -> None:
     """ "AppleScript errors: Print the raw `osascript` output" """
-    mac.fail("osascript", exit=1, stderr="", when=["activate"])
-    silent = PeekabooError(ErrorCode.PROGRAM_FAILED, "it failed", "try again").message_for_model("X")
-    assert silent == "X: it failed. Next step: try again"
-    from peekaboo_min.desktop.macos.osascript import script_error
-
+    answers = []
+    for words in ("12:5: syntax error", ""):
+        mac.fail("osascript", exit=1, stderr=words, when=["function patiently"])
+        mac.fail("sips", exit=13, stderr=words)
+        mac.fail("open", exit=1, stderr=words)
+        for tool, arguments in {
+            "open_keynote": {},
+            "image": {"app": "Safari", "return_data": True},
+            "open": {"app": "Calculator"},
+        }.items():
+            answer = server.call(tool, **arguments)
+            answers.append((answer["_meta"]["backend_error_code"], answer["content"][0]["text"]))
+        mac.heal()
+    loud, silent = answers[:3], answers[3:]
+    assert [code for code, _ in answers] == 2 * ["PROGRAM_FAILED", "SIPS_ERROR", "PROGRAM_FAILED"]
+    assert [text for _, text in loud] == [f"{text} (12:5: syntax error)" for _, text in silent]
+    assert "details" not in str(answers)
     assert "details" not in script_error(1, "").hint
     assert "details" in script_error(1, "12:5: syntax error").hint
 

@@ -199,7 +199,7 @@ class MacDesktop:
             raise PeekabooError(
                 ErrorCode.PROGRAM_FAILED,
                 f"{handler.app_name} could not be opened",
-                hint="see the details; open it by hand once, macOS may ask something first",
+                hint="open it by hand once, macOS may ask something first",
                 details=done.stderr.strip()[-300:],
             )
 
@@ -216,8 +216,8 @@ class MacDesktop:
             raise PeekabooError(
                 ErrorCode.SIPS_ERROR,
                 "sips could not resize the image",
-                hint="see the details",
-                details=done.stderr[-300:],
+                hint="check that the disk has free space, then try again",
+                details=done.stderr.strip()[-300:],
             )
 
     def read_text(self, path: Path) -> list[RecognisedText]:
