@@ -30,6 +30,7 @@ def click(x: float, y: float) -> AgentStep:
 
 
 def test_a_last_act_that_was_delivered_and_changed_something_ends_the_run() -> None:
+    """ "Repeat until `"done": true` or safety limit triggers." """
     assert Progress().note_act(working(LAST_SAVE))
     assert not Progress().note_act(working(SAVE))
 
@@ -38,6 +39,7 @@ def test_a_last_act_that_was_delivered_and_changed_something_ends_the_run() -> N
 def test_a_last_act_without_a_visible_effect_is_one_question_and_then_not_confirmed(
     effect: str, changed: Optional[bool]
 ) -> None:
+    """ "Enable an LLM-vision agent loop: `focus → screenshot → decide → act → verify`." """
     progress = Progress()
     assert not progress.note_act(act(LAST_SAVE, effect, changed))
     (fact,) = progress.facts()
@@ -48,6 +50,7 @@ def test_a_last_act_without_a_visible_effect_is_one_question_and_then_not_confir
 
 
 def test_an_act_after_that_question_continues_the_run() -> None:
+    """ "Repeat until `"done": true` or safety limit triggers." """
     progress = Progress()
     progress.note_act(act(LAST_SAVE))
     assert not progress.note_act(working(Action("press", key="tab")))
@@ -56,6 +59,7 @@ def test_an_act_after_that_question_continues_the_run() -> None:
 
 @pytest.mark.parametrize("effect, changed", [("WINDOW_COVERED", False), ("another window got it", True)])
 def test_a_refused_or_missed_act_never_ends_the_run(effect: str, changed: bool) -> None:
+    """ "Parse action JSON and execute `click`. Repeat until `"done": true`": not executed, not done."""
     progress = Progress()
     progress.note_act(working(SAVE))
     assert not progress.note_act(act(LAST_SAVE, effect, changed, is_delivered=False))

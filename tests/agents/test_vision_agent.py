@@ -425,6 +425,7 @@ def test_a_run_is_repeated_by_its_script_on_a_fresh_form(
 def test_a_title_alone_is_enough_where_one_window_has_it(
     agent: Agent, form: Form, open_form: Callable[..., Form]
 ) -> None:
+    """ "Select a target window (`list_windows` → choose by title/app/pid)." """
     other = open_form("Guest list", "+500+300")
     agent.ai.brain = plan(press_button(other, "agree"))
     done = agent.run("--window-title", "guest")
@@ -522,6 +523,7 @@ def test_the_same_act_without_effect_ends_as_stuck(mac: FakeMac, labelled: Agent
 
 
 def test_a_reply_that_cannot_be_used_is_asked_again_once(agent: Agent, form: Form) -> None:
+    """ "Persist per-step artifacts to a run folder: [...] LLM prompt/response": of both questions."""
     answers = [
         "I would click the button.",
         click(9999, 5, why="</pre><script>alert(1)</script>\x1b[31m\u202e"),
@@ -533,7 +535,13 @@ def test_a_reply_that_cannot_be_used_is_asked_again_once(agent: Agent, form: For
         "the model's second reply was unusable as well: x is 9999, outside the grid" in done.error["message"]
     )
     assert str(agent.run_folder / "report.html") in done.error["details"]
-    second = agent.ai.questions[1].prompt
+    first, second = (question.prompt for question in agent.ai.questions)
+    kept = agent.step(1)["exchanges"]
+    assert [kept[0]["prompt"] in first, kept[1]["prompt"] in second] == [True, True]
+    assert "I would click the button." in kept[1]["prompt"]
+    assert kept[0]["reply"] == answers[0] and json.loads(kept[1]["reply"])["x"] == 9999
+    assert "the reply contains no JSON object" in kept[0]["problem"] and "x is 9999" in kept[1]["problem"]
+    assert [each["prompt"] in agent.report().text for each in kept] == [True, True]
     assert "I would click the button." in second and "the reply contains no JSON object" in second
     assert form.events("click") == [] and agent.saved_run()["status"] == "confused"
     assert "</pre><script>alert(1)</script>" in agent.report().text

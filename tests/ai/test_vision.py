@@ -209,6 +209,7 @@ def test_ollama_is_operational_with_a_model_that_it_has(
 def test_ollama_is_not_operational_with_a_model_that_it_lacks(
     ai: FakeAI, use: Callable[..., None], model: str
 ) -> None:
+    """ "Ollama (if using local Ollama for analysis) + instructions to pull models." """
     use(ai.env("ollama", model))
     wrong = failing(choose_provider)
     assert wrong.message == "No configured AI providers in PEEKABOO_AI_PROVIDERS are currently operational."

@@ -175,9 +175,6 @@ def test_a_close_spelling_means_one_app_or_none(
 
 # what must be granted, before anything else -----------------------------------------------------------------
 
-# "The CLI must proactively check for Screen Recording permission before attempting any capture or window
-# listing
-# that requires it."
 UNGRANTED: dict[str, list[str]] = {
     "a title": ["image", "--app", "Safari", "--window-title", "Start"],
     "a title that no window has": ["image", "--app", "Safari", "--window-title", "no such page"],
@@ -207,6 +204,9 @@ UNGRANTED: dict[str, list[str]] = {
 def test_without_screen_recording_nothing_is_focused_matched_or_created(
     mac: FakeMac, mac_peek: Program, tmp_path: Path, argv: list[str]
 ) -> None:
+    """ "The CLI must proactively check for Screen Recording permission before attempting any capture or
+    window listing that requires it (e.g., reading window titles via CGWindowListCopyWindowInfo)."
+    """
     mac.activate("Terminal")
     mac.deny("screen_recording")
     before, had = len(mac.events()), below(mac.folder / "tmp")
@@ -243,6 +243,7 @@ MINIMISED: dict[str, tuple[list[str], list[Any]]] = {
 def test_a_minimised_window_is_restored_and_captured(
     peek: Program, open_form: Callable[..., Form], argv: list[str], row: list[Any]
 ) -> None:
+    """ "'foreground': bring target to front before capture." """
     form = open_form("Hidden", "+20+20")
     open_form("Shown", "+660+20")
     hidden, _ = ids_of(peek, "Hidden", "Shown")
@@ -256,6 +257,7 @@ def test_a_minimised_window_is_restored_and_captured(
 def test_an_app_whose_only_window_is_minimised_is_brought_to_the_front(
     peek: Program, form: Form, mode: str
 ) -> None:
+    """ "'foreground': bring target to front before capture.", in every mode."""
     (window_id,) = ids_of(peek, form.title)
     minimise(peek, form, window_id)
     argv = ["image", "--app", "Form", "--mode", mode]
@@ -270,6 +272,7 @@ def test_an_app_whose_only_window_is_minimised_is_brought_to_the_front(
 
 
 def test_the_index_in_the_answer_is_the_asked_one(peek: Program, two: list[int]) -> None:
+    """ ""window_index": 0, // Optional, if relevant (e.g. for multi-window or indexed capture)" """
     peek.data("focus", two[0])
     (entry,) = peek.data("image", "--app", "Form", "--window-index", 1, "--capture-focus", "foreground")[
         "saved_files"
@@ -290,6 +293,7 @@ HIDDEN: dict[str, Callable[[FakeMac], Any]] = {
 def test_on_a_mac_what_is_hidden_is_shown_and_captured(
     mac: FakeMac, mac_peek: Program, hide: Callable[[FakeMac], Any], title: list[str]
 ) -> None:
+    """ "Activates app using NSRunningApplication.activate(options: [.activateIgnoringOtherApps])." """
     mac.activate("Terminal")
     hide(mac)
     (entry,) = mac_peek.data("image", "--app", "Calculator", *title, "--capture-focus", "foreground")[
@@ -326,6 +330,9 @@ def test_without_accessibility_a_foreground_capture_captures_with_a_warning(
 def test_a_window_that_fails_by_its_id_is_captured_by_its_rectangle_and_cannot_be_clicked(
     peek: Program, two: list[int], tmp_path: Path
 ) -> None:
+    """ "Take full screen screenshot then crop to the window bounds (using existing capture path)", and
+    "ウィンドウ ID のフォールバックに対応する".
+    """
     peek.data("focus", two[0])
     older = peek.data("screenshot", two[0])
     programs = without("maim", f"-i {two[0]}", tmp_path / "bin")
@@ -342,6 +349,7 @@ def test_a_window_that_fails_by_its_id_is_captured_by_its_rectangle_and_cannot_b
 def test_a_covered_or_minimised_window_is_not_captured_by_its_rectangle(
     peek: Program, open_form: Callable[..., Form], tmp_path: Path
 ) -> None:
+    """ "The screenshot image is the **window content cropped to `bounds`**": not that of another window."""
     below_form = open_form("Below", "+100+100")
     open_form("Above", "+140+140")
     below_id, above_id = ids_of(peek, "Below", "Above")
@@ -368,6 +376,7 @@ SHADOWS: dict[str, tuple[list[str], int]] = {
 def test_an_image_without_the_wanted_shadow_says_so(
     mac: FakeMac, mac_peek: Program, argv: list[str], count: int
 ) -> None:
+    """ "実機 macOS で [...] 影あり/なし、png/jpg 切り替えを確認。" """
     finished = mac_peek.run("screenshot-app-window", "--appName", "Form", *argv, "--json")
     assert finished.code == 0, finished.out
     messages = finished.json["messages"]
@@ -380,6 +389,7 @@ def test_an_image_without_the_wanted_shadow_says_so(
 def test_an_expired_file_that_cannot_be_deleted_is_a_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """ "削除失敗: `fs.rm` の結果はログ警告に留め、レスポンスは成功のまま。" """
     warnings: list[str] = []
 
     def refuse(path: str) -> None:

@@ -172,6 +172,7 @@ def field_of(peek: Program, pad: Pad, pad_id: int) -> str:
 
 
 def test_what_a_field_holds_is_replaced_and_deleted(peek: Program, pad: Pad, pad_id: int) -> None:
+    """ "`type_text(window_id, text)`": an empty text means something only where it replaces one."""
     peek.data("type", pad_id, "old text")
     assert field_of(peek, pad, pad_id) == "<old text>"
     assert peek.data("type", pad_id, "new", "--replace")["characters"] == 3
@@ -277,6 +278,7 @@ def test_a_covered_window_comes_to_the_front_before_it_is_scrolled(
 
 
 def test_a_window_that_will_not_come_names_what_would_let_it(mac: FakeMac) -> None:
+    """ "Fallback to clicking a safe point (e.g. window center) to ensure focus": where the user allows it."""
     on_mac = Program(program_words("package"), mac_environment(mac))
     mac.switch(activation="stubborn")
     error = on_mac.error("focus", 1090)

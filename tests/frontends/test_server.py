@@ -145,13 +145,14 @@ def test_the_end_of_stdin_in_the_middle_of_a_call_ends_everything(
 def test_a_signal_ends_the_server_and_all_that_it_runs(
     form_name: str, tmp_path: Path, slow_world: dict[str, str], number: signal.Signals
 ) -> None:
+    """ "Implement graceful shutdown on SIGINT, SIGTERM (e.g., await server.close(); logger.flush();
+    process.exit(0);)."
+    """
     with serving(form_name, {**slow_world, "PEEKABOO_LOG_FILE": str(tmp_path / "log")}) as server:
         server.shake_hands()
         server.start_call(**SLOW_CALL)
         pids = pids_in(tmp_path / "pids")
         server.process.send_signal(number)
-        # "Implement graceful shutdown on SIGINT, SIGTERM (e.g., await server.close(); logger.flush();
-        # process.exit(0);)."
         assert server.wait(SOON_S) == (128 + number if number == signal.SIGHUP else 0)
         assert f'"ended by {number.name}"' in (tmp_path / "log").read_text()
         assert_all_dead(pids)
@@ -385,6 +386,9 @@ WINDOW_SPECIFIER = [
 
 
 def test_the_window_specifier_is_one_of_two_closed_objects(shared: Server) -> None:
+    """ "z.object({ index: z.number().int().nonnegative().describe("Capture window by index (0=frontmost).
+    [...]") })"
+    """
     schema = tools_of(shared)["image"]["inputSchema"]["properties"]["window_specifier"]
     plain = [{key: value for key, value in one.items() if key != "description"} for one in schema["anyOf"]]
     assert plain == WINDOW_SPECIFIER
@@ -439,6 +443,9 @@ def test_null_stands_for_an_optional_argument_that_is_not_given(shared: Server) 
 
 
 def test_what_strict_clients_leave_out_by_blanks_and_zeros_is_absent(shared: Server) -> None:
+    """ "app: z.string().optional().describe("Optional. [...] If omitted, captures screen(s). Uses fuzzy
+    matching.")"
+    """
     left_out = {"app": "", "path": "", "question": "", "window_id": 0, "max_dimension": 0}
     result = shared.call("image", **left_out)
     assert (result["isError"], len(result["structuredContent"]["saved_files"])) == (False, 1)

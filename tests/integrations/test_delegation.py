@@ -217,8 +217,8 @@ def test_what_policy_forbids_is_not_delegated(scripted: Scripted) -> None:
 
 
 def test_the_status_and_bad_arguments_ask_nobody(scripted: Scripted) -> None:
-    """ "Validate MCP input against the tool's Zod schema. If invalid, log error with Pino and return MCP error
-    ToolResponse." Only then: "Construct command-line arguments for Swift peekaboo CLI".
+    """ "Validate MCP input against the tool's Zod schema. If invalid, log error with Pino and return MCP
+    error ToolResponse." Only then: "Construct command-line arguments for Swift peekaboo CLI".
     """
     for arguments in (
         {"item_type": "server_status"},

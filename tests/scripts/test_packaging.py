@@ -139,3 +139,12 @@ def test_the_bundle_holds_a_manifest_that_the_clients_validator_accepts(tmp_path
     if "npm error" in done.stderr:
         pytest.skip("the validator cannot be fetched")
     assert "validation passes" in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    "left", ["logs/agent.log", ".env", "screen.png", "slide.jpg", "peekaboo-run-20260101/run.json"]
+)
+def test_git_ignores_what_runs_leave(tracked: list[str], left: str) -> None:
+    """ "keep `logs/` and any exported images out of version control via `.gitignore`" """
+    words = ["git", "-c", "safe.directory=*", "-C", str(ROOT), "check-ignore", "--quiet", "--no-index", left]
+    assert subprocess.run(words, timeout=60, check=False).returncode == 0
