@@ -228,7 +228,8 @@ def _subjects_in_front(desktop: Desktop, request: ImageRequest) -> tuple[list[Su
     if request.effective_mode in ("screen", "multi") or messages:
         scene = scene_to_capture(desktop)
         window = scene.by_id(window.window_id)
-    if request.effective_mode in ("screen", "multi"):
+    is_behind = bool(messages) and window.is_on_screen and request.window_index is None
+    if request.effective_mode in ("screen", "multi") or is_behind:
         return _find_subjects(scene, request), messages
     if window.is_on_screen or request.window_id is not None:
         is_indexed = request.window_id is None

@@ -317,7 +317,9 @@ def test_without_accessibility_a_foreground_capture_captures_with_a_warning(
         "image", "--app", "Safari", "--window-index", 1, "--capture-focus", "foreground", "--json"
     )
     (entry,) = finished.data["saved_files"]
-    assert entry["window_index"] == 1
+    assert (entry["window_index"], entry["window_title"]) == (1, "Bug 12/34: crash in usr/bin")
+    by_title = ["image", "--app", "Safari", "--window-title", "crash in", "--capture-focus", "foreground"]
+    assert mac_peek.data(*by_title)["saved_files"][0]["window_index"] == 1  # it is not in front
     raised = "Could not raise specific window; proceeding with frontmost of activated app."
     assert raised in finished.json["debug_logs"]
     assert "Accessibility" in finished.json["messages"][0]
