@@ -201,11 +201,11 @@ def type_into_window(
 
     def post(window: Window) -> None:
         if replace:
-            desktop.press_key(window, _SELECT_ALL)
+            desktop.press_key(window, _SELECT_ALL, stop_file=stop_file())
         if text:
             desktop.type_text(window, text, stop_file(), delay_ms)
         else:
-            desktop.press_key(window, _DELETE)
+            desktop.press_key(window, _DELETE, stop_file=stop_file())
 
     def check(window: Window) -> None:
         if replace and _OTHER_SELECT_ALL.search(window.app_name):
@@ -239,7 +239,7 @@ def press_in_window(
     what = {"key": str(chord), **({"repeat": repeat} if repeat > 1 else {})}
     effect = _by_keyboard(
         desktop, "press", window_id, verify, what,
-        lambda window: desktop.press_key(window, chord, hold_ms, repeat),
+        lambda window: desktop.press_key(window, chord, hold_ms, repeat, stop_file()),
     )  # fmt: skip
     return {"window_id": window_id, "key": str(chord), "delivered": True, **effect.as_data()}
 

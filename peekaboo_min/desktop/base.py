@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Protocol
+from typing import Optional, Protocol
 
 from ..core.errors import ErrorCode, PeekabooError
 from ..core.models import (
@@ -104,9 +104,19 @@ class Desktop(Protocol):
         for the stop file; both say how many characters went out.
         """
 
-    def press_key(self, window: Window, chord: KeyChord, hold_ms: int = 0, repeat: int = 1) -> None:
+    def press_key(
+        self,
+        window: Window,
+        chord: KeyChord,
+        hold_ms: int = 0,
+        repeat: int = 1,
+        stop_file: Optional[Path] = None,
+    ) -> None:
         """Press and release one key with its modifiers held. Raises FocusLost, with nothing pressed, when
         another window has the focus. hold_ms: how long it stays down; repeat: how often it is pressed.
+
+        stop_file: before each press, and while the key is down, it is looked for; POLICY_DENIED says how
+        often the key was pressed.
         """
 
     def read_elements(self, window: Window) -> list[Element]:

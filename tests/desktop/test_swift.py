@@ -198,7 +198,7 @@ def type_(text: Any, **more: Any) -> dict[str, Any]:
 
 
 def press(code: Any, flags: Any = 0, **more: Any) -> dict[str, Any]:
-    held = {"hold_ms": 0, "repeat": 1}
+    held = {"hold_ms": 0, "repeat": 1, "stop_file": STOP}
     return {"do": "press", "window": TERMINAL, "key_code": code, "flags": flags, **held, **more}
 
 
@@ -293,6 +293,7 @@ BAD = {
     "flags that are too big": (press(36, 2**32), "flags"),
     "a key that is held for a day": (press(36, hold_ms=86_400_000), "hold_ms"),
     "no press": (press(36, repeat=0), "repeat"),
+    "a press without a stop file": (without(press(36), "stop_file"), "stop_file"),
 }
 
 
@@ -610,6 +611,23 @@ def test_typing_stops_at_a_stop_file_and_at_a_locked_screen(bench: Bench) -> Non
     bench.mac.when(KEY, {"do": "lock_screen"})
     assert bench.ask(type_(LONG)) == refused("SCREEN_LOCKED", "the screen is locked", 20)
     assert bench.mac.events("dropped") != []  # the key up of the last piece that went out
+
+
+def test_a_repeated_and_a_held_key_stop_at_a_stop_file(bench: Bench) -> None:
+    stop = str(bench.mac.folder / "STOP")
+    bench.mac.when(KEY, {"do": "write_file", "path": stop}, skip=1)
+    stopped = "the stop file is there"
+    assert bench.ask(press(48, repeat=5, stop_file=stop)) == refused("POLICY_DENIED", stopped, 2)
+    assert bench.ask(press(48, stop_file=stop)) == refused("POLICY_DENIED", stopped, 0)
+    assert len(bench.mac.events("key")) == 2
+    held = str(bench.mac.folder / "HELD")
+    before = len(bench.mac.raw_events())
+    bench.mac.when(KEY, {"do": "write_file", "path": held})
+    assert bench.ask(press(49, hold_ms=9000, repeat=3, stop_file=held)) == refused(
+        "POLICY_DENIED", stopped, 1
+    )
+    down, up = bench.mac.raw_events()[before:]  # and it came up again
+    assert up["t"] - down["t"] < 6000
 
 
 def test_keys_go_to_an_open_menu_when_it_is_meant(bench: Bench) -> None:

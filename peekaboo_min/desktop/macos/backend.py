@@ -154,12 +154,20 @@ class MacDesktop:
         request = {"do": "type", "text": text, "stop_file": str(stop_file), "delay_ms": delay_ms}
         act(window, request, len(text) * (_S_PER_CHARACTER + delay_ms / 1000))
 
-    def press_key(self, window: Window, chord: KeyChord, hold_ms: int = 0, repeat: int = 1) -> None:
+    def press_key(
+        self,
+        window: Window,
+        chord: KeyChord,
+        hold_ms: int = 0,
+        repeat: int = 1,
+        stop_file: Optional[Path] = None,
+    ) -> None:
         if hold_ms * repeat > _LONGEST_HOLD_MS:
             raise invalid(
                 f"{repeat} presses of {hold_ms} ms are too long", hint="hold for 10 seconds in all at most"
             )
         request = {"do": "press", **chord_request(chord), "hold_ms": hold_ms, "repeat": repeat}
+        request["stop_file"] = str(stop_file or "")
         with uninterrupted() if hold_ms else nullcontext():  # a killed hand would leave the key down
             act(window, request, repeat * (_S_PER_PRESS + hold_ms / 1000))
 

@@ -8,8 +8,8 @@
 //          were before something else came under the pointer, 0 where the pointer did not get there. is_certain: no overlay or
 //          open menu leaves a doubt whom they reached
 //   {"do":"type","window":W,"text":"...","stop_file":"...","delay_ms":0}  -> {"ok":true,"sent":n}, in characters
-//   {"do":"press","window":W,"key_code":n,"flags":n,"hold_ms":0,"repeat":1}  -> {"ok":true,"sent":n}, in presses; flags are
-//       CGEventFlags bits. By JXA also "character", "using" and "layouts": on another keyboard layout than these System Events
+//   {"do":"press","window":W,"key_code":n,"flags":n,"hold_ms":0,"repeat":1,"stop_file":"..."}  -> {"ok":true,"sent":n}, in presses;
+//       flags are CGEventFlags bits. By JXA also "character", "using" and "layouts": on another keyboard layout than these System Events
 //       finds the key
 //   refused -> {"ok":false,"code":"...","message":"...","sent":n,"reached_id":n|null}, and nothing was posted after `sent`
 //   W is {"id","pid","x","y","width","height","is_popup"}: what must be under the pointer, or have the keyboard, right before
@@ -37,6 +37,7 @@ const LINES_A_NOTCH = 3;
 const DRAG_STEPS = 15; // an application follows a drag only through several points
 const KEYS = {'\n': 36, '\r': 36, '\r\n': 36, '\t': 48, '\b': 51};
 const PIECE = 20; // UTF-16 units an event: what applications are known to read
+const HOLD_STEP_MS = 50; // so often the stop file is looked at while a key is held
 const ANSWER_S = 0.5;
 const DOCK = 'com.apple.dock';
 
@@ -175,12 +176,13 @@ function postMouse(source, type, point, button, clickState, flags) {
     post(event, flags, 0.03);
 }
 
-function postKey(source, code, flags, text, holdSeconds) {
+function postKey(source, code, flags, text, hold) {
     const units = $(text).dataUsingEncoding($.NSUTF16LittleEndianStringEncoding);
     [true, false].forEach(function (down) {
         const event = $.CGEventCreateKeyboardEvent(source, code, down);
         if (text !== '') $.CGEventKeyboardSetUnicodeString(event, text.length, units.bytes);
-        post(event, flags, down ? 0.008 + holdSeconds : 0.008);
+        post(event, flags, 0.008);
+        if (down && hold) hold();
     });
 }
 
@@ -281,16 +283,22 @@ function piecesOf(text, most) {
     return pieces;
 }
 
+function isStopped(request) {
+    return $.NSFileManager.defaultManager.fileExistsAtPath($(request.stop_file));
+}
+
+function stopped(sent) {
+    return refusal('POLICY_DENIED', 'the stop file is there', {sent: sent});
+}
+
 function typeText(request) {
     const source = openSource();
     let sent = 0;
     for (const piece of piecesOf(request.text, request.delay_ms ? 1 : PIECE)) {
         if (sent) sleep(request.delay_ms / 1000);
         checkKeyboard(request.window, sent);
-        if ($.NSFileManager.defaultManager.fileExistsAtPath($(request.stop_file))) {
-            throw refusal('POLICY_DENIED', 'the stop file is there', {sent: sent});
-        }
-        postKey(source, piece.code, 0, piece.text, 0);
+        if (isStopped(request)) throw stopped(sent);
+        postKey(source, piece.code, 0, piece.text, null);
         sent += piece.length;
     }
     return {ok: true, sent: sent};
@@ -310,11 +318,18 @@ function press(request) {
     if (isElsewhere && request.hold_ms) {
         throw refusal('INVALID_ARGUMENT', `on the keyboard layout ${layout} a chord with a character cannot be held down`);
     }
+    const hold = () => {
+        for (let left = request.hold_ms; left > 0 && !isStopped(request); left -= HOLD_STEP_MS) {
+            sleep(Math.min(left, HOLD_STEP_MS) / 1000);
+        }
+    };
     for (let sent = 0; sent < request.repeat; sent++) {
         checkKeyboard(request.window, sent);
+        if (isStopped(request)) throw stopped(sent);
         // key codes are places: on a French keyboard cmd+a would be cmd+q. System Events knows the layout.
         if (isElsewhere) Application('System Events').keystroke(request.character, {using: request.using});
-        else postKey(source, request.key_code, request.flags, '', request.hold_ms / 1000);
+        else postKey(source, request.key_code, request.flags, '', hold);
+        if (request.hold_ms && isStopped(request)) throw stopped(sent + 1);
     }
     return {ok: true, sent: request.repeat};
 }
@@ -350,7 +365,10 @@ const FIELDS = {
         stop_file: value => typeof value === 'string',
         delay_ms: whole(0, 1000),
     }, AT_WINDOW),
-    press: Object.assign({key_code: whole(0, 65535), flags: FLAGS, hold_ms: whole(0, 10000), repeat: whole(1, 100)}, AT_WINDOW),
+    press: Object.assign({
+        key_code: whole(0, 65535), flags: FLAGS, hold_ms: whole(0, 10000), repeat: whole(1, 100),
+        stop_file: value => typeof value === 'string',
+    }, AT_WINDOW),
 };
 
 function parsed(text) {

@@ -8,7 +8,7 @@
 //          were before something else came under the pointer, 0 where the pointer did not get there. is_certain: no overlay or
 //          open menu leaves a doubt whom they reached
 //   {"do":"type","window":W,"text":"...","stop_file":"...","delay_ms":0}  -> {"ok":true,"sent":n}, in characters
-//   {"do":"press","window":W,"key_code":n,"flags":n,"hold_ms":0,"repeat":1}  -> {"ok":true,"sent":n}, in presses; flags are
+//   {"do":"press","window":W,"key_code":n,"flags":n,"hold_ms":0,"repeat":1,"stop_file":"..."}  -> {"ok":true,"sent":n}, in presses; flags are
 //       CGEventFlags bits
 //   refused -> {"ok":false,"code":"...","message":"...","sent":n,"reached_id":n|null}, and nothing was posted after `sent`
 //   W is {"id","pid","x","y","width","height","is_popup"}: what must be under the pointer, or have the keyboard, right before
@@ -21,6 +21,7 @@ import Foundation
 let menuLayer = 101  // kCGPopUpMenuWindowLevel
 let linesANotch: Int32 = 3
 let dragSteps = 15  // an application follows a drag only through several points
+let holdStepMs = 50  // so often the stop file is looked at while a key is held
 let piece = 20  // UTF-16 units an event: what applications are known to read
 let answerSeconds: Float = 0.5
 let dock = "com.apple.dock"
@@ -269,13 +270,14 @@ func postMouse(
     try post(event, flags, pause: 0.03)
 }
 
-func postKey(_ source: CGEventSource, _ code: CGKeyCode, _ flags: CGEventFlags, _ units: [UniChar], hold: TimeInterval = 0) throws {
+func postKey(_ source: CGEventSource, _ code: CGKeyCode, _ flags: CGEventFlags, _ units: [UniChar], hold: () -> Void = {}) throws {
     for down in [true, false] {
         let event = CGEvent(keyboardEventSource: source, virtualKey: code, keyDown: down)
         if !units.isEmpty {
             event?.keyboardSetUnicodeString(stringLength: units.count, unicodeString: units)
         }
-        try post(event, flags, pause: down ? 0.008 + hold : 0.008)
+        try post(event, flags, pause: 0.008)
+        if down { hold() }
     }
 }
 
@@ -386,6 +388,12 @@ func pieces(of text: String, most: Int) -> [(code: CGKeyCode, units: [UniChar], 
     return made
 }
 
+func isStopped(_ file: String) -> Bool { FileManager.default.fileExists(atPath: file) }
+
+func stopped(sent: Int) -> Refusal {
+    Refusal(code: "POLICY_DENIED", message: "the stop file is there", sent: sent)
+}
+
 func typeText(_ request: Request) throws -> [String: Any] {
     let text = try need(request.text, "text")
     let stopFile = try need(request.stopFile, "stop_file")
@@ -396,9 +404,7 @@ func typeText(_ request: Request) throws -> [String: Any] {
     for part in pieces(of: text, most: delay > 0 ? 1 : piece) {
         if sent > 0 { Thread.sleep(forTimeInterval: Double(delay) / 1000) }
         try checkKeyboard(expected, sent: sent)
-        if FileManager.default.fileExists(atPath: stopFile) {
-            throw Refusal(code: "POLICY_DENIED", message: "the stop file is there", sent: sent)
-        }
+        if isStopped(stopFile) { throw stopped(sent: sent) }
         try postKey(source, part.code, [], part.units)
         sent += part.length
     }
@@ -408,13 +414,20 @@ func typeText(_ request: Request) throws -> [String: Any] {
 func press(_ request: Request) throws -> [String: Any] {
     let code = try CGKeyCode(need(request.keyCode, "key_code", in: 0...65535))
     let flags = try flags(of: request)
-    let hold = try Double(need(request.holdMs, "hold_ms", in: 0...10000)) / 1000
+    let holdMs = try need(request.holdMs, "hold_ms", in: 0...10000)
     let repeats = try need(request.repeats, "repeat", in: 1...100)
+    let stopFile = try need(request.stopFile, "stop_file")
     let expected = try need(request.window, "window")
     let source = try openSource()
     for sent in 0..<repeats {
         try checkKeyboard(expected, sent: sent)
-        try postKey(source, code, flags, [], hold: hold)
+        if isStopped(stopFile) { throw stopped(sent: sent) }
+        try postKey(source, code, flags, []) {
+            for left in stride(from: holdMs, to: 0, by: -holdStepMs) where !isStopped(stopFile) {
+                Thread.sleep(forTimeInterval: Double(min(left, holdStepMs)) / 1000)
+            }
+        }
+        if holdMs > 0 && isStopped(stopFile) { throw stopped(sent: sent + 1) }
     }
     return ["ok": true, "sent": repeats]
 }

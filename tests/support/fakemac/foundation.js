@@ -103,7 +103,8 @@ defineClass('NSFileManager', {
       const names = state().apps.filter((app) => app.path.replace(/\/[^/]*$/, '') === text('path', path)).map((app) => app.path.split('/').pop());
       return names.length ? wrap([...names, '.DS_Store', 'Utilities']) : nil;
     },
-    fileExistsAtPath: (data, path) => host.isThere(text('path', path)),
+    // the state is asked for first: then what was posted before has happened
+    fileExistsAtPath: (data, path) => Boolean(state()) && host.isThere(text('path', path)),
   },
 });
 
