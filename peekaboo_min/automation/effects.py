@@ -1,4 +1,4 @@
-"""What an act changed in its window: screenshots before and after, compared."""
+"""What an act changed in its window, or in its focused field: before and after."""
 
 from __future__ import annotations
 
@@ -20,6 +20,9 @@ _EFFECT_S = 0.3
 _BLINK_S = 1.3
 _LOOK_AGAIN_S = 0.05
 _PAINT_S, _PAINT_POLL_S = 2.0, 0.15
+_FIELD_S, _FIELD_POLL_S = 1.0, 0.1
+_FIELDS = ("textbox", "combobox", "spinbutton")
+_READ_LENGTH = 300  # of a field's value no more is read
 # Screen points: the block caret of a large terminal font.
 _CARET_WIDTH, _CARET_HEIGHT = 14, 40
 
@@ -41,6 +44,50 @@ class Effect:
         if self.is_window_closed:
             data["window_closed"] = True
         return data
+
+
+class FieldWatch:
+    """The value of a window's focused field before and after it was replaced, where its application offers a
+    tree.
+    """
+
+    def __init__(self, desktop: Desktop, window: Window) -> None:
+        self._desktop, self._window = desktop, window
+        self._before = self._value()
+
+    def is_replaced(self, text: str) -> Optional[bool]:
+        """Whether the field holds `text` and nothing else; None where that cannot be known."""
+        if self._before is None:
+            return None
+        deadline = time.monotonic() + _FIELD_S  # the application may still be reading its keys
+        while True:
+            answer = compare_values(self._before, self._value(), text)
+            if answer or time.monotonic() > deadline:
+                return answer
+            pause(_FIELD_POLL_S)
+
+    def _value(self) -> Optional[str]:
+        try:
+            elements = self._desktop.read_elements(self._window)
+        except PeekabooError as e:
+            if e.code is ErrorCode.CANCELLED:
+                raise
+            log_debug(f"what the field holds is not known: {e.message}")
+            return None
+        focused = [one.value for one in elements if one.role in _FIELDS and "focused" in one.states]
+        return focused[0] if len(focused) == 1 else None
+
+
+def compare_values(before: str, after: Optional[str], text: str) -> Optional[bool]:
+    """Whether a field was replaced by a text, by its values (pure). False only where what it held is still
+    there: a field may format what is typed, complete it, or hide it.
+    """
+    if after is None or not (before or after):
+        return None
+    held, holds, typed = ("".join(one.split()) for one in (before, after, text))
+    if holds == typed or (len(after) >= _READ_LENGTH and typed.startswith(holds)):
+        return True
+    return False if held and held in holds and held not in typed else None
 
 
 class Watch:

@@ -19,7 +19,7 @@ from ..desktop.keys import read_chord
 from ..desktop.matching import blocking_dialog, cover_at
 from ..system.files import only_one
 from .coordinates import find_record
-from .effects import Effect, Watch
+from .effects import Effect, FieldWatch, Watch
 from .policy import check_may_act, stop_file, write_audit_line
 
 _LOCK_S = 20.0
@@ -32,9 +32,9 @@ _LONGEST_MS = 40_000
 BUTTONS = ("left", "right", "middle")
 DIRECTIONS = ("up", "down", "left", "right")
 _CLICK_MODIFIERS = ("cmd", "ctrl", "alt", "shift", "super")
-_SELECT_ALL, _DELETE = KeyChord("a", ("cmd",)), KeyChord("backspace")
-# There the keys of _SELECT_ALL go to the start of the line, or select what was printed.
-_OTHER_SELECT_ALL = re.compile(
+_DELETE = KeyChord("backspace")
+# There the keys that select all go to the start of the line, or select what was printed.
+_NO_SELECT_ALL = re.compile(
     r"term|rxvt|konsole|alacritty|kitty|tilda|guake|yakuake|ghostty|^(st|foot|warp|hyper|emacs)$", re.I
 )
 _MAY_CLICK = "; PEEKABOO_SAFE_CLICK=1 in the environment lets its title bar be clicked for that"
@@ -193,22 +193,31 @@ def type_into_window(
 ) -> dict[str, Any]:
     """Type text into a window, which is focused first unless it is a popup.
 
-    replace: all that the field holds is selected first; then the text may be empty.
+    replace: all that the field holds is selected first; then the text may be empty, and `replaced` in the
+    answer is true, false, or None where the application offers no value of the field.
     Raises as click_pixel does, and FOCUS_LOST, POLICY_DENIED (the stop file) with how many characters went
     out.
     """
     _check_text(text, replace, delay_ms)
+    replaced: dict[str, Any] = {}
 
     def post(window: Window) -> None:
         if replace:
-            desktop.press_key(window, _SELECT_ALL, stop_file=stop_file())
+            field = FieldWatch(desktop, window)
+            desktop.select_all(window, stop_file())
+            post_text(window)
+            replaced["replaced"] = field.is_replaced(text)
+        else:
+            post_text(window)
+
+    def post_text(window: Window) -> None:
         if text:
             desktop.type_text(window, text, stop_file(), delay_ms)
         else:
             desktop.press_key(window, _DELETE, stop_file=stop_file())
 
     def check(window: Window) -> None:
-        if replace and _OTHER_SELECT_ALL.search(window.app_name):
+        if replace and _NO_SELECT_ALL.search(window.app_name):
             raise invalid(
                 f"{window.app_name} has no field whose text the keys for `select all` would select",
                 "clear its line by keys of its own, then type without replace",
@@ -216,7 +225,8 @@ def type_into_window(
 
     what = {"characters": len(text), **({"replace": True} if replace else {})}
     effect = _by_keyboard(desktop, "type", window_id, verify, what, post, check)
-    return {"window_id": window_id, "characters": len(text), "delivered": True, **effect.as_data()}
+    done = {"window_id": window_id, "characters": len(text), "delivered": True}
+    return {**done, **replaced, **effect.as_data()}
 
 
 def press_in_window(

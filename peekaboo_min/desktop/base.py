@@ -119,6 +119,11 @@ class Desktop(Protocol):
         often the key was pressed.
         """
 
+    def select_all(self, window: Window, stop_file: Path) -> None:
+        """Press the keys that select all that the focused field holds, so that what comes next replaces it.
+        Raises as press_key does.
+        """
+
     def read_elements(self, window: Window) -> list[Element]:
         """The visible elements of a window's accessibility tree, in reading order, at most 1,000.
 

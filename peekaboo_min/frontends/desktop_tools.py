@@ -197,7 +197,7 @@ def type_text(
     text: Annotated[str, "the text, any Unicode; a newline presses return, a tab presses tab"],
     replace: Annotated[
         bool,
-        "select all in the field first, by cmd+a (X11: ctrl+a); text may be empty; default false",
+        "replace what the field holds, by select all; text may be empty; default false",
     ] = False,
     delay_ms: Annotated[int, "milliseconds between two keys, 0 to 200; default 0"] = 0,
     verify: Verify = False,
@@ -209,7 +209,12 @@ def type_text(
     """
     data = type_into_window(this_desktop(), window_id, text, verify, replace, delay_ms)
     done = f"typed {data['characters']} character(s) into window {window_id}"
-    return _acted(f"{done}, in place of what the field held" if replace else done, data)
+    outcomes = {
+        True: ", in place of what the field held",
+        False: "; but the field still holds what it held before",
+        None: " after the keys for select all; what the field holds now is not known",
+    }
+    return _acted(done + outcomes[data["replaced"]] if replace else done, data)
 
 
 def press_key(

@@ -9,13 +9,15 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Optional
 
 import pytest
 from fakemac import FakeMac
 from macs import mac_environment
 from mcp_server import serving
 from worlds import Program, clean_environment, need, program_words, wait_for
+
+from peekaboo_min.automation.effects import compare_values
 
 HAS_GI = not subprocess.run(
     ["/usr/bin/python3", "-I", "-c", "from gi.repository import Gio"], capture_output=True
@@ -112,6 +114,8 @@ def on_gtk(display: str, tmp_path: Path) -> Iterator[Program]:
         assert bus.stdout
         address = bus.stdout.readline().strip()
         yield Program(program_words("package"), {**environment, "DBUS_SESSION_BUS_ADDRESS": address})
+        # GTK asks it before its session bus, and it outlives the bus that it names
+        subprocess.run(["xprop", "-root", "-remove", "AT_SPI_BUS"], env=environment, check=True)
 
 
 def elements_of(program: Program, process: subprocess.Popen[str], role: str) -> dict[str, Any]:
@@ -133,10 +137,52 @@ def test_a_gtk_field_is_found_replaced_and_its_button_pressed(on_gtk: Program) -
         window_id, (field,) = told["window_id"], told["elements"]
         assert field["value"] == "Århus"
         on_gtk.data("click", window_id, field["x"], field["y"], "--screenshot-id", told["screenshot_id"])
-        on_gtk.data("type", window_id, "Zürich", "--replace")
+        assert on_gtk.data("type", window_id, "Zürich", "--replace")["replaced"] is True
         told = elements_of(on_gtk, process, "textbox")
         assert told["elements"][0]["value"] == "Zürich"
         told = elements_of(on_gtk, process, "button")
         ok = next(one for one in told["elements"] if one["name"] == "OK")
         on_gtk.data("click", window_id, ok["x"], ok["y"], "--screenshot-id", told["screenshot_id"])
         assert process.communicate(timeout=60)[0] == "Zürich\n"
+
+
+def test_a_field_that_was_not_replaced_is_reported_as_such(on_gtk: Program) -> None:
+    if not Path("/usr/share/themes/Emacs/gtk-3.0").exists():
+        pytest.skip("GTK's keys of Emacs are not on this machine")
+    settings = Path(on_gtk.environment["HOME"]) / ".config" / "gtk-3.0" / "settings.ini"
+    settings.parent.mkdir(parents=True)
+    settings.write_text("[Settings]\ngtk-key-theme-name=Emacs\n")  # ctrl+a goes to the start of the line
+    words = ["zenity", "--entry", "--text", "City", "--entry-text", "Oslo"]
+    with group_of(words, on_gtk.environment) as process:
+        told = elements_of(on_gtk, process, "textbox")
+        window_id, (field,) = told["window_id"], told["elements"]
+        on_gtk.data("click", window_id, field["x"], field["y"], "--screenshot-id", told["screenshot_id"])
+        answer = on_gtk.data("type", window_id, "Rome", "--replace")
+        assert (answer["delivered"], answer["replaced"]) == (True, False)
+        assert elements_of(on_gtk, process, "textbox")["elements"][0]["value"] == "RomeOslo"
+
+
+VALUES = [
+    ("old", "new", "new", True),
+    ("old", "newold", "new", False),
+    ("old", "oldnew", "new", False),
+    ("old", "new example.org", "new", None),  # completed
+    ("1,000", "2,000.00", "2000", None),  # formatted
+    ("old", "the old one", "the old one", True),
+    ("old", "the old ones", "the old one", None),
+    ("", "new", "new", True),
+    ("old", "", "", True),
+    ("old", "old", "", False),
+    ("", "", "", None),  # a password's is never read
+    ("", "", "secret", None),
+    ("old", "a\nb", "a\r\nb\n", True),
+    ("old", "x" * 300, "x" * 400, True),
+    ("old", None, "new", None),
+]
+
+
+@pytest.mark.parametrize(("before", "after", "text", "expected"), VALUES)
+def test_a_fields_values_say_whether_it_was_replaced(
+    before: str, after: Optional[str], text: str, expected: Optional[bool]
+) -> None:
+    assert compare_values(before, after, text) is expected

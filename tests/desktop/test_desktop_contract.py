@@ -80,6 +80,21 @@ class World(ABC):
         """What stands in the form's notes."""
 
     @abstractmethod
+    def wheel(self) -> list[str]:
+        """The direction of each notch that reached the form."""
+
+    @abstractmethod
+    def pointer(self) -> tuple[float, float]:
+        """Where the pointer is, in screen points."""
+
+    @abstractmethod
+    def drag(self) -> list[int]:
+        """x, y, to_x and to_y of a drag that does something, in pixels."""
+
+    @abstractmethod
+    def is_dragged(self) -> bool: ...
+
+    @abstractmethod
     def move(self, x: int, y: int) -> None: ...
 
     @abstractmethod
@@ -87,6 +102,10 @@ class World(ABC):
 
     @abstractmethod
     def close_form(self) -> None: ...
+
+    @abstractmethod
+    def opened(self, window: dict[str, Any], before: int) -> None:
+        """An application's window is new, or came to the front; the end of what was started for it."""
 
     @abstractmethod
     def cover_form(self) -> None:
@@ -116,6 +135,7 @@ class MacWorld(World):
         }
         details = {"open_window": {"title": "Details", "bounds": [900, 200, 300, 200], "widgets": [ok]}}
         widgets = [
+            {"name": "volume", "kind": "slider", "rect": [20, 300, 200, 20], "value": 0},
             {"name": "notes", "kind": "textview", "value": "", "rect": [20, 40, 300, 100]},
             {
                 "name": "agree",
@@ -170,11 +190,28 @@ class MacWorld(World):
     def notes(self) -> str:
         return self.mac.widget(1090, "notes")["value"]
 
+    def wheel(self) -> list[str]:
+        signs = {(3, 0): "up", (-3, 0): "down", (0, 3): "left", (0, -3): "right"}
+        return [signs[tuple(one["wheel"])] for one in self.mac.raw_events() if one.get("type") == 22]
+
+    def pointer(self) -> tuple[float, float]:
+        where = self.mac.state()["pointer"]
+        return where["x"], where["y"]
+
+    def drag(self) -> list[int]:
+        return [60, 620, 240, 620]  # of 2 pixels a point
+
+    def is_dragged(self) -> bool:
+        return self.mac.widget(1090, "volume")["value"] == 50
+
     def move(self, x: int, y: int) -> None:
         self.mac.move_window(1090, x, y)
 
     def resize(self, width: int, height: int) -> None:
         self.mac.resize_window(1090, width, height)
+
+    def opened(self, window: dict[str, Any], before: int) -> None:
+        assert (window["is_new_window"], window["window_id"]) == (False, before)
 
     def close_form(self) -> None:
         self.mac.close_window(1090)
@@ -195,6 +232,10 @@ class X11World(World):
         self.display, self.folder = display, folder
         (folder / "forum.tcl").write_text("wm title . Forum\nwm geometry . 300x200+700+500\n")
         words = ["wish", str(folder / "forum.tcl"), "-name", "Forum"]
+        entries = folder / "home" / ".local" / "share" / "applications"
+        entries.mkdir(parents=True)
+        entry = f"[Desktop Entry]\nType=Application\nName=Forum\nExec={' '.join(words)}\n"
+        (entries / "forum.desktop").write_text(entry)
         self._forum = subprocess.Popen(words, env=self.program.environment, stdin=subprocess.DEVNULL)
         self._forms: list[Form] = []
         try:
@@ -219,7 +260,8 @@ class X11World(World):
         return bool(self.form.events("toggle")) and self.form.events("toggle")[-1]["value"] == 1
 
     def buttons(self) -> list[str]:
-        return [{1: "left", 2: "middle", 3: "right"}[one["button"]] for one in self.form.events("click")]
+        names = {1: "left", 2: "middle", 3: "right"}
+        return [names[one["button"]] for one in self.form.events("click") if one["button"] in names]
 
     def was_double_clicked(self) -> bool:
         return bool(self.form.events("double"))
@@ -229,11 +271,35 @@ class X11World(World):
         self.form.xdotool("key", "F12")
         return self.form.wait_for_event("text", after=before)["notes"]
 
+    def wheel(self) -> list[str]:
+        names = {4: "up", 5: "down"}
+        return [names[one["button"]] for one in self.form.events("click") if one["button"] in names]
+
+    def pointer(self) -> tuple[float, float]:
+        words, environment = ["xdotool", "getmouselocation", "--shell"], self.program.environment
+        out = subprocess.run(words, env=environment, capture_output=True, text=True, check=True).stdout
+        at = dict(line.split("=") for line in out.split())
+        return float(at["X"]), float(at["Y"])
+
+    def drag(self) -> list[int]:
+        """Over the first line of the notes, which selects it."""
+        place = [one for one in self.form.events("layout") if one["widget"] == "notes"][-1]
+        x, y, width = place["x"], place["y"] + 12, place["width"]
+        return [x + 4, y, x + width - 4, y]
+
+    def is_dragged(self) -> bool:
+        self.form.xdotool("key", "x")  # in place of what is selected
+        return self.notes() == "x"
+
     def move(self, x: int, y: int) -> None:
         self.form.xdotool("windowmove", "--sync", str(self.form_id), str(x), str(y))
 
     def resize(self, width: int, height: int) -> None:
         self.form.xdotool("windowsize", "--sync", str(self.form_id), str(width), str(height))
+
+    def opened(self, window: dict[str, Any], before: int) -> None:
+        assert window["is_new_window"] and window["window_id"] != before
+        self.form.xdotool("windowclose", str(window["window_id"]))
 
     def close_form(self) -> None:
         self.form.close()
@@ -406,6 +472,25 @@ REFUSALS: dict[str, tuple[list[Any], int, str]] = {
         20,
         "STALE_SCREENSHOT",
     ),
+    "scrolling in an unknown window": (["scroll", 4242, 1, 1, "down"], 15, "WINDOW_NOT_FOUND"),
+    "dragging without a photograph": (["drag", "FORUM", 1, 1, 9, 9], 20, "STALE_SCREENSHOT"),
+    "moving without a photograph": (["move", "FORUM", 1, 1], 20, "STALE_SCREENSHOT"),
+    "scrolling too far": (["scroll", "FORM", 1, 1, "down", "--amount", 51], 2, "INVALID_ARGUMENT"),
+    "a key held for too long": (["press", "FORM", "a", "--hold-ms", 5001], 2, "INVALID_ARGUMENT"),
+    "a modifier that is none": (["click", "FORM", 1, 1, "--modifiers", "hyper"], 2, "INVALID_ARGUMENT"),
+    "a text that is not there": (["click-text", "FORM", "Qqqqzzxx"], 1, "TEXT_NOT_FOUND"),
+    "waiting for a text in vain": (
+        ["wait-for", "--window-id", "FORM", "--text", "Qqqqzzxx", "--timeout-s", 1],
+        22,
+        "TIMEOUT",
+    ),
+    "waiting for nothing": (["wait-for", "--window-id", "FORM"], 2, "INVALID_ARGUMENT"),
+    "elements of an unknown window": (["elements", 4242], 15, "WINDOW_NOT_FOUND"),
+    "elements of an app without a tree": (["elements", "FORUM"], 1, "NO_ELEMENTS"),
+    "opening nothing": (["open"], 2, "INVALID_ARGUMENT"),
+    "opening an unknown app": (["open", "--app", "Qqqqzz"], 18, "APP_NOT_FOUND"),
+    "opening another scheme": (["open", "--url", "file:///etc/passwd"], 2, "INVALID_ARGUMENT"),
+    "opening a program": (["open", "--path", "/bin/sh"], 21, "POLICY_DENIED"),
     "a folder that is a file": (
         ["image", "--app", "Form", "--path", "/etc/passwd/shot.png"],
         17,
@@ -472,6 +557,59 @@ def test_text_and_keys_arrive(world: World) -> None:
     assert world.notes() == "Grüße, 世界 👩‍💻\nand -x more\n--json"
 
 
+MORE_ACTS: dict[str, tuple[list[Any], Callable[[World, dict[str, Any]], Any], str]] = {
+    "scroll": (["scroll", "head", "down", "--amount", 3], lambda world, _: world.wheel() == ["down"] * 3, ""),
+    "move_pointer": (
+        ["move", "head"],
+        lambda world, answer: world.pointer() == tuple(answer["point"].values()),
+        "",
+    ),
+    "drag": (["drag", "DRAG"], lambda world, _: world.is_dragged(), "to_pixel to_point"),
+}
+
+
+@pytest.mark.parametrize(("words", "arrived", "more"), MORE_ACTS.values(), ids=MORE_ACTS.keys())
+def test_an_act_by_the_pointer_arrives(
+    world: World, words: list[Any], arrived: Callable[[World, dict[str, Any]], Any], more: str
+) -> None:
+    form_id = world.form_id
+    world.data("screenshot", form_id)
+    world.data("click", form_id, *world.centre("notes"))
+    world.data("type", form_id, "some text")
+    before = len(world.buttons())
+    places = {"head": world.centre("head"), "DRAG": world.drag()}
+    given = [one for word in words[1:] for one in places.get(word, [word])]
+    answer = world.data(words[0], form_id, *given)
+    point = keys("x y")
+    places_of = dict.fromkeys(["pixel", "point", *more.split()], point)
+    assert keys_of(answer) == keys("window_id clamped delivered changed", **places_of)
+    assert (answer["clamped"], answer["delivered"], answer["changed"]) == (False, True, None)
+    assert world.settle(lambda: arrived(world, answer))
+    if words[0] != "drag":
+        assert len(world.buttons()) == before
+
+
+def test_a_key_is_repeated_and_held_and_a_field_replaced(world: World) -> None:
+    form_id = world.form_id
+    world.data("screenshot", form_id)
+    world.data("click", form_id, *world.centre("notes"))
+    world.data("type", form_id, "old", "--delay-ms", 30)
+    world.data("press", form_id, "a", "--repeat", 3)
+    world.data("press", form_id, "b", "--hold-ms", 200)
+    assert world.notes() == "oldaaab"
+    replaced = world.data("type", form_id, "new", "--replace")
+    assert (replaced["characters"], world.notes()) == (3, "new")
+
+
+def test_an_application_that_is_opened_is_answered_with_its_window(world: World) -> None:
+    need("gtk-launch")
+    forum = world.known_id("Forum")
+    opened = world.data("open", "--app", "Forum", "--timeout-s", 40)
+    assert keys_of(opened) == {**WINDOW, **keys("is_new_window handler")}
+    assert (opened["owner_name"], opened["handler"], opened["title"]) == ("Forum", "Forum", "Forum")
+    world.opened(opened, forum)
+
+
 def test_a_moved_window_is_hit_where_it_is_now_and_a_resized_one_is_not_hit(world: World) -> None:
     form_id = world.form_id
     world.data("screenshot", form_id)
@@ -532,7 +670,13 @@ def test_a_window_that_is_gone_is_not_found_and_one_that_closes_by_the_click_is_
 def test_policy_refuses_every_act_and_nothing_happens(world: World) -> None:
     form_id = world.form_id
     world.data("screenshot", form_id)
-    acts = (["click", form_id, *world.centre("agree")], ["type", form_id, "x"], ["focus", form_id])
+    place = world.centre("agree")
+    acts = (
+        ["click", form_id, *place], ["type", form_id, "x"], ["focus", form_id],
+        ["drag", form_id, *world.drag()],
+        ["scroll", form_id, *place, "down"], ["move", form_id, *place], ["press", form_id, "a"],
+        ["click-text", form_id, TITLE], ["open", "--app", "Forum"],
+    )  # fmt: skip
     for words in acts:
         assert world.refusal(*words, PEEKABOO_READONLY="1") == (21, "POLICY_DENIED")
     assert world.refusal(*acts[0], PEEKABOO_DENY_APPS="other, fo?m") == (21, "POLICY_DENIED")
@@ -541,7 +685,7 @@ def test_policy_refuses_every_act_and_nothing_happens(world: World) -> None:
     assert world.refusal(*foreground, PEEKABOO_READONLY="1") == (21, "POLICY_DENIED")
     world.stop_file.touch()
     assert world.refusal(*acts[0]) == (21, "POLICY_DENIED")
-    assert (world.buttons(), world.notes()) == ([], "")
+    assert (world.buttons(), world.wheel(), world.notes()) == ([], [], "")
     world.stop_file.unlink()
     world.data(*acts[0], PEEKABOO_ALLOW_APPS="form", PEEKABOO_DENY_APPS="Forum")
     assert world.settle(world.is_agreed)

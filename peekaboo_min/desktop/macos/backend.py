@@ -171,6 +171,9 @@ class MacDesktop:
         with uninterrupted() if hold_ms else nullcontext():  # a killed hand would leave the key down
             act(window, request, repeat * (_S_PER_PRESS + hold_ms / 1000))
 
+    def select_all(self, window: Window, stop_file: Path) -> None:
+        self.press_key(window, KeyChord("a", ("cmd",)), stop_file=stop_file)
+
     def read_elements(self, window: Window) -> list[Element]:
         sources = [*WINDOW_SOURCES, "desktop/macos/elements.js"]
         answer = run_jxa(sources, {"window": {**target_of(window), "title": window.title}}, _ELEMENTS_S)

@@ -28,7 +28,7 @@ from ...system.files import held_locks
 from ...system.process import run_program
 from .connection import x_connection
 from .elements import read_x11_elements
-from .keyboard import press_x11_key, type_x11_text
+from .keyboard import press_x11_key, select_x11_all, type_x11_text
 from .ocr import read_text_by_tesseract
 from .opening import find_x11_handler, open_by_x11
 from .pointer import click_title_bar, click_x11, drag_x11, move_x11, scroll_x11
@@ -133,6 +133,9 @@ class X11Desktop:
         stop_file: Optional[Path] = None,
     ) -> None:
         press_x11_key(window, chord, hold_ms, repeat, stop_file)
+
+    def select_all(self, window: Window, stop_file: Path) -> None:
+        select_x11_all(window, stop_file)
 
     def fit_image(
         self, source: Path, target: Path, width: int, height: int, kind: str, quality: int = 80

@@ -15,6 +15,7 @@ from ...core.models import KeyChord, Window
 from ...system.files import held_locks
 from ...system.process import run_program
 from .clipboard import Clipboard
+from .connection import GEOMETRY, property_of, request, texts_in, x_connection
 from .pointer import x11_modifiers, xdotool_session
 from .server import UTF8, is_viewable, top_level, window_with_input_focus
 from .windows import is_same_client
@@ -61,6 +62,28 @@ def press_x11_key(
             keyboard.hold(keys, hold_ms / 1000)
         else:
             keyboard.send(_key_words(keys))
+
+
+def select_x11_all(window: Window, stop_file: Path) -> None:
+    """Select all in the focused field by ctrl+a. For Tk that is the start of the line (it takes ctrl+slash),
+    and its paste does not replace a selection: there it is deleted, too.
+    """
+    chords = [KeyChord("a", ("ctrl",))]
+    if _is_tk(window):
+        chords = [KeyChord("slash", ("ctrl",)), KeyChord("delete")]
+    for chord in chords:
+        press_x11_key(window, chord, stop_file=stop_file)
+
+
+def _is_tk(window: Window) -> bool:
+    """Whether a Tk program made a window: each names a window of its own in a property of the root window."""
+    with x_connection() as server:
+        atom = server.atoms(["InterpRegistry"])["InterpRegistry"]
+        (reply,) = server.ask([property_of(server.root_id, atom)])
+        ids = [int(one[1], 16) for text in texts_in(reply) if (one := re.match(r"([0-9a-f]{1,8}) ", text))]
+        own = [one for one in ids if is_same_client(one, window.window_id)]
+        # a program that crashed leaves its name there
+        return any(server.ask([request(GEOMETRY, one) for one in own]))
 
 
 def type_x11_text(window: Window, text: str, stop_file: Path, delay_ms: int = 0) -> None:
