@@ -152,7 +152,7 @@ def scroll(
     screenshot_id: ScreenshotId = None,
     verify: Verify = False,
 ) -> Result:
-    """Turns the wheel over a pixel of a window's last screenshot, by the rules of click. Then take a new one.
+    """Turns the wheel over a pixel of a window's last screenshot. By the rules of click; then take a new one.
 
     Example: peekaboo-min scroll 14680078 300 200 down --amount 5
     """
@@ -170,8 +170,8 @@ def drag(
     screenshot_id: ScreenshotId = None,
     verify: Verify = False,
 ) -> Result:
-    """Presses at one pixel of a window's last screenshot and releases at another (a slider, a selection), by
-    the rules of click.
+    """Drags from one pixel of a window's last screenshot to another. For a slider, a selection; by the rules
+    of click.
 
     Example: peekaboo-min drag 14680078 120 48 260 48
     """
@@ -183,8 +183,8 @@ def drag(
 
 
 def move_pointer(window_id: WindowId, x: X, y: Y, screenshot_id: ScreenshotId = None) -> Result:
-    """Moves the pointer over a pixel of a window's last screenshot (for a tooltip, a submenu), by the rules
-    of click.
+    """Moves the pointer over a pixel of a window's last screenshot. For a tooltip, a submenu; by the rules of
+    click.
 
     Example: peekaboo-min move 14680078 120 48
     """
@@ -247,8 +247,8 @@ def wait_for(
     still: Annotated[bool, "until the window did not change for a second; default false"] = False,
     timeout_s: Annotated[float, "seconds, 1 to 45; default 10"] = 10.0,
 ) -> Result:
-    """Waits for one of text (answered with its x and y), title, closed or still; with an app alone, until it
-    has a window. Else TIMEOUT, with what was seen last.
+    """Waits for a text, a title, a window's end or stillness. Give one of text (answered with x and y),
+    title, closed, still; or an app alone, until it has a window. Else TIMEOUT, with what was seen last.
 
     Example: peekaboo-min wait-for --window-id 14680078 --text "Saved"
     """
@@ -261,8 +261,8 @@ def open_and_wait(
     url: Annotated[Optional[str], "an http or https address"] = None,
     timeout_s: Annotated[float, "seconds to wait for its window, 1 to 45; default 20"] = 20.0,
 ) -> Result:
-    """Opens one of app, path or url, and returns its window (is_new_window is false where an existing one
-    came to the front).
+    """Opens one of app, path or url, and returns its window. is_new_window: false where an old one came
+    to the front.
 
     Example: peekaboo-min open --url https://example.org
     """
@@ -278,8 +278,8 @@ def find_elements(
         Optional[str], "only these: button, textbox, checkbox, combobox, slider, link, menuitem, tab..."
     ] = None,
 ) -> Result:
-    """Lists a window's visible controls by its accessibility tree, in reading order, at most 200, like:
-    button "Save" 120,48 [focused]. The numbers are x and y of click, with the screenshot_id of the result. An
+    """Lists a window's visible controls by its accessibility tree. In reading order, at most 200, like
+    button "Save" 120,48 [focused]: the numbers are x and y of click, with the screenshot_id of the result. An
     app without a tree: use find_text.
 
     Example: peekaboo-min elements 14680078 --role button

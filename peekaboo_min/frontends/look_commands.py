@@ -122,7 +122,7 @@ def screenshot_command(
     max_dimension: Annotated[Optional[int], "shrink to this many pixels on the long side"] = None,
     region: Region = None,
 ) -> Result:
-    """Takes a screenshot of one window and keeps what its pixels mean: `click` takes pixels of this image.
+    """Takes a screenshot of one window: `click` takes pixels of this image.
     With --region X,Y,WIDTH,HEIGHT a part of the window; `click` still takes pixels of the whole one.
 
     Example: peekaboo-min screenshot 14680078 --path window.png

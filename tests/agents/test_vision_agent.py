@@ -348,8 +348,6 @@ def test_a_window_that_vanishes_is_reported_to_the_model(agent: Agent, form: For
 
 
 def test_every_action_reaches_the_window(agent: Agent, form: Form) -> None:
-    pytest.importorskip("peekaboo_min.automation.wait")
-
     def at(widget: str, action: str, **more: Any) -> Move:
         def move(seen: Seen) -> dict[str, Any]:
             x, y = form.centre(widget)
@@ -396,7 +394,6 @@ def test_every_action_reaches_the_window(agent: Agent, form: Form) -> None:
 def test_a_run_is_repeated_by_its_script_on_a_fresh_form(
     agent: Agent, form: Form, open_form: Callable[..., Form]
 ) -> None:
-    pytest.importorskip("peekaboo_min.automation.wait")
     agent.ai.brain = filling_in_the_details(form)
     assert agent.run().code == 0
     form.close()

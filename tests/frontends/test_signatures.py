@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
+import sys
 from typing import Annotated, Literal, Optional
+
+from worlds import ROOT
 
 from peekaboo_min.frontends.signatures import Parameter, read_signature, shell_arguments
 
@@ -55,3 +61,18 @@ def test_a_flag_is_had_as_shells_write_it_and_by_its_wire_name() -> None:
     )
     given = shell_arguments(read_signature(with_flags).parameters, ["Form", "--no-is-shown"])
     assert given == {"appName": "Form", "isShown": False, "all_of": False}
+
+
+def test_each_command_is_introduced_by_a_whole_sentence() -> None:
+    words, environment = (
+        [sys.executable, "-m", "peekaboo_min", "--help"],
+        {**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    out = subprocess.run(words, env=environment, capture_output=True, text=True, check=True).stdout
+    unwrapped = re.sub(r"\n {10,}", " ", out)
+    commands = dict(re.findall(r"^  ([a-z][a-z _-]*?)  +(\S.*)$", unwrapped, re.M))
+    assert {"click", "elements", "wait-for", "open"} <= set(commands)
+    for name, sentence in commands.items():
+        assert sentence.count("(") == sentence.count(")"), (name, sentence)
+        assert not re.search(r"(,| like| and| or| the)$", sentence), (name, sentence)
+        assert len(sentence) <= 140, (name, sentence)
