@@ -18,7 +18,7 @@ from ..core.log import default_log_file, log_debug, log_error, log_info, start_l
 from ..core.settings import platform_name, settings
 from ..core.version import VERSION
 from ..desktop.macos.swift_helper import build_in_background
-from ..integrations.keynote import keep_deck_in_memory
+from ..integrations.keynote_deck import keep_deck_in_memory
 from ..system.files import asked_path, sweep
 from ..system.images import MadeImages
 from ..system.process import end_cleanly_on_signals, exit_hooks, kill_all_programs

@@ -1,4 +1,4 @@
-"""The five Keynote tools, and the deck that their calls share."""
+"""The five Keynote tools."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import json
 import os
 import shutil
 import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Callable, Optional
+from typing import Annotated, Any, Callable
 
 from ..automation.input import one_mouse
 from ..automation.policy import check_may_act, write_audit_line
-from ..core.errors import ErrorCode, PeekabooError, file_error, invalid
+from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.log import log_debug, write_agent_line
 from ..core.models import Rect, Result
 from ..core.settings import platform_name, settings
@@ -23,14 +23,12 @@ from ..system.files import (
     asked_path,
     move_into_place,
     only_one,
-    state_folder,
     temporary_folder,
-    write_privately,
 )
 from ..system.images import prepare_target, read_image_info
+from .keynote_deck import KEYNOTE_IDS, Deck, load_deck, save_deck
 
 KEYNOTE_S = 120.0
-_DECK_FILE = "keynote.json"
 _DOCUMENT_MODES = ("reuse_or_create", "always_new")
 _LONGEST_SHAPE_TEXT = 10_000
 
@@ -71,66 +69,6 @@ _REFUSALS = {
         "close any dialog or What's New window in Keynote, then call open_keynote again",
     ),
 }
-
-
-@dataclass(frozen=True)
-class Deck:
-    """The Keynote document in use, and the rectangle drawn last on its slide 1. Points."""
-
-    bundle_id: str
-    document_id: str
-    is_ours: bool
-    """True when open_keynote created it; False for a document that was open already."""
-    slide_width: int
-    slide_height: int
-    rectangle_id: str = ""
-    rectangle_index: int = 0
-    """Among the slide's shapes, from 1; 0 where no rectangle was drawn."""
-    rectangle: Optional[Rect] = None
-    """Its position as Keynote reports it."""
-
-    def address(self) -> dict[str, str]:
-        return {"bundle_id": self.bundle_id, "document_id": self.document_id}
-
-    def with_rectangle(self, index: int, rectangle: Rect, rectangle_id: str = "") -> Deck:
-        """The id is our own, because shapes have none; a rectangle whose index changed keeps it."""
-        own_id = rectangle_id or f"{self.document_id}/1/{index}"
-        return replace(self, rectangle_id=own_id, rectangle_index=index, rectangle=rectangle)
-
-
-# A server's deck, as the Keynote specification's SERVER_STATE: it ends with the server. Empty in a shell
-# command, whose deck is in a file that the next command reads.
-_server_state: list[Optional[Deck]] = []
-
-
-def keep_deck_in_memory() -> None:
-    """From now on the deck of this process is its own, and there is none yet."""
-    _server_state[:] = [None]
-
-
-def _load_deck() -> Optional[Deck]:
-    """The deck as the last call left it: of this server, or of any command; None where there is none.
-
-    Raises FILE_IO_ERROR.
-    """
-    if _server_state:
-        return _server_state[0]
-    path = state_folder() / _DECK_FILE
-    try:
-        saved: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        rectangle = saved.pop("rectangle")
-        return Deck(rectangle=Rect(**rectangle) if rectangle else None, **saved)
-    except (FileNotFoundError, ValueError, TypeError, KeyError, AttributeError):
-        return None  # there is none, or one of another version of ours
-    except OSError as e:
-        raise file_error(path, e) from e
-
-
-def _save_deck(deck: Deck) -> None:
-    if _server_state:
-        _server_state[0] = deck
-    else:
-        write_privately(state_folder() / _DECK_FILE, json.dumps(asdict(deck)))
 
 
 def check_is_mac() -> None:
@@ -186,6 +124,13 @@ def _ask_keynote(request: dict[str, Any]) -> dict[str, Any]:
     return answer
 
 
+def _run_applescript(what: str, argv: list[str]) -> str:
+    """keynote_draw or keynote_export for the Keynote that argv begins with. Raises PeekabooError."""
+    run = functools.partial(run_applescript, dictionary=(KEYNOTE_IDS[0], argv[0]))
+    output: str = _run_logged(what, run, f"integrations/keynote_{what}.applescript", argv)
+    return output
+
+
 def _problem(name: str, details: str = "") -> PeekabooError:
     code, message, hint = _PROBLEMS[name]
     return PeekabooError(code, message, hint, details)
@@ -194,7 +139,7 @@ def _problem(name: str, details: str = "") -> PeekabooError:
 def _draw_by_applescript(request: dict[str, Any]) -> dict[str, Any]:
     """The same answer as keynote.js gives to "draw", for a Keynote that makes no shape for JXA."""
     argv = [str(request[key]) for key in ("bundle_id", "document_id", "x", "y", "width", "height")]
-    output = _run_logged("draw", run_applescript, "integrations/keynote_draw.applescript", argv)
+    output = _run_applescript("draw", argv)
     numbers = (float(text.replace(",", ".")) for text in output.split("|"))  # a German Mac writes 380,5
     tidy = (int(number) if number.is_integer() else number for number in numbers)
     return dict(zip(("index", "x", "y", "width", "height"), tidy), by="AppleScript")
@@ -212,7 +157,7 @@ def _keynote_error(error: PeekabooError) -> PeekabooError:
 
 def _open_deck() -> Deck:
     """The document that open_keynote chose. Raises WINDOW_NOT_FOUND."""
-    deck = _load_deck()
+    deck = load_deck()
     if deck is None:
         raise _problem("no_deck")
     return deck
@@ -248,11 +193,11 @@ def open_keynote() -> Result:
     request = {"do": "open", "bundle_id": bundle_id, "theme": theme, "always_new": mode == "always_new"}
     with one_mouse("macos"):  # it comes to the front
         opened = _ask_keynote({**request, "width": 1920, "height": 1080})
-    before = _load_deck()
+    before = load_deck()
     document_id = opened["document_id"]
     is_ours = opened["is_new"] or bool(before and before.is_ours and before.document_id == document_id)
     deck = Deck(bundle_id, document_id, is_ours, round(opened["width"]), round(opened["height"]))
-    _save_deck(deck)
+    save_deck(deck)
     notes = []
     if not is_ours:
         notes.append(f"the document {clean_text(opened['name'])!r} was open and is used")
@@ -276,7 +221,7 @@ def get_slide_size() -> Result:
     check_may_act("get_slide_size", "Keynote", deck.bundle_id)
     slide = _ask_keynote({"do": "size", **deck.address()})
     width, height = round(slide["width"]), round(slide["height"])
-    _save_deck(replace(deck, slide_width=width, slide_height=height))
+    save_deck(replace(deck, slide_width=width, slide_height=height))
     return _keynote_result(f"SLIDE_SIZE: width={width}, height={height}", {"width": width, "height": height})
 
 
@@ -300,7 +245,7 @@ def draw_rectangle(
     log_debug(f"the rectangle was drawn by {drawn.get('by', 'JXA')}")
     actual = Rect(drawn["x"], drawn["y"], drawn["width"], drawn["height"])
     deck = deck.with_rectangle(drawn["index"], actual)
-    _save_deck(deck)
+    save_deck(deck)
     data = {"id": deck.rectangle_id, **actual.as_data()}
     note = "" if actual == asked else f"Keynote did not keep {x},{y} {width}x{height}"
     return _keynote_result(
@@ -335,18 +280,18 @@ def add_text_in_keynote(
 
     Example: peekaboo-min keynote text "Hello from the shell"
     """
-    text = text.replace("¦", "|")
+    text = text.replace("¦", "|").replace("\r\n", "\n").replace("\r", "\n")
     _check_shape_text(text)
-    deck = _load_deck()
+    deck = load_deck()
     if deck is None or deck.rectangle is None:
         raise invalid("no rectangle was drawn", "call draw_rectangle first")
     details = {"rectangle": deck.rectangle_id, "characters": len(text)}
     _check_and_audit("add_text_in_keynote", deck.bundle_id, details)
     shape = {"index": deck.rectangle_index, **deck.rectangle.as_data()}
     written = _ask_keynote({"do": "text", **deck.address(), **shape, "text": text})
-    _save_deck(deck.with_rectangle(written["index"], deck.rectangle, deck.rectangle_id))
-    kept, wanted = (part.replace("\r\n", "\n").replace("\r", "\n") for part in (str(written["text"]), text))
-    note = "" if kept == wanted else f"Keynote keeps {len(kept)} characters"
+    save_deck(deck.with_rectangle(written["index"], deck.rectangle, deck.rectangle_id))
+    kept = str(written["text"]).replace("\r\n", "\n").replace("\r", "\n")
+    note = "" if kept == text else f"Keynote keeps {len(kept)} characters"
     data = {"id": deck.rectangle_id, "characters": len(text)}
     return _keynote_result(f"TEXT_OK: id={deck.rectangle_id}, characters={len(text)}", data, note)
 
@@ -376,17 +321,26 @@ def screenshot_slide(
     if _ask_keynote({"do": "size", **deck.address()})["is_skipped"]:
         raise _problem("skipped")
     prepare_target(target)
-    folder = temporary_folder() / f"slides_{os.urandom(6).hex()}"  # Keynote has to create it
     try:
-        argv = [deck.bundle_id, deck.document_id, str(folder)]
-        _run_logged("export", run_applescript, "integrations/keynote_export.applescript", argv)
+        _export_slide(deck, temporary_folder(), target)
+    except PeekabooError as e:
+        if e.code not in (ErrorCode.PROGRAM_FAILED, ErrorCode.CAPTURE_FAILED):
+            raise
+        log_debug(f"no export into the temporary folder: {e.message}")
+        _export_slide(deck, target.parent, target)  # a sandboxed Keynote may not write into the other
+    return _keynote_result(f"SCREENSHOT_SAVED: path={target}", {"path": str(target)})
+
+
+def _export_slide(deck: Deck, parent: Path, target: Path) -> None:
+    folder = parent / f"slides_{os.urandom(6).hex()}"  # Keynote has to create it
+    try:
+        _run_applescript("export", [deck.bundle_id, deck.document_id, str(folder)])
         images = sorted(file for file in folder.rglob("*.png") if read_image_info(file))
         if not images:
             raise PeekabooError(ErrorCode.CAPTURE_FAILED, "Keynote exported no image", "try again")
         move_into_place(images[0], target)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    return _keynote_result(f"SCREENSHOT_SAVED: path={target}", {"path": str(target)})
 
 
 def _slide_target(path: str) -> Path:

@@ -8,7 +8,7 @@ on run argv
 	set topEdge to item 4 of argv as integer
 	set askedWidth to item 5 of argv as integer
 	set askedHeight to item 6 of argv as integer
-	using terms from application "Keynote"
+	using terms from application id "com.apple.Keynote"
 		tell application id bundleId
 			with timeout of 110 seconds
 				tell slide 1 of document id deckId

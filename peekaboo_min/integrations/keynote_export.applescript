@@ -5,7 +5,7 @@ on run argv
 	set bundleId to item 1 of argv
 	set deckId to item 2 of argv
 	set folderPath to item 3 of argv
-	using terms from application "Keynote"
+	using terms from application id "com.apple.Keynote"
 		tell application id bundleId
 			with timeout of 110 seconds
 				export document id deckId to (POSIX file folderPath) as slide images with properties {image format:PNG, skipped slides:false}

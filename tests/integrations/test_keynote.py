@@ -31,7 +31,7 @@ for name, arguments in json.loads(sys.argv[2]):
 # A server's process: it begins without what other processes left.
 SERVER = CALLER.replace("for name,", "keep_deck_in_memory()\nfor name,", 1).replace(
     "import json, sys",
-    "import json, sys\nfrom peekaboo_min.integrations.keynote import keep_deck_in_memory",
+    "import json, sys\nfrom peekaboo_min.integrations.keynote_deck import keep_deck_in_memory",
 )
 CENTRED = {"x": 384, "y": 378, "width": 1152, "height": 324}
 OPEN: tuple[str, dict[str, Any]] = ("open_keynote", {})
@@ -300,6 +300,38 @@ def test_the_applescript_is_read_as_any_mac_writes_numbers(caller: Caller, mac: 
     assert unchanged.endswith("/1/2, x=384, y=378, width=1152, height=324")
 
 
+# What means the same for every idiom ends at the first one; anything else is tried the next way.
+FINAL = {-1743: "PERMISSION_DENIED_AUTOMATION", -1744: "PERMISSION_DENIED_AUTOMATION", -1712: "TIMEOUT"}
+FINAL |= {-600: "APP_NOT_FOUND", -609: "APP_NOT_FOUND"}
+
+
+@pytest.mark.parametrize("number", [*FINAL, -10000, -1700, -1728])
+def test_an_error_that_means_the_same_for_every_idiom_is_final(
+    caller: Caller, mac: FakeMac, number: int
+) -> None:
+    caller.call(OPEN)
+    mac.keynote(shape_push=number, **{"shape_make": "works"})
+    mac.update(lambda state: next(a for a in state["apps"] if a["name"] == "Keynote").update(pid=901))
+    (answer,) = caller.call(DRAW)
+    assert answer.split(":")[0] == FINAL.get(number, "RECTANGLE_OK")
+    assert len(caller.shapes()) == (0 if number in FINAL else 1)
+
+
+def test_line_breaks_of_every_kind_are_written_as_one(caller: Caller) -> None:
+    assert caller.call(OPEN, DRAW, write("a\r\nb\rc\nd"))[2].endswith("/1/1, characters=7")
+    assert caller.shapes()[0]["object_text"] == "a\nb\nc\nd"
+
+
+def test_of_two_open_documents_the_front_one_is_used(caller: Caller, mac: FakeMac) -> None:
+    caller.call(OPEN, DRAW)
+    behind = caller.documents[0]["id"]
+    assert caller.call(OPEN, KEYNOTE_DOCUMENT_MODE="always_new") == [READY]
+    assert [one["id"] for one in caller.documents].index(behind) == 1
+    front = caller.documents[0]["id"]
+    assert caller.call(OPEN, DRAW)[1].startswith(f"RECTANGLE_OK: id={front}/1/1,")
+    assert [len(caller.shapes(0)), len(caller.shapes(1))] == [1, 1]
+
+
 def test_a_keynote_that_refuses_every_way_is_reported(caller: Caller, mac: FakeMac) -> None:
     mac.keynote(shape_push="fails", shape_make="fails")
     caller.call(OPEN)
@@ -413,6 +445,31 @@ def test_of_many_slides_the_first_is_exported_and_a_skipped_one_is_reported(
     assert skipped == [
         "CAPTURE_FAILED: slide 1 is skipped, and Keynote does not export skipped slides; unskip it in Keynote"
     ]
+
+
+@pytest.mark.parametrize("bundle_id", ["com.apple.Keynote", "com.apple.iWork.Keynote"])
+def test_a_sandboxed_keynote_exports_beside_the_target(caller: Caller, mac: FakeMac, bundle_id: str) -> None:
+    target = mac.home / "Desktop" / "slide.png"
+    mac.keynote(installed=[bundle_id], exports_below=str(target.parent))
+    picture = ("screenshot_slide", {"path": str(target)})
+    assert caller.call(OPEN, DRAW, picture)[2] == f"SCREENSHOT_SAVED: path={target}"
+    assert image_size(target) == (1920, 1080)
+    assert [path.name for path in target.parent.iterdir()] == ["slide.png"]
+    assert caller.scripts()[-2:] == ["export", "export"]
+    mac.set("keynote.exports_below", "/nowhere")
+    assert caller.call(picture)[0].startswith("PROGRAM_FAILED: Keynote refused:")
+    assert [path.name for path in target.parent.iterdir()] == ["slide.png"]
+    assert mac.events("dialog") == []
+
+
+@pytest.mark.parametrize(("seconds", "answer"), [(109, "SCREENSHOT_SAVED"), (111, "TIMEOUT")])
+def test_the_script_gives_up_before_it_is_killed(
+    caller: Caller, mac: FakeMac, seconds: int, answer: str
+) -> None:
+    mac.keynote(export_takes_s=seconds)  # AppleScript's own timeout is 120 s, and so is ours for the child
+    shown = caller.call(OPEN, ("screenshot_slide", {"path": str(mac.folder / "slide.png")}), seconds=120)
+    assert shown[1].split(":")[0] == answer
+    assert caller.scripts().count("export") == 1
 
 
 # refusals ---

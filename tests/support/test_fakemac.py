@@ -155,6 +155,16 @@ FACTS: dict[str, tuple[str, Any]] = {
         "$.AXUIElementCreateApplication(410)), $('AXTitle'), Ref()))",
         "Ref has incompatible type",
     ),
+    "an untyped Ref for a C array": (
+        "(ObjC.import('CoreGraphics'), $.CGGetActiveDisplayList(16, Ref(), Ref()))",
+        "Ref has incompatible type",
+    ),
+    "a pointer, an event and a rectangle of AppKit": (
+        "(ObjC.import('AppKit'), ObjC.import('CoreServices'), [$.NSEvent.mouseLocation.y,"
+        " Number($.NSEvent.eventWithCGEvent($.CGEventCreateKeyboardEvent($(), 36, true)).type),"
+        " $.NSMakeRect(1, 2, 3, 4).size.height])",
+        [450, 10, 4],
+    ),
     "64-bit integers": (
         "(ObjC.import('AppKit'), [typeof $.NSWorkspace.sharedWorkspace.runningApplications.count,"
         " typeof $.NSWorkspace.sharedWorkspace.frontmostApplication.activationPolicy,"
@@ -740,6 +750,14 @@ def test_there_are_two_keynotes(mac: FakeMac, bundles: list[str], found: list[bo
     mac.keynote(installed=bundles)
     source = "ObjC.import('AppKit'); ['com.apple.Keynote', 'com.apple.iWork.Keynote'].map(function (id) { return !$.NSWorkspace.sharedWorkspace.URLForApplicationWithBundleIdentifier(id).isNil() })"  # noqa: E501
     assert answer(mac, source) == found
+
+
+def test_a_bound_function_is_there_where_its_library_is_loaded(mac: FakeMac) -> None:
+    source = (
+        "ObjC.bindFunction('AXIsProcessTrusted', ['bool', []]); var before = typeof $.AXIsProcessTrusted;"
+        " ObjC.import('Cocoa'); [before, $.AXIsProcessTrusted(), typeof $.AXUIElementCreateApplication]"
+    )
+    assert answer(mac, source) == ["undefined", True, "undefined"]
 
 
 REFUSED_BY_KEYNOTE = {

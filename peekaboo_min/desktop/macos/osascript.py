@@ -68,9 +68,17 @@ def run_jxa(
         ) from e
 
 
-def run_applescript(name: str, arguments: Sequence[str], timeout_s: float) -> str:
-    """Run an AppleScript source of the package with arguments; return its result. Raises ScriptError."""
-    return _run_script([*log_safe("-"), *arguments], native_source(name), timeout_s)
+def run_applescript(
+    name: str, arguments: Sequence[str], timeout_s: float, dictionary: tuple[str, str] = ("", "")
+) -> str:
+    """Run an AppleScript source of the package with arguments; return its result. Raises ScriptError.
+
+    dictionary: the bundle id whose terms the source is compiled with, and the one to take instead. No
+    argument can say it, and by the application's name macOS might ask a person where that application is.
+    """
+    known, wanted = (f'application id "{one}"' for one in dictionary)
+    source = native_source(name).replace(known, wanted)
+    return _run_script([*log_safe("-"), *arguments], source, timeout_s)
 
 
 def _run_script(arguments: Sequence[str], source: str, timeout_s: float, pass_fds: Sequence[int] = ()) -> str:

@@ -136,7 +136,7 @@ function performAction([target, action]) {
 const framework = 'ApplicationServices';
 const fn = (functionName, arity, returns, call, more) => defineFunction(functionName, { framework, arity, returns, call, ...more });
 const trusted = () => state().permissions.accessibility === 'granted';
-fn('AXIsProcessTrusted', 0, 'Boolean', trusted);
+fn('AXIsProcessTrusted', 0, 'Boolean', () => trusted() && state().switches.trust_preflight === 'agrees');
 fn('AXIsProcessTrustedWithOptions', 1, 'Boolean', ([options]) => {
   const asked = toJs(options);
   if (asked && asked.AXTrustedCheckOptionPrompt) post({ do: 'dialog', text: 'Terminal would like to control this computer using accessibility features.' });

@@ -1,6 +1,6 @@
 // AppKit: running apps, screens, the pasteboard.
 'use strict';
-const { wide, defineClass, makeObject, nil, wrap, toJs, dataOf, number } = load('bridge');
+const { wide, defineClass, defineFunction, makeObject, nil, wrap, toJs, dataOf, number, pointee } = load('bridge');
 const { text, turned } = load('foundation');
 const { state, post, appWithPid, appWithBundle, frontToBack, activeDisplays } = load('world');
 
@@ -75,6 +75,16 @@ function focusedScreen() {
     && window.bounds[1] >= display.bounds[1] && window.bounds[1] < display.bounds[1] + display.bounds[3];
   return screenObject(activeDisplays(world).find(inside) || activeDisplays(world)[0]);
 }
+// An event that was made, as AppKit reads it; and the pointer, counted from the bottom of the main screen.
+defineClass('NSEvent', {
+  framework: 'AppKit',
+  statics: { eventWithCGEvent: (event) => makeObject('NSEvent', pointee(event).event) },
+  zeroStatics: { mouseLocation: () => ({ x: state().pointer.x, y: activeDisplays(state())[0].bounds[3] - state().pointer.y }) },
+  zero: { characters: (event) => wrap(event.unicode), type: (event) => wide(event.type), keyCode: (event) => event.keycode },
+});
+defineFunction('NSMakeRect', { framework: 'Foundation', arity: 4, call: (given) => cocoaNumbers(given) });
+const cocoaNumbers = (given) => { const [x, y, width, height] = given.map((one) => number('NSMakeRect', one)); return { origin: { x, y }, size: { width, height } }; };
+
 defineClass('NSScreen', {
   framework: 'AppKit',
   zeroStatics: { screens: () => wrap(state().session.gui ? activeDisplays(state()).map(screenObject) : []), mainScreen: () => (state().session.gui ? focusedScreen() : nil) },

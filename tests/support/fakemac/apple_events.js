@@ -196,9 +196,12 @@ function command(app, name, direct, parameters) {
   return run(app, direct, parameters);
 }
 
+// How long an event may take: AppleScript's `with timeout` changes it.
+const patience = { seconds: 120 };
+
 function endOfCall() {
   if ([...touched].some((bundle) => /Keynote$/.test(bundle)) && state().keynote.auto_quits) post({ do: 'keynote_end_of_call' });
 }
 
-module.exports = { TABLES, dictionaryOf, objectsOf, gate, canonical, classOf, resolve, get, set, count, exists, checkedProperties, command, endOfCall, isHandle,
+module.exports = { TABLES, dictionaryOf, objectsOf, gate, canonical, classOf, resolve, get, set, count, exists, checkedProperties, command, endOfCall, isHandle, patience,
   cannotGet, invalidIndex, wrongType, cannotAssign };

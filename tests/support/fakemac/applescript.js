@@ -2,7 +2,7 @@
 // compile(source) -> program, run(program, argv) -> the text osascript prints.
 'use strict';
 const { TABLES } = load('apple_events');
-const { state } = load('world');
+const { state, post } = load('world');
 const { readLines, syntaxError } = load('applescript_words');
 
 const KEYNOTE = TABLES.keynote;
@@ -164,6 +164,8 @@ class Parser {
   termsOf(target) {
     if (target.name.kind !== 'literal') return null;
     const app = state().apps.find((one) => one[target.by === 'id' ? 'bundle_id' : 'name'] === target.name.value);
+    // By a name that nothing has macOS opens a chooser, and the script waits for a person.
+    if (!app && target.by !== 'id') { post({ do: 'dialog', text: `Where is ${target.name.value}?` }); host.hang(); }
     if (!app) throw syntaxError(`Can’t get application ${target.by === 'id' ? 'id ' : ''}"${target.name.value}".`, this.place, -1728);
     return app.name === 'Keynote' ? keynoteTerms() : NO_TERMS;
   }

@@ -24,6 +24,13 @@ function fromApp(error, bundle) {
 class Machine {
   constructor() { Object.assign(this, { variables: {}, target: null, last: '' }); }
 
+  // How long an application may take to answer; two minutes unless a script says otherwise.
+  withTimeout(seconds, body) {
+    const before = events.patience.seconds;
+    events.patience.seconds = seconds;
+    try { this.body(body); } finally { events.patience.seconds = before; }
+  }
+
   body(statements) {
     for (const statement of statements) {
       try {
@@ -37,7 +44,7 @@ class Machine {
 
   statement(node) {
     const work = {
-      tell: () => this.tell(node), group: () => this.body(node.body), timeout: () => { this.value(node.seconds); this.body(node.body); },
+      tell: () => this.tell(node), group: () => this.body(node.body), timeout: () => this.withTimeout(this.number(node.seconds), node.body),
       value: () => { this.last = this.plain(this.value(node.value)); }, set: () => this.assign(node), return: () => { throw new Return(node.value ? this.plain(this.value(node.value)) : ''); },
       exit: () => { throw new ExitRepeat(); }, raise: () => { throw fail(this.text(this.value(node.message)), this.value(node.number)); },
       delay: () => host.sleep(1000 * this.value(node.seconds)), log: () => host.warn(`${this.text(this.plain(this.value(node.value)))}\n`),
@@ -188,7 +195,9 @@ class Machine {
   make(node) {
     const parent = node.at ? this.value(node.at) : this.target;
     if (!isReference(parent)) throw fail('Can’t get that object.', -1728);
-    const owner = parent.path.length && parent.path[parent.path.length - 1].by === 'every' ? { bundle: parent.bundle, path: parent.path.slice(0, -1) } : parent;
+    const place = parent.path[parent.path.length - 1];
+    if (place && place.by === 'every' && place.element !== node.className) throw fromApp(fail('AppleEvent handler failed.', -10000), parent.bundle);
+    const owner = place && place.by === 'every' ? { bundle: parent.bundle, path: parent.path.slice(0, -1) } : parent;
     return this.send(owner, (app) => {
       const given = node.properties && node.properties.pairs ? Object.fromEntries(node.properties.pairs.map(([key, value]) => [key, this.handle(app, this.value(value))])) : {};
       const at = owner.path.length ? events.resolve(app, owner.path) : undefined;

@@ -182,7 +182,10 @@ function callFunction(name, given) {
   return result(name, definition, binding, definition.call(given, binding));
 }
 
-const isAvailable = (name) => functions[name] && imported.has(functions[name].framework);
+// bindFunction asks dlsym, which finds what is loaded: AppKit brings these along, with or without an import of theirs.
+const LOADED = { AppKit: ['CoreGraphics', 'ApplicationServices', 'CoreServices'] };
+const isLoaded = (framework) => [...imported].some((one) => one === framework || (LOADED[one] || []).includes(framework));
+const isAvailable = (name) => functions[name] && (imported.has(functions[name].framework) || (bound[name] && isLoaded(functions[name].framework)));
 
 const dollar = new Proxy(function bridge() {}, {
   apply: (target, self, given) => (given.length ? wrap(given[0]) : nil),

@@ -86,6 +86,9 @@ fn('CGWindowListCopyWindowInfo', 2, 'cf', ([option, relativeTo]) => {
   return makeObject('NSArray', infos);
 });
 
+// Private, and found by dlsym: the process that grants are charged to (facts D1).
+fn('responsibility_get_pid_responsible_for_pid', 1, 'int', () => (responsibleApp(state()) || { pid: -1 }).pid, { ...bind, framework: 'libSystem' });
+
 // --- displays ---
 
 const rectangle = ([x, y, width, height]) => ({ origin: { x, y }, size: { width, height } });
@@ -97,6 +100,8 @@ fn('CGDisplayBounds', 1, 'struct', ofDisplay((display) => rectangle(display.boun
 fn('CGGetActiveDisplayList', 3, 'number', ([limit, ids, count]) => {
   const found = activeDisplays(state()).slice(0, number('display list: limit', limit));
   if (!isNull(ids)) found.forEach((display, index) => { ids[index] = display.id; });
+  // An untyped Ref holds one value, no C array (facts B4: some read nothing from it).
+  if (!isNull(ids) && !(isPlainRef(ids) && ids.type)) throw new Error('Ref has incompatible type');
   if (!isPlainRef(count)) throw new Error('Ref has incompatible type');
   count[0] = found.length;
   return 0;
@@ -133,8 +138,12 @@ fn('CGEventCreateScrollWheelEvent2', 6, 'cf', ([source, unit, count, ...wheels])
   type: 22, unit: number('scroll: unit', unit), wheel: wheels.slice(0, number('scroll: wheel count', count)).map((wheel) => number('scroll: wheel', wheel)) }));
 
 const FIELDS = { 1: 'clickState', 3: 'button', 9: 'keycode' };
+const WHEELS = [11, 12]; // kCGScrollWheelEventDeltaAxis1 and 2
 fn('CGEventSetIntegerValueField', 3, 'void', ([event, field, value]) => { eventOf('CGEventSetIntegerValueField', event)[FIELDS[number('event field', field)] || `field_${field}`] = number('event field value', value); });
-fn('CGEventGetIntegerValueField', 2, 'long', ([event, field]) => eventOf('CGEventGetIntegerValueField', event)[FIELDS[number('event field', field)] || `field_${field}`] || 0);
+fn('CGEventGetIntegerValueField', 2, 'long', ([event, field]) => {
+  const found = eventOf('CGEventGetIntegerValueField', event);
+  return (WHEELS.includes(field) ? (found.wheel || [])[WHEELS.indexOf(field)] : found[FIELDS[number('event field', field)] || `field_${field}`]) || 0;
+});
 fn('CGEventSetFlags', 2, 'void', ([event, flags]) => { eventOf('CGEventSetFlags', event).flags = number('CGEventSetFlags: flags', flags); });
 fn('CGEventGetFlags', 1, 'long', ([event]) => { const { flags } = eventOf('CGEventGetFlags', event); return flags === null ? state().keyboard.session_flags : flags; });
 fn('CGEventGetType', 1, 'number', ([event]) => eventOf('CGEventGetType', event).type);

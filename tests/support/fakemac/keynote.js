@@ -175,6 +175,9 @@ function exportImages(document, folder, format) {
 
 function exportDocument(app, direct, { to, as: kind, withProperties = {} }) {
   const document = documentOf(direct);
+  const { export_takes_s: seconds, exports_below: allowed } = state().keynote;
+  if (seconds > events().patience.seconds) throw appleError('AppleEvent timed out.', -1712);
+  if (!to.startsWith(allowed)) throw failed('The document could not be exported.'); // a sandboxed Keynote writes where it is allowed to
   const format = withProperties['image format'] || 'JPEG';
   if (kind !== 'slide images' || !(format in EXTENSIONS)) throw failed(); // `as PNG` is no export format
   const files = exportImages(document, to, format);

@@ -112,8 +112,13 @@ def check_session(folder: Folder, state: State, flags: Flags) -> None:
     if permission == "not_asked":
         hang(folder, state)  # the capture blocks behind the consent dialog (facts 6.3.5)
     error_era = permission == "denied" and state["system"]["era"] == "error"
-    if error_era or state["session"]["locked"] or not state["session"]["gui"]:
+    if error_era or _is_hidden(state["session"]):
         raise Exit(1, f"could not create image from {subject(flags)}")
+
+
+def _is_hidden(session: dict[str, Any]) -> bool:
+    """Locked, behind another user's session, or none at all."""
+    return bool(session["locked"] or not session["on_console"] or not session["gui"])
 
 
 def pictures(state: State, flags: Flags, files: int) -> list[Picture]:
@@ -124,18 +129,20 @@ def pictures(state: State, flags: Flags, files: int) -> list[Picture]:
         return [rect_picture(state, flags, permitted)]
     displays = active_displays(state)
     if "D" in flags:
-        return [display_picture(state, chosen_display(flags["D"], displays), flags, permitted)]
+        return [display_picture(state, chosen_display(state, flags["D"], displays), flags, permitted)]
     wanted = displays[:1] if "m" in flags else displays[: max(files, 1)]
     return [display_picture(state, display, flags, permitted) for display in wanted]
 
 
-def chosen_display(text: str, displays: list[dict[str, Any]]) -> dict[str, Any]:
+def chosen_display(state: State, text: str, displays: list[dict[str, Any]]) -> dict[str, Any]:
     """-D is 1-based over the active displays; a CGDirectDisplayID is not accepted (facts A2, A6)."""
     if not text.isdigit() or not 1 <= int(text) <= len(displays):
         raise Exit(
             1,
             f"Invalid display specified. Only {len(displays)} display{'s' if len(displays) > 1 else ''} available.",  # noqa: E501
         )
+    if state["switches"]["display_order"] == "reversed":
+        displays = [displays[0], *reversed(displays[1:])]
     return displays[int(text) - 1]
 
 

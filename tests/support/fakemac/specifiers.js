@@ -168,7 +168,8 @@ function push(inside, object) {
   const plan = unmade.get(object);
   if (!plan) throw events.wrongType();
   const app = enter(inside);
-  if (state().keynote.shape_push !== 'works' && plan.className === 'shape') throw appleError('AppleEvent handler failed.', -10000);
+  const mood = state().keynote.shape_push; // "works", "fails", or the number of an error
+  if (mood !== 'works' && plan.className === 'shape') throw appleError('AppleEvent handler failed.', Number.isInteger(mood) ? mood : -10000);
   const owner = inside.path.length > 1 ? events.resolve(app, inside.path.slice(0, -1)) : undefined;
   const made = events.command(app, 'make', undefined, { new: plan.className, at: owner, withProperties: handled(app, properties(plan.record)) });
   unmade.delete(object);
@@ -180,7 +181,7 @@ function push(inside, object) {
 function constructorOf(inside, name) {
   const className = spaced(name).toLowerCase();
   if (inside.path.length || !/^[A-Z]/.test(name) || !events.classOf(events.dictionaryOf(appOf(inside)), className)) return undefined;
-  return (record = {}) => {
+  return function construct(record = {}) { // with `new` or without
     const object = specifier({ bundle: inside.bundle, path: [{ fixed: { cls: 'nothing yet' } }], cls: className, kind: 'object' });
     unmade.set(object, { className, record });
     return object;

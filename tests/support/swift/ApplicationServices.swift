@@ -32,7 +32,10 @@ public final class AXValue {
 
 private var timeout: Double = 6
 
-public func AXIsProcessTrusted() -> Bool { FakeMac.granted("accessibility") }
+public func AXIsProcessTrusted() -> Bool {
+    let answers = FakeMac.object(FakeMac.state()["switches"])["trust_preflight"] as? String
+    return FakeMac.granted("accessibility") && answers == "agrees"
+}
 public func AXUIElementCreateApplication(_ pid: pid_t) -> AXUIElement { AXUIElement(pid: pid) }
 public func AXUIElementCreateSystemWide() -> AXUIElement { AXUIElement() }
 public func AXUIElementGetTypeID() -> CFTypeID { 1 }
