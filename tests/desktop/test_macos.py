@@ -223,6 +223,38 @@ def test_a_display_that_screencapture_counts_otherwise_is_captured_by_its_place(
     assert desk.captures()[-1] == ["-x", "-R", "-1920,-180,1920,1080", "-t", "png"]
 
 
+# The main display; one left of it and one above it of the same size; one on the right that is rotated.
+FOUR_DISPLAYS = [
+    {"id": 1, "name": "Built-in", "main": True, "bounds": [0, 0, 1440, 900], "scale": 2},
+    {"id": 3, "name": "Left", "bounds": [-1920, -180, 1920, 1080], "scale": 1},
+    {"id": 4, "name": "Above", "bounds": [0, -1080, 1920, 1080], "scale": 1},
+    {"id": 5, "name": "Rotated", "bounds": [1920, -500, 1080, 1920], "scale": 1},
+]
+
+
+@pytest.mark.parametrize("order", ["as listed", "reversed"])
+def test_of_four_displays_each_is_captured_whichever_number_it_has(
+    desk: Desk, tmp_path: Path, order: str
+) -> None:
+    desk.mac.set("displays", FOUR_DISPLAYS)
+    desk.mac.switch(display_order=order)
+    above = desk.mac.open_window("Finder", title="above", bounds=[100, -900, 400, 300])
+    right = desk.mac.open_window("Finder", title="right", bounds=[2000, 1000, 400, 300])
+    places = [(70, 90, 1080), (-559, 101, 1031), (110, -700, above), (2010, 1200, right)]
+    listed = desk.data("list", "screens")["screens"]
+    assert [list(one["bounds"].values()) for one in listed] == [one["bounds"] for one in FOUR_DISPLAYS]
+    for index, ((x, y, window), display) in enumerate(zip(places, FOUR_DISPLAYS)):
+        path = tmp_path / f"{index}.png"
+        desk.data("image", "--screen-index", index, "--path", path)
+        (left, top, width, height), scale = display["bounds"], display["scale"]
+        assert image_size(path) == (width * scale, height * scale)
+        assert pixel(path, (x - left) * scale, (y - top) * scale) == window_colour(window), display["name"]
+    # alike ones by their places, others by their numbers; the rotated one's size shows a wrong number
+    ways = [words[1] for words in desk.captures()]
+    assert ways == ["-D", "-R", "-R", "-D", *(["-R"] if order == "reversed" else [])]
+    assert desk.captures()[0][:3] == ["-x", "-D", "1"]
+
+
 @pytest.mark.parametrize(
     ("app", "bounds", "scale", "size", "places"),
     [
@@ -1280,6 +1312,20 @@ def test_permissions_tells_each_grant_and_fails_by_the_first_that_is_missing(
         assert status == {"screen_recording": False, "accessibility": False}
 
 
+@pytest.mark.parametrize("preflight", ["post_event_preflight", "trust_preflight"])
+def test_one_false_no_of_two_preflights_blocks_no_act(desk: Desk, preflight: str) -> None:
+    desk.mac.switch(**{preflight: "denies"})
+    assert desk.data("permissions")["permissions"]["accessibility"] is True
+    assert desk.run("press", 1040, "tab").error["code"] == "WINDOW_BLOCKED"  # its sheet is known
+    desk.data("press", 1004, "tab")
+    assert (desk.focused_id(), len(desk.posted())) == (1004, 2)
+
+
+def test_behind_another_users_session_no_picture_is_taken_and_the_reason_is_the_lock(desk: Desk) -> None:
+    desk.mac.set("session.on_console", False)
+    assert [desk.refusal(*words)[1] for words in PICTURES.values()] == ["SCREEN_LOCKED"] * len(PICTURES)
+
+
 _TERMINAL = "/System/Applications/Utilities/Terminal.app/Contents/MacOS/Terminal"
 _PYTHON = "Library/Frameworks/Python3.framework/Versions/3.9/Resources/Python.app/Contents/MacOS/Python"
 HOSTS = {
@@ -1769,13 +1815,14 @@ def test_doctor_names_the_program_that_is_missing(desk: Desk) -> None:
     assert finished.error["message"].startswith("missing: sips")
 
 
+@pytest.mark.parametrize("bundle_id", ["com.apple.Keynote", "com.apple.iWork.Keynote"])
 @pytest.mark.parametrize(("answer", "code"), [("grant", 0), ("deny", 13), ("ask", 0)])
 def test_whether_keynote_may_be_controlled_is_asked_without_a_dialog(
-    desk: Desk, answer: str, code: int
+    desk: Desk, answer: str, code: int, bundle_id: str
 ) -> None:
-    desk.mac.keynote()
+    desk.mac.keynote(installed=[bundle_id])
     desk.data("keynote", "open")  # only a running app can be asked about
-    getattr(desk.mac, answer)("automation", "com.apple.Keynote")
+    getattr(desk.mac, answer)("automation", bundle_id)
     finished = desk.run("permissions")
     assert finished.code == code, finished.out
     if code:

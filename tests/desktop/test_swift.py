@@ -660,8 +660,9 @@ def test_an_application_that_hangs_is_asked_once_and_typed_into(bench: Bench) ->
     assert len(bench.mac.events("asked_in_vain")) == 1
 
 
-def test_one_false_no_of_two_preflights_blocks_nothing(bench: Bench) -> None:
-    bench.mac.switch(post_event_preflight="denies")
+@pytest.mark.parametrize("preflight", ["post_event_preflight", "trust_preflight"])
+def test_one_false_no_of_two_preflights_blocks_nothing(bench: Bench, preflight: str) -> None:
+    bench.mac.switch(**{preflight: "denies"})
     assert bench.ask(press(53)) == {"ok": True, "sent": 1}
     assert len(bench.events()) == 2
 

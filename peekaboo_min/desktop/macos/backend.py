@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Optional
 
@@ -77,23 +78,22 @@ class MacDesktop:
         return Scene(
             windows=tuple(_window(one, focused, scene["can_record"]) for one in scene["windows"]),
             apps=tuple(_app(one) for one in scene["apps"]),
-            displays=tuple(
-                Display(number, clean_text(one["name"]), _rect(one["bounds"]), float(one["scale"]))
-                for number, one in enumerate(scene["displays"], 1)
-            ),
+            displays=_displays(scene["displays"]),
             can_see_titles=scene["can_record"],
             is_locked=scene["is_locked"],
         )
 
     def capture_display(self, display: Display, path: Path, kind: str) -> None:
         _check_may_record()
-        self._screencapture(["-D", str(display.number)], path, kind)
+        # screencapture may count the displays in another order than we do: the rectangle is sure
+        by_number, by_place = ["-D", str(display.number)], _rectangle(display.bounds)
+        first, second = (by_place, by_number) if display.has_twin else (by_number, by_place)
+        self._screencapture(first, path, kind)
         info = read_image_info(path)
         expected = (round(display.bounds.width * display.scale), round(display.bounds.height * display.scale))
         if info and (info.width, info.height) != expected:
-            # screencapture counts the displays in another order than we do: the rectangle is sure
-            log_debug(f"-D {display.number} made {info.width}x{info.height}, not {expected}; using -R")
-            self._screencapture(_rectangle(display.bounds), path, kind)
+            log_debug(f"{first} made {info.width}x{info.height}, not {expected}; using {second}")
+            self._screencapture(second, path, kind)
 
     def capture_window(self, window: Window, path: Path, kind: str, with_shadow: bool = False) -> None:
         if window.title is None:
@@ -254,6 +254,18 @@ class MacDesktop:
         if built and built.reason:
             return f"JXA (no Swift helper: {built.reason})"
         return "JXA (the Swift helper is not compiled: doctor --compile does it, and a server by itself)"
+
+
+def _displays(screens: list[dict[str, Any]]) -> tuple[Display, ...]:
+    """In the order of NSScreen. The main one's number is documented, and needs no proof by its place."""
+    found = [
+        Display(0, clean_text(one["name"]), _rect(one["bounds"]), float(one["scale"])) for one in screens
+    ]
+    sizes = [(one.bounds.width * one.scale, one.bounds.height * one.scale) for one in found]
+    return tuple(
+        replace(one, number=number, has_twin=number > 1 and sizes.count(sizes[number - 1]) > 1)
+        for number, one in enumerate(found, 1)
+    )
 
 
 def _no_elements(window: Window, is_found: bool, is_hung: bool) -> PeekabooError:

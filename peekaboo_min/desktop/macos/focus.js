@@ -23,7 +23,7 @@ function titleBarIsFree(target, onScreen) {
 function run(argv) {
     const target = JSON.parse(argv[0]).window;
     const app = $.NSRunningApplication.runningApplicationWithProcessIdentifier(target.pid);
-    const trusted = Boolean($.AXIsProcessTrusted());
+    const trusted = mayAct();
     let matches = 0;
     if (!isNil(app)) {
         app.activateWithOptions(3); // all windows, ignoring other apps; only a request since macOS 14

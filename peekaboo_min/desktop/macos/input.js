@@ -15,7 +15,6 @@
 //   W is {"id","pid","x","y","width","height","is_popup"}: what must be under the pointer, or have the keyboard, right before
 //   each press, notch or piece of text, or nothing is posted
 ObjC.import('Foundation');
-ObjC.bindFunction('CGPreflightPostEventAccess', ['bool', []]);
 // Bound by hand because nobody is on record as having found it in the bridge.
 ObjC.bindFunction('CGEventSourceSetLocalEventsSuppressionInterval', ['void', ['void *', 'double']]);
 // As the bridge declares it, it takes no JavaScript value and silently types "a"; it takes the bytes of an NSData as a pointer.
@@ -52,7 +51,7 @@ function invalid(field) {
 // Without access the system drops every post and reports nothing, so ask in this process, before the first one. One of
 // the two answers may be a false no.
 function openSource() {
-    if (!$.AXIsProcessTrusted() && !$.CGPreflightPostEventAccess()) {
+    if (!mayAct()) {
         throw refusal('PERMISSION_DENIED_ACCESSIBILITY', 'mouse and keyboard events are not allowed without Accessibility access');
     }
     limitAccessibility(ANSWER_S);

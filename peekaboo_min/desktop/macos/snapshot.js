@@ -84,7 +84,7 @@ function markMinimised(pid, windows) {
 // Only what a decision needs is asked: the dialogs of the application in front (an act brings its own there first, and
 // looks again), and which windows off the screen are minimised rather than on another Space.
 function askAccessibility(windows, frontmost, regular) {
-    if (!$.AXIsProcessTrusted()) return;
+    if (!mayAct()) return;
     limitAccessibility(ANSWER_S);
     const until = Date.now() + BUDGET_MS;
     if (frontmost !== null) markModal(frontmost, windows);

@@ -1,6 +1,8 @@
 // Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
 ObjC.import('AppKit');
-ObjC.import('CoreGraphics');
+ObjC.import('ApplicationServices');
+ObjC.bindFunction('AXIsProcessTrusted', ['bool', []]);
+ObjC.bindFunction('CGPreflightPostEventAccess', ['bool', []]);
 ObjC.bindFunction('CGPreflightScreenCaptureAccess', ['bool', []]);
 
 // CGWindowListOption, and the level of pop-up menus (CGWindowLevel.h), by number: JXA does not export every enum.
@@ -56,6 +58,11 @@ function windowList(option) {
 function canRecord(onScreen) {
     const titled = new Set(onScreen.filter(w => w.layer === 0 && w.title).map(w => w.pid));
     return Boolean($.CGPreflightScreenCaptureAccess()) || titled.size > 1;
+}
+
+// Whether we may act: either of the two answers may be a false no in a command line program.
+function mayAct() {
+    return Boolean($.AXIsProcessTrusted()) || Boolean($.CGPreflightPostEventAccess());
 }
 
 // Whether this user's session is on the screen (not behind fast user switching), and locked; null without a GUI session.
