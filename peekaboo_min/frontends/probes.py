@@ -17,6 +17,7 @@ from ..core.version import VERSION
 from ..system.images import read_image_info
 from ..system.process import Completed, run_program
 from ..system.resources import native_source
+from .mac_probes import Outcome, about_this_mac, mac_steps
 
 _FACT_S = 20.0
 
@@ -39,11 +40,14 @@ def probe_facts(platform: str) -> Result:
         folder = Path(name)
         (folder / "in.png").write_bytes(_small_png())
         (folder / "bad.png").write_text("not an image", encoding="utf-8")
-        answers = [
-            _answer(probe, folder) for probe in (_mac_probes() if platform == "macos" else _x11_probes())
-        ]
+        if platform == "macos":
+            answers = [_answer(probe, folder) for probe in _mac_probes()]
+            answers += [_answer_in_steps(fact, steps, folder) for fact, steps in mac_steps()]
+        else:
+            answers = [_answer(probe, folder) for probe in _x11_probes()]
     lines = [f"{each['verdict']:<13}{each['fact']}  ({each['milliseconds']} ms)" for each in answers]
-    report = {"platform": platform, "version": VERSION, "probes": answers}
+    machine = about_this_mac() if platform == "macos" else {}
+    report = {"platform": platform, "version": VERSION, **machine, "probes": answers}
     shown = json.dumps(report, ensure_ascii=False)
     return Result("\n".join([*lines, "", "to report, paste this:", shown]), report)
 
@@ -58,11 +62,28 @@ def _answer(probe: Probe, folder: Path) -> dict[str, Any]:
         holds = probe.holds(done, folder)
     except PeekabooError as e:
         output = e.message
+    return _row(probe.fact, holds, code, "" if probe.is_private else output, started, folder)
+
+
+def _answer_in_steps(fact: str, steps: Callable[[Path], Outcome], folder: Path) -> dict[str, Any]:
+    started = time.monotonic()
+    try:
+        holds, output = steps(folder)
+    except PeekabooError as e:
+        holds, output = None, f"{e.message}: {e.details}"
+    except (KeyError, TypeError, ValueError) as e:  # an answer of another shape than we know
+        holds, output = False, repr(e)
+    return _row(fact, holds, None, output, started, folder)
+
+
+def _row(
+    fact: str, holds: Optional[bool], code: Optional[int], output: str, started: float, folder: Path
+) -> dict[str, Any]:
     return {
-        "fact": probe.fact,
+        "fact": fact,
         "verdict": {True: "confirmed", False: "CONTRADICTED", None: "unknown"}[holds],
         "exit_code": code,
-        "output": "" if probe.is_private else output.replace(str(folder), "{folder}"),
+        "output": output.replace(str(folder), "{folder}"),
         "milliseconds": round((time.monotonic() - started) * 1000),
     }
 
@@ -102,24 +123,6 @@ def _jxa(fact: str, source: str, holds: Callable[[Any], Optional[bool]], is_priv
     return Probe(fact, ("osascript", "-l", "JavaScript", "-", '{"a": 1}'), look, source, is_private)
 
 
-_ROUND_TRIP = """
-ObjC.import('CoreGraphics'); ObjC.import('Foundation');
-ObjC.bindFunction('CGEventKeyboardSetUnicodeString', ['void', ['void *', 'unsigned long', 'void *']]);
-function run(argv) {
-    const event = $.CGEventCreateKeyboardEvent($(), 0, true); // made, never posted
-    const text = $('é').dataUsingEncoding($.NSUTF16LittleEndianStringEncoding);
-    $.CGEventKeyboardSetUnicodeString(event, 1, text.bytes);
-    return JSON.stringify({made: Boolean(event)});
-}
-"""
-_DISPLAY_LIST = """
-ObjC.import('CoreGraphics');
-function run(argv) {
-    const ids = Ref(), count = Ref();
-    $.CGGetActiveDisplayList(16, ids, count);
-    return JSON.stringify({count: count[0], first: ids[0], main: $.CGMainDisplayID()});
-}
-"""
 _VISION = """
 ObjC.import('Vision');
 function run(argv) { return JSON.stringify({there: Boolean($.VNRecognizeTextRequest)}); }
@@ -157,13 +160,10 @@ def _jxa_probes() -> list[Probe]:
              == (len({w["pid"] for w in answer["windows"] if w["layer"] == 0 and w["title"]}) > 1), True),
         _jxa("the main display is first and stands at 0,0", listing,
              lambda answer: [answer["displays"][0]["bounds"][key] for key in "xy"] == [0, 0], True),
-        _jxa("CGGetActiveDisplayList answers JXA, the main display first", _DISPLAY_LIST,
-             lambda answer: answer["count"] > 0 and answer["first"] == answer["main"]),
         _jxa("Screen Recording and Accessibility can be asked without a dialog", session,
              lambda answer: {type(answer[key]) for key in ("screen_recording", "accessibility")} == {bool}),
         _jxa("whether Keynote may be controlled can be asked without a dialog", automation,
              lambda answer: None if answer["automation"] is None else True),
-        _jxa("a Unicode key event can be made by JXA", _ROUND_TRIP, lambda answer: answer["made"]),
         _jxa("text recognition is available to JXA", _VISION, lambda answer: answer["there"]),
         _jxa("at least one Keynote is installed", _KEYNOTES, lambda answer: any(answer) or None),
     ]  # fmt: skip
