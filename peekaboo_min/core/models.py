@@ -153,9 +153,9 @@ class Window:
 
     @property
     def is_ordinary(self) -> bool:
-        """Of the layer of normal windows, visible, at least 50x50, and no popup."""
+        """Of the layer of normal windows or a modal panel, visible, at least 50x50, and no popup."""
         return (
-            self.layer == 0
+            (self.layer == 0 or self.is_modal)
             and self.alpha > 0
             and not self.is_popup
             and min(self.bounds.width, self.bounds.height) >= _SMALLEST_WINDOW

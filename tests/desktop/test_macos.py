@@ -388,6 +388,30 @@ def test_menus_and_sheets_are_listed_after_what_they_belong_to(desk: Desk) -> No
     ]
 
 
+def test_a_modal_panel_of_another_layer_is_listed_blocks_and_is_typed_into(desk: Desk) -> None:
+    field = {"name": "name", "kind": "field", "rect": [20, 20, 200, 24], "value": ""}
+    panel = desk.mac.open_window(
+        "Terminal", bounds=[300, 300, 300, 200], layer=8, modal=True, focus="name", widgets=[field]
+    )
+    desk.mac.open_window("Terminal", title="tools", bounds=[700, 300, 100, 100], layer=3)  # no dialog
+    listed = desk.data("windows", "--app", "Terminal")["windows"]
+    assert [(one["window_id"], one["kind"], one["is_modal"], one["is_focused"]) for one in listed] == [
+        (panel, "dialog", True, True),
+        (1080, "window", False, False),
+    ]
+    assert desk.run("press", 1080, "tab").error["code"] == "WINDOW_BLOCKED"
+    desk.data("type", panel, "Ada")
+    assert desk.mac.widget(panel, "name")["value"] == "Ada"
+
+
+def test_only_a_sheet_among_the_children_of_a_window_is_one(desk: Desk) -> None:
+    desk.mac.open_window("Form", title="Beside", bounds=[900, 150, 300, 200])
+    panel = widget("panel", "group", 80, 50, 300, 200)  # in the Form's window, right where the other one is
+    desk.mac.change_window(1090, {"widgets": [panel]})
+    desk.mac.activate("Form")
+    assert {one["kind"] for one in desk.data("windows")["windows"]} == {"window"}
+
+
 def test_of_two_windows_that_nothing_tells_apart_none_is_called_a_dialog(desk: Desk) -> None:
     desk.mac.open_window("Form", title="Form", bounds=[820, 100, 480, 360], modal=True)
     desk.mac.activate("Form")
@@ -1313,6 +1337,11 @@ def test_permissions_tells_each_grant_and_fails_by_the_first_that_is_missing(
         assert status == {"screen_recording": False, "accessibility": False}
 
 
+def test_permissions_without_a_session_are_an_error_of_its_own(desk: Desk) -> None:
+    desk.mac.no_gui_session()
+    assert desk.run("permissions").error["code"] == "NO_GUI_SESSION"
+
+
 @pytest.mark.parametrize("preflight", ["post_event_preflight", "trust_preflight"])
 def test_one_false_no_of_two_preflights_blocks_no_act(desk: Desk, preflight: str) -> None:
     desk.mac.switch(**{preflight: "denies"})
@@ -1645,6 +1674,22 @@ def test_where_it_is_allowed_such_a_window_is_clicked_in_its_title_bar(desk: Des
     desk.data("focus", 1090, PEEKABOO_SAFE_CLICK="1")
     assert desk.clicks() == [(1090, None, "left", 1, 1060, 110)]
     assert desk.focused_id() == 1090
+
+
+def test_a_title_bar_that_something_covers_is_not_clicked(desk: Desk) -> None:
+    desk.mac.switch(activation="stubborn")
+    desk.mac.open_window("TextEdit", title="cover", bounds=[800, 80, 600, 60])
+    desk.mac.activate("Terminal")
+    assert desk.run("focus", 1090, PEEKABOO_SAFE_CLICK="1").error["code"] == "FOCUS_FAILED"
+    assert desk.posted() == []
+
+
+def test_a_sheet_is_focused_by_raising_the_window_that_it_is_attached_to(desk: Desk) -> None:
+    x, y, width, height = desk.mac.window(1040)["bounds"]
+    desk.mac.open_window("Calendar", title="Another", bounds=[x + 30, y + 30, width, height])
+    desk.data("focus", 1041)
+    assert {one["window"] for one in desk.mac.events("ax_raise")} == {1040}
+    assert desk.focused_id() == 1041
 
 
 TWINS = {

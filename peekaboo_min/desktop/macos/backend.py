@@ -40,11 +40,10 @@ from .osascript import (
 )
 from .swift_helper import find_helper, last_build
 
-_CAPTURE_S = 20.0
 _S_PER_CHARACTER = 0.1
 _S_PER_PRESS = _S_PER_NOTCH = 0.5
 _LONGEST_HOLD_MS = 10_000
-_SIPS_S = _ELEMENTS_S = _OPEN_S = 20.0
+_CAPTURE_S = _SIPS_S = _ELEMENTS_S = _OPEN_S = 20.0
 _VISION_S = 40.0
 _LINE = 12.0  # elements whose middles are within as many points are read from left to right
 _TITLE_BAR_HALF = 10
@@ -383,7 +382,8 @@ def _focused_id(scene: dict[str, Any]) -> Optional[int]:
     """The front window of the frontmost app. An app may keep invisible and tiny windows in front of it."""
     for one in scene["windows"]:
         bounds = one["bounds"]
-        is_ordinary = one["layer"] == 0 and one["alpha"] > 0 and min(bounds["width"], bounds["height"]) >= 50
+        is_seen = one["alpha"] > 0 and min(bounds["width"], bounds["height"]) >= 50
+        is_ordinary = is_seen and (one["layer"] == 0 or one["is_modal"])
         if one["pid"] == scene["frontmost_pid"] and is_ordinary and one["on_screen"]:
             return int(one["id"])
     return None

@@ -27,7 +27,7 @@ const isGone = (pid) => !appWithPid(frozen(), pid);
 defineClass('NSRunningApplication', {
   framework: 'AppKit',
   statics: {
-    runningApplicationWithProcessIdentifier: (pid) => (appWithPid(state(), number('pid', pid)) ? appObject(toJs(pid)) : nil),
+    runningApplicationWithProcessIdentifier: (pid) => { frozen(); return appWithPid(state(), number('pid', pid)) ? appObject(toJs(pid)) : nil; },
   },
   zero: {
     localizedName: (pid) => orNil(seen(pid).name), bundleIdentifier: (pid) => orNil(seen(pid).bundle_id), processIdentifier: (pid) => (isGone(pid) ? -1 : pid),

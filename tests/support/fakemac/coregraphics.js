@@ -34,7 +34,7 @@ fn('AEDeterminePermissionToAutomateTarget', 4, 'int', ([target, , , asks]) => {
   if (!app || app.pid === null) return -600;
   const { automation } = state().permissions;
   const answer = automation[bundle] || automation['*'];
-  if (answer === 'not_asked' && asks) host.hang();
+  if (answer === 'not_asked' && asks) { post({ do: 'dialog', text: `Terminal wants access to control ${app.name}.` }); host.hang(); }
   return { granted: 0, denied: -1743, not_asked: -1744 }[answer];
 }, { ...bind, framework: 'CoreServices' });
 
