@@ -19,14 +19,13 @@ SEED = "suite"
 Driver = Callable[[random.Random, int, Optional[str]], Tally]
 
 
-def tried(driver: Driver, trials: int, kind: Optional[str] = None, unreported: int = 0) -> Tally:
+def tried(driver: Driver, trials: int, kind: Optional[str] = None) -> Tally:
     """A small run of a class; whatever the class is about, these must not be."""
     need(*X_PROGRAMS)
     tally = driver(random.Random(SEED), trials, kind)
     shown = table([tally])
     assert tally.trials >= trials, shown
-    assert tally.unreported <= unreported, shown
-    assert (tally.hung, tally.tracebacks, tally.leaked) == (0, 0, 0), shown
+    assert (tally.unreported, tally.hung, tally.tracebacks, tally.leaked) == (0, 0, 0, 0), shown
     return tally
 
 
@@ -38,8 +37,7 @@ def assert_nothing_wrong(tally: Tally) -> None:
 def test_a_click_while_something_comes_over_the_window_is_never_reported_as_delivered_elsewhere(
     kind: str,
 ) -> None:
-    # X has no "press if it is still that window": on a busy machine a change may fall between look and press
-    tried(clicks.race_clicks, 5, kind, unreported=1)
+    tried(clicks.race_clicks, 5, kind)
 
 
 @pytest.mark.parametrize("driver", [clicks.race_drags, clicks.race_wheels])

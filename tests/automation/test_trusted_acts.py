@@ -313,6 +313,31 @@ def test_the_wheel_the_drag_and_the_pointer_see_a_cover(peek: Program, act: Act,
         other.close()
 
 
+def test_a_press_that_another_programs_open_menu_takes_is_reported_as_its(
+    peek: Program, act: Act, witness: XWitness, wish: Callable[[str], subprocess.Popen]
+) -> None:
+    ready = Path(peek.environment["HOME"]) / "grabbed"
+    wish(
+        "wm withdraw .; toplevel .m; wm overrideredirect .m 1; wm geometry .m 80x60+700+500\nwm title .m Menu\n"
+        f"tkwait visibility .m; grab -global .m; close [open {ready} w]"
+    )
+    wait_for(ready.exists, "the other program has grabbed the pointer")
+    menu = next(one for one in peek.data("windows")["windows"] if one["title"] == "Menu")
+    done = answer(act("click", [60, 50], "left", 1))
+    assert (done["delivered"], done["reached_id"]) == (False, menu["window_id"])
+    assert witness.take("press") == []
+
+
+def test_presses_that_are_not_made_any_more_are_not_reported_as_delivered(
+    act: Act, witness: XWitness
+) -> None:
+    scrolling = act("scroll", [60, 50], "down", 50)
+    witness.wait(lambda one: one["event"] == "press")
+    witness.open("menu", x=130, y=120, w=80, h=60, popup=True)  # over the pixel, and of the same program
+    assert answer(scrolling)["delivered"] is not True
+    assert len(witness.take("press")) < 50
+
+
 def test_a_key_is_pressed_again_and_held(act: Act, witness: XWitness) -> None:
     assert answer(act("press_key", "shift+x", 0, 5)) == {}
     assert [one["text"] for one in witness.take("key")] == ["X"] * 5

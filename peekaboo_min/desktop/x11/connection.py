@@ -128,6 +128,8 @@ class XConnection:
         self._data = bytearray()
         self.screen = address.screen
         self.root_id = 0
+        self.resource_base = 0
+        """A number that is free for something of ours in the server."""
 
     def greet(self, cookie: bytes) -> bool:
         """Set the connection up; False when the server does not accept the cookie."""
@@ -138,7 +140,7 @@ class XConnection:
         data = self._take(4 * length)
         if accepted != 1:
             return False
-        vendor_length, screens, formats = struct.unpack_from("<16xHxxBB", data)
+        self.resource_base, vendor_length, screens, formats = struct.unpack_from("<4xI8xHxxBB", data)
         at = 32 + vendor_length + -vendor_length % 4 + 8 * formats
         for _ in range(min(self.screen, screens - 1)):
             depths, at = data[at + 39], at + 40
@@ -159,6 +161,19 @@ class XConnection:
             elif head[0] == 0:
                 replies.append(None)  # else an event that every client gets: the keyboard's map has changed
         return replies
+
+    def send(self, requests: bytes) -> None:
+        """Requests without a reply, or whose replies are to be received."""
+        self._socket.sendall(requests)
+
+    def receive(self, seconds: float) -> Optional[bytes]:
+        """The next message of the server; None when none comes in that time. Raises CANCELLED."""
+        check_cancelled()
+        if not self._data and not select.select([self._socket], [], [], seconds)[0]:
+            return None
+        head = self._take(32)
+        more = struct.unpack_from("<I", head, 4)[0] if head[0] in (1, 35) else 0
+        return head + self._take(4 * more)
 
     def atoms(self, names: Sequence[str]) -> dict[str, int]:
         replies = self.ask([named(ATOM, name) for name in names])

@@ -15,6 +15,7 @@ from ...core.models import Delivery, Point, Window
 from ...system.background import InteractiveProgram, interactive_program
 from ...system.files import held_locks
 from ...system.process import exit_hooks, kill_all_programs, run_program, start_daemon
+from .presses import recorded_presses
 from .server import UTF8, app_with_window, check_x, is_viewable, top_level, top_level_under_pointer
 from .windows import is_same_client, take_scene
 
@@ -190,11 +191,12 @@ def _press(
     """Move the pointer, ask what is under it, and press only when that is the window; so each time.
 
     One xdotool does it, line by line: it moves and looks; it is told to press only when that was right; then
-    it looks again and presses, and what it printed right before the press is what was reached. It moves
-    relative to the window, which the server does itself: a window that moves meanwhile takes its pixel along.
+    it looks again and presses. What the server delivered by that is what was reached; where nobody asked for
+    presses, or they are not recorded, what xdotool printed right before. It moves relative to the window,
+    which the server does itself: a window that moves meanwhile takes its pixel along.
 
     press: what presses, and prints something then; nothing: the pointer is only moved.
-    release: what releases a button or key that an interrupted press has left down.
+    release: what releases a button or key that an interrupted press has left down: mouseup, its number first.
     """
     top_id = window.frame_id or window.window_id
     left, _, above, _ = window.insets
@@ -205,7 +207,7 @@ def _press(
     def is_over(look: _Look) -> bool:
         return look.under_id in (window.window_id, top_id) or top_level_under_pointer() == top_id
 
-    with xdotool_session(release, _ACT_S) as xdotool:
+    with recorded_presses() as record, xdotool_session(release, _ACT_S) as xdotool:
         look = _read_look(xdotool.look(words, _PRINTED_LOOK))
         _check_still_there(window, point, look)
         if not press:
@@ -221,12 +223,13 @@ def _press(
                     if number:
                         now = _read_look(xdotool.look(["sleep", again_s, *words], _PRINTED_LOOK))
                         if now != look or not is_over(now):
-                            delivered = _was_reached(
-                                window, top_id, look, now._replace(under_id=look.under_id)
-                            )
+                            delivered = None  # this press is not made, nor are those after it
                             break
                     pressed = _read_look(xdotool.press([*words, *press], _PRINTED_LOOK + r"\d+ \d+\n"))
-                    delivered = _was_reached(window, top_id, look, pressed)
+                    got_id = record.window_pressed(int(release[1])) if record else None
+                    got_id = top_level(got_id) if got_id else 0
+                    pressed = pressed._replace(under_id=got_id or pressed.under_id)
+                    delivered = _was_reached(window, top_id, look, pressed, got_id != 0)
                 except PeekabooError as e:
                     if not number or e.code is not ErrorCode.WINDOW_NOT_FOUND:
                         raise
@@ -238,20 +241,22 @@ def _press(
     return Delivery(delivered, pressed.point, _found_id(pressed.under_id) if delivered is False else None)
 
 
-def _was_reached(window: Window, top_id: int, look: _Look, pressed: _Look) -> Optional[bool]:
-    """Whether what xdotool named right before the press was the window, its frame, or the same child of it
-    as in the first look; None where that is not known.
+def _was_reached(window: Window, top_id: int, look: _Look, pressed: _Look, is_sure: bool) -> Optional[bool]:
+    """Whether what was pressed is the window, its frame, or the same child of it as in the first look; None
+    where that is not known. is_sure: the server delivered the press to it.
 
-    It names 0 for any window that no manager manages (a popup, and all without a manager). Then, and because
-    a window may come in the microseconds between xdotool's look and its press, what is under the pointer
-    after it decides, too: what the press itself opened is a window of its own program, and a window that
-    it closed is what uncovers another.
+    Else xdotool named it right before, as 0 for any window that no manager manages (a popup, and all without
+    a manager). Then, and because a window may come in the microseconds between xdotool's look and its press,
+    what is under the pointer after it decides, too: what the press itself opened is a window of its own
+    program, and a window that it closed is what uncovers another.
     """
     is_named = pressed.under_id in (window.window_id, top_id, look.under_id)
     if not is_named and top_level(pressed.under_id) != top_id:
         return False
     if pressed[:4] != look[:4]:  # resized or moved
         return None
+    if is_sure:
+        return True
     now = top_level_under_pointer()
     if now and (now == top_id or is_same_client(now, window.window_id)):
         return True
