@@ -218,6 +218,7 @@ async def _refuse_unreadable(incoming: Any, readable: Any, outgoing: Any) -> Non
                 request = json.loads(line, parse_int=lambda digits: int(digits[:18]))
                 problem = "the request cannot be read: a number is too long, or a text has half a character"
                 error = ErrorData(code=PARSE_ERROR, message=problem)
+                str(request["id"]).encode()  # a ValueError for an id that cannot be sent back
                 answer = JSONRPCError(jsonrpc="2.0", id=request["id"], error=error)
                 await outgoing.send(SessionMessage(answer))
 

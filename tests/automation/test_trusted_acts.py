@@ -318,8 +318,8 @@ def test_a_press_that_another_programs_open_menu_takes_is_reported_as_its(
 ) -> None:
     ready = Path(peek.environment["HOME"]) / "grabbed"
     wish(
-        "wm withdraw .; toplevel .m; wm overrideredirect .m 1; wm geometry .m 80x60+700+500\nwm title .m Menu\n"
-        f"tkwait visibility .m; grab -global .m; close [open {ready} w]"
+        "wm withdraw .; toplevel .m; wm overrideredirect .m 1; wm title .m Menu\n"
+        f"wm geometry .m 80x60+700+500; tkwait visibility .m; grab -global .m; close [open {ready} w]"
     )
     wait_for(ready.exists, "the other program has grabbed the pointer")
     menu = next(one for one in peek.data("windows")["windows"] if one["title"] == "Menu")

@@ -571,6 +571,8 @@ def test_a_request_that_the_sdk_cannot_read_is_answered_and_the_next_one_too(
         f'{{"jsonrpc":"2.0","id":"x{number}","method":"tools/call","params":{{"arguments":{arguments}}}}}\n'
     )
     noise = '{"jsonrpc":"2.0","method":"notifications/x","params":{"a":"\\ud800"}}\n{\n[]\n\xff\n'
+    # an id that cannot be sent back: there is no answer that its sender would know
+    noise += '{"jsonrpc":"2.0","id":"\\ud800","method":"tools/call","params":{"name":"\\ud800"}}\n'
     shared.process.stdin.write(noise.encode("latin-1") + line.encode())  # type: ignore[union-attr]
     shared.process.stdin.flush()  # type: ignore[union-attr]
     answer = shared.answer_to(f"x{number}")  # type: ignore[arg-type]
