@@ -305,6 +305,8 @@ def test_the_wheel_the_drag_and_the_pointer_see_a_cover(peek: Program, act: Act,
         cover = other.open("cover", x=150, y=140, w=80, h=60, popup=True, pid=False)
         for method, arguments in (("scroll", ["down", 3]), ("drag", [[300, 200], "left"])):
             assert answer(act(method, [60, 50], *arguments))["code"] == "WINDOW_COVERED"
+        # what is dropped there would be the other program's
+        assert answer(act("drag", [300, 200], [60, 50], "left"))["code"] == "WINDOW_COVERED"
         moved = answer(act("move_pointer", [60, 50]))
         assert (moved["delivered"], moved["reached_id"]) == (False, cover)
         assert answer(act("move_pointer", [10, 10]))["delivered"] is True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import NamedTuple, Optional
 
@@ -151,6 +151,9 @@ def drag_x11(window: Window, start: Point, end: Point, button: str) -> Delivery:
 
     The way is in screen points: what is dragged may be the window itself.
     """
+    target = move_x11(window, end)
+    if not target.delivered:  # what is dropped there would be another window's
+        raise _covered(window, target.reached_id or 0)
     path = []
     for step in range(1, _DRAG_STEPS + 1):
         x = start.x + (end.x - start.x) * step / _DRAG_STEPS
@@ -207,7 +210,8 @@ def _press(
     def is_over(look: _Look) -> bool:
         return look.under_id in (window.window_id, top_id) or top_level_under_pointer() == top_id
 
-    with recorded_presses() as record, xdotool_session(release, _ACT_S) as xdotool:
+    recording = recorded_presses() if press else nullcontext()
+    with recording as record, xdotool_session(release, _ACT_S) as xdotool:
         look = _read_look(xdotool.look(words, _PRINTED_LOOK))
         _check_still_there(window, point, look)
         if not press:
