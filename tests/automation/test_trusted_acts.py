@@ -421,6 +421,33 @@ def test_focus_that_is_stolen_ends_typing_and_is_reported(
     assert len(leaked.read_text()) <= 20
 
 
+@pytest.mark.parametrize("words", [["press", "a"], ["type", "ab"]])
+def test_keys_that_another_program_got_in_the_last_moment_are_not_delivered(
+    peek: Program, witness: XWitness, tmp_path: Path, words: list[str]
+) -> None:
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    real = subprocess.run(["which", "xdotool"], capture_output=True, text=True).stdout.strip()
+    other = XWitness(peek.environment)
+    try:
+        thief = other.open("thief", x=700, y=400, w=200, h=100, app="Thief")
+        window_id = window_titled(peek, "w")["window_id"]
+        window_titled(peek, "thief")
+        peek.data("focus", window_id)
+        # the focus goes after xdotool has named it, and before the keys are pressed
+        (folder / "xdotool").write_text(
+            f'#!/bin/sh\n[ "$1" = getwindowfocus ] || exec {real} "$@"\n'
+            f'{real} "$1" "$2" "$3" "$4"\n{real} windowfocus {thief}\nshift 4\nexec {real} "$@"\n'
+        )
+        (folder / "xdotool").chmod(0o755)
+        lost = peek.run(words[0], window_id, words[1], "--json", PEEKABOO_BIN_DIR=str(folder)).error
+        assert (lost["code"], f"window {thief}" in lost["message"]) == ("FOCUS_LOST", True)
+        assert [one["text"] for one in other.take("key")] == list(words[1])
+        assert witness.take("key") == []
+    finally:
+        other.close()
+
+
 def test_after_kill_9_at_most_the_running_piece_arrives_and_nobody_acts_before(
     peek: Program, form: Form, form_id: int
 ) -> None:

@@ -171,6 +171,7 @@ class XConnection:
         check_cancelled()
         if not self._data and not select.select([self._socket], [], [], seconds)[0]:
             return None
+        self._deadline = time.monotonic() + _ANSWER_S
         head = self._take(32)
         more = struct.unpack_from("<I", head, 4)[0] if head[0] in (1, 35) else 0
         return head + self._take(4 * more)

@@ -17,6 +17,7 @@ from ...system.process import run_program
 from .clipboard import Clipboard
 from .connection import GEOMETRY, property_of, request, texts_in, x_connection
 from .pointer import x11_modifiers, xdotool_session
+from .presses import PressRecord, recorded_presses
 from .server import UTF8, is_viewable, top_level, window_with_input_focus
 from .windows import is_same_client
 
@@ -53,15 +54,16 @@ def press_x11_key(
     keysym = _KEYSYMS.get(chord.key) or (chord.key.upper() if re.fullmatch(r"f\d+", chord.key) else chord.key)
     keys = "+".join([*x11_modifiers(chord.modifiers), keysym])
     _check_time(repeat * (hold_ms / 1000 + _AGAIN_S), repeat, "times")
-    keyboard = _Keyboard(window, repeat, "key press(es)", stop_file)
-    for number in range(repeat):
-        if number:
-            pause(_AGAIN_S)
-        keyboard.check()
-        if hold_ms:
-            keyboard.hold(keys, hold_ms / 1000)
-        else:
-            keyboard.send(_key_words(keys))
+    with recorded_presses() as record:
+        keyboard = _Keyboard(window, repeat, "key press(es)", stop_file, record)
+        for number in range(repeat):
+            if number:
+                pause(_AGAIN_S)
+            keyboard.check()
+            if hold_ms:
+                keyboard.hold(keys, hold_ms / 1000)
+            else:
+                keyboard.send(_key_words(keys))
 
 
 def select_x11_all(window: Window, stop_file: Path) -> None:
@@ -98,11 +100,11 @@ def type_x11_text(window: Window, text: str, stop_file: Path, delay_ms: int = 0)
     pasted = sum(not piece.isascii() for piece in pieces)
     seconds = pasted * _PASTE_S + len(pieces) * _PIECE_S + len(text) * delay_ms / 1000
     _check_time(seconds, len(text), "characters of it")
-    keyboard = _Keyboard(window, len(text), "character(s)", stop_file)
     clipboard = Clipboard(window)
     # from stdin: other users can read the arguments of a process
     typing = ["type", "--window", "0", "--clearmodifiers", "--delay", str(typing_ms), "--file", "-"]
-    with clipboard.put_back():
+    with recorded_presses() as record, clipboard.put_back():
+        keyboard = _Keyboard(window, len(text), "character(s)", stop_file, record)
         for piece in pieces:
             keyboard.check()
             if piece in _LINE_KEYS:
@@ -160,8 +162,11 @@ class _Keyboard:
     that sends it; a popup never has the focus, and its owner has it then.
     """
 
-    def __init__(self, window: Window, total: int, unit: str, stop_file: Optional[Path]) -> None:
+    def __init__(
+        self, window: Window, total: int, unit: str, stop_file: Optional[Path], record: Optional[PressRecord]
+    ) -> None:
         self._window, self._total, self._unit, self._stop_file = window, total, unit, stop_file
+        self._record = record
         own = {window.window_id, window.frame_id, window.parent_id if window.is_popup else None}
         self._known = own - {None}
         self._sent = 0
@@ -214,7 +219,7 @@ class _Keyboard:
                 "xdotool could not press the keys",
                 details=done.stderr.strip()[-500:],
             )
-        self._count(int(printed[1]), text)
+        self._count(int(printed[1]), text, len(stdin) or 1)
 
     def hold(self, keys: str, seconds: float) -> None:
         """Press keys, and release them after that time; at once when the focus goes, or anything ends us."""
@@ -240,8 +245,12 @@ class _Keyboard:
             message = f"{e.message}; {sent} character(s) went out before"
             raise PeekabooError(e.code, message, e.hint, e.details) from e
 
-    def _count(self, focused_id: int, text: str = "") -> None:
-        if not self._is_ours(focused_id):
+    def _count(self, focused_id: int, text: str = "", presses: int = 1) -> None:
+        """Count what was sent. Raises FocusLost when it went elsewhere: xdotool named the focus before it."""
+        got = self._record.windows_with_keys(presses) if self._record else set()
+        thief_id = next((one for one in got if self._is_thief(one)), None)
+        if thief_id or not self._is_ours(focused_id):
+            focused_id = thief_id or focused_id
             what = f"the last {len(text)} character(s)" if text else "the last 1 key"
             raise self._lost(f"{self._name(focused_id)} took the keyboard in the last moment, and got {what}")
         self._sent += len(text) or 1
@@ -259,6 +268,12 @@ class _Keyboard:
             return False
         self._known.add(focused_id)
         return True
+
+    def _is_thief(self, window_id: int) -> bool:
+        """Whether it is another program's; not what a window manager's shortcut is bound to, the root."""
+        if self._is_ours(window_id) or is_same_client(window_id, self._window.window_id):
+            return False
+        return top_level(window_id) != 0
 
     def _name(self, focused_id: int) -> str:
         return f"window {focused_id}, not window {self._window.window_id}," if focused_id else "no window"

@@ -1,4 +1,4 @@
-"""Which window got a press: the RECORD extension shows what the X server delivered.
+"""Which windows got a press or a key: the RECORD extension shows what the X server delivered.
 
 A look before the press leaves microseconds for another window, and a window manager that holds a press back
 until it has seen it passes it on to what is under the pointer then. Encodings: the extension's protocol
@@ -19,15 +19,16 @@ from .connection import EXTENSION, XConnection, fields_in, named, request, x_con
 
 _CREATE_CONTEXT, _ENABLE_CONTEXT = 1, 5
 _ALL_CLIENTS = 3
-_PRESS, _RELEASE, _GENERIC = 4, 5, 35  # XInput numbers presses and releases in its generic events alike
+_KEY, _PRESS, _RELEASE, _GENERIC = 2, 4, 5, 35  # XInput numbers them in its generic events alike
 _FIRST_S = 0.3
 # A release is not delivered to a program that asked for presses only.
 _RELEASE_S = 0.06
 _POLL_S = 0.02
+_KEYS_S = 0.1
 
 
 class PressRecord:
-    """What is delivered from now on: the windows that get a press."""
+    """What is delivered from now on: the windows that get presses and keys."""
 
     def __init__(self, connection: XConnection, xinput: int) -> None:
         self._connection = connection
@@ -51,15 +52,28 @@ class PressRecord:
                     end = time.monotonic() + _RELEASE_S
         return pressed
 
-    def _events(self) -> Iterator[tuple[int, int, int]]:
-        reply = self._connection.receive(_POLL_S)
+    def windows_with_keys(self, count: int) -> set[int]:
+        """The windows that got keys since the last call, in which at least `count` were pressed."""
+        found: set[int] = set()
+        end = time.monotonic() + _KEYS_S
+        while time.monotonic() < end:
+            events = self._events(_POLL_S if count > 0 else 0)
+            keys = [window_id for kind, _, window_id in events if kind == _KEY]
+            if not keys and count <= 0:
+                break
+            found.update(keys)
+            count -= len(keys)
+        return found
+
+    def _events(self, seconds: float = _POLL_S) -> Iterator[tuple[int, int, int]]:
+        reply = self._connection.receive(seconds)
         for at in range(32, len(reply or b"") - 31, 32):
             kind, detail = struct.unpack_from("<BB", reply or b"", at)
             if kind == _GENERIC and detail == self._xinput:
                 kind, detail, window_id = struct.unpack_from("<8xH6xI4xI4x", reply or b"", at)
             else:
                 (window_id,) = struct.unpack_from("<12xI", reply or b"", at)
-            if kind in (_PRESS, _RELEASE):
+            if kind in (_KEY, _PRESS, _RELEASE):
                 yield kind, detail, window_id
 
 
@@ -82,7 +96,7 @@ def _start(connection: XConnection) -> Optional[PressRecord]:
     (has_record, record), (has_xinput, xinput) = (fields_in(reply, "BB") for reply in replies)
     if not has_record:
         return None
-    kinds = [(_PRESS, _RELEASE), *([(_GENERIC, _GENERIC)] if has_xinput else [])]
+    kinds = [(_KEY, _KEY), (_PRESS, _RELEASE), *([(_GENERIC, _GENERIC)] if has_xinput else [])]
     ranges = b"".join(struct.pack("<16xBB6x", *kind) for kind in kinds)
     clients = struct.pack("<I", _ALL_CLIENTS)
     context = connection.resource_base
