@@ -1,8 +1,8 @@
-"""Which windows got a press or a key: the RECORD extension shows what the X server delivered.
+"""Which windows got a press or a key: the X server records what it delivers.
 
 A look before the press leaves microseconds for another window, and a window manager that holds a press back
-until it has seen it passes it on to what is under the pointer then. Encodings: the extension's protocol
-specification; of input events by the extension XInput: XI2proc.
+until it has seen it passes it on to what is under the pointer then. Encodings: the protocol specifications of
+the extension RECORD, and of XInput 2 for its events.
 """
 
 from __future__ import annotations
