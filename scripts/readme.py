@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from peekaboo_min.frontends.commands import COMMANDS
+from peekaboo_min.frontends.help import in_shell_names
 from peekaboo_min.frontends.machine_commands import tool_reference, variable_reference
 from peekaboo_min.frontends.signatures import read_signature
 
@@ -18,7 +19,9 @@ def command_table() -> str:
     for name, function in COMMANDS.items():
         signature = read_signature(function)
         example = signature.example.splitlines()[0] if signature.example else f"peekaboo-min {name}"
-        rows.append(f"| `{name}` | {signature.summary} | `{example.replace('|', chr(92) + '|')}` |")
+        rows.append(
+            f"| `{name}` | {in_shell_names(signature.summary)} | `{example.replace('|', chr(92) + '|')}` |"
+        )
     return "\n".join(["| command | does | example |", "|---|---|---|", *rows])
 
 

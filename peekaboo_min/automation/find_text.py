@@ -8,7 +8,7 @@ from typing import Any
 
 from ..core.cancellation import report_progress
 from ..core.errors import ErrorCode, PeekabooError, invalid
-from ..core.models import RecognisedText, Rect, Result, Screenshot, Window, rect_around
+from ..core.models import NOTHING_FOUND, RecognisedText, Rect, Result, Screenshot, Window, rect_around
 from ..core.text import clean_text
 from ..desktop.base import Desktop
 from .capture import scene_to_capture, screenshot_to_read
@@ -130,7 +130,9 @@ def find_text_in_window(desktop: Desktop, window_id: int, text: str) -> Result:
     wanted = wanted_text(text)
     seen = read_window(desktop, scene_to_capture(desktop).by_id(window_id))
     hits = seen.search(wanted)
-    return Result(found_text(wanted, hits, seen.record) if hits else seen.nearest(wanted), seen.as_data(hits))
+    if not hits:
+        return Result(seen.nearest(wanted), seen.as_data(hits), exit_code=NOTHING_FOUND)
+    return Result(found_text(wanted, hits, seen.record), seen.as_data(hits))
 
 
 def click_text_in_window(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Optional
 
 from ..core.errors import ErrorCode, invalid
-from ..core.models import App, Display, Element, Rect, Result, Scene, Window
+from ..core.models import NOTHING_FOUND, App, Display, Element, Rect, Result, Scene, Window
 from ..core.text import clean_text
 from ..desktop.base import Desktop
 from ..desktop.matching import find_app, visible_windows, windows_of
@@ -227,7 +227,8 @@ def find_elements_in_window(
         "count": len(found),
         "elements": [one.as_data() for one in shown],
     }
-    return Result("\n".join([head, *map(str, shown)]), data, is_text_enough=True)
+    code = 0 if found else NOTHING_FOUND
+    return Result("\n".join([head, *map(str, shown)]), data, is_text_enough=True, exit_code=code)
 
 
 def _fits(element: Element, text: Optional[str], role: Optional[str]) -> bool:

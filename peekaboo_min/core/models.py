@@ -347,6 +347,9 @@ class Picture:
     source_path: str = ""
 
 
+NOTHING_FOUND = 3  # the exit code of a search without a match, as grep has 1
+
+
 @dataclass(frozen=True)
 class Result:
     """What an operation answers: text for people, data for programs, images for models."""
@@ -361,7 +364,7 @@ class Result:
     failure: Optional[PeekabooError] = None
     """What kept the job from ending, where what it did until then is worth returning."""
     exit_code: int = 0
-    """What the shell command exits with: another program's exit code, where a command ran one."""
+    """What the shell command exits with: NOTHING_FOUND, or the exit code of a program that a command ran."""
     stderr: str = ""
     """What the shell command writes to stderr: another program's."""
     is_text_enough: bool = False

@@ -5,26 +5,31 @@ from __future__ import annotations
 import gc
 import json
 import os
-import re
 import sys
-from collections.abc import Iterable, Sequence
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NoReturn, Optional, Union
 
+from ..core.cancellation import use_progress_reporter
 from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.log import collect_debug_lines, log_debug, log_error
 from ..core.models import Result
+from ..core.text import clean_text
 from ..core.version import VERSION
 from ..system.files import sweep
 from ..system.process import end_cleanly_on_signals
 from ..system.resources import how_to_install
 from .commands import COMMANDS
 from .results import outgoing_data
-from .signatures import HELP_FLAGS, Parameter, Signature, read_signature, shell_arguments
+from .signatures import HELP_FLAGS, Signature, read_signature, shell_arguments
 
 PROGRAM = "peekaboo-min"
 _JSON_FLAGS = ("--json-output", "--json", "-j")
 _VALUE_CAP = 20_000_000  # characters of one value of the data
-_HELP_COLUMNS = 79
+_SHOW_AFTER_S, _SHOW_EVERY_S = 2.0, 0.5
+_SHOW_THEIR_OWN = ("agent", "keynote-agent", "gmail-login")  # they write lines to stderr as they go on
 
 
 def run() -> NoReturn:
@@ -46,7 +51,7 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     arguments = [each for each in given[:end] if each not in _JSON_FLAGS] + given[end:]
     wants_json = len(arguments) < len(given)
     if not given:
-        return _serve()
+        return _introduce() if _is_person() else _serve()
     debug_lines = collect_debug_lines()
     try:
         result = run_command(arguments, wants_json)
@@ -121,6 +126,46 @@ def _print(answer: Union[str, bytes], stream: Any, code: int) -> int:
     return code
 
 
+@contextmanager
+def _progress(command: str) -> Iterator[None]:
+    """On a terminal a line on stderr says what is being done, once that takes two seconds."""
+    if sys.stderr is None or not sys.stderr.isatty() or command in _SHOW_THEIR_OWN:
+        yield
+        return
+    reports = [command]
+    has_ended = threading.Event()
+    use_progress_reporter(reports.append)
+    started = time.monotonic()
+
+    def show() -> None:
+        wait_s = _SHOW_AFTER_S
+        while not has_ended.wait(wait_s):
+            wait_s = _SHOW_EVERY_S
+            line = f"{clean_text(reports[-1], 60)} ({time.monotonic() - started:.0f} s)"
+            print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
+        if wait_s != _SHOW_AFTER_S:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+    thread = threading.Thread(target=show, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        has_ended.set()
+        thread.join()
+
+
+def _is_person() -> bool:
+    """Whether somebody sits at a terminal: a client's server has pipes."""
+    return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
+
+
+def _introduce() -> int:
+    from .help import introduction
+
+    return _print(introduction(), sys.stdout, 0)
+
+
 def _collect_garbage() -> None:
     gc.freeze()  # what is loaded by now stays
     gc.enable()
@@ -152,6 +197,8 @@ def run_command(arguments: Sequence[str], wants_json: bool = False) -> Result:
     wants_help = arguments[:1] == ["help"]
     if wants_help:
         arguments = arguments[1:]
+        if len(arguments) == 1 and not any(name.split()[0] == arguments[0] for name in COMMANDS):
+            return _explain(arguments[0])
     while arguments[:1] and arguments[0] in HELP_FLAGS:
         wants_help, arguments = True, arguments[1:]
     name = _command_name(arguments)
@@ -159,6 +206,8 @@ def run_command(arguments: Sequence[str], wants_json: bool = False) -> Result:
     signature = read_signature(COMMANDS[name]) if name in COMMANDS else None
     wants_help = wants_help or _asks_for_help(given, signature)
     if wants_help:
+        from .help import command_help, overview  # only help needs it
+
         text = command_help(name, signature) if signature else overview(name)
         return Result(text, {"help": text})
     if signature is None:
@@ -173,10 +222,23 @@ def run_command(arguments: Sequence[str], wants_json: bool = False) -> Result:
         log_debug(f"expired files could not be deleted: {e.message}")
     function = COMMANDS[name]
     _collect_garbage()
-    result = function(**values)
+    with _progress(name):
+        result = function(**values)
     if result.stdout and (wants_json or sys.stdout.isatty()):
         raise invalid("an image goes to stdout alone, and not to a terminal", "redirect it, without --json")
     return result
+
+
+def _explain(topic: str) -> Result:
+    """A chapter of the manual. Raises INVALID_ARGUMENT."""
+    from .help import chapter, topic_names
+
+    text = chapter(topic)
+    if text is None:
+        known = ", ".join(topic_names())
+        hint = f"the topics are {known}; a command's help: {PROGRAM} help COMMAND"
+        raise invalid(f"there is no command and no topic {topic[:60]!r}", hint)
+    return Result(text, {"help": text})
 
 
 def _command_name(arguments: Sequence[str]) -> str:
@@ -212,76 +274,3 @@ def _unknown_command(arguments: Sequence[str]) -> PeekabooError:
     name = " ".join(arguments[: 2 if known else 1])[:60]
     problem = f"there is no command {name!r}" if arguments else "no command was given"
     return invalid(problem, f"{hint}; see {PROGRAM} --help")
-
-
-def overview(group: str = "") -> str:
-    """All commands, a line each; only those of `group` where one is named."""
-    commands = [
-        (name, re.split("[.:;] ", read_signature(function).summary)[0].rstrip("."))
-        for name, function in COMMANDS.items()
-        if not group or name.split()[0] == group
-    ]
-    flags = [
-        (", ".join(_JSON_FLAGS), "one JSON document on stdout: success, data or error, debug_logs"),
-        ("--version", "the version"),
-    ]
-    purpose = (
-        "Eyes and hands on this desktop: list windows, take screenshots of them, click and type by the "
-        f"screenshot. Without a command it serves MCP on stdio. {PROGRAM} COMMAND --help explains a command, "
-        "with an example."
-    )
-    usage = f"usage: {PROGRAM} COMMAND ... [--json-output]"
-    return "\n".join([usage, "", *_filled(purpose), "", *_rows(commands), "", *_rows(flags)])
-
-
-def command_help(name: str, signature: Signature) -> str:
-    """A command's arguments and options, with an example."""
-    arguments = [each for each in signature.parameters if each.is_positional]
-    options = [each for each in signature.parameters if not each.is_positional]
-    shown = [
-        f"{each.name.upper()}{' ...' if each.is_list else ''}"
-        if each.is_required
-        else f"[{each.name.upper()}]"
-        for each in arguments
-    ]
-    needed = [_flag_with_value(each) for each in options if each.is_required]
-    lines = [f"usage: {' '.join([PROGRAM, name, *shown, *needed])} [options]", ""]
-    for paragraph in signature.description.split("\n\n"):
-        lines += [*_filled(paragraph), ""]
-    if arguments:
-        lines += [*_rows([(each.name.upper(), each.help) for each in arguments]), ""]
-    flags = [(_flag_with_value(each), each.help) for each in options]
-    lines += ["options:", *_rows([*flags, (", ".join(_JSON_FLAGS), "one JSON document on stdout")])]
-    if signature.example:
-        lines += ["", "example:", *(f"  {line}" for line in signature.example.splitlines())]
-    return "\n".join(lines)
-
-
-def _flag_with_value(parameter: Parameter) -> str:
-    if parameter.type_ is bool:
-        return parameter.flags[0]
-    choices = "{" + ",".join(parameter.choices) + "}"
-    return f"{parameter.flags[0]} {choices if parameter.choices else parameter.name.upper()}"
-
-
-def _filled(text: str, indent: int = 0) -> list[str]:
-    import textwrap  # only help needs it
-
-    margin = " " * indent
-    return textwrap.wrap(
-        text, _HELP_COLUMNS, initial_indent=margin, subsequent_indent=margin, break_on_hyphens=False
-    )
-
-
-def _rows(entries: Iterable[tuple[str, str]], column: int = 25) -> list[str]:
-    """Names on the left and what they mean beside them, or below where a name is long."""
-    lines: list[str] = []
-    for name, meaning in entries:
-        filled = _filled(meaning, column)
-        left = f"  {name}"
-        if len(left) <= column - 2:
-            filled[0] = left.ljust(column) + filled[0].lstrip()
-        else:
-            lines.append(left)
-        lines += filled
-    return lines

@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Optional
 
-from ..core.errors import invalid
+from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.models import Result
 from ..core.settings import child_environment, platform_name
+from ..core.text import clean_text
 from ..system.process import run_program
 from ..system.programs import find_program
 from ..system.resources import how_to_install, own_command, single_file
@@ -24,6 +25,15 @@ _ASK_FOR_MCP = "from importlib.metadata import version; print(version('mcp'))"
 # What uv and pipx delete when their cache is cleaned. Both start a command in an environment that lies there.
 _CACHES = re.compile(r"/((archive|environments|builds)-v\d+|pipx/\.cache|\.cache/pipx)/")
 _VARIABLE_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_SSH_S = 30.0
+# never an option of ssh, and one word of a shell
+_SSH_HOST = re.compile(r"([\w.][\w.-]*@)?[\w][\w.-]*", re.ASCII)
+_DISPLAY = re.compile(r":\d{1,5}(\.\d+)?", re.ASCII)
+# What a host is asked, in one session: its system, where the program is, and whether its display answers.
+_ASK_HOST = (
+    'uname -s; PATH="$HOME/.local/bin:$PATH"; program=$(command -v peekaboo-min); echo "$program"; '
+    'DISPLAY={display} timeout 15 "$program" list screens >/dev/null 2>&1; echo $?'
+)
 
 
 @dataclass(frozen=True)
@@ -86,18 +96,30 @@ _CLIENTS = {
 }
 
 
-def client_configuration(client: str, names: Sequence[str] = ()) -> Result:
-    """The configuration as text, where to put it as messages. `names`: further variables that the server
-    gets.
+def client_configuration(
+    client: str, names: Sequence[str] = (), host: Optional[str] = None, display: Optional[str] = None
+) -> Result:
+    """The configuration as text, where to put it as messages.
 
-    Raises INVALID_ARGUMENT for an unknown client, an unset variable, or a Python that cannot serve.
+    names: further variables that the server gets. host: start it there, by ssh, on `display`.
+    Raises INVALID_ARGUMENT for an unknown client, an unset variable, or a Python that cannot serve; for a
+    host what _ssh_launch raises.
     """
     if client not in _CLIENTS:
         known = ", ".join(_CLIENTS)
         raise invalid(f"there is no client {client[:40]!r}", f"the clients are {known}")
     own = _CLIENTS[client]
     is_mac = platform_name() == "macos"
-    launch = _launch(own, names, is_mac)
+    warnings: list[str] = []
+    if host is not None:
+        if names:
+            problem = "--env does not go over ssh: the value would show in that host's list of processes"
+            raise invalid(problem, "set the variable on the host, such as in its ~/.pam_environment")
+        launch, warnings = _ssh_launch(host, display or ":0")
+    elif display is not None:
+        raise invalid("--display is for --ssh", "name the host with --ssh, or set DISPLAY here")
+    else:
+        launch = _launch(own, names, is_mac)
     file = own.mac_file if is_mac else own.linux_file
     text = _dump({own.key: {"peekaboo": _server(own, launch)}}) if own.key else _codex_toml(launch)
     _check_encodable(text)
@@ -107,7 +129,8 @@ def client_configuration(client: str, names: Sequence[str] = ()) -> Result:
         messages.append(f"or run: {command}")
     if names and "env_vars" not in text:
         messages.append(f"it holds the value of {', '.join(names)}: let nobody else read that file")
-    if not is_mac and "DISPLAY" not in launch.environment:
+    messages += warnings
+    if not is_mac and host is None and "DISPLAY" not in launch.environment:
         messages.append(
             "DISPLAY is not set here: run this in a terminal of the desktop, or add DISPLAY to its "
             "environment"
@@ -129,6 +152,47 @@ def _launch(client: _Client, names: Sequence[str], is_mac: bool) -> Launch:
     values = [*display, *(name for name in forwarded if here.get(name)), *names]
     environment = {name: here[name] for name in values}
     return Launch(_argv(environment), environment, list(dict.fromkeys([*forwarded, *names])), names)
+
+
+def _ssh_launch(host: str, display: str) -> tuple[Launch, list[str]]:
+    """How a client starts the server on another machine, and warnings. Asks that machine by ssh.
+
+    Raises INVALID_ARGUMENT, PROGRAM_FAILED where ssh fails or the program is not there, NO_GUI_SESSION for a
+    Mac, TIMEOUT.
+    """
+    if not _SSH_HOST.fullmatch(host):
+        raise invalid(f"{host[:60]!r} is not a host", "write [USER@]NAME, a name of ~/.ssh/config perhaps")
+    if not _DISPLAY.fullmatch(display):
+        raise invalid(f"{display[:40]!r} is not a display of that host", "write it like :0 or :1")
+    options = ["-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10"]
+    asked = run_program(
+        ["ssh", *options, "--", host, f"sh -c {shlex.quote(_ASK_HOST.format(display=display))}"],
+        timeout_s=_SSH_S,
+        accept=None,
+    )
+    if asked.code == 255:
+        raise PeekabooError(
+            ErrorCode.PROGRAM_FAILED,
+            f"ssh does not reach {host}: {clean_text(asked.stderr.strip(), 200) or 'it gave no reason'}",
+            hint=f"make `ssh {host} true` work without a password, by a key",
+        )
+    system, program, code = [*asked.text.splitlines()[-3:], "", "", ""][:3]
+    if system == "Darwin":
+        # no Mac was tried: see the permissions of a process that sshd starts
+        raise PeekabooError(
+            ErrorCode.NO_GUI_SESSION,
+            f"{host} is a Mac, and what ssh starts there is not in its graphical session",
+            hint="start the server from an app on that Mac itself",
+        )
+    if not program.startswith("/"):
+        raise PeekabooError(
+            ErrorCode.PROGRAM_FAILED,
+            f"there is no peekaboo-min on {host}",
+            hint="install it there by `pipx install`, which puts it into ~/.local/bin",
+        )
+    argv = ["ssh", "-T", host, "env", f"DISPLAY={display}", shlex.quote(program)]
+    warnings = [] if code == "0" else [f"the display {display} of {host} does not answer: log in there first"]
+    return Launch(argv, {}, [], ()), warnings
 
 
 def _argv(environment: Mapping[str, str]) -> list[str]:

@@ -30,44 +30,68 @@ class CommandTable(Mapping[str, Callable[..., Result]]):
         return len(self._functions)
 
 
-COMMANDS = CommandTable(
-    {
+# By what they are for; help and the README list them in this order.
+_FUNCTIONS = {
+    "look": {
+        "windows": "frontends.look_commands:windows_command",
+        "screenshot": "frontends.look_commands:screenshot_command",
         "image": "frontends.look_commands:image_command",
+        "find-text": "frontends.desktop_tools:find_text",
+        "elements": "frontends.desktop_tools:find_elements",
+        "wait-for": "frontends.desktop_tools:wait_for",
         "list apps": "frontends.look_commands:list_apps_command",
         "list windows": "frontends.look_commands:list_windows_command",
         "list screens": "frontends.look_commands:list_screens_command",
-        "list server_status": "frontends.machine_commands:server_status_command",
-        "list permissions": "frontends.machine_commands:server_status_command",
-        "permissions": "frontends.machine_commands:permissions_command",
-        "windows": "frontends.look_commands:windows_command",
-        "analyze": "frontends.machine_commands:analyze_command",
         "screenshot-app-window": "frontends.capture_tools:screenshot_app_window",
-        "exec": "frontends.machine_commands:exec_command",
+    },
+    "act": {
         "focus": "frontends.desktop_tools:focus_window",
-        "screenshot": "frontends.look_commands:screenshot_command",
-        "find-text": "frontends.desktop_tools:find_text",
         "click": "frontends.desktop_tools:click",
         "click-text": "frontends.desktop_tools:click_text",
+        "type": "frontends.desktop_tools:type_text",
+        "press": "frontends.desktop_tools:press_key",
         "scroll": "frontends.desktop_tools:scroll",
         "drag": "frontends.desktop_tools:drag",
         "move": "frontends.desktop_tools:move_pointer",
-        "type": "frontends.desktop_tools:type_text",
-        "press": "frontends.desktop_tools:press_key",
-        "wait-for": "frontends.desktop_tools:wait_for",
         "open": "frontends.desktop_tools:open_and_wait",
-        "elements": "frontends.desktop_tools:find_elements",
+    },
+    "models": {
+        "analyze": "frontends.machine_commands:analyze_command",
+        "agent": "agents.vision_agent:run_vision_agent",
+    },
+    "Keynote": {
+        "keynote-agent": "agents.keynote_agent:run_keynote_agent",
         "keynote open": "integrations.keynote:open_keynote",
         "keynote size": "integrations.keynote:get_slide_size",
         "keynote rectangle": "integrations.keynote:draw_rectangle",
         "keynote text": "integrations.keynote:add_text_in_keynote",
         "keynote screenshot": "integrations.keynote:screenshot_slide",
-        "keynote-agent": "agents.keynote_agent:run_keynote_agent",
-        "agent": "agents.vision_agent:run_vision_agent",
-        "gmail-login": "frontends.machine_commands:gmail_login_command",
-        "send-email": "integrations.gmail:send_email",
+    },
+    "set-up and the rest": {
+        "doctor": "frontends.machine_commands:doctor_command",
+        "permissions": "frontends.machine_commands:permissions_command",
+        "list server_status": "frontends.machine_commands:server_status_command",
+        "list permissions": "frontends.machine_commands:server_status_command",
         "config": "frontends.machine_commands:config_command",
         "tools": "frontends.machine_commands:tools_command",
-        "doctor": "frontends.machine_commands:doctor_command",
+        "completion": "frontends.machine_commands:completion_command",
         "clean": "frontends.machine_commands:clean_command",
-    }
-)
+        "exec": "frontends.machine_commands:exec_command",
+        "gmail-login": "frontends.machine_commands:gmail_login_command",
+        "send-email": "integrations.gmail:send_email",
+    },
+}
+GROUPS = {title: tuple(functions) for title, functions in _FUNCTIONS.items()}
+COMMANDS = CommandTable({name: place for each in _FUNCTIONS.values() for name, place in each.items()})
+
+# What a tool's help says of other tools, as the shell has it.
+SHELL_NAMES = {
+    "list_windows": "windows",
+    "take_window_screenshot": "screenshot",
+    "find_text": "find-text",
+    "find_elements": "elements",
+    "focus_window": "focus",
+    "open_keynote": "keynote open",
+    "add_text_in_keynote": "keynote text",
+    "send_email": "send-email",
+}

@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import Annotated, Literal, Optional
 
 from ..ai.client import analyze_file
+from ..automation.policy import stop_file
+from ..core.log import default_log_file
 from ..core.models import Result
-from ..core.settings import settings_with_env_file, variable_table
+from ..core.settings import settings, settings_with_env_file, variable_table
 from ..desktop.macos.swift_helper import build_helper
 from ..desktop.select import this_desktop
-from ..integrations.gmail_oauth import gmail_login
+from ..integrations.gmail_oauth import gmail_folder, gmail_login
 from ..integrations.peekaboo_cli import run_peekaboo_in_shell
-from ..system.files import sweep, temporary_folder
+from ..system.files import remove_all, state_folder, sweep, temporary_folder
 from .capture_tools import AnalyzeType
 from .client_config import client_configuration
 from .doctor import doctor_result, initial_status, machine_data, permissions_data, permissions_result
@@ -93,14 +95,37 @@ def doctor_command(
     return doctor_result()
 
 
-def clean_command() -> Result:
+def clean_command(
+    all: Annotated[
+        bool,
+        "the state folder, the log and the token of Gmail too: all that we left outside your own folders",
+    ] = False,
+) -> Result:
     """Deletes every image and record in our temporary folder that is not in use. Files that you gave a path
-    stay.
+    stay. With --all everything else that we left in this account, as before an uninstallation.
 
     Example: peekaboo-min clean
     """
+    if all:
+        return _clean_all()
     count = sweep(0)
     return Result(f"deleted {count} file(s) in {temporary_folder()}", {"deleted": count})
+
+
+def _clean_all() -> Result:
+    """What a user put into our folders stays: the stop file, which must not end by itself, and the client of
+    Gmail.
+    """
+    log = Path(settings().log_file) if settings().log_file else default_log_file()
+    kept = [path for path in (stop_file(), gmail_folder() / "credentials.json") if path.exists()]
+    others = [gmail_folder() / "token.json", log, log.with_name(f"{log.name}.1")]
+    folders = [str(temporary_folder()), str(state_folder())]
+    staying = list(map(str, remove_all(kept, others)))
+    text = f"deleted {', '.join(folders)} and {log}"
+    if staying:
+        text += f", but for what is yours or in use: {', '.join(staying)}"
+    runs = "folders of agent runs (peekaboo-run-*) and logs/agent.log lie where you started the agents"
+    return Result(text, {"folders": folders, "log": str(log), "kept": staying}, messages=(runs,))
 
 
 def config_command(
@@ -111,12 +136,32 @@ def config_command(
         Optional[list[str]],
         "a variable that the server gets too, by its name, with the value that it has here; repeatable",
     ] = None,
+    ssh: Annotated[
+        Optional[str], "[USER@]HOST: start the installation of that Linux machine instead, by ssh"
+    ] = None,
+    display: Annotated[Optional[str], "with --ssh: the display there; default :0"] = None,
 ) -> Result:
     """Prints the configuration with which an MCP client starts this installation; on stderr, where to put it.
 
+    With --ssh the server runs on another machine's desktop, which is asked where its peekaboo-min is. A Mac
+    is refused: what ssh starts there is not in its graphical session.
+
     Example: peekaboo-min config claude-desktop
+    or for another machine's desktop: peekaboo-min config claude-code --ssh ada@studio
     """
-    return client_configuration(client, env or ())
+    return client_configuration(client, env or (), ssh, display)
+
+
+def completion_command(shell: Annotated[Literal["bash", "zsh"], "the shell"]) -> Result:
+    """Prints what makes a shell complete our commands, options and their choices by the tab key.
+
+    Example: peekaboo-min completion bash
+    to have it in every new terminal: echo 'eval "$(peekaboo-min completion bash)"' >> ~/.bashrc
+    """
+    from .help import completion  # only help needs it
+
+    script = completion(shell)
+    return Result(script, {"script": script})
 
 
 def tools_command() -> Result:

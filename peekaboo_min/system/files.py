@@ -8,7 +8,7 @@ import os
 import re
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
@@ -148,6 +148,31 @@ def _delete_unused(entry: os.DirEntry[str]) -> bool:
         return False
     finally:
         os.close(descriptor)
+
+
+def remove_all(kept: Sequence[Path], others: Sequence[Path]) -> list[Path]:
+    """Delete our two folders with what is in them, and `others`; return what stays.
+
+    What is in use or in `kept` stays, with its folder. Raises FILE_IO_ERROR.
+    """
+    folders = (temporary_folder(), state_folder())
+    staying = []
+    for entry in [each for folder in folders for each in os.scandir(folder)]:
+        path = Path(entry.path)
+        try:
+            if any(path == one or path in one.parents for one in kept) or not _delete_unused(entry):
+                staying.append(path)
+        except OSError as e:
+            raise file_error(path, e) from e
+    for path in others:
+        try:
+            path.unlink(missing_ok=True)
+        except OSError:  # another user's, perhaps
+            staying.append(path)
+    for folder in folders:
+        with suppress(OSError):  # something stays in it
+            folder.rmdir()
+    return staying
 
 
 def move_into_place(source: Path, target: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import select
 import signal
 import subprocess
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 from worlds import (
     PATIENCE_S,
+    ROOT,
     Finished,
     Form,
     Program,
@@ -24,7 +26,8 @@ from worlds import (
     x_server,
 )
 
-from peekaboo_min.frontends.commands import COMMANDS
+from peekaboo_min.frontends.commands import COMMANDS, GROUPS
+from peekaboo_min.frontends.tools import TOOLS
 
 FOLDER = "{folder}"  # in a row: the test's own folder
 NOBODY = ":64999"  # a display that no X server serves
@@ -312,8 +315,71 @@ def test_the_help_of_a_command_has_an_example(forked: Program, name: str) -> Non
 def test_the_overview_names_every_command(two_forms: TwoForms, word: str) -> None:
     finished = (two_forms.single_file if word == "-h" else two_forms.package).run(word)
     assert (finished.code, finished.err) == (0, "")
-    listed = re.findall(r"^  ([a-z].*?)  +\S", finished.out, re.M)
+    commands, _, _ = finished.out.partition("\nbesides:\n")
+    listed = re.findall(r"^  ([a-z].*?)  +\S", commands, re.M)
     assert listed == list(COMMANDS)
+    assert re.findall(r"^(\S.*):$", commands, re.M) == list(GROUPS)
+
+
+def test_help_fits_80_columns_and_names_commands_not_tools(forked: Program) -> None:
+    texts = [forked.run(*name.split(), "--help").out.partition("\nexample:")[0] for name in COMMANDS]
+    texts += [forked.run("--help").out, forked.run("list", "--help").out]
+    assert [line for text in texts for line in text.splitlines() if len(line) > 79] == []
+    tools = {tool.name for tool in TOOLS if "_" in tool.name}
+    # MCP's own group name is a name in the shell as well
+    assert sorted(tools & set(re.findall(r"\w+", " ".join(texts)))) == []
+
+
+def test_a_topic_is_a_chapter_of_the_readme_in_both_forms(two_forms: TwoForms) -> None:
+    words = ("help", "safety")
+    package, single_file = two_forms.package.run(*words), two_forms.single_file.run(*words)
+    assert package == single_file and package.out.startswith("Safety\n======\n\n- `PEEKABOO_READONLY=1`")
+    assert max(map(len, package.out.splitlines())) < 80
+
+
+def test_each_chapter_has_a_topic_of_its_own(forked: Program) -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8").split("\n## Reference")[0]
+    headings = re.findall("^## (.*)$", readme, re.M)
+    topics = re.findall(r"topics are ([^;]*);", forked.error("help", "nothing-like-that")["message"])[0]
+    answers = [forked.run("help", topic) for topic in topics.split(", ")]
+    assert [one.out.split("\n")[0] for one in answers] == headings
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["cli"], ["click", "click-text"]),
+        (["list", "s"], ["screens", "server_status"]),
+        (["config", "c"], ["claude-code", "claude-desktop", "codex", "cursor"]),
+        (["click", "7", "1", "1", "--b"], ["--button"]),
+        (["click", "--button", ""], ["left", "right", "middle"]),
+        (["list", "windows", "--include-details", "b"], ["bounds"]),
+        (["image", "--path", "no"], ["notes.png"]),
+    ],
+)
+def test_bash_completes_commands_options_and_choices(
+    forked: Program, tmp_path: Path, words: list[str], expected: list[str]
+) -> None:
+    need("bash")
+    (tmp_path / "notes.png").write_text("")
+    script = forked.run("completion", "bash").out
+    script += 'COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _peekaboo_min; printf "%s\\n" "${COMPREPLY[@]}"'
+    done = subprocess.run(
+        ["bash", "--norc", "-c", script, "bash", "peekaboo-min", *words],
+        cwd=tmp_path, capture_output=True, timeout=PATIENCE_S, encoding="utf-8",
+    )  # fmt: skip
+    assert (done.stderr, done.stdout.split()) == ("", expected)
+
+
+def test_zsh_reads_its_completion(forked: Program, tmp_path: Path) -> None:
+    need("zsh")
+    script = forked.run("completion", "zsh").out + "\nprint ${_comps[peekaboo-min]}"
+    done = subprocess.run(
+        ["zsh", "-f", "-c", script],
+        env={**os.environ, "HOME": str(tmp_path), "ZDOTDIR": str(tmp_path)},
+        stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE_S, encoding="utf-8",
+    )  # fmt: skip
+    assert done.stdout.strip() == "_bash_complete -o filenames -F _peekaboo_min", done.stderr
 
 
 def test_help_is_had_wherever_it_is_asked(forked: Program) -> None:
@@ -406,6 +472,43 @@ def test_a_full_disk_behind_stdout_is_reported_without_a_traceback(program: Prog
             timeout=PATIENCE_S,
         )
     assert (done.returncode != 0, b"Traceback" in done.stderr) == (True, False)
+
+
+def on_a_terminal(program: Program, *words: str, **variables: str) -> tuple[int, str]:
+    """The exit code of a command on a terminal of its own, and what the terminal got."""
+    ours, terminal = os.openpty()
+    with subprocess.Popen(
+        [*program.words, *words],
+        env={**program.environment, **variables},
+        stdin=terminal, stdout=terminal, stderr=terminal, start_new_session=True,
+    ) as process:  # fmt: skip
+        os.close(terminal)
+        shown = b""
+        try:
+            while select.select([ours], [], [], PATIENCE_S)[0]:
+                shown += os.read(ours, 1 << 16)
+        except OSError:  # EIO: the last writer has closed it
+            return process.wait(PATIENCE_S), shown.decode("utf-8").replace("\r\n", "\n")
+        finally:
+            os.close(ours)
+            process.kill()
+    pytest.fail(f"{words} does not end: {shown!r}")
+
+
+def test_the_bare_command_on_a_terminal_says_what_to_type(program: Program) -> None:
+    code, shown = on_a_terminal(program)
+    assert code == 0 and shown.startswith("peekaboo-min gives AI agents eyes and hands")
+    assert "peekaboo-min doctor" in shown and "peekaboo-min config CLIENT" in shown
+
+
+def test_what_takes_long_shows_progress_on_a_terminal_only(two_forms: TwoForms, empty_display: str) -> None:
+    words, program = ["wait-for", "--app", "Nobody", "--timeout-s", "4"], two_forms.package
+    code, shown = on_a_terminal(program, *words, DISPLAY=empty_display)
+    assert code == 22 and re.search(r"\r\x1b\[Kwaiting for .* \([2-4] s\)", shown), shown
+    # the last of it is erased before the answer
+    assert re.search(r"s\)\r\x1b\[Kpeekaboo-min: ", shown), shown
+    piped = program.run(*words, DISPLAY=empty_display)
+    assert piped.err.startswith("peekaboo-min: ") and "\x1b" not in piped.err
 
 
 LOCALES = {
@@ -541,3 +644,27 @@ def test_clean_spares_the_folder_of_a_running_exec(program: Program, tmp_path: P
     assert (folder / "result.txt").read_text() == "done\n"
     assert program.data("clean") == {"deleted": 1}
     assert not folder.exists()
+
+
+def test_clean_all_leaves_nothing_but_what_is_the_users(program: Program, empty_display: str) -> None:
+    need("maim")
+    home = Path(program.environment["HOME"]).parent
+    log = home / "tmp" / "peekaboo-mcp.log"
+    log.write_text("a line")
+    gmail = home / "state" / "peekaboo_min" / "gmail"
+    gmail.mkdir(parents=True, mode=0o700)
+    gmail.parent.chmod(0o700)
+    for name in ("token.json", "credentials.json"):
+        (gmail / name).write_text("{}")
+    program.data("image", DISPLAY=empty_display)
+    assert program.data("clean", "--all")["kept"] == [str(gmail)]
+    left = [path for name in ("tmp", "state", "home") for path in (home / name).rglob("*") if path.is_file()]
+    assert left == [gmail / "credentials.json"]
+    (gmail / "credentials.json").unlink()
+    gmail.rmdir()
+    stop = gmail.parent / "STOP"
+    stop.write_text("")
+    assert program.data("clean", "--all")["kept"] == [str(stop)]
+    stop.unlink()
+    assert program.data("clean", "--all")["kept"] == []
+    assert [path for name in ("tmp", "state", "home") for path in (home / name).iterdir()] == []
