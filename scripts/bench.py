@@ -1,20 +1,27 @@
-"""What we add to the bare programs, as ratios measured in one run, on an X11 screen of its own."""
+"""What we add to the bare programs, as ratios measured in one run on X servers of its own, as Markdown.
+
+    PYTHONPATH=.:scripts python3 scripts/bench.py
+
+Both sides of a ratio are measured by turns, and the least time of each counts: what else the machine does
+then is in neither. Starts are compared by their processor time, all others by the clock.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import platform
 import resource
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Callable
 
-from headless import x_server
+from headless import running, x_server
 
 from peekaboo_min.agents.mcp_client import McpClient, open_own_server
 from peekaboo_min.agents.run import own_time_text
@@ -23,47 +30,72 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "support"))
 from fake_ai import FakeAI, script  # noqa: E402
 
-ROUNDS = 15
-STARTS = 20
+ROUNDS = 7
 AGENT_STEPS = 8
+WINDOWS = 40
+DESKTOPS = (1, 2, 4, 8)
+PACKAGE = [sys.executable, str(ROOT / "peekaboo_min" / "__main__.py")]
+SINGLE_FILE = [sys.executable, str(ROOT / "scripts" / "peekaboo.py")]
+# the least that the SDK can serve, with one tool
+FIVE_LINES = """from mcp.server.mcpserver import MCPServer
+server = MCPServer("five lines")
+@server.tool()
+def ping() -> str: return "pong"
+server.run("stdio")"""
+MANY_WINDOWS = f"""wm withdraw .
+for {{set i 0}} {{$i < {WINDOWS}}} {{incr i}} {{
+    toplevel .w$i; wm title .w$i "Window $i"; wm geometry .w$i 200x120+[expr $i * 20]+[expr $i * 10]
+}}"""
+HELLO = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "bench", "version": "1"},
+    },
+}
+
+Work = Callable[[], Any]
+Clock = Callable[[], float]
 
 
-def milliseconds(work: Callable[[], Any]) -> float:
-    """The median time of `work`, after one round to warm up."""
-    times: list[float] = []
+def processor_time() -> float:
+    """Seconds that the children which have ended used, and theirs."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def least(works: Sequence[Work], clock: Clock = time.perf_counter) -> list[float]:
+    """The least time of each work, in milliseconds, measured by turns after one round to warm up."""
+    times: list[list[float]] = [[] for _ in works]
     for _ in range(ROUNDS + 1):
-        started = time.perf_counter()
-        work()
-        times.append((time.perf_counter() - started) * 1000)
-    return statistics.median(times[1:])
+        for work, found in zip(works, times):
+            started = clock()
+            work()
+            found.append((clock() - started) * 1000)
+    return [min(found[1:]) for found in times]
 
 
-def cpu_milliseconds(words: list[str]) -> float:
-    """The least processor time of a command and of what it starts: no other program's work is in it."""
-
-    def used() -> float:
-        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return (usage.ru_utime + usage.ru_stime) * 1000
-
-    times: list[float] = []
-    for _ in range(STARTS):
-        before = used()
-        command(words)()
-        times.append(used() - before)
-    return min(times)
-
-
-def command(words: list[str]) -> Callable[[], None]:
-    return lambda: (
-        subprocess.run(words, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) and None
+def row(
+    what: str, ours: Work, against: str, bare: Work, goal: float, clock: Clock = time.perf_counter
+) -> None:
+    own, base = least([ours, bare], clock)
+    print(
+        f"| {what} | {own:.0f} ms | {against} | {base:.0f} ms | {own / base:.2f}x | {goal:g}x |", flush=True
     )
 
 
-def ours(*words: str) -> Callable[[], None]:
-    return command([sys.executable, "-m", "peekaboo_min", *words])
+def command(*commands: list[str]) -> Work:
+    def run() -> None:
+        for words in commands:
+            subprocess.run(words, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, timeout=60)
+
+    return run
 
 
-def tool(client: McpClient, name: str, **arguments: Any) -> Callable[[], None]:
+def tool(client: McpClient, name: str, **arguments: Any) -> Work:
     def call() -> None:
         answer = client.call(name, arguments)
         assert not answer.is_error, answer.text
@@ -71,12 +103,19 @@ def tool(client: McpClient, name: str, **arguments: Any) -> Callable[[], None]:
     return call
 
 
-def bare(*commands: list[str]) -> Callable[[], None]:
-    def run() -> None:
-        for words in commands:
-            command(words)()
+def initialize(words: list[str]) -> Work:
+    """From the start of a server to its answer to `initialize`."""
 
-    return run
+    def start() -> None:
+        pipe = subprocess.PIPE
+        with subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL) as server:
+            assert server.stdin and server.stdout
+            server.stdin.write(json.dumps(HELLO).encode() + b"\n")
+            server.stdin.flush()
+            assert b"serverInfo" in server.stdout.readline()
+            server.kill()
+
+    return start
 
 
 def main() -> int:
@@ -86,18 +125,108 @@ def main() -> int:
             DISPLAY=stack.enter_context(x_server()), TMPDIR=str(folder), XDG_STATE_HOME=str(folder)
         )
         os.environ["PYTHONPATH"] = str(ROOT)
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # nobody's starts compile all modules each time
         report = folder / "report.jsonl"
-        form = subprocess.Popen(
-            ["wish", str(ROOT / "scripts/demo_form.tcl"), "-name", "Form", "--", str(report)]
-        )
-        stack.callback(form.wait)
-        stack.callback(form.kill)
-        while not report.exists() or "ready" not in report.read_text():
-            time.sleep(0.05)
+        form = ["wish", str(ROOT / "scripts/demo_form.tcl"), "-name", "Form", "--", str(report)]
+        stack.enter_context(running(form))
+        wait(lambda: report.exists() and "ready" in report.read_text())
+        print(f"Measured on {time.strftime('%Y-%m-%d')}: {machine()}\n")
+        print("| what | ours | against | theirs | ratio | goal |\n|---|---|---|---|---|---|")
+        measure_starts(folder)
         client = stack.enter_context(open_own_server({}))
-        measure(client)
+        measure_tools(client)
+        with running(["wish", "-f", write(folder / "many.tcl", MANY_WINDOWS)]):
+            wait(lambda: len(client.call("list_windows", {}).data["windows"]) > WINDOWS)
+            measure_listings(client)
+        measure_desktops()
+        print()
         measure_agent(folder, report)
     return 0
+
+
+def wait(until: Callable[[], bool], seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not until():
+        assert time.monotonic() < deadline, "what is measured did not start"
+        time.sleep(0.05)
+
+
+def write(path: Path, text: str) -> str:
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+def machine() -> str:
+    """The kind of machine: how many processors, of which kind, and how busy."""
+    cores = len(os.sched_getaffinity(0))
+    return (
+        f"{cores} processors ({platform.machine()}), Linux, Python {platform.python_version()}, "
+        f"load {os.getloadavg()[0]:.1f} at the start"
+    )
+
+
+def measure_starts(folder: Path) -> None:
+    """Processor time: a listing starts no program, so that all of it is our own."""
+    nothing = command([sys.executable, "-c", "pass"])
+    listing = command([*PACKAGE, "windows"])
+    row("`peekaboo-min windows`", listing, "`python -c pass`", nothing, 4.5, processor_time)
+    single = command([*SINGLE_FILE, "windows"])
+    row("the single file", single, "the package", listing, 1.25, processor_time)
+    anew = command(
+        ["env", f"XDG_STATE_HOME={folder}/none", *SINGLE_FILE, "windows"], ["rm", "-rf", f"{folder}/none"]
+    )
+    row("the single file's first start", anew, "the package", listing, 2.5, processor_time)
+    five = initialize([sys.executable, write(folder / "five.py", FIVE_LINES)])
+    row("start to `initialize`", initialize(PACKAGE), "a server of five lines", five, 1.15)
+
+
+def measure_tools(client: McpClient) -> None:
+    """Tool calls against the bare commands that do the same, with the look that an act needs."""
+    windows = client.call("list_windows", {}).data["windows"]
+    window = int(next(one["window_id"] for one in windows if one["title"] == "Visitor book"))
+    client.call("take_window_screenshot", {"window_id": window})
+    look = [["xwininfo", "-root", "-tree"], ["xprop", "-root", "_NET_ACTIVE_WINDOW"]]
+    look += [["xprop", "-id", str(one["window_id"]), "WM_NAME"] for one in windows]
+    shot = ["maim", "--hidecursor", "-f", "jpg", "-i", str(window), "/dev/null"]
+    press = ["xdotool", "mousemove", "--", "200", "200", "click", "--delay", "0", "1"]
+    screenshot = tool(client, "take_window_screenshot", window_id=window)
+    row("`take_window_screenshot`", screenshot, "look, `maim`", command(*look, shot), 1.4)
+    click = tool(client, "click", window_id=window, x=5, y=5)
+    row("`click`", click, "look, `xdotool`, look", command(*look, press, *look), 1.4)
+
+
+def measure_listings(client: McpClient) -> None:
+    tree = command(["xwininfo", "-root", "-tree"])
+    listing = tool(client, "list_windows")
+    row(f"`list_windows`, {WINDOWS} windows", listing, "`xwininfo -root -tree`", tree, 2.2)
+    status = tool(client, "list", item_type="server_status")
+    row("`list` of `server_status`", status, "`list_windows`", listing, 1)
+
+
+def measure_desktops() -> None:
+    """Screenshots of N desktops by as many processes at once: how many a second, against one desktop."""
+    with ExitStack() as stack:
+        displays = [stack.enter_context(x_server(False, with_compositor=False)) for _ in range(DESKTOPS[-1])]
+
+        def capture(count: int) -> Work:
+            def run() -> None:
+                processes = [
+                    subprocess.Popen(
+                        [*PACKAGE, "image"], env={**os.environ, "DISPLAY": display}, stdout=subprocess.DEVNULL
+                    )
+                    for display in displays[:count]
+                ]
+                assert [one.wait(120) for one in processes] == [0] * count
+
+            return run
+
+        times = least([capture(count) for count in DESKTOPS])
+    for count, found in zip(DESKTOPS[1:], times[1:]):
+        ratio = count * times[0] / found
+        print(
+            f"| {count} desktops captured at once | {found:.0f} ms | one desktop | {times[0]:.0f} ms "
+            f"| {ratio:.2f}x as many a second | |"
+        )
 
 
 def measure_agent(folder: Path, report: Path) -> None:
@@ -122,47 +251,6 @@ def measure_agent(folder: Path, report: Path) -> None:
             [sys.executable, "-m", "peekaboo_min", *words], env=environment, check=True, capture_output=True
         )
     print(own_time_text(folder / "run"))
-
-
-def measure(client: McpClient) -> None:
-    windows = client.call("list_windows", {}).data["windows"]
-    window = str(next(one["window_id"] for one in windows if one["title"] == "Visitor book"))
-    client.call("take_window_screenshot", {"window_id": int(window)})
-    tree, root = ["xwininfo", "-root", "-tree"], ["xprop", "-root", "_NET_ACTIVE_WINDOW"]
-    listing = [tree, root, *(["xprop", "-id", str(one["window_id"]), "WM_NAME"] for one in windows)]
-    screenshot = ["maim", "--hidecursor", "-f", "jpg", "-i", window, "/dev/null"]
-    click = ["xdotool", "mousemove", "--", "200", "200", "click", "--delay", "0", "1"]
-    floor = cpu_milliseconds([sys.executable, "-c", "pass"])
-    starts = {
-        "the package": ["-m", "peekaboo_min"],
-        "the single file": [str(ROOT / "scripts" / "peekaboo.py")],
-    }
-    for name, words in starts.items():
-        own = cpu_milliseconds([sys.executable, *words, "--version"])
-        print(
-            f"{name} starts in {own / floor:.1f}x the time of a bare `python -c pass` ({floor:.0f} ms of CPU)"
-        )
-    rows: dict[str, tuple[Callable[[], None], Callable[[], None], Callable[[], None]]] = {
-        "list windows": (bare(*listing), ours("windows"), tool(client, "list_windows")),
-        "screenshot of a window": (
-            bare(*listing, screenshot),
-            ours("screenshot", window),
-            tool(client, "take_window_screenshot", window_id=int(window)),
-        ),
-        "click": (
-            bare(*listing, ["xdpyinfo"], click),
-            ours("click", window, "5", "5"),
-            tool(client, "click", window_id=int(window), x=5, y=5),
-        ),
-    }
-    print(f"{'':<22}{'bare commands':>16}{'shell':>16}{'server':>16}")
-    for name, works in rows.items():
-        base, shell, server = (milliseconds(work) for work in works)
-        print(
-            f"{name:<22}{base:>13.1f} ms"
-            f"{shell:>8.1f} ms {shell / base:>3.1f}x{server:>8.1f} ms {server / base:>3.1f}x"
-            f"   the server adds {server - base:+.1f} ms"
-        )
 
 
 if __name__ == "__main__":

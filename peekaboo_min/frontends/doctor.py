@@ -63,7 +63,11 @@ def initial_status() -> str:
 
 def server_status_text(desktop: Desktop) -> str:
     """The text of `list server_status`, for which the providers are asked live."""
-    programs = [*(_check_program(name) for name in desktop.needs), _check_original(asks_version=False)]
+    # by memory: a client asks often, and an unchanged program answers as before
+    programs = [
+        *(_check_program(name, afresh=False) for name in desktop.needs),
+        _check_original(asks_version=False),
+    ]
     checks = [*programs, *_check_display(desktop)]
     providers = [
         f"{status.choice.name}: {'available' if status.is_available else status.problem}"
@@ -146,8 +150,8 @@ def doctor_result() -> Result:
     )
 
 
-def _check_program(name: str, purpose: str = "") -> Check:
-    found = look_for_program(name, run_program, afresh=True)
+def _check_program(name: str, purpose: str = "", afresh: bool = True) -> Check:
+    found = look_for_program(name, run_program, afresh)
     if found.path:
         text = f"{found.path} {found.version}".strip()
         return Check(name, True, text + found.strangers_text("; passed over: "), is_optional=bool(purpose))
