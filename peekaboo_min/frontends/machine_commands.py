@@ -152,7 +152,7 @@ def config_command(
     return client_configuration(client, env or (), ssh, display)
 
 
-def completion_command(shell: Annotated[Literal["bash", "zsh"], "the shell"]) -> Result:
+def completion_command(shell: Annotated[Literal["bash", "zsh"], "the shell that you use"]) -> Result:
     """Prints what makes a shell complete our commands, options and their choices by the tab key.
 
     Example: peekaboo-min completion bash
