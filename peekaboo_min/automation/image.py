@@ -207,7 +207,12 @@ def _subjects_in_front(desktop: Desktop, request: ImageRequest) -> tuple[list[Su
     """
     check_may_act("foreground capture")
     scene = scene_to_capture(desktop)
-    window = _window_to_raise(scene, request)
+    try:
+        window = _window_to_raise(scene, request)
+    except PeekabooError as e:
+        if request.effective_mode != "screen" or e.code is not ErrorCode.WINDOW_NOT_FOUND:
+            raise
+        return _find_subjects(scene, request), (f"nothing was brought to the front: {e.message}",)
     if window is None:
         return _find_subjects(scene, request), ()  # a screen has no front
     messages: tuple[str, ...] = ()

@@ -304,6 +304,20 @@ def test_on_a_mac_what_is_hidden_is_shown_and_captured(
     assert front is not None and front["id"] == 1050
 
 
+def test_a_screen_is_captured_though_the_app_has_no_window_to_bring_to_the_front(
+    mac: FakeMac, mac_peek: Program
+) -> None:
+    """ "Multi-Screen (--mode screen): Enumerates CGGetActiveDisplayList, captures each display"."""
+    mac.close_window(1050)
+    argv = ["image", "--app", "Calculator", "--capture-focus", "foreground"]
+    finished = mac_peek.run(*argv, "--mode", "screen", "--json")
+    assert finished.code == 0, finished.out
+    assert [row["item_label"] for row in finished.data["saved_files"]] == ["Display 1 / Main", "Display 2"]
+    (message,) = finished.json["messages"]
+    assert message.startswith("nothing was brought to the front: the 'Calculator' process is running")
+    assert mac_peek.error(*argv)["code"] == "WINDOW_NOT_FOUND"
+
+
 def test_without_accessibility_a_foreground_capture_captures_with_a_warning(
     mac: FakeMac, mac_peek: Program
 ) -> None:
