@@ -152,7 +152,8 @@ def analyze(
     the server's AI_PROVIDERS environment variable and client overrides.
     """
     wanted = provider_config or ProviderConfig()
-    return analyze_file(this_desktop(), image_path, question, wanted.type, wanted.model)
+    model = (wanted.model or "").strip() or None  # strict clients leave nothing out
+    return analyze_file(this_desktop(), image_path, question, wanted.type, model)
 
 
 def list_items(

@@ -702,6 +702,18 @@ def test_provider_and_model_may_be_chosen(server: Server, brain: FakeAI, tmp_pat
     assert answer["structuredContent"]["model_used"] == "ollama/hf.co/someone/vision:q4"
 
 
+@pytest.mark.parametrize("blank", ["", " "])
+def test_a_blank_model_is_the_configured_one(
+    server: Server, brain: FakeAI, tmp_path: Path, blank: str
+) -> None:
+    """ "model: z.string().optional() [...] If omitted, uses model from server's AI_PROVIDERS"."""
+    brain.brain = script(["yes"])
+    (tmp_path / "a.png").write_bytes(picture())
+    chosen = {"type": "ollama", "model": blank}
+    answer = server.call("analyze", image_path=str(tmp_path / "a.png"), question="?", provider_config=chosen)
+    assert answer["structuredContent"]["model_used"] == "ollama/llava:latest"
+
+
 UNSUPPORTED = "Unsupported image format: {}. Supported formats: .png, .jpg, .jpeg, .webp"
 REFUSED_ANALYSES = {
     "a format that is none": ({"image_path": "/a.gif"}, "INVALID_ARGUMENT", UNSUPPORTED.format(".gif")),
