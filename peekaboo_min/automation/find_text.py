@@ -20,6 +20,8 @@ _CLOSE_ENOUGH = 0.75
 _SHORT = 5  # letters
 _HITS_AT_MOST = 20
 _NEAREST_SHOWN = 5
+# Recognition misses single characters, and labels that stand close to a frame.
+_ELSE = "find_elements may know it, by the application's own names"
 # Around a word these do not make it a different one: `Name:`, `[Save]`, `Open...`
 _PUNCTUATION = " .,:;!?…*()[]{}<>|_'\"‘’“”«»-–—"
 # What text recognition confuses, as one letter.
@@ -131,7 +133,7 @@ def find_text_in_window(desktop: Desktop, window_id: int, text: str) -> Result:
     seen = read_window(desktop, scene_to_capture(desktop).by_id(window_id))
     hits = seen.search(wanted)
     if not hits:
-        return Result(seen.nearest(wanted), seen.as_data(hits), exit_code=NOTHING_FOUND)
+        return Result(f"{seen.nearest(wanted)}; {_ELSE}", seen.as_data(hits), exit_code=NOTHING_FOUND)
     return Result(found_text(wanted, hits, seen.record), seen.as_data(hits))
 
 
@@ -150,7 +152,7 @@ def click_text_in_window(
     seen = read_window(desktop, window)
     hits = seen.search(wanted)
     if not hits:
-        hint = "take a screenshot and click by its pixels, or scroll to the text"
+        hint = f"{_ELSE}; or take a screenshot and click by its pixels, or scroll to the text"
         raise PeekabooError(ErrorCode.TEXT_NOT_FOUND, seen.nearest(wanted), hint)
     best, *others = hits
     equal = [best, *(hit for hit in others if hit.rank == best.rank)]

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Optional
 
 import pytest
+from desktops import BROWSER_OPTIONS, browser
 from fakemac import FakeMac
 from macs import mac_environment
 from mcp_server import serving
@@ -118,12 +119,18 @@ def on_gtk(display: str, tmp_path: Path) -> Iterator[Program]:
         subprocess.run(["xprop", "-root", "-remove", "AT_SPI_BUS"], env=environment, check=True)
 
 
-def elements_of(program: Program, process: subprocess.Popen[str], role: str) -> dict[str, Any]:
-    """The data of its window's elements of a role, once it has some, with the window's id."""
+def elements_of(
+    program: Program, process: subprocess.Popen[str], role: str, title: str = ""
+) -> dict[str, Any]:
+    """The data of its window's elements of a role, once it has some, with the window's id.
+
+    title: its window's, where another process than the started one opens it.
+    """
 
     def find() -> dict[str, Any]:
         windows = program.data("windows")["windows"]
-        mine = [one["window_id"] for one in windows if one["pid"] == process.pid]
+        own = [one for one in windows if (one["title"] == title if title else one["pid"] == process.pid)]
+        mine = [one["window_id"] for one in own]
         answer = program.run("elements", mine[0], "--role", role, "--json").json if mine else {}
         return answer.get("data", {}) if answer.get("data", {}).get("elements") else {}
 
@@ -144,6 +151,49 @@ def test_a_gtk_field_is_found_replaced_and_its_button_pressed(on_gtk: Program) -
         ok = next(one for one in told["elements"] if one["name"] == "OK")
         on_gtk.data("click", window_id, ok["x"], ok["y"], "--screenshot-id", told["screenshot_id"])
         assert process.communicate(timeout=60)[0] == "Zürich\n"
+
+
+def test_a_calculators_keys_are_pressed_by_their_names(on_gtk: Program) -> None:
+    need("galculator")
+    with group_of(["galculator"], on_gtk.environment) as process:
+        told = elements_of(on_gtk, process, "button")
+        window_id, shot = told["window_id"], told["screenshot_id"]
+        keys = {one["name"]: one for one in told["elements"]}
+        for name in "7*8=":
+            on_gtk.data("click", window_id, keys[name]["x"], keys[name]["y"], "--screenshot-id", shot)
+
+        def shown() -> str:
+            return elements_of(on_gtk, process, "textbox")["elements"][0]["value"]
+
+        wait_for(lambda: shown() == "56", "the display shows the product")
+
+
+def test_a_page_is_read(  # a longer name makes the path of Chromium's socket too long
+    on_gtk: Program, tmp_path: Path
+) -> None:
+    program = browser()
+    if not program:
+        pytest.skip("there is no Chromium on this machine")
+    page = tmp_path / "page.html"
+    page.write_text(
+        '<!doctype html><title>Join</title><label>Name <input id="name" value="old"></label>'
+        '<label><input type="checkbox"> Agree</label><select><option>apple<option>pear</select>'
+    )
+    words = [program, *BROWSER_OPTIONS, f"--user-data-dir={tmp_path / 'browser'}", f"--app=file://{page}"]
+    # without it Chromium offers no tree
+    environment = {**on_gtk.environment, "ACCESSIBILITY_ENABLED": "1", "TMPDIR": str(tmp_path)}
+    with group_of(words, environment) as process:
+        told = elements_of(on_gtk, process, "checkbox", "Join")
+        window_id, (box,) = told["window_id"], told["elements"]
+        assert (box["name"], box["states"]) == ("Agree", [])
+        on_gtk.data("click", window_id, box["x"], box["y"], "--screenshot-id", told["screenshot_id"])
+        checked = lambda: elements_of(on_gtk, process, "checkbox", "Join")["elements"][0]["states"]  # noqa: E731
+        wait_for(lambda: "checked" in checked(), "the box says that it is checked")
+        (field,) = (told := elements_of(on_gtk, process, "textbox", "Join"))["elements"]
+        on_gtk.data("click", window_id, field["x"], field["y"], "--screenshot-id", told["screenshot_id"])
+        answer = on_gtk.data("type", window_id, "Zoë", "--replace")
+        assert answer["replaced"] is True
+        assert elements_of(on_gtk, process, "textbox", "Join")["elements"][0]["value"] == "Zoë"
 
 
 def test_a_field_that_was_not_replaced_is_reported_as_such(on_gtk: Program) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from desktops import RealDesktop, browser, real_desktop, settled
+from desktops import BROWSER_OPTIONS, RealDesktop, browser, real_desktop, settled
 from worlds import ROOT, X_PROGRAMS, need, wait_for
 
 UNICODE = "Zoë Ångström — 日本"
@@ -350,14 +350,9 @@ def browsed(on: RealDesktop, path: str, title: str) -> Iterator[Page]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Page)
     server.heard = heard = []  # type: ignore[attr-defined]
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    options = (
-        "--no-sandbox --test-type --no-first-run --disable-gpu --disable-dev-shm-usage"
-        " --disable-background-networking"
-        " --disable-component-update --password-store=basic --kiosk"
-    )
     try:
         on.start(
-            program, *options.split(), f"--user-data-dir={on.folder / 'browser'}",
+            program, *BROWSER_OPTIONS, "--kiosk", f"--user-data-dir={on.folder / 'browser'}",
             f"--app=http://127.0.0.1:{server.server_address[1]}/{path}",
         )  # fmt: skip
         wait_for(lambda: ("ready", "") in heard, "the page is loaded", 40)

@@ -172,6 +172,12 @@ def _i3(display: str, folder: Path) -> Iterator[None]:
         yield
 
 
+BROWSER_OPTIONS = (
+    "--no-sandbox", "--test-type", "--no-first-run", "--disable-gpu", "--disable-dev-shm-usage",
+    "--disable-background-networking", "--disable-component-update", "--password-store=basic",
+)  # fmt: skip
+
+
 def browser() -> Optional[str]:
     """A Chromium of this machine."""
     names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
