@@ -173,6 +173,15 @@ def test_a_window_that_closes_by_the_act_is_an_outcome(on_x11: Program, form: Fo
     assert form.wait_for_event("details")["city"] == ""
 
 
+def test_a_caret_that_blinks_is_no_change(on_x11: Program, form: Form, form_window: int) -> None:
+    on_x11.data("screenshot", form_window)
+    on_x11.data("click", form_window, *form.centre("name"))
+    form.wait_for_event("click")
+    seen = [on_x11.data("press", form_window, "f9", "--verify")["changed"] for _ in range(4)]
+    assert seen == [False] * 4
+    assert on_x11.data("press", form_window, "x", "--verify")["changed"] is True
+
+
 def test_a_window_closed_between_photograph_and_click_is_not_found(
     on_x11: Program, form: Form, form_window: int
 ) -> None:

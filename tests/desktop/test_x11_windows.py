@@ -14,7 +14,8 @@ from typing import Any, Optional
 import pytest
 from worlds import PATIENCE_S, Form, Program, clean_environment, program_words, wait_for
 
-from peekaboo_min.automation.policy import skeleton
+from peekaboo_min.automation.policy import check_may_act, skeleton
+from peekaboo_min.core.errors import ErrorCode, PeekabooError
 from peekaboo_min.core.models import Rect, Scene, Window
 from peekaboo_min.desktop.matching import blocking_dialog, catalogue_windows
 from peekaboo_min.desktop.x11.keyboard import pieces_of
@@ -73,6 +74,24 @@ def test_the_catalogue_has_popups_after_their_owner_and_minimised_windows() -> N
 def test_names_that_look_alike_have_one_skeleton(name: str) -> None:
     assert skeleton(name) == skeleton("KeePassXC")
     assert skeleton("Form") != skeleton("Firm")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "KeePass2", "KeePassXC", "Bitwarden", "bitwarden-desktop", "1Password", "Enpass", "Seahorse",
+        "org.gnome.seahorse.Application", "Gcr-prompter", "Pinentry-gtk-2", "Keychain Access", "ЅeаһorsE",
+    ],
+)  # fmt: skip
+def test_password_managers_are_not_acted_on_unless_that_is_allowed(
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PEEKABOO_STOP_FILE", str(tmp_path / "STOP"))
+    monkeypatch.delenv("PEEKABOO_DENY_APPS", raising=False)
+    with pytest.raises(PeekabooError) as refused:
+        check_may_act("click", name)
+    assert refused.value.code is ErrorCode.POLICY_DENIED
+    check_may_act("click", "Form")
 
 
 # the X server itself --------------------------------------------------------------------------------
