@@ -128,7 +128,7 @@ system        process (the only subprocess) background programs, web (the only u
               resources
 desktop       base: what a platform must do; select: which of the two this machine is; keys, matching
               macos: backend input osascript swift_helper, and the sources that they run
-              x11: backend connection server windows elements elements_atspi opening pointer keyboard
+              x11: backend connection server windows elements elements_atspi opening pointer presses keyboard
                    clipboard ocr
 ai            client providers errors images grid dialects: asking a model
 automation    policy coordinates effects capture image listing input find_text wait opening: the jobs
@@ -136,7 +136,7 @@ integrations  keynote gmail gmail_oauth peekaboo_cli
 agents        mcp_client; keynote_agent keynote_protocol; vision_agent loop target planner actions model_check
               run report replay
 frontends     signatures results; tools capture_tools desktop_tools server; commands look_commands
-              machine_commands cli; client_config doctor probes
+              machine_commands help cli; client_config doctor probes
 
 Data goes one way down and one way back: arguments from a front end through a tool or command to a job and to
 the Desktop; a frozen Result comes back, or one PeekabooError sideways.
@@ -4207,7 +4207,6 @@ from __future__ import annotations
 
 import math
 import os
-import shutil
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -4325,6 +4324,8 @@ def _missing_folders(targets: Sequence[Path]) -> list[Path]:
 
 def _move_all(sources: Sequence[Path], targets: Sequence[Path]) -> None:
     """First onto the targets' disk, which may be full; when all are there, they are only renamed."""
+    import shutil  # with bz2 and lzma: 5 ms of every command
+
     staged = [target.with_name(f".peekaboo_{os.urandom(6).hex()}") for target in targets]
     try:
         for move, froms, tos in ((shutil.move, sources, staged), (os.replace, staged, targets)):
@@ -4584,7 +4585,7 @@ def image_for_model(
 '''
 
 # ==================== peekaboo_min/automation/coordinates.py ==============================================
-SOURCES['peekaboo_min/automation/coordinates.py'] = 4587, r'''"""The coordinate records: what each window screenshot showed, as files."""
+SOURCES['peekaboo_min/automation/coordinates.py'] = 4588, r'''"""The coordinate records: what each window screenshot showed, as files."""
 
 from __future__ import annotations
 
@@ -4718,7 +4719,7 @@ def _stale(message: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/automation/effects.py ==================================================
-SOURCES['peekaboo_min/automation/effects.py'] = 4721, r'''"""What an act changed in its window: screenshots before and after, compared."""
+SOURCES['peekaboo_min/automation/effects.py'] = 4722, r'''"""What an act changed in its window, or in its focused field: before and after."""
 
 from __future__ import annotations
 
@@ -4740,6 +4741,9 @@ _EFFECT_S = 0.3
 _BLINK_S = 1.3
 _LOOK_AGAIN_S = 0.05
 _PAINT_S, _PAINT_POLL_S = 2.0, 0.15
+_FIELD_S, _FIELD_POLL_S = 1.0, 0.1
+_FIELDS = ("textbox", "combobox", "spinbutton")
+_READ_LENGTH = 300  # of a field's value no more is read
 # Screen points: the block caret of a large terminal font.
 _CARET_WIDTH, _CARET_HEIGHT = 14, 40
 
@@ -4761,6 +4765,50 @@ class Effect:
         if self.is_window_closed:
             data["window_closed"] = True
         return data
+
+
+class FieldWatch:
+    """The value of a window's focused field before and after it was replaced, where its application offers a
+    tree.
+    """
+
+    def __init__(self, desktop: Desktop, window: Window) -> None:
+        self._desktop, self._window = desktop, window
+        self._before = self._value()
+
+    def is_replaced(self, text: str) -> Optional[bool]:
+        """Whether the field holds `text` and nothing else; None where that cannot be known."""
+        if self._before is None:
+            return None
+        deadline = time.monotonic() + _FIELD_S  # the application may still be reading its keys
+        while True:
+            answer = compare_values(self._before, self._value(), text)
+            if answer or time.monotonic() > deadline:
+                return answer
+            pause(_FIELD_POLL_S)
+
+    def _value(self) -> Optional[str]:
+        try:
+            elements = self._desktop.read_elements(self._window)
+        except PeekabooError as e:
+            if e.code is ErrorCode.CANCELLED:
+                raise
+            log_debug(f"what the field holds is not known: {e.message}")
+            return None
+        focused = [one.value for one in elements if one.role in _FIELDS and "focused" in one.states]
+        return focused[0] if len(focused) == 1 else None
+
+
+def compare_values(before: str, after: Optional[str], text: str) -> Optional[bool]:
+    """Whether a field was replaced by a text, by its values (pure). False only where what it held is still
+    there: a field may format what is typed, complete it, or hide it.
+    """
+    if after is None or not (before or after):
+        return None
+    held, holds, typed = ("".join(one.split()) for one in (before, after, text))
+    if holds == typed or (len(after) >= _READ_LENGTH and typed.startswith(holds)):
+        return True
+    return False if held and held in holds and held not in typed else None
 
 
 class Watch:
@@ -4841,7 +4889,7 @@ def wait_until_painted(desktop: Desktop, window: Window) -> None:
 '''
 
 # ==================== peekaboo_min/automation/find_text.py ================================================
-SOURCES['peekaboo_min/automation/find_text.py'] = 4844, r'''"""Where a text is in a window, by text recognition; and a click there."""
+SOURCES['peekaboo_min/automation/find_text.py'] = 4892, r'''"""Where a text is in a window, by text recognition; and a click there."""
 
 from __future__ import annotations
 
@@ -4851,7 +4899,7 @@ from typing import Any
 
 from ..core.cancellation import report_progress
 from ..core.errors import ErrorCode, PeekabooError, invalid
-from ..core.models import RecognisedText, Rect, Result, Screenshot, Window, rect_around
+from ..core.models import NOTHING_FOUND, RecognisedText, Rect, Result, Screenshot, Window, rect_around
 from ..core.text import clean_text
 from ..desktop.base import Desktop
 from .capture import scene_to_capture, screenshot_to_read
@@ -4863,6 +4911,8 @@ _CLOSE_ENOUGH = 0.75
 _SHORT = 5  # letters
 _HITS_AT_MOST = 20
 _NEAREST_SHOWN = 5
+# Recognition misses single characters, and labels that stand close to a frame.
+_ELSE = "find_elements may know it, by the application's own names"
 # Around a word these do not make it a different one: `Name:`, `[Save]`, `Open...`
 _PUNCTUATION = " .,:;!?…*()[]{}<>|_'\"‘’“”«»-–—"
 # What text recognition confuses, as one letter.
@@ -4973,7 +5023,9 @@ def find_text_in_window(desktop: Desktop, window_id: int, text: str) -> Result:
     wanted = wanted_text(text)
     seen = read_window(desktop, scene_to_capture(desktop).by_id(window_id))
     hits = seen.search(wanted)
-    return Result(found_text(wanted, hits, seen.record) if hits else seen.nearest(wanted), seen.as_data(hits))
+    if not hits:
+        return Result(f"{seen.nearest(wanted)}; {_ELSE}", seen.as_data(hits), exit_code=NOTHING_FOUND)
+    return Result(found_text(wanted, hits, seen.record), seen.as_data(hits))
 
 
 def click_text_in_window(
@@ -4991,7 +5043,7 @@ def click_text_in_window(
     seen = read_window(desktop, window)
     hits = seen.search(wanted)
     if not hits:
-        hint = "take a screenshot and click by its pixels, or scroll to the text"
+        hint = f"{_ELSE}; or take a screenshot and click by its pixels, or scroll to the text"
         raise PeekabooError(ErrorCode.TEXT_NOT_FOUND, seen.nearest(wanted), hint)
     best, *others = hits
     equal = [best, *(hit for hit in others if hit.rank == best.rank)]
@@ -5112,7 +5164,7 @@ def found_text(wanted: str, hits: Sequence[TextHit], record: Screenshot) -> str:
 '''
 
 # ==================== peekaboo_min/automation/image.py ====================================================
-SOURCES['peekaboo_min/automation/image.py'] = 5115, r'''"""The job of `image`: what to capture, where to save it, and the answer."""
+SOURCES['peekaboo_min/automation/image.py'] = 5167, r'''"""The job of `image`: what to capture, where to save it, and the answer."""
 
 from __future__ import annotations
 
@@ -5181,7 +5233,7 @@ def image_result(
     capture_focus: foreground first brings the window to the front; background and auto leave it where it is.
     question: then a configured model is asked about the images: `analysis_text` and `model_used` besides.
     """
-    _check_request(request)
+    check_request(request)
     kind = _kind_of_files(request)
     analyse = _analyst(desktop, question) if question is not None else None
     if capture_focus == "foreground":
@@ -5219,13 +5271,15 @@ def image_result(
     return Result(text, data, returned, messages)
 
 
-def _check_request(request: ImageRequest) -> None:
+def check_request(request: ImageRequest) -> None:
     """Raises INVALID_ARGUMENT for what cannot be meant, before anything is done."""
     check_dimension(request.max_dimension)
     mode = request.effective_mode
     names_window = request.window_title is not None or request.window_index is not None
     problem, hint = "", ""
-    if mode == "screen" and request.app is None and names_window:
+    if request.window_title is not None and not request.window_title.strip():
+        problem, hint = "the window's title is empty", "give a part of it, or leave it out"
+    elif request.mode is None and request.app is None and request.window_id is None and names_window:
         problem, hint = "a window's title or index is given, but no app", "name its app, or leave it out"
     elif mode in ("screen", "multi") and names_window:
         problem, hint = f"mode {mode} takes no window title or index", "leave it out, or use mode window"
@@ -5319,7 +5373,12 @@ def _subjects_in_front(desktop: Desktop, request: ImageRequest) -> tuple[list[Su
     """
     check_may_act("foreground capture")
     scene = scene_to_capture(desktop)
-    window = _window_to_raise(scene, request)
+    try:
+        window = _window_to_raise(scene, request)
+    except PeekabooError as e:
+        if request.effective_mode != "screen" or e.code is not ErrorCode.WINDOW_NOT_FOUND:
+            raise
+        return _find_subjects(scene, request), (f"nothing was brought to the front: {e.message}",)
     if window is None:
         return _find_subjects(scene, request), ()  # a screen has no front
     messages: tuple[str, ...] = ()
@@ -5340,7 +5399,8 @@ def _subjects_in_front(desktop: Desktop, request: ImageRequest) -> tuple[list[Su
     if request.effective_mode in ("screen", "multi") or messages:
         scene = scene_to_capture(desktop)
         window = scene.by_id(window.window_id)
-    if request.effective_mode in ("screen", "multi"):
+    is_behind = bool(messages) and window.is_on_screen and request.window_index is None
+    if request.effective_mode in ("screen", "multi") or is_behind:
         return _find_subjects(scene, request), messages
     if window.is_on_screen or request.window_id is not None:
         is_indexed = request.window_id is None
@@ -5468,7 +5528,7 @@ def _windows_in_pixels(display: Display, windows: Sequence[Window], info: ImageI
 '''
 
 # ==================== peekaboo_min/automation/input.py ====================================================
-SOURCES['peekaboo_min/automation/input.py'] = 5471, r'''"""Every act in a window: its safety rules, the input lock, the effect."""
+SOURCES['peekaboo_min/automation/input.py'] = 5531, r'''"""Every act in a window: its safety rules, the input lock, the effect."""
 
 from __future__ import annotations
 
@@ -5489,7 +5549,7 @@ from ..desktop.keys import read_chord
 from ..desktop.matching import blocking_dialog, cover_at
 from ..system.files import only_one
 from .coordinates import find_record
-from .effects import Effect, Watch
+from .effects import Effect, FieldWatch, Watch
 from .policy import check_may_act, stop_file, write_audit_line
 
 _LOCK_S = 20.0
@@ -5502,9 +5562,9 @@ _LONGEST_MS = 40_000
 BUTTONS = ("left", "right", "middle")
 DIRECTIONS = ("up", "down", "left", "right")
 _CLICK_MODIFIERS = ("cmd", "ctrl", "alt", "shift", "super")
-_SELECT_ALL, _DELETE = KeyChord("a", ("cmd",)), KeyChord("backspace")
-# There the keys of _SELECT_ALL go to the start of the line, or select what was printed.
-_OTHER_SELECT_ALL = re.compile(
+_DELETE = KeyChord("backspace")
+# There the keys that select all go to the start of the line, or select what was printed.
+_NO_SELECT_ALL = re.compile(
     r"term|rxvt|konsole|alacritty|kitty|tilda|guake|yakuake|ghostty|^(st|foot|warp|hyper|emacs)$", re.I
 )
 _MAY_CLICK = "; PEEKABOO_SAFE_CLICK=1 in the environment lets its title bar be clicked for that"
@@ -5663,22 +5723,31 @@ def type_into_window(
 ) -> dict[str, Any]:
     """Type text into a window, which is focused first unless it is a popup.
 
-    replace: all that the field holds is selected first; then the text may be empty.
+    replace: all that the field holds is selected first; then the text may be empty, and `replaced` in the
+    answer is true, false, or None where the application offers no value of the field.
     Raises as click_pixel does, and FOCUS_LOST, POLICY_DENIED (the stop file) with how many characters went
     out.
     """
     _check_text(text, replace, delay_ms)
+    replaced: dict[str, Any] = {}
 
     def post(window: Window) -> None:
         if replace:
-            desktop.press_key(window, _SELECT_ALL)
+            field = FieldWatch(desktop, window)
+            desktop.select_all(window, stop_file())
+            post_text(window)
+            replaced["replaced"] = field.is_replaced(text)
+        else:
+            post_text(window)
+
+    def post_text(window: Window) -> None:
         if text:
             desktop.type_text(window, text, stop_file(), delay_ms)
         else:
-            desktop.press_key(window, _DELETE)
+            desktop.press_key(window, _DELETE, stop_file=stop_file())
 
     def check(window: Window) -> None:
-        if replace and _OTHER_SELECT_ALL.search(window.app_name):
+        if replace and _NO_SELECT_ALL.search(window.app_name):
             raise invalid(
                 f"{window.app_name} has no field whose text the keys for `select all` would select",
                 "clear its line by keys of its own, then type without replace",
@@ -5686,7 +5755,8 @@ def type_into_window(
 
     what = {"characters": len(text), **({"replace": True} if replace else {})}
     effect = _by_keyboard(desktop, "type", window_id, verify, what, post, check)
-    return {"window_id": window_id, "characters": len(text), "delivered": True, **effect.as_data()}
+    done = {"window_id": window_id, "characters": len(text), "delivered": True}
+    return {**done, **replaced, **effect.as_data()}
 
 
 def press_in_window(
@@ -5709,7 +5779,7 @@ def press_in_window(
     what = {"key": str(chord), **({"repeat": repeat} if repeat > 1 else {})}
     effect = _by_keyboard(
         desktop, "press", window_id, verify, what,
-        lambda window: desktop.press_key(window, chord, hold_ms, repeat),
+        lambda window: desktop.press_key(window, chord, hold_ms, repeat, stop_file()),
     )  # fmt: skip
     return {"window_id": window_id, "key": str(chord), "delivered": True, **effect.as_data()}
 
@@ -5861,7 +5931,7 @@ def _where(window: Window) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/automation/listing.py ==================================================
-SOURCES['peekaboo_min/automation/listing.py'] = 5864, r'''"""Apps, windows, screens and elements, as text and as data."""
+SOURCES['peekaboo_min/automation/listing.py'] = 5934, r'''"""Apps, windows, screens and elements, as text and as data."""
 
 from __future__ import annotations
 
@@ -5870,7 +5940,7 @@ from dataclasses import dataclass
 from typing import Any, Optional
 
 from ..core.errors import ErrorCode, invalid
-from ..core.models import App, Display, Element, Rect, Result, Scene, Window
+from ..core.models import NOTHING_FOUND, App, Display, Element, Rect, Result, Scene, Window
 from ..core.text import clean_text
 from ..desktop.base import Desktop
 from ..desktop.matching import find_app, visible_windows, windows_of
@@ -6090,7 +6160,8 @@ def find_elements_in_window(
         "count": len(found),
         "elements": [one.as_data() for one in shown],
     }
-    return Result("\n".join([head, *map(str, shown)]), data, is_text_enough=True)
+    code = 0 if found else NOTHING_FOUND
+    return Result("\n".join([head, *map(str, shown)]), data, is_text_enough=True, exit_code=code)
 
 
 def _fits(element: Element, text: Optional[str], role: Optional[str]) -> bool:
@@ -6100,7 +6171,7 @@ def _fits(element: Element, text: Optional[str], role: Optional[str]) -> bool:
 '''
 
 # ==================== peekaboo_min/automation/opening.py ==================================================
-SOURCES['peekaboo_min/automation/opening.py'] = 6103, r'''"""Open an application, a file or an address, and wait for its window."""
+SOURCES['peekaboo_min/automation/opening.py'] = 6174, r'''"""Open an application, a file or an address, and wait for its window."""
 
 from __future__ import annotations
 
@@ -6292,7 +6363,7 @@ def _names(*names: str) -> set[str]:
 '''
 
 # ==================== peekaboo_min/automation/policy.py ===================================================
-SOURCES['peekaboo_min/automation/policy.py'] = 6295, r'''"""What may be acted on, and the audit log of what was done."""
+SOURCES['peekaboo_min/automation/policy.py'] = 6366, r'''"""What may be acted on, and the audit log of what was done."""
 
 from __future__ import annotations
 
@@ -6382,7 +6453,7 @@ def write_audit_line(action: str, where: dict[str, Any]) -> None:
 '''
 
 # ==================== peekaboo_min/automation/wait.py =====================================================
-SOURCES['peekaboo_min/automation/wait.py'] = 6385, r'''"""Wait until a window shows a text, opens, closes or rests."""
+SOURCES['peekaboo_min/automation/wait.py'] = 6456, r'''"""Wait until a window shows a text, opens, closes or rests."""
 
 from __future__ import annotations
 
@@ -6581,10 +6652,10 @@ class _StillLook:
 '''
 
 # ==================== peekaboo_min/core/__init__.py =======================================================
-SOURCES['peekaboo_min/core/__init__.py'] = 6584, r''''''
+SOURCES['peekaboo_min/core/__init__.py'] = 6655, r''''''
 
 # ==================== peekaboo_min/core/cancellation.py ===================================================
-SOURCES['peekaboo_min/core/cancellation.py'] = 6587, r'''"""One call: its cancel token, time budget, progress, waits and threads."""
+SOURCES['peekaboo_min/core/cancellation.py'] = 6658, r'''"""One call: its cancel token, time budget, progress, waits and threads."""
 
 from __future__ import annotations
 
@@ -6740,7 +6811,7 @@ def is_uninterrupted() -> bool:
 '''
 
 # ==================== peekaboo_min/core/errors.py =========================================================
-SOURCES['peekaboo_min/core/errors.py'] = 6743, r'''"""PeekabooError, the only expected exception, and its codes."""
+SOURCES['peekaboo_min/core/errors.py'] = 6814, r'''"""PeekabooError, the only expected exception, and its codes."""
 
 from __future__ import annotations
 
@@ -6887,7 +6958,7 @@ def file_error(path: Path, error: Exception) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/core/log.py ============================================================
-SOURCES['peekaboo_min/core/log.py'] = 6890, r'''"""The log file, a command's debug lines, and the Keynote agent's log."""
+SOURCES['peekaboo_min/core/log.py'] = 6961, r'''"""The log file, a command's debug lines, and the Keynote agent's log."""
 
 from __future__ import annotations
 
@@ -7072,7 +7143,7 @@ def write_agent_line(source: str, text: str, path: Optional[Path] = None) -> Non
 '''
 
 # ==================== peekaboo_min/core/models.py =========================================================
-SOURCES['peekaboo_min/core/models.py'] = 7075, r'''"""The data types: points, windows, displays, screenshots, results."""
+SOURCES['peekaboo_min/core/models.py'] = 7146, r'''"""The data types: points, windows, displays, screenshots, results."""
 
 from __future__ import annotations
 
@@ -7227,9 +7298,9 @@ class Window:
 
     @property
     def is_ordinary(self) -> bool:
-        """Of the layer of normal windows, visible, at least 50x50, and no popup."""
+        """Of the layer of normal windows or a modal panel, visible, at least 50x50, and no popup."""
         return (
-            self.layer == 0
+            (self.layer == 0 or self.is_modal)
             and self.alpha > 0
             and not self.is_popup
             and min(self.bounds.width, self.bounds.height) >= _SMALLEST_WINDOW
@@ -7244,6 +7315,8 @@ class Display:
     name: str
     bounds: Rect
     scale: float = 1.0
+    has_twin: bool = False
+    """True where another one is as large, so that a screenshot's size does not tell them apart."""
 
     @property
     def is_main(self) -> bool:
@@ -7419,6 +7492,9 @@ class Picture:
     source_path: str = ""
 
 
+NOTHING_FOUND = 3  # the exit code of a search without a match, as grep has 1
+
+
 @dataclass(frozen=True)
 class Result:
     """What an operation answers: text for people, data for programs, images for models."""
@@ -7433,7 +7509,7 @@ class Result:
     failure: Optional[PeekabooError] = None
     """What kept the job from ending, where what it did until then is worth returning."""
     exit_code: int = 0
-    """What the shell command exits with: another program's exit code, where a command ran one."""
+    """What the shell command exits with: NOTHING_FOUND, or the exit code of a program that a command ran."""
     stderr: str = ""
     """What the shell command writes to stderr: another program's."""
     is_text_enough: bool = False
@@ -7450,7 +7526,7 @@ class Result:
 '''
 
 # ==================== peekaboo_min/core/settings.py =======================================================
-SOURCES['peekaboo_min/core/settings.py'] = 7453, r'''"""Environment variables, read once into a frozen Settings."""
+SOURCES['peekaboo_min/core/settings.py'] = 7529, r'''"""Environment variables, read once into a frozen Settings."""
 
 from __future__ import annotations
 
@@ -7758,7 +7834,7 @@ def system_temporary_folder() -> Path:
 '''
 
 # ==================== peekaboo_min/core/text.py ===========================================================
-SOURCES['peekaboo_min/core/text.py'] = 7761, r'''"""Text from outside, made safe to show or to send."""
+SOURCES['peekaboo_min/core/text.py'] = 7837, r'''"""Text from outside, made safe to show or to send."""
 
 from __future__ import annotations
 
@@ -7800,21 +7876,21 @@ def cut_to_bytes(text: str, limit: int) -> str:
 '''
 
 # ==================== peekaboo_min/core/version.py ========================================================
-SOURCES['peekaboo_min/core/version.py'] = 7803, r'''"""The version."""
+SOURCES['peekaboo_min/core/version.py'] = 7879, r'''"""The version."""
 
 VERSION = "0.1.0"
 '''
 
 # ==================== peekaboo_min/desktop/__init__.py ====================================================
-SOURCES['peekaboo_min/desktop/__init__.py'] = 7809, r''''''
+SOURCES['peekaboo_min/desktop/__init__.py'] = 7885, r''''''
 
 # ==================== peekaboo_min/desktop/base.py ========================================================
-SOURCES['peekaboo_min/desktop/base.py'] = 7812, r'''"""class Desktop(Protocol): what a platform must do; it never decides."""
+SOURCES['peekaboo_min/desktop/base.py'] = 7888, r'''"""class Desktop(Protocol): what a platform must do; it never decides."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Protocol
+from typing import Optional, Protocol
 
 from ..core.errors import ErrorCode, PeekabooError
 from ..core.models import (
@@ -7915,9 +7991,24 @@ class Desktop(Protocol):
         for the stop file; both say how many characters went out.
         """
 
-    def press_key(self, window: Window, chord: KeyChord, hold_ms: int = 0, repeat: int = 1) -> None:
+    def press_key(
+        self,
+        window: Window,
+        chord: KeyChord,
+        hold_ms: int = 0,
+        repeat: int = 1,
+        stop_file: Optional[Path] = None,
+    ) -> None:
         """Press and release one key with its modifiers held. Raises FocusLost, with nothing pressed, when
         another window has the focus. hold_ms: how long it stays down; repeat: how often it is pressed.
+
+        stop_file: before each press, and while the key is down, it is looked for; POLICY_DENIED says how
+        often the key was pressed.
+        """
+
+    def select_all(self, window: Window, stop_file: Path) -> None:
+        """Press the keys that select all that the focused field holds, so that what comes next replaces it.
+        Raises as press_key does.
         """
 
     def read_elements(self, window: Window) -> list[Element]:
@@ -7952,7 +8043,7 @@ class Desktop(Protocol):
 '''
 
 # ==================== peekaboo_min/desktop/keys.py ========================================================
-SOURCES['peekaboo_min/desktop/keys.py'] = 7955, r'''"""Key names in the spellings that people use, read into one (pure)."""
+SOURCES['peekaboo_min/desktop/keys.py'] = 8046, r'''"""Key names in the spellings that people use, read into one (pure)."""
 
 from __future__ import annotations
 
@@ -8074,12 +8165,11 @@ def _unknown_key(word: str, known: Iterable[str], kind: str = "key") -> Peekaboo
 '''
 
 # ==================== peekaboo_min/desktop/macos/__init__.py ==============================================
-SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 8077, r''''''
+SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 8168, r''''''
 
 # ==================== peekaboo_min/desktop/macos/accessibility.js =========================================
-SOURCES['peekaboo_min/desktop/macos/accessibility.js'] = 8080, r'''// Comes after window_list.js: windows, sheets and the focus as the accessibility tree has them; without the grant: nothing.
+SOURCES['peekaboo_min/desktop/macos/accessibility.js'] = 8171, r'''// Comes after window_list.js: windows, sheets and the focus as the accessibility tree has them; without the grant: nothing.
 ObjC.import('ApplicationServices');
-ObjC.bindFunction('AXIsProcessTrusted', ['bool', []]);
 ObjC.bindFunction('AXUIElementCreateApplication', ['id', ['int']]);
 ObjC.bindFunction('AXUIElementCreateSystemWide', ['id', []]);
 ObjC.bindFunction('AXUIElementSetMessagingTimeout', ['int', ['id', 'float']]);
@@ -8166,7 +8256,7 @@ function candidates(app, target) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/automation.js ============================================
-SOURCES['peekaboo_min/desktop/macos/automation.js'] = 8169, r'''// {} -> {"automation": bool|null}: may Keynote be controlled? null when it does not run, was never asked for, or cannot be
+SOURCES['peekaboo_min/desktop/macos/automation.js'] = 8259, r'''// {} -> {"automation": bool|null}: may Keynote be controlled? null when it does not run, was never asked for, or cannot be
 // told. Raises no dialog. By itself, because a bridge that fails here must not take other answers along.
 ObjC.import('AppKit');
 ObjC.import('CoreServices');
@@ -8185,12 +8275,13 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/backend.py ===============================================
-SOURCES['peekaboo_min/desktop/macos/backend.py'] = 8188, r'''"""Desktop by screencapture, osascript and the Swift helper."""
+SOURCES['peekaboo_min/desktop/macos/backend.py'] = 8278, r'''"""Desktop by screencapture, osascript and the Swift helper."""
 
 from __future__ import annotations
 
 import json
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Optional
 
@@ -8226,11 +8317,10 @@ from .osascript import (
 )
 from .swift_helper import find_helper, last_build
 
-_CAPTURE_S = 20.0
 _S_PER_CHARACTER = 0.1
 _S_PER_PRESS = _S_PER_NOTCH = 0.5
 _LONGEST_HOLD_MS = 10_000
-_SIPS_S = _ELEMENTS_S = _OPEN_S = 20.0
+_CAPTURE_S = _SIPS_S = _ELEMENTS_S = _OPEN_S = 20.0
 _VISION_S = 40.0
 _LINE = 12.0  # elements whose middles are within as many points are read from left to right
 _TITLE_BAR_HALF = 10
@@ -8264,23 +8354,22 @@ class MacDesktop:
         return Scene(
             windows=tuple(_window(one, focused, scene["can_record"]) for one in scene["windows"]),
             apps=tuple(_app(one) for one in scene["apps"]),
-            displays=tuple(
-                Display(number, clean_text(one["name"]), _rect(one["bounds"]), float(one["scale"]))
-                for number, one in enumerate(scene["displays"], 1)
-            ),
+            displays=_displays(scene["displays"]),
             can_see_titles=scene["can_record"],
             is_locked=scene["is_locked"],
         )
 
     def capture_display(self, display: Display, path: Path, kind: str) -> None:
         _check_may_record()
-        self._screencapture(["-D", str(display.number)], path, kind)
+        # screencapture may count the displays in another order than we do: the rectangle is sure
+        by_number, by_place = ["-D", str(display.number)], _rectangle(display.bounds)
+        first, second = (by_place, by_number) if display.has_twin else (by_number, by_place)
+        self._screencapture(first, path, kind)
         info = read_image_info(path)
         expected = (round(display.bounds.width * display.scale), round(display.bounds.height * display.scale))
         if info and (info.width, info.height) != expected:
-            # screencapture counts the displays in another order than we do: the rectangle is sure
-            log_debug(f"-D {display.number} made {info.width}x{info.height}, not {expected}; using -R")
-            self._screencapture(_rectangle(display.bounds), path, kind)
+            log_debug(f"{first} made {info.width}x{info.height}, not {expected}; using {second}")
+            self._screencapture(second, path, kind)
 
     def capture_window(self, window: Window, path: Path, kind: str, with_shadow: bool = False) -> None:
         if window.title is None:
@@ -8341,14 +8430,25 @@ class MacDesktop:
         request = {"do": "type", "text": text, "stop_file": str(stop_file), "delay_ms": delay_ms}
         act(window, request, len(text) * (_S_PER_CHARACTER + delay_ms / 1000))
 
-    def press_key(self, window: Window, chord: KeyChord, hold_ms: int = 0, repeat: int = 1) -> None:
+    def press_key(
+        self,
+        window: Window,
+        chord: KeyChord,
+        hold_ms: int = 0,
+        repeat: int = 1,
+        stop_file: Optional[Path] = None,
+    ) -> None:
         if hold_ms * repeat > _LONGEST_HOLD_MS:
             raise invalid(
                 f"{repeat} presses of {hold_ms} ms are too long", hint="hold for 10 seconds in all at most"
             )
         request = {"do": "press", **chord_request(chord), "hold_ms": hold_ms, "repeat": repeat}
+        request["stop_file"] = str(stop_file or "")
         with uninterrupted() if hold_ms else nullcontext():  # a killed hand would leave the key down
             act(window, request, repeat * (_S_PER_PRESS + hold_ms / 1000))
+
+    def select_all(self, window: Window, stop_file: Path) -> None:
+        self.press_key(window, KeyChord("a", ("cmd",)), stop_file=stop_file)
 
     def read_elements(self, window: Window) -> list[Element]:
         sources = [*WINDOW_SOURCES, "desktop/macos/elements.js"]
@@ -8386,7 +8486,7 @@ class MacDesktop:
             raise PeekabooError(
                 ErrorCode.PROGRAM_FAILED,
                 f"{handler.app_name} could not be opened",
-                hint="see the details; open it by hand once, macOS may ask something first",
+                hint="open it by hand once, macOS may ask something first",
                 details=done.stderr.strip()[-300:],
             )
 
@@ -8403,8 +8503,8 @@ class MacDesktop:
             raise PeekabooError(
                 ErrorCode.SIPS_ERROR,
                 "sips could not resize the image",
-                hint="see the details",
-                details=done.stderr[-300:],
+                hint="check that the disk has free space, then try again",
+                details=done.stderr.strip()[-300:],
             )
 
     def read_text(self, path: Path) -> list[RecognisedText]:
@@ -8430,6 +8530,18 @@ class MacDesktop:
         if built and built.reason:
             return f"JXA (no Swift helper: {built.reason})"
         return "JXA (the Swift helper is not compiled: doctor --compile does it, and a server by itself)"
+
+
+def _displays(screens: list[dict[str, Any]]) -> tuple[Display, ...]:
+    """In the order of NSScreen. The main one's number is documented, and needs no proof by its place."""
+    found = [
+        Display(0, clean_text(one["name"]), _rect(one["bounds"]), float(one["scale"])) for one in screens
+    ]
+    sizes = [(one.bounds.width * one.scale, one.bounds.height * one.scale) for one in found]
+    return tuple(
+        replace(one, number=number, has_twin=number > 1 and sizes.count(sizes[number - 1]) > 1)
+        for number, one in enumerate(found, 1)
+    )
 
 
 def _no_elements(window: Window, is_found: bool, is_hung: bool) -> PeekabooError:
@@ -8547,7 +8659,8 @@ def _focused_id(scene: dict[str, Any]) -> Optional[int]:
     """The front window of the frontmost app. An app may keep invisible and tiny windows in front of it."""
     for one in scene["windows"]:
         bounds = one["bounds"]
-        is_ordinary = one["layer"] == 0 and one["alpha"] > 0 and min(bounds["width"], bounds["height"]) >= 50
+        is_seen = one["alpha"] > 0 and min(bounds["width"], bounds["height"]) >= 50
+        is_ordinary = is_seen and (one["layer"] == 0 or one["is_modal"])
         if one["pid"] == scene["frontmost_pid"] and is_ordinary and one["on_screen"]:
             return int(one["id"])
     return None
@@ -8576,7 +8689,7 @@ def _window(one: dict[str, Any], focused_id: Optional[int], can_record: bool) ->
 '''
 
 # ==================== peekaboo_min/desktop/macos/elements.js ==============================================
-SOURCES['peekaboo_min/desktop/macos/elements.js'] = 8579, r'''// {"window": {id, pid, title, x, y, width, height, is_popup}} -> {"is_trusted": bool, "is_found": bool, "is_hung": bool,
+SOURCES['peekaboo_min/desktop/macos/elements.js'] = 8692, r'''// {"window": {id, pid, title, x, y, width, height, is_popup}} -> {"is_trusted": bool, "is_found": bool, "is_hung": bool,
 //   "elements": [{role, name, value, states, x, y, width, height}]}: what the window shows, clipped to it, in screen points.
 // By JXA alone: one call an element fetches all its attributes, so a compiled program would save little.
 ObjC.bindFunction('AXUIElementCopyMultipleAttributeValues', ['int', ['id', 'id', 'unsigned int', 'id*']]);
@@ -8736,7 +8849,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/focus.js =================================================
-SOURCES['peekaboo_min/desktop/macos/focus.js'] = 8739, r'''// {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted", "title_bar_is_free": bool, "matches": n}
+SOURCES['peekaboo_min/desktop/macos/focus.js'] = 8852, r'''// {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted", "title_bar_is_free": bool, "matches": n}
 // matches: how many windows of the application could be the one that is meant; only a single one is raised.
 const ANSWER_S = 0.5;
 const TITLE_BAR_HALF = 10;
@@ -8761,7 +8874,7 @@ function titleBarIsFree(target, onScreen) {
 function run(argv) {
     const target = JSON.parse(argv[0]).window;
     const app = $.NSRunningApplication.runningApplicationWithProcessIdentifier(target.pid);
-    const trusted = Boolean($.AXIsProcessTrusted());
+    const trusted = mayAct();
     let matches = 0;
     if (!isNil(app)) {
         app.activateWithOptions(3); // all windows, ignoring other apps; only a request since macOS 14
@@ -8787,7 +8900,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/handler.js ===============================================
-SOURCES['peekaboo_min/desktop/macos/handler.js'] = 8790, r'''// {"kind": "app"|"path"|"url", "target": text} -> {"found": {name, bundle_id, path}|null, "installed": [...]}: the application that
+SOURCES['peekaboo_min/desktop/macos/handler.js'] = 8903, r'''// {"kind": "app"|"path"|"url", "target": text} -> {"found": {name, bundle_id, path}|null, "installed": [...]}: the application that
 // opens it. For a name of an application `installed` has all that are, else nothing. Starts nothing.
 ObjC.import('AppKit');
 
@@ -8835,7 +8948,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.js =================================================
-SOURCES['peekaboo_min/desktop/macos/input.js'] = 8838, r'''// one JSON request as the argument -> one JSON answer; the same contract as input.swift, for a Mac without a compiler
+SOURCES['peekaboo_min/desktop/macos/input.js'] = 8951, r'''// one JSON request as the argument -> one JSON answer; the same contract as input.swift, for a Mac without a compiler
 //   {"do":"preflight"} -> {"ok":true,"accessibility":b,"post_event":b,"screen_recording":b}
 //   {"do":"move","window":W,"x":n,"y":n}; points are screen points
 //   {"do":"click","window":W,"x":n,"y":n,"button":"left","clicks":1,"flags":0}; button left, right or middle; clicks 1 to 3
@@ -8845,14 +8958,13 @@ SOURCES['peekaboo_min/desktop/macos/input.js'] = 8838, r'''// one JSON request a
 //          were before something else came under the pointer, 0 where the pointer did not get there. is_certain: no overlay or
 //          open menu leaves a doubt whom they reached
 //   {"do":"type","window":W,"text":"...","stop_file":"...","delay_ms":0}  -> {"ok":true,"sent":n}, in characters
-//   {"do":"press","window":W,"key_code":n,"flags":n,"hold_ms":0,"repeat":1}  -> {"ok":true,"sent":n}, in presses; flags are
-//       CGEventFlags bits. By JXA also "character", "using" and "layouts": on another keyboard layout than these System Events
+//   {"do":"press","window":W,"key_code":n,"flags":n,"hold_ms":0,"repeat":1,"stop_file":"..."}  -> {"ok":true,"sent":n}, in presses;
+//       flags are CGEventFlags bits. By JXA also "character", "using" and "layouts": on another keyboard layout than these System Events
 //       finds the key
 //   refused -> {"ok":false,"code":"...","message":"...","sent":n,"reached_id":n|null}, and nothing was posted after `sent`
 //   W is {"id","pid","x","y","width","height","is_popup"}: what must be under the pointer, or have the keyboard, right before
 //   each press, notch or piece of text, or nothing is posted
 ObjC.import('Foundation');
-ObjC.bindFunction('CGPreflightPostEventAccess', ['bool', []]);
 // Bound by hand because nobody is on record as having found it in the bridge.
 ObjC.bindFunction('CGEventSourceSetLocalEventsSuppressionInterval', ['void', ['void *', 'double']]);
 // As the bridge declares it, it takes no JavaScript value and silently types "a"; it takes the bytes of an NSData as a pointer.
@@ -8874,6 +8986,7 @@ const LINES_A_NOTCH = 3;
 const DRAG_STEPS = 15; // an application follows a drag only through several points
 const KEYS = {'\n': 36, '\r': 36, '\r\n': 36, '\t': 48, '\b': 51};
 const PIECE = 20; // UTF-16 units an event: what applications are known to read
+const HOLD_STEP_MS = 50; // so often the stop file is looked at while a key is held
 const ANSWER_S = 0.5;
 const DOCK = 'com.apple.dock';
 
@@ -8888,7 +9001,7 @@ function invalid(field) {
 // Without access the system drops every post and reports nothing, so ask in this process, before the first one. One of
 // the two answers may be a false no.
 function openSource() {
-    if (!$.AXIsProcessTrusted() && !$.CGPreflightPostEventAccess()) {
+    if (!mayAct()) {
         throw refusal('PERMISSION_DENIED_ACCESSIBILITY', 'mouse and keyboard events are not allowed without Accessibility access');
     }
     limitAccessibility(ANSWER_S);
@@ -9012,12 +9125,13 @@ function postMouse(source, type, point, button, clickState, flags) {
     post(event, flags, 0.03);
 }
 
-function postKey(source, code, flags, text, holdSeconds) {
+function postKey(source, code, flags, text, hold) {
     const units = $(text).dataUsingEncoding($.NSUTF16LittleEndianStringEncoding);
     [true, false].forEach(function (down) {
         const event = $.CGEventCreateKeyboardEvent(source, code, down);
         if (text !== '') $.CGEventKeyboardSetUnicodeString(event, text.length, units.bytes);
-        post(event, flags, down ? 0.008 + holdSeconds : 0.008);
+        post(event, flags, 0.008);
+        if (down && hold) hold();
     });
 }
 
@@ -9118,16 +9232,22 @@ function piecesOf(text, most) {
     return pieces;
 }
 
+function isStopped(request) {
+    return $.NSFileManager.defaultManager.fileExistsAtPath($(request.stop_file));
+}
+
+function stopped(sent) {
+    return refusal('POLICY_DENIED', 'the stop file is there', {sent: sent});
+}
+
 function typeText(request) {
     const source = openSource();
     let sent = 0;
     for (const piece of piecesOf(request.text, request.delay_ms ? 1 : PIECE)) {
         if (sent) sleep(request.delay_ms / 1000);
         checkKeyboard(request.window, sent);
-        if ($.NSFileManager.defaultManager.fileExistsAtPath($(request.stop_file))) {
-            throw refusal('POLICY_DENIED', 'the stop file is there', {sent: sent});
-        }
-        postKey(source, piece.code, 0, piece.text, 0);
+        if (isStopped(request)) throw stopped(sent);
+        postKey(source, piece.code, 0, piece.text, null);
         sent += piece.length;
     }
     return {ok: true, sent: sent};
@@ -9147,11 +9267,18 @@ function press(request) {
     if (isElsewhere && request.hold_ms) {
         throw refusal('INVALID_ARGUMENT', `on the keyboard layout ${layout} a chord with a character cannot be held down`);
     }
+    const hold = () => {
+        for (let left = request.hold_ms; left > 0 && !isStopped(request); left -= HOLD_STEP_MS) {
+            sleep(Math.min(left, HOLD_STEP_MS) / 1000);
+        }
+    };
     for (let sent = 0; sent < request.repeat; sent++) {
         checkKeyboard(request.window, sent);
+        if (isStopped(request)) throw stopped(sent);
         // key codes are places: on a French keyboard cmd+a would be cmd+q. System Events knows the layout.
         if (isElsewhere) Application('System Events').keystroke(request.character, {using: request.using});
-        else postKey(source, request.key_code, request.flags, '', request.hold_ms / 1000);
+        else postKey(source, request.key_code, request.flags, '', hold);
+        if (request.hold_ms && isStopped(request)) throw stopped(sent + 1);
     }
     return {ok: true, sent: request.repeat};
 }
@@ -9187,7 +9314,10 @@ const FIELDS = {
         stop_file: value => typeof value === 'string',
         delay_ms: whole(0, 1000),
     }, AT_WINDOW),
-    press: Object.assign({key_code: whole(0, 65535), flags: FLAGS, hold_ms: whole(0, 10000), repeat: whole(1, 100)}, AT_WINDOW),
+    press: Object.assign({
+        key_code: whole(0, 65535), flags: FLAGS, hold_ms: whole(0, 10000), repeat: whole(1, 100),
+        stop_file: value => typeof value === 'string',
+    }, AT_WINDOW),
 };
 
 function parsed(text) {
@@ -9219,7 +9349,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.py =================================================
-SOURCES['peekaboo_min/desktop/macos/input.py'] = 9222, r'''"""Post mouse and keyboard events by the Swift helper or JXA; key codes."""
+SOURCES['peekaboo_min/desktop/macos/input.py'] = 9352, r'''"""Post mouse and keyboard events by the Swift helper or JXA; key codes."""
 
 from __future__ import annotations
 
@@ -9403,7 +9533,7 @@ def _helper_answer(stdout: bytes, stderr: str, code: int) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.swift ==============================================
-SOURCES['peekaboo_min/desktop/macos/input.swift'] = 9406, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
+SOURCES['peekaboo_min/desktop/macos/input.swift'] = 9536, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
 //   {"do":"preflight"} -> {"ok":true,"accessibility":b,"post_event":b,"screen_recording":b}
 //   {"do":"move","window":W,"x":n,"y":n}; points are screen points
 //   {"do":"click","window":W,"x":n,"y":n,"button":"left","clicks":1,"flags":0}; button left, right or middle; clicks 1 to 3
@@ -9413,7 +9543,7 @@ SOURCES['peekaboo_min/desktop/macos/input.swift'] = 9406, r'''// one JSON reques
 //          were before something else came under the pointer, 0 where the pointer did not get there. is_certain: no overlay or
 //          open menu leaves a doubt whom they reached
 //   {"do":"type","window":W,"text":"...","stop_file":"...","delay_ms":0}  -> {"ok":true,"sent":n}, in characters
-//   {"do":"press","window":W,"key_code":n,"flags":n,"hold_ms":0,"repeat":1}  -> {"ok":true,"sent":n}, in presses; flags are
+//   {"do":"press","window":W,"key_code":n,"flags":n,"hold_ms":0,"repeat":1,"stop_file":"..."}  -> {"ok":true,"sent":n}, in presses; flags are
 //       CGEventFlags bits
 //   refused -> {"ok":false,"code":"...","message":"...","sent":n,"reached_id":n|null}, and nothing was posted after `sent`
 //   W is {"id","pid","x","y","width","height","is_popup"}: what must be under the pointer, or have the keyboard, right before
@@ -9426,6 +9556,7 @@ import Foundation
 let menuLayer = 101  // kCGPopUpMenuWindowLevel
 let linesANotch: Int32 = 3
 let dragSteps = 15  // an application follows a drag only through several points
+let holdStepMs = 50  // so often the stop file is looked at while a key is held
 let piece = 20  // UTF-16 units an event: what applications are known to read
 let answerSeconds: Float = 0.5
 let dock = "com.apple.dock"
@@ -9674,13 +9805,14 @@ func postMouse(
     try post(event, flags, pause: 0.03)
 }
 
-func postKey(_ source: CGEventSource, _ code: CGKeyCode, _ flags: CGEventFlags, _ units: [UniChar], hold: TimeInterval = 0) throws {
+func postKey(_ source: CGEventSource, _ code: CGKeyCode, _ flags: CGEventFlags, _ units: [UniChar], hold: () -> Void = {}) throws {
     for down in [true, false] {
         let event = CGEvent(keyboardEventSource: source, virtualKey: code, keyDown: down)
         if !units.isEmpty {
             event?.keyboardSetUnicodeString(stringLength: units.count, unicodeString: units)
         }
-        try post(event, flags, pause: down ? 0.008 + hold : 0.008)
+        try post(event, flags, pause: 0.008)
+        if down { hold() }
     }
 }
 
@@ -9791,6 +9923,12 @@ func pieces(of text: String, most: Int) -> [(code: CGKeyCode, units: [UniChar], 
     return made
 }
 
+func isStopped(_ file: String) -> Bool { FileManager.default.fileExists(atPath: file) }
+
+func stopped(sent: Int) -> Refusal {
+    Refusal(code: "POLICY_DENIED", message: "the stop file is there", sent: sent)
+}
+
 func typeText(_ request: Request) throws -> [String: Any] {
     let text = try need(request.text, "text")
     let stopFile = try need(request.stopFile, "stop_file")
@@ -9801,9 +9939,7 @@ func typeText(_ request: Request) throws -> [String: Any] {
     for part in pieces(of: text, most: delay > 0 ? 1 : piece) {
         if sent > 0 { Thread.sleep(forTimeInterval: Double(delay) / 1000) }
         try checkKeyboard(expected, sent: sent)
-        if FileManager.default.fileExists(atPath: stopFile) {
-            throw Refusal(code: "POLICY_DENIED", message: "the stop file is there", sent: sent)
-        }
+        if isStopped(stopFile) { throw stopped(sent: sent) }
         try postKey(source, part.code, [], part.units)
         sent += part.length
     }
@@ -9813,13 +9949,20 @@ func typeText(_ request: Request) throws -> [String: Any] {
 func press(_ request: Request) throws -> [String: Any] {
     let code = try CGKeyCode(need(request.keyCode, "key_code", in: 0...65535))
     let flags = try flags(of: request)
-    let hold = try Double(need(request.holdMs, "hold_ms", in: 0...10000)) / 1000
+    let holdMs = try need(request.holdMs, "hold_ms", in: 0...10000)
     let repeats = try need(request.repeats, "repeat", in: 1...100)
+    let stopFile = try need(request.stopFile, "stop_file")
     let expected = try need(request.window, "window")
     let source = try openSource()
     for sent in 0..<repeats {
         try checkKeyboard(expected, sent: sent)
-        try postKey(source, code, flags, [], hold: hold)
+        if isStopped(stopFile) { throw stopped(sent: sent) }
+        try postKey(source, code, flags, []) {
+            for left in stride(from: holdMs, to: 0, by: -holdStepMs) where !isStopped(stopFile) {
+                Thread.sleep(forTimeInterval: Double(min(left, holdStepMs)) / 1000)
+            }
+        }
+        if holdMs > 0 && isStopped(stopFile) { throw stopped(sent: sent + 1) }
     }
     return ["ok": true, "sent": repeats]
 }
@@ -9859,7 +10002,7 @@ try FileHandle.standardOutput.write(contentsOf: output + Data("\n".utf8))
 '''
 
 # ==================== peekaboo_min/desktop/macos/osascript.py =============================================
-SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 9862, r'''"""Run JXA or AppleScript; what its errors, and missing grants, mean."""
+SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 10005, r'''"""Run JXA or AppleScript; what its errors, and missing grants, mean."""
 
 from __future__ import annotations
 
@@ -9929,9 +10072,17 @@ def run_jxa(
         ) from e
 
 
-def run_applescript(name: str, arguments: Sequence[str], timeout_s: float) -> str:
-    """Run an AppleScript source of the package with arguments; return its result. Raises ScriptError."""
-    return _run_script([*log_safe("-"), *arguments], native_source(name), timeout_s)
+def run_applescript(
+    name: str, arguments: Sequence[str], timeout_s: float, dictionary: tuple[str, str] = ("", "")
+) -> str:
+    """Run an AppleScript source of the package with arguments; return its result. Raises ScriptError.
+
+    dictionary: the bundle id whose terms the source is compiled with, and the one to take instead. No
+    argument can say it, and by the application's name macOS might ask a person where that application is.
+    """
+    known, wanted = (f'application id "{one}"' for one in dictionary)
+    source = native_source(name).replace(known, wanted)
+    return _run_script([*log_safe("-"), *arguments], source, timeout_s)
 
 
 def _run_script(arguments: Sequence[str], source: str, timeout_s: float, pass_fds: Sequence[int] = ()) -> str:
@@ -10041,26 +10192,78 @@ def no_session_error() -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/desktop/macos/permissions.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 10044, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
-ObjC.import('ApplicationServices');
-ObjC.bindFunction('AXIsProcessTrusted', ['bool', []]);
-ObjC.bindFunction('CGPreflightPostEventAccess', ['bool', []]);
-
+SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 10195, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
 function run(argv) {
     const onScreen = windowList(ON_SCREEN_ONLY);
     const about = session();
     return JSON.stringify({
         screen_recording: canRecord(onScreen || []),
-        // either of the two may be a false no in a command line program
-        accessibility: Boolean($.AXIsProcessTrusted()) || Boolean($.CGPreflightPostEventAccess()),
+        accessibility: mayAct(),
         has_session: about !== null && onScreen !== null,
         is_locked: about !== null && (about.is_locked || !about.is_on_console),
     });
 }
 '''
 
+# ==================== peekaboo_min/desktop/macos/probe.js =================================================
+SOURCES['peekaboo_min/desktop/macos/probe.js'] = 10209, r'''// {"ask": name, ...} -> what only a Mac can tell, for `doctor --probe`; comes after window_list.js and accessibility.js.
+// Events are made and read back, never posted.
+ObjC.import('Foundation');
+ObjC.bindFunction('CGEventKeyboardSetUnicodeString', ['void', ['void *', 'unsigned long', 'void *']]);
+ObjC.bindFunction('responsibility_get_pid_responsible_for_pid', ['int', ['int']]);
+
+const LEFT_DRAGGED = 6, LINE_UNIT = 1, WHEEL_1 = 11, WHEEL_2 = 12; // CGEventTypes.h
+
+const ASKED = {
+    // does the bridge give 64-bit integers as numbers or as strings?
+    types() {
+        const app = $.NSWorkspace.sharedWorkspace.frontmostApplication;
+        const [policy, count] = [app.activationPolicy, $.NSScreen.screens.count];
+        return {policy: typeof policy, count: typeof count, policy_number: Number(policy), count_number: Number(count)};
+    },
+    main_display() {
+        const first = $.NSScreen.screens.objectAtIndex(0).deviceDescription.objectForKey($('NSScreenNumber'));
+        return {first: Number(first.js), main: Number($.CGMainDisplayID())};
+    },
+    unicode(asked) {
+        const event = $.CGEventCreateKeyboardEvent($(), 0, true);
+        const bytes = $(asked.text).dataUsingEncoding($.NSUTF16LittleEndianStringEncoding).bytes;
+        $.CGEventKeyboardSetUnicodeString(event, asked.text.length, bytes);
+        return {text: textOf($.NSEvent.eventWithCGEvent(event).characters)};
+    },
+    pointer_events() {
+        const wheel = $.CGEventCreateScrollWheelEvent2($(), LINE_UNIT, 2, 3, -2, 0);
+        const drag = $.CGEventCreateMouseEvent($(), LEFT_DRAGGED, $.CGPointMake(12, 34), 0);
+        const at = $.CGEventGetLocation(drag);
+        const turned = [WHEEL_1, WHEEL_2].map(field => Number($.CGEventGetIntegerValueField(wheel, field)));
+        return {wheel: turned, drag: [Number($.CGEventGetType(drag)), Number(at.x), Number(at.y)]};
+    },
+    session() {
+        const about = ObjC.deepUnwrap(ObjC.castRefToObject($.CGSessionCopyCurrentDictionary()));
+        return {keys: Object.keys(about).sort()};
+    },
+    // the frame of the focused window of the app in front, by accessibility and by the window server
+    frames() {
+        const pid = frontmostPid();
+        const front = (windowList(ON_SCREEN_ONLY) || []).find(w => w.pid === pid && isOrdinary(w));
+        if (!front || !mayAct()) return {front: null, focused: null};
+        limitAccessibility(1);
+        const focused = attribute($.AXUIElementCreateApplication(pid), 'AXFocusedWindow', pid);
+        return {front: front.bounds, focused: focused ? frameOf(focused, pid) : null};
+    },
+    responsible(asked) {
+        return {pid: Number($.responsibility_get_pid_responsible_for_pid(asked.pid))};
+    },
+};
+
+function run(argv) {
+    const asked = JSON.parse(argv[0]);
+    return JSON.stringify(ASKED[asked.ask](asked));
+}
+'''
+
 # ==================== peekaboo_min/desktop/macos/read_text.js =============================================
-SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 10063, r'''// {"path": file} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
+SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 10266, r'''// {"path": file} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
 ObjC.import('Foundation');
 ObjC.import('Vision');
 
@@ -10091,7 +10294,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/snapshot.js ==============================================
-SOURCES['peekaboo_min/desktop/macos/snapshot.js'] = 10094, r'''// {} -> one look at the desktop, or {"windows": null} without a GUI session:
+SOURCES['peekaboo_min/desktop/macos/snapshot.js'] = 10297, r'''// {} -> one look at the desktop, or {"windows": null} without a GUI session:
 //   {"windows": [{id, pid, app, bundle_id, title, layer, alpha, on_screen, bounds, kind, parent_id, is_modal, is_minimised}],
 //    "apps": [{pid, name, bundle_id, is_active, is_regular, window_count}], "displays": [{name, scale, bounds}], main first,
 //    "frontmost_pid": n|null, "can_record": bool, "is_locked": bool}
@@ -10177,7 +10380,7 @@ function markMinimised(pid, windows) {
 // Only what a decision needs is asked: the dialogs of the application in front (an act brings its own there first, and
 // looks again), and which windows off the screen are minimised rather than on another Space.
 function askAccessibility(windows, frontmost, regular) {
-    if (!$.AXIsProcessTrusted()) return;
+    if (!mayAct()) return;
     limitAccessibility(ANSWER_S);
     const until = Date.now() + BUDGET_MS;
     if (frontmost !== null) markModal(frontmost, windows);
@@ -10217,7 +10420,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/swift_helper.py ==========================================
-SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 10220, r'''"""Compile input.swift ahead of time, and find what was compiled."""
+SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 10423, r'''"""Compile input.swift ahead of time, and find what was compiled."""
 
 from __future__ import annotations
 
@@ -10358,9 +10561,11 @@ def _manifest() -> Path:
 '''
 
 # ==================== peekaboo_min/desktop/macos/window_list.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 10361, r'''// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
+SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 10564, r'''// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
 ObjC.import('AppKit');
-ObjC.import('CoreGraphics');
+ObjC.import('ApplicationServices');
+ObjC.bindFunction('AXIsProcessTrusted', ['bool', []]);
+ObjC.bindFunction('CGPreflightPostEventAccess', ['bool', []]);
 ObjC.bindFunction('CGPreflightScreenCaptureAccess', ['bool', []]);
 
 // CGWindowListOption, and the level of pop-up menus (CGWindowLevel.h), by number: JXA does not export every enum.
@@ -10418,6 +10623,11 @@ function canRecord(onScreen) {
     return Boolean($.CGPreflightScreenCaptureAccess()) || titled.size > 1;
 }
 
+// Whether we may act: either of the two answers may be a false no in a command line program.
+function mayAct() {
+    return Boolean($.AXIsProcessTrusted()) || Boolean($.CGPreflightPostEventAccess());
+}
+
 // Whether this user's session is on the screen (not behind fast user switching), and locked; null without a GUI session.
 function session() {
     const dictionary = $.CGSessionCopyCurrentDictionary();
@@ -10457,7 +10667,7 @@ function frontmostPid() {
 '''
 
 # ==================== peekaboo_min/desktop/matching.py ====================================================
-SOURCES['peekaboo_min/desktop/matching.py'] = 10460, r'''"""Which app or window an identifier means, what covers or blocks it (pure)."""
+SOURCES['peekaboo_min/desktop/matching.py'] = 10670, r'''"""Which app or window an identifier means, what covers or blocks it (pure)."""
 
 from __future__ import annotations
 
@@ -10720,7 +10930,7 @@ def cover_at(point: Point, target: Window, windows: Sequence[Window]) -> Optiona
 '''
 
 # ==================== peekaboo_min/desktop/select.py ======================================================
-SOURCES['peekaboo_min/desktop/select.py'] = 10723, r'''"""Which Desktop this machine has."""
+SOURCES['peekaboo_min/desktop/select.py'] = 10933, r'''"""Which Desktop this machine has."""
 
 from __future__ import annotations
 
@@ -10744,10 +10954,10 @@ def this_desktop() -> Desktop:
 '''
 
 # ==================== peekaboo_min/desktop/x11/__init__.py ================================================
-SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 10747, r''''''
+SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 10957, r''''''
 
 # ==================== peekaboo_min/desktop/x11/backend.py =================================================
-SOURCES['peekaboo_min/desktop/x11/backend.py'] = 10750, r'''"""Desktop by maim, xdotool, xclip, and questions to the X server.
+SOURCES['peekaboo_min/desktop/x11/backend.py'] = 10960, r'''"""Desktop by maim, xdotool, xclip, and questions to the X server.
 
 Commands that answer wrongly with exit 0 are not used: the place in `xdotool getwindowgeometry` and wmctrl (a
 frame's offset is added twice), `xwd -id` (paints other windows), `xdotool type` beyond ASCII, unknown key
@@ -10777,7 +10987,7 @@ from ...system.files import held_locks
 from ...system.process import run_program
 from .connection import x_connection
 from .elements import read_x11_elements
-from .keyboard import press_x11_key, type_x11_text
+from .keyboard import press_x11_key, select_x11_all, type_x11_text
 from .ocr import read_text_by_tesseract
 from .opening import find_x11_handler, open_by_x11
 from .pointer import click_title_bar, click_x11, drag_x11, move_x11, scroll_x11
@@ -10883,6 +11093,9 @@ class X11Desktop:
     ) -> None:
         press_x11_key(window, chord, hold_ms, repeat, stop_file)
 
+    def select_all(self, window: Window, stop_file: Path) -> None:
+        select_x11_all(window, stop_file)
+
     def fit_image(
         self, source: Path, target: Path, width: int, height: int, kind: str, quality: int = 80
     ) -> None:
@@ -10926,7 +11139,7 @@ def _run_maim(what: list[str], path: Path, kind: str) -> None:
 '''
 
 # ==================== peekaboo_min/desktop/x11/clipboard.py ===============================================
-SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 10929, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
+SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 11142, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
 
 from __future__ import annotations
 
@@ -11126,7 +11339,7 @@ def _wait_until(is_true: Callable[[], bool], server: BackgroundProgram, seconds:
 '''
 
 # ==================== peekaboo_min/desktop/x11/connection.py ==============================================
-SOURCES['peekaboo_min/desktop/x11/connection.py'] = 11129, r'''"""One connection to the X server that only asks: many questions at once.
+SOURCES['peekaboo_min/desktop/x11/connection.py'] = 11342, r'''"""One connection to the X server that only asks: many questions at once.
 
 `xwininfo` and `xprop` answer about one window each, a process a window: for 40 windows that is three times a
 walk of `xwininfo -root -tree`, and a title with a line break fakes lines of theirs. Here all questions go out
@@ -11256,6 +11469,8 @@ class XConnection:
         self._data = bytearray()
         self.screen = address.screen
         self.root_id = 0
+        self.resource_base = 0
+        """A number that is free for something of ours in the server."""
 
     def greet(self, cookie: bytes) -> bool:
         """Set the connection up; False when the server does not accept the cookie."""
@@ -11266,7 +11481,7 @@ class XConnection:
         data = self._take(4 * length)
         if accepted != 1:
             return False
-        vendor_length, screens, formats = struct.unpack_from("<16xHxxBB", data)
+        self.resource_base, vendor_length, screens, formats = struct.unpack_from("<4xI8xHxxBB", data)
         at = 32 + vendor_length + -vendor_length % 4 + 8 * formats
         for _ in range(min(self.screen, screens - 1)):
             depths, at = data[at + 39], at + 40
@@ -11287,6 +11502,20 @@ class XConnection:
             elif head[0] == 0:
                 replies.append(None)  # else an event that every client gets: the keyboard's map has changed
         return replies
+
+    def send(self, requests: bytes) -> None:
+        """Requests without a reply, or whose replies are to be received."""
+        self._socket.sendall(requests)
+
+    def receive(self, seconds: float) -> Optional[bytes]:
+        """The next message of the server; None when none comes in that time. Raises CANCELLED."""
+        check_cancelled()
+        if not self._data and not select.select([self._socket], [], [], seconds)[0]:
+            return None
+        self._deadline = time.monotonic() + _ANSWER_S
+        head = self._take(32)
+        more = struct.unpack_from("<I", head, 4)[0] if head[0] in (1, 35) else 0
+        return head + self._take(4 * more)
 
     def atoms(self, names: Sequence[str]) -> dict[str, int]:
         replies = self.ask([named(ATOM, name) for name in names])
@@ -11378,7 +11607,7 @@ def _entries(data: bytes) -> Iterator[tuple[bytes, ...]]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/elements.py ================================================
-SOURCES['peekaboo_min/desktop/x11/elements.py'] = 11381, r'''"""The elements of a window: AT-SPI's tree, read by the system's own Python."""
+SOURCES['peekaboo_min/desktop/x11/elements.py'] = 11610, r'''"""The elements of a window: AT-SPI's tree, read by the system's own Python."""
 
 from __future__ import annotations
 
@@ -11443,7 +11672,7 @@ def read_x11_elements(window: Window) -> list[Element]:
             f"{window.app_name} offers no elements: "
             f"{_PROBLEMS.get(answer['problem'], 'this window of it shows none')}",
             hint="use find_text and take_window_screenshot; some applications offer elements only when "
-            "started for it (Chromium: --force-renderer-accessibility)",
+            "started for it (Chromium: with ACCESSIBILITY_ENABLED=1 in its environment)",
         )
     return _in_reading_order(found)
 
@@ -11487,7 +11716,7 @@ def _with_labels(row: list[Element]) -> list[Element]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/elements_atspi.py ==========================================
-SOURCES['peekaboo_min/desktop/x11/elements_atspi.py'] = 11490, r'''"""A window as JSON -> {elements: [[role, name, value, states, box]]...}.
+SOURCES['peekaboo_min/desktop/x11/elements_atspi.py'] = 11719, r'''"""A window as JSON -> {elements: [[role, name, value, states, box]]...}.
 
 In: {pid, title, is_popup, bounds, whole, outer, addresses}; `whole` is `bounds` with the shadow that GTK
 draws, `outer` with what a window manager draws. Out, besides: `problem`, "bus", "application" or "" for none;
@@ -11810,7 +12039,7 @@ if __name__ == "__main__":
 '''
 
 # ==================== peekaboo_min/desktop/x11/keyboard.py ================================================
-SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 11813, r'''"""The keyboard on X11: xdotool for ASCII and chords, else the clipboard."""
+SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 12042, r'''"""The keyboard on X11: xdotool for ASCII and chords, else the clipboard."""
 
 from __future__ import annotations
 
@@ -11827,7 +12056,9 @@ from ...core.models import KeyChord, Window
 from ...system.files import held_locks
 from ...system.process import run_program
 from .clipboard import Clipboard
+from .connection import GEOMETRY, property_of, request, texts_in, x_connection
 from .pointer import x11_modifiers, xdotool_session
+from .presses import PressRecord, recorded_presses
 from .server import UTF8, is_viewable, top_level, window_with_input_focus
 from .windows import is_same_client
 
@@ -11864,15 +12095,38 @@ def press_x11_key(
     keysym = _KEYSYMS.get(chord.key) or (chord.key.upper() if re.fullmatch(r"f\d+", chord.key) else chord.key)
     keys = "+".join([*x11_modifiers(chord.modifiers), keysym])
     _check_time(repeat * (hold_ms / 1000 + _AGAIN_S), repeat, "times")
-    keyboard = _Keyboard(window, repeat, "key press(es)", stop_file)
-    for number in range(repeat):
-        if number:
-            pause(_AGAIN_S)
-        keyboard.check()
-        if hold_ms:
-            keyboard.hold(keys, hold_ms / 1000)
-        else:
-            keyboard.send(_key_words(keys))
+    with recorded_presses() as record:
+        keyboard = _Keyboard(window, repeat, "key press(es)", stop_file, record)
+        for number in range(repeat):
+            if number:
+                pause(_AGAIN_S)
+            keyboard.check()
+            if hold_ms:
+                keyboard.hold(keys, hold_ms / 1000)
+            else:
+                keyboard.send(_key_words(keys))
+
+
+def select_x11_all(window: Window, stop_file: Path) -> None:
+    """Select all in the focused field by ctrl+a. For Tk that is the start of the line (it takes ctrl+slash),
+    and its paste does not replace a selection: there it is deleted, too.
+    """
+    chords = [KeyChord("a", ("ctrl",))]
+    if _is_tk(window):
+        chords = [KeyChord("slash", ("ctrl",)), KeyChord("delete")]
+    for chord in chords:
+        press_x11_key(window, chord, stop_file=stop_file)
+
+
+def _is_tk(window: Window) -> bool:
+    """Whether a Tk program made a window: each names a window of its own in a property of the root window."""
+    with x_connection() as server:
+        atom = server.atoms(["InterpRegistry"])["InterpRegistry"]
+        (reply,) = server.ask([property_of(server.root_id, atom)])
+        ids = [int(one[1], 16) for text in texts_in(reply) if (one := re.match(r"([0-9a-f]{1,8}) ", text))]
+        own = [one for one in ids if is_same_client(one, window.window_id)]
+        # a program that crashed leaves its name there
+        return any(server.ask([request(GEOMETRY, one) for one in own]))
 
 
 def type_x11_text(window: Window, text: str, stop_file: Path, delay_ms: int = 0) -> None:
@@ -11887,11 +12141,11 @@ def type_x11_text(window: Window, text: str, stop_file: Path, delay_ms: int = 0)
     pasted = sum(not piece.isascii() for piece in pieces)
     seconds = pasted * _PASTE_S + len(pieces) * _PIECE_S + len(text) * delay_ms / 1000
     _check_time(seconds, len(text), "characters of it")
-    keyboard = _Keyboard(window, len(text), "character(s)", stop_file)
     clipboard = Clipboard(window)
     # from stdin: other users can read the arguments of a process
     typing = ["type", "--window", "0", "--clearmodifiers", "--delay", str(typing_ms), "--file", "-"]
-    with clipboard.put_back():
+    with recorded_presses() as record, clipboard.put_back():
+        keyboard = _Keyboard(window, len(text), "character(s)", stop_file, record)
         for piece in pieces:
             keyboard.check()
             if piece in _LINE_KEYS:
@@ -11949,8 +12203,11 @@ class _Keyboard:
     that sends it; a popup never has the focus, and its owner has it then.
     """
 
-    def __init__(self, window: Window, total: int, unit: str, stop_file: Optional[Path]) -> None:
+    def __init__(
+        self, window: Window, total: int, unit: str, stop_file: Optional[Path], record: Optional[PressRecord]
+    ) -> None:
         self._window, self._total, self._unit, self._stop_file = window, total, unit, stop_file
+        self._record = record
         own = {window.window_id, window.frame_id, window.parent_id if window.is_popup else None}
         self._known = own - {None}
         self._sent = 0
@@ -12003,7 +12260,7 @@ class _Keyboard:
                 "xdotool could not press the keys",
                 details=done.stderr.strip()[-500:],
             )
-        self._count(int(printed[1]), text)
+        self._count(int(printed[1]), text, len(stdin) or 1)
 
     def hold(self, keys: str, seconds: float) -> None:
         """Press keys, and release them after that time; at once when the focus goes, or anything ends us."""
@@ -12029,8 +12286,12 @@ class _Keyboard:
             message = f"{e.message}; {sent} character(s) went out before"
             raise PeekabooError(e.code, message, e.hint, e.details) from e
 
-    def _count(self, focused_id: int, text: str = "") -> None:
-        if not self._is_ours(focused_id):
+    def _count(self, focused_id: int, text: str = "", presses: int = 1) -> None:
+        """Count what was sent. Raises FocusLost when it went elsewhere: xdotool named the focus before it."""
+        got = self._record.windows_with_keys(presses) if self._record else set()
+        thief_id = next((one for one in got if self._is_thief(one)), None)
+        if thief_id or not self._is_ours(focused_id):
+            focused_id = thief_id or focused_id
             what = f"the last {len(text)} character(s)" if text else "the last 1 key"
             raise self._lost(f"{self._name(focused_id)} took the keyboard in the last moment, and got {what}")
         self._sent += len(text) or 1
@@ -12049,6 +12310,12 @@ class _Keyboard:
         self._known.add(focused_id)
         return True
 
+    def _is_thief(self, window_id: int) -> bool:
+        """Whether it is another program's; not what a window manager's shortcut is bound to, the root."""
+        if self._is_ours(window_id) or is_same_client(window_id, self._window.window_id):
+            return False
+        return top_level(window_id) != 0
+
     def _name(self, focused_id: int) -> str:
         return f"window {focused_id}, not window {self._window.window_id}," if focused_id else "no window"
 
@@ -12063,7 +12330,7 @@ class _Keyboard:
 '''
 
 # ==================== peekaboo_min/desktop/x11/ocr.py =====================================================
-SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 12066, r'''"""Read the text in a picture: tesseract, helped by ImageMagick's convert.
+SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 12333, r'''"""Read the text in a picture: tesseract, helped by ImageMagick's convert.
 
 tesseract alone misses most texts that are lighter than what is behind them. So each picture is read twice, at
 the same time: as it is, and as its difference from the local background, which makes every text dark on
@@ -12216,7 +12483,7 @@ def _shared(
 '''
 
 # ==================== peekaboo_min/desktop/x11/opening.py =================================================
-SOURCES['peekaboo_min/desktop/x11/opening.py'] = 12219, r'''"""Open applications by their desktop entries, files by the default one.
+SOURCES['peekaboo_min/desktop/x11/opening.py'] = 12486, r'''"""Open applications by their desktop entries, files by the default one.
 
 Formats: freedesktop.org's Desktop Entry, MIME Applications and Base Directory specifications.
 """
@@ -12364,13 +12631,13 @@ def _read_entry(entry_id: str, path: str) -> Optional[_Entry]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/pointer.py =================================================
-SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 12367, r'''"""The pointer on X11, by an xdotool that releases what it has pressed."""
+SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 12634, r'''"""The pointer on X11, by an xdotool that releases what it has pressed."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import NamedTuple, Optional
 
@@ -12381,6 +12648,7 @@ from ...core.models import Delivery, Point, Window
 from ...system.background import InteractiveProgram, interactive_program
 from ...system.files import held_locks
 from ...system.process import exit_hooks, kill_all_programs, run_program, start_daemon
+from .presses import recorded_presses
 from .server import UTF8, app_with_window, check_x, is_viewable, top_level, top_level_under_pointer
 from .windows import is_same_client, take_scene
 
@@ -12388,7 +12656,7 @@ _BUTTONS = {"left": "1", "middle": "2", "right": "3"}
 _WHEEL = {"up": "4", "down": "5", "left": "6", "right": "7"}
 _ACT_S = 8.0
 _CLICK = ("click", "--delay", "0")  # it would wait 100 ms after it
-_CLICK_AGAIN_S, _NOTCH_AGAIN_S = "0.06", "0.005"
+_CLICK_AGAIN_S, _NOTCH_AGAIN_S, _HELD_ON_S = "0.06", "0.005", "0.1"
 _DRAG_STEPS = 12
 # Printed once something is pressed; a look at the pointer would fail where the press closes its window.
 _IS_PRESSED = "getdisplaygeometry"
@@ -12498,7 +12766,9 @@ def click_x11(
     held = x11_modifiers(modifiers)
     if held:
         up = ["keyup", "--delay", "0", "+".join(held)]
-        press = ["keydown", "--delay", "0", "+".join(held), *press, *up]
+        # a window manager that focuses by click passes the press on later (i3), and Chromium asks for the
+        # modifiers of that moment
+        press = ["keydown", "--delay", "0", "+".join(held), *press, "sleep", _HELD_ON_S, *up]
         release += up
     return _press(window, point, [*press, _IS_PRESSED], release, clicks, _CLICK_AGAIN_S)
 
@@ -12514,6 +12784,9 @@ def drag_x11(window: Window, start: Point, end: Point, button: str) -> Delivery:
 
     The way is in screen points: what is dragged may be the window itself.
     """
+    target = move_x11(window, end)
+    if not target.delivered:  # what is dropped there would be another window's
+        raise _covered(window, target.reached_id or 0)
     path = []
     for step in range(1, _DRAG_STEPS + 1):
         x = start.x + (end.x - start.x) * step / _DRAG_STEPS
@@ -12554,11 +12827,12 @@ def _press(
     """Move the pointer, ask what is under it, and press only when that is the window; so each time.
 
     One xdotool does it, line by line: it moves and looks; it is told to press only when that was right; then
-    it looks again and presses, and what it printed right before the press is what was reached. It moves
-    relative to the window, which the server does itself: a window that moves meanwhile takes its pixel along.
+    it looks again and presses. What the server delivered by that is what was reached; where nobody asked for
+    presses, or they are not recorded, what xdotool printed right before. It moves relative to the window,
+    which the server does itself: a window that moves meanwhile takes its pixel along.
 
     press: what presses, and prints something then; nothing: the pointer is only moved.
-    release: what releases a button or key that an interrupted press has left down.
+    release: what releases a button or key that an interrupted press has left down: mouseup, its number first.
     """
     top_id = window.frame_id or window.window_id
     left, _, above, _ = window.insets
@@ -12569,7 +12843,8 @@ def _press(
     def is_over(look: _Look) -> bool:
         return look.under_id in (window.window_id, top_id) or top_level_under_pointer() == top_id
 
-    with xdotool_session(release, _ACT_S) as xdotool:
+    recording = recorded_presses() if press else nullcontext()
+    with recording as record, xdotool_session(release, _ACT_S) as xdotool:
         look = _read_look(xdotool.look(words, _PRINTED_LOOK))
         _check_still_there(window, point, look)
         if not press:
@@ -12585,12 +12860,13 @@ def _press(
                     if number:
                         now = _read_look(xdotool.look(["sleep", again_s, *words], _PRINTED_LOOK))
                         if now != look or not is_over(now):
-                            delivered = _was_reached(
-                                window, top_id, look, now._replace(under_id=look.under_id)
-                            )
+                            delivered = None  # this press is not made, nor are those after it
                             break
                     pressed = _read_look(xdotool.press([*words, *press], _PRINTED_LOOK + r"\d+ \d+\n"))
-                    delivered = _was_reached(window, top_id, look, pressed)
+                    got_id = record.window_pressed(int(release[1])) if record else None
+                    got_id = top_level(got_id) if got_id else 0
+                    pressed = pressed._replace(under_id=got_id or pressed.under_id)
+                    delivered = _was_reached(window, top_id, look, pressed, got_id != 0)
                 except PeekabooError as e:
                     if not number or e.code is not ErrorCode.WINDOW_NOT_FOUND:
                         raise
@@ -12602,20 +12878,22 @@ def _press(
     return Delivery(delivered, pressed.point, _found_id(pressed.under_id) if delivered is False else None)
 
 
-def _was_reached(window: Window, top_id: int, look: _Look, pressed: _Look) -> Optional[bool]:
-    """Whether what xdotool named right before the press was the window, its frame, or the same child of it
-    as in the first look; None where that is not known.
+def _was_reached(window: Window, top_id: int, look: _Look, pressed: _Look, is_sure: bool) -> Optional[bool]:
+    """Whether what was pressed is the window, its frame, or the same child of it as in the first look; None
+    where that is not known. is_sure: the server delivered the press to it.
 
-    It names 0 for any window that no manager manages (a popup, and all without a manager). Then, and because
-    a window may come in the microseconds between xdotool's look and its press, what is under the pointer
-    after it decides, too: what the press itself opened is a window of its own program, and a window that
-    it closed is what uncovers another.
+    Else xdotool named it right before, as 0 for any window that no manager manages (a popup, and all without
+    a manager). Then, and because a window may come in the microseconds between xdotool's look and its press,
+    what is under the pointer after it decides, too: what the press itself opened is a window of its own
+    program, and a window that it closed is what uncovers another.
     """
     is_named = pressed.under_id in (window.window_id, top_id, look.under_id)
     if not is_named and top_level(pressed.under_id) != top_id:
         return False
     if pressed[:4] != look[:4]:  # resized or moved
         return None
+    if is_sure:
+        return True
     now = top_level_under_pointer()
     if now and (now == top_id or is_same_client(now, window.window_id)):
         return True
@@ -12667,8 +12945,120 @@ def _found_id(under_id: int) -> int:
         return under_id
 '''
 
+# ==================== peekaboo_min/desktop/x11/presses.py =================================================
+SOURCES['peekaboo_min/desktop/x11/presses.py'] = 12949, r'''"""Which windows got a press or a key: the X server records what it delivers.
+
+A look before the press leaves microseconds for another window, and a window manager that holds a press back
+until it has seen it passes it on to what is under the pointer then. Encodings: the protocol specifications of
+the extension RECORD, and of XInput 2 for its events.
+"""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Optional
+
+from ...core.errors import ErrorCode, PeekabooError
+from ...core.log import log_debug
+from .connection import EXTENSION, XConnection, fields_in, named, request, x_connection
+
+_CREATE_CONTEXT, _ENABLE_CONTEXT = 1, 5
+_ALL_CLIENTS = 3
+_KEY, _PRESS, _RELEASE, _GENERIC = 2, 4, 5, 35  # XInput numbers them in its generic events alike
+_FIRST_S = 0.3
+# A release is not delivered to a program that asked for presses only.
+_RELEASE_S = 0.06
+_POLL_S = 0.02
+_KEYS_S = 0.1
+
+
+class PressRecord:
+    """What is delivered from now on: the windows that get presses and keys."""
+
+    def __init__(self, connection: XConnection, xinput: int) -> None:
+        self._connection = connection
+        self._xinput = xinput
+
+    def window_pressed(self, button: int) -> Optional[int]:
+        """The last window that got a press of that button since the last call; None for none.
+
+        It was called once the button is up, or soon will be.
+        """
+        pressed: Optional[int] = None
+        end = time.monotonic() + _FIRST_S
+        while time.monotonic() < end:
+            for kind, detail, window_id in self._events():
+                if detail != button:
+                    continue
+                if kind == _RELEASE and pressed is not None:
+                    return pressed
+                if kind == _PRESS:
+                    pressed = window_id
+                    end = time.monotonic() + _RELEASE_S
+        return pressed
+
+    def windows_with_keys(self, count: int) -> set[int]:
+        """The windows that got keys since the last call, in which at least `count` were pressed."""
+        found: set[int] = set()
+        end = time.monotonic() + _KEYS_S
+        while time.monotonic() < end:
+            events = self._events(_POLL_S if count > 0 else 0)
+            keys = [window_id for kind, _, window_id in events if kind == _KEY]
+            if not keys and count <= 0:
+                break
+            found.update(keys)
+            count -= len(keys)
+        return found
+
+    def _events(self, seconds: float = _POLL_S) -> Iterator[tuple[int, int, int]]:
+        reply = self._connection.receive(seconds)
+        for at in range(32, len(reply or b"") - 31, 32):
+            kind, detail = struct.unpack_from("<BB", reply or b"", at)
+            if kind == _GENERIC and detail == self._xinput:
+                kind, detail, window_id = struct.unpack_from("<8xH6xI4xI4x", reply or b"", at)
+            else:
+                (window_id,) = struct.unpack_from("<12xI", reply or b"", at)
+            if kind in (_KEY, _PRESS, _RELEASE):
+                yield kind, detail, window_id
+
+
+@contextmanager
+def recorded_presses() -> Iterator[Optional[PressRecord]]:
+    """A record while the block runs; None where the server cannot make one."""
+    with ExitStack() as stack:
+        record = None
+        try:
+            record = _start(stack.enter_context(x_connection()))
+        except PeekabooError as e:
+            if e.code is ErrorCode.CANCELLED:
+                raise
+            log_debug(f"presses are not recorded: {e.message}")
+        yield record
+
+
+def _start(connection: XConnection) -> Optional[PressRecord]:
+    replies = connection.ask([named(EXTENSION, "RECORD"), named(EXTENSION, "XInputExtension")])
+    (has_record, record), (has_xinput, xinput) = (fields_in(reply, "BB") for reply in replies)
+    if not has_record:
+        return None
+    kinds = [(_KEY, _KEY), (_PRESS, _RELEASE), *([(_GENERIC, _GENERIC)] if has_xinput else [])]
+    ranges = b"".join(struct.pack("<16xBB6x", *kind) for kind in kinds)
+    clients = struct.pack("<I", _ALL_CLIENTS)
+    context = connection.resource_base
+    words = (context, 0, 1, len(kinds))
+    connection.send(
+        request(record, *words, data=_CREATE_CONTEXT, text=clients + ranges)
+        + request(record, context, data=_ENABLE_CONTEXT)
+    )
+    started = connection.receive(_FIRST_S)
+    return PressRecord(connection, xinput) if started and started[0] == 1 else None
+'''
+
 # ==================== peekaboo_min/desktop/x11/server.py ==================================================
-SOURCES['peekaboo_min/desktop/x11/server.py'] = 12671, r'''"""The X server: programs that ask it, and where a single window is."""
+SOURCES['peekaboo_min/desktop/x11/server.py'] = 13061, r'''"""The X server: programs that ask it, and where a single window is."""
 
 from __future__ import annotations
 
@@ -12809,7 +13199,7 @@ def client_with_focus(server: XConnection) -> int:
 '''
 
 # ==================== peekaboo_min/desktop/x11/windows.py =================================================
-SOURCES['peekaboo_min/desktop/x11/windows.py'] = 12812, r'''"""The windows, apps and displays of an X server, in one look."""
+SOURCES['peekaboo_min/desktop/x11/windows.py'] = 13202, r'''"""The windows, apps and displays of an X server, in one look."""
 
 from __future__ import annotations
 
@@ -13135,10 +13525,10 @@ def _apps(windows: Sequence[Window]) -> list[App]:
 '''
 
 # ==================== peekaboo_min/frontends/__init__.py ==================================================
-SOURCES['peekaboo_min/frontends/__init__.py'] = 13138, r''''''
+SOURCES['peekaboo_min/frontends/__init__.py'] = 13528, r''''''
 
 # ==================== peekaboo_min/frontends/capture_tools.py =============================================
-SOURCES['peekaboo_min/frontends/capture_tools.py'] = 13141, r'''"""The tools that look: image, analyze, list, screenshot_app_window; and exec."""
+SOURCES['peekaboo_min/frontends/capture_tools.py'] = 13531, r'''"""The tools that look: image, analyze, list, screenshot_app_window; and exec."""
 
 from __future__ import annotations
 
@@ -13292,7 +13682,8 @@ def analyze(
     the server's AI_PROVIDERS environment variable and client overrides.
     """
     wanted = provider_config or ProviderConfig()
-    return analyze_file(this_desktop(), image_path, question, wanted.type, wanted.model)
+    model = (wanted.model or "").strip() or None  # strict clients leave nothing out
+    return analyze_file(this_desktop(), image_path, question, wanted.type, model)
 
 
 def list_items(
@@ -13431,33 +13822,38 @@ def peekaboo_exec(
 '''
 
 # ==================== peekaboo_min/frontends/cli.py =======================================================
-SOURCES['peekaboo_min/frontends/cli.py'] = 13434, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
+SOURCES['peekaboo_min/frontends/cli.py'] = 13825, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
 
 from __future__ import annotations
 
 import gc
 import json
 import os
-import re
 import sys
-from collections.abc import Iterable, Sequence
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NoReturn, Optional, Union
 
+from ..core.cancellation import use_progress_reporter
 from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.log import collect_debug_lines, log_debug, log_error
 from ..core.models import Result
+from ..core.text import clean_text
 from ..core.version import VERSION
 from ..system.files import sweep
 from ..system.process import end_cleanly_on_signals
 from ..system.resources import how_to_install
 from .commands import COMMANDS
 from .results import outgoing_data
-from .signatures import HELP_FLAGS, Parameter, Signature, read_signature, shell_arguments
+from .signatures import HELP_FLAGS, Signature, read_signature, shell_arguments
 
 PROGRAM = "peekaboo-min"
 _JSON_FLAGS = ("--json-output", "--json", "-j")
 _VALUE_CAP = 20_000_000  # characters of one value of the data
-_HELP_COLUMNS = 79
+_SHOW_AFTER_S, _SHOW_EVERY_S = 2.0, 0.5
+_SHOW_THEIR_OWN = ("agent", "keynote-agent", "gmail-login")  # they write lines to stderr as they go on
 
 
 def run() -> NoReturn:
@@ -13479,7 +13875,7 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     arguments = [each for each in given[:end] if each not in _JSON_FLAGS] + given[end:]
     wants_json = len(arguments) < len(given)
     if not given:
-        return _serve()
+        return _introduce() if _is_person() else _serve()
     debug_lines = collect_debug_lines()
     try:
         result = run_command(arguments, wants_json)
@@ -13554,6 +13950,46 @@ def _print(answer: Union[str, bytes], stream: Any, code: int) -> int:
     return code
 
 
+@contextmanager
+def _progress(command: str) -> Iterator[None]:
+    """On a terminal a line on stderr says what is being done, once that takes two seconds."""
+    if sys.stderr is None or not sys.stderr.isatty() or command in _SHOW_THEIR_OWN:
+        yield
+        return
+    reports = [command]
+    has_ended = threading.Event()
+    use_progress_reporter(reports.append)
+    started = time.monotonic()
+
+    def show() -> None:
+        wait_s = _SHOW_AFTER_S
+        while not has_ended.wait(wait_s):
+            wait_s = _SHOW_EVERY_S
+            line = f"{clean_text(reports[-1], 60)} ({time.monotonic() - started:.0f} s)"
+            print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
+        if wait_s != _SHOW_AFTER_S:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+    thread = threading.Thread(target=show, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        has_ended.set()
+        thread.join()
+
+
+def _is_person() -> bool:
+    """Whether somebody sits at a terminal: a client's server has pipes."""
+    return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
+
+
+def _introduce() -> int:
+    from .help import introduction
+
+    return _print(introduction(), sys.stdout, 0)
+
+
 def _collect_garbage() -> None:
     gc.freeze()  # what is loaded by now stays
     gc.enable()
@@ -13585,6 +14021,8 @@ def run_command(arguments: Sequence[str], wants_json: bool = False) -> Result:
     wants_help = arguments[:1] == ["help"]
     if wants_help:
         arguments = arguments[1:]
+        if len(arguments) == 1 and not any(name.split()[0] == arguments[0] for name in COMMANDS):
+            return _explain(arguments[0])
     while arguments[:1] and arguments[0] in HELP_FLAGS:
         wants_help, arguments = True, arguments[1:]
     name = _command_name(arguments)
@@ -13592,6 +14030,8 @@ def run_command(arguments: Sequence[str], wants_json: bool = False) -> Result:
     signature = read_signature(COMMANDS[name]) if name in COMMANDS else None
     wants_help = wants_help or _asks_for_help(given, signature)
     if wants_help:
+        from .help import command_help, overview  # only help needs it
+
         text = command_help(name, signature) if signature else overview(name)
         return Result(text, {"help": text})
     if signature is None:
@@ -13606,10 +14046,23 @@ def run_command(arguments: Sequence[str], wants_json: bool = False) -> Result:
         log_debug(f"expired files could not be deleted: {e.message}")
     function = COMMANDS[name]
     _collect_garbage()
-    result = function(**values)
+    with _progress(name):
+        result = function(**values)
     if result.stdout and (wants_json or sys.stdout.isatty()):
         raise invalid("an image goes to stdout alone, and not to a terminal", "redirect it, without --json")
     return result
+
+
+def _explain(topic: str) -> Result:
+    """A chapter of the manual. Raises INVALID_ARGUMENT."""
+    from .help import chapter, topic_names
+
+    text = chapter(topic)
+    if text is None:
+        known = ", ".join(topic_names())
+        hint = f"the topics are {known}; a command's help: {PROGRAM} help COMMAND"
+        raise invalid(f"there is no command and no topic {topic[:60]!r}", hint)
+    return Result(text, {"help": text})
 
 
 def _command_name(arguments: Sequence[str]) -> str:
@@ -13645,83 +14098,10 @@ def _unknown_command(arguments: Sequence[str]) -> PeekabooError:
     name = " ".join(arguments[: 2 if known else 1])[:60]
     problem = f"there is no command {name!r}" if arguments else "no command was given"
     return invalid(problem, f"{hint}; see {PROGRAM} --help")
-
-
-def overview(group: str = "") -> str:
-    """All commands, a line each; only those of `group` where one is named."""
-    commands = [
-        (name, re.split("[.:;] ", read_signature(function).summary)[0].rstrip("."))
-        for name, function in COMMANDS.items()
-        if not group or name.split()[0] == group
-    ]
-    flags = [
-        (", ".join(_JSON_FLAGS), "one JSON document on stdout: success, data or error, debug_logs"),
-        ("--version", "the version"),
-    ]
-    purpose = (
-        "Eyes and hands on this desktop: list windows, take screenshots of them, click and type by the "
-        f"screenshot. Without a command it serves MCP on stdio. {PROGRAM} COMMAND --help explains a command, "
-        "with an example."
-    )
-    usage = f"usage: {PROGRAM} COMMAND ... [--json-output]"
-    return "\n".join([usage, "", *_filled(purpose), "", *_rows(commands), "", *_rows(flags)])
-
-
-def command_help(name: str, signature: Signature) -> str:
-    """A command's arguments and options, with an example."""
-    arguments = [each for each in signature.parameters if each.is_positional]
-    options = [each for each in signature.parameters if not each.is_positional]
-    shown = [
-        f"{each.name.upper()}{' ...' if each.is_list else ''}"
-        if each.is_required
-        else f"[{each.name.upper()}]"
-        for each in arguments
-    ]
-    needed = [_flag_with_value(each) for each in options if each.is_required]
-    lines = [f"usage: {' '.join([PROGRAM, name, *shown, *needed])} [options]", ""]
-    for paragraph in signature.description.split("\n\n"):
-        lines += [*_filled(paragraph), ""]
-    if arguments:
-        lines += [*_rows([(each.name.upper(), each.help) for each in arguments]), ""]
-    flags = [(_flag_with_value(each), each.help) for each in options]
-    lines += ["options:", *_rows([*flags, (", ".join(_JSON_FLAGS), "one JSON document on stdout")])]
-    if signature.example:
-        lines += ["", "example:", *(f"  {line}" for line in signature.example.splitlines())]
-    return "\n".join(lines)
-
-
-def _flag_with_value(parameter: Parameter) -> str:
-    if parameter.type_ is bool:
-        return parameter.flags[0]
-    choices = "{" + ",".join(parameter.choices) + "}"
-    return f"{parameter.flags[0]} {choices if parameter.choices else parameter.name.upper()}"
-
-
-def _filled(text: str, indent: int = 0) -> list[str]:
-    import textwrap  # only help needs it
-
-    margin = " " * indent
-    return textwrap.wrap(
-        text, _HELP_COLUMNS, initial_indent=margin, subsequent_indent=margin, break_on_hyphens=False
-    )
-
-
-def _rows(entries: Iterable[tuple[str, str]], column: int = 25) -> list[str]:
-    """Names on the left and what they mean beside them, or below where a name is long."""
-    lines: list[str] = []
-    for name, meaning in entries:
-        filled = _filled(meaning, column)
-        left = f"  {name}"
-        if len(left) <= column - 2:
-            filled[0] = left.ljust(column) + filled[0].lstrip()
-        else:
-            lines.append(left)
-        lines += filled
-    return lines
 '''
 
 # ==================== peekaboo_min/frontends/client_config.py =============================================
-SOURCES['peekaboo_min/frontends/client_config.py'] = 13724, r'''"""What an MCP client must be configured with to start this installation."""
+SOURCES['peekaboo_min/frontends/client_config.py'] = 14104, r'''"""What an MCP client must be configured with to start this installation."""
 
 from __future__ import annotations
 
@@ -13734,9 +14114,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Optional
 
-from ..core.errors import invalid
+from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.models import Result
 from ..core.settings import child_environment, platform_name
+from ..core.text import clean_text
 from ..system.process import run_program
 from ..system.programs import find_program
 from ..system.resources import how_to_install, own_command, single_file
@@ -13747,6 +14128,15 @@ _ASK_FOR_MCP = "from importlib.metadata import version; print(version('mcp'))"
 # What uv and pipx delete when their cache is cleaned. Both start a command in an environment that lies there.
 _CACHES = re.compile(r"/((archive|environments|builds)-v\d+|pipx/\.cache|\.cache/pipx)/")
 _VARIABLE_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_SSH_S = 30.0
+# never an option of ssh, and one word of a shell
+_SSH_HOST = re.compile(r"([\w.][\w.-]*@)?[\w][\w.-]*", re.ASCII)
+_DISPLAY = re.compile(r":\d{1,5}(\.\d+)?", re.ASCII)
+# What a host is asked, in one session: its system, where the program is, and whether its display answers.
+_ASK_HOST = (
+    'uname -s; PATH="$HOME/.local/bin:$PATH"; program=$(command -v peekaboo-min); echo "$program"; '
+    'DISPLAY={display} timeout 15 "$program" list screens >/dev/null 2>&1; echo $?'
+)
 
 
 @dataclass(frozen=True)
@@ -13809,18 +14199,30 @@ _CLIENTS = {
 }
 
 
-def client_configuration(client: str, names: Sequence[str] = ()) -> Result:
-    """The configuration as text, where to put it as messages. `names`: further variables that the server
-    gets.
+def client_configuration(
+    client: str, names: Sequence[str] = (), host: Optional[str] = None, display: Optional[str] = None
+) -> Result:
+    """The configuration as text, where to put it as messages.
 
-    Raises INVALID_ARGUMENT for an unknown client, an unset variable, or a Python that cannot serve.
+    names: further variables that the server gets. host: start it there, by ssh, on `display`.
+    Raises INVALID_ARGUMENT for an unknown client, an unset variable, or a Python that cannot serve; for a
+    host what _ssh_launch raises.
     """
     if client not in _CLIENTS:
         known = ", ".join(_CLIENTS)
         raise invalid(f"there is no client {client[:40]!r}", f"the clients are {known}")
     own = _CLIENTS[client]
     is_mac = platform_name() == "macos"
-    launch = _launch(own, names, is_mac)
+    warnings: list[str] = []
+    if host is not None:
+        if names:
+            problem = "--env does not go over ssh: the value would show in that host's list of processes"
+            raise invalid(problem, "set the variable on the host, such as in its ~/.pam_environment")
+        launch, warnings = _ssh_launch(host, display or ":0")
+    elif display is not None:
+        raise invalid("--display is for --ssh", "name the host with --ssh, or set DISPLAY here")
+    else:
+        launch = _launch(own, names, is_mac)
     file = own.mac_file if is_mac else own.linux_file
     text = _dump({own.key: {"peekaboo": _server(own, launch)}}) if own.key else _codex_toml(launch)
     _check_encodable(text)
@@ -13830,7 +14232,8 @@ def client_configuration(client: str, names: Sequence[str] = ()) -> Result:
         messages.append(f"or run: {command}")
     if names and "env_vars" not in text:
         messages.append(f"it holds the value of {', '.join(names)}: let nobody else read that file")
-    if not is_mac and "DISPLAY" not in launch.environment:
+    messages += warnings
+    if not is_mac and host is None and "DISPLAY" not in launch.environment:
         messages.append(
             "DISPLAY is not set here: run this in a terminal of the desktop, or add DISPLAY to its "
             "environment"
@@ -13852,6 +14255,47 @@ def _launch(client: _Client, names: Sequence[str], is_mac: bool) -> Launch:
     values = [*display, *(name for name in forwarded if here.get(name)), *names]
     environment = {name: here[name] for name in values}
     return Launch(_argv(environment), environment, list(dict.fromkeys([*forwarded, *names])), names)
+
+
+def _ssh_launch(host: str, display: str) -> tuple[Launch, list[str]]:
+    """How a client starts the server on another machine, and warnings. Asks that machine by ssh.
+
+    Raises INVALID_ARGUMENT, PROGRAM_FAILED where ssh fails or the program is not there, NO_GUI_SESSION for a
+    Mac, TIMEOUT.
+    """
+    if not _SSH_HOST.fullmatch(host):
+        raise invalid(f"{host[:60]!r} is not a host", "write [USER@]NAME, a name of ~/.ssh/config perhaps")
+    if not _DISPLAY.fullmatch(display):
+        raise invalid(f"{display[:40]!r} is not a display of that host", "write it like :0 or :1")
+    options = ["-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10"]
+    asked = run_program(
+        ["ssh", *options, "--", host, f"sh -c {shlex.quote(_ASK_HOST.format(display=display))}"],
+        timeout_s=_SSH_S,
+        accept=None,
+    )
+    if asked.code == 255:
+        raise PeekabooError(
+            ErrorCode.PROGRAM_FAILED,
+            f"ssh does not reach {host}: {clean_text(asked.stderr.strip(), 200) or 'it gave no reason'}",
+            hint=f"make `ssh {host} true` work without a password, by a key",
+        )
+    system, program, code = [*asked.text.splitlines()[-3:], "", "", ""][:3]
+    if system == "Darwin":
+        # no Mac was tried: see the permissions of a process that sshd starts
+        raise PeekabooError(
+            ErrorCode.NO_GUI_SESSION,
+            f"{host} is a Mac, and what ssh starts there is not in its graphical session",
+            hint="start the server from an app on that Mac itself",
+        )
+    if not program.startswith("/"):
+        raise PeekabooError(
+            ErrorCode.PROGRAM_FAILED,
+            f"there is no peekaboo-min on {host}",
+            hint="install it there by `pipx install`, which puts it into ~/.local/bin",
+        )
+    argv = ["ssh", "-T", host, "env", f"DISPLAY={display}", shlex.quote(program)]
+    warnings = [] if code == "0" else [f"the display {display} of {host} does not answer: log in there first"]
+    return Launch(argv, {}, [], ()), warnings
 
 
 def _argv(environment: Mapping[str, str]) -> list[str]:
@@ -13975,7 +14419,7 @@ def _command(name: str, client: _Client, launch: Launch) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/commands.py ==================================================
-SOURCES['peekaboo_min/frontends/commands.py'] = 13978, r'''"""COMMANDS: every shell command, with the module of its function."""
+SOURCES['peekaboo_min/frontends/commands.py'] = 14422, r'''"""COMMANDS: every shell command, with the module of its function."""
 
 from __future__ import annotations
 
@@ -14007,51 +14451,75 @@ class CommandTable(Mapping[str, Callable[..., Result]]):
         return len(self._functions)
 
 
-COMMANDS = CommandTable(
-    {
+# By what they are for; help and the README list them in this order.
+_FUNCTIONS = {
+    "look": {
+        "windows": "frontends.look_commands:windows_command",
+        "screenshot": "frontends.look_commands:screenshot_command",
         "image": "frontends.look_commands:image_command",
+        "find-text": "frontends.desktop_tools:find_text",
+        "elements": "frontends.desktop_tools:find_elements",
+        "wait-for": "frontends.desktop_tools:wait_for",
         "list apps": "frontends.look_commands:list_apps_command",
         "list windows": "frontends.look_commands:list_windows_command",
         "list screens": "frontends.look_commands:list_screens_command",
-        "list server_status": "frontends.machine_commands:server_status_command",
-        "list permissions": "frontends.machine_commands:server_status_command",
-        "permissions": "frontends.machine_commands:permissions_command",
-        "windows": "frontends.look_commands:windows_command",
-        "analyze": "frontends.machine_commands:analyze_command",
         "screenshot-app-window": "frontends.capture_tools:screenshot_app_window",
-        "exec": "frontends.machine_commands:exec_command",
+    },
+    "act": {
         "focus": "frontends.desktop_tools:focus_window",
-        "screenshot": "frontends.look_commands:screenshot_command",
-        "find-text": "frontends.desktop_tools:find_text",
         "click": "frontends.desktop_tools:click",
         "click-text": "frontends.desktop_tools:click_text",
+        "type": "frontends.desktop_tools:type_text",
+        "press": "frontends.desktop_tools:press_key",
         "scroll": "frontends.desktop_tools:scroll",
         "drag": "frontends.desktop_tools:drag",
         "move": "frontends.desktop_tools:move_pointer",
-        "type": "frontends.desktop_tools:type_text",
-        "press": "frontends.desktop_tools:press_key",
-        "wait-for": "frontends.desktop_tools:wait_for",
         "open": "frontends.desktop_tools:open_and_wait",
-        "elements": "frontends.desktop_tools:find_elements",
+    },
+    "models": {
+        "analyze": "frontends.machine_commands:analyze_command",
+        "agent": "agents.vision_agent:run_vision_agent",
+    },
+    "Keynote": {
+        "keynote-agent": "agents.keynote_agent:run_keynote_agent",
         "keynote open": "integrations.keynote:open_keynote",
         "keynote size": "integrations.keynote:get_slide_size",
         "keynote rectangle": "integrations.keynote:draw_rectangle",
         "keynote text": "integrations.keynote:add_text_in_keynote",
         "keynote screenshot": "integrations.keynote:screenshot_slide",
-        "keynote-agent": "agents.keynote_agent:run_keynote_agent",
-        "agent": "agents.vision_agent:run_vision_agent",
-        "gmail-login": "frontends.machine_commands:gmail_login_command",
-        "send-email": "integrations.gmail:send_email",
+    },
+    "set-up and the rest": {
+        "doctor": "frontends.machine_commands:doctor_command",
+        "permissions": "frontends.machine_commands:permissions_command",
+        "list server_status": "frontends.machine_commands:server_status_command",
+        "list permissions": "frontends.machine_commands:server_status_command",
         "config": "frontends.machine_commands:config_command",
         "tools": "frontends.machine_commands:tools_command",
-        "doctor": "frontends.machine_commands:doctor_command",
+        "completion": "frontends.machine_commands:completion_command",
         "clean": "frontends.machine_commands:clean_command",
-    }
-)
+        "exec": "frontends.machine_commands:exec_command",
+        "gmail-login": "frontends.machine_commands:gmail_login_command",
+        "send-email": "integrations.gmail:send_email",
+    },
+}
+GROUPS = {title: tuple(functions) for title, functions in _FUNCTIONS.items()}
+COMMANDS = CommandTable({name: place for each in _FUNCTIONS.values() for name, place in each.items()})
+
+# What a tool's help says of other tools, as the shell has it.
+SHELL_NAMES = {
+    "list_windows": "windows",
+    "take_window_screenshot": "screenshot",
+    "find_text": "find-text",
+    "find_elements": "elements",
+    "focus_window": "focus",
+    "open_keynote": "keynote open",
+    "add_text_in_keynote": "keynote text",
+    "send_email": "send-email",
+}
 '''
 
 # ==================== peekaboo_min/frontends/desktop_tools.py =============================================
-SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 14054, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
+SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 14522, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
 
 from __future__ import annotations
 
@@ -14205,7 +14673,7 @@ def scroll(
     screenshot_id: ScreenshotId = None,
     verify: Verify = False,
 ) -> Result:
-    """Turns the wheel over a pixel of a window's last screenshot, by the rules of click. Then take a new one.
+    """Turns the wheel over a pixel of a window's last screenshot. By the rules of click; then take a new one.
 
     Example: peekaboo-min scroll 14680078 300 200 down --amount 5
     """
@@ -14223,8 +14691,8 @@ def drag(
     screenshot_id: ScreenshotId = None,
     verify: Verify = False,
 ) -> Result:
-    """Presses at one pixel of a window's last screenshot and releases at another (a slider, a selection), by
-    the rules of click.
+    """Drags from one pixel of a window's last screenshot to another. For a slider, a selection; by the rules
+    of click.
 
     Example: peekaboo-min drag 14680078 120 48 260 48
     """
@@ -14236,8 +14704,8 @@ def drag(
 
 
 def move_pointer(window_id: WindowId, x: X, y: Y, screenshot_id: ScreenshotId = None) -> Result:
-    """Moves the pointer over a pixel of a window's last screenshot (for a tooltip, a submenu), by the rules
-    of click.
+    """Moves the pointer over a pixel of a window's last screenshot. For a tooltip, a submenu; by the rules of
+    click.
 
     Example: peekaboo-min move 14680078 120 48
     """
@@ -14250,7 +14718,7 @@ def type_text(
     text: Annotated[str, "the text, any Unicode; a newline presses return, a tab presses tab"],
     replace: Annotated[
         bool,
-        "select all in the field first, by cmd+a (X11: ctrl+a); text may be empty; default false",
+        "replace what the field holds, by select all; text may be empty; default false",
     ] = False,
     delay_ms: Annotated[int, "milliseconds between two keys, 0 to 200; default 0"] = 0,
     verify: Verify = False,
@@ -14262,7 +14730,12 @@ def type_text(
     """
     data = type_into_window(this_desktop(), window_id, text, verify, replace, delay_ms)
     done = f"typed {data['characters']} character(s) into window {window_id}"
-    return _acted(f"{done}, in place of what the field held" if replace else done, data)
+    outcomes = {
+        True: ", in place of what the field held",
+        False: "; but the field still holds what it held before",
+        None: " after the keys for select all; what the field holds now is not known",
+    }
+    return _acted(done + outcomes[data["replaced"]] if replace else done, data)
 
 
 def press_key(
@@ -14295,8 +14768,8 @@ def wait_for(
     still: Annotated[bool, "until the window did not change for a second; default false"] = False,
     timeout_s: Annotated[float, "seconds, 1 to 45; default 10"] = 10.0,
 ) -> Result:
-    """Waits for one of text (answered with its x and y), title, closed or still; with an app alone, until it
-    has a window. Else TIMEOUT, with what was seen last.
+    """Waits for a text, a title, a window's end or stillness. Give one of text (answered with x and y),
+    title, closed, still; or an app alone, until it has a window. Else TIMEOUT, with what was seen last.
 
     Example: peekaboo-min wait-for --window-id 14680078 --text "Saved"
     """
@@ -14309,8 +14782,8 @@ def open_and_wait(
     url: Annotated[Optional[str], "an http or https address"] = None,
     timeout_s: Annotated[float, "seconds to wait for its window, 1 to 45; default 20"] = 20.0,
 ) -> Result:
-    """Opens one of app, path or url, and returns its window (is_new_window is false where an existing one
-    came to the front).
+    """Opens one of app, path or url, and returns its window. is_new_window: false where an old one came
+    to the front.
 
     Example: peekaboo-min open --url https://example.org
     """
@@ -14326,8 +14799,8 @@ def find_elements(
         Optional[str], "only these: button, textbox, checkbox, combobox, slider, link, menuitem, tab..."
     ] = None,
 ) -> Result:
-    """Lists a window's visible controls by its accessibility tree, in reading order, at most 200, like:
-    button "Save" 120,48 [focused]. The numbers are x and y of click, with the screenshot_id of the result. An
+    """Lists a window's visible controls by its accessibility tree. In reading order, at most 200, like
+    button "Save" 120,48 [focused]: the numbers are x and y of click, with the screenshot_id of the result. An
     app without a tree: use find_text.
 
     Example: peekaboo-min elements 14680078 --role button
@@ -14360,7 +14833,7 @@ def _with_effect_text(text: str, data: dict[str, Any]) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/doctor.py ====================================================
-SOURCES['peekaboo_min/frontends/doctor.py'] = 14363, r'''"""What this machine has and may do: server status, permissions, doctor."""
+SOURCES['peekaboo_min/frontends/doctor.py'] = 14836, r'''"""What this machine has and may do: server status, permissions, doctor."""
 
 from __future__ import annotations
 
@@ -14425,7 +14898,11 @@ def initial_status() -> str:
 
 def server_status_text(desktop: Desktop) -> str:
     """The text of `list server_status`, for which the providers are asked live."""
-    programs = [*(_check_program(name) for name in desktop.needs), _check_original(asks_version=False)]
+    # by memory: a client asks often, and an unchanged program answers as before
+    programs = [
+        *(_check_program(name, afresh=False) for name in desktop.needs),
+        _check_original(asks_version=False),
+    ]
     checks = [*programs, *_check_display(desktop)]
     providers = [
         f"{status.choice.name}: {'available' if status.is_available else status.problem}"
@@ -14508,8 +14985,8 @@ def doctor_result() -> Result:
     )
 
 
-def _check_program(name: str, purpose: str = "") -> Check:
-    found = look_for_program(name, run_program, afresh=True)
+def _check_program(name: str, purpose: str = "", afresh: bool = True) -> Check:
+    found = look_for_program(name, run_program, afresh)
     if found.path:
         text = f"{found.path} {found.version}".strip()
         return Check(name, True, text + found.strangers_text("; passed over: "), is_optional=bool(purpose))
@@ -14597,8 +15074,254 @@ def machine_data() -> dict[str, Any]:
     }
 '''
 
+# ==================== peekaboo_min/frontends/help.py ======================================================
+SOURCES['peekaboo_min/frontends/help.py'] = 15078, r'''"""What the shell explains: commands, the README's chapters, completion."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Optional
+
+from ..system.resources import native_source, single_file
+from .commands import COMMANDS, GROUPS, SHELL_NAMES
+from .signatures import Parameter, Signature, read_signature
+
+PROGRAM = "peekaboo-min"
+JSON_FLAGS = ("--json-output", "--json", "-j")
+_COLUMNS = 79
+_MCP_NAMES = re.compile(rf"\b({'|'.join(SHELL_NAMES)})\b")
+
+
+def in_shell_names(text: str) -> str:
+    """A tool's help with the commands' names in place of the tools': `find-text` for find_text."""
+    return _MCP_NAMES.sub(lambda match: SHELL_NAMES[match[1]], text)
+
+
+def overview(group: str = "") -> str:
+    """All commands by what they are for, a line each; only those of `group` where one is named."""
+    purpose = (
+        "Eyes and hands on this desktop: list windows, take screenshots of them, click and type by the "
+        "screenshot. Without a command it serves MCP on stdio."
+    )
+    lines = [f"usage: {PROGRAM} COMMAND ... [--json-output]", "", *_filled(purpose)]
+    for title, names in GROUPS.items():
+        shown = [name for name in names if not group or name.split()[0] == group]
+        if shown:
+            lines += ["", f"{title}:", *_rows([(name, _first_sentence(name)) for name in shown])]
+    more = [
+        (f"{', '.join(JSON_FLAGS)}", "one JSON document on stdout: success, data or error"),
+        ("COMMAND --help", "a command's arguments, with an example"),
+        ("help TOPIC", f"a chapter of the manual: {', '.join(topic_names())}"),
+        ("version, --version, -V", "the version"),
+    ]
+    return "\n".join([*lines, "", "besides:", *_rows(more)])
+
+
+def _first_sentence(name: str) -> str:
+    return in_shell_names(
+        re.split("[.:;] ", read_signature(COMMANDS[name]).summary)[0].rstrip(".").removesuffix(", like")
+    )
+
+
+def introduction() -> str:
+    """What somebody sees who starts the bare command in a terminal."""
+    steps = [
+        (f"{PROGRAM} doctor", "checks that this machine has what is needed"),
+        (f"{PROGRAM} windows", "lists the windows that are open"),
+        (f"{PROGRAM} image --path screen.png", "takes a screenshot"),
+        (f"{PROGRAM} config CLIENT", "prints what your MCP client needs to start it"),
+        (f"{PROGRAM} --help", "lists all commands"),
+    ]
+    text = (
+        f"{PROGRAM} gives AI agents eyes and hands on this desktop. Without a command it is an MCP server on "
+        "stdin and stdout, which your MCP client starts; in a terminal, type:"
+    )
+    return "\n".join([*_filled(text), "", *_rows(steps, 41)])
+
+
+def command_help(name: str, signature: Signature) -> str:
+    """A command's arguments and options, with an example."""
+    arguments = [each for each in signature.parameters if each.is_positional]
+    options = [each for each in signature.parameters if not each.is_positional]
+    shown = [
+        f"{each.name.upper()}{' ...' if each.is_list else ''}"
+        if each.is_required
+        else f"[{each.name.upper()}]"
+        for each in arguments
+    ]
+    needed = [_flag_with_value(each) for each in options if each.is_required]
+    usage = f"usage: {' '.join([PROGRAM, name, *shown, *needed])} [options]"
+    lines = [*_filled(usage), ""]
+    for paragraph in signature.description.split("\n\n"):
+        lines += [*_filled(in_shell_names(paragraph)), ""]
+    if arguments:
+        lines += [*_rows([(each.name.upper(), in_shell_names(each.help)) for each in arguments]), ""]
+    flags = [(_flag_with_value(each), in_shell_names(each.help)) for each in options]
+    lines += ["options:", *_rows([*flags, (", ".join(JSON_FLAGS), "one JSON document on stdout")])]
+    if signature.example:
+        lines += ["", "example:", *(f"  {line}" for line in signature.example.splitlines())]
+    return "\n".join(lines)
+
+
+def _flag_with_value(parameter: Parameter) -> str:
+    if parameter.type_ is bool:
+        return parameter.flags[0]
+    choices = "{" + ",".join(parameter.choices) + "}"
+    return f"{parameter.flags[0]} {choices if parameter.choices else parameter.name.upper()}"
+
+
+def _filled(text: str, indent: int = 0, hanging: int = 0) -> list[str]:
+    import textwrap  # only help needs it
+
+    first, others = " " * indent, " " * (indent + hanging)
+    return textwrap.wrap(
+        text, _COLUMNS, initial_indent=first, subsequent_indent=others, break_on_hyphens=False
+    )
+
+
+def _rows(entries: Iterable[tuple[str, str]], column: int = 25) -> list[str]:
+    """Names on the left and what they mean beside them, or below where a name is long."""
+    lines: list[str] = []
+    for name, meaning in entries:
+        filled = _filled(meaning, column)
+        left = f"  {name}"
+        if len(left) <= column - 2:
+            filled[0] = left.ljust(column) + filled[0].lstrip()
+        else:
+            lines.append(left)
+        lines += filled
+    return lines
+
+
+def _manual() -> str:
+    """The README up to its reference: of the checkout, of the installed package, or of the single file."""
+    parent = Path(__file__).parent.parent.parent
+    if single_file():
+        text = native_source("README.md")
+    elif (parent / "pyproject.toml").is_file():
+        text = (parent / "README.md").read_text(encoding="utf-8")
+    else:
+        from importlib import metadata
+
+        text = ""
+        with suppress(metadata.PackageNotFoundError):  # the folder was copied
+            text = metadata.metadata(PROGRAM).get_payload()  # type: ignore[attr-defined]
+    return text.split("\n## Reference")[0]
+
+
+def _chapters() -> dict[str, str]:
+    """The README's chapters, by their headings."""
+    parts = re.split(r"^## (.+)\n", _manual(), flags=re.MULTILINE)
+    return dict(zip(parts[1::2], (part.strip() for part in parts[2::2])))
+
+
+def topic_names() -> list[str]:
+    """A name for each chapter: the first word of its heading."""
+    return [re.split(r"\W", heading.lower())[0] for heading in _chapters()]
+
+
+def chapter(topic: str) -> Optional[str]:
+    """The chapter that `topic` names, for a terminal; None where there is none."""
+    for name, (heading, text) in zip(topic_names(), _chapters().items()):
+        if topic.lower() in (name, heading.lower()):
+            return "\n".join([heading, "=" * len(heading), "", *_for_a_terminal(text)])
+    return None
+
+
+def _for_a_terminal(markdown: str) -> Iterable[str]:
+    """Paragraphs and list items in the terminal's width; code and tables as they are."""
+    blocks = re.split(r"(^```.*?^```$)", markdown, flags=re.MULTILINE | re.DOTALL)
+    for block in blocks:
+        if block.startswith("```"):
+            yield from (f"    {line}" for line in block.splitlines()[1:-1])
+            continue
+        for paragraph in re.split(r"\n\n|\n(?=[-|] |\d\. )", block.strip("\n")):
+            if paragraph.startswith("|"):
+                yield paragraph
+                continue
+            is_item = bool(re.match(r"[-\d]", paragraph))
+            text = " ".join(re.sub(r"</?\w[^>]*>", "", paragraph).split())
+            yield from _filled(text, hanging=2 * is_item)
+            if not is_item:
+                yield ""
+
+
+_COMPLETION = r"""# in ~/.SHELLrc: eval "$(peekaboo-min completion SHELL)"
+_peekaboo_min() {
+    local word="${COMP_WORDS[COMP_CWORD]}" previous="${COMP_WORDS[COMP_CWORD-1]}"
+    local command="${COMP_WORDS[1]}" found=""
+    case "$command" in GROUPED) [ "$COMP_CWORD" -gt 2 ] && command="$command ${COMP_WORDS[2]}" ;; esac
+    case "$command $previous" in
+CHOICES
+    *) case "$COMP_CWORD:$command:$word" in
+        1:*) found="COMMANDS" ;;
+SUBCOMMANDS
+        *:-*) case "$command" in
+FLAGS
+            esac ;;
+        esac ;;
+    esac
+    COMPREPLY=()
+    if [ -n "$found" ]; then
+        COMPREPLY=($(compgen -W "$found" -- "$word"))
+    else
+        COMPREPLY=($(compgen -f -- "$word"))
+    fi
+}
+complete -o filenames -F _peekaboo_min peekaboo-min
+"""
+
+
+def completion(shell: str) -> str:
+    """A script that completes commands, options and their choices, for bash; zsh reads it by bashcompinit."""
+    signatures = {name: read_signature(COMMANDS[name]) for name in COMMANDS}
+    grouped: dict[str, list[str]] = {name.split()[0]: [] for name in COMMANDS if " " in name}
+    for name in COMMANDS:
+        if " " in name:
+            grouped[name.split()[0]].append(name.split()[1])
+    choices = [
+        (f'    "{name} {flag}"', each.choices)
+        for name, signature in signatures.items()
+        for each in signature.parameters
+        for flag in each.flags[:1]
+        if each.choices and not each.is_positional
+    ]
+    # a positional argument with choices follows the command itself
+    choices += [
+        (f'    "{name} {name.split()[-1]}"', each.choices)
+        for name, signature in signatures.items()
+        for each in signature.parameters[:1]
+        if each.choices and each.is_positional
+    ]
+    flags = [
+        (f'            "{name}"', [each.flags[0] for each in signature.parameters if not each.is_positional])
+        for name, signature in signatures.items()
+    ]
+    first = dict.fromkeys([*(name.split()[0] for name in COMMANDS), "help", "version", "completion"])
+    parts = {
+        "GROUPED": "|".join(grouped),
+        "CHOICES": _cases(choices),
+        "SUBCOMMANDS": _cases([(f"        2:{name}:*", words) for name, words in grouped.items()]),
+        "FLAGS": _cases([(label, [*words, "--json", "--help"]) for label, words in flags]),
+        "COMMANDS": " ".join(first),
+        "SHELL": shell,
+    }
+    script = re.sub(
+        r"\b(GROUPED|CHOICES|SUBCOMMANDS|FLAGS|COMMANDS|SHELL)\b", lambda m: parts[m[1]], _COMPLETION
+    )
+    load = "autoload -U +X compinit && compinit\nautoload -U +X bashcompinit && bashcompinit\n"
+    return (load if shell == "zsh" else "") + script.rstrip("\n")
+
+
+def _cases(entries: Iterable[tuple[str, Sequence[str]]]) -> str:
+    return "\n".join(f'{label}) found="{" ".join(words)}" ;;' for label, words in entries)
+'''
+
 # ==================== peekaboo_min/frontends/look_commands.py =============================================
-SOURCES['peekaboo_min/frontends/look_commands.py'] = 14601, r'''"""The shell's commands that look: image, list, windows, screenshot."""
+SOURCES['peekaboo_min/frontends/look_commands.py'] = 15324, r'''"""The shell's commands that look: image, list, windows, screenshot."""
 
 from __future__ import annotations
 
@@ -14722,7 +15445,7 @@ def screenshot_command(
     max_dimension: Annotated[Optional[int], "shrink to this many pixels on the long side"] = None,
     region: Region = None,
 ) -> Result:
-    """Takes a screenshot of one window and keeps what its pixels mean: `click` takes pixels of this image.
+    """Takes a screenshot of one window: `click` takes pixels of this image.
     With --region X,Y,WIDTH,HEIGHT a part of the window; `click` still takes pixels of the whole one.
 
     Example: peekaboo-min screenshot 14680078 --path window.png
@@ -14756,8 +15479,235 @@ def screenshot_command(
     return Result(f"{text}: {saved}", {**data, "path": saved}, messages=image.warnings())
 '''
 
+# ==================== peekaboo_min/frontends/mac_probes.py ================================================
+SOURCES['peekaboo_min/frontends/mac_probes.py'] = 15483, r'''"""The probes of `doctor --probe` that take several steps on a Mac."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import time
+from pathlib import Path
+from typing import Any, Callable, Optional
+
+from ..core.errors import PeekabooError
+from ..desktop.macos.osascript import WINDOW_SOURCES, responsible_app, run_applescript, run_jxa
+from ..integrations.keynote_deck import KEYNOTE_IDS
+from ..system.images import read_image_info
+from ..system.process import run_program
+from ..system.resources import native_source
+
+Outcome = tuple[Optional[bool], str]
+"""Whether the fact holds (None: nobody knows), and what was seen."""
+
+_STEP_S = 20.0
+_COMPILE_S = 180.0
+_WORD = re.compile(r"[A-Za-z]{3,}")
+
+
+def mac_steps() -> list[tuple[str, Callable[[Path], Outcome]]]:
+    """Facts, and how each is asked about. Nothing is clicked, typed, posted or sent."""
+    return [
+        ("NSInteger and NSUInteger come over the bridge as numbers or strings", _types),
+        ("NSScreen's first screen is the main display", _main_display),
+        ("a Unicode key event holds the text that was put into it", _unicode),
+        ("a scroll and a drag event hold what was put into them", _pointer_events),
+        ("the session says whether it is on the console", _session_keys),
+        ("accessibility and the window server agree on the front window's frame", _frames),
+        ("-l -o of the front window is as large as its bounds times the scale", _window_capture),
+        ("-D n and -R of every display are as large as its bounds times the scale", _display_captures),
+        ("text recognition reads the front window's title", _vision),
+        ("both AppleScripts compile with the installed Keynote's terms", _applescripts),
+        ("the responsible process is the app that we name in errors", _responsible),
+        ("the Swift helper compiles by xcrun, and its preflight is osascript's", _helper),
+    ]
+
+
+def about_this_mac() -> dict[str, Any]:
+    """macOS' version, the architecture, the displays and the host app, for the report."""
+    try:
+        version = run_program(["sw_vers", "-productVersion"], timeout_s=_STEP_S).text.strip()
+        displays = [[*one["bounds"].values(), one["scale"]] for one in _look()["displays"]]
+    except PeekabooError as e:
+        version, displays = e.message, []
+    return {
+        "macos": version,
+        "architecture": platform.machine(),
+        "displays": displays,
+        "host_app": responsible_app(),
+    }
+
+
+def _ask(name: str, **more: Any) -> dict[str, Any]:
+    return run_jxa([*WINDOW_SOURCES, "desktop/macos/probe.js"], {"ask": name, **more})
+
+
+def _look() -> dict[str, Any]:
+    return run_jxa([*WINDOW_SOURCES, "desktop/macos/snapshot.js"], {})
+
+
+def _grants() -> dict[str, Any]:
+    return run_jxa([WINDOW_SOURCES[0], "desktop/macos/permissions.js"], {})
+
+
+def _types(_folder: Path) -> Outcome:
+    found = _ask("types")
+    known = {found["policy"], found["count"]} <= {"number", "string"}
+    return known and found["policy_number"] in (0, 1) and found["count_number"] > 0, str(found)
+
+
+def _main_display(_folder: Path) -> Outcome:
+    found = _ask("main_display")
+    return found["first"] == found["main"], str(found)
+
+
+def _unicode(_folder: Path) -> Outcome:
+    text = "é東👍"
+    found = _ask("unicode", text=text)["text"]
+    return found == text, ascii(found)
+
+
+def _pointer_events(_folder: Path) -> Outcome:
+    found = _ask("pointer_events")
+    return found == {"wheel": [3, -2], "drag": [6, 12, 34]}, str(found)
+
+
+def _session_keys(_folder: Path) -> Outcome:
+    keys = _ask("session")["keys"]
+    return "kCGSSessionOnConsoleKey" in keys, ", ".join(keys)
+
+
+def _frames(_folder: Path) -> Outcome:
+    found = _ask("frames")
+    front, focused = found["front"], found["focused"]
+    if front is None or focused is None:
+        return None, "no front window, or no Accessibility"
+    return all(abs(front[key] - focused[key]) <= 2 for key in front), f"{front} and {focused}"
+
+
+def _front_window() -> tuple[Optional[dict[str, Any]], float]:
+    """The front window with its title, where screenshots are allowed, and the scale of its display."""
+    look = _look()
+    for window in look["windows"]:
+        if window["on_screen"] and window["layer"] == 0 and window["title"] and window["alpha"] > 0:
+            x, y = (
+                window["bounds"][key] + window["bounds"][size] / 2
+                for key, size in (["x", "width"], ["y", "height"])
+            )
+            for display in look["displays"]:
+                box = display["bounds"]
+                if 0 <= x - box["x"] < box["width"] and 0 <= y - box["y"] < box["height"]:
+                    return (window if look["can_record"] else None), display["scale"]
+    return None, 1.0
+
+
+def _captured(options: list[str], path: Path) -> str:
+    """The picture's size in pixels, or what screencapture complained of."""
+    done = run_program(["screencapture", "-x", *options, str(path)], timeout_s=_STEP_S, accept=None)
+    info = read_image_info(path) if path.exists() else None
+    return f"{info.width}x{info.height}" if info else done.stderr.strip()[-80:]
+
+
+def _window_capture(folder: Path) -> Outcome:
+    window, scale = _front_window()
+    if window is None:
+        return None, "no front window, or no Screen Recording"
+    expected = _pixels(window["bounds"], scale)
+    seen = _captured(["-o", "-l", str(window["id"])], folder / "front.png")
+    return seen == expected, f"{seen}, expected {expected}"
+
+
+def _pixels(bounds: dict[str, float], scale: float) -> str:
+    return f"{round(bounds['width'] * scale)}x{round(bounds['height'] * scale)}"
+
+
+def _display_captures(folder: Path) -> Outcome:
+    if not _grants()["screen_recording"]:
+        return None, "no Screen Recording"
+    seen, holds = [], True
+    for number, one in enumerate(_look()["displays"], 1):
+        rect = ",".join(str(round(one["bounds"][key])) for key in ("x", "y", "width", "height"))
+        expected = _pixels(one["bounds"], one["scale"])
+        sizes = [
+            _captured(["-D", str(number)], folder / f"d{number}.png"),
+            _captured(["-R", rect], folder / f"r{number}.png"),
+        ]
+        holds = holds and sizes == [expected, expected]
+        seen.append(f"-D {number}: {sizes[0]}, -R {rect}: {sizes[1]}, expected {expected}")
+    return holds, "; ".join(seen)
+
+
+def _vision(folder: Path) -> Outcome:
+    window, _ = _front_window()
+    words = _WORD.findall(window["title"]) if window else []
+    if window is None or not words:
+        return None, "no front window with words in its title, or no Screen Recording"
+    path = folder / "title.png"
+    _captured(["-o", "-l", str(window["id"])], path)
+    lines = run_jxa(["desktop/macos/read_text.js"], {"path": str(path)}, 2 * _STEP_S)["lines"]
+    is_read = any(word.lower() in line["text"].lower() for word in words for line in lines)
+    return is_read or None, f"{len(lines)} lines" + ("" if is_read else ", not the title")  # it may be hidden
+
+
+def _applescripts(_folder: Path) -> Outcome:
+    found = run_jxa(["integrations/keynote.js"], {"do": "find"})["bundle_id"]
+    if found is None:
+        return None, "no Keynote is installed"
+    ends = []
+    for name in ("draw", "export"):
+        try:
+            # without arguments it ends at the first one: it compiled, and nothing was sent
+            source = f"integrations/keynote_{name}.applescript"
+            run_applescript(source, [], _STEP_S, (KEYNOTE_IDS[0], found))
+            ends.append("it ran")
+        except PeekabooError as e:
+            ends.append(e.details)
+    return all(end.endswith("(-1728)") for end in ends), "; ".join(ends)
+
+
+def _responsible(_folder: Path) -> Outcome:
+    pid = _ask("responsible", pid=os.getpid())["pid"]
+    listed = run_program(["ps", "-axo", "pid=,ppid=,comm="], timeout_s=_STEP_S).text
+    names = [line.split(None, 2)[2] for line in listed.splitlines() if line.split(None, 1)[:1] == [str(pid)]]
+    ours = responsible_app()
+    app = names[0].rpartition(".app/")[0].rpartition("/")[2] if names else ""
+    return (app == ours if app else None), f"responsible: {app or 'unknown'}; ours: {ours}"
+
+
+def _helper(folder: Path) -> Outcome:
+    if run_program(["xcode-select", "-p"], timeout_s=_STEP_S, accept=None).code:
+        return None, "no developer tools"
+    source, program = folder / "input.swift", folder / "input"
+    source.write_text(native_source("desktop/macos/input.swift"), encoding="utf-8")
+    argv = [
+        "xcrun",
+        "--sdk",
+        "macosx",
+        "swiftc",
+        "-O",
+        "-swift-version",
+        "5",
+        str(source),
+        "-o",
+        str(program),
+    ]
+    started = time.monotonic()
+    done = run_program(argv, timeout_s=_COMPILE_S, accept=None)
+    seconds = time.monotonic() - started
+    if done.code:
+        return False, done.stderr[-300:]
+    request = b'{"do": "preflight"}'
+    own = json.loads(run_program([str(program)], timeout_s=_STEP_S, stdin=request).text)
+    grants = _grants()
+    agrees = own["screen_recording"] == grants["screen_recording"]
+    agrees = agrees and (own["accessibility"] or own["post_event"]) == grants["accessibility"]
+    return agrees, f"compiled in {seconds:.1f} s; helper: {own}; osascript: {grants}"
+'''
+
 # ==================== peekaboo_min/frontends/machine_commands.py ==========================================
-SOURCES['peekaboo_min/frontends/machine_commands.py'] = 14760, r'''"""Commands about this machine, its models and its mail; the reference."""
+SOURCES['peekaboo_min/frontends/machine_commands.py'] = 15710, r'''"""Commands about this machine, its models and its mail; the reference."""
 
 from __future__ import annotations
 
@@ -14766,13 +15716,15 @@ from pathlib import Path
 from typing import Annotated, Literal, Optional
 
 from ..ai.client import analyze_file
+from ..automation.policy import stop_file
+from ..core.log import default_log_file
 from ..core.models import Result
-from ..core.settings import settings_with_env_file, variable_table
+from ..core.settings import settings, settings_with_env_file, variable_table
 from ..desktop.macos.swift_helper import build_helper
 from ..desktop.select import this_desktop
-from ..integrations.gmail_oauth import gmail_login
+from ..integrations.gmail_oauth import gmail_folder, gmail_login
 from ..integrations.peekaboo_cli import run_peekaboo_in_shell
-from ..system.files import sweep, temporary_folder
+from ..system.files import remove_all, state_folder, sweep, temporary_folder
 from .capture_tools import AnalyzeType
 from .client_config import client_configuration
 from .doctor import doctor_result, initial_status, machine_data, permissions_data, permissions_result
@@ -14852,14 +15804,37 @@ def doctor_command(
     return doctor_result()
 
 
-def clean_command() -> Result:
+def clean_command(
+    all: Annotated[
+        bool,
+        "the state folder, the log and the token of Gmail too: all that we left outside your own folders",
+    ] = False,
+) -> Result:
     """Deletes every image and record in our temporary folder that is not in use. Files that you gave a path
-    stay.
+    stay. With --all everything else that we left in this account, as before an uninstallation.
 
     Example: peekaboo-min clean
     """
+    if all:
+        return _clean_all()
     count = sweep(0)
     return Result(f"deleted {count} file(s) in {temporary_folder()}", {"deleted": count})
+
+
+def _clean_all() -> Result:
+    """What a user put into our folders stays: the stop file, which must not end by itself, and the client of
+    Gmail.
+    """
+    log = Path(settings().log_file) if settings().log_file else default_log_file()
+    kept = [path for path in (stop_file(), gmail_folder() / "credentials.json") if path.exists()]
+    others = [gmail_folder() / "token.json", log, log.with_name(f"{log.name}.1")]
+    folders = [str(temporary_folder()), str(state_folder())]
+    staying = list(map(str, remove_all(kept, others)))
+    text = f"deleted {', '.join(folders)} and {log}"
+    if staying:
+        text += f", but for what is yours or in use: {', '.join(staying)}"
+    runs = "folders of agent runs (peekaboo-run-*) and logs/agent.log lie where you started the agents"
+    return Result(text, {"folders": folders, "log": str(log), "kept": staying}, messages=(runs,))
 
 
 def config_command(
@@ -14870,12 +15845,32 @@ def config_command(
         Optional[list[str]],
         "a variable that the server gets too, by its name, with the value that it has here; repeatable",
     ] = None,
+    ssh: Annotated[
+        Optional[str], "[USER@]HOST: start the installation of that Linux machine instead, by ssh"
+    ] = None,
+    display: Annotated[Optional[str], "with --ssh: the display there; default :0"] = None,
 ) -> Result:
     """Prints the configuration with which an MCP client starts this installation; on stderr, where to put it.
 
+    With --ssh the server runs on another machine's desktop, which is asked where its peekaboo-min is. A Mac
+    is refused: what ssh starts there is not in its graphical session.
+
     Example: peekaboo-min config claude-desktop
+    or for another machine's desktop: peekaboo-min config claude-code --ssh ada@studio
     """
-    return client_configuration(client, env or ())
+    return client_configuration(client, env or (), ssh, display)
+
+
+def completion_command(shell: Annotated[Literal["bash", "zsh"], "the shell that you use"]) -> Result:
+    """Prints what makes a shell complete our commands, options and their choices by the tab key.
+
+    Example: peekaboo-min completion bash
+    to have it in every new terminal: echo 'eval "$(peekaboo-min completion bash)"' >> ~/.bashrc
+    """
+    from .help import completion  # only help needs it
+
+    script = completion(shell)
+    return Result(script, {"script": script})
 
 
 def tools_command() -> Result:
@@ -14948,7 +15943,7 @@ def variable_reference() -> str:
 '''
 
 # ==================== peekaboo_min/frontends/probes.py ====================================================
-SOURCES['peekaboo_min/frontends/probes.py'] = 14951, r'''"""The facts that we rely on, each with a harmless probe: `doctor --probe`."""
+SOURCES['peekaboo_min/frontends/probes.py'] = 15946, r'''"""The facts that we rely on, each with a harmless probe: `doctor --probe`."""
 
 from __future__ import annotations
 
@@ -14967,6 +15962,7 @@ from ..core.version import VERSION
 from ..system.images import read_image_info
 from ..system.process import Completed, run_program
 from ..system.resources import native_source
+from .mac_probes import Outcome, about_this_mac, mac_steps
 
 _FACT_S = 20.0
 
@@ -14989,11 +15985,14 @@ def probe_facts(platform: str) -> Result:
         folder = Path(name)
         (folder / "in.png").write_bytes(_small_png())
         (folder / "bad.png").write_text("not an image", encoding="utf-8")
-        answers = [
-            _answer(probe, folder) for probe in (_mac_probes() if platform == "macos" else _x11_probes())
-        ]
+        if platform == "macos":
+            answers = [_answer(probe, folder) for probe in _mac_probes()]
+            answers += [_answer_in_steps(fact, steps, folder) for fact, steps in mac_steps()]
+        else:
+            answers = [_answer(probe, folder) for probe in _x11_probes()]
     lines = [f"{each['verdict']:<13}{each['fact']}  ({each['milliseconds']} ms)" for each in answers]
-    report = {"platform": platform, "version": VERSION, "probes": answers}
+    machine = about_this_mac() if platform == "macos" else {}
+    report = {"platform": platform, "version": VERSION, **machine, "probes": answers}
     shown = json.dumps(report, ensure_ascii=False)
     return Result("\n".join([*lines, "", "to report, paste this:", shown]), report)
 
@@ -15008,11 +16007,28 @@ def _answer(probe: Probe, folder: Path) -> dict[str, Any]:
         holds = probe.holds(done, folder)
     except PeekabooError as e:
         output = e.message
+    return _row(probe.fact, holds, code, "" if probe.is_private else output, started, folder)
+
+
+def _answer_in_steps(fact: str, steps: Callable[[Path], Outcome], folder: Path) -> dict[str, Any]:
+    started = time.monotonic()
+    try:
+        holds, output = steps(folder)
+    except PeekabooError as e:
+        holds, output = None, f"{e.message}: {e.details}"
+    except (KeyError, TypeError, ValueError) as e:  # an answer of another shape than we know
+        holds, output = False, repr(e)
+    return _row(fact, holds, None, output, started, folder)
+
+
+def _row(
+    fact: str, holds: Optional[bool], code: Optional[int], output: str, started: float, folder: Path
+) -> dict[str, Any]:
     return {
-        "fact": probe.fact,
+        "fact": fact,
         "verdict": {True: "confirmed", False: "CONTRADICTED", None: "unknown"}[holds],
         "exit_code": code,
-        "output": "" if probe.is_private else output.replace(str(folder), "{folder}"),
+        "output": output.replace(str(folder), "{folder}"),
         "milliseconds": round((time.monotonic() - started) * 1000),
     }
 
@@ -15052,24 +16068,6 @@ def _jxa(fact: str, source: str, holds: Callable[[Any], Optional[bool]], is_priv
     return Probe(fact, ("osascript", "-l", "JavaScript", "-", '{"a": 1}'), look, source, is_private)
 
 
-_ROUND_TRIP = """
-ObjC.import('CoreGraphics'); ObjC.import('Foundation');
-ObjC.bindFunction('CGEventKeyboardSetUnicodeString', ['void', ['void *', 'unsigned long', 'void *']]);
-function run(argv) {
-    const event = $.CGEventCreateKeyboardEvent($(), 0, true); // made, never posted
-    const text = $('é').dataUsingEncoding($.NSUTF16LittleEndianStringEncoding);
-    $.CGEventKeyboardSetUnicodeString(event, 1, text.bytes);
-    return JSON.stringify({made: Boolean(event)});
-}
-"""
-_DISPLAY_LIST = """
-ObjC.import('CoreGraphics');
-function run(argv) {
-    const ids = Ref(), count = Ref();
-    $.CGGetActiveDisplayList(16, ids, count);
-    return JSON.stringify({count: count[0], first: ids[0], main: $.CGMainDisplayID()});
-}
-"""
 _VISION = """
 ObjC.import('Vision');
 function run(argv) { return JSON.stringify({there: Boolean($.VNRecognizeTextRequest)}); }
@@ -15107,13 +16105,10 @@ def _jxa_probes() -> list[Probe]:
              == (len({w["pid"] for w in answer["windows"] if w["layer"] == 0 and w["title"]}) > 1), True),
         _jxa("the main display is first and stands at 0,0", listing,
              lambda answer: [answer["displays"][0]["bounds"][key] for key in "xy"] == [0, 0], True),
-        _jxa("CGGetActiveDisplayList answers JXA, the main display first", _DISPLAY_LIST,
-             lambda answer: answer["count"] > 0 and answer["first"] == answer["main"]),
         _jxa("Screen Recording and Accessibility can be asked without a dialog", session,
              lambda answer: {type(answer[key]) for key in ("screen_recording", "accessibility")} == {bool}),
         _jxa("whether Keynote may be controlled can be asked without a dialog", automation,
              lambda answer: None if answer["automation"] is None else True),
-        _jxa("a Unicode key event can be made by JXA", _ROUND_TRIP, lambda answer: answer["made"]),
         _jxa("text recognition is available to JXA", _VISION, lambda answer: answer["there"]),
         _jxa("at least one Keynote is installed", _KEYNOTES, lambda answer: any(answer) or None),
     ]  # fmt: skip
@@ -15166,7 +16161,7 @@ def _x11_probes() -> list[Probe]:
 '''
 
 # ==================== peekaboo_min/frontends/results.py ===================================================
-SOURCES['peekaboo_min/frontends/results.py'] = 15169, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
+SOURCES['peekaboo_min/frontends/results.py'] = 16164, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
 
 from __future__ import annotations
 
@@ -15333,7 +16328,7 @@ def plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/server.py ====================================================
-SOURCES['peekaboo_min/frontends/server.py'] = 15336, r'''"""The one MCPServer. It only translates."""
+SOURCES['peekaboo_min/frontends/server.py'] = 16331, r'''"""The one MCPServer. It only translates."""
 
 from __future__ import annotations
 
@@ -15353,7 +16348,7 @@ from ..core.log import default_log_file, log_debug, log_error, log_info, start_l
 from ..core.settings import platform_name, settings
 from ..core.version import VERSION
 from ..desktop.macos.swift_helper import build_in_background
-from ..integrations.keynote import keep_deck_in_memory
+from ..integrations.keynote_deck import keep_deck_in_memory
 from ..system.files import asked_path, sweep
 from ..system.images import MadeImages
 from ..system.process import end_cleanly_on_signals, exit_hooks, kill_all_programs
@@ -15553,6 +16548,7 @@ async def _refuse_unreadable(incoming: Any, readable: Any, outgoing: Any) -> Non
                 request = json.loads(line, parse_int=lambda digits: int(digits[:18]))
                 problem = "the request cannot be read: a number is too long, or a text has half a character"
                 error = ErrorData(code=PARSE_ERROR, message=problem)
+                str(request["id"]).encode()  # a ValueError for an id that cannot be sent back
                 answer = JSONRPCError(jsonrpc="2.0", id=request["id"], error=error)
                 await outgoing.send(SessionMessage(answer))
 
@@ -15729,7 +16725,7 @@ def _unknown_tool(name: str, known: list[str]) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/frontends/signatures.py ================================================
-SOURCES['peekaboo_min/frontends/signatures.py'] = 15732, r'''"""A function's parameters and help, and the arguments sent for them."""
+SOURCES['peekaboo_min/frontends/signatures.py'] = 16728, r'''"""A function's parameters and help, and the arguments sent for them."""
 
 from __future__ import annotations
 
@@ -15968,7 +16964,7 @@ def _read_text(parameter: Parameter, text: str) -> Any:
 '''
 
 # ==================== peekaboo_min/frontends/tools.py =====================================================
-SOURCES['peekaboo_min/frontends/tools.py'] = 15971, r'''"""TOOLS: every MCP tool, a typed function with its wire name and its effects."""
+SOURCES['peekaboo_min/frontends/tools.py'] = 16967, r'''"""TOOLS: every MCP tool, a typed function with its wire name and its effects."""
 
 from __future__ import annotations
 
@@ -16093,10 +17089,10 @@ def offered_tools() -> list[Tool]:
 '''
 
 # ==================== peekaboo_min/integrations/__init__.py ===============================================
-SOURCES['peekaboo_min/integrations/__init__.py'] = 16096, r''''''
+SOURCES['peekaboo_min/integrations/__init__.py'] = 17092, r''''''
 
 # ==================== peekaboo_min/integrations/gmail.py ==================================================
-SOURCES['peekaboo_min/integrations/gmail.py'] = 16099, r'''"""send_email: one mail through Gmail's API."""
+SOURCES['peekaboo_min/integrations/gmail.py'] = 17095, r'''"""send_email: one mail through Gmail's API."""
 
 from __future__ import annotations
 
@@ -16239,7 +17235,7 @@ def _send_error(error: WebError) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/integrations/gmail_oauth.py ============================================
-SOURCES['peekaboo_min/integrations/gmail_oauth.py'] = 16242, r'''"""Google's permission to send mail: requested once, stored, renewed."""
+SOURCES['peekaboo_min/integrations/gmail_oauth.py'] = 17238, r'''"""Google's permission to send mail: requested once, stored, renewed."""
 
 from __future__ import annotations
 
@@ -16542,7 +17538,7 @@ class _RedirectServer:
 '''
 
 # ==================== peekaboo_min/integrations/keynote.js ================================================
-SOURCES['peekaboo_min/integrations/keynote.js'] = 16545, r'''// One JSON argument in, JSON out, by its "do":
+SOURCES['peekaboo_min/integrations/keynote.js'] = 17541, r'''// One JSON argument in, JSON out, by its "do":
 // {"do": "find"} -> {"bundle_id": text|null}: the Keynote that is installed. Sends nothing to it.
 // {"do": "open", bundle_id, theme, always_new, width, height} -> {document_id, name, is_new, has_theme, is_blank, width, height}
 // {"do": "size", bundle_id, document_id} -> {width, height, is_skipped} of slide 1
@@ -16707,7 +17703,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/integrations/keynote.py ================================================
-SOURCES['peekaboo_min/integrations/keynote.py'] = 16710, r'''"""The five Keynote tools, and the deck that their calls share."""
+SOURCES['peekaboo_min/integrations/keynote.py'] = 17706, r'''"""The five Keynote tools."""
 
 from __future__ import annotations
 
@@ -16716,13 +17712,13 @@ import json
 import os
 import shutil
 import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Callable, Optional
+from typing import Annotated, Any, Callable
 
 from ..automation.input import one_mouse
 from ..automation.policy import check_may_act, write_audit_line
-from ..core.errors import ErrorCode, PeekabooError, file_error, invalid
+from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.log import log_debug, write_agent_line
 from ..core.models import Rect, Result
 from ..core.settings import platform_name, settings
@@ -16732,14 +17728,12 @@ from ..system.files import (
     asked_path,
     move_into_place,
     only_one,
-    state_folder,
     temporary_folder,
-    write_privately,
 )
 from ..system.images import prepare_target, read_image_info
+from .keynote_deck import KEYNOTE_IDS, Deck, load_deck, save_deck
 
 KEYNOTE_S = 120.0
-_DECK_FILE = "keynote.json"
 _DOCUMENT_MODES = ("reuse_or_create", "always_new")
 _LONGEST_SHAPE_TEXT = 10_000
 
@@ -16780,66 +17774,6 @@ _REFUSALS = {
         "close any dialog or What's New window in Keynote, then call open_keynote again",
     ),
 }
-
-
-@dataclass(frozen=True)
-class Deck:
-    """The Keynote document in use, and the rectangle drawn last on its slide 1. Points."""
-
-    bundle_id: str
-    document_id: str
-    is_ours: bool
-    """True when open_keynote created it; False for a document that was open already."""
-    slide_width: int
-    slide_height: int
-    rectangle_id: str = ""
-    rectangle_index: int = 0
-    """Among the slide's shapes, from 1; 0 where no rectangle was drawn."""
-    rectangle: Optional[Rect] = None
-    """Its position as Keynote reports it."""
-
-    def address(self) -> dict[str, str]:
-        return {"bundle_id": self.bundle_id, "document_id": self.document_id}
-
-    def with_rectangle(self, index: int, rectangle: Rect, rectangle_id: str = "") -> Deck:
-        """The id is our own, because shapes have none; a rectangle whose index changed keeps it."""
-        own_id = rectangle_id or f"{self.document_id}/1/{index}"
-        return replace(self, rectangle_id=own_id, rectangle_index=index, rectangle=rectangle)
-
-
-# A server's deck, as the Keynote specification's SERVER_STATE: it ends with the server. Empty in a shell
-# command, whose deck is in a file that the next command reads.
-_server_state: list[Optional[Deck]] = []
-
-
-def keep_deck_in_memory() -> None:
-    """From now on the deck of this process is its own, and there is none yet."""
-    _server_state[:] = [None]
-
-
-def _load_deck() -> Optional[Deck]:
-    """The deck as the last call left it: of this server, or of any command; None where there is none.
-
-    Raises FILE_IO_ERROR.
-    """
-    if _server_state:
-        return _server_state[0]
-    path = state_folder() / _DECK_FILE
-    try:
-        saved: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        rectangle = saved.pop("rectangle")
-        return Deck(rectangle=Rect(**rectangle) if rectangle else None, **saved)
-    except (FileNotFoundError, ValueError, TypeError, KeyError, AttributeError):
-        return None  # there is none, or one of another version of ours
-    except OSError as e:
-        raise file_error(path, e) from e
-
-
-def _save_deck(deck: Deck) -> None:
-    if _server_state:
-        _server_state[0] = deck
-    else:
-        write_privately(state_folder() / _DECK_FILE, json.dumps(asdict(deck)))
 
 
 def check_is_mac() -> None:
@@ -16895,6 +17829,13 @@ def _ask_keynote(request: dict[str, Any]) -> dict[str, Any]:
     return answer
 
 
+def _run_applescript(what: str, argv: list[str]) -> str:
+    """keynote_draw or keynote_export for the Keynote that argv begins with. Raises PeekabooError."""
+    run = functools.partial(run_applescript, dictionary=(KEYNOTE_IDS[0], argv[0]))
+    output: str = _run_logged(what, run, f"integrations/keynote_{what}.applescript", argv)
+    return output
+
+
 def _problem(name: str, details: str = "") -> PeekabooError:
     code, message, hint = _PROBLEMS[name]
     return PeekabooError(code, message, hint, details)
@@ -16903,7 +17844,7 @@ def _problem(name: str, details: str = "") -> PeekabooError:
 def _draw_by_applescript(request: dict[str, Any]) -> dict[str, Any]:
     """The same answer as keynote.js gives to "draw", for a Keynote that makes no shape for JXA."""
     argv = [str(request[key]) for key in ("bundle_id", "document_id", "x", "y", "width", "height")]
-    output = _run_logged("draw", run_applescript, "integrations/keynote_draw.applescript", argv)
+    output = _run_applescript("draw", argv)
     numbers = (float(text.replace(",", ".")) for text in output.split("|"))  # a German Mac writes 380,5
     tidy = (int(number) if number.is_integer() else number for number in numbers)
     return dict(zip(("index", "x", "y", "width", "height"), tidy), by="AppleScript")
@@ -16921,7 +17862,7 @@ def _keynote_error(error: PeekabooError) -> PeekabooError:
 
 def _open_deck() -> Deck:
     """The document that open_keynote chose. Raises WINDOW_NOT_FOUND."""
-    deck = _load_deck()
+    deck = load_deck()
     if deck is None:
         raise _problem("no_deck")
     return deck
@@ -16957,11 +17898,11 @@ def open_keynote() -> Result:
     request = {"do": "open", "bundle_id": bundle_id, "theme": theme, "always_new": mode == "always_new"}
     with one_mouse("macos"):  # it comes to the front
         opened = _ask_keynote({**request, "width": 1920, "height": 1080})
-    before = _load_deck()
+    before = load_deck()
     document_id = opened["document_id"]
     is_ours = opened["is_new"] or bool(before and before.is_ours and before.document_id == document_id)
     deck = Deck(bundle_id, document_id, is_ours, round(opened["width"]), round(opened["height"]))
-    _save_deck(deck)
+    save_deck(deck)
     notes = []
     if not is_ours:
         notes.append(f"the document {clean_text(opened['name'])!r} was open and is used")
@@ -16985,7 +17926,7 @@ def get_slide_size() -> Result:
     check_may_act("get_slide_size", "Keynote", deck.bundle_id)
     slide = _ask_keynote({"do": "size", **deck.address()})
     width, height = round(slide["width"]), round(slide["height"])
-    _save_deck(replace(deck, slide_width=width, slide_height=height))
+    save_deck(replace(deck, slide_width=width, slide_height=height))
     return _keynote_result(f"SLIDE_SIZE: width={width}, height={height}", {"width": width, "height": height})
 
 
@@ -17009,7 +17950,7 @@ def draw_rectangle(
     log_debug(f"the rectangle was drawn by {drawn.get('by', 'JXA')}")
     actual = Rect(drawn["x"], drawn["y"], drawn["width"], drawn["height"])
     deck = deck.with_rectangle(drawn["index"], actual)
-    _save_deck(deck)
+    save_deck(deck)
     data = {"id": deck.rectangle_id, **actual.as_data()}
     note = "" if actual == asked else f"Keynote did not keep {x},{y} {width}x{height}"
     return _keynote_result(
@@ -17044,18 +17985,18 @@ def add_text_in_keynote(
 
     Example: peekaboo-min keynote text "Hello from the shell"
     """
-    text = text.replace("¦", "|")
+    text = text.replace("¦", "|").replace("\r\n", "\n").replace("\r", "\n")
     _check_shape_text(text)
-    deck = _load_deck()
+    deck = load_deck()
     if deck is None or deck.rectangle is None:
         raise invalid("no rectangle was drawn", "call draw_rectangle first")
     details = {"rectangle": deck.rectangle_id, "characters": len(text)}
     _check_and_audit("add_text_in_keynote", deck.bundle_id, details)
     shape = {"index": deck.rectangle_index, **deck.rectangle.as_data()}
     written = _ask_keynote({"do": "text", **deck.address(), **shape, "text": text})
-    _save_deck(deck.with_rectangle(written["index"], deck.rectangle, deck.rectangle_id))
-    kept, wanted = (part.replace("\r\n", "\n").replace("\r", "\n") for part in (str(written["text"]), text))
-    note = "" if kept == wanted else f"Keynote keeps {len(kept)} characters"
+    save_deck(deck.with_rectangle(written["index"], deck.rectangle, deck.rectangle_id))
+    kept = str(written["text"]).replace("\r\n", "\n").replace("\r", "\n")
+    note = "" if kept == text else f"Keynote keeps {len(kept)} characters"
     data = {"id": deck.rectangle_id, "characters": len(text)}
     return _keynote_result(f"TEXT_OK: id={deck.rectangle_id}, characters={len(text)}", data, note)
 
@@ -17085,17 +18026,26 @@ def screenshot_slide(
     if _ask_keynote({"do": "size", **deck.address()})["is_skipped"]:
         raise _problem("skipped")
     prepare_target(target)
-    folder = temporary_folder() / f"slides_{os.urandom(6).hex()}"  # Keynote has to create it
     try:
-        argv = [deck.bundle_id, deck.document_id, str(folder)]
-        _run_logged("export", run_applescript, "integrations/keynote_export.applescript", argv)
+        _export_slide(deck, temporary_folder(), target)
+    except PeekabooError as e:
+        if e.code not in (ErrorCode.PROGRAM_FAILED, ErrorCode.CAPTURE_FAILED):
+            raise
+        log_debug(f"no export into the temporary folder: {e.message}")
+        _export_slide(deck, target.parent, target)  # a sandboxed Keynote may not write into the other
+    return _keynote_result(f"SCREENSHOT_SAVED: path={target}", {"path": str(target)})
+
+
+def _export_slide(deck: Deck, parent: Path, target: Path) -> None:
+    folder = parent / f"slides_{os.urandom(6).hex()}"  # Keynote has to create it
+    try:
+        _run_applescript("export", [deck.bundle_id, deck.document_id, str(folder)])
         images = sorted(file for file in folder.rglob("*.png") if read_image_info(file))
         if not images:
             raise PeekabooError(ErrorCode.CAPTURE_FAILED, "Keynote exported no image", "try again")
         move_into_place(images[0], target)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    return _keynote_result(f"SCREENSHOT_SAVED: path={target}", {"path": str(target)})
 
 
 def _slide_target(path: str) -> Path:
@@ -17108,8 +18058,86 @@ def _slide_target(path: str) -> Path:
     return target
 '''
 
+# ==================== peekaboo_min/integrations/keynote_deck.py ===========================================
+SOURCES['peekaboo_min/integrations/keynote_deck.py'] = 18062, r'''"""The Keynote deck that several calls share: in a file, or in a server's memory."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Optional
+
+from ..core.errors import file_error
+from ..core.models import Rect
+from ..system.files import state_folder, write_privately
+
+KEYNOTE_IDS = ("com.apple.Keynote", "com.apple.iWork.Keynote")  # the first is that of the AppleScripts
+_DECK_FILE = "keynote.json"
+
+
+@dataclass(frozen=True)
+class Deck:
+    """The Keynote document in use, and the rectangle drawn last on its slide 1. Points."""
+
+    bundle_id: str
+    document_id: str
+    is_ours: bool
+    """True when open_keynote created it; False for a document that was open already."""
+    slide_width: int
+    slide_height: int
+    rectangle_id: str = ""
+    rectangle_index: int = 0
+    """Among the slide's shapes, from 1; 0 where no rectangle was drawn."""
+    rectangle: Optional[Rect] = None
+    """Its position as Keynote reports it."""
+
+    def address(self) -> dict[str, str]:
+        return {"bundle_id": self.bundle_id, "document_id": self.document_id}
+
+    def with_rectangle(self, index: int, rectangle: Rect, rectangle_id: str = "") -> Deck:
+        """The id is our own, because shapes have none; a rectangle whose index changed keeps it."""
+        own_id = rectangle_id or f"{self.document_id}/1/{index}"
+        return replace(self, rectangle_id=own_id, rectangle_index=index, rectangle=rectangle)
+
+
+# A server's deck, as the Keynote specification's SERVER_STATE: it ends with the server. Empty in a shell
+# command, whose deck is in a file that the next command reads.
+_server_state: list[Optional[Deck]] = []
+
+
+def keep_deck_in_memory() -> None:
+    """From now on the deck of this process is its own, and there is none yet."""
+    _server_state[:] = [None]
+
+
+def load_deck() -> Optional[Deck]:
+    """The deck as the last call left it: of this server, or of any command; None where there is none.
+
+    Raises FILE_IO_ERROR.
+    """
+    if _server_state:
+        return _server_state[0]
+    path = state_folder() / _DECK_FILE
+    try:
+        saved: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        rectangle = saved.pop("rectangle")
+        deck = Deck(rectangle=Rect(**rectangle) if rectangle else None, **saved)
+        return deck if deck.bundle_id in KEYNOTE_IDS else None
+    except (FileNotFoundError, ValueError, TypeError, KeyError, AttributeError):
+        return None  # there is none, or one of another version of ours
+    except OSError as e:
+        raise file_error(path, e) from e
+
+
+def save_deck(deck: Deck) -> None:
+    if _server_state:
+        _server_state[0] = deck
+    else:
+        write_privately(state_folder() / _DECK_FILE, json.dumps(asdict(deck)))
+'''
+
 # ==================== peekaboo_min/integrations/keynote_draw.applescript ==================================
-SOURCES['peekaboo_min/integrations/keynote_draw.applescript'] = 17112, r'''-- argv: bundle id, document id, x, y, width, height -> "index|x|y|width|height": a new rectangle on slide 1 as it stands there then.
+SOURCES['peekaboo_min/integrations/keynote_draw.applescript'] = 18140, r'''-- argv: bundle id, document id, x, y, width, height -> "index|x|y|width|height": a new rectangle on slide 1 as it stands there then.
 -- For a Keynote that takes no idiom of JXA's. The index is that among the slide's shapes, from 1; numbers as this Mac writes them
 -- ("380,5" in German). Values are got into variables first: an application need not know `item 1 of position` or `width as text`.
 on run argv
@@ -17119,7 +18147,7 @@ on run argv
 	set topEdge to item 4 of argv as integer
 	set askedWidth to item 5 of argv as integer
 	set askedHeight to item 6 of argv as integer
-	using terms from application "Keynote"
+	using terms from application id "com.apple.Keynote"
 		tell application id bundleId
 			with timeout of 110 seconds
 				tell slide 1 of document id deckId
@@ -17146,14 +18174,14 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/keynote_export.applescript ================================
-SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 17149, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
+SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 18177, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
 -- AppleScript, because JXA cannot pass the options. There is no export of one slide, and `slide images` writes a folder:
 -- <folder's name>.001.png and so on, of the slides that are not skipped.
 on run argv
 	set bundleId to item 1 of argv
 	set deckId to item 2 of argv
 	set folderPath to item 3 of argv
-	using terms from application "Keynote"
+	using terms from application id "com.apple.Keynote"
 		tell application id bundleId
 			with timeout of 110 seconds
 				export document id deckId to (POSIX file folderPath) as slide images with properties {image format:PNG, skipped slides:false}
@@ -17165,7 +18193,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/peekaboo_cli.py ===========================================
-SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 17168, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
+SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 18196, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
 
 from __future__ import annotations
 
@@ -17182,7 +18210,7 @@ from pathlib import Path
 from typing import Any, Optional
 
 from ..automation.capture import CapturedImage, Subject, image_for_model
-from ..automation.image import ImageRequest
+from ..automation.image import ImageRequest, check_request
 from ..automation.policy import check_may_act, write_audit_line
 from ..core.errors import ErrorCode, PeekabooError, RelayedError, invalid
 from ..core.log import log_debug, log_error, log_safe, log_warning
@@ -17389,6 +18417,7 @@ def image_by_cli(
     desktop: Desktop, path: str, request: ImageRequest, capture_focus: str, returns_data: bool
 ) -> Result:
     """The MCP tool `image` through another command line, with the original's arguments in its order."""
+    check_request(request)
     if capture_focus == "foreground":
         check_may_act("foreground capture")
     asked = os.path.expanduser(request.path or settings().default_save_path)
@@ -17438,6 +18467,8 @@ def _returned_data(file: dict[str, Any], image: Picture) -> dict[str, Any]:
         **size,
         "source_path": file["path"],
     }
+    if "window_id" in file and file.get("item_label"):  # the specification's label of a window is its title
+        data["window_title"] = data["item_label"]
     names = ["window_title", "window_id", "window_index"]
     if size.items() <= file.items():
         names += ["scale", "screenshot_id"]
@@ -17531,10 +18562,10 @@ def _invalid_output(what: str) -> RelayedError:
 '''
 
 # ==================== peekaboo_min/system/__init__.py =====================================================
-SOURCES['peekaboo_min/system/__init__.py'] = 17534, r''''''
+SOURCES['peekaboo_min/system/__init__.py'] = 18565, r''''''
 
 # ==================== peekaboo_min/system/background.py ===================================================
-SOURCES['peekaboo_min/system/background.py'] = 17537, r'''"""Programs that run beside us: one serves, one answers line by line."""
+SOURCES['peekaboo_min/system/background.py'] = 18568, r'''"""Programs that run beside us: one serves, one answers line by line."""
 
 from __future__ import annotations
 
@@ -17626,7 +18657,7 @@ def interactive_program(
 '''
 
 # ==================== peekaboo_min/system/files.py ========================================================
-SOURCES['peekaboo_min/system/files.py'] = 17629, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
+SOURCES['peekaboo_min/system/files.py'] = 18660, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
 
 from __future__ import annotations
 
@@ -17636,7 +18667,7 @@ import os
 import re
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
@@ -17778,6 +18809,31 @@ def _delete_unused(entry: os.DirEntry[str]) -> bool:
         os.close(descriptor)
 
 
+def remove_all(kept: Sequence[Path], others: Sequence[Path]) -> list[Path]:
+    """Delete our two folders with what is in them, and `others`; return what stays.
+
+    What is in use or in `kept` stays, with its folder. Raises FILE_IO_ERROR.
+    """
+    folders = (temporary_folder(), state_folder())
+    staying = []
+    for entry in [each for folder in folders for each in os.scandir(folder)]:
+        path = Path(entry.path)
+        try:
+            if any(path == one or path in one.parents for one in kept) or not _delete_unused(entry):
+                staying.append(path)
+        except OSError as e:
+            raise file_error(path, e) from e
+    for path in others:
+        try:
+            path.unlink(missing_ok=True)
+        except OSError:  # another user's, perhaps
+            staying.append(path)
+    for folder in folders:
+        with suppress(OSError):  # something stays in it
+            folder.rmdir()
+    return staying
+
+
 def move_into_place(source: Path, target: Path) -> None:
     """Put a finished file where it was asked for. Raises FILE_IO_ERROR; `source` is gone in either case.
 
@@ -17858,7 +18914,7 @@ def only_one(lock_name: str, wait_s: float, what: str) -> Iterator[None]:
 '''
 
 # ==================== peekaboo_min/system/images.py =======================================================
-SOURCES['peekaboo_min/system/images.py'] = 17861, r'''"""Image files: kind, size and pixels, read from their bytes."""
+SOURCES['peekaboo_min/system/images.py'] = 18917, r'''"""Image files: kind, size and pixels, read from their bytes."""
 
 from __future__ import annotations
 
@@ -18163,7 +19219,7 @@ def _read(path: Path) -> Optional[tuple[ImageInfo, bytes]]:
 '''
 
 # ==================== peekaboo_min/system/process.py ======================================================
-SOURCES['peekaboo_min/system/process.py'] = 18166, r'''"""Run one program: the only module that imports subprocess."""
+SOURCES['peekaboo_min/system/process.py'] = 19222, r'''"""Run one program: the only module that imports subprocess."""
 
 from __future__ import annotations
 
@@ -18537,7 +19593,7 @@ def exit_if_signalled() -> None:
 '''
 
 # ==================== peekaboo_min/system/programs.py =====================================================
-SOURCES['peekaboo_min/system/programs.py'] = 18540, r'''"""Where a program is, known by what it answers, and its package if missing."""
+SOURCES['peekaboo_min/system/programs.py'] = 19596, r'''"""Where a program is, known by what it answers, and its package if missing."""
 
 from __future__ import annotations
 
@@ -18736,7 +19792,7 @@ def _remember(path: str, status: os.stat_result, version: str) -> None:
 '''
 
 # ==================== peekaboo_min/system/resources.py ====================================================
-SOURCES['peekaboo_min/system/resources.py'] = 18739, r'''"""Our own files: native sources, and the argv that starts us again."""
+SOURCES['peekaboo_min/system/resources.py'] = 19795, r'''"""Our own files: native sources, and the argv that starts us again."""
 
 from __future__ import annotations
 
@@ -18790,7 +19846,7 @@ def how_to_install() -> str:
 '''
 
 # ==================== peekaboo_min/system/web.py ==========================================================
-SOURCES['peekaboo_min/system/web.py'] = 18793, r'''"""One JSON request to a web server: the only user of urllib.request.
+SOURCES['peekaboo_min/system/web.py'] = 19849, r'''"""One JSON request to a web server: the only user of urllib.request.
 
 urllib is imported inside the functions: it costs 30 ms, and most commands make no request.
 """
@@ -19062,6 +20118,229 @@ def _meaning_of(error: Exception, url: str) -> Exception:
     if isinstance(error, OSError):
         return WebError("unreachable", f"{host} cannot be reached: {error.strerror or type(error).__name__}")
     return error
+'''
+
+# ==================== README.md ===========================================================================
+SOURCES['peekaboo_min/README.md'] = 20124, r'''# peekaboo_min
+
+Eyes and hands for AI agents on a desktop, in small, readable Python: it lists windows, takes screenshots of them, finds texts and
+controls, clicks and types by the pixels of the screenshot, asks a vision model what it sees, and draws in Keynote. It is an MCP
+server, a command line, and one file to copy, and runs programs that the machine has: on macOS `screencapture`, `osascript`, `sips`
+and a small Swift helper compiled on demand; on Linux with X11 `xwininfo`, `xprop`, `maim`, `xdotool`, `xclip`. Its one dependency,
+[`mcp`](https://pypi.org/project/mcp/), is needed by the server and the agents only.
+
+![peekaboo-min types into the editor mousepad, opens a menu by its label and replaces a word](scripts/film.gif)
+
+> **What was verified where.** On Linux with X11: for real, by applications that report what reached them. On macOS: nothing on a
+> real Mac, all of it on a simulated one. Models: on stand-in servers; no vendor was asked. [More](#verification-and-limits)
+
+## Install
+
+**Debian 12 and 13, Ubuntu 24.04**, in an X11 session. Each of these lines was run in a bare installation of all three:
+
+```
+sudo apt-get update
+sudo apt-get install git pipx x11-utils maim xdotool xclip imagemagick tesseract-ocr
+git clone https://example.org/peekaboo_min      # wherever you got it from
+cd peekaboo_min
+pipx install .
+pipx ensurepath                                 # then open a new terminal, which finds peekaboo-min
+peekaboo-min doctor
+peekaboo-min image --path screen.png
+```
+
+**macOS 13 or later** with [Homebrew](https://brew.sh); not run on a Mac: `brew install pipx`, then the lines above from `git clone`
+on, with `peekaboo-min permissions` instead of `doctor`. The Command Line Tools (`xcode-select --install`) are optional: with them
+the Swift helper clicks and types, without them JXA does, more slowly.
+
+Only texts (`find-text`, `click-text`, `wait-for --text`, the provider `ocr`) need `tesseract-ocr`; `elements` needs `python3-gi
+at-spi2-core`. Other ways, in place of the two lines with `pipx`:
+
+| way | lines |
+|---|---|
+| uv (`pipx install uv`, or on macOS `brew install uv`) | `uv tool install .`, and `uv tool update-shell` for the new terminal |
+| a virtual environment | `python3 -m venv .venv && .venv/bin/pip install .`, then `.venv/bin/peekaboo-min`; with `pip install -e .` it follows your edits |
+| one file, with nothing installed, from Python 3.9 on | copy `scripts/peekaboo.py`, the whole package in one readable file: `python3 peekaboo.py windows`; `uv run peekaboo.py` serves MCP |
+
+A plain `pip install .` is refused on these systems (`externally-managed-environment`). A newer checkout is installed by `pipx
+install --force .` or `uv tool install --reinstall .`. `sh scripts/mcpb.sh dist` makes `peekaboo-min.mcpb`, which Claude Desktop
+installs by a double click. `sh scripts/demo.sh` shows the main job: on Linux it fills in a form on a screen of its own.
+Tab completion: `eval "$(peekaboo-min completion bash)"` in `~/.bashrc`, or `zsh`. `peekaboo-min help TOPIC` prints a chapter of this.
+
+## Usage
+
+### 1. From an MCP client
+
+`peekaboo-min config CLIENT` prints a configuration for claude-code, claude-desktop, codex, cursor, gemini or vscode; on stderr,
+where to put it, and the client's own command where it has one. Run it in a terminal of the desktop: on Linux it takes DISPLAY from
+there. `--env NAME`, repeatable, adds a variable. The result, with a provider and its key:
+
+```json
+{"mcpServers": {"peekaboo": {"command": "/home/ada/.local/bin/peekaboo-min", "args": [],
+  "env": {"DISPLAY": ":0", "PEEKABOO_AI_PROVIDERS": "ollama/qwen3-vl:8b,openai/gpt-5.4-mini", "OPENAI_API_KEY": "sk-..."}}}}
+```
+
+Keep the absolute path: a graphical client has a short PATH. The server executes nothing of the folder that it is started in; only
+`python -m peekaboo_min` cannot promise that (Python itself looks there first): use `python -P`, or folders that you trust.
+
+### 2. From the shell
+
+```
+$ peekaboo-min windows
+1 window(s), front to back:
+6291489  Form (no pid)  'Visitor book'  121,110 554x388 [FOCUSED]
+$ peekaboo-min screenshot 6291489 --path form.png
+window 6291489 of Form: /home/ada/form.png (554x388 pixels, scale 1, screenshot_id 2207da13fab7c60d)
+$ peekaboo-min click 6291489 318 269 --verify
+clicked window 6291489 at screen point 439,379; the window changed
+$ peekaboo-min type 6291489 "Grüße, 世界"
+typed 9 character(s) into window 6291489
+```
+
+| to | commands (MCP tools) |
+|---|---|
+| look | `windows` (`list_windows`), `screenshot` (`take_window_screenshot`; `--region` for a part in full resolution), `image`, `list`, `find-text`, `elements` (`find_elements`: the accessibility tree's buttons and fields) |
+| act | `focus`, `click` (with modifiers), `click-text`, `type`, `press`, `scroll`, `drag`, `move` (`move_pointer`), `open` (an installed app, a file, an http address) |
+| wait | `wait-for` a text, a title, a window's end, or stillness; else TIMEOUT |
+
+There is one coordinate space: what finds something answers with its middle in pixels of a screenshot; what acts takes those. What
+the pixels mean is kept in a file, so a click also finds a window that was moved since; a resized one is refused
+(`STALE_SCREENSHOT`). `--json` (`-j`, `--json-output`) prints exactly one JSON document: `{"success": true, "data": {...}, "messages":
+[], "debug_logs": []}`, or an `error` with `code`, `message` and `details`.
+
+Exit codes: 0; 2 invalid argument; 3 `find-text` or `elements` found nothing (no error: with `--json` success and an empty list);
+11, 12, 13 a missing permission (Screen Recording, Accessibility, Automation); 14 capture failed; 15 no such window; 17 file;
+18 no such app; 19 ambiguous app; 20 stale screenshot; 21 policy; 22 timeout; 1 all others.
+
+Paths: a name that ends in .png or .jpg is a file (its folders are made), `-` is stdout, anything else a folder; nothing is written
+over a file that is not an image. Without a path images live ten minutes in a private temporary folder. Examples to copy:
+`click_word.sh`, `wait_and_click.sh`, `fill_form.sh`, `watch_window.sh`, `agent_form.sh`, `keynote_card.sh` in `scripts/`.
+
+## Models
+
+`PEEKABOO_AI_PROVIDERS` lists what is asked, in order of preference: `ollama`, `openai`, `gemini`, `anthropic` with a model each, or
+`ocr`, which reads the text of an image on this machine, with no key and no network (Vision on macOS, tesseract on Linux).
+`OPENAI_BASE_URL` and its siblings point to any compatible server. Screenshots leave the machine only by `analyze`, `image
+--question` and `agent`, and only to the provider that you configured. With [Ollama](https://ollama.com) nothing leaves it or is
+billed: `ollama pull qwen3-vl:8b`. A cloud bills each step's screenshot. Keys may be in a file `.env` of the working folder.
+
+For clicking, a model is asked in the grid that its family was trained on. The table follows the vendors' documents and other
+agents' sources; no vendor was asked:
+
+| family | says where in | examples of model names |
+|---|---|---|
+| Claude, GPT and OpenAI's o models, Qwen2.5-VL, UI-TARS 1.5, Holo 1, MiMo-VL, OpenCUA, Fara, Kimi | pixels of the image | `anthropic/claude-sonnet-5`, `openai/gpt-5.4-mini`, `ollama/qwen2.5vl:7b` |
+| Gemini, Gemma, Qwen3-VL and later, GLM-V, InternVL, other UI-TARS, Doubao, Holo 2, and any unknown name | 0 to 1000 of each side | `gemini/gemini-3.6-flash`, `ollama/qwen3-vl:8b` |
+
+`peekaboo-min agent --check-model --model PROVIDER/MODEL` measures the grid with one synthetic image and remembers it for that model
+and address; `PEEKABOO_AI_GRID=pixels` or `1000` overrides both.
+Without any model, `find-text` finds 126 of the 129 texts in our seven X11 test windows, where plain tesseract finds 75.
+
+## Vision agent
+
+`peekaboo-min agent --app Form --goal "Sign the book as Ada" --model openai/gpt-5.4-mini`
+
+It looks at a screenshot of the window, does one thing, looks again, until the model reports that it is done, or 25 steps or 120
+seconds are over. It is an MCP client of our own server. A reply that is malformed, unsure or outside the image is asked again once,
+then the run stops. `--dry-run` touches nothing, `--confirm` asks before each act, Ctrl-C stops and writes the report. The run's
+folder holds every screenshot, prompt, reply, effect and typed text, and `report.html`, one page with every click marked.
+
+## Mail and Keynote
+
+Keynote (macOS): `cp scripts/env.example .env`, put your `GEMINI_API_KEY` into it, then `peekaboo-min keynote-agent "Hello from MCP on
+macOS."` The model opens Keynote, draws a centred rectangle on slide 1 and writes your text into it, by MCP tool calls alone; done
+means that this run saw `RECTANGLE_OK` and then `TEXT_OK` for that text. `--query` takes a task in your own words. `logs/agent.log`
+has every prompt, reply and call: to record a demo, show it with `tail -f` beside. Keynote does not answer: open it once by hand and
+close its "What's New" window. The text is invisible: its colour is the theme's; try `KEYNOTE_THEME="Basic White"`.
+
+Mail: make an OAuth client of the kind "Desktop app" with the Gmail API in Google's console, save its file as `credentials.json` in
+the folder that `PEEKABOO_GMAIL_FOLDER` names (unset: `gmail` in the state folder), and run `peekaboo-min gmail-login` once. The
+only scope is `gmail.send`. `send_email` is offered over MCP only when the credentials are there.
+
+## Safety
+
+- `PEEKABOO_READONLY=1` leaves out whatever acts; `PEEKABOO_ALLOW_APPS` and `PEEKABOO_DENY_APPS` name apps (password managers are
+  denied from the start); while the stop file exists (`doctor` shows the state folder) nothing acts.
+- Before a click the window must exist, have the size of its screenshot, not be blocked by a modal dialog, and be under the pointer
+  at the last look; else nothing is pressed. `delivered` is false when another window came in between, null where that cannot be
+  known. Text goes out in pieces of at most 20 characters, with a look at the focus before each.
+- One lock for each display keeps shell, server and agents from using the mouse at once. Each act leaves a line in `audit.jsonl` in
+  the state folder: what and where, never the typed text, never pixels.
+- Every program runs without a shell, with a timeout, in a process group that is killed as a whole. Window titles and recognised text
+  are data from strangers: cleaned of control characters, cut, never executed.
+
+## macOS permissions
+
+They belong to the app that starts peekaboo_min: your terminal, your editor, your MCP client. `peekaboo-min permissions` names it.
+
+1. Open System Settings > Privacy & Security, then **Screen & System Audio Recording** (Screen Recording before macOS 15), for images
+   and other apps' titles: `open "x-apple.systempreferences:com.apple.preference.security?Privacy_ScreenCapture"`
+2. Press `+` where the app is not in the list, choose it, switch it on. Quit the app and open it again.
+3. The same in **Accessibility**, for clicks, keys and raising one window of an app (an app comes to the front without it):
+   `open "x-apple.systempreferences:com.apple.preference.security?Privacy_Accessibility"`
+4. **Automation** of Keynote is asked the first time: press OK. Later it is in `...?Privacy_Automation`.
+
+A missing permission is an error with exit code 11, 12 or 13; no dialog is raised on purpose. macOS 15 and later ask once a month
+whether an app may go on capturing; a capture waits behind that dialog and ends with a timeout. A server that launchd starts needs
+the grants for the program in `ProgramArguments`, and the user's GUI session (`LimitLoadToSessionType` `Aqua`).
+
+## Remote and many desktops
+
+- **Over ssh.** `peekaboo-min config CLIENT --ssh HOST` asks a Linux machine where its peekaboo-min is and whether its display answers,
+  and prints a configuration that starts it there: `ssh -T HOST env DISPLAY=:0 /full/path/peekaboo-min` (`--display :1` for another). A
+  Mac is refused with NO_GUI_SESSION: what ssh starts there is not in its graphical session (by its documents; no Mac was tried).
+- **Many at once.** `scripts/fleet.sh box1,box2/:1 -- image --path screen.png` runs one command on each, by GNU parallel over ssh, also
+  an agent's goal; results, reports and exit codes come back into a folder for each host. A host that hangs costs only itself.
+- **In a container.** `podman build -t peekaboo-min -f scripts/Containerfile .` (or `docker build`); an MCP client starts `podman run -i
+  --rm peekaboo-min`. Its head has a Kubernetes Job. `scripts/with_desktop.sh COMMAND` is the same desktop without a container.
+
+## Troubleshooting
+
+| symptom | what to do |
+|---|---|
+| `NO_GUI_SESSION` | run it in a terminal of the desktop, or set DISPLAY in the client's `env`: `peekaboo-min config CLIENT` does |
+| black or empty images, titles missing on a Mac | grant Screen Recording, restart the app: `peekaboo-min permissions` |
+| a covered window shows what covers it (X11) | start a compositor (`xcompmgr`, `picom`) |
+| the client shows no tools | `peekaboo-min doctor` in a terminal, then the log (`doctor` names it) |
+
+## Uninstall
+
+`peekaboo-min clean --all` deletes everything that we left in your account: the temporary folder, the state folder (records, locks,
+audit file, measured grids, compiled helper, bytecode), the log and Gmail's token. A stop file and `credentials.json`, which you made,
+stay and are named. Then `pipx uninstall peekaboo-min` or `uv tool uninstall peekaboo-min`, and take the server out of your clients'
+configuration. Files at paths that you chose, `peekaboo-run-*` and `logs/agent.log` lie where you started the commands.
+
+## Why not another
+
+- [Peekaboo](https://github.com/steipete/Peekaboo), the original: native Swift, far richer on a Mac, with a signed app that holds the
+  permissions. Take it on a Mac, unless you want to read all of what you run, or need Linux too. Where it is installed,
+  `peekaboo_exec` runs it, and PEEKABOO_CLI_PATH makes it do the captures.
+- [cua-driver](https://github.com/trycua/cua): drives Mac and Windows apps in the background without taking the pointer, which we cannot, and its
+  project has virtual machines. Ours is smaller and has a lock and a policy for each desktop.
+- [Playwright MCP](https://github.com/microsoft/playwright-mcp): for a web page always the better one, it has the page's own tree. It
+  does not reach other applications, system dialogs, or the browser's own windows.
+
+## Verification and limits
+
+`sh scripts/test.sh` runs some 3,000 tests; it installs what it needs where it can (root and apt), else it prints the line to run.
+
+| what | on what |
+|---|---|
+| shell, MCP server, single file, policies | for real, on X11 (Xvfb, openbox) against a form that reports each click and character |
+| acts on applications, and under attack | for real: zenity, mousepad, xterm, xmessage, Chromium under openbox and i3; `tests/trials.py` covers, moves and closes windows, steals the focus and kills servers while we act |
+| macOS | a **simulated Mac** (`tests/support/fakemac/`): the shipped JXA runs unmodified in node; `screencapture` and the others are stand-ins built from Apple's headers, dictionaries and public reports, and refuse what the real ones refuse |
+| the Swift helper | compiled by Swift 6 on Linux against stand-in modules with Apple's names and types, its events compared whole |
+| models, Gmail | stand-in servers that validate requests as the vendors document them |
+
+- X11: `pid` may be null, bundle ids always are. Menus are windows of their own: list again to find them. `cmd` is pressed as Control;
+  `super` is the logo key. Under Wayland only programs that run through XWayland can be seen.
+- macOS, probably: games and virtual machines that ignore Unicode key events get wrong letters; chords on keyboards that are not
+  US-like go through System Events (Automation); other Spaces, Stage Manager and protected windows are untried.
+
+**On a real Mac** `peekaboo-min doctor --probe` asks what only a Mac can answer, harmlessly (its last line is one block of JSON, without
+window titles), and `scripts/mac_check.sh --yes` tries screenshots, a click, typed text and Keynote in windows of its own. The block that they print is the most valuable thing to send.
+**Where to report:** the issue tracker of the repository that you cloned, with that block or the output of `peekaboo-min doctor`, and
+the log's lines around the failure; neither holds what was typed, but both may hold window titles and paths. Licence: MIT.
 '''
 
 if __name__ == "__main__":
