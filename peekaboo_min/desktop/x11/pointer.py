@@ -21,7 +21,7 @@ from .windows import is_same_client, take_scene
 
 _BUTTONS = {"left": "1", "middle": "2", "right": "3"}
 _WHEEL = {"up": "4", "down": "5", "left": "6", "right": "7"}
-_ACT_S = 8.0
+_ACT_S, _EACH_S = 8.0, 0.2
 _CLICK = ("click", "--delay", "0")  # it would wait 100 ms after it
 _CLICK_AGAIN_S, _NOTCH_AGAIN_S, _HELD_ON_S = "0.06", "0.005", "0.1"
 _DRAG_STEPS = 12
@@ -211,7 +211,7 @@ def _press(
         return look.under_id in (window.window_id, top_id) or top_level_under_pointer() == top_id
 
     recording = recorded_presses() if press else nullcontext()
-    with recording as record, xdotool_session(release, _ACT_S) as xdotool:
+    with recording as record, xdotool_session(release, _ACT_S + times * _EACH_S) as xdotool:
         look = _read_look(xdotool.look(words, _PRINTED_LOOK))
         _check_still_there(window, point, look)
         if not press:

@@ -20,11 +20,13 @@ from .connection import EXTENSION, XConnection, fields_in, named, request, x_con
 _CREATE_CONTEXT, _ENABLE_CONTEXT = 1, 5
 _ALL_CLIENTS = 3
 _KEY, _PRESS, _RELEASE, _GENERIC = 2, 4, 5, 35  # XInput numbers them in its generic events alike
-_FIRST_S = 0.3
+_START_S = 1.0
+# The server delivers at once. What nobody asked for is not recorded (GTK takes the wheel as motion), and is
+# waited for only once.
+_FIRST_S = 0.1
 # A release is not delivered to a program that asked for presses only.
 _RELEASE_S = 0.06
 _POLL_S = 0.02
-_KEYS_S = 0.1
 
 
 class PressRecord:
@@ -33,6 +35,7 @@ class PressRecord:
     def __init__(self, connection: XConnection, xinput: int) -> None:
         self._connection = connection
         self._xinput = xinput
+        self._first_s = _FIRST_S
 
     def window_pressed(self, button: int) -> Optional[int]:
         """The last window that got a press of that button since the last call; None for none.
@@ -40,9 +43,9 @@ class PressRecord:
         It was called once the button is up, or soon will be.
         """
         pressed: Optional[int] = None
-        end = time.monotonic() + _FIRST_S
-        while time.monotonic() < end:
-            for kind, detail, window_id in self._events():
+        end = time.monotonic() + self._first_s
+        while True:
+            for kind, detail, window_id in self._events(_POLL_S if time.monotonic() < end else 0):
                 if detail != button:
                     continue
                 if kind == _RELEASE and pressed is not None:
@@ -50,22 +53,25 @@ class PressRecord:
                 if kind == _PRESS:
                     pressed = window_id
                     end = time.monotonic() + _RELEASE_S
-        return pressed
+            if time.monotonic() >= end:
+                self._first_s = 0 if pressed is None else _FIRST_S
+                return pressed
 
     def windows_with_keys(self, count: int) -> set[int]:
         """The windows that got keys since the last call, in which at least `count` were pressed."""
         found: set[int] = set()
-        end = time.monotonic() + _KEYS_S
-        while time.monotonic() < end:
-            events = self._events(_POLL_S if count > 0 else 0)
+        end = time.monotonic() + self._first_s
+        while True:
+            is_late = count <= 0 or time.monotonic() >= end
+            events = self._events(0 if is_late else _POLL_S)
             keys = [window_id for kind, _, window_id in events if kind == _KEY]
-            if not keys and count <= 0:
-                break
+            if is_late and not keys:
+                self._first_s = _FIRST_S if found else 0
+                return found
             found.update(keys)
             count -= len(keys)
-        return found
 
-    def _events(self, seconds: float = _POLL_S) -> Iterator[tuple[int, int, int]]:
+    def _events(self, seconds: float) -> Iterator[tuple[int, int, int]]:
         reply = self._connection.receive(seconds)
         for at in range(32, len(reply or b"") - 31, 32):
             kind, detail = struct.unpack_from("<BB", reply or b"", at)
@@ -105,5 +111,5 @@ def _start(connection: XConnection) -> Optional[PressRecord]:
         request(record, *words, data=_CREATE_CONTEXT, text=clients + ranges)
         + request(record, context, data=_ENABLE_CONTEXT)
     )
-    started = connection.receive(_FIRST_S)
+    started = connection.receive(_START_S)
     return PressRecord(connection, xinput) if started and started[0] == 1 else None
