@@ -1,4 +1,4 @@
-"""What an act changed in its window, or in its focused field: before and after."""
+"""What an act changed in its window or field: before and after, compared."""
 
 from __future__ import annotations
 

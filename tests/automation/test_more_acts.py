@@ -206,6 +206,18 @@ def test_a_key_is_repeated_and_held(peek: Program, pad: Pad, pad_id: int) -> Non
     assert int(up[2]) - int(down[2]) >= 350
 
 
+def test_the_stop_file_ends_a_held_key(peek: Program, pad: Pad, pad_id: int, tmp_path: Path) -> None:
+    stop = tmp_path / "HALT"
+    words = ("press", pad_id, "f5", "--hold-ms", 5000, "--repeat", 3, "--json")
+    with peek.start(*words, PEEKABOO_STOP_FILE=str(stop)) as process:
+        pad.wait_for("key")
+        stop.touch()
+        out = process.communicate(timeout=60)[0].decode()
+    assert "POLICY_DENIED" in out and "1 of 3 key press(es) went out" in out
+    pad.wait_for("up")
+    assert {row[0] for row in pad.lines("key")} == {"F5"}
+
+
 def test_typing_pauses_between_the_keys(peek: Program, pad: Pad, pad_id: int) -> None:
     peek.data("type", pad_id, "abcd", "--delay-ms", 120)
     pad.wait_for("key", 4)
