@@ -12,7 +12,7 @@ desktop       base: what a platform must do; select: which of the two this machi
                    clipboard ocr
 ai            client providers errors images grid dialects: asking a model
 automation    policy coordinates effects capture image listing input find_text wait opening: the jobs
-integrations  keynote gmail gmail_oauth peekaboo_cli
+integrations  keynote keynote_deck gmail gmail_oauth peekaboo_cli
 agents        mcp_client; keynote_agent keynote_protocol; vision_agent loop target planner actions model_check
               run report replay
 frontends     signatures results; tools capture_tools desktop_tools server; commands look_commands

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import platform
+import re
 import struct
 import tempfile
 import time
@@ -12,14 +15,20 @@ from pathlib import Path
 from typing import Any, Callable, Optional
 
 from ..core.errors import PeekabooError
-from ..core.models import Result
+from ..core.models import Rect, Result
 from ..core.version import VERSION
+from ..desktop.macos.osascript import WINDOW_SOURCES, responsible_app, run_applescript, run_jxa
+from ..integrations.keynote_deck import KEYNOTE_IDS
 from ..system.images import read_image_info
 from ..system.process import Completed, run_program
 from ..system.resources import native_source
-from .mac_probes import Outcome, about_this_mac, mac_steps
 
-_FACT_S = 20.0
+_FACT_S, _COMPILE_S = 20.0, 180.0
+_WORD = re.compile(r"[A-Za-z]{3,}")
+_UNICODE = "é東👍"
+
+Outcome = tuple[Optional[bool], str]
+"""Whether a fact holds (None: nobody knows), and what was seen."""
 
 
 @dataclass(frozen=True)
@@ -34,20 +43,20 @@ class Probe:
     """True where the answer holds titles or names that nobody means to share."""
 
 
-def probe_facts(platform: str) -> Result:
+def probe_facts(system: str) -> Result:
     """Run every probe of a platform: a line per fact, and one JSON document to paste into a report."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "in.png").write_bytes(_small_png())
         (folder / "bad.png").write_text("not an image", encoding="utf-8")
-        if platform == "macos":
+        if system == "macos":
             answers = [_answer(probe, folder) for probe in _mac_probes()]
             answers += [_answer_in_steps(fact, steps, folder) for fact, steps in mac_steps()]
         else:
             answers = [_answer(probe, folder) for probe in _x11_probes()]
     lines = [f"{each['verdict']:<13}{each['fact']}  ({each['milliseconds']} ms)" for each in answers]
-    machine = about_this_mac() if platform == "macos" else {}
-    report = {"platform": platform, "version": VERSION, **machine, "probes": answers}
+    machine = about_this_mac() if system == "macos" else {}
+    report = {"platform": system, "version": VERSION, **machine, "probes": answers}
     shown = json.dumps(report, ensure_ascii=False)
     return Result("\n".join([*lines, "", "to report, paste this:", shown]), report)
 
@@ -111,7 +120,9 @@ def _size_is(name: str, width: int, height: int) -> Callable[[Completed, Path], 
     return look
 
 
-def _jxa(fact: str, source: str, holds: Callable[[Any], Optional[bool]], is_private: bool = False) -> Probe:
+def _jxa(
+    fact: str, source: str, holds: Callable[[Any], Optional[bool]], is_private: bool = False, **asked: str
+) -> Probe:
     """A probe of what JXA answers, as JSON."""
 
     def look(done: Completed, _folder: Path) -> Optional[bool]:
@@ -120,13 +131,11 @@ def _jxa(fact: str, source: str, holds: Callable[[Any], Optional[bool]], is_priv
         except (ValueError, KeyError, TypeError):
             return False
 
-    return Probe(fact, ("osascript", "-l", "JavaScript", "-", '{"a": 1}'), look, source, is_private)
+    return Probe(
+        fact, ("osascript", "-l", "JavaScript", "-", json.dumps(asked or {"a": 1})), look, source, is_private
+    )
 
 
-_VISION = """
-ObjC.import('Vision');
-function run(argv) { return JSON.stringify({there: Boolean($.VNRecognizeTextRequest)}); }
-"""
 _THROW = "function run(argv) { throw new Error('(-1712) is not the number'); }"
 _KEYNOTES = """
 ObjC.import('AppKit');
@@ -144,6 +153,7 @@ def _jxa_probes() -> list[Probe]:
     listing = window_list + accessibility + native_source("desktop/macos/snapshot.js")
     session = window_list + native_source("desktop/macos/permissions.js")
     automation = native_source("desktop/macos/automation.js")
+    probe = window_list + accessibility + native_source("desktop/macos/probe.js")
     bounds = {"x", "y", "width", "height"}
     return [
         Probe("osascript ends a JXA error with its number, and exits 1",
@@ -164,7 +174,17 @@ def _jxa_probes() -> list[Probe]:
              lambda answer: {type(answer[key]) for key in ("screen_recording", "accessibility")} == {bool}),
         _jxa("whether Keynote may be controlled can be asked without a dialog", automation,
              lambda answer: None if answer["automation"] is None else True),
-        _jxa("text recognition is available to JXA", _VISION, lambda answer: answer["there"]),
+        _jxa("NSInteger and NSUInteger come over the bridge as numbers or strings", probe,
+             lambda answer: {answer["policy"], answer["count"]} <= {"number", "string"}
+             and answer["policy_number"] in (0, 1) and answer["count_number"] > 0, ask="types"),
+        _jxa("NSScreen's first screen is the main display", probe,
+             lambda answer: answer["first"] == answer["main"], ask="main_display"),
+        _jxa("a Unicode key event holds the text that was put into it", probe,
+             lambda answer: answer["text"] == _UNICODE, ask="unicode", text=_UNICODE),
+        _jxa("a scroll and a drag event hold what was put into them", probe,
+             lambda answer: answer == {"wheel": [3, -2], "drag": [6, 12, 34]}, ask="pointer_events"),
+        _jxa("the session says whether it is on the console", probe,
+             lambda answer: "kCGSSessionOnConsoleKey" in answer["keys"], ask="session"),
         _jxa("at least one Keynote is installed", _KEYNOTES, lambda answer: any(answer) or None),
     ]  # fmt: skip
 
@@ -213,3 +233,165 @@ def _x11_probes() -> list[Probe]:
               ("convert", "{folder}/in.png", "-resize", "20x10!", "{folder}/out.png"),
               _size_is("out.png", 20, 10)),
     ]  # fmt: skip
+
+
+def mac_steps() -> list[tuple[str, Callable[[Path], Outcome]]]:
+    """Facts, and how each is asked about. Nothing is clicked, typed, posted or sent."""
+    return [
+        ("accessibility and the window server agree on the front window's frame", _frames),
+        ("-l -o of the front window is as large as its bounds times the scale", _window_capture),
+        ("-D n and -R of every display are as large as its bounds times the scale", _display_captures),
+        ("text recognition reads the front window's title", _vision),
+        ("both AppleScripts compile with the installed Keynote's terms", _applescripts),
+        ("the responsible process is the app that we name in errors", _responsible),
+        ("the Swift helper compiles by xcrun, and its preflight is osascript's", _helper),
+    ]
+
+
+def about_this_mac() -> dict[str, Any]:
+    """macOS' version, the architecture, the displays and the host app, for the report."""
+    try:
+        version = run_program(["sw_vers", "-productVersion"], timeout_s=_FACT_S).text.strip()
+        displays = [[*one["bounds"].values(), one["scale"]] for one in _look()["displays"]]
+    except PeekabooError as e:
+        version, displays = e.message, []
+    return {
+        "macos": version,
+        "architecture": platform.machine(),
+        "displays": displays,
+        "host_app": responsible_app(),
+    }
+
+
+def _probe_js(ask: str, **more: Any) -> dict[str, Any]:
+    return run_jxa([*WINDOW_SOURCES, "desktop/macos/probe.js"], {"ask": ask, **more})
+
+
+def _look() -> dict[str, Any]:
+    return run_jxa([*WINDOW_SOURCES, "desktop/macos/snapshot.js"], {})
+
+
+def _grants() -> dict[str, Any]:
+    return run_jxa([WINDOW_SOURCES[0], "desktop/macos/permissions.js"], {})
+
+
+def _frames(_folder: Path) -> Outcome:
+    front, focused = (_probe_js("frames")[key] for key in ("front", "focused"))
+    if front is None or focused is None:
+        return None, "no front window, or no Accessibility"
+    return all(abs(front[key] - focused[key]) <= 2 for key in front), f"{front} and {focused}"
+
+
+def _front_window() -> tuple[Optional[dict[str, Any]], float]:
+    """The front window with its title, where screenshots are allowed, and the scale of its display."""
+    look = _look()
+    for window in look["windows"]:
+        if window["on_screen"] and window["layer"] == 0 and window["title"] and window["alpha"] > 0:
+            middle = Rect(**window["bounds"]).centre
+            for display in look["displays"]:
+                if Rect(**display["bounds"]).contains(middle):
+                    return (window if look["can_record"] else None), display["scale"]
+    return None, 1.0
+
+
+def _captured(options: list[str], path: Path) -> str:
+    """The picture's size in pixels, or what screencapture complained of."""
+    done = run_program(["screencapture", "-x", *options, str(path)], timeout_s=_FACT_S, accept=None)
+    info = read_image_info(path) if path.exists() else None
+    return f"{info.width}x{info.height}" if info else done.stderr.strip()[-80:]
+
+
+def _window_capture(folder: Path) -> Outcome:
+    window, scale = _front_window()
+    if window is None:
+        return None, "no front window, or no Screen Recording"
+    expected = _pixels(window["bounds"], scale)
+    seen = _captured(["-o", "-l", str(window["id"])], folder / "front.png")
+    return seen == expected, f"{seen}, expected {expected}"
+
+
+def _pixels(bounds: dict[str, float], scale: float) -> str:
+    return f"{round(bounds['width'] * scale)}x{round(bounds['height'] * scale)}"
+
+
+def _display_captures(folder: Path) -> Outcome:
+    if not _grants()["screen_recording"]:
+        return None, "no Screen Recording"
+    seen, holds = [], True
+    for number, one in enumerate(_look()["displays"], 1):
+        rect = ",".join(str(round(one["bounds"][key])) for key in ("x", "y", "width", "height"))
+        expected = _pixels(one["bounds"], one["scale"])
+        sizes = [
+            _captured(["-D", str(number)], folder / f"d{number}.png"),
+            _captured(["-R", rect], folder / f"r{number}.png"),
+        ]
+        holds = holds and sizes == [expected, expected]
+        seen.append(f"-D {number}: {sizes[0]}, -R {rect}: {sizes[1]}, expected {expected}")
+    return holds, "; ".join(seen)
+
+
+def _vision(folder: Path) -> Outcome:
+    window, _ = _front_window()
+    words = _WORD.findall(window["title"]) if window else []
+    if window is None or not words:
+        return None, "no front window with words in its title, or no Screen Recording"
+    path = folder / "title.png"
+    _captured(["-o", "-l", str(window["id"])], path)
+    lines = run_jxa(["desktop/macos/read_text.js"], {"path": str(path)}, 2 * _FACT_S)["lines"]
+    is_read = any(word.lower() in line["text"].lower() for word in words for line in lines)
+    return is_read or None, f"{len(lines)} lines" + ("" if is_read else ", not the title")  # it may be hidden
+
+
+def _applescripts(_folder: Path) -> Outcome:
+    found = run_jxa(["integrations/keynote.js"], {"do": "find"})["bundle_id"]
+    if found is None:
+        return None, "no Keynote is installed"
+    ends = []
+    for name in ("draw", "export"):
+        try:
+            # without arguments it ends at the first one: it compiled, and nothing was sent
+            source = f"integrations/keynote_{name}.applescript"
+            run_applescript(source, [], _FACT_S, (KEYNOTE_IDS[0], found))
+            ends.append("it ran")
+        except PeekabooError as e:
+            ends.append(e.details)
+    return all(end.endswith("(-1728)") for end in ends), "; ".join(ends)
+
+
+def _responsible(_folder: Path) -> Outcome:
+    pid = _probe_js("responsible", pid=os.getpid())["pid"]
+    listed = run_program(["ps", "-axo", "pid=,ppid=,comm="], timeout_s=_FACT_S).text
+    names = [line.split(None, 2)[2] for line in listed.splitlines() if line.split(None, 1)[:1] == [str(pid)]]
+    ours = responsible_app()
+    app = names[0].rpartition(".app/")[0].rpartition("/")[2] if names else ""
+    return (app == ours if app else None), f"responsible: {app or 'unknown'}; ours: {ours}"
+
+
+def _helper(folder: Path) -> Outcome:
+    if run_program(["xcode-select", "-p"], timeout_s=_FACT_S, accept=None).code:
+        return None, "no developer tools"
+    source, program = folder / "input.swift", folder / "input"
+    source.write_text(native_source("desktop/macos/input.swift"), encoding="utf-8")
+    argv = [
+        "xcrun",
+        "--sdk",
+        "macosx",
+        "swiftc",
+        "-O",
+        "-swift-version",
+        "5",
+        str(source),
+        "-o",
+        str(program),
+    ]
+    started = time.monotonic()
+    done = run_program(argv, timeout_s=_COMPILE_S, accept=None)
+    seconds = time.monotonic() - started
+    if done.code:
+        return False, done.stderr[-300:]
+    request = b'{"do": "preflight"}'
+    own = json.loads(run_program([str(program)], timeout_s=_FACT_S, stdin=request).text)
+    grants = _grants()
+    seen = (own["screen_recording"], own["accessibility"] or own["post_event"])
+    agrees = seen == (grants["screen_recording"], grants["accessibility"])
+    return agrees, f"compiled in {seconds:.1f} s; helper: {own}; osascript: {grants}"

@@ -1,4 +1,4 @@
-"""The Keynote deck that several calls share: in a file, or in a server's memory."""
+"""The Keynote deck that calls share: in a file, or in a server's memory."""
 
 from __future__ import annotations
 
