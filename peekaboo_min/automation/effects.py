@@ -1,4 +1,4 @@
-"""What an act changed in its window or field: before and after, compared."""
+"""What an act changed in its window, by screenshots before and after."""
 
 from __future__ import annotations
 

@@ -1097,8 +1097,8 @@ def test_the_application_that_opens_something_is_known_before(desk: Desk, tmp_pa
     assert desk.backend("find_handler", "url", "https://example.org/a?b=c d")["app_name"] == "Safari"
     missing = desk.backend("find_handler", "path", str(tmp_path / "data.unknown"))
     assert missing["code"] == "APP_NOT_FOUND"
-    missing = desk.backend("find_handler", "app", "TextEdti")
-    assert (missing["code"], missing["hint"]) == ("APP_NOT_FOUND", "name one of: TextEdit")
+    assert desk.backend("find_handler", "app", "TextEdti") == TEXT_EDIT  # as a running one is named
+    assert desk.backend("find_handler", "app", "Nonesuch")["code"] == "APP_NOT_FOUND"
     assert desk.backend("find_handler", "app", "Utilities")["code"] == "APP_NOT_FOUND"  # a folder
     assert desk.mac.calls("open") == []
 
@@ -1115,7 +1115,7 @@ def test_two_applications_of_one_name_are_not_guessed_between(desk: Desk) -> Non
     refused = desk.backend("find_handler", "app", "Form")
     assert (refused["code"], refused["hint"]) == (
         "AMBIGUOUS_APP_IDENTIFIER",
-        "name one by its bundle id: com.example.form, org.other.form",
+        "name one of them: Form (com.example.form), Form (org.other.form)",
     )
 
 

@@ -29,6 +29,7 @@ from ...core.text import clean_text
 from ...system.files import held_locks
 from ...system.images import read_image_info
 from ...system.process import run_program
+from ..matching import find_app
 from .input import act, act_at_pointer, chord_request, mac_modifier_flags, target_of
 from .osascript import (
     WINDOW_SOURCES,
@@ -285,30 +286,9 @@ def _no_elements(window: Window, is_found: bool, is_hung: bool) -> PeekabooError
 
 
 def _installed_app(name: str, installed: list[dict[str, Any]]) -> dict[str, Any]:
-    """The application of that name, whatever its case. Raises APP_NOT_FOUND, AMBIGUOUS_APP_IDENTIFIER."""
-    wanted = name.strip().lower().removesuffix(".app")
-    found = [one for one in installed if one["name"].lower() == wanted]
-    if len({one["bundle_id"] or one["path"] for one in found}) > 1:
-        ids = ", ".join(sorted(one["bundle_id"] or one["path"] for one in found))
-        raise PeekabooError(
-            ErrorCode.AMBIGUOUS_APP_IDENTIFIER,
-            f"{len(found)} applications are called {name[:80]!r}",
-            hint=f"name one by its bundle id: {ids}",
-        )
-    if found:
-        return found[0]
-    import difflib  # only a wrong name needs it
-
-    names = {one["name"].lower(): one["name"] for one in installed}
-    near = [names[one] for one in difflib.get_close_matches(wanted, names, 5, 0.5)]
-    near += [one for low, one in names.items() if wanted in low and one not in near][:5]
-    raise PeekabooError(
-        ErrorCode.APP_NOT_FOUND,
-        f"no application called {name[:80]!r} is installed",
-        hint="name one of: " + ", ".join(map(clean_text, near))
-        if near
-        else "list the apps, or name its bundle id",
-    )
+    """Raises APP_NOT_FOUND, AMBIGUOUS_APP_IDENTIFIER."""
+    apps = {App(clean_text(one["name"]), bundle_id=one["bundle_id"]): one for one in installed}
+    return apps[find_app(name.strip().removesuffix(".app"), list(apps), "installed")]
 
 
 def _session() -> dict[str, Any]:
