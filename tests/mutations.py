@@ -430,7 +430,7 @@ MUTATIONS: list[Mutation] = [
     ),
     *_in(
         "integrations/keynote_export.applescript",
-        "exported or image_is_written or sandboxed or gives_up",
+        "exported or image_is or sandboxed or gives_up",
         ("AppleScript: the export has no timeout of its own", "with timeout of 110 seconds", "with timeout of 600 seconds"),
         ("AppleScript: the export gives up early", "with timeout of 110 seconds", "with timeout of 60 seconds"),
         ("AppleScript: JPEG", "image format:PNG", "image format:JPEG"),

@@ -450,6 +450,21 @@ def test_of_many_slides_the_first_is_exported_and_a_skipped_one_is_reported(
     ]
 
 
+def test_the_image_is_of_our_document_although_another_is_in_front(caller: Caller, mac: FakeMac) -> None:
+    caller.call(OPEN, DRAW, write("ours"))
+
+    def open_another(state: dict[str, Any]) -> None:
+        documents = state["keynote"]["documents"]
+        another = {**json.loads(json.dumps(documents[0])), "id": "ANOTHER"}
+        another["slides"][0]["shapes"] = []
+        documents.insert(0, another)
+
+    mac.update(open_another)
+    path = mac.folder / "slide.png"
+    assert caller.call(("screenshot_slide", {"path": str(path)})) == [f"SCREENSHOT_SAVED: path={path}"]
+    assert [each["text"] for each in labels(path)] == ["ours"]
+
+
 @pytest.mark.parametrize("bundle_id", ["com.apple.Keynote", "com.apple.iWork.Keynote"])
 def test_a_sandboxed_keynote_exports_beside_the_target(caller: Caller, mac: FakeMac, bundle_id: str) -> None:
     target = mac.home / "Desktop" / "slide.png"
