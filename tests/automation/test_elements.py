@@ -62,7 +62,9 @@ def test_people_and_models_get_a_line_for_each(on_mac: Program, mac: FakeMac) ->
 
 def test_what_does_not_fit_says_which_roles_there_are(on_mac: Program) -> None:
     finished = on_mac.run("elements", 1090, "--role", "tree")
-    assert finished.code == 0
+    assert finished.code == 3
+    document = on_mac.run("elements", 1090, "--role", "tree", "--json")
+    assert (document.code, document.data["elements"]) == (3, [])
     assert finished.out.startswith("0 element(s) of window 1090; of ") and "button" in finished.out
 
 

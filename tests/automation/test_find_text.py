@@ -137,8 +137,10 @@ def test_people_are_told_the_places_and_where_there_is_none_the_nearest_lines(
     head, first, second = finished.out.rstrip().split("\n")[:3]
     assert head.startswith(f"found 'book' in 2 places in window {form_id}, in pixels of screenshot ")
     assert first.endswith(": 'book' (exact)") and second.endswith(": 'book' (exact)")
+    document = peek.run("find-text", form_id, "Xylophone", "--json")
+    assert (document.code, document.data["found"]) == (3, [])
     finished = peek.run("find-text", form_id, "Xylophone")
-    assert (finished.code, finished.err) == (0, "")
+    assert (finished.code, finished.err) == (3, "")
     assert finished.out.startswith(
         f"no text like 'Xylophone' was recognised in window {form_id}; the nearest of "
     )
