@@ -272,5 +272,10 @@ def _unknown_command(arguments: Sequence[str]) -> PeekabooError:
     if known and len(arguments) == 1:
         return invalid(f"`{group}` needs a subcommand", hint)
     name = " ".join(arguments[: 2 if known else 1])[:60]
+    from difflib import get_close_matches  # only a slip needs it
+
+    nearest = [] if known else get_close_matches(name, COMMANDS, 1)
+    if nearest:
+        hint = f"did you mean {PROGRAM} {nearest[0]}?"
     problem = f"there is no command {name!r}" if arguments else "no command was given"
     return invalid(problem, f"{hint}; see {PROGRAM} --help")

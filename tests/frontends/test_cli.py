@@ -83,7 +83,8 @@ EXIT_CODES = {
 
 # name -> arguments, a part of the message; all are INVALID_ARGUMENT
 USAGE: dict[str, tuple[list[str], str]] = {
-    "an unknown command": (["wndows"], "there is no command 'wndows'"),
+    "an unknown command": (["nothing-known"], "there is no command 'nothing-known'; the commands are"),
+    "a command with a slip": (["wndows"], "'wndows'; did you mean peekaboo-min windows?"),
     "an unknown command of a group": (["list", "fonts"], "list apps, list windows"),
     "an option before any command": (["--frob"], "'--frob'"),
     "an unknown option": (["windows", "--frob"], "--frob"),
