@@ -132,7 +132,7 @@ desktop       base: what a platform must do; select: which of the two this machi
                    clipboard ocr
 ai            client providers errors images grid dialects: asking a model
 automation    policy coordinates effects capture image listing input find_text wait opening: the jobs
-integrations  keynote gmail gmail_oauth peekaboo_cli
+integrations  keynote keynote_deck gmail gmail_oauth peekaboo_cli
 agents        mcp_client; keynote_agent keynote_protocol; vision_agent loop target planner actions model_check
               run report replay
 frontends     signatures results; tools capture_tools desktop_tools server; commands look_commands
@@ -4719,7 +4719,7 @@ def _stale(message: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/automation/effects.py ==================================================
-SOURCES['peekaboo_min/automation/effects.py'] = 4722, r'''"""What an act changed in its window, or in its focused field: before and after."""
+SOURCES['peekaboo_min/automation/effects.py'] = 4722, r'''"""What an act changed in its window, by screenshots before and after."""
 
 from __future__ import annotations
 
@@ -8306,6 +8306,7 @@ from ...core.text import clean_text
 from ...system.files import held_locks
 from ...system.images import read_image_info
 from ...system.process import run_program
+from ..matching import find_app
 from .input import act, act_at_pointer, chord_request, mac_modifier_flags, target_of
 from .osascript import (
     WINDOW_SOURCES,
@@ -8562,30 +8563,9 @@ def _no_elements(window: Window, is_found: bool, is_hung: bool) -> PeekabooError
 
 
 def _installed_app(name: str, installed: list[dict[str, Any]]) -> dict[str, Any]:
-    """The application of that name, whatever its case. Raises APP_NOT_FOUND, AMBIGUOUS_APP_IDENTIFIER."""
-    wanted = name.strip().lower().removesuffix(".app")
-    found = [one for one in installed if one["name"].lower() == wanted]
-    if len({one["bundle_id"] or one["path"] for one in found}) > 1:
-        ids = ", ".join(sorted(one["bundle_id"] or one["path"] for one in found))
-        raise PeekabooError(
-            ErrorCode.AMBIGUOUS_APP_IDENTIFIER,
-            f"{len(found)} applications are called {name[:80]!r}",
-            hint=f"name one by its bundle id: {ids}",
-        )
-    if found:
-        return found[0]
-    import difflib  # only a wrong name needs it
-
-    names = {one["name"].lower(): one["name"] for one in installed}
-    near = [names[one] for one in difflib.get_close_matches(wanted, names, 5, 0.5)]
-    near += [one for low, one in names.items() if wanted in low and one not in near][:5]
-    raise PeekabooError(
-        ErrorCode.APP_NOT_FOUND,
-        f"no application called {name[:80]!r} is installed",
-        hint="name one of: " + ", ".join(map(clean_text, near))
-        if near
-        else "list the apps, or name its bundle id",
-    )
+    """Raises APP_NOT_FOUND, AMBIGUOUS_APP_IDENTIFIER."""
+    apps = {App(clean_text(one["name"]), bundle_id=one["bundle_id"]): one for one in installed}
+    return apps[find_app(name.strip().removesuffix(".app"), list(apps), "installed")]
 
 
 def _session() -> dict[str, Any]:
@@ -8689,7 +8669,7 @@ def _window(one: dict[str, Any], focused_id: Optional[int], can_record: bool) ->
 '''
 
 # ==================== peekaboo_min/desktop/macos/elements.js ==============================================
-SOURCES['peekaboo_min/desktop/macos/elements.js'] = 8692, r'''// {"window": {id, pid, title, x, y, width, height, is_popup}} -> {"is_trusted": bool, "is_found": bool, "is_hung": bool,
+SOURCES['peekaboo_min/desktop/macos/elements.js'] = 8672, r'''// {"window": {id, pid, title, x, y, width, height, is_popup}} -> {"is_trusted": bool, "is_found": bool, "is_hung": bool,
 //   "elements": [{role, name, value, states, x, y, width, height}]}: what the window shows, clipped to it, in screen points.
 // By JXA alone: one call an element fetches all its attributes, so a compiled program would save little.
 ObjC.bindFunction('AXUIElementCopyMultipleAttributeValues', ['int', ['id', 'id', 'unsigned int', 'id*']]);
@@ -8849,7 +8829,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/focus.js =================================================
-SOURCES['peekaboo_min/desktop/macos/focus.js'] = 8852, r'''// {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted", "title_bar_is_free": bool, "matches": n}
+SOURCES['peekaboo_min/desktop/macos/focus.js'] = 8832, r'''// {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted", "title_bar_is_free": bool, "matches": n}
 // matches: how many windows of the application could be the one that is meant; only a single one is raised.
 const ANSWER_S = 0.5;
 const TITLE_BAR_HALF = 10;
@@ -8900,7 +8880,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/handler.js ===============================================
-SOURCES['peekaboo_min/desktop/macos/handler.js'] = 8903, r'''// {"kind": "app"|"path"|"url", "target": text} -> {"found": {name, bundle_id, path}|null, "installed": [...]}: the application that
+SOURCES['peekaboo_min/desktop/macos/handler.js'] = 8883, r'''// {"kind": "app"|"path"|"url", "target": text} -> {"found": {name, bundle_id, path}|null, "installed": [...]}: the application that
 // opens it. For a name of an application `installed` has all that are, else nothing. Starts nothing.
 ObjC.import('AppKit');
 
@@ -8948,7 +8928,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.js =================================================
-SOURCES['peekaboo_min/desktop/macos/input.js'] = 8951, r'''// one JSON request as the argument -> one JSON answer; the same contract as input.swift, for a Mac without a compiler
+SOURCES['peekaboo_min/desktop/macos/input.js'] = 8931, r'''// one JSON request as the argument -> one JSON answer; the same contract as input.swift, for a Mac without a compiler
 //   {"do":"preflight"} -> {"ok":true,"accessibility":b,"post_event":b,"screen_recording":b}
 //   {"do":"move","window":W,"x":n,"y":n}; points are screen points
 //   {"do":"click","window":W,"x":n,"y":n,"button":"left","clicks":1,"flags":0}; button left, right or middle; clicks 1 to 3
@@ -9349,7 +9329,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.py =================================================
-SOURCES['peekaboo_min/desktop/macos/input.py'] = 9352, r'''"""Post mouse and keyboard events by the Swift helper or JXA; key codes."""
+SOURCES['peekaboo_min/desktop/macos/input.py'] = 9332, r'''"""Post mouse and keyboard events by the Swift helper or JXA; key codes."""
 
 from __future__ import annotations
 
@@ -9533,7 +9513,7 @@ def _helper_answer(stdout: bytes, stderr: str, code: int) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.swift ==============================================
-SOURCES['peekaboo_min/desktop/macos/input.swift'] = 9536, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
+SOURCES['peekaboo_min/desktop/macos/input.swift'] = 9516, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
 //   {"do":"preflight"} -> {"ok":true,"accessibility":b,"post_event":b,"screen_recording":b}
 //   {"do":"move","window":W,"x":n,"y":n}; points are screen points
 //   {"do":"click","window":W,"x":n,"y":n,"button":"left","clicks":1,"flags":0}; button left, right or middle; clicks 1 to 3
@@ -10002,7 +9982,7 @@ try FileHandle.standardOutput.write(contentsOf: output + Data("\n".utf8))
 '''
 
 # ==================== peekaboo_min/desktop/macos/osascript.py =============================================
-SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 10005, r'''"""Run JXA or AppleScript; what its errors, and missing grants, mean."""
+SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 9985, r'''"""Run JXA or AppleScript; what its errors, and missing grants, mean."""
 
 from __future__ import annotations
 
@@ -10192,7 +10172,7 @@ def no_session_error() -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/desktop/macos/permissions.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 10195, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
+SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 10175, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
 function run(argv) {
     const onScreen = windowList(ON_SCREEN_ONLY);
     const about = session();
@@ -10206,7 +10186,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/probe.js =================================================
-SOURCES['peekaboo_min/desktop/macos/probe.js'] = 10209, r'''// {"ask": name, ...} -> what only a Mac can tell, for `doctor --probe`; comes after window_list.js and accessibility.js.
+SOURCES['peekaboo_min/desktop/macos/probe.js'] = 10189, r'''// {"ask": name, ...} -> what only a Mac can tell, for `doctor --probe`; comes after window_list.js and accessibility.js.
 // Events are made and read back, never posted.
 ObjC.import('Foundation');
 ObjC.bindFunction('CGEventKeyboardSetUnicodeString', ['void', ['void *', 'unsigned long', 'void *']]);
@@ -10263,7 +10243,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/read_text.js =============================================
-SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 10266, r'''// {"path": file} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
+SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 10246, r'''// {"path": file} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
 ObjC.import('Foundation');
 ObjC.import('Vision');
 
@@ -10294,7 +10274,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/snapshot.js ==============================================
-SOURCES['peekaboo_min/desktop/macos/snapshot.js'] = 10297, r'''// {} -> one look at the desktop, or {"windows": null} without a GUI session:
+SOURCES['peekaboo_min/desktop/macos/snapshot.js'] = 10277, r'''// {} -> one look at the desktop, or {"windows": null} without a GUI session:
 //   {"windows": [{id, pid, app, bundle_id, title, layer, alpha, on_screen, bounds, kind, parent_id, is_modal, is_minimised}],
 //    "apps": [{pid, name, bundle_id, is_active, is_regular, window_count}], "displays": [{name, scale, bounds}], main first,
 //    "frontmost_pid": n|null, "can_record": bool, "is_locked": bool}
@@ -10420,7 +10400,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/swift_helper.py ==========================================
-SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 10423, r'''"""Compile input.swift ahead of time, and find what was compiled."""
+SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 10403, r'''"""Compile input.swift ahead of time, and find what was compiled."""
 
 from __future__ import annotations
 
@@ -10561,7 +10541,7 @@ def _manifest() -> Path:
 '''
 
 # ==================== peekaboo_min/desktop/macos/window_list.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 10564, r'''// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
+SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 10544, r'''// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
 ObjC.import('AppKit');
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXIsProcessTrusted', ['bool', []]);
@@ -10667,7 +10647,7 @@ function frontmostPid() {
 '''
 
 # ==================== peekaboo_min/desktop/matching.py ====================================================
-SOURCES['peekaboo_min/desktop/matching.py'] = 10670, r'''"""Which app or window an identifier means, what covers or blocks it (pure)."""
+SOURCES['peekaboo_min/desktop/matching.py'] = 10650, r'''"""Which app or window an identifier means, what covers or blocks it (pure)."""
 
 from __future__ import annotations
 
@@ -10930,7 +10910,7 @@ def cover_at(point: Point, target: Window, windows: Sequence[Window]) -> Optiona
 '''
 
 # ==================== peekaboo_min/desktop/select.py ======================================================
-SOURCES['peekaboo_min/desktop/select.py'] = 10933, r'''"""Which Desktop this machine has."""
+SOURCES['peekaboo_min/desktop/select.py'] = 10913, r'''"""Which Desktop this machine has."""
 
 from __future__ import annotations
 
@@ -10954,10 +10934,10 @@ def this_desktop() -> Desktop:
 '''
 
 # ==================== peekaboo_min/desktop/x11/__init__.py ================================================
-SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 10957, r''''''
+SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 10937, r''''''
 
 # ==================== peekaboo_min/desktop/x11/backend.py =================================================
-SOURCES['peekaboo_min/desktop/x11/backend.py'] = 10960, r'''"""Desktop by maim, xdotool, xclip, and questions to the X server.
+SOURCES['peekaboo_min/desktop/x11/backend.py'] = 10940, r'''"""Desktop by maim, xdotool, xclip, and questions to the X server.
 
 Commands that answer wrongly with exit 0 are not used: the place in `xdotool getwindowgeometry` and wmctrl (a
 frame's offset is added twice), `xwd -id` (paints other windows), `xdotool type` beyond ASCII, unknown key
@@ -11139,7 +11119,7 @@ def _run_maim(what: list[str], path: Path, kind: str) -> None:
 '''
 
 # ==================== peekaboo_min/desktop/x11/clipboard.py ===============================================
-SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 11142, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
+SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 11122, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
 
 from __future__ import annotations
 
@@ -11339,7 +11319,7 @@ def _wait_until(is_true: Callable[[], bool], server: BackgroundProgram, seconds:
 '''
 
 # ==================== peekaboo_min/desktop/x11/connection.py ==============================================
-SOURCES['peekaboo_min/desktop/x11/connection.py'] = 11342, r'''"""One connection to the X server that only asks: many questions at once.
+SOURCES['peekaboo_min/desktop/x11/connection.py'] = 11322, r'''"""One connection to the X server that only asks: many questions at once.
 
 `xwininfo` and `xprop` answer about one window each, a process a window: for 40 windows that is three times a
 walk of `xwininfo -root -tree`, and a title with a line break fakes lines of theirs. Here all questions go out
@@ -11607,7 +11587,7 @@ def _entries(data: bytes) -> Iterator[tuple[bytes, ...]]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/elements.py ================================================
-SOURCES['peekaboo_min/desktop/x11/elements.py'] = 11610, r'''"""The elements of a window: AT-SPI's tree, read by the system's own Python."""
+SOURCES['peekaboo_min/desktop/x11/elements.py'] = 11590, r'''"""The elements of a window: AT-SPI's tree, read by the system's own Python."""
 
 from __future__ import annotations
 
@@ -11716,7 +11696,7 @@ def _with_labels(row: list[Element]) -> list[Element]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/elements_atspi.py ==========================================
-SOURCES['peekaboo_min/desktop/x11/elements_atspi.py'] = 11719, r'''"""A window as JSON -> {elements: [[role, name, value, states, box]]...}.
+SOURCES['peekaboo_min/desktop/x11/elements_atspi.py'] = 11699, r'''"""A window as JSON -> {elements: [[role, name, value, states, box]]...}.
 
 In: {pid, title, is_popup, bounds, whole, outer, addresses}; `whole` is `bounds` with the shadow that GTK
 draws, `outer` with what a window manager draws. Out, besides: `problem`, "bus", "application" or "" for none;
@@ -12039,7 +12019,7 @@ if __name__ == "__main__":
 '''
 
 # ==================== peekaboo_min/desktop/x11/keyboard.py ================================================
-SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 12042, r'''"""The keyboard on X11: xdotool for ASCII and chords, else the clipboard."""
+SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 12022, r'''"""The keyboard on X11: xdotool for ASCII and chords, else the clipboard."""
 
 from __future__ import annotations
 
@@ -12330,7 +12310,7 @@ class _Keyboard:
 '''
 
 # ==================== peekaboo_min/desktop/x11/ocr.py =====================================================
-SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 12333, r'''"""Read the text in a picture: tesseract, helped by ImageMagick's convert.
+SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 12313, r'''"""Read the text in a picture: tesseract, helped by ImageMagick's convert.
 
 tesseract alone misses most texts that are lighter than what is behind them. So each picture is read twice, at
 the same time: as it is, and as its difference from the local background, which makes every text dark on
@@ -12483,7 +12463,7 @@ def _shared(
 '''
 
 # ==================== peekaboo_min/desktop/x11/opening.py =================================================
-SOURCES['peekaboo_min/desktop/x11/opening.py'] = 12486, r'''"""Open applications by their desktop entries, files by the default one.
+SOURCES['peekaboo_min/desktop/x11/opening.py'] = 12466, r'''"""Open applications by their desktop entries, files by the default one.
 
 Formats: freedesktop.org's Desktop Entry, MIME Applications and Base Directory specifications.
 """
@@ -12631,7 +12611,7 @@ def _read_entry(entry_id: str, path: str) -> Optional[_Entry]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/pointer.py =================================================
-SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 12634, r'''"""The pointer on X11, by an xdotool that releases what it has pressed."""
+SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 12614, r'''"""The pointer on X11, by an xdotool that releases what it has pressed."""
 
 from __future__ import annotations
 
@@ -12654,7 +12634,7 @@ from .windows import is_same_client, take_scene
 
 _BUTTONS = {"left": "1", "middle": "2", "right": "3"}
 _WHEEL = {"up": "4", "down": "5", "left": "6", "right": "7"}
-_ACT_S = 8.0
+_ACT_S, _EACH_S = 8.0, 0.2
 _CLICK = ("click", "--delay", "0")  # it would wait 100 ms after it
 _CLICK_AGAIN_S, _NOTCH_AGAIN_S, _HELD_ON_S = "0.06", "0.005", "0.1"
 _DRAG_STEPS = 12
@@ -12844,7 +12824,7 @@ def _press(
         return look.under_id in (window.window_id, top_id) or top_level_under_pointer() == top_id
 
     recording = recorded_presses() if press else nullcontext()
-    with recording as record, xdotool_session(release, _ACT_S) as xdotool:
+    with recording as record, xdotool_session(release, _ACT_S + times * _EACH_S) as xdotool:
         look = _read_look(xdotool.look(words, _PRINTED_LOOK))
         _check_still_there(window, point, look)
         if not press:
@@ -12946,7 +12926,7 @@ def _found_id(under_id: int) -> int:
 '''
 
 # ==================== peekaboo_min/desktop/x11/presses.py =================================================
-SOURCES['peekaboo_min/desktop/x11/presses.py'] = 12949, r'''"""Which windows got a press or a key: the X server records what it delivers.
+SOURCES['peekaboo_min/desktop/x11/presses.py'] = 12929, r'''"""Which windows got a press or a key: the X server records what it delivers.
 
 A look before the press leaves microseconds for another window, and a window manager that holds a press back
 until it has seen it passes it on to what is under the pointer then. Encodings: the protocol specifications of
@@ -12968,11 +12948,13 @@ from .connection import EXTENSION, XConnection, fields_in, named, request, x_con
 _CREATE_CONTEXT, _ENABLE_CONTEXT = 1, 5
 _ALL_CLIENTS = 3
 _KEY, _PRESS, _RELEASE, _GENERIC = 2, 4, 5, 35  # XInput numbers them in its generic events alike
-_FIRST_S = 0.3
+_START_S = 1.0
+# The server delivers at once. What nobody asked for is not recorded (GTK takes the wheel as motion), and is
+# waited for only once.
+_FIRST_S = 0.1
 # A release is not delivered to a program that asked for presses only.
 _RELEASE_S = 0.06
 _POLL_S = 0.02
-_KEYS_S = 0.1
 
 
 class PressRecord:
@@ -12981,6 +12963,7 @@ class PressRecord:
     def __init__(self, connection: XConnection, xinput: int) -> None:
         self._connection = connection
         self._xinput = xinput
+        self._first_s = _FIRST_S
 
     def window_pressed(self, button: int) -> Optional[int]:
         """The last window that got a press of that button since the last call; None for none.
@@ -12988,9 +12971,9 @@ class PressRecord:
         It was called once the button is up, or soon will be.
         """
         pressed: Optional[int] = None
-        end = time.monotonic() + _FIRST_S
-        while time.monotonic() < end:
-            for kind, detail, window_id in self._events():
+        end = time.monotonic() + self._first_s
+        while True:
+            for kind, detail, window_id in self._events(_POLL_S if time.monotonic() < end else 0):
                 if detail != button:
                     continue
                 if kind == _RELEASE and pressed is not None:
@@ -12998,22 +12981,25 @@ class PressRecord:
                 if kind == _PRESS:
                     pressed = window_id
                     end = time.monotonic() + _RELEASE_S
-        return pressed
+            if time.monotonic() >= end:
+                self._first_s = 0 if pressed is None else _FIRST_S
+                return pressed
 
     def windows_with_keys(self, count: int) -> set[int]:
         """The windows that got keys since the last call, in which at least `count` were pressed."""
         found: set[int] = set()
-        end = time.monotonic() + _KEYS_S
-        while time.monotonic() < end:
-            events = self._events(_POLL_S if count > 0 else 0)
+        end = time.monotonic() + self._first_s
+        while True:
+            is_late = count <= 0 or time.monotonic() >= end
+            events = self._events(0 if is_late else _POLL_S)
             keys = [window_id for kind, _, window_id in events if kind == _KEY]
-            if not keys and count <= 0:
-                break
+            if is_late and not keys:
+                self._first_s = _FIRST_S if found else 0
+                return found
             found.update(keys)
             count -= len(keys)
-        return found
 
-    def _events(self, seconds: float = _POLL_S) -> Iterator[tuple[int, int, int]]:
+    def _events(self, seconds: float) -> Iterator[tuple[int, int, int]]:
         reply = self._connection.receive(seconds)
         for at in range(32, len(reply or b"") - 31, 32):
             kind, detail = struct.unpack_from("<BB", reply or b"", at)
@@ -13053,12 +13039,12 @@ def _start(connection: XConnection) -> Optional[PressRecord]:
         request(record, *words, data=_CREATE_CONTEXT, text=clients + ranges)
         + request(record, context, data=_ENABLE_CONTEXT)
     )
-    started = connection.receive(_FIRST_S)
+    started = connection.receive(_START_S)
     return PressRecord(connection, xinput) if started and started[0] == 1 else None
 '''
 
 # ==================== peekaboo_min/desktop/x11/server.py ==================================================
-SOURCES['peekaboo_min/desktop/x11/server.py'] = 13061, r'''"""The X server: programs that ask it, and where a single window is."""
+SOURCES['peekaboo_min/desktop/x11/server.py'] = 13047, r'''"""The X server: programs that ask it, and where a single window is."""
 
 from __future__ import annotations
 
@@ -13199,7 +13185,7 @@ def client_with_focus(server: XConnection) -> int:
 '''
 
 # ==================== peekaboo_min/desktop/x11/windows.py =================================================
-SOURCES['peekaboo_min/desktop/x11/windows.py'] = 13202, r'''"""The windows, apps and displays of an X server, in one look."""
+SOURCES['peekaboo_min/desktop/x11/windows.py'] = 13188, r'''"""The windows, apps and displays of an X server, in one look."""
 
 from __future__ import annotations
 
@@ -13525,10 +13511,10 @@ def _apps(windows: Sequence[Window]) -> list[App]:
 '''
 
 # ==================== peekaboo_min/frontends/__init__.py ==================================================
-SOURCES['peekaboo_min/frontends/__init__.py'] = 13528, r''''''
+SOURCES['peekaboo_min/frontends/__init__.py'] = 13514, r''''''
 
 # ==================== peekaboo_min/frontends/capture_tools.py =============================================
-SOURCES['peekaboo_min/frontends/capture_tools.py'] = 13531, r'''"""The tools that look: image, analyze, list, screenshot_app_window; and exec."""
+SOURCES['peekaboo_min/frontends/capture_tools.py'] = 13517, r'''"""The tools that look: image, analyze, list, screenshot_app_window; and exec."""
 
 from __future__ import annotations
 
@@ -13822,7 +13808,7 @@ def peekaboo_exec(
 '''
 
 # ==================== peekaboo_min/frontends/cli.py =======================================================
-SOURCES['peekaboo_min/frontends/cli.py'] = 13825, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
+SOURCES['peekaboo_min/frontends/cli.py'] = 13811, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
 
 from __future__ import annotations
 
@@ -14096,12 +14082,17 @@ def _unknown_command(arguments: Sequence[str]) -> PeekabooError:
     if known and len(arguments) == 1:
         return invalid(f"`{group}` needs a subcommand", hint)
     name = " ".join(arguments[: 2 if known else 1])[:60]
+    from difflib import get_close_matches  # only a slip needs it
+
+    nearest = [] if known else get_close_matches(name, COMMANDS, 1)
+    if nearest:
+        hint = f"did you mean {PROGRAM} {nearest[0]}?"
     problem = f"there is no command {name!r}" if arguments else "no command was given"
     return invalid(problem, f"{hint}; see {PROGRAM} --help")
 '''
 
 # ==================== peekaboo_min/frontends/client_config.py =============================================
-SOURCES['peekaboo_min/frontends/client_config.py'] = 14104, r'''"""What an MCP client must be configured with to start this installation."""
+SOURCES['peekaboo_min/frontends/client_config.py'] = 14095, r'''"""What an MCP client must be configured with to start this installation."""
 
 from __future__ import annotations
 
@@ -14419,7 +14410,7 @@ def _command(name: str, client: _Client, launch: Launch) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/commands.py ==================================================
-SOURCES['peekaboo_min/frontends/commands.py'] = 14422, r'''"""COMMANDS: every shell command, with the module of its function."""
+SOURCES['peekaboo_min/frontends/commands.py'] = 14413, r'''"""COMMANDS: every shell command, with the module of its function."""
 
 from __future__ import annotations
 
@@ -14519,7 +14510,7 @@ SHELL_NAMES = {
 '''
 
 # ==================== peekaboo_min/frontends/desktop_tools.py =============================================
-SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 14522, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
+SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 14513, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
 
 from __future__ import annotations
 
@@ -14833,7 +14824,7 @@ def _with_effect_text(text: str, data: dict[str, Any]) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/doctor.py ====================================================
-SOURCES['peekaboo_min/frontends/doctor.py'] = 14836, r'''"""What this machine has and may do: server status, permissions, doctor."""
+SOURCES['peekaboo_min/frontends/doctor.py'] = 14827, r'''"""What this machine has and may do: server status, permissions, doctor."""
 
 from __future__ import annotations
 
@@ -15075,7 +15066,7 @@ def machine_data() -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/help.py ======================================================
-SOURCES['peekaboo_min/frontends/help.py'] = 15078, r'''"""What the shell explains: commands, the README's chapters, completion."""
+SOURCES['peekaboo_min/frontends/help.py'] = 15069, r'''"""What the shell explains: commands, the README's chapters, completion."""
 
 from __future__ import annotations
 
@@ -15321,7 +15312,7 @@ def _cases(entries: Iterable[tuple[str, Sequence[str]]]) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/look_commands.py =============================================
-SOURCES['peekaboo_min/frontends/look_commands.py'] = 15324, r'''"""The shell's commands that look: image, list, windows, screenshot."""
+SOURCES['peekaboo_min/frontends/look_commands.py'] = 15315, r'''"""The shell's commands that look: image, list, windows, screenshot."""
 
 from __future__ import annotations
 
@@ -15479,235 +15470,8 @@ def screenshot_command(
     return Result(f"{text}: {saved}", {**data, "path": saved}, messages=image.warnings())
 '''
 
-# ==================== peekaboo_min/frontends/mac_probes.py ================================================
-SOURCES['peekaboo_min/frontends/mac_probes.py'] = 15483, r'''"""The probes of `doctor --probe` that take several steps on a Mac."""
-
-from __future__ import annotations
-
-import json
-import os
-import platform
-import re
-import time
-from pathlib import Path
-from typing import Any, Callable, Optional
-
-from ..core.errors import PeekabooError
-from ..desktop.macos.osascript import WINDOW_SOURCES, responsible_app, run_applescript, run_jxa
-from ..integrations.keynote_deck import KEYNOTE_IDS
-from ..system.images import read_image_info
-from ..system.process import run_program
-from ..system.resources import native_source
-
-Outcome = tuple[Optional[bool], str]
-"""Whether the fact holds (None: nobody knows), and what was seen."""
-
-_STEP_S = 20.0
-_COMPILE_S = 180.0
-_WORD = re.compile(r"[A-Za-z]{3,}")
-
-
-def mac_steps() -> list[tuple[str, Callable[[Path], Outcome]]]:
-    """Facts, and how each is asked about. Nothing is clicked, typed, posted or sent."""
-    return [
-        ("NSInteger and NSUInteger come over the bridge as numbers or strings", _types),
-        ("NSScreen's first screen is the main display", _main_display),
-        ("a Unicode key event holds the text that was put into it", _unicode),
-        ("a scroll and a drag event hold what was put into them", _pointer_events),
-        ("the session says whether it is on the console", _session_keys),
-        ("accessibility and the window server agree on the front window's frame", _frames),
-        ("-l -o of the front window is as large as its bounds times the scale", _window_capture),
-        ("-D n and -R of every display are as large as its bounds times the scale", _display_captures),
-        ("text recognition reads the front window's title", _vision),
-        ("both AppleScripts compile with the installed Keynote's terms", _applescripts),
-        ("the responsible process is the app that we name in errors", _responsible),
-        ("the Swift helper compiles by xcrun, and its preflight is osascript's", _helper),
-    ]
-
-
-def about_this_mac() -> dict[str, Any]:
-    """macOS' version, the architecture, the displays and the host app, for the report."""
-    try:
-        version = run_program(["sw_vers", "-productVersion"], timeout_s=_STEP_S).text.strip()
-        displays = [[*one["bounds"].values(), one["scale"]] for one in _look()["displays"]]
-    except PeekabooError as e:
-        version, displays = e.message, []
-    return {
-        "macos": version,
-        "architecture": platform.machine(),
-        "displays": displays,
-        "host_app": responsible_app(),
-    }
-
-
-def _ask(name: str, **more: Any) -> dict[str, Any]:
-    return run_jxa([*WINDOW_SOURCES, "desktop/macos/probe.js"], {"ask": name, **more})
-
-
-def _look() -> dict[str, Any]:
-    return run_jxa([*WINDOW_SOURCES, "desktop/macos/snapshot.js"], {})
-
-
-def _grants() -> dict[str, Any]:
-    return run_jxa([WINDOW_SOURCES[0], "desktop/macos/permissions.js"], {})
-
-
-def _types(_folder: Path) -> Outcome:
-    found = _ask("types")
-    known = {found["policy"], found["count"]} <= {"number", "string"}
-    return known and found["policy_number"] in (0, 1) and found["count_number"] > 0, str(found)
-
-
-def _main_display(_folder: Path) -> Outcome:
-    found = _ask("main_display")
-    return found["first"] == found["main"], str(found)
-
-
-def _unicode(_folder: Path) -> Outcome:
-    text = "é東👍"
-    found = _ask("unicode", text=text)["text"]
-    return found == text, ascii(found)
-
-
-def _pointer_events(_folder: Path) -> Outcome:
-    found = _ask("pointer_events")
-    return found == {"wheel": [3, -2], "drag": [6, 12, 34]}, str(found)
-
-
-def _session_keys(_folder: Path) -> Outcome:
-    keys = _ask("session")["keys"]
-    return "kCGSSessionOnConsoleKey" in keys, ", ".join(keys)
-
-
-def _frames(_folder: Path) -> Outcome:
-    found = _ask("frames")
-    front, focused = found["front"], found["focused"]
-    if front is None or focused is None:
-        return None, "no front window, or no Accessibility"
-    return all(abs(front[key] - focused[key]) <= 2 for key in front), f"{front} and {focused}"
-
-
-def _front_window() -> tuple[Optional[dict[str, Any]], float]:
-    """The front window with its title, where screenshots are allowed, and the scale of its display."""
-    look = _look()
-    for window in look["windows"]:
-        if window["on_screen"] and window["layer"] == 0 and window["title"] and window["alpha"] > 0:
-            x, y = (
-                window["bounds"][key] + window["bounds"][size] / 2
-                for key, size in (["x", "width"], ["y", "height"])
-            )
-            for display in look["displays"]:
-                box = display["bounds"]
-                if 0 <= x - box["x"] < box["width"] and 0 <= y - box["y"] < box["height"]:
-                    return (window if look["can_record"] else None), display["scale"]
-    return None, 1.0
-
-
-def _captured(options: list[str], path: Path) -> str:
-    """The picture's size in pixels, or what screencapture complained of."""
-    done = run_program(["screencapture", "-x", *options, str(path)], timeout_s=_STEP_S, accept=None)
-    info = read_image_info(path) if path.exists() else None
-    return f"{info.width}x{info.height}" if info else done.stderr.strip()[-80:]
-
-
-def _window_capture(folder: Path) -> Outcome:
-    window, scale = _front_window()
-    if window is None:
-        return None, "no front window, or no Screen Recording"
-    expected = _pixels(window["bounds"], scale)
-    seen = _captured(["-o", "-l", str(window["id"])], folder / "front.png")
-    return seen == expected, f"{seen}, expected {expected}"
-
-
-def _pixels(bounds: dict[str, float], scale: float) -> str:
-    return f"{round(bounds['width'] * scale)}x{round(bounds['height'] * scale)}"
-
-
-def _display_captures(folder: Path) -> Outcome:
-    if not _grants()["screen_recording"]:
-        return None, "no Screen Recording"
-    seen, holds = [], True
-    for number, one in enumerate(_look()["displays"], 1):
-        rect = ",".join(str(round(one["bounds"][key])) for key in ("x", "y", "width", "height"))
-        expected = _pixels(one["bounds"], one["scale"])
-        sizes = [
-            _captured(["-D", str(number)], folder / f"d{number}.png"),
-            _captured(["-R", rect], folder / f"r{number}.png"),
-        ]
-        holds = holds and sizes == [expected, expected]
-        seen.append(f"-D {number}: {sizes[0]}, -R {rect}: {sizes[1]}, expected {expected}")
-    return holds, "; ".join(seen)
-
-
-def _vision(folder: Path) -> Outcome:
-    window, _ = _front_window()
-    words = _WORD.findall(window["title"]) if window else []
-    if window is None or not words:
-        return None, "no front window with words in its title, or no Screen Recording"
-    path = folder / "title.png"
-    _captured(["-o", "-l", str(window["id"])], path)
-    lines = run_jxa(["desktop/macos/read_text.js"], {"path": str(path)}, 2 * _STEP_S)["lines"]
-    is_read = any(word.lower() in line["text"].lower() for word in words for line in lines)
-    return is_read or None, f"{len(lines)} lines" + ("" if is_read else ", not the title")  # it may be hidden
-
-
-def _applescripts(_folder: Path) -> Outcome:
-    found = run_jxa(["integrations/keynote.js"], {"do": "find"})["bundle_id"]
-    if found is None:
-        return None, "no Keynote is installed"
-    ends = []
-    for name in ("draw", "export"):
-        try:
-            # without arguments it ends at the first one: it compiled, and nothing was sent
-            source = f"integrations/keynote_{name}.applescript"
-            run_applescript(source, [], _STEP_S, (KEYNOTE_IDS[0], found))
-            ends.append("it ran")
-        except PeekabooError as e:
-            ends.append(e.details)
-    return all(end.endswith("(-1728)") for end in ends), "; ".join(ends)
-
-
-def _responsible(_folder: Path) -> Outcome:
-    pid = _ask("responsible", pid=os.getpid())["pid"]
-    listed = run_program(["ps", "-axo", "pid=,ppid=,comm="], timeout_s=_STEP_S).text
-    names = [line.split(None, 2)[2] for line in listed.splitlines() if line.split(None, 1)[:1] == [str(pid)]]
-    ours = responsible_app()
-    app = names[0].rpartition(".app/")[0].rpartition("/")[2] if names else ""
-    return (app == ours if app else None), f"responsible: {app or 'unknown'}; ours: {ours}"
-
-
-def _helper(folder: Path) -> Outcome:
-    if run_program(["xcode-select", "-p"], timeout_s=_STEP_S, accept=None).code:
-        return None, "no developer tools"
-    source, program = folder / "input.swift", folder / "input"
-    source.write_text(native_source("desktop/macos/input.swift"), encoding="utf-8")
-    argv = [
-        "xcrun",
-        "--sdk",
-        "macosx",
-        "swiftc",
-        "-O",
-        "-swift-version",
-        "5",
-        str(source),
-        "-o",
-        str(program),
-    ]
-    started = time.monotonic()
-    done = run_program(argv, timeout_s=_COMPILE_S, accept=None)
-    seconds = time.monotonic() - started
-    if done.code:
-        return False, done.stderr[-300:]
-    request = b'{"do": "preflight"}'
-    own = json.loads(run_program([str(program)], timeout_s=_STEP_S, stdin=request).text)
-    grants = _grants()
-    agrees = own["screen_recording"] == grants["screen_recording"]
-    agrees = agrees and (own["accessibility"] or own["post_event"]) == grants["accessibility"]
-    return agrees, f"compiled in {seconds:.1f} s; helper: {own}; osascript: {grants}"
-'''
-
 # ==================== peekaboo_min/frontends/machine_commands.py ==========================================
-SOURCES['peekaboo_min/frontends/machine_commands.py'] = 15710, r'''"""Commands about this machine, its models and its mail; the reference."""
+SOURCES['peekaboo_min/frontends/machine_commands.py'] = 15474, r'''"""Commands about this machine, its models and its mail; the reference."""
 
 from __future__ import annotations
 
@@ -15943,11 +15707,14 @@ def variable_reference() -> str:
 '''
 
 # ==================== peekaboo_min/frontends/probes.py ====================================================
-SOURCES['peekaboo_min/frontends/probes.py'] = 15946, r'''"""The facts that we rely on, each with a harmless probe: `doctor --probe`."""
+SOURCES['peekaboo_min/frontends/probes.py'] = 15710, r'''"""The facts that we rely on, each with a harmless probe: `doctor --probe`."""
 
 from __future__ import annotations
 
 import json
+import os
+import platform
+import re
 import struct
 import tempfile
 import time
@@ -15957,14 +15724,20 @@ from pathlib import Path
 from typing import Any, Callable, Optional
 
 from ..core.errors import PeekabooError
-from ..core.models import Result
+from ..core.models import Rect, Result
 from ..core.version import VERSION
+from ..desktop.macos.osascript import WINDOW_SOURCES, responsible_app, run_applescript, run_jxa
+from ..integrations.keynote_deck import KEYNOTE_IDS
 from ..system.images import read_image_info
 from ..system.process import Completed, run_program
 from ..system.resources import native_source
-from .mac_probes import Outcome, about_this_mac, mac_steps
 
-_FACT_S = 20.0
+_FACT_S, _COMPILE_S = 20.0, 180.0
+_WORD = re.compile(r"[A-Za-z]{3,}")
+_UNICODE = "é東👍"
+
+Outcome = tuple[Optional[bool], str]
+"""Whether a fact holds (None: nobody knows), and what was seen."""
 
 
 @dataclass(frozen=True)
@@ -15979,20 +15752,20 @@ class Probe:
     """True where the answer holds titles or names that nobody means to share."""
 
 
-def probe_facts(platform: str) -> Result:
+def probe_facts(system: str) -> Result:
     """Run every probe of a platform: a line per fact, and one JSON document to paste into a report."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "in.png").write_bytes(_small_png())
         (folder / "bad.png").write_text("not an image", encoding="utf-8")
-        if platform == "macos":
+        if system == "macos":
             answers = [_answer(probe, folder) for probe in _mac_probes()]
             answers += [_answer_in_steps(fact, steps, folder) for fact, steps in mac_steps()]
         else:
             answers = [_answer(probe, folder) for probe in _x11_probes()]
     lines = [f"{each['verdict']:<13}{each['fact']}  ({each['milliseconds']} ms)" for each in answers]
-    machine = about_this_mac() if platform == "macos" else {}
-    report = {"platform": platform, "version": VERSION, **machine, "probes": answers}
+    machine = about_this_mac() if system == "macos" else {}
+    report = {"platform": system, "version": VERSION, **machine, "probes": answers}
     shown = json.dumps(report, ensure_ascii=False)
     return Result("\n".join([*lines, "", "to report, paste this:", shown]), report)
 
@@ -16056,7 +15829,9 @@ def _size_is(name: str, width: int, height: int) -> Callable[[Completed, Path], 
     return look
 
 
-def _jxa(fact: str, source: str, holds: Callable[[Any], Optional[bool]], is_private: bool = False) -> Probe:
+def _jxa(
+    fact: str, source: str, holds: Callable[[Any], Optional[bool]], is_private: bool = False, **asked: str
+) -> Probe:
     """A probe of what JXA answers, as JSON."""
 
     def look(done: Completed, _folder: Path) -> Optional[bool]:
@@ -16065,13 +15840,11 @@ def _jxa(fact: str, source: str, holds: Callable[[Any], Optional[bool]], is_priv
         except (ValueError, KeyError, TypeError):
             return False
 
-    return Probe(fact, ("osascript", "-l", "JavaScript", "-", '{"a": 1}'), look, source, is_private)
+    return Probe(
+        fact, ("osascript", "-l", "JavaScript", "-", json.dumps(asked or {"a": 1})), look, source, is_private
+    )
 
 
-_VISION = """
-ObjC.import('Vision');
-function run(argv) { return JSON.stringify({there: Boolean($.VNRecognizeTextRequest)}); }
-"""
 _THROW = "function run(argv) { throw new Error('(-1712) is not the number'); }"
 _KEYNOTES = """
 ObjC.import('AppKit');
@@ -16089,6 +15862,7 @@ def _jxa_probes() -> list[Probe]:
     listing = window_list + accessibility + native_source("desktop/macos/snapshot.js")
     session = window_list + native_source("desktop/macos/permissions.js")
     automation = native_source("desktop/macos/automation.js")
+    probe = window_list + accessibility + native_source("desktop/macos/probe.js")
     bounds = {"x", "y", "width", "height"}
     return [
         Probe("osascript ends a JXA error with its number, and exits 1",
@@ -16109,7 +15883,17 @@ def _jxa_probes() -> list[Probe]:
              lambda answer: {type(answer[key]) for key in ("screen_recording", "accessibility")} == {bool}),
         _jxa("whether Keynote may be controlled can be asked without a dialog", automation,
              lambda answer: None if answer["automation"] is None else True),
-        _jxa("text recognition is available to JXA", _VISION, lambda answer: answer["there"]),
+        _jxa("NSInteger and NSUInteger come over the bridge as numbers or strings", probe,
+             lambda answer: {answer["policy"], answer["count"]} <= {"number", "string"}
+             and answer["policy_number"] in (0, 1) and answer["count_number"] > 0, ask="types"),
+        _jxa("NSScreen's first screen is the main display", probe,
+             lambda answer: answer["first"] == answer["main"], ask="main_display"),
+        _jxa("a Unicode key event holds the text that was put into it", probe,
+             lambda answer: answer["text"] == _UNICODE, ask="unicode", text=_UNICODE),
+        _jxa("a scroll and a drag event hold what was put into them", probe,
+             lambda answer: answer == {"wheel": [3, -2], "drag": [6, 12, 34]}, ask="pointer_events"),
+        _jxa("the session says whether it is on the console", probe,
+             lambda answer: "kCGSSessionOnConsoleKey" in answer["keys"], ask="session"),
         _jxa("at least one Keynote is installed", _KEYNOTES, lambda answer: any(answer) or None),
     ]  # fmt: skip
 
@@ -16158,10 +15942,172 @@ def _x11_probes() -> list[Probe]:
               ("convert", "{folder}/in.png", "-resize", "20x10!", "{folder}/out.png"),
               _size_is("out.png", 20, 10)),
     ]  # fmt: skip
+
+
+def mac_steps() -> list[tuple[str, Callable[[Path], Outcome]]]:
+    """Facts, and how each is asked about. Nothing is clicked, typed, posted or sent."""
+    return [
+        ("accessibility and the window server agree on the front window's frame", _frames),
+        ("-l -o of the front window is as large as its bounds times the scale", _window_capture),
+        ("-D n and -R of every display are as large as its bounds times the scale", _display_captures),
+        ("text recognition reads the front window's title", _vision),
+        ("both AppleScripts compile with the installed Keynote's terms", _applescripts),
+        ("the responsible process is the app that we name in errors", _responsible),
+        ("the Swift helper compiles by xcrun, and its preflight is osascript's", _helper),
+    ]
+
+
+def about_this_mac() -> dict[str, Any]:
+    """macOS' version, the architecture, the displays and the host app, for the report."""
+    try:
+        version = run_program(["sw_vers", "-productVersion"], timeout_s=_FACT_S).text.strip()
+        displays = [[*one["bounds"].values(), one["scale"]] for one in _look()["displays"]]
+    except PeekabooError as e:
+        version, displays = e.message, []
+    return {
+        "macos": version,
+        "architecture": platform.machine(),
+        "displays": displays,
+        "host_app": responsible_app(),
+    }
+
+
+def _probe_js(ask: str, **more: Any) -> dict[str, Any]:
+    return run_jxa([*WINDOW_SOURCES, "desktop/macos/probe.js"], {"ask": ask, **more})
+
+
+def _look() -> dict[str, Any]:
+    return run_jxa([*WINDOW_SOURCES, "desktop/macos/snapshot.js"], {})
+
+
+def _grants() -> dict[str, Any]:
+    return run_jxa([WINDOW_SOURCES[0], "desktop/macos/permissions.js"], {})
+
+
+def _frames(_folder: Path) -> Outcome:
+    front, focused = (_probe_js("frames")[key] for key in ("front", "focused"))
+    if front is None or focused is None:
+        return None, "no front window, or no Accessibility"
+    return all(abs(front[key] - focused[key]) <= 2 for key in front), f"{front} and {focused}"
+
+
+def _front_window() -> tuple[Optional[dict[str, Any]], float]:
+    """The front window with its title, where screenshots are allowed, and the scale of its display."""
+    look = _look()
+    for window in look["windows"]:
+        if window["on_screen"] and window["layer"] == 0 and window["title"] and window["alpha"] > 0:
+            middle = Rect(**window["bounds"]).centre
+            for display in look["displays"]:
+                if Rect(**display["bounds"]).contains(middle):
+                    return (window if look["can_record"] else None), display["scale"]
+    return None, 1.0
+
+
+def _captured(options: list[str], path: Path) -> str:
+    """The picture's size in pixels, or what screencapture complained of."""
+    done = run_program(["screencapture", "-x", *options, str(path)], timeout_s=_FACT_S, accept=None)
+    info = read_image_info(path) if path.exists() else None
+    return f"{info.width}x{info.height}" if info else done.stderr.strip()[-80:]
+
+
+def _window_capture(folder: Path) -> Outcome:
+    window, scale = _front_window()
+    if window is None:
+        return None, "no front window, or no Screen Recording"
+    expected = _pixels(window["bounds"], scale)
+    seen = _captured(["-o", "-l", str(window["id"])], folder / "front.png")
+    return seen == expected, f"{seen}, expected {expected}"
+
+
+def _pixels(bounds: dict[str, float], scale: float) -> str:
+    return f"{round(bounds['width'] * scale)}x{round(bounds['height'] * scale)}"
+
+
+def _display_captures(folder: Path) -> Outcome:
+    if not _grants()["screen_recording"]:
+        return None, "no Screen Recording"
+    seen, holds = [], True
+    for number, one in enumerate(_look()["displays"], 1):
+        rect = ",".join(str(round(one["bounds"][key])) for key in ("x", "y", "width", "height"))
+        expected = _pixels(one["bounds"], one["scale"])
+        sizes = [
+            _captured(["-D", str(number)], folder / f"d{number}.png"),
+            _captured(["-R", rect], folder / f"r{number}.png"),
+        ]
+        holds = holds and sizes == [expected, expected]
+        seen.append(f"-D {number}: {sizes[0]}, -R {rect}: {sizes[1]}, expected {expected}")
+    return holds, "; ".join(seen)
+
+
+def _vision(folder: Path) -> Outcome:
+    window, _ = _front_window()
+    words = _WORD.findall(window["title"]) if window else []
+    if window is None or not words:
+        return None, "no front window with words in its title, or no Screen Recording"
+    path = folder / "title.png"
+    _captured(["-o", "-l", str(window["id"])], path)
+    lines = run_jxa(["desktop/macos/read_text.js"], {"path": str(path)}, 2 * _FACT_S)["lines"]
+    is_read = any(word.lower() in line["text"].lower() for word in words for line in lines)
+    return is_read or None, f"{len(lines)} lines" + ("" if is_read else ", not the title")  # it may be hidden
+
+
+def _applescripts(_folder: Path) -> Outcome:
+    found = run_jxa(["integrations/keynote.js"], {"do": "find"})["bundle_id"]
+    if found is None:
+        return None, "no Keynote is installed"
+    ends = []
+    for name in ("draw", "export"):
+        try:
+            # without arguments it ends at the first one: it compiled, and nothing was sent
+            source = f"integrations/keynote_{name}.applescript"
+            run_applescript(source, [], _FACT_S, (KEYNOTE_IDS[0], found))
+            ends.append("it ran")
+        except PeekabooError as e:
+            ends.append(e.details)
+    return all(end.endswith("(-1728)") for end in ends), "; ".join(ends)
+
+
+def _responsible(_folder: Path) -> Outcome:
+    pid = _probe_js("responsible", pid=os.getpid())["pid"]
+    listed = run_program(["ps", "-axo", "pid=,ppid=,comm="], timeout_s=_FACT_S).text
+    names = [line.split(None, 2)[2] for line in listed.splitlines() if line.split(None, 1)[:1] == [str(pid)]]
+    ours = responsible_app()
+    app = names[0].rpartition(".app/")[0].rpartition("/")[2] if names else ""
+    return (app == ours if app else None), f"responsible: {app or 'unknown'}; ours: {ours}"
+
+
+def _helper(folder: Path) -> Outcome:
+    if run_program(["xcode-select", "-p"], timeout_s=_FACT_S, accept=None).code:
+        return None, "no developer tools"
+    source, program = folder / "input.swift", folder / "input"
+    source.write_text(native_source("desktop/macos/input.swift"), encoding="utf-8")
+    argv = [
+        "xcrun",
+        "--sdk",
+        "macosx",
+        "swiftc",
+        "-O",
+        "-swift-version",
+        "5",
+        str(source),
+        "-o",
+        str(program),
+    ]
+    started = time.monotonic()
+    done = run_program(argv, timeout_s=_COMPILE_S, accept=None)
+    seconds = time.monotonic() - started
+    if done.code:
+        return False, done.stderr[-300:]
+    request = b'{"do": "preflight"}'
+    own = json.loads(run_program([str(program)], timeout_s=_FACT_S, stdin=request).text)
+    grants = _grants()
+    seen = (own["screen_recording"], own["accessibility"] or own["post_event"])
+    agrees = seen == (grants["screen_recording"], grants["accessibility"])
+    return agrees, f"compiled in {seconds:.1f} s; helper: {own}; osascript: {grants}"
 '''
 
 # ==================== peekaboo_min/frontends/results.py ===================================================
-SOURCES['peekaboo_min/frontends/results.py'] = 16164, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
+SOURCES['peekaboo_min/frontends/results.py'] = 16110, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
 
 from __future__ import annotations
 
@@ -16328,7 +16274,7 @@ def plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/server.py ====================================================
-SOURCES['peekaboo_min/frontends/server.py'] = 16331, r'''"""The one MCPServer. It only translates."""
+SOURCES['peekaboo_min/frontends/server.py'] = 16277, r'''"""The one MCPServer. It only translates."""
 
 from __future__ import annotations
 
@@ -16725,7 +16671,7 @@ def _unknown_tool(name: str, known: list[str]) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/frontends/signatures.py ================================================
-SOURCES['peekaboo_min/frontends/signatures.py'] = 16728, r'''"""A function's parameters and help, and the arguments sent for them."""
+SOURCES['peekaboo_min/frontends/signatures.py'] = 16674, r'''"""A function's parameters and help, and the arguments sent for them."""
 
 from __future__ import annotations
 
@@ -16964,7 +16910,7 @@ def _read_text(parameter: Parameter, text: str) -> Any:
 '''
 
 # ==================== peekaboo_min/frontends/tools.py =====================================================
-SOURCES['peekaboo_min/frontends/tools.py'] = 16967, r'''"""TOOLS: every MCP tool, a typed function with its wire name and its effects."""
+SOURCES['peekaboo_min/frontends/tools.py'] = 16913, r'''"""TOOLS: every MCP tool, a typed function with its wire name and its effects."""
 
 from __future__ import annotations
 
@@ -17089,10 +17035,10 @@ def offered_tools() -> list[Tool]:
 '''
 
 # ==================== peekaboo_min/integrations/__init__.py ===============================================
-SOURCES['peekaboo_min/integrations/__init__.py'] = 17092, r''''''
+SOURCES['peekaboo_min/integrations/__init__.py'] = 17038, r''''''
 
 # ==================== peekaboo_min/integrations/gmail.py ==================================================
-SOURCES['peekaboo_min/integrations/gmail.py'] = 17095, r'''"""send_email: one mail through Gmail's API."""
+SOURCES['peekaboo_min/integrations/gmail.py'] = 17041, r'''"""send_email: one mail through Gmail's API."""
 
 from __future__ import annotations
 
@@ -17235,7 +17181,7 @@ def _send_error(error: WebError) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/integrations/gmail_oauth.py ============================================
-SOURCES['peekaboo_min/integrations/gmail_oauth.py'] = 17238, r'''"""Google's permission to send mail: requested once, stored, renewed."""
+SOURCES['peekaboo_min/integrations/gmail_oauth.py'] = 17184, r'''"""Google's permission to send mail: requested once, stored, renewed."""
 
 from __future__ import annotations
 
@@ -17538,7 +17484,7 @@ class _RedirectServer:
 '''
 
 # ==================== peekaboo_min/integrations/keynote.js ================================================
-SOURCES['peekaboo_min/integrations/keynote.js'] = 17541, r'''// One JSON argument in, JSON out, by its "do":
+SOURCES['peekaboo_min/integrations/keynote.js'] = 17487, r'''// One JSON argument in, JSON out, by its "do":
 // {"do": "find"} -> {"bundle_id": text|null}: the Keynote that is installed. Sends nothing to it.
 // {"do": "open", bundle_id, theme, always_new, width, height} -> {document_id, name, is_new, has_theme, is_blank, width, height}
 // {"do": "size", bundle_id, document_id} -> {width, height, is_skipped} of slide 1
@@ -17703,7 +17649,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/integrations/keynote.py ================================================
-SOURCES['peekaboo_min/integrations/keynote.py'] = 17706, r'''"""The five Keynote tools."""
+SOURCES['peekaboo_min/integrations/keynote.py'] = 17652, r'''"""The five Keynote tools."""
 
 from __future__ import annotations
 
@@ -18059,7 +18005,7 @@ def _slide_target(path: str) -> Path:
 '''
 
 # ==================== peekaboo_min/integrations/keynote_deck.py ===========================================
-SOURCES['peekaboo_min/integrations/keynote_deck.py'] = 18062, r'''"""The Keynote deck that several calls share: in a file, or in a server's memory."""
+SOURCES['peekaboo_min/integrations/keynote_deck.py'] = 18008, r'''"""The Keynote deck that calls share: in a file, or in a server's memory."""
 
 from __future__ import annotations
 
@@ -18137,7 +18083,7 @@ def save_deck(deck: Deck) -> None:
 '''
 
 # ==================== peekaboo_min/integrations/keynote_draw.applescript ==================================
-SOURCES['peekaboo_min/integrations/keynote_draw.applescript'] = 18140, r'''-- argv: bundle id, document id, x, y, width, height -> "index|x|y|width|height": a new rectangle on slide 1 as it stands there then.
+SOURCES['peekaboo_min/integrations/keynote_draw.applescript'] = 18086, r'''-- argv: bundle id, document id, x, y, width, height -> "index|x|y|width|height": a new rectangle on slide 1 as it stands there then.
 -- For a Keynote that takes no idiom of JXA's. The index is that among the slide's shapes, from 1; numbers as this Mac writes them
 -- ("380,5" in German). Values are got into variables first: an application need not know `item 1 of position` or `width as text`.
 on run argv
@@ -18174,7 +18120,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/keynote_export.applescript ================================
-SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 18177, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
+SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 18123, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
 -- AppleScript, because JXA cannot pass the options. There is no export of one slide, and `slide images` writes a folder:
 -- <folder's name>.001.png and so on, of the slides that are not skipped.
 on run argv
@@ -18193,7 +18139,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/peekaboo_cli.py ===========================================
-SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 18196, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
+SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 18142, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
 
 from __future__ import annotations
 
@@ -18562,10 +18508,10 @@ def _invalid_output(what: str) -> RelayedError:
 '''
 
 # ==================== peekaboo_min/system/__init__.py =====================================================
-SOURCES['peekaboo_min/system/__init__.py'] = 18565, r''''''
+SOURCES['peekaboo_min/system/__init__.py'] = 18511, r''''''
 
 # ==================== peekaboo_min/system/background.py ===================================================
-SOURCES['peekaboo_min/system/background.py'] = 18568, r'''"""Programs that run beside us: one serves, one answers line by line."""
+SOURCES['peekaboo_min/system/background.py'] = 18514, r'''"""Programs that run beside us: one serves, one answers line by line."""
 
 from __future__ import annotations
 
@@ -18657,7 +18603,7 @@ def interactive_program(
 '''
 
 # ==================== peekaboo_min/system/files.py ========================================================
-SOURCES['peekaboo_min/system/files.py'] = 18660, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
+SOURCES['peekaboo_min/system/files.py'] = 18606, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
 
 from __future__ import annotations
 
@@ -18914,7 +18860,7 @@ def only_one(lock_name: str, wait_s: float, what: str) -> Iterator[None]:
 '''
 
 # ==================== peekaboo_min/system/images.py =======================================================
-SOURCES['peekaboo_min/system/images.py'] = 18917, r'''"""Image files: kind, size and pixels, read from their bytes."""
+SOURCES['peekaboo_min/system/images.py'] = 18863, r'''"""Image files: kind, size and pixels, read from their bytes."""
 
 from __future__ import annotations
 
@@ -19219,7 +19165,7 @@ def _read(path: Path) -> Optional[tuple[ImageInfo, bytes]]:
 '''
 
 # ==================== peekaboo_min/system/process.py ======================================================
-SOURCES['peekaboo_min/system/process.py'] = 19222, r'''"""Run one program: the only module that imports subprocess."""
+SOURCES['peekaboo_min/system/process.py'] = 19168, r'''"""Run one program: the only module that imports subprocess."""
 
 from __future__ import annotations
 
@@ -19593,7 +19539,7 @@ def exit_if_signalled() -> None:
 '''
 
 # ==================== peekaboo_min/system/programs.py =====================================================
-SOURCES['peekaboo_min/system/programs.py'] = 19596, r'''"""Where a program is, known by what it answers, and its package if missing."""
+SOURCES['peekaboo_min/system/programs.py'] = 19542, r'''"""Where a program is, known by what it answers, and its package if missing."""
 
 from __future__ import annotations
 
@@ -19792,7 +19738,7 @@ def _remember(path: str, status: os.stat_result, version: str) -> None:
 '''
 
 # ==================== peekaboo_min/system/resources.py ====================================================
-SOURCES['peekaboo_min/system/resources.py'] = 19795, r'''"""Our own files: native sources, and the argv that starts us again."""
+SOURCES['peekaboo_min/system/resources.py'] = 19741, r'''"""Our own files: native sources, and the argv that starts us again."""
 
 from __future__ import annotations
 
@@ -19846,7 +19792,7 @@ def how_to_install() -> str:
 '''
 
 # ==================== peekaboo_min/system/web.py ==========================================================
-SOURCES['peekaboo_min/system/web.py'] = 19849, r'''"""One JSON request to a web server: the only user of urllib.request.
+SOURCES['peekaboo_min/system/web.py'] = 19795, r'''"""One JSON request to a web server: the only user of urllib.request.
 
 urllib is imported inside the functions: it costs 30 ms, and most commands make no request.
 """
@@ -20121,7 +20067,7 @@ def _meaning_of(error: Exception, url: str) -> Exception:
 '''
 
 # ==================== README.md ===========================================================================
-SOURCES['peekaboo_min/README.md'] = 20124, r'''# peekaboo_min
+SOURCES['peekaboo_min/README.md'] = 20070, r'''# peekaboo_min
 
 Eyes and hands for AI agents on a desktop, in small, readable Python: it lists windows, takes screenshots of them, finds texts and
 controls, clicks and types by the pixels of the screenshot, asks a vision model what it sees, and draws in Keynote. It is an MCP
@@ -20154,7 +20100,7 @@ on, with `peekaboo-min permissions` instead of `doctor`. The Command Line Tools 
 the Swift helper clicks and types, without them JXA does, more slowly.
 
 Only texts (`find-text`, `click-text`, `wait-for --text`, the provider `ocr`) need `tesseract-ocr`; `elements` needs `python3-gi
-at-spi2-core`. Other ways, in place of the two lines with `pipx`:
+at-spi2-core`, and of Chromium that it was started with `ACCESSIBILITY_ENABLED=1`. Other ways, in place of the two lines with `pipx`:
 
 | way | lines |
 |---|---|
@@ -20283,6 +20229,9 @@ They belong to the app that starts peekaboo_min: your terminal, your editor, you
 A missing permission is an error with exit code 11, 12 or 13; no dialog is raised on purpose. macOS 15 and later ask once a month
 whether an app may go on capturing; a capture waits behind that dialog and ends with a timeout. A server that launchd starts needs
 the grants for the program in `ProgramArguments`, and the user's GUI session (`LimitLoadToSessionType` `Aqua`).
+
+For `peekaboo_exec`, `brew install steipete/tap/peekaboo`: it is found on PATH, and in `/opt/homebrew/bin` and `/usr/local/bin`, which
+launchd's PATH lacks; check its grants by `peekaboo permissions check`.
 
 ## Remote and many desktops
 
