@@ -1097,7 +1097,7 @@ class AgentLoop:
         self._target.follow()
 
     def _enlarge(self, step: AgentStep) -> None:
-        """The next question shows a part of the window enlarged. A useless part is told to the model."""
+        """The next question shows a part of the window enlarged. The model hears of a useless part."""
         try:
             step.detail = self._target.enlarge(step)
         except PeekabooError as e:
@@ -1396,7 +1396,7 @@ from ..ai.images import fit_images
 from ..ai.providers import VENDORS
 from ..core.errors import ErrorCode, PeekabooError
 from ..core.log import log_info
-from ..core.models import ImageInfo, Picture, Point
+from ..core.models import ImageData, ImageInfo, Point
 from ..desktop.select import this_desktop
 from ..system.files import state_folder, write_privately
 from .actions import ACTION_SCHEMA, read_action
@@ -1473,7 +1473,7 @@ def measure_grid(choice: ModelChoice, timeout_s: float) -> GridChoice:
 
     timeout_s: for each question. Raises what ask_model raises.
     """
-    image = Picture(_IMAGE, ImageInfo("png", _WIDTH, _HEIGHT), "Two numbered squares")
+    image = ImageData(_IMAGE, ImageInfo("png", _WIDTH, _HEIGHT), "Two numbered squares")
     (fitted,) = fit_images(this_desktop(), choice.provider, choice.model, [image], in_pixels=True)
     unit, problem = None, ""
     try:
@@ -1493,7 +1493,7 @@ class _Unusable(PeekabooError):
     """A reply that tells nothing about the grid."""
 
 
-def _asked_place(choice: ModelChoice, image: Picture, digit: str, timeout_s: float) -> Point:
+def _asked_place(choice: ModelChoice, image: ImageData, digit: str, timeout_s: float) -> Point:
     """The model's own numbers for one square."""
     unit = unit_by_name(choice.model) or THOUSANDTHS
     grid = grid_over(unit, image.info.width, image.info.height)
@@ -1569,7 +1569,7 @@ from ..ai.client import ModelChoice, ask_model
 from ..ai.grid import FRACTIONS, PIXELS, THOUSANDTHS, Grid, grid_over
 from ..ai.images import fit_images
 from ..core.errors import ErrorCode, PeekabooError
-from ..core.models import Picture
+from ..core.models import ImageData
 from ..core.settings import settings
 from ..desktop.select import this_desktop
 from .actions import ACTION_SCHEMA, Action, read_action
@@ -1584,7 +1584,7 @@ class Planner:
         self._choice = choice
         self._unit = unit
         self._needs_confidence = needs_confidence
-        self._first_image: Optional[Picture] = None  # its label says in the prompt what it shows
+        self._first_image: Optional[ImageData] = None  # its label says in the prompt what it shows
 
     def decide(self, step: AgentStep, history: list[str], steps_left: int, deadline: float) -> Action:
         """The model's action for this step; after an unusable reply it is asked again, once, with the reason.
@@ -1620,16 +1620,16 @@ class Planner:
         hint = "choose a stronger model; the report has its replies"
         raise AgentStop("confused", ErrorCode.AI_PROVIDER_ERROR, message, hint)
 
-    def show_enlarged(self, part: Picture, where: str) -> None:
+    def show_enlarged(self, part: ImageData, where: str) -> None:
         """Send a part of the window with the next question, in place of the previous screenshot."""
         caption = f"shows a part of the window enlarged ({where}), to read; give places in the last image"
         self._first_image = replace(self._fitted(part), label=caption)
 
-    def _fitted(self, image: Picture) -> Picture:
+    def _fitted(self, image: ImageData) -> ImageData:
         choice, in_pixels = self._choice, self._unit == PIXELS
         return fit_images(this_desktop(), choice.provider, choice.model, [image], in_pixels)[0]
 
-    def _ask(self, step: AgentStep, images: list[Picture], question: str, deadline: float) -> str:
+    def _ask(self, step: AgentStep, images: list[ImageData], question: str, deadline: float) -> str:
         started = time.monotonic()
         left = deadline - started
         if left <= 0:
@@ -1914,7 +1914,7 @@ from html import escape
 from typing import Optional
 
 from ..ai.client import shown_text
-from ..core.models import ImageInfo, Picture
+from ..core.models import ImageData, ImageInfo
 from .run import AgentRun, AgentStep
 
 _UNSURE_BELOW = 0.5
@@ -2045,13 +2045,13 @@ def _facts(run: AgentRun) -> str:
 
 
 def _images(run: AgentRun) -> str:
-    named: list[tuple[str, Optional[Picture]]] = [("final", run.final_image)]
+    named: list[tuple[str, Optional[ImageData]]] = [("final", run.final_image)]
     for step in run.steps:
         named += [(f"image-{step.number}", step.image), (f"detail-{step.number}", step.detail)]
     return "".join(_image(name, image) for name, image in named if image)
 
 
-def _image(name: str, image: Picture) -> str:
+def _image(name: str, image: ImageData) -> str:
     data, info = base64.b64encode(image.data).decode("ascii"), image.info
     url = f"data:{info.mime_type};base64,{data}"
     return f'<image id="{name}" width="{info.width}" height="{info.height}" href="{url}"/>'
@@ -2196,7 +2196,7 @@ from typing import Any, Optional
 from ..ai.grid import Grid
 from ..automation.listing import window_data
 from ..core.errors import ErrorCode, PeekabooError, file_error
-from ..core.models import Picture, Point, Rect, Window
+from ..core.models import ImageData, Point, Rect, Window
 from ..core.version import VERSION
 from ..system.files import asked_path, write_privately
 from .actions import Action
@@ -2251,10 +2251,10 @@ class AgentStep:
     started_at: float = field(default_factory=time.perf_counter)
     window: Optional[Window] = None
     """None when the app shows no window."""
-    image: Optional[Picture] = None
+    image: Optional[ImageData] = None
     """The screenshot of the window."""
     screenshot_id: str = ""
-    detail: Optional[Picture] = None
+    detail: Optional[ImageData] = None
     """The enlarged part that the model asked for."""
     seen_size: tuple[int, int] = (0, 0)
     """The size of the image that the model got, pixels."""
@@ -2360,7 +2360,7 @@ class AgentRun:
     system_prompt: str = ""
     grid: str = ""
     """In which grid the model was asked, and why, as a sentence."""
-    final_image: Optional[Picture] = None
+    final_image: Optional[ImageData] = None
     """The window after the last action, where that was not looked at in a step."""
 
     @property
@@ -2489,7 +2489,7 @@ from typing import Any, Optional
 
 from ..core.cancellation import pause
 from ..core.errors import ErrorCode, PeekabooError
-from ..core.models import App, Picture, Point, Rect, Scene, Window
+from ..core.models import App, ImageData, Point, Rect, Scene, Window
 from ..desktop.matching import find_app, find_window, windows_of
 from ..system.images import sniff_image
 from .actions import Action
@@ -2592,7 +2592,7 @@ class AgentTarget:
             )
         step.window, step.image, step.screenshot_id = window, image, str(answer.data["screenshot_id"])
 
-    def enlarge(self, step: AgentStep) -> Picture:
+    def enlarge(self, step: AgentStep) -> ImageData:
         """The part of the window between the step's two pixels, at full resolution.
 
         Raises INVALID_ARGUMENT for a part without an area, and what take_window_screenshot raises.
@@ -2645,13 +2645,13 @@ class AgentTarget:
         own = [each for each in own if min(each.bounds.width, each.bounds.height) >= _SMALLEST_MENU]
         return sorted(own, key=lambda each: not each.is_popup)
 
-    def _image_of(self, answer: ToolAnswer) -> Picture:
+    def _image_of(self, answer: ToolAnswer) -> ImageData:
         self._checked(answer)
         info = sniff_image(answer.images[0]) if answer.images else None
         if info is None:
             message = "the server sent no screenshot of the window"
             raise PeekabooError(ErrorCode.CAPTURE_FAILED, message, hint="see its log")
-        return Picture(answer.images[0], info)
+        return ImageData(answer.images[0], info)
 
     def _checked(self, answer: ToolAnswer) -> None:
         """Raises the server's error as ours."""
@@ -2932,7 +2932,7 @@ from typing import Any, Optional, Union
 from ..core.cancellation import in_parallel, pause, report_progress
 from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.log import log_debug, log_error, log_info
-from ..core.models import Picture, Result
+from ..core.models import ImageData, Result
 from ..core.settings import settings, without_secrets
 from ..core.text import clean_text
 from ..desktop.base import Desktop
@@ -3155,7 +3155,7 @@ def _is_listed(model: str, names: list[str]) -> bool:
 
 def ask_model(
     desktop: Desktop,
-    images: Sequence[Union[Path, Picture]],
+    images: Sequence[Union[Path, ImageData]],
     prompt: str,
     *,
     choice: ModelChoice,
@@ -3193,7 +3193,7 @@ def ask_model(
     return Answer(reply.text, choice.name, seconds, reply.tokens_in, reply.tokens_out)
 
 
-def _image_summary(images: Sequence[Picture]) -> str:
+def _image_summary(images: Sequence[ImageData]) -> str:
     """What the log may hold about images: no pixels."""
     described = []
     for image in images:
@@ -3203,7 +3203,7 @@ def _image_summary(images: Sequence[Picture]) -> str:
     return "; ".join(described) or "no image"
 
 
-def _read_all_text(desktop: Desktop, images: Sequence[Picture], wants_json: bool) -> Reply:
+def _read_all_text(desktop: Desktop, images: Sequence[ImageData], wants_json: bool) -> Reply:
     """The lines of text in the images, by this machine's own text recognition."""
     if wants_json or not images:
         message = "the provider ocr only reads the text in images"
@@ -3740,7 +3740,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ..core.errors import PeekabooError, file_error, invalid
-from ..core.models import Picture
+from ..core.models import ImageData
 from ..desktop.base import Desktop
 from ..system.files import new_temporary_path
 from ..system.images import sniff_image, whole_image
@@ -3757,7 +3757,7 @@ _SMART_RESIZED = r"qwen-?2|ui-?tars|holo-?1|mimo-vl|opencua|\bfara|gta-?1|gelato
 _HIGH_RESOLUTION_FROM = {"opus": (4, 7), "sonnet": (5, 0), "fable": (5, 0), "mythos": (5, 0)}
 
 
-def load_image(path: Path) -> Picture:
+def load_image(path: Path) -> ImageData:
     """An image file's bytes and true kind, whatever its name. Raises FILE_IO_ERROR, INVALID_ARGUMENT."""
     try:
         data = _read_regular(path)
@@ -3773,7 +3773,7 @@ def load_image(path: Path) -> Picture:
         raise _unfit(path, "holds a gif image, which is not supported")
     if info.width * info.height > _MAX_PIXELS:
         raise _unfit(path, f"is too large ({info.width}x{info.height} pixels)")
-    return Picture(data, info, path.name, str(path))
+    return ImageData(data, info, path.name, str(path))
 
 
 def _read_regular(path: Path) -> bytes:
@@ -3867,8 +3867,8 @@ def _whole_patches(width: int, height: int) -> tuple[int, int]:
 
 
 def fit_images(
-    desktop: Desktop, provider: str, model: str, images: Sequence[Picture], in_pixels: bool = False
-) -> tuple[Picture, ...]:
+    desktop: Desktop, provider: str, model: str, images: Sequence[ImageData], in_pixels: bool = False
+) -> tuple[ImageData, ...]:
     """The images as the model should get them, see fitted_size; one that fits already keeps its bytes."""
     return tuple(
         _fit(desktop, image, fitted_size(provider, model, image.info.width, image.info.height, in_pixels))
@@ -3876,7 +3876,7 @@ def fit_images(
     )
 
 
-def _fit(desktop: Desktop, image: Picture, size: tuple[int, int]) -> Picture:
+def _fit(desktop: Desktop, image: ImageData, size: tuple[int, int]) -> ImageData:
     is_right = size == (image.info.width, image.info.height) and image.info.kind in ("png", "jpg", "webp")
     if is_right and len(image.data) <= _MAX_IMAGE_BYTES:
         return image
@@ -3887,7 +3887,7 @@ def _fit(desktop: Desktop, image: Picture, size: tuple[int, int]) -> Picture:
     return _scale(desktop, image, size, "jpg")
 
 
-def _scale(desktop: Desktop, image: Picture, size: tuple[int, int], kind: str) -> Picture:
+def _scale(desktop: Desktop, image: ImageData, size: tuple[int, int], kind: str) -> ImageData:
     """Through two files with names of our own: the desktop's programs read and write files."""
     target = new_temporary_path("model", kind)
     try:
@@ -3901,11 +3901,11 @@ def _scale(desktop: Desktop, image: Picture, size: tuple[int, int], kind: str) -
     info = sniff_image(data)
     if info is None:
         raise invalid(f"{image.label or 'the image'} cannot be scaled", hint="save it again as PNG")
-    return Picture(data, info, image.label, image.source_path)
+    return ImageData(data, info, image.label, image.source_path)
 
 
 @contextmanager
-def private_copy(image: Picture) -> Iterator[Path]:
+def private_copy(image: ImageData) -> Iterator[Path]:
     """An image as a file of ours (0600) while the `with` block runs. Raises FILE_IO_ERROR."""
     path = new_temporary_path("model", image.info.kind)
     try:
@@ -3929,7 +3929,7 @@ import json
 from dataclasses import dataclass, field, fields
 from typing import Any, Callable, Optional
 
-from ..core.models import Picture
+from ..core.models import ImageData
 from ..core.settings import Settings, settings
 from ..system.web import ask_json, quote_for_path
 
@@ -3946,7 +3946,7 @@ class Question:
 
     model: str
     prompt: str = field(repr=False)
-    images: tuple[Picture, ...] = field(default=(), repr=False)
+    images: tuple[ImageData, ...] = field(default=(), repr=False)
     system: str = field(default="", repr=False)
     schema: Optional[dict[str, Any]] = field(default=None, repr=False)
 
@@ -4023,7 +4023,7 @@ def _variable_of(field_name: str) -> str:
     return str(next(field.metadata["name"] for field in fields(Settings) if field.name == field_name))
 
 
-def _as_base64(image: Picture) -> str:
+def _as_base64(image: ImageData) -> str:
     return base64.b64encode(image.data).decode()
 
 
@@ -4216,12 +4216,12 @@ from typing import Any, Callable, Optional
 from ..core.cancellation import in_parallel, pause, report_progress
 from ..core.errors import ErrorCode, PeekabooError, file_error, invalid
 from ..core.log import log_debug
-from ..core.models import Display, ImageInfo, Picture, Rect, Scene, Screenshot, Window
+from ..core.models import Display, ImageData, ImageInfo, Rect, Scene, Screenshot, Window
 from ..core.text import clean_text
 from ..desktop.base import Desktop
 from ..system.files import new_temporary_path
 from ..system.images import MODEL_BYTES, model_size, prepare_target, read_image_info
-from .coordinates import find_record, forget_record, forget_records, keep_record, record_of
+from .coordinates import find_record, forget_record, forget_records, record_of, save_record
 from .effects import take_bitmap
 
 _TRIES = 3
@@ -4360,7 +4360,7 @@ def screenshot_to_read(desktop: Desktop, window: Window) -> tuple[CapturedImage,
         desktop, "png", None, lambda path: _capture_settled(desktop, window, path, "png", False)
     )
     width, height = model_size(info)
-    record = keep_record(desktop.session, window, replace(info, width=width, height=height))
+    record = save_record(desktop.session, window, replace(info, width=width, height=height))
     return CapturedImage(path, info, Subject(window.title or window.app_name, window=window)), record
 
 
@@ -4480,7 +4480,7 @@ def _capture_subject(
 
     path, info = _new_image(desktop, kind, max_dimension, take)
     # a shadow's margin shifts every pixel
-    record = keep_record(desktop.session, window, info) if window and not with_shadow else None
+    record = save_record(desktop.session, window, info) if window and not with_shadow else None
     return CapturedImage(path, info, subject, record)
 
 
@@ -4559,7 +4559,7 @@ def _fitted(
 
 def image_for_model(
     desktop: Desktop, image: CapturedImage, replaces_file: bool = False
-) -> tuple[Picture, Optional[Screenshot]]:
+) -> tuple[ImageData, Optional[Screenshot]]:
     """An image as a model should get it: not larger than it would be shrunk to, and not too many bytes.
 
     Returns the image and the coordinate record of its own pixels. The file of `image` is left as it is.
@@ -4580,8 +4580,8 @@ def image_for_model(
     if record and window and (info.width, info.height) != (record.image_width, record.image_height):
         if replaces_file:
             forget_record(desktop.session, record)
-        record = keep_record(desktop.session, window, info)
-    return Picture(data, info, image.subject.label, str(image.path)), record
+        record = save_record(desktop.session, window, info)
+    return ImageData(data, info, image.subject.label, str(image.path)), record
 '''
 
 # ==================== peekaboo_min/automation/coordinates.py ==============================================
@@ -4622,7 +4622,7 @@ def record_of(window: Window, info: ImageInfo) -> Screenshot:
     )
 
 
-def keep_record(session: str, window: Window, info: ImageInfo) -> Screenshot:
+def save_record(session: str, window: Window, info: ImageInfo) -> Screenshot:
     """The record of an image, kept for clicks by its pixels."""
     screenshot = record_of(window, info)
     path = _record_path(session, window.window_id, screenshot.screenshot_id)
@@ -5177,7 +5177,7 @@ from typing import Any, Callable, Optional
 
 from ..core.errors import ErrorCode, PeekabooError, file_error, invalid
 from ..core.log import log_warning
-from ..core.models import Display, ImageInfo, Picture, Rect, Result, Scene, Screenshot, Window
+from ..core.models import Display, ImageData, ImageInfo, Rect, Result, Scene, Screenshot, Window
 from ..core.settings import settings
 from ..core.text import clean_text
 from ..desktop.base import Desktop
@@ -5243,7 +5243,7 @@ def image_result(
     targets = _paths_of(request, kind, subjects)
     images = take_images(desktop, subjects, targets, kind, request.max_dimension)
     data: dict[str, Any] = {"saved_files": []}
-    returned: tuple[Picture, ...] = ()
+    returned: tuple[ImageData, ...] = ()
     try:
         text = _summary(images, request.is_temporary)
         if not request.is_temporary:
@@ -5547,7 +5547,7 @@ from ..core.text import control_character_in
 from ..desktop.base import Desktop
 from ..desktop.keys import read_chord
 from ..desktop.matching import blocking_dialog, cover_at
-from ..system.files import only_one
+from ..system.files import file_lock
 from .coordinates import find_record
 from .effects import Effect, FieldWatch, Watch
 from .policy import check_may_act, stop_file, write_audit_line
@@ -5570,16 +5570,16 @@ _NO_SELECT_ALL = re.compile(
 _MAY_CLICK = "; PEEKABOO_SAFE_CLICK=1 in the environment lets its title bar be clicked for that"
 
 
-def one_mouse(session: str) -> AbstractContextManager[None]:
+def input_lock(session: str) -> AbstractContextManager[None]:
     """Hold a desktop's lock around whatever moves focus, pointer or keyboard: shell, server and agent are
     several processes. A program that acts inherits it (system.files.held_locks).
     """
-    return only_one(f"input-{session}.lock", _LOCK_S, "mouse and keyboard")
+    return file_lock(f"input-{session}.lock", _LOCK_S, "mouse and keyboard")
 
 
 def focus_by_id(desktop: Desktop, window_id: int) -> Window:
     """Bring a window to the front and give it the keyboard; return it as it is then. Raises FOCUS_FAILED."""
-    with one_mouse(desktop.session):
+    with input_lock(desktop.session):
         scene = desktop.snapshot()
         window = _permitted_window("focus", scene, window_id)
         if window.is_popup:
@@ -5682,7 +5682,7 @@ def _by_pointer(
     """Do `post` at the screen points of these pixels; `what`: the audit log's. The answer of the tool."""
     if not all(math.isfinite(value) for pixel in pixels for value in (pixel.x, pixel.y)):
         raise invalid("x and y must be numbers", "give pixels of the screenshot")
-    with one_mouse(desktop.session):
+    with input_lock(desktop.session):
         scene = desktop.snapshot()
         window = _permitted_window(action, scene, window_id)
         record = find_record(desktop.session, window, screenshot_id)
@@ -5793,7 +5793,7 @@ def _by_keyboard(
     post: Callable[[Window], None],
     check: Callable[[Window], None] = lambda window: None,
 ) -> Effect:
-    with one_mouse(desktop.session):
+    with input_lock(desktop.session):
         scene = desktop.snapshot()
         window = _permitted_window(action, scene, window_id)
         check(window)
@@ -6189,7 +6189,7 @@ from ..core.text import clean_text
 from ..desktop.base import Desktop
 from ..desktop.matching import visible_windows
 from ..system.files import asked_path
-from .input import one_mouse
+from .input import input_lock
 from .listing import window_data
 from .policy import check_may_act, write_audit_line
 
@@ -6250,7 +6250,7 @@ def open_target(
             f"no application is known that opens {asked[:200]}", "open it by an app of your choice"
         )
     check_may_act("open", handler.app_name, handler.bundle_id)
-    with one_mouse(desktop.session):
+    with input_lock(desktop.session):
         before = desktop.snapshot()
         if before.is_locked:
             raise PeekabooError(
@@ -7483,7 +7483,7 @@ class Screenshot:
 
 
 @dataclass(frozen=True)
-class Picture:
+class ImageData:
     """An image for a model, as bytes of its real type."""
 
     data: bytes = field(repr=False)
@@ -7501,7 +7501,7 @@ class Result:
 
     text: str
     data: dict[str, Any] = field(default_factory=dict)
-    images: tuple[Picture, ...] = ()
+    images: tuple[ImageData, ...] = ()
     messages: tuple[str, ...] = ()
     """Warnings that belong to a success."""
     files: tuple[Path, ...] = ()
@@ -10416,7 +10416,7 @@ from typing import Optional
 from ...core.errors import ErrorCode, PeekabooError
 from ...core.log import log_debug
 from ...core.settings import settings
-from ...system.files import only_one, write_privately
+from ...system.files import file_lock, write_privately
 from ...system.process import run_program
 from ...system.resources import native_source
 
@@ -10479,7 +10479,7 @@ def build_helper(is_forced: bool = False) -> Built:
     is_forced: compile anyway.
     Raises CANCELLED, and TIMEOUT while another process compiles; no compiler is an outcome, not an error.
     """
-    with only_one("helper.lock", _COMPILE_S if is_forced else 0.0, "the Swift compiler"):
+    with file_lock("helper.lock", _COMPILE_S if is_forced else 0.0, "the Swift compiler"):
         compiler, path, reason = "", "", ""
         try:
             compiler = _compiler_version()
@@ -11213,7 +11213,7 @@ class Clipboard:
                     ErrorCode.PROGRAM_FAILED,
                     "xclip does not serve the text, so it was not pasted",
                     hint="check that no clipboard manager takes its place; ASCII needs no clipboard",
-                    details=server.said()[-300:],
+                    details=server.output()[-300:],
                 )
             asked = _wait_until_quiet(server)  # a clipboard manager fetches what is new
             press(self._key)
@@ -11245,7 +11245,7 @@ class Clipboard:
 
 def _requests(server: BackgroundProgram) -> int:
     """How many requests xclip waits for or has answered; 1 as soon as it serves."""
-    return server.said().count("selection request number")
+    return server.output().count("selection request number")
 
 
 def _wait_until_quiet(server: BackgroundProgram) -> int:
@@ -12403,9 +12403,9 @@ def _converted(data: bytes, source: str, steps: Sequence[str]) -> bytes:
 
 def _read_lines(pgm: bytes, zoom: int) -> list[RecognisedText]:
     words = ["tesseract", "stdin", "stdout", "--psm", "11", "tsv"]
-    told = run_program(words, timeout_s=_OCR_S, stdin=pgm, environment=_ONE_THREAD).text
+    printed = run_program(words, timeout_s=_OCR_S, stdin=pgm, environment=_ONE_THREAD).text
     lines: dict[tuple[str, ...], list[RecognisedText]] = {}
-    for row in told.split("\n")[1:]:
+    for row in printed.split("\n")[1:]:
         # level, page, block, paragraph, line, word, left, top, width, height, confidence, text; level 5 is a
         # word
         cells = row.split("\t", 11)
@@ -17642,9 +17642,9 @@ function answer(asked) {
 }
 
 function run(argv) {
-    const told = answer(JSON.parse(argv[0]));
-    if (failures.length) told.failures = failures;
-    return JSON.stringify(told);
+    const reply = answer(JSON.parse(argv[0]));
+    if (failures.length) reply.failures = failures;
+    return JSON.stringify(reply);
 }
 '''
 
@@ -17662,7 +17662,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Callable
 
-from ..automation.input import one_mouse
+from ..automation.input import input_lock
 from ..automation.policy import check_may_act, write_audit_line
 from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.log import log_debug, write_agent_line
@@ -17672,8 +17672,8 @@ from ..core.text import clean_text, control_character_in
 from ..desktop.macos.osascript import permission_error, run_applescript, run_jxa
 from ..system.files import (
     asked_path,
+    file_lock,
     move_into_place,
-    only_one,
     temporary_folder,
 )
 from ..system.images import prepare_target, read_image_info
@@ -17736,7 +17736,7 @@ def _keynote_tool(function: Callable[..., Result]) -> Callable[..., Result]:
         answer = "ERROR: it failed unexpectedly"
         try:
             check_is_mac()
-            with only_one("keynote.lock", KEYNOTE_S, "Keynote"):
+            with file_lock("keynote.lock", KEYNOTE_S, "Keynote"):
                 result = function(**arguments)
             answer = result.text
             return result
@@ -17842,7 +17842,7 @@ def open_keynote() -> Result:
         raise _problem("not_installed")
     _check_and_audit("open_keynote", bundle_id, {"mode": mode})
     request = {"do": "open", "bundle_id": bundle_id, "theme": theme, "always_new": mode == "always_new"}
-    with one_mouse("macos"):  # it comes to the front
+    with input_lock("macos"):  # it comes to the front
         opened = _ask_keynote({**request, "width": 1920, "height": 1080})
     before = load_deck()
     document_id = opened["document_id"]
@@ -18160,7 +18160,7 @@ from ..automation.image import ImageRequest, check_request
 from ..automation.policy import check_may_act, write_audit_line
 from ..core.errors import ErrorCode, PeekabooError, RelayedError, invalid
 from ..core.log import log_debug, log_error, log_safe, log_warning
-from ..core.models import Picture, Result
+from ..core.models import ImageData, Result
 from ..core.settings import settings
 from ..core.text import clean_text
 from ..core.version import VERSION
@@ -18321,7 +18321,7 @@ def _images_below(folder: Path) -> dict[Path, int]:
     return found
 
 
-def _attachment(desktop: Desktop, path: Path, folder: Path) -> Optional[Picture]:
+def _attachment(desktop: Desktop, path: Path, folder: Path) -> Optional[ImageData]:
     """An image for a model; None for one that cannot be shrunk: the program's output counts all the same."""
     try:
         info = read_image_info(path)
@@ -18395,7 +18395,7 @@ def _image_arguments(request: ImageRequest, capture_focus: str, target: str) -> 
     ]
 
 
-def _saved_image(desktop: Desktop, file: dict[str, Any]) -> Picture:
+def _saved_image(desktop: Desktop, file: dict[str, Any]) -> ImageData:
     path = Path(file["path"])
     info = read_image_info(path) if path.is_file() else None
     if info is None:
@@ -18404,7 +18404,7 @@ def _saved_image(desktop: Desktop, file: dict[str, Any]) -> Picture:
     return image_for_model(desktop, CapturedImage(path, info, Subject(label)))[0]
 
 
-def _returned_data(file: dict[str, Any], image: Picture) -> dict[str, Any]:
+def _returned_data(file: dict[str, Any], image: ImageData) -> dict[str, Any]:
     """The specification's metadata of a returned image; what a click needs only where no pixel has moved."""
     size = {"image_width": image.info.width, "image_height": image.info.height}
     data = {
@@ -18537,7 +18537,7 @@ class BackgroundProgram:
     def has_ended(self) -> bool:
         return self._process.poll() is not None
 
-    def said(self) -> str:
+    def output(self) -> str:
         """What it wrote to stderr so far."""
         with suppress(BlockingIOError):
             self._output += os.read(self._process.stderr.fileno(), 1 << 16)  # type: ignore[union-attr]
@@ -18644,10 +18644,10 @@ def file_name(stem: str, kind: str, suffix: str = "") -> str:
     """
     cleaned = _safe_in_names(stem).strip("._") or "window"
     ending = f"{cut_to_bytes(_safe_in_names(suffix).rstrip('._'), _SUFFIX_BYTES)}.{kind}"
-    room = _NAME_BYTES - len(ending.encode())
-    if len(cleaned.encode()) > room:
-        start = cut_to_bytes(cleaned, room - room // 2)
-        cleaned = start + cleaned.encode()[len(start.encode()) - room :].decode("utf-8", "ignore")
+    limit = _NAME_BYTES - len(ending.encode())
+    if len(cleaned.encode()) > limit:
+        start = cut_to_bytes(cleaned, limit - limit // 2)
+        cleaned = start + cleaned.encode()[len(start.encode()) - limit :].decode("utf-8", "ignore")
     return cleaned + ending
 
 
@@ -18831,7 +18831,7 @@ def held_locks() -> tuple[int, ...]:
 
 
 @contextmanager
-def only_one(lock_name: str, wait_s: float, what: str) -> Iterator[None]:
+def file_lock(lock_name: str, wait_s: float, what: str) -> Iterator[None]:
     """Hold a lock file of the state folder while the `with` block runs.
 
     Raises FILE_IO_ERROR, and TIMEOUT when another process keeps it.

@@ -447,7 +447,7 @@ MUTATIONS: list[Mutation] = [
         ("carriage returns are written", '.replace("¦", "|").replace("\\r\\n", "\\n").replace("\\r", "\\n")', '.replace("¦", "|")'),
         ("a skipped slide is not noticed", '["is_skipped"]:', '["is_skipped"] and False:'),
         ("the other Keynote's terms", "dictionary=(KEYNOTE_IDS[0], argv[0])", "dictionary=(KEYNOTE_IDS[0], KEYNOTE_IDS[0])"),
-        ("no lock", 'with only_one("keynote.lock", KEYNOTE_S, "Keynote"):', "if True:"),
+        ("no lock", 'with file_lock("keynote.lock", KEYNOTE_S, "Keynote"):', "if True:"),
         ("a comma is no point", 'text.replace(",", ".")', "text"),
         ("a rectangle anywhere", "if not Rect(0, 0, deck.slide_width, deck.slide_height).encloses(rect):", "if False:"),
         ("any name of a file", 'if target.suffix.lower() != ".png":', "if False:"),

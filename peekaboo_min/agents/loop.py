@@ -169,7 +169,7 @@ class AgentLoop:
         self._target.follow()
 
     def _enlarge(self, step: AgentStep) -> None:
-        """The next question shows a part of the window enlarged. A useless part is told to the model."""
+        """The next question shows a part of the window enlarged. The model hears of a useless part."""
         try:
             step.detail = self._target.enlarge(step)
         except PeekabooError as e:

@@ -15,7 +15,7 @@ from ..ai.images import fit_images
 from ..ai.providers import VENDORS
 from ..core.errors import ErrorCode, PeekabooError
 from ..core.log import log_info
-from ..core.models import ImageInfo, Picture, Point
+from ..core.models import ImageData, ImageInfo, Point
 from ..desktop.select import this_desktop
 from ..system.files import state_folder, write_privately
 from .actions import ACTION_SCHEMA, read_action
@@ -92,7 +92,7 @@ def measure_grid(choice: ModelChoice, timeout_s: float) -> GridChoice:
 
     timeout_s: for each question. Raises what ask_model raises.
     """
-    image = Picture(_IMAGE, ImageInfo("png", _WIDTH, _HEIGHT), "Two numbered squares")
+    image = ImageData(_IMAGE, ImageInfo("png", _WIDTH, _HEIGHT), "Two numbered squares")
     (fitted,) = fit_images(this_desktop(), choice.provider, choice.model, [image], in_pixels=True)
     unit, problem = None, ""
     try:
@@ -112,7 +112,7 @@ class _Unusable(PeekabooError):
     """A reply that tells nothing about the grid."""
 
 
-def _asked_place(choice: ModelChoice, image: Picture, digit: str, timeout_s: float) -> Point:
+def _asked_place(choice: ModelChoice, image: ImageData, digit: str, timeout_s: float) -> Point:
     """The model's own numbers for one square."""
     unit = unit_by_name(choice.model) or THOUSANDTHS
     grid = grid_over(unit, image.info.width, image.info.height)

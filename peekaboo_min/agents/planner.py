@@ -12,7 +12,7 @@ from ..ai.client import ModelChoice, ask_model
 from ..ai.grid import FRACTIONS, PIXELS, THOUSANDTHS, Grid, grid_over
 from ..ai.images import fit_images
 from ..core.errors import ErrorCode, PeekabooError
-from ..core.models import Picture
+from ..core.models import ImageData
 from ..core.settings import settings
 from ..desktop.select import this_desktop
 from .actions import ACTION_SCHEMA, Action, read_action
@@ -27,7 +27,7 @@ class Planner:
         self._choice = choice
         self._unit = unit
         self._needs_confidence = needs_confidence
-        self._first_image: Optional[Picture] = None  # its label says in the prompt what it shows
+        self._first_image: Optional[ImageData] = None  # its label says in the prompt what it shows
 
     def decide(self, step: AgentStep, history: list[str], steps_left: int, deadline: float) -> Action:
         """The model's action for this step; after an unusable reply it is asked again, once, with the reason.
@@ -63,16 +63,16 @@ class Planner:
         hint = "choose a stronger model; the report has its replies"
         raise AgentStop("confused", ErrorCode.AI_PROVIDER_ERROR, message, hint)
 
-    def show_enlarged(self, part: Picture, where: str) -> None:
+    def show_enlarged(self, part: ImageData, where: str) -> None:
         """Send a part of the window with the next question, in place of the previous screenshot."""
         caption = f"shows a part of the window enlarged ({where}), to read; give places in the last image"
         self._first_image = replace(self._fitted(part), label=caption)
 
-    def _fitted(self, image: Picture) -> Picture:
+    def _fitted(self, image: ImageData) -> ImageData:
         choice, in_pixels = self._choice, self._unit == PIXELS
         return fit_images(this_desktop(), choice.provider, choice.model, [image], in_pixels)[0]
 
-    def _ask(self, step: AgentStep, images: list[Picture], question: str, deadline: float) -> str:
+    def _ask(self, step: AgentStep, images: list[ImageData], question: str, deadline: float) -> str:
         started = time.monotonic()
         left = deadline - started
         if left <= 0:

@@ -9,7 +9,7 @@ from html import escape
 from typing import Optional
 
 from ..ai.client import shown_text
-from ..core.models import ImageInfo, Picture
+from ..core.models import ImageData, ImageInfo
 from .run import AgentRun, AgentStep
 
 _UNSURE_BELOW = 0.5
@@ -140,13 +140,13 @@ def _facts(run: AgentRun) -> str:
 
 
 def _images(run: AgentRun) -> str:
-    named: list[tuple[str, Optional[Picture]]] = [("final", run.final_image)]
+    named: list[tuple[str, Optional[ImageData]]] = [("final", run.final_image)]
     for step in run.steps:
         named += [(f"image-{step.number}", step.image), (f"detail-{step.number}", step.detail)]
     return "".join(_image(name, image) for name, image in named if image)
 
 
-def _image(name: str, image: Picture) -> str:
+def _image(name: str, image: ImageData) -> str:
     data, info = base64.b64encode(image.data).decode("ascii"), image.info
     url = f"data:{info.mime_type};base64,{data}"
     return f'<image id="{name}" width="{info.width}" height="{info.height}" href="{url}"/>'

@@ -14,7 +14,7 @@ from typing import Any, Optional
 from ..ai.grid import Grid
 from ..automation.listing import window_data
 from ..core.errors import ErrorCode, PeekabooError, file_error
-from ..core.models import Picture, Point, Rect, Window
+from ..core.models import ImageData, Point, Rect, Window
 from ..core.version import VERSION
 from ..system.files import asked_path, write_privately
 from .actions import Action
@@ -69,10 +69,10 @@ class AgentStep:
     started_at: float = field(default_factory=time.perf_counter)
     window: Optional[Window] = None
     """None when the app shows no window."""
-    image: Optional[Picture] = None
+    image: Optional[ImageData] = None
     """The screenshot of the window."""
     screenshot_id: str = ""
-    detail: Optional[Picture] = None
+    detail: Optional[ImageData] = None
     """The enlarged part that the model asked for."""
     seen_size: tuple[int, int] = (0, 0)
     """The size of the image that the model got, pixels."""
@@ -178,7 +178,7 @@ class AgentRun:
     system_prompt: str = ""
     grid: str = ""
     """In which grid the model was asked, and why, as a sentence."""
-    final_image: Optional[Picture] = None
+    final_image: Optional[ImageData] = None
     """The window after the last action, where that was not looked at in a step."""
 
     @property

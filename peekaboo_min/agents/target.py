@@ -6,7 +6,7 @@ from typing import Any, Optional
 
 from ..core.cancellation import pause
 from ..core.errors import ErrorCode, PeekabooError
-from ..core.models import App, Picture, Point, Rect, Scene, Window
+from ..core.models import App, ImageData, Point, Rect, Scene, Window
 from ..desktop.matching import find_app, find_window, windows_of
 from ..system.images import sniff_image
 from .actions import Action
@@ -109,7 +109,7 @@ class AgentTarget:
             )
         step.window, step.image, step.screenshot_id = window, image, str(answer.data["screenshot_id"])
 
-    def enlarge(self, step: AgentStep) -> Picture:
+    def enlarge(self, step: AgentStep) -> ImageData:
         """The part of the window between the step's two pixels, at full resolution.
 
         Raises INVALID_ARGUMENT for a part without an area, and what take_window_screenshot raises.
@@ -162,13 +162,13 @@ class AgentTarget:
         own = [each for each in own if min(each.bounds.width, each.bounds.height) >= _SMALLEST_MENU]
         return sorted(own, key=lambda each: not each.is_popup)
 
-    def _image_of(self, answer: ToolAnswer) -> Picture:
+    def _image_of(self, answer: ToolAnswer) -> ImageData:
         self._checked(answer)
         info = sniff_image(answer.images[0]) if answer.images else None
         if info is None:
             message = "the server sent no screenshot of the window"
             raise PeekabooError(ErrorCode.CAPTURE_FAILED, message, hint="see its log")
-        return Picture(answer.images[0], info)
+        return ImageData(answer.images[0], info)
 
     def _checked(self, answer: ToolAnswer) -> None:
         """Raises the server's error as ours."""

@@ -15,7 +15,7 @@ from typing import Any, Optional, Union
 from ..core.cancellation import in_parallel, pause, report_progress
 from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.log import log_debug, log_error, log_info
-from ..core.models import Picture, Result
+from ..core.models import ImageData, Result
 from ..core.settings import settings, without_secrets
 from ..core.text import clean_text
 from ..desktop.base import Desktop
@@ -238,7 +238,7 @@ def _is_listed(model: str, names: list[str]) -> bool:
 
 def ask_model(
     desktop: Desktop,
-    images: Sequence[Union[Path, Picture]],
+    images: Sequence[Union[Path, ImageData]],
     prompt: str,
     *,
     choice: ModelChoice,
@@ -276,7 +276,7 @@ def ask_model(
     return Answer(reply.text, choice.name, seconds, reply.tokens_in, reply.tokens_out)
 
 
-def _image_summary(images: Sequence[Picture]) -> str:
+def _image_summary(images: Sequence[ImageData]) -> str:
     """What the log may hold about images: no pixels."""
     described = []
     for image in images:
@@ -286,7 +286,7 @@ def _image_summary(images: Sequence[Picture]) -> str:
     return "; ".join(described) or "no image"
 
 
-def _read_all_text(desktop: Desktop, images: Sequence[Picture], wants_json: bool) -> Reply:
+def _read_all_text(desktop: Desktop, images: Sequence[ImageData], wants_json: bool) -> Reply:
     """The lines of text in the images, by this machine's own text recognition."""
     if wants_json or not images:
         message = "the provider ocr only reads the text in images"

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ..core.errors import PeekabooError, file_error, invalid
-from ..core.models import Picture
+from ..core.models import ImageData
 from ..desktop.base import Desktop
 from ..system.files import new_temporary_path
 from ..system.images import sniff_image, whole_image
@@ -28,7 +28,7 @@ _SMART_RESIZED = r"qwen-?2|ui-?tars|holo-?1|mimo-vl|opencua|\bfara|gta-?1|gelato
 _HIGH_RESOLUTION_FROM = {"opus": (4, 7), "sonnet": (5, 0), "fable": (5, 0), "mythos": (5, 0)}
 
 
-def load_image(path: Path) -> Picture:
+def load_image(path: Path) -> ImageData:
     """An image file's bytes and true kind, whatever its name. Raises FILE_IO_ERROR, INVALID_ARGUMENT."""
     try:
         data = _read_regular(path)
@@ -44,7 +44,7 @@ def load_image(path: Path) -> Picture:
         raise _unfit(path, "holds a gif image, which is not supported")
     if info.width * info.height > _MAX_PIXELS:
         raise _unfit(path, f"is too large ({info.width}x{info.height} pixels)")
-    return Picture(data, info, path.name, str(path))
+    return ImageData(data, info, path.name, str(path))
 
 
 def _read_regular(path: Path) -> bytes:
@@ -138,8 +138,8 @@ def _whole_patches(width: int, height: int) -> tuple[int, int]:
 
 
 def fit_images(
-    desktop: Desktop, provider: str, model: str, images: Sequence[Picture], in_pixels: bool = False
-) -> tuple[Picture, ...]:
+    desktop: Desktop, provider: str, model: str, images: Sequence[ImageData], in_pixels: bool = False
+) -> tuple[ImageData, ...]:
     """The images as the model should get them, see fitted_size; one that fits already keeps its bytes."""
     return tuple(
         _fit(desktop, image, fitted_size(provider, model, image.info.width, image.info.height, in_pixels))
@@ -147,7 +147,7 @@ def fit_images(
     )
 
 
-def _fit(desktop: Desktop, image: Picture, size: tuple[int, int]) -> Picture:
+def _fit(desktop: Desktop, image: ImageData, size: tuple[int, int]) -> ImageData:
     is_right = size == (image.info.width, image.info.height) and image.info.kind in ("png", "jpg", "webp")
     if is_right and len(image.data) <= _MAX_IMAGE_BYTES:
         return image
@@ -158,7 +158,7 @@ def _fit(desktop: Desktop, image: Picture, size: tuple[int, int]) -> Picture:
     return _scale(desktop, image, size, "jpg")
 
 
-def _scale(desktop: Desktop, image: Picture, size: tuple[int, int], kind: str) -> Picture:
+def _scale(desktop: Desktop, image: ImageData, size: tuple[int, int], kind: str) -> ImageData:
     """Through two files with names of our own: the desktop's programs read and write files."""
     target = new_temporary_path("model", kind)
     try:
@@ -172,11 +172,11 @@ def _scale(desktop: Desktop, image: Picture, size: tuple[int, int], kind: str) -
     info = sniff_image(data)
     if info is None:
         raise invalid(f"{image.label or 'the image'} cannot be scaled", hint="save it again as PNG")
-    return Picture(data, info, image.label, image.source_path)
+    return ImageData(data, info, image.label, image.source_path)
 
 
 @contextmanager
-def private_copy(image: Picture) -> Iterator[Path]:
+def private_copy(image: ImageData) -> Iterator[Path]:
     """An image as a file of ours (0600) while the `with` block runs. Raises FILE_IO_ERROR."""
     path = new_temporary_path("model", image.info.kind)
     try:

@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass, field, fields
 from typing import Any, Callable, Optional
 
-from ..core.models import Picture
+from ..core.models import ImageData
 from ..core.settings import Settings, settings
 from ..system.web import ask_json, quote_for_path
 
@@ -24,7 +24,7 @@ class Question:
 
     model: str
     prompt: str = field(repr=False)
-    images: tuple[Picture, ...] = field(default=(), repr=False)
+    images: tuple[ImageData, ...] = field(default=(), repr=False)
     system: str = field(default="", repr=False)
     schema: Optional[dict[str, Any]] = field(default=None, repr=False)
 
@@ -101,7 +101,7 @@ def _variable_of(field_name: str) -> str:
     return str(next(field.metadata["name"] for field in fields(Settings) if field.name == field_name))
 
 
-def _as_base64(image: Picture) -> str:
+def _as_base64(image: ImageData) -> str:
     return base64.b64encode(image.data).decode()
 
 

@@ -13,12 +13,12 @@ from typing import Any, Callable, Optional
 from ..core.cancellation import in_parallel, pause, report_progress
 from ..core.errors import ErrorCode, PeekabooError, file_error, invalid
 from ..core.log import log_debug
-from ..core.models import Display, ImageInfo, Picture, Rect, Scene, Screenshot, Window
+from ..core.models import Display, ImageData, ImageInfo, Rect, Scene, Screenshot, Window
 from ..core.text import clean_text
 from ..desktop.base import Desktop
 from ..system.files import new_temporary_path
 from ..system.images import MODEL_BYTES, model_size, prepare_target, read_image_info
-from .coordinates import find_record, forget_record, forget_records, keep_record, record_of
+from .coordinates import find_record, forget_record, forget_records, record_of, save_record
 from .effects import take_bitmap
 
 _TRIES = 3
@@ -157,7 +157,7 @@ def screenshot_to_read(desktop: Desktop, window: Window) -> tuple[CapturedImage,
         desktop, "png", None, lambda path: _capture_settled(desktop, window, path, "png", False)
     )
     width, height = model_size(info)
-    record = keep_record(desktop.session, window, replace(info, width=width, height=height))
+    record = save_record(desktop.session, window, replace(info, width=width, height=height))
     return CapturedImage(path, info, Subject(window.title or window.app_name, window=window)), record
 
 
@@ -277,7 +277,7 @@ def _capture_subject(
 
     path, info = _new_image(desktop, kind, max_dimension, take)
     # a shadow's margin shifts every pixel
-    record = keep_record(desktop.session, window, info) if window and not with_shadow else None
+    record = save_record(desktop.session, window, info) if window and not with_shadow else None
     return CapturedImage(path, info, subject, record)
 
 
@@ -356,7 +356,7 @@ def _fitted(
 
 def image_for_model(
     desktop: Desktop, image: CapturedImage, replaces_file: bool = False
-) -> tuple[Picture, Optional[Screenshot]]:
+) -> tuple[ImageData, Optional[Screenshot]]:
     """An image as a model should get it: not larger than it would be shrunk to, and not too many bytes.
 
     Returns the image and the coordinate record of its own pixels. The file of `image` is left as it is.
@@ -377,5 +377,5 @@ def image_for_model(
     if record and window and (info.width, info.height) != (record.image_width, record.image_height):
         if replaces_file:
             forget_record(desktop.session, record)
-        record = keep_record(desktop.session, window, info)
-    return Picture(data, info, image.subject.label, str(image.path)), record
+        record = save_record(desktop.session, window, info)
+    return ImageData(data, info, image.subject.label, str(image.path)), record

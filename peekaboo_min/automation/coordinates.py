@@ -35,7 +35,7 @@ def record_of(window: Window, info: ImageInfo) -> Screenshot:
     )
 
 
-def keep_record(session: str, window: Window, info: ImageInfo) -> Screenshot:
+def save_record(session: str, window: Window, info: ImageInfo) -> Screenshot:
     """The record of an image, kept for clicks by its pixels."""
     screenshot = record_of(window, info)
     path = _record_path(session, window.window_id, screenshot.screenshot_id)

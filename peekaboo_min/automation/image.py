@@ -11,7 +11,7 @@ from typing import Any, Callable, Optional
 
 from ..core.errors import ErrorCode, PeekabooError, file_error, invalid
 from ..core.log import log_warning
-from ..core.models import Display, ImageInfo, Picture, Rect, Result, Scene, Screenshot, Window
+from ..core.models import Display, ImageData, ImageInfo, Rect, Result, Scene, Screenshot, Window
 from ..core.settings import settings
 from ..core.text import clean_text
 from ..desktop.base import Desktop
@@ -77,7 +77,7 @@ def image_result(
     targets = _paths_of(request, kind, subjects)
     images = take_images(desktop, subjects, targets, kind, request.max_dimension)
     data: dict[str, Any] = {"saved_files": []}
-    returned: tuple[Picture, ...] = ()
+    returned: tuple[ImageData, ...] = ()
     try:
         text = _summary(images, request.is_temporary)
         if not request.is_temporary:

@@ -17,7 +17,7 @@ from ..core.text import control_character_in
 from ..desktop.base import Desktop
 from ..desktop.keys import read_chord
 from ..desktop.matching import blocking_dialog, cover_at
-from ..system.files import only_one
+from ..system.files import file_lock
 from .coordinates import find_record
 from .effects import Effect, FieldWatch, Watch
 from .policy import check_may_act, stop_file, write_audit_line
@@ -40,16 +40,16 @@ _NO_SELECT_ALL = re.compile(
 _MAY_CLICK = "; PEEKABOO_SAFE_CLICK=1 in the environment lets its title bar be clicked for that"
 
 
-def one_mouse(session: str) -> AbstractContextManager[None]:
+def input_lock(session: str) -> AbstractContextManager[None]:
     """Hold a desktop's lock around whatever moves focus, pointer or keyboard: shell, server and agent are
     several processes. A program that acts inherits it (system.files.held_locks).
     """
-    return only_one(f"input-{session}.lock", _LOCK_S, "mouse and keyboard")
+    return file_lock(f"input-{session}.lock", _LOCK_S, "mouse and keyboard")
 
 
 def focus_by_id(desktop: Desktop, window_id: int) -> Window:
     """Bring a window to the front and give it the keyboard; return it as it is then. Raises FOCUS_FAILED."""
-    with one_mouse(desktop.session):
+    with input_lock(desktop.session):
         scene = desktop.snapshot()
         window = _permitted_window("focus", scene, window_id)
         if window.is_popup:
@@ -152,7 +152,7 @@ def _by_pointer(
     """Do `post` at the screen points of these pixels; `what`: the audit log's. The answer of the tool."""
     if not all(math.isfinite(value) for pixel in pixels for value in (pixel.x, pixel.y)):
         raise invalid("x and y must be numbers", "give pixels of the screenshot")
-    with one_mouse(desktop.session):
+    with input_lock(desktop.session):
         scene = desktop.snapshot()
         window = _permitted_window(action, scene, window_id)
         record = find_record(desktop.session, window, screenshot_id)
@@ -263,7 +263,7 @@ def _by_keyboard(
     post: Callable[[Window], None],
     check: Callable[[Window], None] = lambda window: None,
 ) -> Effect:
-    with one_mouse(desktop.session):
+    with input_lock(desktop.session):
         scene = desktop.snapshot()
         window = _permitted_window(action, scene, window_id)
         check(window)

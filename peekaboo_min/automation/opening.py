@@ -16,7 +16,7 @@ from ..core.text import clean_text
 from ..desktop.base import Desktop
 from ..desktop.matching import visible_windows
 from ..system.files import asked_path
-from .input import one_mouse
+from .input import input_lock
 from .listing import window_data
 from .policy import check_may_act, write_audit_line
 
@@ -77,7 +77,7 @@ def open_target(
             f"no application is known that opens {asked[:200]}", "open it by an app of your choice"
         )
     check_may_act("open", handler.app_name, handler.bundle_id)
-    with one_mouse(desktop.session):
+    with input_lock(desktop.session):
         before = desktop.snapshot()
         if before.is_locked:
             raise PeekabooError(

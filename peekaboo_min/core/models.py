@@ -338,7 +338,7 @@ class Screenshot:
 
 
 @dataclass(frozen=True)
-class Picture:
+class ImageData:
     """An image for a model, as bytes of its real type."""
 
     data: bytes = field(repr=False)
@@ -356,7 +356,7 @@ class Result:
 
     text: str
     data: dict[str, Any] = field(default_factory=dict)
-    images: tuple[Picture, ...] = ()
+    images: tuple[ImageData, ...] = ()
     messages: tuple[str, ...] = ()
     """Warnings that belong to a success."""
     files: tuple[Path, ...] = ()

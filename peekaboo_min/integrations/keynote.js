@@ -156,7 +156,7 @@ function answer(asked) {
 }
 
 function run(argv) {
-    const told = answer(JSON.parse(argv[0]));
-    if (failures.length) told.failures = failures;
-    return JSON.stringify(told);
+    const reply = answer(JSON.parse(argv[0]));
+    if (failures.length) reply.failures = failures;
+    return JSON.stringify(reply);
 }

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Callable
 
-from ..automation.input import one_mouse
+from ..automation.input import input_lock
 from ..automation.policy import check_may_act, write_audit_line
 from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.log import log_debug, write_agent_line
@@ -21,8 +21,8 @@ from ..core.text import clean_text, control_character_in
 from ..desktop.macos.osascript import permission_error, run_applescript, run_jxa
 from ..system.files import (
     asked_path,
+    file_lock,
     move_into_place,
-    only_one,
     temporary_folder,
 )
 from ..system.images import prepare_target, read_image_info
@@ -85,7 +85,7 @@ def _keynote_tool(function: Callable[..., Result]) -> Callable[..., Result]:
         answer = "ERROR: it failed unexpectedly"
         try:
             check_is_mac()
-            with only_one("keynote.lock", KEYNOTE_S, "Keynote"):
+            with file_lock("keynote.lock", KEYNOTE_S, "Keynote"):
                 result = function(**arguments)
             answer = result.text
             return result
@@ -191,7 +191,7 @@ def open_keynote() -> Result:
         raise _problem("not_installed")
     _check_and_audit("open_keynote", bundle_id, {"mode": mode})
     request = {"do": "open", "bundle_id": bundle_id, "theme": theme, "always_new": mode == "always_new"}
-    with one_mouse("macos"):  # it comes to the front
+    with input_lock("macos"):  # it comes to the front
         opened = _ask_keynote({**request, "width": 1920, "height": 1080})
     before = load_deck()
     document_id = opened["document_id"]

@@ -19,7 +19,7 @@ from ..automation.image import ImageRequest, check_request
 from ..automation.policy import check_may_act, write_audit_line
 from ..core.errors import ErrorCode, PeekabooError, RelayedError, invalid
 from ..core.log import log_debug, log_error, log_safe, log_warning
-from ..core.models import Picture, Result
+from ..core.models import ImageData, Result
 from ..core.settings import settings
 from ..core.text import clean_text
 from ..core.version import VERSION
@@ -180,7 +180,7 @@ def _images_below(folder: Path) -> dict[Path, int]:
     return found
 
 
-def _attachment(desktop: Desktop, path: Path, folder: Path) -> Optional[Picture]:
+def _attachment(desktop: Desktop, path: Path, folder: Path) -> Optional[ImageData]:
     """An image for a model; None for one that cannot be shrunk: the program's output counts all the same."""
     try:
         info = read_image_info(path)
@@ -254,7 +254,7 @@ def _image_arguments(request: ImageRequest, capture_focus: str, target: str) -> 
     ]
 
 
-def _saved_image(desktop: Desktop, file: dict[str, Any]) -> Picture:
+def _saved_image(desktop: Desktop, file: dict[str, Any]) -> ImageData:
     path = Path(file["path"])
     info = read_image_info(path) if path.is_file() else None
     if info is None:
@@ -263,7 +263,7 @@ def _saved_image(desktop: Desktop, file: dict[str, Any]) -> Picture:
     return image_for_model(desktop, CapturedImage(path, info, Subject(label)))[0]
 
 
-def _returned_data(file: dict[str, Any], image: Picture) -> dict[str, Any]:
+def _returned_data(file: dict[str, Any], image: ImageData) -> dict[str, Any]:
     """The specification's metadata of a returned image; what a click needs only where no pixel has moved."""
     size = {"image_width": image.info.width, "image_height": image.info.height}
     data = {

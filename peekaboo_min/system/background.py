@@ -24,7 +24,7 @@ class BackgroundProgram:
     def has_ended(self) -> bool:
         return self._process.poll() is not None
 
-    def said(self) -> str:
+    def output(self) -> str:
         """What it wrote to stderr so far."""
         with suppress(BlockingIOError):
             self._output += os.read(self._process.stderr.fileno(), 1 << 16)  # type: ignore[union-attr]

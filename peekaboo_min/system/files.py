@@ -39,10 +39,10 @@ def file_name(stem: str, kind: str, suffix: str = "") -> str:
     """
     cleaned = _safe_in_names(stem).strip("._") or "window"
     ending = f"{cut_to_bytes(_safe_in_names(suffix).rstrip('._'), _SUFFIX_BYTES)}.{kind}"
-    room = _NAME_BYTES - len(ending.encode())
-    if len(cleaned.encode()) > room:
-        start = cut_to_bytes(cleaned, room - room // 2)
-        cleaned = start + cleaned.encode()[len(start.encode()) - room :].decode("utf-8", "ignore")
+    limit = _NAME_BYTES - len(ending.encode())
+    if len(cleaned.encode()) > limit:
+        start = cut_to_bytes(cleaned, limit - limit // 2)
+        cleaned = start + cleaned.encode()[len(start.encode()) - limit :].decode("utf-8", "ignore")
     return cleaned + ending
 
 
@@ -226,7 +226,7 @@ def held_locks() -> tuple[int, ...]:
 
 
 @contextmanager
-def only_one(lock_name: str, wait_s: float, what: str) -> Iterator[None]:
+def file_lock(lock_name: str, wait_s: float, what: str) -> Iterator[None]:
     """Hold a lock file of the state folder while the `with` block runs.
 
     Raises FILE_IO_ERROR, and TIMEOUT when another process keeps it.

@@ -21,7 +21,7 @@ from peekaboo_min.agents.run import AgentStep, AgentStop
 from peekaboo_min.agents.vision_agent import run_vision_agent
 from peekaboo_min.ai.client import ModelChoice
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
-from peekaboo_min.core.models import ImageInfo, Picture, Point, Rect, Window
+from peekaboo_min.core.models import ImageData, ImageInfo, Point, Rect, Window
 from peekaboo_min.core.settings import settings
 from peekaboo_min.system.files import state_folder
 from peekaboo_min.system.images import model_size, whole_image
@@ -74,7 +74,7 @@ def miss(choice: ModelChoice, size: tuple[int, int], target: tuple[float, float]
     assert found.unit is not None
     step = AgentStep(1, window=Window(7, "Form", 1, "A title", Rect(0, 0, *size)))
     width, height = model_size(ImageInfo("png", *size))  # as take_window_screenshot has it
-    step.image = Picture(picture("png", width, height), ImageInfo("png", width, height))
+    step.image = ImageData(picture("png", width, height), ImageInfo("png", width, height))
     planner = Planner("Click the target", choice, found.unit, needs_confidence=False)
     action = planner.decide(step, [], 5, time.monotonic() + PATIENCE_S)
     assert action.place is not None and step.grid is not None

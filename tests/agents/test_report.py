@@ -17,17 +17,17 @@ from peekaboo_min.agents.actions import Action
 from peekaboo_min.agents.replay import _act_line, text_under
 from peekaboo_min.agents.report import run_report, run_warnings
 from peekaboo_min.agents.run import AgentRun, AgentStep, AgentTask, Exchange
-from peekaboo_min.core.models import ImageInfo, Picture, Point, RecognisedText, Rect, Window
+from peekaboo_min.core.models import ImageData, ImageInfo, Point, RecognisedText, Rect, Window
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 SIZE = (640, 400)
 AT = Point(200, 120)
 
 
-def plain_image(colour: str = "#406080") -> Picture:
+def plain_image(colour: str = "#406080") -> ImageData:
     command = ["convert", "-size", f"{SIZE[0]}x{SIZE[1]}", f"xc:{colour}", "jpg:-"]
     data = subprocess.run(command, capture_output=True, check=True, timeout=PATIENCE_S).stdout
-    return Picture(data, ImageInfo("jpg", *SIZE))
+    return ImageData(data, ImageInfo("jpg", *SIZE))
 
 
 def a_step(number: int = 1, action: Optional[Action] = None, **more: Any) -> AgentStep:

@@ -26,7 +26,7 @@ from peekaboo_min.agents.run import AgentStep, AgentStop, new_run_folder, own_ti
 from peekaboo_min.ai.client import ModelChoice
 from peekaboo_min.ai.grid import PIXELS
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
-from peekaboo_min.core.models import ImageInfo, Picture, Point, Rect, Window
+from peekaboo_min.core.models import ImageData, ImageInfo, Point, Rect, Window
 from peekaboo_min.core.settings import settings
 
 PACKAGE = (sys.executable, "-W", "error", "-m", "peekaboo_min")
@@ -553,7 +553,7 @@ def planner(ai: FakeAI, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
 
     def decide(needs_confidence: bool = False, seconds: float = PATIENCE_S) -> tuple[Any, AgentStep]:
         step = AgentStep(1, window=Window(7, "Form", 1, "A title", Rect(0, 0, 64, 48)))
-        step.image = Picture(picture("jpeg", 64, 48), ImageInfo("jpg", 64, 48))
+        step.image = ImageData(picture("jpeg", 64, 48), ImageInfo("jpg", 64, 48))
         subject = Planner("Do it", ModelChoice("openai", "gpt-5.4-mini"), PIXELS, needs_confidence)
         return subject.decide(step, [], 5, time.monotonic() + seconds), step
 

@@ -31,7 +31,7 @@ from peekaboo_min.ai.images import fitted_size
 from peekaboo_min.core.cancellation import CancelToken, use_cancel_token
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
 from peekaboo_min.core.log import collect_debug_lines
-from peekaboo_min.core.models import ImageInfo, Picture, RecognisedText, Rect
+from peekaboo_min.core.models import ImageData, ImageInfo, RecognisedText, Rect
 from peekaboo_min.core.settings import child_environment, settings
 from peekaboo_min.desktop.x11.backend import X11Desktop
 from peekaboo_min.system.images import sniff_image
@@ -112,9 +112,9 @@ def ask(ai: FakeAI, use: Callable[..., None]) -> Callable[..., Any]:
     return ask_vendor
 
 
-def an_image(kind: str = "png", width: int = 64, height: int = 64) -> Picture:
+def an_image(kind: str = "png", width: int = 64, height: int = 64) -> ImageData:
     data = picture(kind.replace("jpg", "jpeg"), width, height)
-    return Picture(data, ImageInfo(kind, width, height))
+    return ImageData(data, ImageInfo(kind, width, height))
 
 
 def failing(call: Callable[..., Any], *args: Any, **more: Any) -> PeekabooError:
@@ -428,7 +428,7 @@ def test_a_large_image_is_scaled_and_sent_with_its_true_type(
 
 def test_an_image_of_too_many_bytes_becomes_a_jpeg(ai: FakeAI, ask: Callable[..., Any]) -> None:
     heavy = picture("png", 640, 480, padding=5_000_000)
-    ask("anthropic", images=[Picture(heavy, ImageInfo("png", 640, 480))])
+    ask("anthropic", images=[ImageData(heavy, ImageInfo("png", 640, 480))])
     seen = ai.questions[-1].images[0]
     assert (seen.real_type, seen.width, seen.height) == ("image/jpeg", 640, 480)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from samples import error_of, window
 
-from peekaboo_min.automation.coordinates import find_record, keep_record
+from peekaboo_min.automation.coordinates import find_record, save_record
 from peekaboo_min.core.errors import ErrorCode
 from peekaboo_min.core.models import ImageInfo, Point, Rect, Window
 
@@ -24,7 +24,7 @@ PICTURE = ImageInfo("jpg", 600, 400)
 
 
 def test_a_record_comes_back_as_it_was_kept(records: Path) -> None:
-    kept = keep_record("x11-0", SHOWN, PICTURE)
+    kept = save_record("x11-0", SHOWN, PICTURE)
     assert find_record("x11-0", SHOWN) == kept
     assert find_record("x11-0", SHOWN, kept.screenshot_id) == kept
     assert (kept.scale, len(kept.screenshot_id)) == (2.0, 16)
@@ -32,13 +32,13 @@ def test_a_record_comes_back_as_it_was_kept(records: Path) -> None:
 
 
 def test_the_last_record_counts_and_an_older_one_by_its_id(records: Path) -> None:
-    first = keep_record("x11-0", SHOWN, PICTURE)
-    second = keep_record("x11-0", SHOWN, PICTURE)
+    first = save_record("x11-0", SHOWN, PICTURE)
+    second = save_record("x11-0", SHOWN, PICTURE)
     assert (find_record("x11-0", SHOWN), find_record("x11-0", SHOWN, first.screenshot_id)) == (second, first)
 
 
 def test_a_moved_window_keeps_its_record(records: Path) -> None:
-    kept = keep_record("x11-0", SHOWN, PICTURE)
+    kept = save_record("x11-0", SHOWN, PICTURE)
     assert find_record("x11-0", replace(SHOWN, bounds=Rect(-500, 900, 300, 200))) == kept
 
 
@@ -57,19 +57,19 @@ CHANGED = {
 def test_a_window_that_is_another_or_was_resized_makes_its_record_stale(
     records: Path, changed: Window
 ) -> None:
-    kept = keep_record("x11-0", SHOWN, PICTURE)
+    kept = save_record("x11-0", SHOWN, PICTURE)
     assert error_of(find_record, "x11-0", changed).code is ErrorCode.STALE_SCREENSHOT
     assert error_of(find_record, "x11-0", changed, kept.screenshot_id).code is ErrorCode.STALE_SCREENSHOT
 
 
 def test_a_picture_of_another_shape_is_not_clicked(records: Path) -> None:
-    keep_record("x11-0", SHOWN, ImageInfo("jpg", 600, 440))
+    save_record("x11-0", SHOWN, ImageInfo("jpg", 600, 440))
     assert error_of(find_record, "x11-0", SHOWN).code is ErrorCode.STALE_SCREENSHOT
 
 
 @pytest.mark.parametrize("bad", ["", "*", "../../x", "0" * 15, "0" * 17, "G" * 16, "0" * 16 + "\n", "A" * 16])
 def test_an_id_that_is_none_is_refused(records: Path, bad: str) -> None:
-    keep_record("x11-0", SHOWN, PICTURE)
+    save_record("x11-0", SHOWN, PICTURE)
     assert error_of(find_record, "x11-0", SHOWN, bad).code is ErrorCode.INVALID_ARGUMENT
 
 
@@ -77,13 +77,13 @@ def test_an_id_that_is_none_is_refused(records: Path, bad: str) -> None:
     "text", ["", "{", "[]", "{}", '{"bounds": 1}', '{"bounds": {"x": 1}}', "\x00\xff", "null"]
 )
 def test_a_broken_record_is_none(records: Path, text: str) -> None:
-    kept = keep_record("x11-0", SHOWN, PICTURE)
+    kept = save_record("x11-0", SHOWN, PICTURE)
     (path,) = records.rglob("record_*.json")
     path.write_text(text, encoding="latin-1")
     assert error_of(find_record, "x11-0", SHOWN, kept.screenshot_id).code is ErrorCode.STALE_SCREENSHOT
 
 
 def test_a_record_is_for_its_owner_only(records: Path) -> None:
-    keep_record("x11-0", SHOWN, PICTURE)
+    save_record("x11-0", SHOWN, PICTURE)
     (path,) = records.rglob("record_*.json")
     assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o600, 0o700)

@@ -15,7 +15,7 @@ from peekaboo_min.core.errors import ErrorCode, PeekabooError
 from peekaboo_min.core.models import Handler
 from peekaboo_min.core.settings import child_environment, settings
 from peekaboo_min.desktop.x11.backend import X11Desktop
-from peekaboo_min.system.files import held_locks, only_one
+from peekaboo_min.system.files import file_lock, held_locks
 
 # name of the file -> its lines after the group's header
 ENTRIES = {
@@ -162,7 +162,7 @@ def test_what_is_opened_lives_on_with_nothing_of_ours(data: Path, kind: str, tar
     (data / "-odd name.txt").write_text("")
     target = target.format(folder=data)
     notes = Handler("Field Notes", "org.example.notes.desktop")
-    with only_one("hand.lock", 5, "the hand"):
+    with file_lock("hand.lock", 5, "the hand"):
         assert held_locks()
         X11Desktop().open(kind, target, notes)
     wait_for(lambda: (data / "pid").exists(), "the program has started")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
-from peekaboo_min.core.models import ImageInfo, Picture, Result
+from peekaboo_min.core.models import ImageData, ImageInfo, Result
 from peekaboo_min.frontends.capture_tools import image, screenshot_app_window
 from peekaboo_min.frontends.desktop_tools import click, focus_window
 from peekaboo_min.frontends.results import error_message, outgoing_data, success_message
@@ -60,7 +60,7 @@ def test_what_is_too_large_is_cut_and_the_answer_says_so() -> None:
 
 
 def test_images_that_would_end_the_connection_are_left_out_and_counted() -> None:
-    picture = Picture(b"x" * 3_000_000, ImageInfo("png", 1, 1))
+    picture = ImageData(b"x" * 3_000_000, ImageInfo("png", 1, 1))
     message = success_message(Result("5 images", {"a": 1}, (picture,) * 5))
     assert [block["type"] for block in message["content"]] == ["text", "image", "image"]
     assert "note: 3 image(s) were left out" in message["content"][0]["text"]

@@ -325,7 +325,7 @@ def test_another_command_line_is_not_handed_on_to_children(environment: Callable
     ).text
     assert said == "unset 1 more\n"
     with background_program(["sh", "-c", "echo ${PEEKABOO_CLI_PATH-unset} >&2; sleep 600"], b"") as program:
-        assert wait_for(program.said, "it says something") == "unset\n"
+        assert wait_for(program.output, "it says something") == "unset\n"
 
 
 def test_a_background_program_reads_its_input_and_dies_with_the_block(tmp_path: Path) -> None:
@@ -334,7 +334,7 @@ def test_a_background_program_reads_its_input_and_dies_with_the_block(tmp_path: 
         pytest.raises(ZeroDivisionError),
         background_program(["sh", "-c", script, "sh", str(tmp_path / "pids")], b"x" * 100_000) as program,
     ):
-        wait_for(lambda: len(program.said()) == 100_000, "it has read all")
+        wait_for(lambda: len(program.output()) == 100_000, "it has read all")
         pids = pids_in(tmp_path / "pids", 2)
         raise ZeroDivisionError
     assert_all_dead(pids)

@@ -14,7 +14,7 @@ from typing import Optional
 from ...core.errors import ErrorCode, PeekabooError
 from ...core.log import log_debug
 from ...core.settings import settings
-from ...system.files import only_one, write_privately
+from ...system.files import file_lock, write_privately
 from ...system.process import run_program
 from ...system.resources import native_source
 
@@ -77,7 +77,7 @@ def build_helper(is_forced: bool = False) -> Built:
     is_forced: compile anyway.
     Raises CANCELLED, and TIMEOUT while another process compiles; no compiler is an outcome, not an error.
     """
-    with only_one("helper.lock", _COMPILE_S if is_forced else 0.0, "the Swift compiler"):
+    with file_lock("helper.lock", _COMPILE_S if is_forced else 0.0, "the Swift compiler"):
         compiler, path, reason = "", "", ""
         try:
             compiler = _compiler_version()

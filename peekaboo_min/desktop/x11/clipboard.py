@@ -92,7 +92,7 @@ class Clipboard:
                     ErrorCode.PROGRAM_FAILED,
                     "xclip does not serve the text, so it was not pasted",
                     hint="check that no clipboard manager takes its place; ASCII needs no clipboard",
-                    details=server.said()[-300:],
+                    details=server.output()[-300:],
                 )
             asked = _wait_until_quiet(server)  # a clipboard manager fetches what is new
             press(self._key)
@@ -124,7 +124,7 @@ class Clipboard:
 
 def _requests(server: BackgroundProgram) -> int:
     """How many requests xclip waits for or has answered; 1 as soon as it serves."""
-    return server.said().count("selection request number")
+    return server.output().count("selection request number")
 
 
 def _wait_until_quiet(server: BackgroundProgram) -> int:

@@ -91,9 +91,9 @@ def _converted(data: bytes, source: str, steps: Sequence[str]) -> bytes:
 
 def _read_lines(pgm: bytes, zoom: int) -> list[RecognisedText]:
     words = ["tesseract", "stdin", "stdout", "--psm", "11", "tsv"]
-    told = run_program(words, timeout_s=_OCR_S, stdin=pgm, environment=_ONE_THREAD).text
+    printed = run_program(words, timeout_s=_OCR_S, stdin=pgm, environment=_ONE_THREAD).text
     lines: dict[tuple[str, ...], list[RecognisedText]] = {}
-    for row in told.split("\n")[1:]:
+    for row in printed.split("\n")[1:]:
         # level, page, block, paragraph, line, word, left, top, width, height, confidence, text; level 5 is a
         # word
         cells = row.split("\t", 11)
