@@ -17,7 +17,7 @@ from typing import IO, Any, Callable, Optional
 
 import pytest
 from fakemac import MENU_BAR, SHADOW, FakeMac, image_size, pixel, widget_colour, window_colour
-from fakemac.pictures import ImageData, paint
+from fakemac.pictures import Picture, paint
 from fakemac.png import png_bytes
 from fakemac.pointer_and_keys import DIGITS, LETTERS, NAMED, SIGNS
 from forked import ForkedProgram
@@ -1186,7 +1186,7 @@ def left_rubbish(mac: FakeMac) -> None:
 
 
 def failed_late(mac: FakeMac) -> None:
-    picture = ImageData(8, 8, paint(8, 8, (1, 2, 3), []), [], None)
+    picture = Picture(8, 8, paint(8, 8, (1, 2, 3), []), [], None)
     mac.fail("screencapture", "could not create image from window", file=png_bytes(picture))
 
 
@@ -1872,7 +1872,7 @@ def test_the_report_says_which_mac_it_is_about_and_is_one_line(desk: Desk) -> No
     assert {key: json.loads(shown.splitlines()[-1])[key] for key in report} == report
 
 
-_SMALL = png_bytes(ImageData(7, 7, paint(7, 7, (1, 2, 3), []), [], None))
+_SMALL = png_bytes(Picture(7, 7, paint(7, 7, (1, 2, 3), []), [], None))
 CONTRADICTIONS: dict[str, tuple[Callable[[FakeMac], Any], str]] = {
     "another order of the displays": (
         lambda mac: (mac.set("displays", FOUR_DISPLAYS), mac.switch(display_order="reversed")),
