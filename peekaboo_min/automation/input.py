@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Callable, Optional
 
 from ..core.cancellation import pause
-from ..core.errors import ErrorCode, PeekabooError, invalid
+from ..core.errors import ErrorCode, PeekabooError, check_range, invalid
 from ..core.models import Delivery, KeyChord, Point, Scene, Screenshot, Window
 from ..core.settings import settings
 from ..core.text import control_character_in
@@ -104,7 +104,7 @@ def scroll_at(
 ) -> dict[str, Any]:
     """Turn the wheel by `amount` notches over a pixel of a screenshot. Raises as click_pixel does."""
     _check_choice("direction", direction, DIRECTIONS)
-    _check_range("amount", amount, 1, 50)
+    check_range("amount", amount, 1, 50)
     return _by_pointer(
         desktop, "scroll", window_id, [pixel], screenshot_id, verify,
         {"direction": direction, "amount": amount},
@@ -242,9 +242,9 @@ def press_in_window(
     does.
     """
     chord = read_chord(key, modifiers)
-    _check_range("hold_ms", hold_ms, 0, 5000)
-    _check_range("repeat", repeat, 1, 50)
-    _check_range("hold_ms times repeat", hold_ms * repeat, 0, _LONGEST_MS)
+    check_range("hold_ms", hold_ms, 0, 5000)
+    check_range("repeat", repeat, 1, 50)
+    check_range("hold_ms times repeat", hold_ms * repeat, 0, _LONGEST_MS)
 
     what = {"key": str(chord), **({"repeat": repeat} if repeat > 1 else {})}
     effect = _by_keyboard(
@@ -282,11 +282,6 @@ def _check_choice(what: str, value: str, choices: Sequence[str]) -> None:
         raise invalid(f"there is no {what} {value[:40]!r}", f"it is one of {', '.join(choices)}")
 
 
-def _check_range(what: str, value: int, least: int, most: int) -> None:
-    if not least <= value <= most:
-        raise invalid(f"{what} is {value}", f"it is {least} to {most}")
-
-
 def _check_text(text: str, may_be_empty: bool, delay_ms: int) -> None:
     if not text and not may_be_empty:
         raise invalid("the text is empty", "give the text to type; replace=true may delete what is there")
@@ -299,8 +294,8 @@ def _check_text(text: str, may_be_empty: bool, delay_ms: int) -> None:
     bad = control_character_in(text)
     if bad:
         raise invalid(f"the text holds the control character {bad!r}", "press such a key instead")
-    _check_range("delay_ms", delay_ms, 0, 200)
-    _check_range("delay_ms times the characters", delay_ms * len(text), 0, _LONGEST_MS)
+    check_range("delay_ms", delay_ms, 0, 200)
+    check_range("delay_ms times the characters", delay_ms * len(text), 0, _LONGEST_MS)
 
 
 def _permitted_window(action: str, scene: Scene, window_id: int) -> Window:

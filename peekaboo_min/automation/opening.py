@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Optional
 
 from ..core.cancellation import pause, report_progress
-from ..core.errors import ErrorCode, PeekabooError, file_error, invalid
+from ..core.errors import ErrorCode, PeekabooError, check_range, file_error, invalid
 from ..core.models import Handler, Result, Scene, Window
 from ..core.text import clean_text
 from ..desktop.base import Desktop
@@ -66,8 +66,7 @@ def open_target(
     given = {kind: value for kind, value in (("app", app), ("path", path), ("url", url)) if value is not None}
     if len(given) != 1:
         raise invalid(f"{len(given)} of app, path and url are given", "give exactly one")
-    if not 1 <= timeout_s <= _LONGEST_S:
-        raise invalid(f"timeout_s is {timeout_s:g}", f"it is 1 to {_LONGEST_S:g}")
+    check_range("timeout_s", timeout_s, 1, _LONGEST_S)
     check_may_act("open")
     ((kind, asked),) = given.items()
     target = {"app": _checked_name, "path": _checked_path, "url": _checked_url}[kind](asked)

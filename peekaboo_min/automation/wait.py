@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, Callable, Optional, Union
 
 from ..core.cancellation import pause, report_progress, time_budget
-from ..core.errors import ErrorCode, PeekabooError, invalid
+from ..core.errors import ErrorCode, PeekabooError, check_range, invalid
 from ..core.models import Result, Scene, Window
 from ..core.text import clean_text
 from ..desktop.base import Desktop
@@ -47,8 +47,7 @@ def wait_for_condition(
     raises.
     """
     goal, look = _condition(desktop, window_id, app, text, title, closed, still)
-    if not 1 <= timeout_s <= _LONGEST_S:
-        raise invalid(f"timeout_s is {timeout_s:g}", f"it is 1 to {_LONGEST_S:g}")
+    check_range("timeout_s", timeout_s, 1, _LONGEST_S)
     start = time.monotonic()
     pause_s, last = _FIRST_PAUSE_S, "nothing yet"
     with time_budget(timeout_s + _LAST_LOOK_S):

@@ -128,6 +128,13 @@ def invalid(message: str, hint: str = "") -> PeekabooError:
     return PeekabooError(ErrorCode.INVALID_ARGUMENT, message, hint)
 
 
+def check_range(what: str, value: float, least: float, most: float) -> None:
+    """Raises INVALID_ARGUMENT for a number that is not from `least` to `most`."""
+    if not least <= value <= most:
+        given = f"{value:g}" if isinstance(value, float) else value
+        raise invalid(f"{what} is {given}", f"it is {least:g} to {most:g}")
+
+
 def file_error(path: Path, error: Exception) -> PeekabooError:
     """FILE_IO_ERROR for what the system answered about `path`, to be raised."""
     hints = {

@@ -16,7 +16,7 @@ from ..automation.capture import (
 from ..automation.image import ImageRequest, image_result
 from ..automation.listing import list_app_windows, list_running_apps
 from ..core.cancellation import time_budget
-from ..core.errors import ErrorCode, PeekabooError, RelayedError, invalid
+from ..core.errors import ErrorCode, PeekabooError, RelayedError, check_range, invalid
 from ..core.models import Result, Scene, Window
 from ..core.settings import settings
 from ..desktop.matching import app_by_bundle_id, find_app, find_window, visible_windows, windows_of
@@ -236,8 +236,7 @@ def screenshot_app_window(
     """
     if not (bundleId or "").strip() and not (appName or "").strip():
         raise invalid("Either bundleId or appName must be given.", "name the app")
-    if not _SHORTEST_MS <= timeoutMs <= _LONGEST_MS:
-        raise invalid(f"timeoutMs is {timeoutMs}", f"it is {_SHORTEST_MS} to {_LONGEST_MS}")
+    check_range("timeoutMs", timeoutMs, _SHORTEST_MS, _LONGEST_MS)
     desktop = this_desktop()
     try:
         with time_budget(timeoutMs / 1000):
