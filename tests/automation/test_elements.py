@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import re
-import signal
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Optional
 
 import pytest
+from accessible import group_of, need_elements, session_bus
 from desktops import BROWSER_OPTIONS, browser
 from fakemac import FakeMac
 from macs import mac_environment
@@ -19,10 +17,6 @@ from mcp_server import serving
 from worlds import Program, clean_environment, need, program_words, wait_for
 
 from peekaboo_min.automation.effects import compare_values
-
-HAS_GI = not subprocess.run(
-    ["/usr/bin/python3", "-I", "-c", "from gi.repository import Gio"], capture_output=True
-).returncode
 
 
 @pytest.fixture
@@ -87,35 +81,16 @@ def test_an_application_without_a_tree_says_so_at_once(on_mac: Program, mac: Fak
     assert on_mac.error("elements", 1090)["code"] == "PERMISSION_DENIED_SCREEN_RECORDING"
 
 
-@contextmanager
-def group_of(words: list[str], environment: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
-    """A program, and what it starts; all of it ends with the block."""
-    process = subprocess.Popen(
-        words, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-        text=True, start_new_session=True,
-    )  # fmt: skip
-    try:
-        yield process
-    finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-
-
 @pytest.fixture
 def on_gtk(display: str, tmp_path: Path) -> Iterator[Program]:
     """Our program on a display with a session bus of the test's own."""
-    need("dbus-daemon", "zenity")
-    if not HAS_GI or not os.path.exists("/usr/libexec/at-spi-bus-launcher"):
-        (pytest.fail if os.environ.get("CI") else pytest.skip)("not here: python3-gi, at-spi2-core")
+    need_elements("zenity")
     environment = clean_environment(
         tmp_path, DISPLAY=display, XDG_RUNTIME_DIR=str(tmp_path), GSETTINGS_BACKEND="memory",
         GIO_USE_VFS="local", LC_ALL="C.UTF-8", GTK_USE_PORTAL="0",
     )  # fmt: skip
     tmp_path.chmod(0o700)
-    with group_of(["dbus-daemon", "--session", "--nofork", "--print-address=1"], environment) as bus:
-        assert bus.stdout
-        address = bus.stdout.readline().strip()
+    with session_bus(environment) as address:
         yield Program(program_words("package"), {**environment, "DBUS_SESSION_BUS_ADDRESS": address})
         # GTK asks it before its session bus, and it outlives the bus that it names
         subprocess.run(["xprop", "-root", "-remove", "AT_SPI_BUS"], env=environment, check=True)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import signal
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Callable, Optional
 
 import pytest
+from accessible import group_of, need_elements, session_bus
 from worlds import need, wait_for, x_server
 
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
@@ -21,36 +19,11 @@ from peekaboo_min.desktop.x11 import elements
 from peekaboo_min.desktop.x11.backend import X11Desktop
 from peekaboo_min.system.process import Completed, run_program
 
-HAS_GI = not subprocess.run(
-    ["/usr/bin/python3", "-I", "-c", "from gi.repository import Gio"], capture_output=True
-).returncode
-
-
-@contextmanager
-def group_of(words: list[str], **options: Any) -> Iterator[subprocess.Popen[str]]:
-    """A program, and what it starts; all of it ends with the block."""
-    process = subprocess.Popen(
-        words,
-        stdin=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        start_new_session=True,
-        **options,
-    )
-    try:
-        yield process
-    finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-
 
 @pytest.fixture(scope="module")
 def desktop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[X11Desktop]:
     """The desktop of a server, a session bus and a home of their own, in this very process."""
-    need("dbus-daemon", "zenity", "mousepad")
-    if not HAS_GI or not os.path.exists("/usr/libexec/at-spi-bus-launcher"):
-        (pytest.fail if os.environ.get("CI") else pytest.skip)("not here: python3-gi, at-spi2-core")
+    need_elements("zenity", "mousepad")
     folder = tmp_path_factory.mktemp("elements")
     folder.chmod(0o700)
     with x_server() as display, pytest.MonkeyPatch.context() as patch:
@@ -60,10 +33,8 @@ def desktop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[X11Desktop]:
         }.items():  # fmt: skip
             patch.setenv(name, value)
         patch.delenv("NO_AT_BRIDGE", raising=False)
-        words = ["dbus-daemon", "--session", "--nofork", "--print-address=1"]
-        with group_of(words, stdout=subprocess.PIPE) as bus:
-            assert bus.stdout
-            patch.setenv("DBUS_SESSION_BUS_ADDRESS", bus.stdout.readline().strip())
+        with session_bus() as address:
+            patch.setenv("DBUS_SESSION_BUS_ADDRESS", address)
             settings.cache_clear()
             child_environment.cache_clear()
             yield X11Desktop()

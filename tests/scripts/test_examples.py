@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from accessible import need_elements, session_bus
 from worlds import (
     PATIENCE_S,
     ROOT,
@@ -82,27 +83,13 @@ def test_a_watched_window_is_reported_at_each_change_until_it_is_closed(
 @pytest.fixture
 def accessible(tmp_path: Path) -> Iterator[dict[str, str]]:
     """The variables with which applications and our program share a session bus of the test's own."""
-    need("dbus-daemon", "zenity")
-    has_gi = subprocess.run(["/usr/bin/python3", "-I", "-c", "from gi.repository import Gio"]).returncode == 0
-    if not has_gi or not os.path.exists("/usr/libexec/at-spi-bus-launcher"):
-        (pytest.fail if os.environ.get("CI") else pytest.skip)("not here: python3-gi, at-spi2-core")
+    need_elements("zenity")
     (tmp_path / "runtime").mkdir(mode=0o700)
     variables = {"XDG_RUNTIME_DIR": str(tmp_path / "runtime"), "GSETTINGS_BACKEND": "memory"}
     with x_server() as display:
         variables["DISPLAY"] = display
-        with subprocess.Popen(
-            ["dbus-daemon", "--session", "--nofork", "--print-address=1"],
-            env=clean_environment(tmp_path, **variables),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            start_new_session=True,
-        ) as bus:
-            try:
-                assert bus.stdout
-                yield {**variables, "DBUS_SESSION_BUS_ADDRESS": bus.stdout.readline().strip()}
-            finally:
-                os.killpg(bus.pid, signal.SIGKILL)
+        with session_bus(clean_environment(tmp_path, **variables)) as address:
+            yield {**variables, "DBUS_SESSION_BUS_ADDRESS": address}
 
 
 def test_a_form_is_filled_in_by_the_labels_of_its_fields(accessible: dict[str, str], tmp_path: Path) -> None:

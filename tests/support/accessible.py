@@ -1,0 +1,55 @@
+"""Applications that offer their elements: a session bus of a test's own, and programs that end with it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from functools import cache
+from typing import Optional
+
+import pytest
+from worlds import need
+
+_LAUNCHER = "/usr/libexec/at-spi-bus-launcher"
+
+
+@cache
+def _has_gi() -> bool:
+    words = ["/usr/bin/python3", "-I", "-c", "from gi.repository import Gio"]
+    return subprocess.run(words, capture_output=True).returncode == 0
+
+
+def need_elements(*programs: str) -> None:
+    """What elements need besides these programs; skips without it, or fails where CI is set."""
+    need("dbus-daemon", *programs)
+    if not _has_gi() or not os.path.exists(_LAUNCHER):
+        (pytest.fail if os.environ.get("CI") else pytest.skip)("not here: python3-gi, at-spi2-core")
+
+
+@contextmanager
+def group_of(
+    words: list[str], environment: Optional[Mapping[str, str]] = None
+) -> Iterator[subprocess.Popen[str]]:
+    """A program, and what it starts; all of it ends with the block."""
+    process = subprocess.Popen(
+        words, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        text=True, start_new_session=True,
+    )  # fmt: skip
+    try:
+        yield process
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+@contextmanager
+def session_bus(environment: Optional[Mapping[str, str]] = None) -> Iterator[str]:
+    """A session bus; yields its address."""
+    words = ["dbus-daemon", "--session", "--nofork", "--print-address=1"]
+    with group_of(words, environment) as bus:
+        assert bus.stdout
+        yield bus.stdout.readline().strip()
