@@ -27,12 +27,14 @@ number=$(timeout 20 head -n 1 "$work/number") && [ -n "$number" ] || {
     exit 1
 }
 export DISPLAY=":$number"
-for program in "xcompmgr -a" openbox; do
-    # shellcheck disable=SC2086  # a name and its option
-    $program </dev/null >/dev/null 2>&1 &
-    pids="$pids $!"
-done
-until xprop -root _NET_SUPPORTING_WM_CHECK 2>/dev/null | grep -q '0x'; do # openbox manages windows now
+xcompmgr -a </dev/null >/dev/null 2>&1 &
+pids="$pids $!"
+# openbox announces itself before it handles windows, and one that opens in between stays unmapped: wait for what it
+# starts itself, as headless.py does
+ready=_PEEKABOO_READY
+openbox --startup "xprop -root -f $ready 8s -set $ready yes" </dev/null >/dev/null 2>&1 &
+pids="$pids $!"
+until xprop -root "$ready" 2>/dev/null | grep -q yes; do
     kill -0 "$!" 2>/dev/null || { echo "$0: openbox did not start" >&2; exit 1; }
     sleep 0.1
 done
