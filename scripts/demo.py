@@ -170,7 +170,7 @@ def sign_the_book(client: McpClient) -> int:
     windows = ask(client, "list_windows").data["windows"]
     window_id = next((one["window_id"] for one in windows if one["title"] == "Visitor book"), None)
     if window_id is None:
-        hint = "see that xwininfo and xprop work: sudo apt-get install --reinstall x11-utils"
+        hint = "see what `peekaboo-min doctor` says of this machine"
         raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, "list_windows did not find the form", hint=hint)
     say(f"list_windows: {len(windows)} window(s); the form is {window_id}")
 
