@@ -44,9 +44,7 @@ def overview(group: str = "") -> str:
 
 
 def _first_sentence(name: str) -> str:
-    return in_shell_names(
-        re.split("[.:;] ", read_signature(COMMANDS[name]).summary)[0].rstrip(".").removesuffix(", like")
-    )
+    return in_shell_names(re.split("[.:;] ", read_signature(COMMANDS[name]).summary)[0].rstrip("."))
 
 
 def introduction() -> str:
