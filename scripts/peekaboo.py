@@ -5540,7 +5540,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Callable, Optional
 
 from ..core.cancellation import pause
-from ..core.errors import ErrorCode, PeekabooError, invalid
+from ..core.errors import ErrorCode, PeekabooError, check_range, invalid
 from ..core.models import Delivery, KeyChord, Point, Scene, Screenshot, Window
 from ..core.settings import settings
 from ..core.text import control_character_in
@@ -5634,7 +5634,7 @@ def scroll_at(
 ) -> dict[str, Any]:
     """Turn the wheel by `amount` notches over a pixel of a screenshot. Raises as click_pixel does."""
     _check_choice("direction", direction, DIRECTIONS)
-    _check_range("amount", amount, 1, 50)
+    check_range("amount", amount, 1, 50)
     return _by_pointer(
         desktop, "scroll", window_id, [pixel], screenshot_id, verify,
         {"direction": direction, "amount": amount},
@@ -5772,9 +5772,9 @@ def press_in_window(
     does.
     """
     chord = read_chord(key, modifiers)
-    _check_range("hold_ms", hold_ms, 0, 5000)
-    _check_range("repeat", repeat, 1, 50)
-    _check_range("hold_ms times repeat", hold_ms * repeat, 0, _LONGEST_MS)
+    check_range("hold_ms", hold_ms, 0, 5000)
+    check_range("repeat", repeat, 1, 50)
+    check_range("hold_ms times repeat", hold_ms * repeat, 0, _LONGEST_MS)
 
     what = {"key": str(chord), **({"repeat": repeat} if repeat > 1 else {})}
     effect = _by_keyboard(
@@ -5812,11 +5812,6 @@ def _check_choice(what: str, value: str, choices: Sequence[str]) -> None:
         raise invalid(f"there is no {what} {value[:40]!r}", f"it is one of {', '.join(choices)}")
 
 
-def _check_range(what: str, value: int, least: int, most: int) -> None:
-    if not least <= value <= most:
-        raise invalid(f"{what} is {value}", f"it is {least} to {most}")
-
-
 def _check_text(text: str, may_be_empty: bool, delay_ms: int) -> None:
     if not text and not may_be_empty:
         raise invalid("the text is empty", "give the text to type; replace=true may delete what is there")
@@ -5829,8 +5824,8 @@ def _check_text(text: str, may_be_empty: bool, delay_ms: int) -> None:
     bad = control_character_in(text)
     if bad:
         raise invalid(f"the text holds the control character {bad!r}", "press such a key instead")
-    _check_range("delay_ms", delay_ms, 0, 200)
-    _check_range("delay_ms times the characters", delay_ms * len(text), 0, _LONGEST_MS)
+    check_range("delay_ms", delay_ms, 0, 200)
+    check_range("delay_ms times the characters", delay_ms * len(text), 0, _LONGEST_MS)
 
 
 def _permitted_window(action: str, scene: Scene, window_id: int) -> Window:
@@ -5931,7 +5926,7 @@ def _where(window: Window) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/automation/listing.py ==================================================
-SOURCES['peekaboo_min/automation/listing.py'] = 5934, r'''"""Apps, windows, screens and elements, as text and as data."""
+SOURCES['peekaboo_min/automation/listing.py'] = 5929, r'''"""Apps, windows, screens and elements, as text and as data."""
 
 from __future__ import annotations
 
@@ -6171,7 +6166,7 @@ def _fits(element: Element, text: Optional[str], role: Optional[str]) -> bool:
 '''
 
 # ==================== peekaboo_min/automation/opening.py ==================================================
-SOURCES['peekaboo_min/automation/opening.py'] = 6174, r'''"""Open an application, a file or an address, and wait for its window."""
+SOURCES['peekaboo_min/automation/opening.py'] = 6169, r'''"""Open an application, a file or an address, and wait for its window."""
 
 from __future__ import annotations
 
@@ -6183,7 +6178,7 @@ from pathlib import Path
 from typing import Any, Optional
 
 from ..core.cancellation import pause, report_progress
-from ..core.errors import ErrorCode, PeekabooError, file_error, invalid
+from ..core.errors import ErrorCode, PeekabooError, check_range, file_error, invalid
 from ..core.models import Handler, Result, Scene, Window
 from ..core.text import clean_text
 from ..desktop.base import Desktop
@@ -6239,8 +6234,7 @@ def open_target(
     given = {kind: value for kind, value in (("app", app), ("path", path), ("url", url)) if value is not None}
     if len(given) != 1:
         raise invalid(f"{len(given)} of app, path and url are given", "give exactly one")
-    if not 1 <= timeout_s <= _LONGEST_S:
-        raise invalid(f"timeout_s is {timeout_s:g}", f"it is 1 to {_LONGEST_S:g}")
+    check_range("timeout_s", timeout_s, 1, _LONGEST_S)
     check_may_act("open")
     ((kind, asked),) = given.items()
     target = {"app": _checked_name, "path": _checked_path, "url": _checked_url}[kind](asked)
@@ -6363,7 +6357,7 @@ def _names(*names: str) -> set[str]:
 '''
 
 # ==================== peekaboo_min/automation/policy.py ===================================================
-SOURCES['peekaboo_min/automation/policy.py'] = 6366, r'''"""What may be acted on, and the audit log of what was done."""
+SOURCES['peekaboo_min/automation/policy.py'] = 6360, r'''"""What may be acted on, and the audit log of what was done."""
 
 from __future__ import annotations
 
@@ -6453,7 +6447,7 @@ def write_audit_line(action: str, where: dict[str, Any]) -> None:
 '''
 
 # ==================== peekaboo_min/automation/wait.py =====================================================
-SOURCES['peekaboo_min/automation/wait.py'] = 6456, r'''"""Wait until a window shows a text, opens, closes or rests."""
+SOURCES['peekaboo_min/automation/wait.py'] = 6450, r'''"""Wait until a window shows a text, opens, closes or rests."""
 
 from __future__ import annotations
 
@@ -6463,7 +6457,7 @@ from dataclasses import replace
 from typing import Any, Callable, Optional, Union
 
 from ..core.cancellation import pause, report_progress, time_budget
-from ..core.errors import ErrorCode, PeekabooError, invalid
+from ..core.errors import ErrorCode, PeekabooError, check_range, invalid
 from ..core.models import Result, Scene, Window
 from ..core.text import clean_text
 from ..desktop.base import Desktop
@@ -6502,8 +6496,7 @@ def wait_for_condition(
     raises.
     """
     goal, look = _condition(desktop, window_id, app, text, title, closed, still)
-    if not 1 <= timeout_s <= _LONGEST_S:
-        raise invalid(f"timeout_s is {timeout_s:g}", f"it is 1 to {_LONGEST_S:g}")
+    check_range("timeout_s", timeout_s, 1, _LONGEST_S)
     start = time.monotonic()
     pause_s, last = _FIRST_PAUSE_S, "nothing yet"
     with time_budget(timeout_s + _LAST_LOOK_S):
@@ -6652,10 +6645,10 @@ class _StillLook:
 '''
 
 # ==================== peekaboo_min/core/__init__.py =======================================================
-SOURCES['peekaboo_min/core/__init__.py'] = 6655, r''''''
+SOURCES['peekaboo_min/core/__init__.py'] = 6648, r''''''
 
 # ==================== peekaboo_min/core/cancellation.py ===================================================
-SOURCES['peekaboo_min/core/cancellation.py'] = 6658, r'''"""One call: its cancel token, time budget, progress, waits and threads."""
+SOURCES['peekaboo_min/core/cancellation.py'] = 6651, r'''"""One call: its cancel token, time budget, progress, waits and threads."""
 
 from __future__ import annotations
 
@@ -6811,7 +6804,7 @@ def is_uninterrupted() -> bool:
 '''
 
 # ==================== peekaboo_min/core/errors.py =========================================================
-SOURCES['peekaboo_min/core/errors.py'] = 6814, r'''"""PeekabooError, the only expected exception, and its codes."""
+SOURCES['peekaboo_min/core/errors.py'] = 6807, r'''"""PeekabooError, the only expected exception, and its codes."""
 
 from __future__ import annotations
 
@@ -6939,6 +6932,13 @@ class RelayedError(PeekabooError):
 def invalid(message: str, hint: str = "") -> PeekabooError:
     """INVALID_ARGUMENT, to be raised."""
     return PeekabooError(ErrorCode.INVALID_ARGUMENT, message, hint)
+
+
+def check_range(what: str, value: float, least: float, most: float) -> None:
+    """Raises INVALID_ARGUMENT for a number that is not from `least` to `most`."""
+    if not least <= value <= most:
+        given = f"{value:g}" if isinstance(value, float) else value
+        raise invalid(f"{what} is {given}", f"it is {least:g} to {most:g}")
 
 
 def file_error(path: Path, error: Exception) -> PeekabooError:
@@ -13532,7 +13532,7 @@ from ..automation.capture import (
 from ..automation.image import ImageRequest, image_result
 from ..automation.listing import list_app_windows, list_running_apps
 from ..core.cancellation import time_budget
-from ..core.errors import ErrorCode, PeekabooError, RelayedError, invalid
+from ..core.errors import ErrorCode, PeekabooError, RelayedError, check_range, invalid
 from ..core.models import Result, Scene, Window
 from ..core.settings import settings
 from ..desktop.matching import app_by_bundle_id, find_app, find_window, visible_windows, windows_of
@@ -13752,8 +13752,7 @@ def screenshot_app_window(
     """
     if not (bundleId or "").strip() and not (appName or "").strip():
         raise invalid("Either bundleId or appName must be given.", "name the app")
-    if not _SHORTEST_MS <= timeoutMs <= _LONGEST_MS:
-        raise invalid(f"timeoutMs is {timeoutMs}", f"it is {_SHORTEST_MS} to {_LONGEST_MS}")
+    check_range("timeoutMs", timeoutMs, _SHORTEST_MS, _LONGEST_MS)
     desktop = this_desktop()
     try:
         with time_budget(timeoutMs / 1000):
@@ -13808,7 +13807,7 @@ def peekaboo_exec(
 '''
 
 # ==================== peekaboo_min/frontends/cli.py =======================================================
-SOURCES['peekaboo_min/frontends/cli.py'] = 13811, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
+SOURCES['peekaboo_min/frontends/cli.py'] = 13810, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
 
 from __future__ import annotations
 
@@ -13919,11 +13918,12 @@ def _as_utf8(argument: str) -> str:
 
 def _print(answer: Union[str, bytes], stream: Any, code: int) -> int:
     try:
-        if isinstance(answer, bytes):
-            stream.buffer.write(answer)
+        if stream is not None:
+            if isinstance(answer, bytes):
+                stream.buffer.write(answer)
+            else:
+                print(answer, file=stream)
             stream.flush()
-        elif stream is not None:
-            print(answer, file=stream, flush=True)
     except OSError as e:
         # nothing may be flushed at exit either
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
@@ -14034,7 +14034,7 @@ def run_command(arguments: Sequence[str], wants_json: bool = False) -> Result:
     _collect_garbage()
     with _progress(name):
         result = function(**values)
-    if result.stdout and (wants_json or sys.stdout.isatty()):
+    if result.stdout and (wants_json or (sys.stdout and sys.stdout.isatty())):
         raise invalid("an image goes to stdout alone, and not to a terminal", "redirect it, without --json")
     return result
 
@@ -15112,9 +15112,7 @@ def overview(group: str = "") -> str:
 
 
 def _first_sentence(name: str) -> str:
-    return in_shell_names(
-        re.split("[.:;] ", read_signature(COMMANDS[name]).summary)[0].rstrip(".").removesuffix(", like")
-    )
+    return in_shell_names(re.split("[.:;] ", read_signature(COMMANDS[name]).summary)[0].rstrip("."))
 
 
 def introduction() -> str:
@@ -15312,7 +15310,7 @@ def _cases(entries: Iterable[tuple[str, Sequence[str]]]) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/look_commands.py =============================================
-SOURCES['peekaboo_min/frontends/look_commands.py'] = 15315, r'''"""The shell's commands that look: image, list, windows, screenshot."""
+SOURCES['peekaboo_min/frontends/look_commands.py'] = 15313, r'''"""The shell's commands that look: image, list, windows, screenshot."""
 
 from __future__ import annotations
 
@@ -15471,7 +15469,7 @@ def screenshot_command(
 '''
 
 # ==================== peekaboo_min/frontends/machine_commands.py ==========================================
-SOURCES['peekaboo_min/frontends/machine_commands.py'] = 15474, r'''"""Commands about this machine, its models and its mail; the reference."""
+SOURCES['peekaboo_min/frontends/machine_commands.py'] = 15472, r'''"""Commands about this machine, its models and its mail; the reference."""
 
 from __future__ import annotations
 
@@ -15707,7 +15705,7 @@ def variable_reference() -> str:
 '''
 
 # ==================== peekaboo_min/frontends/probes.py ====================================================
-SOURCES['peekaboo_min/frontends/probes.py'] = 15710, r'''"""The facts that we rely on, each with a harmless probe: `doctor --probe`."""
+SOURCES['peekaboo_min/frontends/probes.py'] = 15708, r'''"""The facts that we rely on, each with a harmless probe: `doctor --probe`."""
 
 from __future__ import annotations
 
@@ -16107,7 +16105,7 @@ def _helper(folder: Path) -> Outcome:
 '''
 
 # ==================== peekaboo_min/frontends/results.py ===================================================
-SOURCES['peekaboo_min/frontends/results.py'] = 16110, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
+SOURCES['peekaboo_min/frontends/results.py'] = 16108, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
 
 from __future__ import annotations
 
@@ -16274,7 +16272,7 @@ def plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/server.py ====================================================
-SOURCES['peekaboo_min/frontends/server.py'] = 16277, r'''"""The one MCPServer. It only translates."""
+SOURCES['peekaboo_min/frontends/server.py'] = 16275, r'''"""The one MCPServer. It only translates."""
 
 from __future__ import annotations
 
@@ -16671,7 +16669,7 @@ def _unknown_tool(name: str, known: list[str]) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/frontends/signatures.py ================================================
-SOURCES['peekaboo_min/frontends/signatures.py'] = 16674, r'''"""A function's parameters and help, and the arguments sent for them."""
+SOURCES['peekaboo_min/frontends/signatures.py'] = 16672, r'''"""A function's parameters and help, and the arguments sent for them."""
 
 from __future__ import annotations
 
@@ -16910,7 +16908,7 @@ def _read_text(parameter: Parameter, text: str) -> Any:
 '''
 
 # ==================== peekaboo_min/frontends/tools.py =====================================================
-SOURCES['peekaboo_min/frontends/tools.py'] = 16913, r'''"""TOOLS: every MCP tool, a typed function with its wire name and its effects."""
+SOURCES['peekaboo_min/frontends/tools.py'] = 16911, r'''"""TOOLS: every MCP tool, a typed function with its wire name and its effects."""
 
 from __future__ import annotations
 
@@ -17035,10 +17033,10 @@ def offered_tools() -> list[Tool]:
 '''
 
 # ==================== peekaboo_min/integrations/__init__.py ===============================================
-SOURCES['peekaboo_min/integrations/__init__.py'] = 17038, r''''''
+SOURCES['peekaboo_min/integrations/__init__.py'] = 17036, r''''''
 
 # ==================== peekaboo_min/integrations/gmail.py ==================================================
-SOURCES['peekaboo_min/integrations/gmail.py'] = 17041, r'''"""send_email: one mail through Gmail's API."""
+SOURCES['peekaboo_min/integrations/gmail.py'] = 17039, r'''"""send_email: one mail through Gmail's API."""
 
 from __future__ import annotations
 
@@ -17181,7 +17179,7 @@ def _send_error(error: WebError) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/integrations/gmail_oauth.py ============================================
-SOURCES['peekaboo_min/integrations/gmail_oauth.py'] = 17184, r'''"""Google's permission to send mail: requested once, stored, renewed."""
+SOURCES['peekaboo_min/integrations/gmail_oauth.py'] = 17182, r'''"""Google's permission to send mail: requested once, stored, renewed."""
 
 from __future__ import annotations
 
@@ -17484,7 +17482,7 @@ class _RedirectServer:
 '''
 
 # ==================== peekaboo_min/integrations/keynote.js ================================================
-SOURCES['peekaboo_min/integrations/keynote.js'] = 17487, r'''// One JSON argument in, JSON out, by its "do":
+SOURCES['peekaboo_min/integrations/keynote.js'] = 17485, r'''// One JSON argument in, JSON out, by its "do":
 // {"do": "find"} -> {"bundle_id": text|null}: the Keynote that is installed. Sends nothing to it.
 // {"do": "open", bundle_id, theme, always_new, width, height} -> {document_id, name, is_new, has_theme, is_blank, width, height}
 // {"do": "size", bundle_id, document_id} -> {width, height, is_skipped} of slide 1
@@ -17649,7 +17647,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/integrations/keynote.py ================================================
-SOURCES['peekaboo_min/integrations/keynote.py'] = 17652, r'''"""The five Keynote tools."""
+SOURCES['peekaboo_min/integrations/keynote.py'] = 17650, r'''"""The five Keynote tools."""
 
 from __future__ import annotations
 
@@ -18005,7 +18003,7 @@ def _slide_target(path: str) -> Path:
 '''
 
 # ==================== peekaboo_min/integrations/keynote_deck.py ===========================================
-SOURCES['peekaboo_min/integrations/keynote_deck.py'] = 18008, r'''"""The Keynote deck that calls share: in a file, or in a server's memory."""
+SOURCES['peekaboo_min/integrations/keynote_deck.py'] = 18006, r'''"""The Keynote deck that calls share: in a file, or in a server's memory."""
 
 from __future__ import annotations
 
@@ -18083,7 +18081,7 @@ def save_deck(deck: Deck) -> None:
 '''
 
 # ==================== peekaboo_min/integrations/keynote_draw.applescript ==================================
-SOURCES['peekaboo_min/integrations/keynote_draw.applescript'] = 18086, r'''-- argv: bundle id, document id, x, y, width, height -> "index|x|y|width|height": a new rectangle on slide 1 as it stands there then.
+SOURCES['peekaboo_min/integrations/keynote_draw.applescript'] = 18084, r'''-- argv: bundle id, document id, x, y, width, height -> "index|x|y|width|height": a new rectangle on slide 1 as it stands there then.
 -- For a Keynote that takes no idiom of JXA's. The index is that among the slide's shapes, from 1; numbers as this Mac writes them
 -- ("380,5" in German). Values are got into variables first: an application need not know `item 1 of position` or `width as text`.
 on run argv
@@ -18120,7 +18118,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/keynote_export.applescript ================================
-SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 18123, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
+SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 18121, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
 -- AppleScript, because JXA cannot pass the options. There is no export of one slide, and `slide images` writes a folder:
 -- <folder's name>.001.png and so on, of the slides that are not skipped.
 on run argv
@@ -18139,7 +18137,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/peekaboo_cli.py ===========================================
-SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 18142, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
+SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 18140, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
 
 from __future__ import annotations
 
@@ -18508,10 +18506,10 @@ def _invalid_output(what: str) -> RelayedError:
 '''
 
 # ==================== peekaboo_min/system/__init__.py =====================================================
-SOURCES['peekaboo_min/system/__init__.py'] = 18511, r''''''
+SOURCES['peekaboo_min/system/__init__.py'] = 18509, r''''''
 
 # ==================== peekaboo_min/system/background.py ===================================================
-SOURCES['peekaboo_min/system/background.py'] = 18514, r'''"""Programs that run beside us: one serves, one answers line by line."""
+SOURCES['peekaboo_min/system/background.py'] = 18512, r'''"""Programs that run beside us: one serves, one answers line by line."""
 
 from __future__ import annotations
 
@@ -18603,7 +18601,7 @@ def interactive_program(
 '''
 
 # ==================== peekaboo_min/system/files.py ========================================================
-SOURCES['peekaboo_min/system/files.py'] = 18606, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
+SOURCES['peekaboo_min/system/files.py'] = 18604, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
 
 from __future__ import annotations
 
@@ -18860,7 +18858,7 @@ def file_lock(lock_name: str, wait_s: float, what: str) -> Iterator[None]:
 '''
 
 # ==================== peekaboo_min/system/images.py =======================================================
-SOURCES['peekaboo_min/system/images.py'] = 18863, r'''"""Image files: kind, size and pixels, read from their bytes."""
+SOURCES['peekaboo_min/system/images.py'] = 18861, r'''"""Image files: kind, size and pixels, read from their bytes."""
 
 from __future__ import annotations
 
@@ -19165,7 +19163,7 @@ def _read(path: Path) -> Optional[tuple[ImageInfo, bytes]]:
 '''
 
 # ==================== peekaboo_min/system/process.py ======================================================
-SOURCES['peekaboo_min/system/process.py'] = 19168, r'''"""Run one program: the only module that imports subprocess."""
+SOURCES['peekaboo_min/system/process.py'] = 19166, r'''"""Run one program: the only module that imports subprocess."""
 
 from __future__ import annotations
 
@@ -19539,7 +19537,7 @@ def exit_if_signalled() -> None:
 '''
 
 # ==================== peekaboo_min/system/programs.py =====================================================
-SOURCES['peekaboo_min/system/programs.py'] = 19542, r'''"""Where a program is, known by what it answers, and its package if missing."""
+SOURCES['peekaboo_min/system/programs.py'] = 19540, r'''"""Where a program is, known by what it answers, and its package if missing."""
 
 from __future__ import annotations
 
@@ -19738,7 +19736,7 @@ def _remember(path: str, status: os.stat_result, version: str) -> None:
 '''
 
 # ==================== peekaboo_min/system/resources.py ====================================================
-SOURCES['peekaboo_min/system/resources.py'] = 19741, r'''"""Our own files: native sources, and the argv that starts us again."""
+SOURCES['peekaboo_min/system/resources.py'] = 19739, r'''"""Our own files: native sources, and the argv that starts us again."""
 
 from __future__ import annotations
 
@@ -19792,7 +19790,7 @@ def how_to_install() -> str:
 '''
 
 # ==================== peekaboo_min/system/web.py ==========================================================
-SOURCES['peekaboo_min/system/web.py'] = 19795, r'''"""One JSON request to a web server: the only user of urllib.request.
+SOURCES['peekaboo_min/system/web.py'] = 19793, r'''"""One JSON request to a web server: the only user of urllib.request.
 
 urllib is imported inside the functions: it costs 30 ms, and most commands make no request.
 """
@@ -20067,13 +20065,13 @@ def _meaning_of(error: Exception, url: str) -> Exception:
 '''
 
 # ==================== README.md ===========================================================================
-SOURCES['peekaboo_min/README.md'] = 20070, r'''# peekaboo_min
+SOURCES['peekaboo_min/README.md'] = 20068, r'''# peekaboo_min
 
 Eyes and hands for AI agents on a desktop, in small, readable Python: it lists windows, takes screenshots of them, finds texts and
 controls, clicks and types by the pixels of the screenshot, asks a vision model what it sees, and draws in Keynote. It is an MCP
 server, a command line, and one file to copy, and runs programs that the machine has: on macOS `screencapture`, `osascript`, `sips`
-and a small Swift helper compiled on demand; on Linux with X11 `xwininfo`, `xprop`, `maim`, `xdotool`, `xclip`. Its one dependency,
-[`mcp`](https://pypi.org/project/mcp/), is needed by the server and the agents only.
+and a small Swift helper compiled on demand; on Linux with X11 `maim`, `xdotool`, `xclip`, and the X server itself. Its one
+dependency, [`mcp`](https://pypi.org/project/mcp/), is needed by the server and the agents only.
 
 ![peekaboo-min types into the editor mousepad, opens a menu by its label and replaces a word](scripts/film.gif)
 

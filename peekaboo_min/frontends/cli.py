@@ -109,11 +109,12 @@ def _as_utf8(argument: str) -> str:
 
 def _print(answer: Union[str, bytes], stream: Any, code: int) -> int:
     try:
-        if isinstance(answer, bytes):
-            stream.buffer.write(answer)
+        if stream is not None:
+            if isinstance(answer, bytes):
+                stream.buffer.write(answer)
+            else:
+                print(answer, file=stream)
             stream.flush()
-        elif stream is not None:
-            print(answer, file=stream, flush=True)
     except OSError as e:
         # nothing may be flushed at exit either
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
@@ -224,7 +225,7 @@ def run_command(arguments: Sequence[str], wants_json: bool = False) -> Result:
     _collect_garbage()
     with _progress(name):
         result = function(**values)
-    if result.stdout and (wants_json or sys.stdout.isatty()):
+    if result.stdout and (wants_json or (sys.stdout and sys.stdout.isatty())):
         raise invalid("an image goes to stdout alone, and not to a terminal", "redirect it, without --json")
     return result
 

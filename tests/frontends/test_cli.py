@@ -462,6 +462,17 @@ def test_closed_streams_change_no_exit_code(two_forms: TwoForms, closing: str) -
     assert (done.returncode, b"Traceback" in done.stderr) == (2, False)
 
 
+def test_an_image_for_a_closed_stdout_is_no_crash(program: Program, empty_display: str) -> None:
+    done = subprocess.run(
+        ["sh", "-c", 'exec "$@" image --path - >&-', "sh", *program.words],
+        env={**program.environment, "DISPLAY": empty_display},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=PATIENCE_S,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
 def test_a_full_disk_behind_stdout_is_reported_without_a_traceback(program: Program) -> None:
     with open("/dev/full", "w") as full:
         done = subprocess.run(
