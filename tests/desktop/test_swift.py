@@ -8,8 +8,6 @@ PEEKABOO_REQUIRE_SWIFT=1 makes a missing compiler a failure.
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +15,7 @@ from typing import Any
 
 import pytest
 from fakemac import FakeMac, world
+from worlds import need_swift
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 MACOS = ROOT / "peekaboo_min" / "desktop" / "macos"
@@ -33,14 +32,6 @@ LEFT, RIGHT, MIDDLE = (0, 1, 2), (1, 3, 4), (2, 25, 26)  # button, down, up
 COMMAND, SHIFT = 0x100000, 0x20000
 FAMILY = "\U0001f468\u200d\U0001f469\u200d\U0001f467\u200d\U0001f466"  # one grapheme cluster, 11 UTF-16 units
 STACKED = "a" + "\u0301" * 24  # one grapheme cluster, 25 UTF-16 units
-
-
-def need_swiftc() -> None:
-    if shutil.which("swiftc"):
-        return
-    if os.environ.get("PEEKABOO_REQUIRE_SWIFT") == "1":
-        pytest.fail("there is no swiftc on PATH, and PEEKABOO_REQUIRE_SWIFT is 1")
-    pytest.skip("there is no swiftc on PATH")
 
 
 class Bench:
@@ -70,7 +61,7 @@ class Bench:
 
 @pytest.fixture(scope="session")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    need_swiftc()
+    need_swift()
     if sys.platform == "darwin":
         pytest.skip("on a Mac the events would be real; the source is checked against the real SDK instead")
     folder = tmp_path_factory.mktemp("swift")
@@ -714,7 +705,7 @@ def test_a_warning_of_the_compiler_is_an_error(tmp_path: Path, program: Path) ->
 
 @pytest.mark.skipif(sys.platform != "darwin", reason="only a Mac has Apple's SDK")
 def test_a_real_sdk_accepts_the_source_without_a_warning() -> None:
-    need_swiftc()
+    need_swift()
     command = ["swiftc", "-swift-version", "5", "-warnings-as-errors", "-typecheck", str(SOURCE)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert (done.returncode, done.stderr) == (0, "")

@@ -54,6 +54,7 @@ def main(argv: list[str]) -> int:
     try:
         program = compiled(options.source)
     except subprocess.CalledProcessError as error:
+        print(f"{shlex.join(error.cmd)} failed: {error.stderr or ''}", file=sys.stderr)
         return error.returncode
     write_launcher(options.out, program, options.state)
     return 0
@@ -101,7 +102,12 @@ def built(kind: str, sources: list[Path], build: Callable[[Path], None]) -> Path
 @functools.cache
 def compiler_version() -> bytes:
     return subprocess.run(
-        ["swiftc", "--version"], stdin=subprocess.DEVNULL, capture_output=True, check=True, timeout=60
+        ["swiftc", "--version"],
+        cwd="/tmp",  # a swiftc in a chroot may not see the folder that the caller stands in
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=True,
+        timeout=60,
     ).stdout
 
 
@@ -158,7 +164,7 @@ def write_launcher(out: Path, program: Path, state: Path) -> None:
     text = (
         f"#!/bin/sh\nprintf '{call}\\n' $$ \"$(date +%s%3N)\" >> {folder}/calls.jsonl\n"
         f"{shlex.quote(sys.executable)} -I -S {shlex.quote(str(WATCHER))} {folder} watch $$ </dev/null >/dev/null 2>&1 &\n"  # noqa: E501
-        f'FAKEMAC_FOLDER={folder} exec {real} "$@"\n'
+        f'cd /tmp && FAKEMAC_FOLDER={folder} exec {real} "$@"\n'  # a chroot may not see the caller's folder
     )
     new = out.with_name(f"{out.name}.{os.getpid()}")
     new.write_text(text, encoding="utf-8")
