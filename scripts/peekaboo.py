@@ -1562,7 +1562,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Optional
 
 from ..ai.client import ModelChoice, ask_model
@@ -1595,12 +1594,12 @@ class Planner:
         current, first = None, self._first_image
         if step.image and step.window:
             # at the vendor's size, so that the vendor does not shrink it itself
-            current = replace(self._fitted(step.image), label=step.window.title or "")
+            current = self._fitted(step.image)._replace(label=step.window.title or "")
             step.seen_size = (current.info.width, current.info.height)
         grid = step.grid = grid_over(self._unit, *step.seen_size)
         title = current.label if current else ""
         seen_before = f"is from before your last action: the window titled {_as_json_text(title)}"
-        self._first_image = replace(current, label=seen_before) if current else None
+        self._first_image = current._replace(label=seen_before) if current else None
         images = [image for image in (first, current) if image] if current else []
         caption = first.label if first and current else None
         prompt = question = agent_prompt(self._goal, title, grid, caption, history, steps_left)
@@ -1623,7 +1622,7 @@ class Planner:
     def show_enlarged(self, part: ImageData, where: str) -> None:
         """Send a part of the window with the next question, in place of the previous screenshot."""
         caption = f"shows a part of the window enlarged ({where}), to read; give places in the last image"
-        self._first_image = replace(self._fitted(part), label=caption)
+        self._first_image = self._fitted(part)._replace(label=caption)
 
     def _fitted(self, image: ImageData) -> ImageData:
         choice, in_pixels = self._choice, self._unit == PIXELS
@@ -1745,7 +1744,7 @@ def agent_second_prompt(prompt: str, reply: str, reason: str) -> str:
 '''
 
 # ==================== peekaboo_min/agents/replay.py =======================================================
-SOURCES['peekaboo_min/agents/replay.py'] = 1748, r'''"""A run as a shell script of our own commands, to repeat it without a model."""
+SOURCES['peekaboo_min/agents/replay.py'] = 1747, r'''"""A run as a shell script of our own commands, to repeat it without a model."""
 
 from __future__ import annotations
 
@@ -1903,7 +1902,7 @@ def _words(pixel: Optional[Point]) -> list[str]:
 '''
 
 # ==================== peekaboo_min/agents/report.py =======================================================
-SOURCES['peekaboo_min/agents/report.py'] = 1906, r'''"""A run as one HTML page: works offline, runs nothing."""
+SOURCES['peekaboo_min/agents/report.py'] = 1905, r'''"""A run as one HTML page: works offline, runs nothing."""
 
 from __future__ import annotations
 
@@ -2180,7 +2179,7 @@ def _arrow(x: float, y: float) -> str:
 '''
 
 # ==================== peekaboo_min/agents/run.py ==========================================================
-SOURCES['peekaboo_min/agents/run.py'] = 2183, r'''"""A run of the vision agent: screenshots, replies and actions in a folder."""
+SOURCES['peekaboo_min/agents/run.py'] = 2182, r'''"""A run of the vision agent: screenshots, replies and actions in a folder."""
 
 from __future__ import annotations
 
@@ -2196,7 +2195,7 @@ from typing import Any, Optional
 from ..ai.grid import Grid
 from ..automation.listing import window_data
 from ..core.errors import ErrorCode, PeekabooError, file_error
-from ..core.models import ImageData, Point, Rect, Window
+from ..core.models import ImageData, Point, Rect, Window, as_plain
 from ..core.version import VERSION
 from ..system.files import asked_path, write_privately
 from .actions import Action
@@ -2319,7 +2318,7 @@ class AgentStep:
             "action",
             *map("{}_ms".format, _TIMES),
         )
-        plain = {name: value for name, value in asdict(self).items() if name not in left_out}
+        plain = {name: as_plain(value) for name, value in asdict(self).items() if name not in left_out}
         info = self.image.info if self.image else None
         return {
             "step": self.number,
@@ -2338,7 +2337,7 @@ _TIMES = ("look", "model", "act", "settle", "total")
 
 def _action_data(action: Action) -> dict[str, Any]:
     """The action as our schema has it, without what it does not use; its place is the model's own."""
-    data = asdict(action)
+    data = {name: as_plain(value) for name, value in asdict(action).items()}
     named = {"action": data.pop("kind"), "done": data.pop("is_last")}
     return {**named, **{name: value for name, value in data.items() if value not in (None, "", (), False)}}
 
@@ -2481,7 +2480,7 @@ def own_time_text(folder: Path) -> str:
 '''
 
 # ==================== peekaboo_min/agents/target.py =======================================================
-SOURCES['peekaboo_min/agents/target.py'] = 2484, r'''"""The app that the vision agent works in, seen and acted on through MCP."""
+SOURCES['peekaboo_min/agents/target.py'] = 2483, r'''"""The app that the vision agent works in, seen and acted on through MCP."""
 
 from __future__ import annotations
 
@@ -2737,7 +2736,7 @@ def _note_effect(step: AgentStep, data: dict[str, Any]) -> None:
 '''
 
 # ==================== peekaboo_min/agents/vision_agent.py =================================================
-SOURCES['peekaboo_min/agents/vision_agent.py'] = 2740, r'''"""The vision agent: see -> decide -> act -> verify, through our own server."""
+SOURCES['peekaboo_min/agents/vision_agent.py'] = 2739, r'''"""The vision agent: see -> decide -> act -> verify, through our own server."""
 
 from __future__ import annotations
 
@@ -2912,10 +2911,10 @@ def _serve_and_run(run: AgentRun, choice: ModelChoice) -> Optional[PeekabooError
 '''
 
 # ==================== peekaboo_min/ai/__init__.py =========================================================
-SOURCES['peekaboo_min/ai/__init__.py'] = 2915, r''''''
+SOURCES['peekaboo_min/ai/__init__.py'] = 2914, r''''''
 
 # ==================== peekaboo_min/ai/client.py ===========================================================
-SOURCES['peekaboo_min/ai/client.py'] = 2918, r'''"""Ask a model about images, or the machine's own text recognition."""
+SOURCES['peekaboo_min/ai/client.py'] = 2917, r'''"""Ask a model about images, or the machine's own text recognition."""
 
 from __future__ import annotations
 
@@ -3280,7 +3279,7 @@ def _post_with_retries(vendor: Vendor, question: Question, deadline: float) -> A
 '''
 
 # ==================== peekaboo_min/ai/dialects.py =========================================================
-SOURCES['peekaboo_min/ai/dialects.py'] = 3283, r'''"""Replies as models write them, as an object with the names of our schema."""
+SOURCES['peekaboo_min/ai/dialects.py'] = 3282, r'''"""Replies as models write them, as an object with the names of our schema."""
 
 from __future__ import annotations
 
@@ -3495,7 +3494,7 @@ def _place(text: str) -> tuple[float, float]:
 '''
 
 # ==================== peekaboo_min/ai/errors.py ===========================================================
-SOURCES['peekaboo_min/ai/errors.py'] = 3498, r'''"""What a vendor's refusal means: whether to ask again, and what to do."""
+SOURCES['peekaboo_min/ai/errors.py'] = 3497, r'''"""What a vendor's refusal means: whether to ask again, and what to do."""
 
 from __future__ import annotations
 
@@ -3631,7 +3630,7 @@ def check_reply(vendor: Vendor, model: str, reply: Reply) -> None:
 '''
 
 # ==================== peekaboo_min/ai/grid.py =============================================================
-SOURCES['peekaboo_min/ai/grid.py'] = 3634, r'''"""The grid in which a model says where something is, by the model's name."""
+SOURCES['peekaboo_min/ai/grid.py'] = 3633, r'''"""The grid in which a model says where something is, by the model's name."""
 
 from __future__ import annotations
 
@@ -3727,7 +3726,7 @@ def unit_by_variable() -> Optional[str]:
 '''
 
 # ==================== peekaboo_min/ai/images.py ===========================================================
-SOURCES['peekaboo_min/ai/images.py'] = 3730, r'''"""Images for a model: read, checked, at a size that no vendor shrinks."""
+SOURCES['peekaboo_min/ai/images.py'] = 3729, r'''"""Images for a model: read, checked, at a size that no vendor shrinks."""
 
 from __future__ import annotations
 
@@ -3920,17 +3919,17 @@ def private_copy(image: ImageData) -> Iterator[Path]:
 '''
 
 # ==================== peekaboo_min/ai/providers.py ========================================================
-SOURCES['peekaboo_min/ai/providers.py'] = 3923, r'''"""The vendors of vision models: the request to each, and its answer."""
+SOURCES['peekaboo_min/ai/providers.py'] = 3922, r'''"""The vendors of vision models: the request to each, and its answer."""
 
 from __future__ import annotations
 
 import base64
 import json
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, Callable, Optional
 
 from ..core.models import ImageData
-from ..core.settings import Settings, settings
+from ..core.settings import VARIABLES, settings
 from ..system.web import ask_json, quote_for_path
 
 _SCHEMA_TEXT = "Answer with one JSON object that fits this JSON schema, and with nothing else:"
@@ -3984,11 +3983,11 @@ class Vendor:
 
     @property
     def key_variable(self) -> str:
-        return _variable_of(self.key_field) if self.key_field else ""
+        return VARIABLES[self.key_field].name if self.key_field else ""
 
     @property
     def base_variable(self) -> str:
-        return _variable_of(self.base_field)
+        return VARIABLES[self.base_field].name
 
     @property
     def base_url(self) -> str:
@@ -4017,10 +4016,6 @@ class Vendor:
         entries = found.get("models") or found.get("data") or [] if isinstance(found, dict) else []
         names = [str(each.get("name") or each.get("id") or "") for each in entries if isinstance(each, dict)]
         return [name.removeprefix("models/") for name in names]  # Gemini's
-
-
-def _variable_of(field_name: str) -> str:
-    return str(next(field.metadata["name"] for field in fields(Settings) if field.name == field_name))
 
 
 def _as_base64(image: ImageData) -> str:
@@ -4070,7 +4065,7 @@ def ollama_model_sees(model: str, timeout_s: float) -> bool:
 
 def _is_compatible_server() -> bool:
     """Whether another server is set for OpenAI's API; such a server may need no key."""
-    return settings().openai_base_url.rstrip("/") != Settings.openai_base_url
+    return bool(settings().openai_base_url.rstrip("/") != VARIABLES["openai_base_url"].default)
 
 
 def _openai_body(question: Question) -> dict[str, Any]:
@@ -4198,10 +4193,10 @@ VENDORS: dict[str, Vendor] = {
 '''
 
 # ==================== peekaboo_min/automation/__init__.py =================================================
-SOURCES['peekaboo_min/automation/__init__.py'] = 4201, r''''''
+SOURCES['peekaboo_min/automation/__init__.py'] = 4196, r''''''
 
 # ==================== peekaboo_min/automation/capture.py ==================================================
-SOURCES['peekaboo_min/automation/capture.py'] = 4204, r'''"""Take screenshots of displays and windows, and record what each pixel means."""
+SOURCES['peekaboo_min/automation/capture.py'] = 4199, r'''"""Take screenshots of displays and windows, and record what each pixel means."""
 
 from __future__ import annotations
 
@@ -4209,9 +4204,8 @@ import math
 import os
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Callable, Optional
+from typing import Any, Callable, NamedTuple, Optional
 
 from ..core.cancellation import in_parallel, pause, report_progress
 from ..core.errors import ErrorCode, PeekabooError, file_error, invalid
@@ -4233,22 +4227,21 @@ _NOT_CLICKABLE = (
 )
 
 
-@dataclass(frozen=True)
-class Subject:
-    """What one image shows: a display, or a window with its index in its app."""
+class Subject(NamedTuple):
+    """What one image shows: a display or a window."""
 
     label: str
     suffix: str = ""
     """What is added to a file's name where several images share one path."""
     display: Optional[Display] = None
     window: Optional[Window] = None
-    index: Optional[int] = None
+    number: Optional[int] = None
+    """The index of a window in its app, or of a display, from 0."""
     windows: tuple[Window, ...] = ()
     """Of a display: the windows that it shows, front to back."""
 
 
-@dataclass(frozen=True)
-class CapturedImage:
+class CapturedImage(NamedTuple):
     """An image file, and what it shows."""
 
     path: Path
@@ -4313,7 +4306,7 @@ def take_images(
             with suppress(OSError):  # something is in it
                 folder.rmdir()
         raise
-    return [replace(image, path=target) for image, target in zip(images, targets)]
+    return [image._replace(path=target) for image, target in zip(images, targets)]
 
 
 def _missing_folders(targets: Sequence[Path]) -> list[Path]:
@@ -4360,7 +4353,7 @@ def screenshot_to_read(desktop: Desktop, window: Window) -> tuple[CapturedImage,
         desktop, "png", None, lambda path: _capture_settled(desktop, window, path, "png", False)
     )
     width, height = model_size(info)
-    record = save_record(desktop.session, window, replace(info, width=width, height=height))
+    record = save_record(desktop.session, window, info._replace(width=width, height=height))
     return CapturedImage(path, info, Subject(window.title or window.app_name, window=window)), record
 
 
@@ -4397,8 +4390,7 @@ def screenshot_window_or_rect(
     return image
 
 
-@dataclass(frozen=True)
-class WindowPart:
+class WindowPart(NamedTuple):
     """A part of a window at its own pixels, as a PNG, and where that is in the window's last screenshot."""
 
     image: CapturedImage
@@ -4585,7 +4577,7 @@ def image_for_model(
 '''
 
 # ==================== peekaboo_min/automation/coordinates.py ==============================================
-SOURCES['peekaboo_min/automation/coordinates.py'] = 4588, r'''"""The coordinate records: what each window screenshot showed, as files."""
+SOURCES['peekaboo_min/automation/coordinates.py'] = 4580, r'''"""The coordinate records: what each window screenshot showed, as files."""
 
 from __future__ import annotations
 
@@ -4595,12 +4587,11 @@ import os
 import re
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Optional
 
 from ..core.errors import ErrorCode, PeekabooError, invalid
-from ..core.models import ImageInfo, Rect, Screenshot, Window
+from ..core.models import ImageInfo, Rect, Screenshot, Window, as_plain
 from ..system.files import temporary_folder, write_privately
 
 _HINT = "take a screenshot of the window first, and use its pixels"
@@ -4626,7 +4617,7 @@ def save_record(session: str, window: Window, info: ImageInfo) -> Screenshot:
     """The record of an image, kept for clicks by its pixels."""
     screenshot = record_of(window, info)
     path = _record_path(session, window.window_id, screenshot.screenshot_id)
-    write_privately(path, json.dumps(asdict(screenshot)))
+    write_privately(path, json.dumps(as_plain(screenshot)))
     return screenshot
 
 
@@ -4719,13 +4710,12 @@ def _stale(message: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/automation/effects.py ==================================================
-SOURCES['peekaboo_min/automation/effects.py'] = 4722, r'''"""What an act changed in its window, by screenshots before and after."""
+SOURCES['peekaboo_min/automation/effects.py'] = 4713, r'''"""What an act changed in its window, by screenshots before and after."""
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
-from typing import Any, Optional
+from typing import Any, NamedTuple, Optional
 
 from ..core.cancellation import pause
 from ..core.errors import ErrorCode, PeekabooError
@@ -4748,8 +4738,7 @@ _READ_LENGTH = 300  # of a field's value no more is read
 _CARET_WIDTH, _CARET_HEIGHT = 14, 40
 
 
-@dataclass(frozen=True)
-class Effect:
+class Effect(NamedTuple):
     """What was seen of an act. None for what was not looked at."""
 
     has_changed: Optional[bool] = None
@@ -4889,13 +4878,12 @@ def wait_until_painted(desktop: Desktop, window: Window) -> None:
 '''
 
 # ==================== peekaboo_min/automation/find_text.py ================================================
-SOURCES['peekaboo_min/automation/find_text.py'] = 4892, r'''"""Where a text is in a window, by text recognition; and a click there."""
+SOURCES['peekaboo_min/automation/find_text.py'] = 4881, r'''"""Where a text is in a window, by text recognition; and a click there."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..core.cancellation import report_progress
 from ..core.errors import ErrorCode, PeekabooError, invalid
@@ -4919,8 +4907,7 @@ _PUNCTUATION = " .,:;!?…*()[]{}<>|_'\"‘’“”«»-–—"
 _LOOKALIKES = str.maketrans("1i|!0", "llllo")
 
 
-@dataclass(frozen=True)
-class TextHit:
+class TextHit(NamedTuple):
     """Where the wanted text is: whole words of one line."""
 
     text: str
@@ -4954,8 +4941,7 @@ class TextHit:
         }
 
 
-@dataclass(frozen=True)
-class WindowText:
+class WindowText(NamedTuple):
     """The recognised lines of a window, in pixels of `record`, which `click` takes."""
 
     record: Screenshot
@@ -5009,7 +4995,7 @@ def _scaled(line: RecognisedText, factor: float) -> RecognisedText:
     if factor == 1:
         return line
     words = tuple(_scaled(word, factor) for word in line.words)
-    return replace(line, box=line.box.scaled(factor), words=words)
+    return line._replace(box=line.box.scaled(factor), words=words)
 
 
 def find_text_in_window(desktop: Desktop, window_id: int, text: str) -> Result:
@@ -5164,16 +5150,15 @@ def found_text(wanted: str, hits: Sequence[TextHit], record: Screenshot) -> str:
 '''
 
 # ==================== peekaboo_min/automation/image.py ====================================================
-SOURCES['peekaboo_min/automation/image.py'] = 5167, r'''"""The job of `image`: what to capture, where to save it, and the answer."""
+SOURCES['peekaboo_min/automation/image.py'] = 5153, r'''"""The job of `image`: what to capture, where to save it, and the answer."""
 
 from __future__ import annotations
 
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Callable, Optional
+from typing import Any, Callable, NamedTuple, Optional
 
 from ..core.errors import ErrorCode, PeekabooError, file_error, invalid
 from ..core.log import log_warning
@@ -5197,8 +5182,7 @@ _OTHER_EXTENSIONS = (
 _NOT_RAISED = "Could not raise specific window; proceeding with frontmost of activated app."
 
 
-@dataclass(frozen=True)
-class ImageRequest:
+class ImageRequest(NamedTuple):
     """What `image` was asked for. Exactly what the specification's parameters say; None means not given."""
 
     app: Optional[str] = None
@@ -5347,7 +5331,7 @@ def _screens(scene: Scene, index: Optional[int]) -> list[Subject]:
             f"_display{number}" + ("_main" if display.is_main else ""),
             display=display,
             windows=tuple(visible_windows(scene.windows)),
-            index=number,
+            number=number,
         )
         for number, display in enumerate(displays)
         if index is None or number == index
@@ -5356,7 +5340,7 @@ def _screens(scene: Scene, index: Optional[int]) -> list[Subject]:
 
 def _window_subject(window: Window, index: Optional[int]) -> Subject:
     label = window.title or window.app_name
-    return Subject(label, f"_window{index or 0}_{label}", window=window, index=index)
+    return Subject(label, f"_window{index or 0}_{label}", window=window, number=index)
 
 
 def _frontmost(scene: Scene) -> Window:
@@ -5405,7 +5389,7 @@ def _subjects_in_front(desktop: Desktop, request: ImageRequest) -> tuple[list[Su
     if window.is_on_screen or request.window_id is not None:
         is_indexed = request.window_id is None
         return [_window_subject(window, request.window_index or 0 if is_indexed else None)], messages
-    return _find_subjects(scene, replace(request, window_title=None, window_index=None)), messages
+    return _find_subjects(scene, request._replace(window_title=None, window_index=None)), messages
 
 
 def _window_to_raise(scene: Scene, request: ImageRequest) -> Optional[Window]:
@@ -5499,8 +5483,8 @@ def _image_data(image: CapturedImage, info: ImageInfo, record: Optional[Screensh
     }
     if window:
         data.update(window_title=clean_text(window.title or ""), window_id=window.window_id)
-        if subject.index is not None:
-            data["window_index"] = subject.index
+        if subject.number is not None:
+            data["window_index"] = subject.number
     if subject.display:
         data["windows"] = _windows_in_pixels(subject.display, subject.windows, info)
     if record:
@@ -5528,7 +5512,7 @@ def _windows_in_pixels(display: Display, windows: Sequence[Window], info: ImageI
 '''
 
 # ==================== peekaboo_min/automation/input.py ====================================================
-SOURCES['peekaboo_min/automation/input.py'] = 5531, r'''"""Every act in a window: its safety rules, the input lock, the effect."""
+SOURCES['peekaboo_min/automation/input.py'] = 5515, r'''"""Every act in a window: its safety rules, the input lock, the effect."""
 
 from __future__ import annotations
 
@@ -5926,13 +5910,12 @@ def _where(window: Window) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/automation/listing.py ==================================================
-SOURCES['peekaboo_min/automation/listing.py'] = 5929, r'''"""Apps, windows, screens and elements, as text and as data."""
+SOURCES['peekaboo_min/automation/listing.py'] = 5913, r'''"""Apps, windows, screens and elements, as text and as data."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Optional
+from typing import Any, NamedTuple, Optional
 
 from ..core.errors import ErrorCode, invalid
 from ..core.models import NOTHING_FOUND, App, Display, Element, Rect, Result, Scene, Window
@@ -6090,8 +6073,7 @@ def _bounds_text(window: Window) -> str:
 # elements
 
 
-@dataclass(frozen=True)
-class _Placed:
+class _Placed(NamedTuple):
     """An element, and its box in pixels of a screenshot."""
 
     element: Element
@@ -6166,7 +6148,7 @@ def _fits(element: Element, text: Optional[str], role: Optional[str]) -> bool:
 '''
 
 # ==================== peekaboo_min/automation/opening.py ==================================================
-SOURCES['peekaboo_min/automation/opening.py'] = 6169, r'''"""Open an application, a file or an address, and wait for its window."""
+SOURCES['peekaboo_min/automation/opening.py'] = 6151, r'''"""Open an application, a file or an address, and wait for its window."""
 
 from __future__ import annotations
 
@@ -6357,7 +6339,7 @@ def _names(*names: str) -> set[str]:
 '''
 
 # ==================== peekaboo_min/automation/policy.py ===================================================
-SOURCES['peekaboo_min/automation/policy.py'] = 6360, r'''"""What may be acted on, and the audit log of what was done."""
+SOURCES['peekaboo_min/automation/policy.py'] = 6342, r'''"""What may be acted on, and the audit log of what was done."""
 
 from __future__ import annotations
 
@@ -6447,13 +6429,12 @@ def write_audit_line(action: str, where: dict[str, Any]) -> None:
 '''
 
 # ==================== peekaboo_min/automation/wait.py =====================================================
-SOURCES['peekaboo_min/automation/wait.py'] = 6450, r'''"""Wait until a window shows a text, opens, closes or rests."""
+SOURCES['peekaboo_min/automation/wait.py'] = 6432, r'''"""Wait until a window shows a text, opens, closes or rests."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, Callable, Optional, Union
 
 from ..core.cancellation import pause, report_progress, time_budget
@@ -6510,7 +6491,7 @@ def wait_for_condition(
                 answer = e.message
             waited_s = time.monotonic() - start
             if isinstance(answer, Result):
-                return replace(answer, data={**answer.data, "waited_s": round(waited_s, 1)})
+                return answer._replace(data={**answer.data, "waited_s": round(waited_s, 1)})
             if answer != last:
                 last = answer
                 report_progress(f"waiting for {goal}: {last}")
@@ -6645,10 +6626,10 @@ class _StillLook:
 '''
 
 # ==================== peekaboo_min/core/__init__.py =======================================================
-SOURCES['peekaboo_min/core/__init__.py'] = 6648, r''''''
+SOURCES['peekaboo_min/core/__init__.py'] = 6629, r''''''
 
 # ==================== peekaboo_min/core/cancellation.py ===================================================
-SOURCES['peekaboo_min/core/cancellation.py'] = 6651, r'''"""One call: its cancel token, time budget, progress, waits and threads."""
+SOURCES['peekaboo_min/core/cancellation.py'] = 6632, r'''"""One call: its cancel token, time budget, progress, waits and threads."""
 
 from __future__ import annotations
 
@@ -6804,7 +6785,7 @@ def is_uninterrupted() -> bool:
 '''
 
 # ==================== peekaboo_min/core/errors.py =========================================================
-SOURCES['peekaboo_min/core/errors.py'] = 6807, r'''"""PeekabooError, the only expected exception, and its codes."""
+SOURCES['peekaboo_min/core/errors.py'] = 6788, r'''"""PeekabooError, the only expected exception, and its codes."""
 
 from __future__ import annotations
 
@@ -6958,7 +6939,7 @@ def file_error(path: Path, error: Exception) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/core/log.py ============================================================
-SOURCES['peekaboo_min/core/log.py'] = 6961, r'''"""The log file, a command's debug lines, and the Keynote agent's log."""
+SOURCES['peekaboo_min/core/log.py'] = 6942, r'''"""The log file, a command's debug lines, and the Keynote agent's log."""
 
 from __future__ import annotations
 
@@ -7143,20 +7124,30 @@ def write_agent_line(source: str, text: str, path: Optional[Path] = None) -> Non
 '''
 
 # ==================== peekaboo_min/core/models.py =========================================================
-SOURCES['peekaboo_min/core/models.py'] = 7146, r'''"""The data types: points, windows, displays, screenshots, results."""
+SOURCES['peekaboo_min/core/models.py'] = 7127, r'''"""The data types: points, windows, displays, screenshots, results.
+
+Named tuples, not dataclasses: importing those and making thirty of them would be a third of a command's time.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any, NamedTuple, Optional
 
 from .errors import ErrorCode, PeekabooError
 
 
-@dataclass(frozen=True)
-class Point:
+def as_plain(value: Any) -> Any:
+    """What JSON has for it: a named tuple as a dictionary, those within it too."""
+    if isinstance(value, (list, tuple)):
+        names = getattr(value, "_fields", None)
+        plain = [as_plain(one) for one in value]
+        return dict(zip(names, plain)) if names else plain
+    return value
+
+
+class Point(NamedTuple):
     """A position in screen points (in pixels of an image where a name says so); y grows downwards."""
 
     x: float
@@ -7166,8 +7157,7 @@ class Point:
         return {"x": _tidy_number(self.x), "y": _tidy_number(self.y)}
 
 
-@dataclass(frozen=True)
-class Rect:
+class Rect(NamedTuple):
     """A rectangle in screen points; the origin is the top left corner of the main display."""
 
     x: float
@@ -7231,8 +7221,7 @@ def _tidy_number(value: float) -> float:
     return int(value) if value == int(value) else round(value, 3)
 
 
-@dataclass(frozen=True)
-class App:
+class App(NamedTuple):
     """A running application. X11 has no bundle ids, and some of its programs set no pid: None."""
 
     name: str
@@ -7247,8 +7236,7 @@ class App:
 _SMALLEST_WINDOW = 50
 
 
-@dataclass(frozen=True)
-class Window:
+class Window(NamedTuple):
     """A window as the window server describes it, in a list ordered front to back."""
 
     window_id: int
@@ -7307,8 +7295,7 @@ class Window:
         )
 
 
-@dataclass(frozen=True)
-class Display:
+class Display(NamedTuple):
     """A screen; `number` is 1 for the main one, `scale` is pixels per point."""
 
     number: int
@@ -7323,8 +7310,7 @@ class Display:
         return self.number == 1
 
 
-@dataclass(frozen=True)
-class Scene:
+class Scene(NamedTuple):
     """One look at the desktop: everything that one moment's decision needs."""
 
     windows: tuple[Window, ...]
@@ -7354,8 +7340,7 @@ class Scene:
         return next((window for window in self.windows if window.is_focused), None)
 
 
-@dataclass(frozen=True)
-class Delivery:
+class Delivery(NamedTuple):
     """What was under the pointer at the last moment before the press."""
 
     delivered: Optional[bool]
@@ -7366,8 +7351,7 @@ class Delivery:
     """The window that was under the pointer instead of the expected one."""
 
 
-@dataclass(frozen=True)
-class Permissions:
+class Permissions(NamedTuple):
     """The grants that this process has; None means that this system has no such grant."""
 
     screen_recording: Optional[bool] = None
@@ -7375,8 +7359,7 @@ class Permissions:
     automation: Optional[bool] = None
 
 
-@dataclass(frozen=True)
-class KeyChord:
+class KeyChord(NamedTuple):
     """One key with modifiers, both by the names of keys.py."""
 
     key: str
@@ -7386,8 +7369,7 @@ class KeyChord:
         return "+".join((*self.modifiers, self.key))
 
 
-@dataclass(frozen=True)
-class RecognisedText:
+class RecognisedText(NamedTuple):
     """A line of text found in an image; `box` in pixels of that image, confidence 0 to 1."""
 
     text: str
@@ -7397,8 +7379,7 @@ class RecognisedText:
     """A line's words with boxes of their own, left to right; empty where only lines are recognised."""
 
 
-@dataclass(frozen=True)
-class Element:
+class Element(NamedTuple):
     """One element of a window's accessibility tree; `box` in screen points, clipped to the window.
 
     role: ARIA's word (button, textbox, checkbox, combobox, slider, link, menuitem, tab...).
@@ -7412,8 +7393,7 @@ class Element:
     box: Rect
 
 
-@dataclass(frozen=True)
-class Handler:
+class Handler(NamedTuple):
     """The application that opens something. `entry` is what the system's opener knows it by: a bundle id, or
     a desktop entry's id; "" where only the opener itself knows.
     """
@@ -7423,8 +7403,7 @@ class Handler:
     bundle_id: Optional[str] = None
 
 
-@dataclass(frozen=True)
-class ImageInfo:
+class ImageInfo(NamedTuple):
     """What an image file's own header says. kind: png, jpg, gif or webp; sizes in pixels."""
 
     kind: str
@@ -7436,8 +7415,7 @@ class ImageInfo:
         return "image/jpeg" if self.kind == "jpg" else f"image/{self.kind}"
 
 
-@dataclass(frozen=True)
-class Screenshot:
+class Screenshot(NamedTuple):
     """The coordinate record: what a screenshot of a window showed, to click its pixels later."""
 
     screenshot_id: str
@@ -7482,25 +7460,26 @@ class Screenshot:
         )
 
 
-@dataclass(frozen=True)
-class ImageData:
+class ImageData(NamedTuple):
     """An image for a model, as bytes of its real type."""
 
-    data: bytes = field(repr=False)
+    data: bytes
     info: ImageInfo
     label: str = ""
     source_path: str = ""
+
+    def __repr__(self) -> str:
+        return f"ImageData({self.info}, label={self.label!r})"  # never megabytes in a log
 
 
 NOTHING_FOUND = 3  # the exit code of a search without a match, as grep has 1
 
 
-@dataclass(frozen=True)
-class Result:
+class Result(NamedTuple):
     """What an operation answers: text for people, data for programs, images for models."""
 
     text: str
-    data: dict[str, Any] = field(default_factory=dict)
+    data: dict[str, Any] = {}  # noqa: RUF012 - nobody changes it in place
     images: tuple[ImageData, ...] = ()
     messages: tuple[str, ...] = ()
     """Warnings that belong to a success."""
@@ -7526,7 +7505,7 @@ class Result:
 '''
 
 # ==================== peekaboo_min/core/settings.py =======================================================
-SOURCES['peekaboo_min/core/settings.py'] = 7529, r'''"""Environment variables, read once into a frozen Settings."""
+SOURCES['peekaboo_min/core/settings.py'] = 7508, r'''"""Environment variables, read once into a frozen Settings."""
 
 from __future__ import annotations
 
@@ -7534,10 +7513,9 @@ import os
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from .errors import ErrorCode, PeekabooError, invalid
 
@@ -7556,21 +7534,27 @@ _ENV_FILE_NAMES = (
     "KEYNOTE_DOCUMENT_MODE",
 )
 _ENV_FILE_CAP = 64 * 1024
-_ENV_LINE = re.compile(
-    r"""\s*(?:export\s+)?(\w+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^"'\s#].*?)??)\s*(?:(?<=\s)#.*)?"""
-)
+_ENV_LINE = r"""\s*(?:export\s+)?(\w+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^"'\s#].*?)??)\s*(?:(?<=\s)#.*)?"""
 
 # It names another command line, which may be our own: a child that inherited it would call itself for ever.
 _NOT_FOR_CHILDREN = ("PEEKABOO_CLI_PATH",)
 
 
+class Variable(NamedTuple):
+    """Where a field of Settings is read from: environment variable `name`, or `also` where that is unset."""
+
+    name: str
+    help: str
+    default: Any
+    also: str
+    is_secret: bool
+
+
 def _variable(name: str, help_text: str, default: Any = "", also: str = "", secret: bool = False) -> Any:
-    """A Settings field read from the environment variable `name`, or from `also` where that is unset."""
-    return field(default=default, repr=not secret, metadata={"name": name, "help": help_text, "also": also})
+    return Variable(name, help_text, default, also, secret)
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(NamedTuple):
     """What the environment asks for. A field's type is its default's; secrets are not in its repr."""
 
     ai_providers: str = _variable(
@@ -7695,6 +7679,9 @@ class Settings:
         "XDG_STATE_HOME", "on Linux our state folder is `peekaboo_min` in here; unset: `~/.local/state`"
     )
 
+    def __repr__(self) -> str:
+        return f"Settings({changed_settings(self)})"
+
     @property
     def mac_state_folder(self) -> Path:
         return Path.home() / "Library" / "Caches" / "peekaboo_min"
@@ -7706,14 +7693,17 @@ class Settings:
         ) / "peekaboo_min"
 
 
+VARIABLES: dict[str, Variable] = Settings._field_defaults
+"""By the names of the fields of Settings."""
+
+
 def read_settings(environ: Mapping[str, str]) -> Settings:
     """Settings from a mapping. Raises INVALID_ARGUMENT for a value that is not of its kind."""
     values: dict[str, Any] = {}
-    for each in fields(Settings):
-        for name in (each.metadata["name"], each.metadata["also"]):
-            # An empty variable is an unset one: `PEEKABOO_TTL_SECONDS= peekaboo-min` must not fail.
-            if name and environ.get(name, "").strip() and each.name not in values:
-                values[each.name] = _convert(name, environ[name].strip(), each.default)
+    for field, each in VARIABLES.items():
+        # An empty variable is an unset one: `PEEKABOO_TTL_SECONDS= peekaboo-min` must not fail.
+        name = next((one for one in (each.name, each.also) if environ.get(one, "").strip()), "")
+        values[field] = _convert(name, environ[name].strip(), each.default) if name else each.default
     return Settings(**values)
 
 
@@ -7781,31 +7771,29 @@ def _read_env_file(path: Path) -> dict[str, str]:
             f"{path}: {e.strerror}",
             hint="make it readable, or run this in another folder",
         ) from e
-    found = [match for match in map(_ENV_LINE.fullmatch, lines) if match and match[1] in _ENV_FILE_NAMES]
+    matches = (re.fullmatch(_ENV_LINE, line) for line in lines)
+    found = [match for match in matches if match and match[1] in _ENV_FILE_NAMES]
     return {match[1]: match[2] or match[3] or match[4] or "" for match in found}
 
 
 def variable_table() -> list[tuple[str, str, str]]:
     """Every variable that is read: its name, its default as text, what it does."""
-    return [
-        (each.metadata["name"], str(each.default or ""), each.metadata["help"]) for each in fields(Settings)
-    ]
+    return [(each.name, str(each.default or ""), each.help) for each in VARIABLES.values()]
 
 
-def changed_settings() -> dict[str, str]:
+def changed_settings(read: Settings) -> dict[str, str]:
     """The variables with another value than the default, as text; of a secret only that it is set."""
-    changed: dict[str, str] = {}
-    for each in fields(Settings):
-        value = getattr(settings(), each.name)
-        if value != each.default:
-            changed[each.metadata["name"]] = str(value) if each.repr else "(set)"
-    return changed
+    return {
+        each.name: "(set)" if each.is_secret else str(value)
+        for each, value in zip(VARIABLES.values(), read)
+        if value != each.default
+    }
 
 
 def without_secrets(text: str) -> str:
     """The text with `***` for every key of the settings, in case an endpoint repeats what it was sent."""
     try:
-        secrets = [getattr(settings(), each.name) for each in fields(Settings) if not each.repr]
+        secrets = [str(value) for each, value in zip(VARIABLES.values(), settings()) if each.is_secret]
     except PeekabooError:  # settings that cannot be read hold no key that was sent
         return text
     for secret in sorted(filter(None, secrets), key=len, reverse=True):
@@ -7834,40 +7822,39 @@ def system_temporary_folder() -> Path:
 '''
 
 # ==================== peekaboo_min/core/text.py ===========================================================
-SOURCES['peekaboo_min/core/text.py'] = 7837, r'''"""Text from outside, made safe to show or to send."""
+SOURCES['peekaboo_min/core/text.py'] = 7825, r'''"""Text from outside, made safe to show or to send."""
 
 from __future__ import annotations
 
 import re
 
+# Each is compiled where it is first used: all at once would cost every command a twentieth of its start.
 # Control characters, and those that change the direction of a line: a title could imitate another with them.
-_UNSAFE = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
-)
-_UNTYPABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
-_UNWRITABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_UNSAFE = "[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
+_UNTYPABLE = "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]"
+_UNWRITABLE = "[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]"
+_SURROGATE = "[\ud800-\udfff]"
 
 
 def clean_text(text: str, limit: int = 200) -> str:
     """Text from outside (a title, for instance) without control and direction characters, cut at `limit`."""
-    return _UNSAFE.sub(" ", text[:limit]).strip()
+    return re.sub(_UNSAFE, " ", text[:limit]).strip()
 
 
 def control_character_in(text: str) -> str:
     """The first control character or lone surrogate of a text, tabs and line breaks aside; empty: none."""
-    found = _UNTYPABLE.search(text)
+    found = re.search(_UNTYPABLE, text)
     return found[0] if found else ""
 
 
 def encodable(text: str) -> str:
     """The text with U+FFFD for lone surrogates, which no UTF-8 can hold."""
-    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
+    return text if text.isascii() else re.sub(_SURROGATE, "\ufffd", text)
 
 
 def on_one_line(text: str) -> str:
     """The text with control characters, line breaks and lone surrogates as Python writes them: `\\n`."""
-    return _UNWRITABLE.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+    return re.sub(_UNWRITABLE, lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def cut_to_bytes(text: str, limit: int) -> str:
@@ -7876,16 +7863,16 @@ def cut_to_bytes(text: str, limit: int) -> str:
 '''
 
 # ==================== peekaboo_min/core/version.py ========================================================
-SOURCES['peekaboo_min/core/version.py'] = 7879, r'''"""The version."""
+SOURCES['peekaboo_min/core/version.py'] = 7866, r'''"""The version."""
 
 VERSION = "0.1.0"
 '''
 
 # ==================== peekaboo_min/desktop/__init__.py ====================================================
-SOURCES['peekaboo_min/desktop/__init__.py'] = 7885, r''''''
+SOURCES['peekaboo_min/desktop/__init__.py'] = 7872, r''''''
 
 # ==================== peekaboo_min/desktop/base.py ========================================================
-SOURCES['peekaboo_min/desktop/base.py'] = 7888, r'''"""class Desktop(Protocol): what a platform must do; it never decides."""
+SOURCES['peekaboo_min/desktop/base.py'] = 7875, r'''"""class Desktop(Protocol): what a platform must do; it never decides."""
 
 from __future__ import annotations
 
@@ -8043,7 +8030,7 @@ class Desktop(Protocol):
 '''
 
 # ==================== peekaboo_min/desktop/keys.py ========================================================
-SOURCES['peekaboo_min/desktop/keys.py'] = 8046, r'''"""Key names in the spellings that people use, read into one (pure)."""
+SOURCES['peekaboo_min/desktop/keys.py'] = 8033, r'''"""Key names in the spellings that people use, read into one (pure)."""
 
 from __future__ import annotations
 
@@ -8165,10 +8152,10 @@ def _unknown_key(word: str, known: Iterable[str], kind: str = "key") -> Peekaboo
 '''
 
 # ==================== peekaboo_min/desktop/macos/__init__.py ==============================================
-SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 8168, r''''''
+SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 8155, r''''''
 
 # ==================== peekaboo_min/desktop/macos/accessibility.js =========================================
-SOURCES['peekaboo_min/desktop/macos/accessibility.js'] = 8171, r'''// Comes after window_list.js: windows, sheets and the focus as the accessibility tree has them; without the grant: nothing.
+SOURCES['peekaboo_min/desktop/macos/accessibility.js'] = 8158, r'''// Comes after window_list.js: windows, sheets and the focus as the accessibility tree has them; without the grant: nothing.
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXUIElementCreateApplication', ['id', ['int']]);
 ObjC.bindFunction('AXUIElementCreateSystemWide', ['id', []]);
@@ -8256,7 +8243,7 @@ function candidates(app, target) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/automation.js ============================================
-SOURCES['peekaboo_min/desktop/macos/automation.js'] = 8259, r'''// {} -> {"automation": bool|null}: may Keynote be controlled? null when it does not run, was never asked for, or cannot be
+SOURCES['peekaboo_min/desktop/macos/automation.js'] = 8246, r'''// {} -> {"automation": bool|null}: may Keynote be controlled? null when it does not run, was never asked for, or cannot be
 // told. Raises no dialog. By itself, because a bridge that fails here must not take other answers along.
 ObjC.import('AppKit');
 ObjC.import('CoreServices');
@@ -8275,13 +8262,12 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/backend.py ===============================================
-SOURCES['peekaboo_min/desktop/macos/backend.py'] = 8278, r'''"""Desktop by screencapture, osascript and the Swift helper."""
+SOURCES['peekaboo_min/desktop/macos/backend.py'] = 8265, r'''"""Desktop by screencapture, osascript and the Swift helper."""
 
 from __future__ import annotations
 
 import json
 from contextlib import nullcontext
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Optional
 
@@ -8540,7 +8526,7 @@ def _displays(screens: list[dict[str, Any]]) -> tuple[Display, ...]:
     ]
     sizes = [(one.bounds.width * one.scale, one.bounds.height * one.scale) for one in found]
     return tuple(
-        replace(one, number=number, has_twin=number > 1 and sizes.count(sizes[number - 1]) > 1)
+        one._replace(number=number, has_twin=number > 1 and sizes.count(sizes[number - 1]) > 1)
         for number, one in enumerate(found, 1)
     )
 
@@ -8669,7 +8655,7 @@ def _window(one: dict[str, Any], focused_id: Optional[int], can_record: bool) ->
 '''
 
 # ==================== peekaboo_min/desktop/macos/elements.js ==============================================
-SOURCES['peekaboo_min/desktop/macos/elements.js'] = 8672, r'''// {"window": {id, pid, title, x, y, width, height, is_popup}} -> {"is_trusted": bool, "is_found": bool, "is_hung": bool,
+SOURCES['peekaboo_min/desktop/macos/elements.js'] = 8658, r'''// {"window": {id, pid, title, x, y, width, height, is_popup}} -> {"is_trusted": bool, "is_found": bool, "is_hung": bool,
 //   "elements": [{role, name, value, states, x, y, width, height}]}: what the window shows, clipped to it, in screen points.
 // By JXA alone: one call an element fetches all its attributes, so a compiled program would save little.
 ObjC.bindFunction('AXUIElementCopyMultipleAttributeValues', ['int', ['id', 'id', 'unsigned int', 'id*']]);
@@ -8829,7 +8815,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/focus.js =================================================
-SOURCES['peekaboo_min/desktop/macos/focus.js'] = 8832, r'''// {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted", "title_bar_is_free": bool, "matches": n}
+SOURCES['peekaboo_min/desktop/macos/focus.js'] = 8818, r'''// {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted", "title_bar_is_free": bool, "matches": n}
 // matches: how many windows of the application could be the one that is meant; only a single one is raised.
 const ANSWER_S = 0.5;
 const TITLE_BAR_HALF = 10;
@@ -8880,7 +8866,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/handler.js ===============================================
-SOURCES['peekaboo_min/desktop/macos/handler.js'] = 8883, r'''// {"kind": "app"|"path"|"url", "target": text} -> {"found": {name, bundle_id, path}|null, "installed": [...]}: the application that
+SOURCES['peekaboo_min/desktop/macos/handler.js'] = 8869, r'''// {"kind": "app"|"path"|"url", "target": text} -> {"found": {name, bundle_id, path}|null, "installed": [...]}: the application that
 // opens it. For a name of an application `installed` has all that are, else nothing. Starts nothing.
 ObjC.import('AppKit');
 
@@ -8928,7 +8914,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.js =================================================
-SOURCES['peekaboo_min/desktop/macos/input.js'] = 8931, r'''// one JSON request as the argument -> one JSON answer; the same contract as input.swift, for a Mac without a compiler
+SOURCES['peekaboo_min/desktop/macos/input.js'] = 8917, r'''// one JSON request as the argument -> one JSON answer; the same contract as input.swift, for a Mac without a compiler
 //   {"do":"preflight"} -> {"ok":true,"accessibility":b,"post_event":b,"screen_recording":b}
 //   {"do":"move","window":W,"x":n,"y":n}; points are screen points
 //   {"do":"click","window":W,"x":n,"y":n,"button":"left","clicks":1,"flags":0}; button left, right or middle; clicks 1 to 3
@@ -9329,13 +9315,12 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.py =================================================
-SOURCES['peekaboo_min/desktop/macos/input.py'] = 9332, r'''"""Post mouse and keyboard events by the Swift helper or JXA; key codes."""
+SOURCES['peekaboo_min/desktop/macos/input.py'] = 9318, r'''"""Post mouse and keyboard events by the Swift helper or JXA; key codes."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any, NoReturn
 
 from ...core.errors import ErrorCode, FocusLost, PeekabooError, invalid
@@ -9428,7 +9413,7 @@ def chord_request(chord: KeyChord) -> dict[str, Any]:
 
 def target_of(window: Window) -> dict[str, Any]:
     """What the native sources know a window by."""
-    return {"id": window.window_id, "pid": window.pid, **asdict(window.bounds), "is_popup": window.is_popup}
+    return {"id": window.window_id, "pid": window.pid, **window.bounds._asdict(), "is_popup": window.is_popup}
 
 
 def act_at_pointer(
@@ -9513,7 +9498,7 @@ def _helper_answer(stdout: bytes, stderr: str, code: int) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.swift ==============================================
-SOURCES['peekaboo_min/desktop/macos/input.swift'] = 9516, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
+SOURCES['peekaboo_min/desktop/macos/input.swift'] = 9501, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
 //   {"do":"preflight"} -> {"ok":true,"accessibility":b,"post_event":b,"screen_recording":b}
 //   {"do":"move","window":W,"x":n,"y":n}; points are screen points
 //   {"do":"click","window":W,"x":n,"y":n,"button":"left","clicks":1,"flags":0}; button left, right or middle; clicks 1 to 3
@@ -9982,7 +9967,7 @@ try FileHandle.standardOutput.write(contentsOf: output + Data("\n".utf8))
 '''
 
 # ==================== peekaboo_min/desktop/macos/osascript.py =============================================
-SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 9985, r'''"""Run JXA or AppleScript; what its errors, and missing grants, mean."""
+SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 9970, r'''"""Run JXA or AppleScript; what its errors, and missing grants, mean."""
 
 from __future__ import annotations
 
@@ -10172,7 +10157,7 @@ def no_session_error() -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/desktop/macos/permissions.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 10175, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
+SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 10160, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
 function run(argv) {
     const onScreen = windowList(ON_SCREEN_ONLY);
     const about = session();
@@ -10186,7 +10171,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/probe.js =================================================
-SOURCES['peekaboo_min/desktop/macos/probe.js'] = 10189, r'''// {"ask": name, ...} -> what only a Mac can tell, for `doctor --probe`; comes after window_list.js and accessibility.js.
+SOURCES['peekaboo_min/desktop/macos/probe.js'] = 10174, r'''// {"ask": name, ...} -> what only a Mac can tell, for `doctor --probe`; comes after window_list.js and accessibility.js.
 // Events are made and read back, never posted.
 ObjC.import('Foundation');
 ObjC.bindFunction('CGEventKeyboardSetUnicodeString', ['void', ['void *', 'unsigned long', 'void *']]);
@@ -10243,7 +10228,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/read_text.js =============================================
-SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 10246, r'''// {"path": file} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
+SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 10231, r'''// {"path": file} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
 ObjC.import('Foundation');
 ObjC.import('Vision');
 
@@ -10274,7 +10259,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/snapshot.js ==============================================
-SOURCES['peekaboo_min/desktop/macos/snapshot.js'] = 10277, r'''// {} -> one look at the desktop, or {"windows": null} without a GUI session:
+SOURCES['peekaboo_min/desktop/macos/snapshot.js'] = 10262, r'''// {} -> one look at the desktop, or {"windows": null} without a GUI session:
 //   {"windows": [{id, pid, app, bundle_id, title, layer, alpha, on_screen, bounds, kind, parent_id, is_modal, is_minimised}],
 //    "apps": [{pid, name, bundle_id, is_active, is_regular, window_count}], "displays": [{name, scale, bounds}], main first,
 //    "frontmost_pid": n|null, "can_record": bool, "is_locked": bool}
@@ -10400,7 +10385,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/swift_helper.py ==========================================
-SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 10403, r'''"""Compile input.swift ahead of time, and find what was compiled."""
+SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 10388, r'''"""Compile input.swift ahead of time, and find what was compiled."""
 
 from __future__ import annotations
 
@@ -10409,12 +10394,12 @@ import json
 import os
 import threading
 import time
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Optional
+from typing import NamedTuple, Optional
 
 from ...core.errors import ErrorCode, PeekabooError
 from ...core.log import log_debug
+from ...core.models import as_plain
 from ...core.settings import settings
 from ...system.files import file_lock, write_privately
 from ...system.process import run_program
@@ -10428,8 +10413,7 @@ _RETRY_AFTER_S = 24 * 3600
 _COMPILER = ("xcrun", "--sdk", "macosx", "swiftc")
 
 
-@dataclass(frozen=True)
-class Built:
+class Built(NamedTuple):
     """The outcome of compiling: the path of a program, or the reason why there is none."""
 
     source_digest: str
@@ -10495,7 +10479,7 @@ def build_helper(is_forced: bool = False) -> Built:
             if e.code is ErrorCode.TIMEOUT:
                 return Built(_source_digest(), compiler, "", reason, time.time())
         built = Built(_source_digest(), compiler, path, reason, time.time())
-        write_privately(_manifest(), json.dumps(asdict(built)))
+        write_privately(_manifest(), json.dumps(as_plain(built)))
         return built
 
 
@@ -10541,7 +10525,7 @@ def _manifest() -> Path:
 '''
 
 # ==================== peekaboo_min/desktop/macos/window_list.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 10544, r'''// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
+SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 10528, r'''// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
 ObjC.import('AppKit');
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXIsProcessTrusted', ['bool', []]);
@@ -10647,7 +10631,7 @@ function frontmostPid() {
 '''
 
 # ==================== peekaboo_min/desktop/matching.py ====================================================
-SOURCES['peekaboo_min/desktop/matching.py'] = 10650, r'''"""Which app or window an identifier means, what covers or blocks it (pure)."""
+SOURCES['peekaboo_min/desktop/matching.py'] = 10634, r'''"""Which app or window an identifier means, what covers or blocks it (pure)."""
 
 from __future__ import annotations
 
@@ -10910,7 +10894,7 @@ def cover_at(point: Point, target: Window, windows: Sequence[Window]) -> Optiona
 '''
 
 # ==================== peekaboo_min/desktop/select.py ======================================================
-SOURCES['peekaboo_min/desktop/select.py'] = 10913, r'''"""Which Desktop this machine has."""
+SOURCES['peekaboo_min/desktop/select.py'] = 10897, r'''"""Which Desktop this machine has."""
 
 from __future__ import annotations
 
@@ -10934,10 +10918,10 @@ def this_desktop() -> Desktop:
 '''
 
 # ==================== peekaboo_min/desktop/x11/__init__.py ================================================
-SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 10937, r''''''
+SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 10921, r''''''
 
 # ==================== peekaboo_min/desktop/x11/backend.py =================================================
-SOURCES['peekaboo_min/desktop/x11/backend.py'] = 10940, r'''"""Desktop by maim, xdotool, xclip, and questions to the X server.
+SOURCES['peekaboo_min/desktop/x11/backend.py'] = 10924, r'''"""Desktop by maim, xdotool, xclip, and questions to the X server.
 
 Commands that answer wrongly with exit 0 are not used: the place in `xdotool getwindowgeometry` and wmctrl (a
 frame's offset is added twice), `xwd -id` (paints other windows), `xdotool type` beyond ASCII, unknown key
@@ -11119,15 +11103,14 @@ def _run_maim(what: list[str], path: Path, kind: str) -> None:
 '''
 
 # ==================== peekaboo_min/desktop/x11/clipboard.py ===============================================
-SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 11122, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
+SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 11106, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Callable, Optional
+from typing import Callable, NamedTuple, Optional
 
 from ...core.cancellation import pause, uninterrupted
 from ...core.errors import ErrorCode, PeekabooError
@@ -11159,8 +11142,7 @@ _TEXT_TARGETS = ("UTF8_STRING", "text/plain;charset=utf-8", "STRING", "TEXT", "t
 _PROTOCOL_TARGETS = frozenset(("TARGETS", "MULTIPLE", "TIMESTAMP", "SAVE_TARGETS", "DELETE"))
 
 
-@dataclass(frozen=True)
-class _Saved:
+class _Saved(NamedTuple):
     """The clipboard's content in one of its formats; no target means text."""
 
     data: bytes
@@ -11319,7 +11301,7 @@ def _wait_until(is_true: Callable[[], bool], server: BackgroundProgram, seconds:
 '''
 
 # ==================== peekaboo_min/desktop/x11/connection.py ==============================================
-SOURCES['peekaboo_min/desktop/x11/connection.py'] = 11322, r'''"""One connection to the X server that only asks: many questions at once.
+SOURCES['peekaboo_min/desktop/x11/connection.py'] = 11304, r'''"""One connection to the X server that only asks: many questions at once.
 
 `xwininfo` and `xprop` answer about one window each, a process a window: for 40 windows that is three times a
 walk of `xwininfo -root -tree`, and a title with a line break fakes lines of theirs. Here all questions go out
@@ -11587,13 +11569,12 @@ def _entries(data: bytes) -> Iterator[tuple[bytes, ...]]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/elements.py ================================================
-SOURCES['peekaboo_min/desktop/x11/elements.py'] = 11590, r'''"""The elements of a window: AT-SPI's tree, read by the system's own Python."""
+SOURCES['peekaboo_min/desktop/x11/elements.py'] = 11572, r'''"""The elements of a window: AT-SPI's tree, read by the system's own Python."""
 
 from __future__ import annotations
 
 import json
 import os
-from dataclasses import replace
 from typing import Any
 
 from ...core.errors import ErrorCode, PeekabooError
@@ -11691,12 +11672,12 @@ def _with_labels(row: list[Element]) -> list[Element]:
     for one, before in zip(row[1:], row):
         is_label = before.role == "text" or before.box.encloses(one.box)  # a combobox holds its textbox
         is_nameless = one.role in _FIELDS and not one.name
-        named.append(replace(one, name=named[-1].name) if is_label and is_nameless else one)
+        named.append(one._replace(name=named[-1].name) if is_label and is_nameless else one)
     return named
 '''
 
 # ==================== peekaboo_min/desktop/x11/elements_atspi.py ==========================================
-SOURCES['peekaboo_min/desktop/x11/elements_atspi.py'] = 11699, r'''"""A window as JSON -> {elements: [[role, name, value, states, box]]...}.
+SOURCES['peekaboo_min/desktop/x11/elements_atspi.py'] = 11680, r'''"""A window as JSON -> {elements: [[role, name, value, states, box]]...}.
 
 In: {pid, title, is_popup, bounds, whole, outer, addresses}; `whole` is `bounds` with the shadow that GTK
 draws, `outer` with what a window manager draws. Out, besides: `problem`, "bus", "application" or "" for none;
@@ -12019,7 +12000,7 @@ if __name__ == "__main__":
 '''
 
 # ==================== peekaboo_min/desktop/x11/keyboard.py ================================================
-SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 12022, r'''"""The keyboard on X11: xdotool for ASCII and chords, else the clipboard."""
+SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 12003, r'''"""The keyboard on X11: xdotool for ASCII and chords, else the clipboard."""
 
 from __future__ import annotations
 
@@ -12310,7 +12291,7 @@ class _Keyboard:
 '''
 
 # ==================== peekaboo_min/desktop/x11/ocr.py =====================================================
-SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 12313, r'''"""Read the text in a picture: tesseract, helped by ImageMagick's convert.
+SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 12294, r'''"""Read the text in a picture: tesseract, helped by ImageMagick's convert.
 
 tesseract alone misses most texts that are lighter than what is behind them. So each picture is read twice, at
 the same time: as it is, and as its difference from the local background, which makes every text dark on
@@ -12463,7 +12444,7 @@ def _shared(
 '''
 
 # ==================== peekaboo_min/desktop/x11/opening.py =================================================
-SOURCES['peekaboo_min/desktop/x11/opening.py'] = 12466, r'''"""Open applications by their desktop entries, files by the default one.
+SOURCES['peekaboo_min/desktop/x11/opening.py'] = 12447, r'''"""Open applications by their desktop entries, files by the default one.
 
 Formats: freedesktop.org's Desktop Entry, MIME Applications and Base Directory specifications.
 """
@@ -12472,9 +12453,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Optional
+from typing import NamedTuple, Optional
 
 from ...core.errors import ErrorCode, PeekabooError, invalid
 from ...core.models import App, Handler
@@ -12498,8 +12478,7 @@ _EXECUTED = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class _Entry:
+class _Entry(NamedTuple):
     """A desktop entry; `entry_id` is its name below `applications`, `-` for each `/` in it."""
 
     entry_id: str
@@ -12611,14 +12590,13 @@ def _read_entry(entry_id: str, path: str) -> Optional[_Entry]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/pointer.py =================================================
-SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 12614, r'''"""The pointer on X11, by an xdotool that releases what it has pressed."""
+SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 12593, r'''"""The pointer on X11, by an xdotool that releases what it has pressed."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import replace
 from typing import NamedTuple, Optional
 
 from ...core.cancellation import check_cancelled, uninterrupted
@@ -12785,8 +12763,8 @@ def click_title_bar(window: Window) -> None:
     """Click in the middle of a window's title bar, if it has one and nothing else is there."""
     if window.frame_id is None or window.frame is None or window.bounds.y - window.frame.y < 4:
         return
-    frame = replace(
-        window, window_id=window.frame_id, bounds=window.frame, frame_id=None, insets=(0, 0, 0, 0)
+    frame = window._replace(
+        window_id=window.frame_id, bounds=window.frame, frame_id=None, insets=(0, 0, 0, 0)
     )
     try:
         click_x11(frame, Point(frame.bounds.centre.x, (frame.bounds.y + window.bounds.y) / 2), "left", 1)
@@ -12926,7 +12904,7 @@ def _found_id(under_id: int) -> int:
 '''
 
 # ==================== peekaboo_min/desktop/x11/presses.py =================================================
-SOURCES['peekaboo_min/desktop/x11/presses.py'] = 12929, r'''"""Which windows got a press or a key: the X server records what it delivers.
+SOURCES['peekaboo_min/desktop/x11/presses.py'] = 12907, r'''"""Which windows got a press or a key: the X server records what it delivers.
 
 A look before the press leaves microseconds for another window, and a window manager that holds a press back
 until it has seen it passes it on to what is under the pointer then. Encodings: the protocol specifications of
@@ -13044,7 +13022,7 @@ def _start(connection: XConnection) -> Optional[PressRecord]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/server.py ==================================================
-SOURCES['peekaboo_min/desktop/x11/server.py'] = 13047, r'''"""The X server: programs that ask it, and where a single window is."""
+SOURCES['peekaboo_min/desktop/x11/server.py'] = 13025, r'''"""The X server: programs that ask it, and where a single window is."""
 
 from __future__ import annotations
 
@@ -13185,15 +13163,14 @@ def client_with_focus(server: XConnection) -> int:
 '''
 
 # ==================== peekaboo_min/desktop/x11/windows.py =================================================
-SOURCES['peekaboo_min/desktop/x11/windows.py'] = 13188, r'''"""The windows, apps and displays of an X server, in one look."""
+SOURCES['peekaboo_min/desktop/x11/windows.py'] = 13166, r'''"""The windows, apps and displays of an X server, in one look."""
 
 from __future__ import annotations
 
 import struct
 from collections import Counter
 from collections.abc import Sequence, Set
-from dataclasses import dataclass, replace
-from typing import Optional
+from typing import NamedTuple, Optional
 
 from ...core.models import App, Display, Rect, Scene, Window
 from ...core.text import clean_text
@@ -13248,8 +13225,7 @@ def is_same_client(window_id: int, other_id: int) -> bool:
     return window_id >> _CLIENT_BITS == other_id >> _CLIENT_BITS
 
 
-@dataclass(frozen=True)
-class _Root:
+class _Root(NamedTuple):
     """What stands on the root window; empty and None where no window manager writes it."""
 
     top_ids: tuple[int, ...]
@@ -13265,8 +13241,7 @@ class _Root:
     """Whether a compositing manager keeps covered windows' pixels: it owns the selection _NET_WM_CM_Sn."""
 
 
-@dataclass(frozen=True)
-class _Facts:
+class _Facts(NamedTuple):
     """A window as the server describes it."""
 
     window_id: int
@@ -13319,7 +13294,7 @@ def take_scene() -> Scene:
     places = {window_id: place for place, window_id in enumerate(root.top_ids)}
     windows.sort(key=lambda one: places[one.frame_id or one.window_id])
     windows = [
-        replace(one, is_focused=not one.is_popup and bool(focused & {one.window_id, one.frame_id}))
+        one._replace(is_focused=not one.is_popup and bool(focused & {one.window_id, one.frame_id}))
         for one in windows
     ]
     windows = _with_owners(windows)
@@ -13486,7 +13461,7 @@ def _with_owner(popup: Window, owners: list[Window]) -> Window:
         return popup
     parent_id = popup.parent_id if popup.parent_id is not None else fitting[0].window_id
     pid = popup.pid if popup.pid is not None else fitting[0].pid
-    return replace(popup, app_name=fitting[0].app_name, pid=pid, parent_id=parent_id)
+    return popup._replace(app_name=fitting[0].app_name, pid=pid, parent_id=parent_id)
 
 
 def _with_obscured(windows: list[Window]) -> list[Window]:
@@ -13496,7 +13471,7 @@ def _with_obscured(windows: list[Window]) -> list[Window]:
     marked = []
     for place, window in enumerate(windows):
         above = [one for one in windows[:place] if one.is_on_screen and one.outer.overlaps(window.bounds)]
-        marked.append(replace(window, is_obscured=True) if above and window.is_on_screen else window)
+        marked.append(window._replace(is_obscured=True) if above and window.is_on_screen else window)
     return marked
 
 
@@ -13511,10 +13486,10 @@ def _apps(windows: Sequence[Window]) -> list[App]:
 '''
 
 # ==================== peekaboo_min/frontends/__init__.py ==================================================
-SOURCES['peekaboo_min/frontends/__init__.py'] = 13514, r''''''
+SOURCES['peekaboo_min/frontends/__init__.py'] = 13489, r''''''
 
 # ==================== peekaboo_min/frontends/capture_tools.py =============================================
-SOURCES['peekaboo_min/frontends/capture_tools.py'] = 13517, r'''"""The tools that look: image, analyze, list, screenshot_app_window; and exec."""
+SOURCES['peekaboo_min/frontends/capture_tools.py'] = 13492, r'''"""The tools that look: image, analyze, list, screenshot_app_window; and exec."""
 
 from __future__ import annotations
 
@@ -13807,7 +13782,7 @@ def peekaboo_exec(
 '''
 
 # ==================== peekaboo_min/frontends/cli.py =======================================================
-SOURCES['peekaboo_min/frontends/cli.py'] = 13810, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
+SOURCES['peekaboo_min/frontends/cli.py'] = 13785, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
 
 from __future__ import annotations
 
@@ -14092,7 +14067,7 @@ def _unknown_command(arguments: Sequence[str]) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/frontends/client_config.py =============================================
-SOURCES['peekaboo_min/frontends/client_config.py'] = 14095, r'''"""What an MCP client must be configured with to start this installation."""
+SOURCES['peekaboo_min/frontends/client_config.py'] = 14070, r'''"""What an MCP client must be configured with to start this installation."""
 
 from __future__ import annotations
 
@@ -14410,7 +14385,7 @@ def _command(name: str, client: _Client, launch: Launch) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/commands.py ==================================================
-SOURCES['peekaboo_min/frontends/commands.py'] = 14413, r'''"""COMMANDS: every shell command, with the module of its function."""
+SOURCES['peekaboo_min/frontends/commands.py'] = 14388, r'''"""COMMANDS: every shell command, with the module of its function."""
 
 from __future__ import annotations
 
@@ -14510,11 +14485,10 @@ SHELL_NAMES = {
 '''
 
 # ==================== peekaboo_min/frontends/desktop_tools.py =============================================
-SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 14513, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
+SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 14488, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
 
 from __future__ import annotations
 
-from dataclasses import replace as replace_fields
 from typing import Annotated, Any, Literal, Optional
 
 from ..automation.capture import (
@@ -14597,7 +14571,7 @@ def take_window_screenshot(window_id: WindowId, region: Region = None) -> Result
         picture, record = image_for_model(desktop, image, replaces_file=True)
     finally:
         image.path.unlink(missing_ok=True)
-    image = replace_fields(image, info=picture.info, screenshot=record)
+    image = image._replace(info=picture.info, screenshot=record)
     return Result(
         f"window {window_id} of {window.app_name}", image.window_data(), (picture,), messages=image.warnings()
     )
@@ -14824,7 +14798,7 @@ def _with_effect_text(text: str, data: dict[str, Any]) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/doctor.py ====================================================
-SOURCES['peekaboo_min/frontends/doctor.py'] = 14827, r'''"""What this machine has and may do: server status, permissions, doctor."""
+SOURCES['peekaboo_min/frontends/doctor.py'] = 14801, r'''"""What this machine has and may do: server status, permissions, doctor."""
 
 from __future__ import annotations
 
@@ -14907,7 +14881,7 @@ def server_status_text(desktop: Desktop) -> str:
     sections = {
         "AI providers": providers,
         "Programs and permissions": [check.line() for check in checks],
-        "Environment": [f"{name}={value}" for name, value in changed_settings().items()],
+        "Environment": [f"{name}={value}" for name, value in changed_settings(settings()).items()],
         "Problems": problems or ["none"],
     }
     blocks = ["\n".join([f"## {title}", *lines]) for title, lines in sections.items()]
@@ -15066,7 +15040,7 @@ def machine_data() -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/help.py ======================================================
-SOURCES['peekaboo_min/frontends/help.py'] = 15069, r'''"""What the shell explains: commands, the README's chapters, completion."""
+SOURCES['peekaboo_min/frontends/help.py'] = 15043, r'''"""What the shell explains: commands, the README's chapters, completion."""
 
 from __future__ import annotations
 
@@ -15310,12 +15284,11 @@ def _cases(entries: Iterable[tuple[str, Sequence[str]]]) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/look_commands.py =============================================
-SOURCES['peekaboo_min/frontends/look_commands.py'] = 15313, r'''"""The shell's commands that look: image, list, windows, screenshot."""
+SOURCES['peekaboo_min/frontends/look_commands.py'] = 15287, r'''"""The shell's commands that look: image, list, windows, screenshot."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal, Optional
 
@@ -15375,7 +15348,7 @@ def _piped(result: Result, paths: Sequence[Path]) -> Result:
         path.unlink(missing_ok=True)
     if len(images) != 1:
         raise invalid(f"{len(images)} images cannot be one output", "name one screen or window, or a folder")
-    return replace(result, stdout=images[0])
+    return result._replace(stdout=images[0])
 
 
 def list_apps_command() -> Result:
@@ -15469,7 +15442,7 @@ def screenshot_command(
 '''
 
 # ==================== peekaboo_min/frontends/machine_commands.py ==========================================
-SOURCES['peekaboo_min/frontends/machine_commands.py'] = 15472, r'''"""Commands about this machine, its models and its mail; the reference."""
+SOURCES['peekaboo_min/frontends/machine_commands.py'] = 15445, r'''"""Commands about this machine, its models and its mail; the reference."""
 
 from __future__ import annotations
 
@@ -15705,7 +15678,7 @@ def variable_reference() -> str:
 '''
 
 # ==================== peekaboo_min/frontends/probes.py ====================================================
-SOURCES['peekaboo_min/frontends/probes.py'] = 15708, r'''"""The facts that we rely on, each with a harmless probe: `doctor --probe`."""
+SOURCES['peekaboo_min/frontends/probes.py'] = 15681, r'''"""The facts that we rely on, each with a harmless probe: `doctor --probe`."""
 
 from __future__ import annotations
 
@@ -16105,7 +16078,7 @@ def _helper(folder: Path) -> Outcome:
 '''
 
 # ==================== peekaboo_min/frontends/results.py ===================================================
-SOURCES['peekaboo_min/frontends/results.py'] = 16108, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
+SOURCES['peekaboo_min/frontends/results.py'] = 16081, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
 
 from __future__ import annotations
 
@@ -16272,7 +16245,7 @@ def plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/server.py ====================================================
-SOURCES['peekaboo_min/frontends/server.py'] = 16275, r'''"""The one MCPServer. It only translates."""
+SOURCES['peekaboo_min/frontends/server.py'] = 16248, r'''"""The one MCPServer. It only translates."""
 
 from __future__ import annotations
 
@@ -16669,11 +16642,10 @@ def _unknown_tool(name: str, known: list[str]) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/frontends/signatures.py ================================================
-SOURCES['peekaboo_min/frontends/signatures.py'] = 16672, r'''"""A function's parameters and help, and the arguments sent for them."""
+SOURCES['peekaboo_min/frontends/signatures.py'] = 16645, r'''"""A function's parameters and help, and the arguments sent for them."""
 
 from __future__ import annotations
 
-import inspect
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -16685,7 +16657,7 @@ from ..core.errors import invalid
 # Strict clients send every parameter: these are 0 where a model means to leave them out.
 _ZERO_MEANS_ABSENT = ("window_id", "max_dimension")
 _LARGEST_NUMBER = 10**100  # str() refuses more than 4,300 digits
-_LOOKS_LIKE_NUMBER = re.compile(r"-(\d|\.\d|inf|nan)", re.I)
+_LOOKS_LIKE_NUMBER = r"(?i)-(\d|\.\d|inf|nan)"
 HELP_FLAGS = ("-h", "--help")
 
 
@@ -16725,14 +16697,20 @@ class Signature(NamedTuple):
 def read_signature(function: Callable[..., Any]) -> Signature:
     """The parameters of a function whose hints are `Annotated[type, "help"]`, and its docstring in parts."""
     hints = get_type_hints(function, include_extras=True)
-    found = inspect.signature(function).parameters.values()
-    has_keyword_only = any(each.kind is each.KEYWORD_ONLY for each in found)
-    parameters = [_read_parameter(each, hints[each.name], has_keyword_only) for each in found]
-    description, _, example = inspect.cleandoc(function.__doc__ or "").partition("\n\nExample:")
+    # a function's own attributes: inspect would cost every command a tenth of its start
+    plain = getattr(function, "__wrapped__", function)
+    code, defaults = plain.__code__, plain.__defaults__ or ()
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    default_of = dict(zip(names[code.co_argcount - len(defaults) :], defaults))
+    default_of.update(plain.__kwdefaults__ or {})
+    before_star = names[: code.co_argcount] if code.co_kwonlyargcount else names[: -len(default_of) or None]
+    parameters = [_read_parameter(name, hints[name], name in before_star, default_of) for name in names]
+    lines = (function.__doc__ or "").strip().splitlines()
+    description, _, example = "\n".join(line.strip() for line in lines).partition("\n\nExample:")
     return Signature(
         summary=description.split("\n\n")[0].replace("\n", " "),
         description=description,
-        example=inspect.cleandoc(example).strip(),
+        example=example.strip(),
         parameters=tuple(parameters),
     )
 
@@ -16773,7 +16751,7 @@ def check_numbers(name: str, value: Any) -> None:
         raise invalid(f"{name[:80]}: the number has too many digits", "give a smaller number")
 
 
-def _read_parameter(parameter: inspect.Parameter, hint: Any, has_keyword_only: bool) -> Parameter:
+def _read_parameter(name: str, hint: Any, is_positional: bool, defaults: Mapping[str, Any]) -> Parameter:
     # Python 3.9 and 3.10 wrap `Annotated[str, ...] = None` into an Optional of their own: look inside it
     inner = _without_none(hint)
     help_text = ""
@@ -16789,17 +16767,16 @@ def _read_parameter(parameter: inspect.Parameter, hint: Any, has_keyword_only: b
     if is_list:
         type_ = get_args(type_)[0]
     choices: tuple[str, ...] = get_args(type_) if get_origin(type_) is Literal else ()
-    is_required = parameter.default is parameter.empty
     return Parameter(
-        name=parameter.name,
+        name=name,
         help=help_text,
         type_=str if choices else type_,
         annotation=annotation,
         choices=choices,
         is_list=is_list,
-        is_required=is_required,
-        is_positional=parameter.kind is not parameter.KEYWORD_ONLY if has_keyword_only else is_required,
-        default=None if is_required else parameter.default,
+        is_required=name not in defaults,
+        is_positional=is_positional,
+        default=defaults.get(name),
     )
 
 
@@ -16847,7 +16824,7 @@ def _by_parameter(
             words += rest
         elif parameter is None:
             is_text = argument in HELP_FLAGS or (takes_text and not argument.startswith("--"))
-            if argument[:1] == "-" and not (is_text or _LOOKS_LIKE_NUMBER.match(argument)):
+            if argument[:1] == "-" and not (is_text or re.match(_LOOKS_LIKE_NUMBER, argument)):
                 raise invalid(f"{argument[:40]!r} is not an option", _options(parameters))
             words.append(argument)
         elif parameter.type_ is bool:
@@ -16908,7 +16885,7 @@ def _read_text(parameter: Parameter, text: str) -> Any:
 '''
 
 # ==================== peekaboo_min/frontends/tools.py =====================================================
-SOURCES['peekaboo_min/frontends/tools.py'] = 16911, r'''"""TOOLS: every MCP tool, a typed function with its wire name and its effects."""
+SOURCES['peekaboo_min/frontends/tools.py'] = 16888, r'''"""TOOLS: every MCP tool, a typed function with its wire name and its effects."""
 
 from __future__ import annotations
 
@@ -17033,10 +17010,10 @@ def offered_tools() -> list[Tool]:
 '''
 
 # ==================== peekaboo_min/integrations/__init__.py ===============================================
-SOURCES['peekaboo_min/integrations/__init__.py'] = 17036, r''''''
+SOURCES['peekaboo_min/integrations/__init__.py'] = 17013, r''''''
 
 # ==================== peekaboo_min/integrations/gmail.py ==================================================
-SOURCES['peekaboo_min/integrations/gmail.py'] = 17039, r'''"""send_email: one mail through Gmail's API."""
+SOURCES['peekaboo_min/integrations/gmail.py'] = 17016, r'''"""send_email: one mail through Gmail's API."""
 
 from __future__ import annotations
 
@@ -17179,7 +17156,7 @@ def _send_error(error: WebError) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/integrations/gmail_oauth.py ============================================
-SOURCES['peekaboo_min/integrations/gmail_oauth.py'] = 17182, r'''"""Google's permission to send mail: requested once, stored, renewed."""
+SOURCES['peekaboo_min/integrations/gmail_oauth.py'] = 17159, r'''"""Google's permission to send mail: requested once, stored, renewed."""
 
 from __future__ import annotations
 
@@ -17482,7 +17459,7 @@ class _RedirectServer:
 '''
 
 # ==================== peekaboo_min/integrations/keynote.js ================================================
-SOURCES['peekaboo_min/integrations/keynote.js'] = 17485, r'''// One JSON argument in, JSON out, by its "do":
+SOURCES['peekaboo_min/integrations/keynote.js'] = 17462, r'''// One JSON argument in, JSON out, by its "do":
 // {"do": "find"} -> {"bundle_id": text|null}: the Keynote that is installed. Sends nothing to it.
 // {"do": "open", bundle_id, theme, always_new, width, height} -> {document_id, name, is_new, has_theme, is_blank, width, height}
 // {"do": "size", bundle_id, document_id} -> {width, height, is_skipped} of slide 1
@@ -17647,7 +17624,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/integrations/keynote.py ================================================
-SOURCES['peekaboo_min/integrations/keynote.py'] = 17650, r'''"""The five Keynote tools."""
+SOURCES['peekaboo_min/integrations/keynote.py'] = 17627, r'''"""The five Keynote tools."""
 
 from __future__ import annotations
 
@@ -17656,7 +17633,6 @@ import json
 import os
 import shutil
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Callable
 
@@ -17870,7 +17846,7 @@ def get_slide_size() -> Result:
     check_may_act("get_slide_size", "Keynote", deck.bundle_id)
     slide = _ask_keynote({"do": "size", **deck.address()})
     width, height = round(slide["width"]), round(slide["height"])
-    save_deck(replace(deck, slide_width=width, slide_height=height))
+    save_deck(deck._replace(slide_width=width, slide_height=height))
     return _keynote_result(f"SLIDE_SIZE: width={width}, height={height}", {"width": width, "height": height})
 
 
@@ -18003,24 +17979,22 @@ def _slide_target(path: str) -> Path:
 '''
 
 # ==================== peekaboo_min/integrations/keynote_deck.py ===========================================
-SOURCES['peekaboo_min/integrations/keynote_deck.py'] = 18006, r'''"""The Keynote deck that calls share: in a file, or in a server's memory."""
+SOURCES['peekaboo_min/integrations/keynote_deck.py'] = 17982, r'''"""The Keynote deck that calls share: in a file, or in a server's memory."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Optional
+from typing import Any, NamedTuple, Optional
 
 from ..core.errors import file_error
-from ..core.models import Rect
+from ..core.models import Rect, as_plain
 from ..system.files import state_folder, write_privately
 
 KEYNOTE_IDS = ("com.apple.Keynote", "com.apple.iWork.Keynote")  # the first is that of the AppleScripts
 _DECK_FILE = "keynote.json"
 
 
-@dataclass(frozen=True)
-class Deck:
+class Deck(NamedTuple):
     """The Keynote document in use, and the rectangle drawn last on its slide 1. Points."""
 
     bundle_id: str
@@ -18041,7 +18015,7 @@ class Deck:
     def with_rectangle(self, index: int, rectangle: Rect, rectangle_id: str = "") -> Deck:
         """The id is our own, because shapes have none; a rectangle whose index changed keeps it."""
         own_id = rectangle_id or f"{self.document_id}/1/{index}"
-        return replace(self, rectangle_id=own_id, rectangle_index=index, rectangle=rectangle)
+        return self._replace(rectangle_id=own_id, rectangle_index=index, rectangle=rectangle)
 
 
 # A server's deck, as the Keynote specification's SERVER_STATE: it ends with the server. Empty in a shell
@@ -18077,11 +18051,11 @@ def save_deck(deck: Deck) -> None:
     if _server_state:
         _server_state[0] = deck
     else:
-        write_privately(state_folder() / _DECK_FILE, json.dumps(asdict(deck)))
+        write_privately(state_folder() / _DECK_FILE, json.dumps(as_plain(deck)))
 '''
 
 # ==================== peekaboo_min/integrations/keynote_draw.applescript ==================================
-SOURCES['peekaboo_min/integrations/keynote_draw.applescript'] = 18084, r'''-- argv: bundle id, document id, x, y, width, height -> "index|x|y|width|height": a new rectangle on slide 1 as it stands there then.
+SOURCES['peekaboo_min/integrations/keynote_draw.applescript'] = 18058, r'''-- argv: bundle id, document id, x, y, width, height -> "index|x|y|width|height": a new rectangle on slide 1 as it stands there then.
 -- For a Keynote that takes no idiom of JXA's. The index is that among the slide's shapes, from 1; numbers as this Mac writes them
 -- ("380,5" in German). Values are got into variables first: an application need not know `item 1 of position` or `width as text`.
 on run argv
@@ -18118,7 +18092,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/keynote_export.applescript ================================
-SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 18121, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
+SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 18095, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
 -- AppleScript, because JXA cannot pass the options. There is no export of one slide, and `slide images` writes a folder:
 -- <folder's name>.001.png and so on, of the slides that are not skipped.
 on run argv
@@ -18137,7 +18111,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/peekaboo_cli.py ===========================================
-SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 18140, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
+SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 18114, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
 
 from __future__ import annotations
 
@@ -18148,10 +18122,9 @@ import stat
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any, NamedTuple, Optional
 
 from ..automation.capture import CapturedImage, Subject, image_for_model
 from ..automation.image import ImageRequest, check_request
@@ -18181,8 +18154,7 @@ _MAX_OUTPUT_CHARACTERS = 20_000
 _ENVELOPE = {"data": dict, "error": dict, "messages": list, "debug_logs": list}
 
 
-@dataclass(frozen=True)
-class PeekabooProgram:
+class PeekabooProgram(NamedTuple):
     """The command line that peekaboo_exec runs."""
 
     argv: list[str]
@@ -18279,8 +18251,8 @@ def run_peekaboo_in_shell(
     result = run_peekaboo(desktop, arguments, cwd, timeout_s, max_attachments, sys.maxsize)
     names = " ".join(f"[{name}]" for name in result.data["attachments"])
     notes = (f"left in {result.data['cwd']}: {names}",) if names else ()
-    return replace(
-        result, text=result.data["stdout"].rstrip("\n"), stderr=result.data["stderr"], messages=notes
+    return result._replace(
+        text=result.data["stdout"].rstrip("\n"), stderr=result.data["stderr"], messages=notes
     )
 
 
@@ -18424,13 +18396,13 @@ def list_by_cli(path: str, app: Optional[str], details: Sequence[str]) -> Result
     if app is None:
         reply = _ask_cli(path, ["list", "apps"], _LIST_S)
         text = f"Found {len(_rows(reply, 'applications'))} running application(s)"
-        return replace(reply, text=text)
+        return reply._replace(text=text)
     arguments = ["list", "windows", *_option("--app", app), *_option("--include-details", ",".join(details))]
     reply = _ask_cli(path, arguments, _LIST_S)
     text = f"Found {len(_rows(reply, 'windows'))} window(s) for application: {app}"
     if not isinstance(reply.data.get("target_application_info"), dict):
         raise _invalid_output("it has no target_application_info")
-    return replace(reply, text=text)
+    return reply._replace(text=text)
 
 
 def _rows(reply: Result, key: str) -> list[dict[str, Any]]:
@@ -18506,10 +18478,10 @@ def _invalid_output(what: str) -> RelayedError:
 '''
 
 # ==================== peekaboo_min/system/__init__.py =====================================================
-SOURCES['peekaboo_min/system/__init__.py'] = 18509, r''''''
+SOURCES['peekaboo_min/system/__init__.py'] = 18481, r''''''
 
 # ==================== peekaboo_min/system/background.py ===================================================
-SOURCES['peekaboo_min/system/background.py'] = 18512, r'''"""Programs that run beside us: one serves, one answers line by line."""
+SOURCES['peekaboo_min/system/background.py'] = 18484, r'''"""Programs that run beside us: one serves, one answers line by line."""
 
 from __future__ import annotations
 
@@ -18601,7 +18573,7 @@ def interactive_program(
 '''
 
 # ==================== peekaboo_min/system/files.py ========================================================
-SOURCES['peekaboo_min/system/files.py'] = 18604, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
+SOURCES['peekaboo_min/system/files.py'] = 18576, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
 
 from __future__ import annotations
 
@@ -18858,7 +18830,7 @@ def file_lock(lock_name: str, wait_s: float, what: str) -> Iterator[None]:
 '''
 
 # ==================== peekaboo_min/system/images.py =======================================================
-SOURCES['peekaboo_min/system/images.py'] = 18861, r'''"""Image files: kind, size and pixels, read from their bytes."""
+SOURCES['peekaboo_min/system/images.py'] = 18833, r'''"""Image files: kind, size and pixels, read from their bytes."""
 
 from __future__ import annotations
 
@@ -18870,9 +18842,8 @@ import re
 import struct
 import zlib
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Optional
+from typing import BinaryIO, NamedTuple, Optional
 
 from ..core.errors import ErrorCode, PeekabooError, file_error, invalid
 from ..core.models import ImageInfo, Rect
@@ -19004,8 +18975,7 @@ def _has_webp_end(f: BinaryIO) -> bool:
     return int.from_bytes(f.read(4), "little") + 8 <= f.seek(0, os.SEEK_END)
 
 
-@dataclass(frozen=True)
-class Bitmap:
+class Bitmap(NamedTuple):
     """An uncompressed image: its rows, top to bottom, `step` bytes a pixel."""
 
     width: int
@@ -19163,7 +19133,7 @@ def _read(path: Path) -> Optional[tuple[ImageInfo, bytes]]:
 '''
 
 # ==================== peekaboo_min/system/process.py ======================================================
-SOURCES['peekaboo_min/system/process.py'] = 19166, r'''"""Run one program: the only module that imports subprocess."""
+SOURCES['peekaboo_min/system/process.py'] = 19136, r'''"""Run one program: the only module that imports subprocess."""
 
 from __future__ import annotations
 
@@ -19176,8 +19146,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass
-from typing import Any, Callable, Optional
+from typing import Any, Callable, NamedTuple, Optional
 
 from ..core.cancellation import check_cancelled, is_uninterrupted, within_budget
 from ..core.errors import ErrorCode, PeekabooError, file_error, invalid
@@ -19199,8 +19168,7 @@ Process = subprocess.Popen[bytes]
 PIPE, DEVNULL = subprocess.PIPE, subprocess.DEVNULL
 
 
-@dataclass(frozen=True)
-class Completed:
+class Completed(NamedTuple):
     """How a program ended. A negative code is the signal that killed it."""
 
     code: int
@@ -19537,7 +19505,7 @@ def exit_if_signalled() -> None:
 '''
 
 # ==================== peekaboo_min/system/programs.py =====================================================
-SOURCES['peekaboo_min/system/programs.py'] = 19540, r'''"""Where a program is, known by what it answers, and its package if missing."""
+SOURCES['peekaboo_min/system/programs.py'] = 19508, r'''"""Where a program is, known by what it answers, and its package if missing."""
 
 from __future__ import annotations
 
@@ -19548,7 +19516,6 @@ import stat
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Callable, NamedTuple, Optional
@@ -19602,8 +19569,7 @@ PACKAGES = {name: identity.package for name, identity in _IDENTITIES.items()}
 _NO_VERSION = "(version unknown)"
 
 
-@dataclass(frozen=True)
-class FoundProgram:
+class FoundProgram(NamedTuple):
     """The outcome of looking for a program along PATH."""
 
     path: Optional[str]
@@ -19736,7 +19702,7 @@ def _remember(path: str, status: os.stat_result, version: str) -> None:
 '''
 
 # ==================== peekaboo_min/system/resources.py ====================================================
-SOURCES['peekaboo_min/system/resources.py'] = 19739, r'''"""Our own files: native sources, and the argv that starts us again."""
+SOURCES['peekaboo_min/system/resources.py'] = 19705, r'''"""Our own files: native sources, and the argv that starts us again."""
 
 from __future__ import annotations
 
@@ -19790,7 +19756,7 @@ def how_to_install() -> str:
 '''
 
 # ==================== peekaboo_min/system/web.py ==========================================================
-SOURCES['peekaboo_min/system/web.py'] = 19793, r'''"""One JSON request to a web server: the only user of urllib.request.
+SOURCES['peekaboo_min/system/web.py'] = 19759, r'''"""One JSON request to a web server: the only user of urllib.request.
 
 urllib is imported inside the functions: it costs 30 ms, and most commands make no request.
 """
@@ -20065,7 +20031,7 @@ def _meaning_of(error: Exception, url: str) -> Exception:
 '''
 
 # ==================== README.md ===========================================================================
-SOURCES['peekaboo_min/README.md'] = 20068, r'''# peekaboo_min
+SOURCES['peekaboo_min/README.md'] = 20034, r'''# peekaboo_min
 
 Eyes and hands for AI agents on a desktop, in small, readable Python: it lists windows, takes screenshots of them, finds texts and
 controls, clicks and types by the pixels of the screenshot, asks a vision model what it sees, and draws in Keynote. It is an MCP

@@ -6,7 +6,7 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Callable, Optional
 
@@ -14,7 +14,7 @@ import pytest
 from readme import refreshed
 from worlds import ROOT
 
-from peekaboo_min.core.settings import Settings
+from peekaboo_min.core.settings import VARIABLES
 from peekaboo_min.frontends.commands import COMMANDS
 from peekaboo_min.frontends.signatures import read_signature
 from peekaboo_min.frontends.tools import TOOLS, Tool
@@ -376,8 +376,6 @@ def test_the_readme_has_what_the_specification_asks_of_it(sentence: str) -> None
 
 def test_the_readme_names_every_command_tool_and_environment_variable() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    variables = [
-        one.metadata[key] for one in fields(Settings) for key in ("name", "also") if one.metadata[key]
-    ]
+    variables = [name for one in VARIABLES.values() for name in (one.name, one.also) if name]
     wanted = [*(tool.name for tool in TOOLS), *COMMANDS, *variables]
     assert [word for word in wanted if not re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text)] == []

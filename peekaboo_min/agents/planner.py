@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Optional
 
 from ..ai.client import ModelChoice, ask_model
@@ -38,12 +37,12 @@ class Planner:
         current, first = None, self._first_image
         if step.image and step.window:
             # at the vendor's size, so that the vendor does not shrink it itself
-            current = replace(self._fitted(step.image), label=step.window.title or "")
+            current = self._fitted(step.image)._replace(label=step.window.title or "")
             step.seen_size = (current.info.width, current.info.height)
         grid = step.grid = grid_over(self._unit, *step.seen_size)
         title = current.label if current else ""
         seen_before = f"is from before your last action: the window titled {_as_json_text(title)}"
-        self._first_image = replace(current, label=seen_before) if current else None
+        self._first_image = current._replace(label=seen_before) if current else None
         images = [image for image in (first, current) if image] if current else []
         caption = first.label if first and current else None
         prompt = question = agent_prompt(self._goal, title, grid, caption, history, steps_left)
@@ -66,7 +65,7 @@ class Planner:
     def show_enlarged(self, part: ImageData, where: str) -> None:
         """Send a part of the window with the next question, in place of the previous screenshot."""
         caption = f"shows a part of the window enlarged ({where}), to read; give places in the last image"
-        self._first_image = replace(self._fitted(part), label=caption)
+        self._first_image = self._fitted(part)._replace(label=caption)
 
     def _fitted(self, image: ImageData) -> ImageData:
         choice, in_pixels = self._choice, self._unit == PIXELS

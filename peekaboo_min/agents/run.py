@@ -14,7 +14,7 @@ from typing import Any, Optional
 from ..ai.grid import Grid
 from ..automation.listing import window_data
 from ..core.errors import ErrorCode, PeekabooError, file_error
-from ..core.models import ImageData, Point, Rect, Window
+from ..core.models import ImageData, Point, Rect, Window, as_plain
 from ..core.version import VERSION
 from ..system.files import asked_path, write_privately
 from .actions import Action
@@ -137,7 +137,7 @@ class AgentStep:
             "action",
             *map("{}_ms".format, _TIMES),
         )
-        plain = {name: value for name, value in asdict(self).items() if name not in left_out}
+        plain = {name: as_plain(value) for name, value in asdict(self).items() if name not in left_out}
         info = self.image.info if self.image else None
         return {
             "step": self.number,
@@ -156,7 +156,7 @@ _TIMES = ("look", "model", "act", "settle", "total")
 
 def _action_data(action: Action) -> dict[str, Any]:
     """The action as our schema has it, without what it does not use; its place is the model's own."""
-    data = asdict(action)
+    data = {name: as_plain(value) for name, value in asdict(action).items()}
     named = {"action": data.pop("kind"), "done": data.pop("is_last")}
     return {**named, **{name: value for name, value in data.items() if value not in (None, "", (), False)}}
 

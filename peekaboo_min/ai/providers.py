@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import base64
 import json
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, Callable, Optional
 
 from ..core.models import ImageData
-from ..core.settings import Settings, settings
+from ..core.settings import VARIABLES, settings
 from ..system.web import ask_json, quote_for_path
 
 _SCHEMA_TEXT = "Answer with one JSON object that fits this JSON schema, and with nothing else:"
@@ -62,11 +62,11 @@ class Vendor:
 
     @property
     def key_variable(self) -> str:
-        return _variable_of(self.key_field) if self.key_field else ""
+        return VARIABLES[self.key_field].name if self.key_field else ""
 
     @property
     def base_variable(self) -> str:
-        return _variable_of(self.base_field)
+        return VARIABLES[self.base_field].name
 
     @property
     def base_url(self) -> str:
@@ -95,10 +95,6 @@ class Vendor:
         entries = found.get("models") or found.get("data") or [] if isinstance(found, dict) else []
         names = [str(each.get("name") or each.get("id") or "") for each in entries if isinstance(each, dict)]
         return [name.removeprefix("models/") for name in names]  # Gemini's
-
-
-def _variable_of(field_name: str) -> str:
-    return str(next(field.metadata["name"] for field in fields(Settings) if field.name == field_name))
 
 
 def _as_base64(image: ImageData) -> str:
@@ -148,7 +144,7 @@ def ollama_model_sees(model: str, timeout_s: float) -> bool:
 
 def _is_compatible_server() -> bool:
     """Whether another server is set for OpenAI's API; such a server may need no key."""
-    return settings().openai_base_url.rstrip("/") != Settings.openai_base_url
+    return bool(settings().openai_base_url.rstrip("/") != VARIABLES["openai_base_url"].default)
 
 
 def _openai_body(question: Question) -> dict[str, Any]:

@@ -6,9 +6,8 @@ import math
 import os
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Callable, Optional
+from typing import Any, Callable, NamedTuple, Optional
 
 from ..core.cancellation import in_parallel, pause, report_progress
 from ..core.errors import ErrorCode, PeekabooError, file_error, invalid
@@ -30,22 +29,21 @@ _NOT_CLICKABLE = (
 )
 
 
-@dataclass(frozen=True)
-class Subject:
-    """What one image shows: a display, or a window with its index in its app."""
+class Subject(NamedTuple):
+    """What one image shows: a display or a window."""
 
     label: str
     suffix: str = ""
     """What is added to a file's name where several images share one path."""
     display: Optional[Display] = None
     window: Optional[Window] = None
-    index: Optional[int] = None
+    number: Optional[int] = None
+    """The index of a window in its app, or of a display, from 0."""
     windows: tuple[Window, ...] = ()
     """Of a display: the windows that it shows, front to back."""
 
 
-@dataclass(frozen=True)
-class CapturedImage:
+class CapturedImage(NamedTuple):
     """An image file, and what it shows."""
 
     path: Path
@@ -110,7 +108,7 @@ def take_images(
             with suppress(OSError):  # something is in it
                 folder.rmdir()
         raise
-    return [replace(image, path=target) for image, target in zip(images, targets)]
+    return [image._replace(path=target) for image, target in zip(images, targets)]
 
 
 def _missing_folders(targets: Sequence[Path]) -> list[Path]:
@@ -157,7 +155,7 @@ def screenshot_to_read(desktop: Desktop, window: Window) -> tuple[CapturedImage,
         desktop, "png", None, lambda path: _capture_settled(desktop, window, path, "png", False)
     )
     width, height = model_size(info)
-    record = save_record(desktop.session, window, replace(info, width=width, height=height))
+    record = save_record(desktop.session, window, info._replace(width=width, height=height))
     return CapturedImage(path, info, Subject(window.title or window.app_name, window=window)), record
 
 
@@ -194,8 +192,7 @@ def screenshot_window_or_rect(
     return image
 
 
-@dataclass(frozen=True)
-class WindowPart:
+class WindowPart(NamedTuple):
     """A part of a window at its own pixels, as a PNG, and where that is in the window's last screenshot."""
 
     image: CapturedImage

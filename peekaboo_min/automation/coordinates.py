@@ -8,12 +8,11 @@ import os
 import re
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Optional
 
 from ..core.errors import ErrorCode, PeekabooError, invalid
-from ..core.models import ImageInfo, Rect, Screenshot, Window
+from ..core.models import ImageInfo, Rect, Screenshot, Window, as_plain
 from ..system.files import temporary_folder, write_privately
 
 _HINT = "take a screenshot of the window first, and use its pixels"
@@ -39,7 +38,7 @@ def save_record(session: str, window: Window, info: ImageInfo) -> Screenshot:
     """The record of an image, kept for clicks by its pixels."""
     screenshot = record_of(window, info)
     path = _record_path(session, window.window_id, screenshot.screenshot_id)
-    write_privately(path, json.dumps(asdict(screenshot)))
+    write_privately(path, json.dumps(as_plain(screenshot)))
     return screenshot
 
 

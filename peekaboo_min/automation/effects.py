@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
-from typing import Any, Optional
+from typing import Any, NamedTuple, Optional
 
 from ..core.cancellation import pause
 from ..core.errors import ErrorCode, PeekabooError
@@ -27,8 +26,7 @@ _READ_LENGTH = 300  # of a field's value no more is read
 _CARET_WIDTH, _CARET_HEIGHT = 14, 40
 
 
-@dataclass(frozen=True)
-class Effect:
+class Effect(NamedTuple):
     """What was seen of an act. None for what was not looked at."""
 
     has_changed: Optional[bool] = None

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..core.cancellation import report_progress
 from ..core.errors import ErrorCode, PeekabooError, invalid
@@ -28,8 +27,7 @@ _PUNCTUATION = " .,:;!?…*()[]{}<>|_'\"‘’“”«»-–—"
 _LOOKALIKES = str.maketrans("1i|!0", "llllo")
 
 
-@dataclass(frozen=True)
-class TextHit:
+class TextHit(NamedTuple):
     """Where the wanted text is: whole words of one line."""
 
     text: str
@@ -63,8 +61,7 @@ class TextHit:
         }
 
 
-@dataclass(frozen=True)
-class WindowText:
+class WindowText(NamedTuple):
     """The recognised lines of a window, in pixels of `record`, which `click` takes."""
 
     record: Screenshot
@@ -118,7 +115,7 @@ def _scaled(line: RecognisedText, factor: float) -> RecognisedText:
     if factor == 1:
         return line
     words = tuple(_scaled(word, factor) for word in line.words)
-    return replace(line, box=line.box.scaled(factor), words=words)
+    return line._replace(box=line.box.scaled(factor), words=words)
 
 
 def find_text_in_window(desktop: Desktop, window_id: int, text: str) -> Result:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Callable, Optional
+from typing import Any, Callable, NamedTuple, Optional
 
 from ..core.errors import ErrorCode, PeekabooError, file_error, invalid
 from ..core.log import log_warning
@@ -31,8 +30,7 @@ _OTHER_EXTENSIONS = (
 _NOT_RAISED = "Could not raise specific window; proceeding with frontmost of activated app."
 
 
-@dataclass(frozen=True)
-class ImageRequest:
+class ImageRequest(NamedTuple):
     """What `image` was asked for. Exactly what the specification's parameters say; None means not given."""
 
     app: Optional[str] = None
@@ -181,7 +179,7 @@ def _screens(scene: Scene, index: Optional[int]) -> list[Subject]:
             f"_display{number}" + ("_main" if display.is_main else ""),
             display=display,
             windows=tuple(visible_windows(scene.windows)),
-            index=number,
+            number=number,
         )
         for number, display in enumerate(displays)
         if index is None or number == index
@@ -190,7 +188,7 @@ def _screens(scene: Scene, index: Optional[int]) -> list[Subject]:
 
 def _window_subject(window: Window, index: Optional[int]) -> Subject:
     label = window.title or window.app_name
-    return Subject(label, f"_window{index or 0}_{label}", window=window, index=index)
+    return Subject(label, f"_window{index or 0}_{label}", window=window, number=index)
 
 
 def _frontmost(scene: Scene) -> Window:
@@ -239,7 +237,7 @@ def _subjects_in_front(desktop: Desktop, request: ImageRequest) -> tuple[list[Su
     if window.is_on_screen or request.window_id is not None:
         is_indexed = request.window_id is None
         return [_window_subject(window, request.window_index or 0 if is_indexed else None)], messages
-    return _find_subjects(scene, replace(request, window_title=None, window_index=None)), messages
+    return _find_subjects(scene, request._replace(window_title=None, window_index=None)), messages
 
 
 def _window_to_raise(scene: Scene, request: ImageRequest) -> Optional[Window]:
@@ -333,8 +331,8 @@ def _image_data(image: CapturedImage, info: ImageInfo, record: Optional[Screensh
     }
     if window:
         data.update(window_title=clean_text(window.title or ""), window_id=window.window_id)
-        if subject.index is not None:
-            data["window_index"] = subject.index
+        if subject.number is not None:
+            data["window_index"] = subject.number
     if subject.display:
         data["windows"] = _windows_in_pixels(subject.display, subject.windows, info)
     if record:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Optional
+from typing import Any, NamedTuple, Optional
 
 from ..core.errors import ErrorCode, invalid
 from ..core.models import NOTHING_FOUND, App, Display, Element, Rect, Result, Scene, Window
@@ -162,8 +161,7 @@ def _bounds_text(window: Window) -> str:
 # elements
 
 
-@dataclass(frozen=True)
-class _Placed:
+class _Placed(NamedTuple):
     """An element, and its box in pixels of a screenshot."""
 
     element: Element

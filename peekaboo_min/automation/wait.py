@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, Callable, Optional, Union
 
 from ..core.cancellation import pause, report_progress, time_budget
@@ -61,7 +60,7 @@ def wait_for_condition(
                 answer = e.message
             waited_s = time.monotonic() - start
             if isinstance(answer, Result):
-                return replace(answer, data={**answer.data, "waited_s": round(waited_s, 1)})
+                return answer._replace(data={**answer.data, "waited_s": round(waited_s, 1)})
             if answer != last:
                 last = answer
                 report_progress(f"waiting for {goal}: {last}")

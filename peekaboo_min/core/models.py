@@ -1,17 +1,27 @@
-"""The data types: points, windows, displays, screenshots, results."""
+"""The data types: points, windows, displays, screenshots, results.
+
+Named tuples, not dataclasses: importing those and making thirty of them would be a third of a command's time.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any, NamedTuple, Optional
 
 from .errors import ErrorCode, PeekabooError
 
 
-@dataclass(frozen=True)
-class Point:
+def as_plain(value: Any) -> Any:
+    """What JSON has for it: a named tuple as a dictionary, those within it too."""
+    if isinstance(value, (list, tuple)):
+        names = getattr(value, "_fields", None)
+        plain = [as_plain(one) for one in value]
+        return dict(zip(names, plain)) if names else plain
+    return value
+
+
+class Point(NamedTuple):
     """A position in screen points (in pixels of an image where a name says so); y grows downwards."""
 
     x: float
@@ -21,8 +31,7 @@ class Point:
         return {"x": _tidy_number(self.x), "y": _tidy_number(self.y)}
 
 
-@dataclass(frozen=True)
-class Rect:
+class Rect(NamedTuple):
     """A rectangle in screen points; the origin is the top left corner of the main display."""
 
     x: float
@@ -86,8 +95,7 @@ def _tidy_number(value: float) -> float:
     return int(value) if value == int(value) else round(value, 3)
 
 
-@dataclass(frozen=True)
-class App:
+class App(NamedTuple):
     """A running application. X11 has no bundle ids, and some of its programs set no pid: None."""
 
     name: str
@@ -102,8 +110,7 @@ class App:
 _SMALLEST_WINDOW = 50
 
 
-@dataclass(frozen=True)
-class Window:
+class Window(NamedTuple):
     """A window as the window server describes it, in a list ordered front to back."""
 
     window_id: int
@@ -162,8 +169,7 @@ class Window:
         )
 
 
-@dataclass(frozen=True)
-class Display:
+class Display(NamedTuple):
     """A screen; `number` is 1 for the main one, `scale` is pixels per point."""
 
     number: int
@@ -178,8 +184,7 @@ class Display:
         return self.number == 1
 
 
-@dataclass(frozen=True)
-class Scene:
+class Scene(NamedTuple):
     """One look at the desktop: everything that one moment's decision needs."""
 
     windows: tuple[Window, ...]
@@ -209,8 +214,7 @@ class Scene:
         return next((window for window in self.windows if window.is_focused), None)
 
 
-@dataclass(frozen=True)
-class Delivery:
+class Delivery(NamedTuple):
     """What was under the pointer at the last moment before the press."""
 
     delivered: Optional[bool]
@@ -221,8 +225,7 @@ class Delivery:
     """The window that was under the pointer instead of the expected one."""
 
 
-@dataclass(frozen=True)
-class Permissions:
+class Permissions(NamedTuple):
     """The grants that this process has; None means that this system has no such grant."""
 
     screen_recording: Optional[bool] = None
@@ -230,8 +233,7 @@ class Permissions:
     automation: Optional[bool] = None
 
 
-@dataclass(frozen=True)
-class KeyChord:
+class KeyChord(NamedTuple):
     """One key with modifiers, both by the names of keys.py."""
 
     key: str
@@ -241,8 +243,7 @@ class KeyChord:
         return "+".join((*self.modifiers, self.key))
 
 
-@dataclass(frozen=True)
-class RecognisedText:
+class RecognisedText(NamedTuple):
     """A line of text found in an image; `box` in pixels of that image, confidence 0 to 1."""
 
     text: str
@@ -252,8 +253,7 @@ class RecognisedText:
     """A line's words with boxes of their own, left to right; empty where only lines are recognised."""
 
 
-@dataclass(frozen=True)
-class Element:
+class Element(NamedTuple):
     """One element of a window's accessibility tree; `box` in screen points, clipped to the window.
 
     role: ARIA's word (button, textbox, checkbox, combobox, slider, link, menuitem, tab...).
@@ -267,8 +267,7 @@ class Element:
     box: Rect
 
 
-@dataclass(frozen=True)
-class Handler:
+class Handler(NamedTuple):
     """The application that opens something. `entry` is what the system's opener knows it by: a bundle id, or
     a desktop entry's id; "" where only the opener itself knows.
     """
@@ -278,8 +277,7 @@ class Handler:
     bundle_id: Optional[str] = None
 
 
-@dataclass(frozen=True)
-class ImageInfo:
+class ImageInfo(NamedTuple):
     """What an image file's own header says. kind: png, jpg, gif or webp; sizes in pixels."""
 
     kind: str
@@ -291,8 +289,7 @@ class ImageInfo:
         return "image/jpeg" if self.kind == "jpg" else f"image/{self.kind}"
 
 
-@dataclass(frozen=True)
-class Screenshot:
+class Screenshot(NamedTuple):
     """The coordinate record: what a screenshot of a window showed, to click its pixels later."""
 
     screenshot_id: str
@@ -337,25 +334,26 @@ class Screenshot:
         )
 
 
-@dataclass(frozen=True)
-class ImageData:
+class ImageData(NamedTuple):
     """An image for a model, as bytes of its real type."""
 
-    data: bytes = field(repr=False)
+    data: bytes
     info: ImageInfo
     label: str = ""
     source_path: str = ""
+
+    def __repr__(self) -> str:
+        return f"ImageData({self.info}, label={self.label!r})"  # never megabytes in a log
 
 
 NOTHING_FOUND = 3  # the exit code of a search without a match, as grep has 1
 
 
-@dataclass(frozen=True)
-class Result:
+class Result(NamedTuple):
     """What an operation answers: text for people, data for programs, images for models."""
 
     text: str
-    data: dict[str, Any] = field(default_factory=dict)
+    data: dict[str, Any] = {}  # noqa: RUF012 - nobody changes it in place
     images: tuple[ImageData, ...] = ()
     messages: tuple[str, ...] = ()
     """Warnings that belong to a success."""

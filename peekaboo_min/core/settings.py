@@ -6,10 +6,9 @@ import os
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from .errors import ErrorCode, PeekabooError, invalid
 
@@ -28,21 +27,27 @@ _ENV_FILE_NAMES = (
     "KEYNOTE_DOCUMENT_MODE",
 )
 _ENV_FILE_CAP = 64 * 1024
-_ENV_LINE = re.compile(
-    r"""\s*(?:export\s+)?(\w+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^"'\s#].*?)??)\s*(?:(?<=\s)#.*)?"""
-)
+_ENV_LINE = r"""\s*(?:export\s+)?(\w+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^"'\s#].*?)??)\s*(?:(?<=\s)#.*)?"""
 
 # It names another command line, which may be our own: a child that inherited it would call itself for ever.
 _NOT_FOR_CHILDREN = ("PEEKABOO_CLI_PATH",)
 
 
+class Variable(NamedTuple):
+    """Where a field of Settings is read from: environment variable `name`, or `also` where that is unset."""
+
+    name: str
+    help: str
+    default: Any
+    also: str
+    is_secret: bool
+
+
 def _variable(name: str, help_text: str, default: Any = "", also: str = "", secret: bool = False) -> Any:
-    """A Settings field read from the environment variable `name`, or from `also` where that is unset."""
-    return field(default=default, repr=not secret, metadata={"name": name, "help": help_text, "also": also})
+    return Variable(name, help_text, default, also, secret)
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(NamedTuple):
     """What the environment asks for. A field's type is its default's; secrets are not in its repr."""
 
     ai_providers: str = _variable(
@@ -167,6 +172,9 @@ class Settings:
         "XDG_STATE_HOME", "on Linux our state folder is `peekaboo_min` in here; unset: `~/.local/state`"
     )
 
+    def __repr__(self) -> str:
+        return f"Settings({changed_settings(self)})"
+
     @property
     def mac_state_folder(self) -> Path:
         return Path.home() / "Library" / "Caches" / "peekaboo_min"
@@ -178,14 +186,17 @@ class Settings:
         ) / "peekaboo_min"
 
 
+VARIABLES: dict[str, Variable] = Settings._field_defaults
+"""By the names of the fields of Settings."""
+
+
 def read_settings(environ: Mapping[str, str]) -> Settings:
     """Settings from a mapping. Raises INVALID_ARGUMENT for a value that is not of its kind."""
     values: dict[str, Any] = {}
-    for each in fields(Settings):
-        for name in (each.metadata["name"], each.metadata["also"]):
-            # An empty variable is an unset one: `PEEKABOO_TTL_SECONDS= peekaboo-min` must not fail.
-            if name and environ.get(name, "").strip() and each.name not in values:
-                values[each.name] = _convert(name, environ[name].strip(), each.default)
+    for field, each in VARIABLES.items():
+        # An empty variable is an unset one: `PEEKABOO_TTL_SECONDS= peekaboo-min` must not fail.
+        name = next((one for one in (each.name, each.also) if environ.get(one, "").strip()), "")
+        values[field] = _convert(name, environ[name].strip(), each.default) if name else each.default
     return Settings(**values)
 
 
@@ -253,31 +264,29 @@ def _read_env_file(path: Path) -> dict[str, str]:
             f"{path}: {e.strerror}",
             hint="make it readable, or run this in another folder",
         ) from e
-    found = [match for match in map(_ENV_LINE.fullmatch, lines) if match and match[1] in _ENV_FILE_NAMES]
+    matches = (re.fullmatch(_ENV_LINE, line) for line in lines)
+    found = [match for match in matches if match and match[1] in _ENV_FILE_NAMES]
     return {match[1]: match[2] or match[3] or match[4] or "" for match in found}
 
 
 def variable_table() -> list[tuple[str, str, str]]:
     """Every variable that is read: its name, its default as text, what it does."""
-    return [
-        (each.metadata["name"], str(each.default or ""), each.metadata["help"]) for each in fields(Settings)
-    ]
+    return [(each.name, str(each.default or ""), each.help) for each in VARIABLES.values()]
 
 
-def changed_settings() -> dict[str, str]:
+def changed_settings(read: Settings) -> dict[str, str]:
     """The variables with another value than the default, as text; of a secret only that it is set."""
-    changed: dict[str, str] = {}
-    for each in fields(Settings):
-        value = getattr(settings(), each.name)
-        if value != each.default:
-            changed[each.metadata["name"]] = str(value) if each.repr else "(set)"
-    return changed
+    return {
+        each.name: "(set)" if each.is_secret else str(value)
+        for each, value in zip(VARIABLES.values(), read)
+        if value != each.default
+    }
 
 
 def without_secrets(text: str) -> str:
     """The text with `***` for every key of the settings, in case an endpoint repeats what it was sent."""
     try:
-        secrets = [getattr(settings(), each.name) for each in fields(Settings) if not each.repr]
+        secrets = [str(value) for each, value in zip(VARIABLES.values(), settings()) if each.is_secret]
     except PeekabooError:  # settings that cannot be read hold no key that was sent
         return text
     for secret in sorted(filter(None, secrets), key=len, reverse=True):

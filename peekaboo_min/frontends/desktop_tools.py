@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace as replace_fields
 from typing import Annotated, Any, Literal, Optional
 
 from ..automation.capture import (
@@ -85,7 +84,7 @@ def take_window_screenshot(window_id: WindowId, region: Region = None) -> Result
         picture, record = image_for_model(desktop, image, replaces_file=True)
     finally:
         image.path.unlink(missing_ok=True)
-    image = replace_fields(image, info=picture.info, screenshot=record)
+    image = image._replace(info=picture.info, screenshot=record)
     return Result(
         f"window {window_id} of {window.app_name}", image.window_data(), (picture,), messages=image.warnings()
     )

@@ -81,7 +81,7 @@ def server_status_text(desktop: Desktop) -> str:
     sections = {
         "AI providers": providers,
         "Programs and permissions": [check.line() for check in checks],
-        "Environment": [f"{name}={value}" for name, value in changed_settings().items()],
+        "Environment": [f"{name}={value}" for name, value in changed_settings(settings()).items()],
         "Problems": problems or ["none"],
     }
     blocks = ["\n".join([f"## {title}", *lines]) for title, lines in sections.items()]

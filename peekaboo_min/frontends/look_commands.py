@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal, Optional
 
@@ -63,7 +62,7 @@ def _piped(result: Result, paths: Sequence[Path]) -> Result:
         path.unlink(missing_ok=True)
     if len(images) != 1:
         raise invalid(f"{len(images)} images cannot be one output", "name one screen or window, or a folder")
-    return replace(result, stdout=images[0])
+    return result._replace(stdout=images[0])
 
 
 def list_apps_command() -> Result:

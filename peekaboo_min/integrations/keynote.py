@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Callable
 
@@ -221,7 +220,7 @@ def get_slide_size() -> Result:
     check_may_act("get_slide_size", "Keynote", deck.bundle_id)
     slide = _ask_keynote({"do": "size", **deck.address()})
     width, height = round(slide["width"]), round(slide["height"])
-    save_deck(replace(deck, slide_width=width, slide_height=height))
+    save_deck(deck._replace(slide_width=width, slide_height=height))
     return _keynote_result(f"SLIDE_SIZE: width={width}, height={height}", {"width": width, "height": height})
 
 

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Optional
+from typing import Any, NamedTuple, Optional
 
 from ..core.errors import file_error
-from ..core.models import Rect
+from ..core.models import Rect, as_plain
 from ..system.files import state_folder, write_privately
 
 KEYNOTE_IDS = ("com.apple.Keynote", "com.apple.iWork.Keynote")  # the first is that of the AppleScripts
 _DECK_FILE = "keynote.json"
 
 
-@dataclass(frozen=True)
-class Deck:
+class Deck(NamedTuple):
     """The Keynote document in use, and the rectangle drawn last on its slide 1. Points."""
 
     bundle_id: str
@@ -36,7 +34,7 @@ class Deck:
     def with_rectangle(self, index: int, rectangle: Rect, rectangle_id: str = "") -> Deck:
         """The id is our own, because shapes have none; a rectangle whose index changed keeps it."""
         own_id = rectangle_id or f"{self.document_id}/1/{index}"
-        return replace(self, rectangle_id=own_id, rectangle_index=index, rectangle=rectangle)
+        return self._replace(rectangle_id=own_id, rectangle_index=index, rectangle=rectangle)
 
 
 # A server's deck, as the Keynote specification's SERVER_STATE: it ends with the server. Empty in a shell
@@ -72,4 +70,4 @@ def save_deck(deck: Deck) -> None:
     if _server_state:
         _server_state[0] = deck
     else:
-        write_privately(state_folder() / _DECK_FILE, json.dumps(asdict(deck)))
+        write_privately(state_folder() / _DECK_FILE, json.dumps(as_plain(deck)))

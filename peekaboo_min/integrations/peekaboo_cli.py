@@ -9,10 +9,9 @@ import stat
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any, NamedTuple, Optional
 
 from ..automation.capture import CapturedImage, Subject, image_for_model
 from ..automation.image import ImageRequest, check_request
@@ -42,8 +41,7 @@ _MAX_OUTPUT_CHARACTERS = 20_000
 _ENVELOPE = {"data": dict, "error": dict, "messages": list, "debug_logs": list}
 
 
-@dataclass(frozen=True)
-class PeekabooProgram:
+class PeekabooProgram(NamedTuple):
     """The command line that peekaboo_exec runs."""
 
     argv: list[str]
@@ -140,8 +138,8 @@ def run_peekaboo_in_shell(
     result = run_peekaboo(desktop, arguments, cwd, timeout_s, max_attachments, sys.maxsize)
     names = " ".join(f"[{name}]" for name in result.data["attachments"])
     notes = (f"left in {result.data['cwd']}: {names}",) if names else ()
-    return replace(
-        result, text=result.data["stdout"].rstrip("\n"), stderr=result.data["stderr"], messages=notes
+    return result._replace(
+        text=result.data["stdout"].rstrip("\n"), stderr=result.data["stderr"], messages=notes
     )
 
 
@@ -285,13 +283,13 @@ def list_by_cli(path: str, app: Optional[str], details: Sequence[str]) -> Result
     if app is None:
         reply = _ask_cli(path, ["list", "apps"], _LIST_S)
         text = f"Found {len(_rows(reply, 'applications'))} running application(s)"
-        return replace(reply, text=text)
+        return reply._replace(text=text)
     arguments = ["list", "windows", *_option("--app", app), *_option("--include-details", ",".join(details))]
     reply = _ask_cli(path, arguments, _LIST_S)
     text = f"Found {len(_rows(reply, 'windows'))} window(s) for application: {app}"
     if not isinstance(reply.data.get("target_application_info"), dict):
         raise _invalid_output("it has no target_application_info")
-    return replace(reply, text=text)
+    return reply._replace(text=text)
 
 
 def _rows(reply: Result, key: str) -> list[dict[str, Any]]:

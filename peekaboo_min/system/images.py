@@ -10,9 +10,8 @@ import re
 import struct
 import zlib
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Optional
+from typing import BinaryIO, NamedTuple, Optional
 
 from ..core.errors import ErrorCode, PeekabooError, file_error, invalid
 from ..core.models import ImageInfo, Rect
@@ -144,8 +143,7 @@ def _has_webp_end(f: BinaryIO) -> bool:
     return int.from_bytes(f.read(4), "little") + 8 <= f.seek(0, os.SEEK_END)
 
 
-@dataclass(frozen=True)
-class Bitmap:
+class Bitmap(NamedTuple):
     """An uncompressed image: its rows, top to bottom, `step` bytes a pixel."""
 
     width: int

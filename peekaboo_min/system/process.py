@@ -11,8 +11,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass
-from typing import Any, Callable, Optional
+from typing import Any, Callable, NamedTuple, Optional
 
 from ..core.cancellation import check_cancelled, is_uninterrupted, within_budget
 from ..core.errors import ErrorCode, PeekabooError, file_error, invalid
@@ -34,8 +33,7 @@ Process = subprocess.Popen[bytes]
 PIPE, DEVNULL = subprocess.PIPE, subprocess.DEVNULL
 
 
-@dataclass(frozen=True)
-class Completed:
+class Completed(NamedTuple):
     """How a program ended. A negative code is the signal that killed it."""
 
     code: int

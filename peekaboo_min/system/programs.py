@@ -9,7 +9,6 @@ import stat
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Callable, NamedTuple, Optional
@@ -63,8 +62,7 @@ PACKAGES = {name: identity.package for name, identity in _IDENTITIES.items()}
 _NO_VERSION = "(version unknown)"
 
 
-@dataclass(frozen=True)
-class FoundProgram:
+class FoundProgram(NamedTuple):
     """The outcome of looking for a program along PATH."""
 
     path: Optional[str]

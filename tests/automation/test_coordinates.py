@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -39,17 +38,17 @@ def test_the_last_record_counts_and_an_older_one_by_its_id(records: Path) -> Non
 
 def test_a_moved_window_keeps_its_record(records: Path) -> None:
     kept = save_record("x11-0", SHOWN, PICTURE)
-    assert find_record("x11-0", replace(SHOWN, bounds=Rect(-500, 900, 300, 200))) == kept
+    assert find_record("x11-0", SHOWN._replace(bounds=Rect(-500, 900, 300, 200))) == kept
 
 
 CHANGED = {
-    "wider": replace(SHOWN, bounds=Rect(10.5, -20, 302, 200)),
-    "lower": replace(SHOWN, bounds=Rect(10.5, -20, 300, 190)),
-    "of another app": replace(SHOWN, app_name="Mail"),
-    "of another process": replace(SHOWN, pid=61),
-    "of a process that tells no id": replace(SHOWN, pid=None),
-    "another window": replace(SHOWN, window_id=70),
-    "a window whose id begins alike": replace(SHOWN, window_id=77),
+    "wider": SHOWN._replace(bounds=Rect(10.5, -20, 302, 200)),
+    "lower": SHOWN._replace(bounds=Rect(10.5, -20, 300, 190)),
+    "of another app": SHOWN._replace(app_name="Mail"),
+    "of another process": SHOWN._replace(pid=61),
+    "of a process that tells no id": SHOWN._replace(pid=None),
+    "another window": SHOWN._replace(window_id=70),
+    "a window whose id begins alike": SHOWN._replace(window_id=77),
 }
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from samples import error_of
 
 from peekaboo_min.core.errors import ErrorCode
-from peekaboo_min.core.settings import Settings, read_settings
+from peekaboo_min.core.settings import VARIABLES, read_settings
 
 READ: dict[str, tuple[dict[str, str], str, Any]] = {
     "nothing": ({}, "ttl_seconds", 600),
@@ -34,7 +33,10 @@ READ: dict[str, tuple[dict[str, str], str, Any]] = {
 @pytest.mark.parametrize(("environ", "name", "value"), READ.values(), ids=READ.keys())
 def test_a_variable_is_read_as_its_kind(environ: dict[str, str], name: str, value: Any) -> None:
     read = read_settings(environ)
-    assert (getattr(read, name), replace(read, **{name: getattr(Settings(), name)})) == (value, Settings())
+    assert (getattr(read, name), read._replace(**{name: VARIABLES[name].default})) == (
+        value,
+        read_settings({}),
+    )
 
 
 @pytest.mark.parametrize(

@@ -38,10 +38,9 @@ IMPATIENT = (
 # One method of the backend: a number is the window of that id, a pair a point; the answer as JSON.
 BACKEND = """
 import json, sys
-from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from peekaboo_min.core.errors import PeekabooError
-from peekaboo_min.core.models import Point
+from peekaboo_min.core.models import Point, as_plain
 from peekaboo_min.desktop.keys import read_chord
 from peekaboo_min.desktop.macos.backend import MacDesktop
 desktop, (name, *rest) = MacDesktop(), json.loads(sys.argv[1])
@@ -58,7 +57,7 @@ try:
         if name == "press_key":
             rest[0] = read_chord(rest[0], [])
         answer = getattr(desktop, name)(window, *rest)
-    shown = [asdict(one) for one in answer] if isinstance(answer, list) else answer and asdict(answer)
+    shown = as_plain(answer)
 except PeekabooError as e:
     shown = {"code": e.code.value, "message": e.message, "hint": e.hint}
 print(json.dumps(shown))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from contextlib import nullcontext
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Optional
 
@@ -263,7 +262,7 @@ def _displays(screens: list[dict[str, Any]]) -> tuple[Display, ...]:
     ]
     sizes = [(one.bounds.width * one.scale, one.bounds.height * one.scale) for one in found]
     return tuple(
-        replace(one, number=number, has_twin=number > 1 and sizes.count(sizes[number - 1]) > 1)
+        one._replace(number=number, has_twin=number > 1 and sizes.count(sizes[number - 1]) > 1)
         for number, one in enumerate(found, 1)
     )
 

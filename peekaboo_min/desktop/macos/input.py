@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any, NoReturn
 
 from ...core.errors import ErrorCode, FocusLost, PeekabooError, invalid
@@ -97,7 +96,7 @@ def chord_request(chord: KeyChord) -> dict[str, Any]:
 
 def target_of(window: Window) -> dict[str, Any]:
     """What the native sources know a window by."""
-    return {"id": window.window_id, "pid": window.pid, **asdict(window.bounds), "is_popup": window.is_popup}
+    return {"id": window.window_id, "pid": window.pid, **window.bounds._asdict(), "is_popup": window.is_popup}
 
 
 def act_at_pointer(

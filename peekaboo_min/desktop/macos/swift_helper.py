@@ -7,12 +7,12 @@ import json
 import os
 import threading
 import time
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Optional
+from typing import NamedTuple, Optional
 
 from ...core.errors import ErrorCode, PeekabooError
 from ...core.log import log_debug
+from ...core.models import as_plain
 from ...core.settings import settings
 from ...system.files import file_lock, write_privately
 from ...system.process import run_program
@@ -26,8 +26,7 @@ _RETRY_AFTER_S = 24 * 3600
 _COMPILER = ("xcrun", "--sdk", "macosx", "swiftc")
 
 
-@dataclass(frozen=True)
-class Built:
+class Built(NamedTuple):
     """The outcome of compiling: the path of a program, or the reason why there is none."""
 
     source_digest: str
@@ -93,7 +92,7 @@ def build_helper(is_forced: bool = False) -> Built:
             if e.code is ErrorCode.TIMEOUT:
                 return Built(_source_digest(), compiler, "", reason, time.time())
         built = Built(_source_digest(), compiler, path, reason, time.time())
-        write_privately(_manifest(), json.dumps(asdict(built)))
+        write_privately(_manifest(), json.dumps(as_plain(built)))
         return built
 
 

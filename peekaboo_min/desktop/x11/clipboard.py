@@ -5,8 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Callable, Optional
+from typing import Callable, NamedTuple, Optional
 
 from ...core.cancellation import pause, uninterrupted
 from ...core.errors import ErrorCode, PeekabooError
@@ -38,8 +37,7 @@ _TEXT_TARGETS = ("UTF8_STRING", "text/plain;charset=utf-8", "STRING", "TEXT", "t
 _PROTOCOL_TARGETS = frozenset(("TARGETS", "MULTIPLE", "TIMESTAMP", "SAVE_TARGETS", "DELETE"))
 
 
-@dataclass(frozen=True)
-class _Saved:
+class _Saved(NamedTuple):
     """The clipboard's content in one of its formats; no target means text."""
 
     data: bytes

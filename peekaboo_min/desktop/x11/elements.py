@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import replace
 from typing import Any
 
 from ...core.errors import ErrorCode, PeekabooError
@@ -102,5 +101,5 @@ def _with_labels(row: list[Element]) -> list[Element]:
     for one, before in zip(row[1:], row):
         is_label = before.role == "text" or before.box.encloses(one.box)  # a combobox holds its textbox
         is_nameless = one.role in _FIELDS and not one.name
-        named.append(replace(one, name=named[-1].name) if is_label and is_nameless else one)
+        named.append(one._replace(name=named[-1].name) if is_label and is_nameless else one)
     return named

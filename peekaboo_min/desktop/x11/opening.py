@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Optional
+from typing import NamedTuple, Optional
 
 from ...core.errors import ErrorCode, PeekabooError, invalid
 from ...core.models import App, Handler
@@ -33,8 +32,7 @@ _EXECUTED = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class _Entry:
+class _Entry(NamedTuple):
     """A desktop entry; `entry_id` is its name below `applications`, `-` for each `/` in it."""
 
     entry_id: str

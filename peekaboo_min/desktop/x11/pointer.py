@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import replace
 from typing import NamedTuple, Optional
 
 from ...core.cancellation import check_cancelled, uninterrupted
@@ -172,8 +171,8 @@ def click_title_bar(window: Window) -> None:
     """Click in the middle of a window's title bar, if it has one and nothing else is there."""
     if window.frame_id is None or window.frame is None or window.bounds.y - window.frame.y < 4:
         return
-    frame = replace(
-        window, window_id=window.frame_id, bounds=window.frame, frame_id=None, insets=(0, 0, 0, 0)
+    frame = window._replace(
+        window_id=window.frame_id, bounds=window.frame, frame_id=None, insets=(0, 0, 0, 0)
     )
     try:
         click_x11(frame, Point(frame.bounds.centre.x, (frame.bounds.y + window.bounds.y) / 2), "left", 1)

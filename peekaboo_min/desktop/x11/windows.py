@@ -5,8 +5,7 @@ from __future__ import annotations
 import struct
 from collections import Counter
 from collections.abc import Sequence, Set
-from dataclasses import dataclass, replace
-from typing import Optional
+from typing import NamedTuple, Optional
 
 from ...core.models import App, Display, Rect, Scene, Window
 from ...core.text import clean_text
@@ -61,8 +60,7 @@ def is_same_client(window_id: int, other_id: int) -> bool:
     return window_id >> _CLIENT_BITS == other_id >> _CLIENT_BITS
 
 
-@dataclass(frozen=True)
-class _Root:
+class _Root(NamedTuple):
     """What stands on the root window; empty and None where no window manager writes it."""
 
     top_ids: tuple[int, ...]
@@ -78,8 +76,7 @@ class _Root:
     """Whether a compositing manager keeps covered windows' pixels: it owns the selection _NET_WM_CM_Sn."""
 
 
-@dataclass(frozen=True)
-class _Facts:
+class _Facts(NamedTuple):
     """A window as the server describes it."""
 
     window_id: int
@@ -132,7 +129,7 @@ def take_scene() -> Scene:
     places = {window_id: place for place, window_id in enumerate(root.top_ids)}
     windows.sort(key=lambda one: places[one.frame_id or one.window_id])
     windows = [
-        replace(one, is_focused=not one.is_popup and bool(focused & {one.window_id, one.frame_id}))
+        one._replace(is_focused=not one.is_popup and bool(focused & {one.window_id, one.frame_id}))
         for one in windows
     ]
     windows = _with_owners(windows)
@@ -299,7 +296,7 @@ def _with_owner(popup: Window, owners: list[Window]) -> Window:
         return popup
     parent_id = popup.parent_id if popup.parent_id is not None else fitting[0].window_id
     pid = popup.pid if popup.pid is not None else fitting[0].pid
-    return replace(popup, app_name=fitting[0].app_name, pid=pid, parent_id=parent_id)
+    return popup._replace(app_name=fitting[0].app_name, pid=pid, parent_id=parent_id)
 
 
 def _with_obscured(windows: list[Window]) -> list[Window]:
@@ -309,7 +306,7 @@ def _with_obscured(windows: list[Window]) -> list[Window]:
     marked = []
     for place, window in enumerate(windows):
         above = [one for one in windows[:place] if one.is_on_screen and one.outer.overlaps(window.bounds)]
-        marked.append(replace(window, is_obscured=True) if above and window.is_on_screen else window)
+        marked.append(window._replace(is_obscured=True) if above and window.is_on_screen else window)
     return marked
 
 

@@ -5,7 +5,6 @@ A pair of numbers in the arguments is a place in the window. SIGUSR1 cancels the
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import signal
 import sys
@@ -13,7 +12,7 @@ from pathlib import Path
 
 from peekaboo_min.core.cancellation import CancelToken, use_cancel_token
 from peekaboo_min.core.errors import PeekabooError
-from peekaboo_min.core.models import Point
+from peekaboo_min.core.models import Point, as_plain
 from peekaboo_min.desktop.keys import read_chord
 from peekaboo_min.desktop.x11.backend import X11Desktop
 from peekaboo_min.system.process import end_cleanly_on_signals
@@ -42,7 +41,7 @@ def main(method: str, window_id: str, arguments: str) -> int:
     except PeekabooError as e:
         print(json.dumps({"code": e.code.value, "message": e.message}))
         return 1
-    print(json.dumps(dataclasses.asdict(done) if done else {}))
+    print(json.dumps(as_plain(done) if done else {}))
     return 0
 
 
