@@ -280,10 +280,13 @@ BAD = {
     "a number for a text": (type_(5), "text"),
     "no stop file": (without(type_("x"), "stop_file"), "stop_file"),
     "a negative delay": (type_("x", delay_ms=-1), "delay_ms"),
+    "a delay of two seconds": (type_("x", delay_ms=2000), "delay_ms"),
+    "null for a window": (press(36, window=None), "window"),
     "a key code that is too big": (press(65536), "key_code"),
     "flags that are too big": (press(36, 2**32), "flags"),
     "a key that is held for a day": (press(36, hold_ms=86_400_000), "hold_ms"),
     "no press": (press(36, repeat=0), "repeat"),
+    "101 presses": (press(36, repeat=101), "repeat"),
     "a press without a stop file": (without(press(36), "stop_file"), "stop_file"),
 }
 
@@ -312,6 +315,11 @@ def test_an_act_posts_exactly_these_events(bench: Bench, request_: Any, expected
 def test_a_bad_request_is_refused_and_posts_nothing(bench: Bench, request_: Any, field: str) -> None:
     assert bench.ask(request_) == refused("INVALID_ARGUMENT", f"{field} is missing or wrong")
     assert bench.events() == []
+
+
+def test_half_a_character_is_no_text(bench: Bench) -> None:
+    answer = bench.ask(type_("\ud83d"))  # which of its fields is wrong, not every JSON reader says
+    assert (answer["code"], bench.events()) == ("INVALID_ARGUMENT", [])
 
 
 @pytest.mark.parametrize(
@@ -351,7 +359,7 @@ LEAST_PAUSES_MS = {
     "21 units": [8, 8, 8],
     "a text with pauses": [8, 48, 8, 48, 8, 48, 8],
     "a key held down": [108],
-    "a scroll up": [30],
+    "a scroll to the left": [30, 20],
 }
 
 
@@ -363,9 +371,10 @@ def test_an_application_has_time_between_two_events(bench: Bench, act: str, leas
     assert len(pauses) == len(least) and all(one >= low for one, low in zip(pauses, least)), pauses
 
 
-def test_the_person_at_the_mac_is_never_locked_out(swift: Bench) -> None:
-    swift.ask(ACTS["a double click"][0])
-    assert {event["suppression_s"] for event in swift.mac.raw_events()} == {0}
+def test_the_person_at_the_mac_is_never_locked_out(bench: Bench) -> None:
+    bench.ask(ACTS["a double click"][0])
+    bench.ask(ACTS["a scroll up"][0])
+    assert {event["suppression_s"] for event in bench.mac.raw_events() if "type" in event} == {0}
 
 
 # looking last: the world changes between the request and the press ----------------------------------------
@@ -505,12 +514,37 @@ def test_a_pointer_that_does_not_get_there_presses_nothing(bench: Bench) -> None
     assert buttons_down(bench) == 0
 
 
+def test_what_ends_at_the_point_or_is_invisible_does_not_cover(bench: Bench) -> None:
+    bench.mac.open_window("TextEdit", bounds=[200, 100, 100, 300])  # its right edge is at the point
+    bench.mac.open_window("TextEdit", bounds=[250, 100, 100, 100])  # its lower edge
+    bench.mac.open_window("TextEdit", bounds=[280, 180, 50, 50], alpha=0)
+    answer = bench.ask(click(*POINT))
+    assert (answer["ok"], answer["done"]) == (True, 1), answer
+    assert [one["window"] for one in bench.mac.events("click")] == [1080]
+
+
+def test_a_point_outside_the_window_is_not_clicked(bench: Bench) -> None:
+    bench.mac.update(
+        lambda state: state.update(windows=[one for one in state["windows"] if one["id"] == 1080])
+    )
+    assert bench.ask(click(40, 600)) == refused(
+        "WINDOW_COVERED", "that point is outside window 1080", reached_id=None
+    )
+    assert bench.events() == []
+
+
 OVERLAYS = {
     # of an app of its own; the Dock's own is there in every test
     "it lets clicks through": ("Calculator", {"click_through": True}, "works", (True, True)),
     "it takes them": ("Calculator", {}, "works", "WINDOW_COVERED"),
     "nobody can tell": ("Calculator", {"click_through": True}, "silent", (True, False)),
     "it belongs to the same app": ("Terminal", {"click_through": True}, "works", (True, False)),
+    "it is as large as the window": (
+        "Calculator",
+        {"click_through": True, "bounds": [60, 80, 700, 420]},
+        "works",
+        (True, True),
+    ),
 }
 
 
@@ -519,7 +553,7 @@ def test_an_overlay_over_the_whole_window_is_told_from_one_that_lets_clicks_thro
     bench: Bench, app: str, more: dict[str, Any], test: str, expected: Any
 ) -> None:
     bench.mac.switch(position_test=test)
-    bench.mac.open_window(app, bounds=[0, 0, 1440, 900], layer=25, **more)
+    bench.mac.open_window(app, **{"bounds": [0, 0, 1440, 900], "layer": 25, **more})
     answer = bench.ask(click(*POINT))
     if isinstance(expected, str):
         assert (answer["ok"], answer["code"], buttons_down(bench)) == (False, expected, 0)
@@ -619,6 +653,9 @@ def test_a_repeated_and_a_held_key_stop_at_a_stop_file(bench: Bench) -> None:
     )
     down, up = bench.mac.raw_events()[before:]  # and it came up again
     assert up["t"] - down["t"] < 6000
+    last = str(bench.mac.folder / "LAST")
+    bench.mac.when(KEY, {"do": "write_file", "path": last})
+    assert bench.ask(press(49, hold_ms=9000, stop_file=last)) == refused("POLICY_DENIED", stopped, 1)
 
 
 def test_keys_go_to_an_open_menu_when_it_is_meant(bench: Bench) -> None:
@@ -626,6 +663,11 @@ def test_keys_go_to_an_open_menu_when_it_is_meant(bench: Bench) -> None:
     popup = {**TERMINAL, "id": menu, "is_popup": True}
     assert bench.ask(press(125, 0xA00000, window=popup)) == {"ok": True, "sent": 1}
     assert [(one["key"], one["window"]) for one in bench.mac.events("key")] == [("down", menu)]
+    submenu = bench.mac.open_window("Terminal", bounds=[520, 300, 120, 60], layer=101)
+    answer = bench.ask(press(125, 0xA00000, window=popup))
+    assert (answer["code"], answer["reached_id"]) == ("FOCUS_LOST", submenu)
+    bench.mac.change_window(submenu, {"alpha": 0})  # it fades out
+    assert bench.ask(press(125, 0xA00000, window=popup)) == {"ok": True, "sent": 1}
     bench.mac.close_window(menu)
     answer = bench.ask(press(125, 0xA00000, window=popup))
     assert (answer["code"], answer["reached_id"]) == ("FOCUS_LOST", 1080)
@@ -646,6 +688,9 @@ def test_a_panel_of_another_layer_is_typed_into_where_accessibility_says_that_it
 def test_an_application_that_hangs_is_asked_once_and_typed_into(bench: Bench) -> None:
     bench.mac.set("apps.10.hung", True)
     assert bench.mac.state()["apps"][10]["name"] == "Terminal"
+    # in front of it, and nobody would type into them
+    bench.mac.open_window("Terminal", bounds=[60, 80, 10, 10])
+    bench.mac.open_window("Terminal", bounds=[60, 80, 700, 420], alpha=0)
     assert bench.ask(type_(LONG)) == {"ok": True, "sent": 60}
     assert len([event for event in bench.mac.raw_events() if event.get("type") == 10]) == 3
     assert len(bench.mac.events("asked_in_vain")) == 1
@@ -656,6 +701,42 @@ def test_one_false_no_of_two_preflights_blocks_nothing(bench: Bench, preflight: 
     bench.mac.switch(**{preflight: "denies"})
     assert bench.ask(press(53)) == {"ok": True, "sent": 1}
     assert len(bench.events()) == 2
+    answer = bench.ask({"do": "preflight"})
+    assert (answer["accessibility"], answer["post_event"]) == (
+        preflight != "trust_preflight",
+        preflight != "post_event_preflight",
+    )
+
+
+def test_a_session_that_says_nothing_about_the_console_is_on_it(bench: Bench) -> None:
+    bench.mac.set("session.on_console", None)
+    assert bench.ask(press(53)) == {"ok": True, "sent": 1}
+
+
+def test_an_application_in_front_that_is_not_meant_is_asked_nothing(bench: Bench) -> None:
+    bench.mac.update(lambda state: next(one for one in state["apps"] if one["pid"] == 430).update(hung=True))
+    bench.mac.activate("TextEdit")
+    answer = bench.ask(press(53))
+    assert (answer["code"], answer["reached_id"]) == ("FOCUS_LOST", 1030)
+    assert bench.mac.events("asked_in_vain") == []
+
+
+def test_the_focused_window_is_known_by_a_frame_that_is_rounded_otherwise(bench: Bench) -> None:
+    panel = bench.mac.open_window("Terminal", bounds=[100, 100, 300, 200], layer=8, modal=True)
+    target = {**TERMINAL, "id": panel, "x": 100, "y": 100, "width": 300, "height": 200}
+    bench.mac.change_window(panel, {"ax_bounds": [101, 98, 301.5, 200]})
+    assert bench.ask(press(53, window=target)) == {"ok": True, "sent": 1}
+    bench.mac.change_window(panel, {"ax_bounds": [100, 103, 300, 200]})  # that would be another window
+    assert bench.ask(press(53, window=target))["reached_id"] == 1080
+
+
+def test_another_applications_window_of_that_frame_is_not_the_focused_one(bench: Bench) -> None:
+    bounds, title = [100, 100, 300, 200], "Options"
+    bench.mac.open_window("TextEdit", title=title, bounds=bounds)
+    bench.mac.activate("Terminal")
+    panel = bench.mac.open_window("Terminal", title=title, bounds=bounds, layer=8, modal=True)
+    target = {**TERMINAL, "id": panel, "x": 100, "y": 100, "width": 300, "height": 200}
+    assert bench.ask(press(53, window=target)) == {"ok": True, "sent": 1}
 
 
 def test_another_users_session_on_the_screen_is_a_locked_one(bench: Bench) -> None:
@@ -672,6 +753,9 @@ def test_two_windows_of_one_frame_are_told_apart_by_title_or_by_their_order(benc
     bench.mac.change_window(2000, {"title": bench.mac.window(1080)["title"]})
     assert bench.ask(press(53))["reached_id"] == 2000
     assert bench.ask(press(53, window={**TERMINAL, "id": 2000})) == {"ok": True, "sent": 1}
+    bench.mac.close_window(2000)
+    panel = bench.mac.open_window("Terminal", title="panel", bounds=[60, 80, 700, 420], layer=8, modal=True)
+    assert bench.ask(press(53, window={**TERMINAL, "id": panel})) == {"ok": True, "sent": 1}
 
 
 def test_the_start_of_the_compiled_program_is_in_the_log_of_calls(swift: Bench) -> None:

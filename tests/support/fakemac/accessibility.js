@@ -35,7 +35,7 @@ function appAttributes(world, app) {
 }
 
 function windowAttributes(world, window) {
-  const [x, y, width, height] = window.bounds;
+  const [x, y, width, height] = window.ax_bounds || window.bounds; // rounded otherwise than the window server's
   const focused = keyWindow(world, window.pid);
   const sheets = sheetsOf(world, window).map((sheet) => element({ pid: window.pid, window: sheet.id }));
   const AXSubrole = window.modal ? 'AXDialog' : 'AXStandardWindow';
@@ -59,12 +59,13 @@ function widgetAttributes(window, widget) {
   if (widget.kind === 'password') known.AXSubrole = 'AXSecureTextField'; // what its value shows is the application's own choice
   known[widget.kind === 'field' ? 'AXPlaceholderValue' : 'AXTitle'] = widget.text || '';
   if ('value' in widget || widget.kind === 'label') known.AXValue = 'value' in widget ? (widget.kind === 'checkbox' ? Number(widget.value) : widget.value) : widget.text;
+  if (widget.visible_rows) known.AXVisibleRows = widget.visible_rows.map((row) => element({ pid: window.pid, window: window.id, widget: row }));
   if (widget.label) known.AXTitleUIElement = element({ pid: window.pid, window: window.id, widget: widget.label });
   Object.assign(known, widget.ax);
   return Object.fromEntries(Object.entries(known).filter(([, value]) => value !== null));
 }
 
-let timeout_s = 60; // how long Apple's own is, is not in the facts; a script that relies on it is too slow anyway
+let timeout_s = 90; // how long Apple's own is, is not in the facts: longer than any test waits, so that nothing may rely on it
 
 // {attributes, settable, actions} of an element, or the number of an error.
 function describe(given) {

@@ -114,11 +114,18 @@ def ax_set(state: State, event: Event) -> None:
     elif attribute == "AXFrontmost" and value:
         windows.activate(state, {"pid": event["pid"], "by": "AXFrontmost"})
     elif attribute == "AXManualAccessibility":
-        windows.app_with_pid(state, event["pid"])["has_tree"] = bool(value)
+        # it takes about as long (facts B8)
+        later(state, {"do": "build_tree", "pid": event["pid"], "value": bool(value)}, 400)
     elif attribute == "AXHidden":
         app = windows.app_with_pid(state, event["pid"])
         if app is not None:
             app["hidden"] = bool(value)
+
+
+def build_tree(state: State, event: Event) -> None:
+    app = windows.app_with_pid(state, event["pid"])
+    if app is not None:
+        app["has_tree"] = event["value"]
 
 
 def open_target(state: State, event: Event) -> None:
@@ -209,6 +216,7 @@ ACTS: dict[str, Callable[[State, Event], None]] = {
     "raise": raise_act,
     "ax_press": ax_press,
     "ax_set": ax_set,
+    "build_tree": build_tree,
     "activate": windows.activate,
     "activate_now": windows.activate_now,
     "launch": windows.launch,

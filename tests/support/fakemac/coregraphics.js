@@ -41,7 +41,8 @@ fn('AEDeterminePermissionToAutomateTarget', 4, 'int', ([target, , , asks]) => {
 fn('CGSessionCopyCurrentDictionary', 0, 'cf', () => {
   const { session } = state();
   if (!session.gui) return null; // no GUI session (facts D6)
-  const known = { kCGSSessionUserNameKey: session.user, kCGSSessionOnConsoleKey: session.on_console, kCGSSessionUserIDKey: 501 };
+  const known = { kCGSSessionUserNameKey: session.user, kCGSSessionUserIDKey: 501 };
+  if (session.on_console !== null) known.kCGSSessionOnConsoleKey = session.on_console; // no fact says that it is always there
   if (session.locked) known.CGSSessionScreenIsLocked = true; // only while locked
   return makeObject('NSDictionary', known);
 });
@@ -124,10 +125,12 @@ function pointOf(what, point) {
   if (point === null || typeof point !== 'object') throw strict(`${what}: that is not a point`);
   return { x: number(`${what}: x`, point.x), y: number(`${what}: y`, point.y) };
 }
-const made = (source, values) => ({ event: { flags: null, source_state: sourceOf(source), ...values } });
+// For so long after a synthetic event the system drops what the person does (CGEventSource.h).
+const suppressionOf = (source) => { const own = isNull(source) ? null : pointee(source).suppression_s; return own === undefined || own === null ? 0.25 : own; };
+const made = (source, values) => ({ event: { flags: null, source_state: sourceOf(source), suppression_s: suppressionOf(source), ...values } });
 
 fn('CGEventSourceCreate', 1, 'cf', ([stateId]) => ({ source: number('CGEventSourceCreate', stateId) }));
-fn('CGEventSourceSetLocalEventsSuppressionInterval', 2, 'void', ([source, seconds]) => { sourceOf(source); number('suppression interval', seconds); });
+fn('CGEventSourceSetLocalEventsSuppressionInterval', 2, 'void', ([source, seconds]) => { pointee(source).suppression_s = number('suppression interval', seconds); });
 fn('CGEventCreate', 1, 'cf', ([source]) => made(source, { type: 0, ...state().pointer }));
 fn('CGEventGetLocation', 1, 'struct', ([event]) => { const { x, y } = eventOf('CGEventGetLocation', event); return { x, y }; });
 fn('CGEventCreateMouseEvent', 4, 'cf', ([source, type, point, button]) => made(source, {

@@ -30,7 +30,7 @@ public final class AXValue {
     init(_ type: AXValueType, _ numbers: [Double]) { (self.type, self.numbers) = (type, numbers) }
 }
 
-private var timeout: Double = 6
+private var timeout: Double = 90  // how long Apple's own is, is not in the facts: longer than any test waits
 
 public func AXIsProcessTrusted() -> Bool {
     let answers = FakeMac.object(FakeMac.state()["switches"])["trust_preflight"] as? String
@@ -96,7 +96,7 @@ public func AXUIElementCopyAttributeValue(
     }
     let found = FakeMac.objects(world["windows"]).first { Int(FakeMac.number($0["id"])) == element.window }
     guard let window = found else { return .invalidUIElement }
-    let bounds = FakeMac.bounds(window)
+    let bounds = FakeMac.bounds(window, "ax_bounds")
     switch attribute {
     case "AXPosition": value.pointee = AXValue(.cgPoint, [Double(bounds.minX), Double(bounds.minY)])
     case "AXSize": value.pointee = AXValue(.cgSize, [Double(bounds.width), Double(bounds.height)])

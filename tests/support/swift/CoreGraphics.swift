@@ -170,7 +170,8 @@ public func CGWindowListCopyWindowInfo(_ option: CGWindowListOption, _ relativeT
 public func CGSessionCopyCurrentDictionary() -> Any? {
     let session = FakeMac.object(FakeMac.state()["session"])
     guard session["gui"] as? Bool != false else { return nil }
-    var known: [String: Any] = ["kCGSSessionOnConsoleKey": session["on_console"] as? Bool ?? true]
+    var known: [String: Any] = [:]
+    if let isOnConsole = session["on_console"] as? Bool { known["kCGSSessionOnConsoleKey"] = isOnConsole }  // no fact says that it is always there
     if session["locked"] as? Bool == true { known["CGSSessionScreenIsLocked"] = true }
     return known
 }

@@ -57,8 +57,9 @@ public enum FakeMac {
         objects(state()["apps"]).first { $0["pid"] is NSNumber && Int32(number($0["pid"])) == pid }
     }
 
-    public static func bounds(_ window: [String: Any]) -> CGRect {
-        let numbers = (window["bounds"] as? [Any] ?? []).map { number($0) }
+    /// By accessibility ("ax_bounds") they may be rounded otherwise than by the window server.
+    public static func bounds(_ window: [String: Any], _ name: String = "bounds") -> CGRect {
+        let numbers = (window[name] as? [Any] ?? window["bounds"] as? [Any] ?? []).map { number($0) }
         return CGRect(x: numbers[0], y: numbers[1], width: numbers[2], height: numbers[3])
     }
 
