@@ -374,12 +374,15 @@ def test_everything_works_where_integers_are_numbers_and_nil_is_null(desk: Desk)
 def test_menus_and_sheets_are_listed_after_what_they_belong_to(desk: Desk) -> None:
     menu = desk.mac.open_window("Terminal", bounds=[100, 120, 30, 20], layer=101)
     desk.mac.open_window("Dock", bounds=[100, 820, 90, 60], layer=101)  # of no ordinary application
+    desk.mac.open_window("Terminal", bounds=[100, 120, 60, 20], layer=101, alpha=0)  # it has faded out
+    submenu = desk.mac.open_window("Terminal", bounds=[130, 120, 30, 20], layer=101)
     marked = [one for one in desk.data("windows")["windows"] if one["kind"] != "window"]
     assert [(one["window_id"], one["kind"], one["parent_id"], one["is_modal"]) for one in marked] == [
-        (menu, "popup", 1080, False)
+        (submenu, "popup", 1080, False),
+        (menu, "popup", 1080, False),
     ]
     windows = desk.data("windows")["windows"]
-    assert [one["window_id"] for one in windows[:2]] == [1080, menu]
+    assert [one["window_id"] for one in windows[:3]] == [1080, submenu, menu]
     desk.mac.activate("Calendar")  # asked for its dialogs now that it is in front
     marked = [one for one in desk.data("windows")["windows"] if one["kind"] != "window"]
     assert [(one["window_id"], one["kind"], one["parent_id"], one["is_modal"]) for one in marked] == [
@@ -457,7 +460,26 @@ def test_applications_that_hang_delay_a_listing_by_a_second_at_most(desk: Desk) 
     assert desk.mac.calls("osascript")[-1]["argv"][-1] == "{}"
 
 
+def test_an_application_that_shows_one_window_is_asked_for_no_dialogs(desk: Desk) -> None:
+    desk.mac.update(lambda state: _app(state, "Form").update(hung=True))
+    desk.mac.activate("Form")
+    desk.mac.open_window("Form", bounds=[900, 120, 30, 20], layer=101)  # its menu is none
+    desk.data("windows")
+    assert desk.mac.events("asked_in_vain") == []
+
+
+@pytest.mark.parametrize("nil_is_null", [False, True])
+def test_where_no_application_is_in_front_nothing_is_focused(desk: Desk, nil_is_null: bool) -> None:
+    desk.mac.switch(nil_is_null=nil_is_null)
+    desk.mac.set("frontmost_pid", None)
+    windows = desk.data("windows")["windows"]
+    assert [one["window_id"] for one in windows if one["is_focused"]] == []
+    assert len(windows) == len(FRONT_TO_BACK) + len(MINIMISED)
+
+
 def test_apps_are_listed_with_the_windows_that_they_show(desk: Desk) -> None:
+    gone = {"pid": 779, "name": "Gone", "bundle_id": "", "policy": 0, "path": "", "hidden": False}
+    desk.mac.update(lambda state: state["apps"].append({**gone, "terminated": True}))
     apps = desk.data("list", "apps")["applications"]
     assert [
         (one["app_name"], one["bundle_id"], one["pid"], one["is_active"], one["window_count"]) for one in apps
@@ -680,6 +702,7 @@ LAYOUTS = [
     ("german", "ctrl+alt+z", 16),
     ("azerty", "cmd+z", 13),
     ("dvorak", "cmd+shift+z", 44),
+    ("german", "super+z", 16),
     ("us", "ctrl+alt+z", 6),
     ("unreadable", "cmd+z", 6),
 ]
@@ -690,11 +713,19 @@ def test_a_chord_means_its_letter_on_every_keyboard_layout(
     desk: Desk, layout: str, chord: str, code: int
 ) -> None:
     desk.mac.set("keyboard.layout", layout)
+    if layout in ("us", "unreadable"):
+        desk.mac.deny("automation")  # System Events is not needed
     desk.data("press", 1031, chord)
     (pressed,) = desk.mac.events("key")
     assert (pressed["key"].lower(), pressed["code"]) == ("z", code)
-    assert set(pressed["modifiers"]) == set(chord.split("+")[:-1])
+    assert set(pressed["modifiers"]) == set(chord.replace("super", "cmd").split("+")[:-1])
     assert desk.mac.events("quit", "dropped") == []
+
+
+def test_a_letter_with_alt_alone_is_found_on_another_layout(desk: Desk) -> None:
+    desk.mac.set("keyboard.layout", "german")
+    desk.data("press", 1031, "alt+z")
+    assert [one["text"] for one in desk.mac.events("text")] == ["z"]
 
 
 @pytest.mark.parametrize("layout", ["german", "us"])
@@ -769,7 +800,14 @@ def test_a_screen_that_locks_in_the_middle_is_said(desk: Desk) -> None:
 def test_behind_another_users_session_nothing_is_posted(desk: Desk) -> None:
     desk.mac.set("session.on_console", False)
     assert desk.run("press", 1080, "tab").error["code"] == "SCREEN_LOCKED"
-    assert desk.posted() == []
+    assert (desk.posted(), len(desk.mac.calls("osascript"))) == ([], 1)  # the first look was enough
+
+
+def test_a_session_that_says_nothing_about_the_console_is_on_it(desk: Desk) -> None:
+    desk.mac.set("session.on_console", None)
+    desk.data("image", "--screen-index", 1)
+    desk.data("press", 1080, "tab")
+    assert [one["key"] for one in desk.mac.events("key")] == ["tab"]
 
 
 def is_free(lock: IO[str]) -> bool:
@@ -945,6 +983,7 @@ def widget(name: str, kind: str, *rect: int, **more: Any) -> dict[str, Any]:
 
 SLIDER, SWITCH = {"AXDescription": "Volume"}, {"AXSubrole": "AXSwitch"}
 TAB = {"AXRole": "AXRadioButton", "AXSubrole": "AXTabButton", "AXTitle": "Log", "AXValue": 1}
+ROW = {"AXRole": "AXRow", "AXSubrole": "AXOutlineRow", "AXTitle": "Folder"}
 TREE = [
     widget("page", "scroll", 0, 30, 480, 200),
     widget("label", "label", 20, 40, 60, 20, text="Name", inside="page"),
@@ -964,6 +1003,7 @@ TREE = [
     widget("close", "button", 8, 4, 14, 14, ax={"AXSubrole": "AXCloseButton"}),
     widget("bare", "button", 320, 310, 40, 30, ax={"AXTitle": None, "AXHelp": "Share"}),
     widget("picture", "button", 370, 310, 40, 30, ax={"AXRole": "AXImage"}),
+    widget("row", "group", 20, 340, 200, 15, ax={**ROW, "AXDisclosing": True, "AXSelected": True}),
     widget("find", "field", 20, 310, 200, 30, text="Find", value="", ax={"AXSubrole": "AXSearchField"}),
 ]
 
@@ -987,6 +1027,7 @@ def test_the_elements_of_a_window_have_roles_names_states_and_places(desk: Desk,
         'button "Wide" 1220,370 80x30',
         'searchbox "Find" 840,410 200x30',
         'button "Share" 1140,410 40x30',
+        'treeitem "Folder" expanded selected 840,440 200x15',
     ]
     assert "hunter2" not in json.dumps(elements)
 
@@ -1000,6 +1041,18 @@ def test_a_long_table_offers_the_rows_that_are_on_the_screen(desk: Desk) -> None
     desk.mac.change_window(1090, {"widgets": [table, *rows]})
     names = [one["name"] for one in desk.backend("read_elements", 1090)]
     assert names == [f"Row {at}" for at in range(17)]
+
+
+def test_a_long_table_that_is_scrolled_offers_the_rows_that_are_seen(desk: Desk) -> None:
+    rows = [
+        widget(f"row{at}", "label", 0, 20 * (at - 1000), 400, 20, text=f"Row {at}", inside="table")
+        for at in range(1500)
+    ]
+    seen = [f"row{at}" for at in range(1000, 1018)]
+    table = widget("table", "group", 0, 0, 400, 360, visible_rows=seen)
+    desk.mac.change_window(1090, {"widgets": [table, *rows]})
+    names = [one["name"] for one in desk.backend("read_elements", 1090)]
+    assert names == [f"Row {at}" for at in range(1000, 1018)]
 
 
 def test_of_a_thousand_elements_and_more_a_thousand_are_read(desk: Desk) -> None:
@@ -1097,6 +1150,9 @@ def test_the_application_that_opens_something_is_known_before(desk: Desk, tmp_pa
     missing = desk.backend("find_handler", "path", str(tmp_path / "data.unknown"))
     assert missing["code"] == "APP_NOT_FOUND"
     assert desk.backend("find_handler", "app", "TextEdti") == TEXT_EDIT  # as a running one is named
+    install(desk.mac, "Mine", "org.example.mine", str(desk.mac.home / "Applications" / "Mine.app"))
+    for name, bundle_id in {"Mine": "org.example.mine", "Finder": "com.apple.finder"}.items():
+        assert desk.backend("find_handler", "app", name)["bundle_id"] == bundle_id
     assert desk.backend("find_handler", "app", "Nonesuch")["code"] == "APP_NOT_FOUND"
     assert desk.backend("find_handler", "app", "Utilities")["code"] == "APP_NOT_FOUND"  # a folder
     assert desk.mac.calls("open") == []
@@ -1161,8 +1217,12 @@ def test_text_in_other_letters_than_english_ones_is_read(desk: Desk, tmp_path: P
     ]
     desk.mac.change_window(1090, {"widgets": labels})
     desk.data("screenshot", 1090, "--path", tmp_path / "shot.png")
-    texts = [one["text"] for one in desk.backend("read_text", str(tmp_path / "shot.png"))]
-    assert texts == ["Form", "Сохранить", "東京", "Save"]
+    lines = desk.backend("read_text", str(tmp_path / "shot.png"))
+    found = [(one["text"], one["confidence"]) for one in lines]
+    assert found == [("Form", 1), ("Сохранить", 0.5), ("東京", 0.5), ("Save", 1)]
+    left, top, width, height = (round(lines[3]["box"][key]) for key in ("x", "y", "width", "height"))
+    # inside its label, in pixels, counted from the top
+    assert 2 * 20 <= left < left + width <= 2 * 220 and 2 * 120 <= top < top + height <= 2 * 144
 
 
 # what screencapture cannot capture ---------------------------------------------------------------------
@@ -1646,6 +1706,19 @@ def test_a_window_behind_another_of_its_app_is_raised_and_has_the_keyboard(desk:
     answer = desk.data("focus", 1004)
     assert (desk.focused_id(), answer["window_id"], answer["is_focused"]) == (1004, 1004, True)
     assert {one["window"] for one in desk.mac.events("ax_raise")} == {1004}
+    made = [one["window"] for one in desk.mac.events("ax_set") if one["attribute"] == "AXMain"]
+    assert made == [1004]  # its application's keys go there then, which raising alone does not promise
+
+
+@pytest.mark.parametrize(
+    ("place", "is_found"), [([821, 98, 481.5, 360], True), ([823, 100, 480, 360], False)]
+)
+def test_a_window_is_raised_whose_frame_accessibility_rounds_otherwise(
+    desk: Desk, place: list[float], is_found: bool
+) -> None:
+    desk.mac.open_window("Form", title="Another", bounds=[300, 300, 400, 300])
+    desk.mac.change_window(1090, {"ax_bounds": place})
+    assert (desk.run("focus", 1090).code, desk.focused_id() == 1090) == (0 if is_found else 1, is_found)
 
 
 def test_a_declined_activation_is_made_up_for_by_accessibility(desk: Desk) -> None:
@@ -1670,6 +1743,8 @@ def test_a_window_that_will_not_come_is_not_acted_on(desk: Desk) -> None:
 
 def test_where_it_is_allowed_such_a_window_is_clicked_in_its_title_bar(desk: Desk) -> None:
     desk.mac.switch(activation="stubborn")
+    desk.mac.open_window("TextEdit", title="", bounds=[800, 80, 600, 60], alpha=0)
+    desk.mac.set("frontmost_pid", 480)
     desk.data("focus", 1090, PEEKABOO_SAFE_CLICK="1")
     assert desk.clicks() == [(1090, None, "left", 1, 1060, 110)]
     assert desk.focused_id() == 1090

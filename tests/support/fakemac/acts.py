@@ -115,7 +115,7 @@ def ax_set(state: State, event: Event) -> None:
         windows.activate(state, {"pid": event["pid"], "by": "AXFrontmost"})
     elif attribute == "AXManualAccessibility":
         # it takes about as long (facts B8)
-        later(state, {"do": "build_tree", "pid": event["pid"], "value": bool(value)}, 400)
+        later(state, {**event, "do": "build_tree"}, 400)
     elif attribute == "AXHidden":
         app = windows.app_with_pid(state, event["pid"])
         if app is not None:
@@ -125,7 +125,7 @@ def ax_set(state: State, event: Event) -> None:
 def build_tree(state: State, event: Event) -> None:
     app = windows.app_with_pid(state, event["pid"])
     if app is not None:
-        app["has_tree"] = event["value"]
+        app["has_tree"] = bool(event["value"])
 
 
 def open_target(state: State, event: Event) -> None:

@@ -22,7 +22,8 @@ function requestActivation(pid, options) {
 }
 const isActive = (pid) => frozen().frontmost_pid === pid;
 const isHidden = (pid) => Boolean(seen(pid).hidden);
-const isGone = (pid) => !appWithPid(frozen(), pid);
+// One that has just ended is still in the list, without a process id (NSRunningApplication.h).
+const isGone = (pid) => !appWithPid(frozen(), pid) || Boolean(seen(pid).terminated);
 
 defineClass('NSRunningApplication', {
   framework: 'AppKit',

@@ -118,7 +118,7 @@ def check_session(folder: Folder, state: State, flags: Flags) -> None:
 
 def _is_hidden(session: dict[str, Any]) -> bool:
     """Locked, behind another user's session, or none at all."""
-    return bool(session["locked"] or not session["on_console"] or not session["gui"])
+    return bool(session["locked"] or session["on_console"] is False or not session["gui"])
 
 
 def pictures(state: State, flags: Flags, files: int) -> list[Picture]:

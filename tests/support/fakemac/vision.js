@@ -48,9 +48,10 @@ defineClass('VNRecognizedTextObservation', {
   args: { topCandidates: (data, count) => wrap(count > 0 ? [makeObject('VNRecognizedText', data)] : []) },
 });
 
-// Without its language asked for or detected (macOS 13) a text in other letters than English ones is not recognised.
+// Without its language asked for or detected (macOS 13) a text in other letters than English ones is not recognised,
+// and never at the fast level, which knows Latin letters alone.
 function legible(picture, request) {
-  const knowsAll = request.automaticallyDetectsLanguage === true || request.recognitionLanguages;
+  const knowsAll = request.recognitionLevel === 0 && (request.automaticallyDetectsLanguage === true || request.recognitionLanguages);
   return { ...picture, labels: picture.labels.filter(({ text }) => knowsAll || !/[^\x00-\u024f\u2000-\u20cf]/.test(text)) };
 }
 

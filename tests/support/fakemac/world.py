@@ -153,7 +153,8 @@ def later(state: State, event: Event, delay_ms: float) -> None:
     if delay_ms <= 0:
         apply(state, event)
     else:
-        state["pending"].append(dict(event, due=now_ms() + delay_ms))
+        # what was posted counts from then, not from when somebody looks
+        state["pending"].append(dict(event, due=event.get("t", now_ms()) + delay_ms))
 
 
 def granted(state: State, kind: str, target: Optional[str] = None) -> str:
