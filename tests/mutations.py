@@ -92,7 +92,7 @@ MUTATIONS: list[Mutation] = [
         ("a window reaches one point further", "b.x <= point.x && point.x < b.x + b.width", "b.x <= point.x && point.x <= b.x + b.width"),
         ("what has the same edges is not enclosed", "return outer.x <= b.x && outer.y <= b.y", "return outer.x < b.x && outer.y < b.y"),
         ("frames that are rounded differ", "Math.abs(a[key] - b[key]) <= 2", "a[key] === b[key]"),
-        ("nobody in front ends the script", "return isNil(app) ? null : Number(app.processIdentifier);", "return Number(app.processIdentifier.toString());"),
+        ("nobody in front ends the script", "return isNil(app) ? null : Number(app.processIdentifier);", "return Number(app.processIdentifier);"),
         ("a protected window is any window", "is_protected: Number(w.kCGWindowSharingState) === 0,", "is_protected: false,"),
         tests=(MACOS, SWIFT),
     ),
@@ -473,7 +473,6 @@ MUTATIONS: list[Mutation] = [
         ("super is not held", '"super": "command down", ', ""),
         ("plus is no character", ', "plus": "+",', ","),
         ("the helper inherits no lock", "            pass_fds=held_locks(),\n        )", "        )"),
-        ("a helper without an answer is JXA's", 'f"the Swift helper ended with exit code {code} and no answer"', 'f"no answer"'),
     ),
     *_in(
         "desktop/macos/osascript.py",

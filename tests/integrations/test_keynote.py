@@ -288,6 +288,28 @@ def test_only_the_debug_lines_tell_which_way_drew(mac: FakeMac, make: str, way: 
     assert f"the rectangle was drawn by {way}" in drawn["debug_logs"]
 
 
+def test_a_shape_that_was_made_before_its_idiom_failed_is_not_made_twice(
+    caller: Caller, mac: FakeMac
+) -> None:
+    mac.keynote(shape_push="made, then fails")
+    assert caller.call(OPEN, DRAW)[1].endswith("/1/1, x=384, y=378, width=1152, height=324")
+    assert caller.shapes() == [{**CENTRED, "object_text": ""}]
+
+
+def test_a_keynote_that_ignores_the_properties_of_a_new_shape_is_given_them_again(
+    caller: Caller, mac: FakeMac
+) -> None:
+    mac.keynote(keeps_properties=False)
+    assert caller.call(OPEN, DRAW)[1].endswith("/1/1, x=384, y=378, width=1152, height=324")
+    assert caller.shapes() == [{**CENTRED, "object_text": ""}]
+
+
+def test_an_older_keynote_calls_its_layouts_masters(caller: Caller, mac: FakeMac) -> None:
+    mac.keynote(has_layouts=False)
+    assert caller.call(OPEN) == [READY]
+    assert caller.documents[0]["slides"][0]["base_layout"] == "Blank"
+
+
 def test_the_applescript_is_read_as_any_mac_writes_numbers(caller: Caller, mac: FakeMac) -> None:
     mac.keynote(shape_push="fails", shape_make="fails")
     caller.call(OPEN)
@@ -392,11 +414,12 @@ def test_the_text_finds_its_rectangle_after_a_lower_shape_was_deleted(caller: Ca
     below = {"x": 10, "y": 10, "width": 50, "height": 50}
     own_id = caller.call(OPEN, ("draw_rectangle", below), DRAW)[2].split("id=")[1].split(",")[0]
     change_shapes(mac, lambda shapes: shapes.pop(0))
+    change_shapes(mac, lambda shapes: shapes[0]["position"].update(y=378.4))  # as Keynote may round it
     assert caller.call(write("not yet"), write("still here")) == [
         f"TEXT_OK: id={own_id}, characters=7",
         f"TEXT_OK: id={own_id}, characters=10",
     ]
-    assert caller.shapes() == [{**CENTRED, "object_text": "still here"}]
+    assert caller.shapes() == [{**CENTRED, "y": 378.4, "object_text": "still here"}]
 
 
 def test_the_text_is_written_into_no_other_shape(caller: Caller, mac: FakeMac) -> None:
@@ -488,6 +511,14 @@ def test_the_script_gives_up_before_it_is_killed(
     shown = caller.call(OPEN, ("screenshot_slide", {"path": str(mac.folder / "slide.png")}), seconds=120)
     assert shown[1].split(":")[0] == answer
     assert caller.scripts().count("export") == 1
+
+
+@pytest.mark.parametrize(("seconds", "answer"), [(109, "RECTANGLE_OK"), (111, "TIMEOUT")])
+def test_a_keynote_that_draws_slowly_is_waited_for_as_long(
+    caller: Caller, mac: FakeMac, seconds: int, answer: str
+) -> None:
+    mac.keynote(shape_push="fails", shape_make="fails", shape_takes_s=seconds)
+    assert caller.call(OPEN, DRAW, seconds=120)[1].split(":")[0] == answer
 
 
 # refusals ---

@@ -131,7 +131,11 @@ const made = (source, values) => ({ event: { flags: null, source_state: sourceOf
 
 fn('CGEventSourceCreate', 1, 'cf', ([stateId]) => ({ source: number('CGEventSourceCreate', stateId) }));
 fn('CGEventSourceSetLocalEventsSuppressionInterval', 2, 'void', ([source, seconds]) => { pointee(source).suppression_s = number('suppression interval', seconds); });
-fn('CGEventCreate', 1, 'cf', ([source]) => made(source, { type: 0, ...state().pointer }));
+// CGEventPost is asynchronous: for some milliseconds (here: many) the pointer is read where it was.
+const SETTLES_MS = 100;
+let moved = { at: 0, from: null };
+const pointerNow = () => (Date.now() - moved.at < SETTLES_MS ? moved.from : state().pointer);
+fn('CGEventCreate', 1, 'cf', ([source]) => made(source, { type: 0, ...pointerNow() }));
 fn('CGEventGetLocation', 1, 'struct', ([event]) => { const { x, y } = eventOf('CGEventGetLocation', event); return { x, y }; });
 fn('CGEventCreateMouseEvent', 4, 'cf', ([source, type, point, button]) => made(source, {
   type: number('CGEventCreateMouseEvent: type', type), ...pointOf('CGEventCreateMouseEvent: point', point), button: number('CGEventCreateMouseEvent: button', button), clickState: 0 }));
@@ -164,4 +168,7 @@ fn('CGEventKeyboardSetUnicodeString', 3, 'void', ([event, length, text], binding
   target.unicode = host.decode(bytes.slice(0, 2 * units), 'utf16le');
 });
 
-fn('CGEventPost', 2, 'void', ([tap, event]) => { post({ ...eventOf('CGEventPost', event), tap: number('CGEventPost: tap', tap) }); });
+fn('CGEventPost', 2, 'void', ([tap, event]) => {
+  if (eventOf('CGEventPost', event).x !== undefined) moved = { from: pointerNow(), at: Date.now() };
+  post({ ...eventOf('CGEventPost', event), tap: number('CGEventPost: tap', tap) });
+});

@@ -137,7 +137,8 @@ def delete_slide(state: State, event: Event) -> None:
 
 
 def make_shape(state: State, event: Event) -> None:
-    made = {**copy.deepcopy(NEW_SHAPE), **event["properties"]}
+    given = event["properties"] if state["keynote"]["keeps_properties"] else {}
+    made = {**copy.deepcopy(NEW_SHAPE), **given}
     document(state, event)["slides"][event["slide"]]["shapes"].append(made)
     log(
         state,

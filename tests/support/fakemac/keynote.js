@@ -22,7 +22,9 @@ function elements(handle, cls) {
   switch (cls) {
     case 'document': return documents().filter((one) => one.bundle_id === bundleOf()).map((one) => ({ cls: 'document', document: one.id }));
     case 'theme': return state().keynote.themes.map((name) => ({ cls: 'theme', name }));
-    case 'slide layout': case 'master slide': return state().keynote.layouts.map((name) => ({ cls: 'slide layout', name }));
+    case 'slide layout': case 'master slide':
+      if (cls === 'slide layout' && !state().keynote.has_layouts) throw appleError("Can't get object.", -1728); // they were called masters
+      return state().keynote.layouts.map((name) => ({ cls: 'slide layout', name }));
     case 'slide': return documentOf(handle).slides.map((one, index) => ({ cls: 'slide', document, slide: index }));
     case 'shape': return slideOf(handle).shapes.map((one, index) => ({ cls: 'shape', document, slide, shape: index }));
     case 'text item': return [...Array(PHANTOMS).keys()].map((phantom) => ({ cls: 'text item', document, slide, phantom }))
@@ -118,6 +120,7 @@ function makeSlide(at, properties) {
 
 function makeShape(at, properties) {
   if (!at || at.cls !== 'slide') throw failed();
+  if (state().keynote.shape_takes_s > events().patience.seconds) throw appleError('AppleEvent timed out.', -1712);
   post({ do: 'keynote_make_shape', bundle_id: bundleOf(), document: at.document, slide: at.slide, properties: stored(properties) });
   return { cls: 'shape', document: at.document, slide: at.slide, shape: slideOf(at).shapes.length - 1 };
 }
