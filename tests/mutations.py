@@ -598,7 +598,7 @@ MUTATIONS: list[Mutation] = [
         ("the text is kept, whatever is there", '"" if kept == text else', '"" if True else'),
         ("no folder is made for the image", "    prepare_target(target)\n", ""),
         ("every kept line end is another text", "kept = str(written[\"text\"]).replace(\"\\r\\n\", \"\\n\").replace(\"\\r\", \"\\n\")", 'kept = str(written["text"])'),
-        ("no JPEG is a slide", 'folder.rglob("*.png") if read_image_info(file)', 'folder.rglob("*.png")'),
+        ("a damaged slide is shown", "if not images or read_image_info(images[0]) is None:", "if not images:"),
         tests=(KEYNOTE,),
     ),
     *_in(

@@ -334,9 +334,12 @@ def _export_slide(deck: Deck, parent: Path, target: Path) -> None:
     folder = parent / f"slides_{os.urandom(6).hex()}"  # Keynote has to create it
     try:
         _run_applescript("export", [deck.bundle_id, deck.document_id, str(folder)])
-        images = sorted(file for file in folder.rglob("*.png") if read_image_info(file))
-        if not images:
-            raise PeekabooError(ErrorCode.CAPTURE_FAILED, "Keynote exported no image", "try again")
+        # some file systems keep attributes in hidden files beside them
+        images = sorted(file for file in folder.rglob("*.png") if not file.name.startswith("."))
+        if not images or read_image_info(images[0]) is None:
+            raise PeekabooError(
+                ErrorCode.CAPTURE_FAILED, "Keynote exported no whole image of slide 1", "try again"
+            )
         move_into_place(images[0], target)
     finally:
         shutil.rmtree(folder, ignore_errors=True)

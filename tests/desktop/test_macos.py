@@ -606,6 +606,13 @@ def test_a_panel_over_the_point_refuses_the_click_and_the_docks_full_screen_wind
     assert [one[0] for one in desk.clicks()] == [1080]
 
 
+def test_where_the_pointer_does_not_get_nothing_was_delivered(desk: Desk) -> None:
+    desk.mac.move_window(1080, 1200, 80)
+    answer = desk.backend("click", 1080, [1500, 200], "left", 1)
+    assert (answer["delivered"], answer["point"]) == (False, {"x": 1439, "y": 200})
+    assert desk.mac.events("click") == []
+
+
 def test_a_second_click_that_could_not_be_made_leaves_a_doubt(desk: Desk) -> None:
     button = {"name": "x", "kind": "button", "text": "x", "rect": [0, 0, 400, 300]}
     closing = {**button, "on_click": {"close_window": "this"}}
@@ -689,6 +696,12 @@ def test_plus_is_looked_up_as_a_character() -> None:
 def test_a_chord_has_the_flags_of_its_modifiers(chord: str, code: int, flags: int) -> None:
     read = read_chord(chord, [])
     assert (mac_key_code(read), mac_key_flags(read)) == (code, flags)
+
+
+def test_what_a_field_holds_is_replaced(desk: Desk) -> None:
+    desk.data("type", 1031, "Dear Ada", "--replace")
+    assert desk.mac.widget(1031, "text")["value"] == "Dear Ada"
+    assert [(one["key"], one["modifiers"]) for one in desk.mac.events("key")] == [("a", ["cmd"])]
 
 
 def test_an_app_is_denied_by_its_bundle_id(desk: Desk) -> None:
@@ -2052,6 +2065,13 @@ def test_doctor_names_the_program_that_is_missing(desk: Desk) -> None:
     assert finished.error["message"].startswith("missing: sips")
 
 
+def test_a_crash_over_keynote_takes_no_other_answer_along(desk: Desk) -> None:
+    desk.mac.fail("osascript", exit=-11, when=["AEDeterminePermissionToAutomateTarget"])
+    granted = desk.data("permissions")["permissions"]
+    assert granted == {"screen_recording": True, "accessibility": True}
+    assert "Automation: macOS asks at first use (Keynote)" in desk.program.run("permissions").out
+
+
 @pytest.mark.parametrize("bundle_id", ["com.apple.Keynote", "com.apple.iWork.Keynote"])
 @pytest.mark.parametrize(("answer", "code"), [("grant", 0), ("deny", 13), ("ask", 0)])
 def test_whether_keynote_may_be_controlled_is_asked_without_a_dialog(
@@ -2062,6 +2082,9 @@ def test_whether_keynote_may_be_controlled_is_asked_without_a_dialog(
     getattr(desk.mac, answer)("automation", bundle_id)
     finished = desk.run("permissions")
     assert finished.code == code, finished.out
+    shown = desk.program.run("permissions")
+    found = {"grant": "granted", "deny": "NOT granted", "ask": "macOS asks at first use"}[answer]
+    assert f"Automation: {found} (Keynote)" in shown.out + shown.err
     if code:
         assert finished.error["code"] == "PERMISSION_DENIED_AUTOMATION"
         assert "Privacy_Automation" in finished.error["message"]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -13,7 +15,7 @@ from typing import Any, Callable
 import pytest
 from fakemac import FakeMac, image_size, labels, pixel, shape_colour
 from forked import ForkedProgram
-from worlds import PATIENCE_S, ROOT, Program, need
+from worlds import PATIENCE_S, ROOT, Program, need, wait_for
 
 # Calls tools one after the other in one process, as a server does; argv: Keynote's timeout, and the calls.
 CALLER = """
@@ -239,6 +241,40 @@ def test_where_theme_and_layout_have_other_names_the_document_is_made_without_an
     )
 
 
+def test_a_document_of_somebody_else_is_not_ours_because_the_last_one_was(
+    caller: Caller, mac: FakeMac
+) -> None:
+    caller.call(OPEN)
+    mac.update(lambda state: state["keynote"]["documents"][0].update(id="THEIRS", name="Theirs"))
+    assert caller.call(OPEN)[0].endswith("note=the document 'Theirs' was open and is used")
+
+
+def test_keynote_comes_to_the_front_while_nobody_else_acts(caller: Caller, mac: FakeMac) -> None:
+    mac.keynote(ready_after_ms=9000)
+    opening = caller.start(OPEN)
+    try:
+        wait_for(lambda: mac.events("launch"), "Keynote is being opened")
+        (lock,) = mac.home.rglob("input-macos.lock")
+        with open(lock) as f, pytest.raises(BlockingIOError):
+            fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    finally:
+        opening.kill()
+        opening.communicate()
+        for one in mac.running():
+            os.kill(one["pid"], signal.SIGKILL)
+
+
+@pytest.mark.parametrize("text", ["{}", "[]", "no JSON", '{"bundle_id": "com.example.form"}', "theirs"])
+def test_a_file_that_is_no_deck_of_this_version_is_none(caller: Caller, mac: FakeMac, text: str) -> None:
+    caller.call(OPEN)
+    (file,) = mac.home.rglob("keynote.json")
+    if text == "theirs":  # all of it is right, but that application is no Keynote
+        text = json.dumps({**json.loads(file.read_text()), "bundle_id": "com.example.form"})
+    file.write_text(text)
+    assert caller.call(DRAW) == ["WINDOW_NOT_FOUND: no Keynote document was opened; call open_keynote first"]
+    assert mac.events("launch")[1:] == []
+
+
 def test_a_document_that_was_closed_and_a_keynote_that_quit_say_so(caller: Caller, mac: FakeMac) -> None:
     mac.keynote(auto_quits=True)
     caller.call(OPEN, DRAW)
@@ -394,6 +430,17 @@ def test_the_position_that_keynote_chose_is_reported_with_a_note(caller: Caller,
     )
 
 
+@pytest.mark.parametrize(
+    ("kept", "note"), [("a\rb", ""), ("a\r\nb", ""), ("a", ", note=Keynote keeps 1 characters")]
+)
+def test_a_text_that_keynote_did_not_keep_is_noted(
+    caller: Caller, mac: FakeMac, kept: str, note: str
+) -> None:
+    caller.call(OPEN, DRAW)
+    mac.fail("osascript", exit=0, stdout=json.dumps({"index": 1, "text": kept}) + "\n", times=1)
+    assert caller.call(write("a\nb"))[0].endswith(f"/1/1, characters=3{note}")
+
+
 def test_texts_that_cannot_be_written_are_refused(caller: Caller) -> None:
     odd = "\"quoted\" \\n $(x) `y` %s {z} ¦¦ 'a' 👩‍💻\nsecond line"
     answers = caller.call(
@@ -471,6 +518,20 @@ def test_of_many_slides_the_first_is_exported_and_a_skipped_one_is_reported(
     assert skipped == [
         "CAPTURE_FAILED: slide 1 is skipped, and Keynote does not export skipped slides; unskip it in Keynote"
     ]
+
+
+def test_no_other_slide_is_taken_for_a_first_one_that_is_damaged(caller: Caller, mac: FakeMac) -> None:
+    mac.keynote(damages_slide=1)
+    caller.call(OPEN)
+    mac.update(
+        lambda state: state["keynote"]["documents"][0]["slides"].append(
+            json.loads(json.dumps(state["keynote"]["documents"][0]["slides"][0]))
+        )
+    )
+    target = mac.folder / "slide.png"
+    (answer,) = caller.call(("screenshot_slide", {"path": str(target)}))
+    assert answer == "CAPTURE_FAILED: Keynote exported no whole image of slide 1; try again"
+    assert not target.exists()
 
 
 def test_the_image_is_of_our_document_although_another_is_in_front(caller: Caller, mac: FakeMac) -> None:

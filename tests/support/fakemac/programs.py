@@ -115,8 +115,10 @@ def draw_slide(folder: Folder, argv: list[str]) -> int:
     from .png import png_bytes
 
     document_id, slide, kind, path = argv
-    deck = next(item for item in settle(folder)["keynote"]["documents"] if item["id"] == document_id)
+    keynote = settle(folder)["keynote"]
+    deck = next(item for item in keynote["documents"] if item["id"] == document_id)
     picture = draw_slide_picture(deck, int(slide))
     with open(path, "wb") as stream:
-        stream.write(png_bytes(picture) if kind == "PNG" else jpeg_bytes(picture))
+        data = png_bytes(picture) if kind == "PNG" else jpeg_bytes(picture)
+        stream.write(data[:40] if keynote["damages_slide"] == int(slide) + 1 else data)
     return 0
