@@ -312,6 +312,24 @@ OTHER_WORLDS: dict[str, tuple[Callable[[FakeMac], Any], str, Any]] = {
         lambda mac: mac.lock_screen(),
         IMPORT + f"ObjC.deepUnwrap(ObjC.castRefToObject({SESSION})).CGSSessionScreenIsLocked", True,
     ),
+    "a session that says nothing about the console": (
+        lambda mac: mac.set("session.on_console", None),
+        IMPORT + f"typeof ObjC.deepUnwrap(ObjC.castRefToObject({SESSION})).kCGSSessionOnConsoleKey",
+        "undefined",
+    ),
+    "an application that has just ended": (
+        lambda mac: mac.set("apps.1.terminated", True),
+        IMPORT + "var all = $.NSWorkspace.sharedWorkspace.runningApplications;"
+        "[0, 1].map(i => [all.objectAtIndex(i).terminated, all.objectAtIndex(i).processIdentifier < 0])",
+        [[False, False], [True, True]],
+    ),
+    "a pointer that was moved just now": (
+        lambda mac: None,
+        MOUSE + "var at = () => $.CGEventGetLocation($.CGEventCreate(null)).x; var before = at();"
+        "mouse(5, 321, 40); var now = at(); ObjC.import('Foundation'); $.NSThread.sleepForTimeInterval(0.2);"
+        "[now === before, at()]",
+        [True, 321],
+    ),
     "the main screen is where the keyboard is": (
         lambda mac: mac.activate("Calendar"), IMPORT + "$.NSScreen.mainScreen.localizedName.js",
         "LG UltraFine",
@@ -503,6 +521,15 @@ def test_what_arrives_of_a_text(mac: FakeMac, script: str, expected: str) -> Non
     mac.activate("TextEdit")
     jxa(mac, script + "; 'x'")
     assert mac.widget(1030, "text")["value"] == expected
+
+
+def test_a_source_shuts_the_person_out_for_a_while_unless_it_is_told_not_to(mac: FakeMac) -> None:
+    name = "CGEventSourceSetLocalEventsSuppressionInterval"
+    post = "$.CGEventPost(0, $.CGEventCreateMouseEvent(source, 5, $.CGPointMake(9, 9), 0));"
+    source = "ObjC.import('CoreGraphics'); var source = $.CGEventSourceCreate(-1);" + post
+    bind = f"ObjC.bindFunction('{name}', ['void', ['void *', 'double']]);"
+    answer(mac, source + bind + f"$.{name}(source, 0);" + post + "''")
+    assert [one["suppression_s"] for one in mac.raw_events()] == [0.25, 0]
 
 
 def test_tab_moves_return_presses_the_default_button_escape_the_cancel_button(mac: FakeMac) -> None:
@@ -807,6 +834,13 @@ def test_the_push_of_a_shape_may_fail(mac: FakeMac) -> None:
     assert answer(mac, make) == 30
     mac.keynote(shape_make="fails")
     assert error(mac, make + "+ ''").endswith("(-10000)\n")
+
+
+def test_a_shape_may_be_made_by_an_idiom_that_fails_and_without_its_properties(mac: FakeMac) -> None:
+    mac.keynote(shape_push="made, then fails", keeps_properties=False)
+    assert error(mac, SHAPE + "'x'").endswith("(-10000)\n")
+    (shape,) = mac.state()["keynote"]["documents"][0]["slides"][0]["shapes"]
+    assert (shape["position"], shape["width"]) == ({"x": 412, "y": 334}, 200)
 
 
 def test_a_windowless_keynote_is_gone_between_calls(mac: FakeMac) -> None:
