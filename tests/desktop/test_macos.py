@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, Any, Callable, Optional
 
 import pytest
-from fakemac import MENU_BAR, SHADOW, FakeMac, image_size, pixel, widget_colour, window_colour
+from fakemac import MENU_BAR, SHADOW, FakeMac, image_size, labels, pixel, widget_colour, window_colour
 from fakemac.pictures import Picture, paint
 from fakemac.png import png_bytes
 from fakemac.pointer_and_keys import DIGITS, LETTERS, NAMED, SIGNS
@@ -49,6 +49,8 @@ try:
         answer = handler = desktop.find_handler(*rest)
         if name == "open":
             answer = desktop.open(*rest, handler)
+    elif name == "capture_display":
+        answer = desktop.capture_display(desktop.snapshot().displays[0], Path(*rest), "png")
     elif name == "read_text":
         answer = desktop.read_text(Path(*rest))
     else:
@@ -253,6 +255,20 @@ def test_of_four_displays_each_is_captured_whichever_number_it_has(
     ways = [words[1] for words in desk.captures()]
     assert ways == ["-D", "-R", "-R", "-D", *(["-R"] if order == "reversed" else [])]
     assert desk.captures()[0][:3] == ["-x", "-D", "1"]
+
+
+def test_displays_that_are_alike_in_pixels_are_told_by_their_places_but_for_the_main_one(
+    desk: Desk, tmp_path: Path
+) -> None:
+    places = [([0, 0, 1920, 1080], 1), ([-960, 0, 960, 540], 2)]
+    displays = [
+        {"id": at, "name": f"Display {at}", "main": at == 1, "bounds": bounds, "scale": scale}
+        for at, (bounds, scale) in enumerate(places, 1)
+    ]
+    desk.mac.set("displays", displays)
+    for index in range(2):
+        desk.data("image", "--screen-index", index, "--path", tmp_path / f"{index}.png")
+    assert [words[1:3] for words in desk.captures()] == [["-D", "1"], ["-R", "-960,0,960,540"]]
 
 
 @pytest.mark.parametrize(
@@ -473,8 +489,9 @@ def test_where_no_application_is_in_front_nothing_is_focused(desk: Desk, nil_is_
     desk.mac.switch(nil_is_null=nil_is_null)
     for pid in (None, 460):  # of Notes every window is away
         desk.mac.set("frontmost_pid", pid)
-        windows = desk.data("windows")["windows"]
+        windows = desk.data("windows", "--all")["windows"]
         assert [one["window_id"] for one in windows if one["is_focused"]] == []
+    windows = desk.data("windows")["windows"]
     assert len(windows) == len(FRONT_TO_BACK) + len(MINIMISED)
 
 
@@ -880,6 +897,7 @@ ITEMS = [
 def test_a_menus_item_is_clicked_without_focusing_anything_and_keys_reach_the_menu(desk: Desk) -> None:
     menu = desk.mac.open_window("Terminal", bounds=[300, 200, 150, 60], layer=101, widgets=ITEMS)
     desk.data("screenshot", menu)
+    assert desk.backend("focus", menu) is None  # nothing happens: it would close
     desk.data("press", menu, "down")
     answer = desk.data("click", menu, 40, 20)
     assert (answer["delivered"], [one["text"] for one in desk.mac.events("note")]) == (True, ["copied"])
@@ -1237,18 +1255,18 @@ def test_an_application_without_a_bundle_id_is_opened_by_its_path_and_a_failure_
 
 
 def test_text_in_other_letters_than_english_ones_is_read(desk: Desk, tmp_path: Path) -> None:
-    labels = [
+    widgets = [
         widget(f"l{at}", "label", 20, 40 * at + 40, 200, 24, text=text)
         for at, text in enumerate(["Сохранить", "東京", "Save"])
     ]
-    desk.mac.change_window(1090, {"widgets": labels})
+    desk.mac.change_window(1090, {"widgets": widgets})
     desk.data("screenshot", 1090, "--path", tmp_path / "shot.png")
     lines = desk.backend("read_text", str(tmp_path / "shot.png"))
     found = [(one["text"], one["confidence"]) for one in lines]
     assert found == [("Form", 1), ("Сохранить", 0.5), ("東京", 0.5), ("Save", 1)]
-    left, top, width, height = (round(lines[3]["box"][key]) for key in ("x", "y", "width", "height"))
-    # inside its label, in pixels, counted from the top
-    assert 2 * 20 <= left < left + width <= 2 * 220 and 2 * 120 <= top < top + height <= 2 * 144
+    # in pixels, counted from the top
+    places = [[round(one["box"][key]) for key in ("x", "y", "width", "height")] for one in lines]
+    assert places == [[round(part) for part in one["rect"]] for one in labels(tmp_path / "shot.png")]
 
 
 # what screencapture cannot capture ---------------------------------------------------------------------
@@ -1352,6 +1370,17 @@ def test_without_screen_recording_nothing_is_a_picture(desk: Desk, words: list[s
     finished = desk.run(*words)
     assert (finished.code, finished.error["code"]) == (11, "PERMISSION_DENIED_SCREEN_RECORDING")
     tells_who_needs_what(finished, 11)
+    assert (desk.captures(), desk.pictures_left()) == ([], [])
+
+
+def test_without_screen_recording_no_effect_is_looked_for_and_no_display_is_captured(
+    desk: Desk, tmp_path: Path
+) -> None:
+    desk.mac.deny("screen_recording")
+    assert desk.run("press", 1090, "tab", "--verify").code == 11
+    assert desk.posted() == []
+    refused = desk.backend("capture_display", str(tmp_path / "shot.png"))
+    assert refused["code"] == "PERMISSION_DENIED_SCREEN_RECORDING"
     assert (desk.captures(), desk.pictures_left()) == ([], [])
 
 

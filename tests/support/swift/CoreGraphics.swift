@@ -59,7 +59,7 @@ public final class CGEventSource {
 
 public final class CGEvent {
     public var type: CGEventType = .null
-    public var location: CGPoint
+    public lazy var location: CGPoint = FakeMac.pointer()  // asked for late: it waits for the world to settle
     // An event that nobody gave flags carries some: a forgotten `flags = []` shows in the event line.
     public var flags: CGEventFlags = .maskNonCoalesced
     private let source: CGEventSource?
@@ -69,7 +69,6 @@ public final class CGEvent {
 
     public init?(source: CGEventSource?) {
         self.source = source
-        location = FakeMac.pointer()
     }
 
     public convenience init?(mouseEventSource source: CGEventSource?, mouseType: CGEventType, mouseCursorPosition: CGPoint, mouseButton: CGMouseButton) {
