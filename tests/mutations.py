@@ -665,6 +665,8 @@ ARGUED: dict[tuple[str, str], str] = {
     ("handler.js", "an address keeps its last slash"): "NSURL's path has none; this is for another bridge",
     ("backend.py", "without a session screens may be captured"): "the capture fails then, and what it failed "
     "by is asked in the same words: the same error, one program later",
+    ("input.swift", "Swift: whatever is at the point lets clicks through"): "what is between the two is in "
+    "the list, and covers the target by itself",
     ("swift_helper.py", "the helper of another compiler is in the same place"): "the manifest names the "
     "compiler, and what is there is deleted before it is compiled anew",
     ("swift_helper.py", "the language version is the compiler's"): "every swiftc up to now takes 5 by itself",
