@@ -587,7 +587,7 @@ def test_a_keynote_that_draws_slowly_is_waited_for_as_long(
 
 def test_a_denied_automation_says_who_must_allow_it_and_where(caller: Caller, mac: FakeMac) -> None:
     mac.deny("automation", "com.apple.Keynote")
-    (answer,) = caller.call(OPEN)
+    (answer,) = caller.call(OPEN, seconds=8)  # at once: a Keynote that starts is waited for longer than that
     assert answer.startswith(
         "PERMISSION_DENIED_AUTOMATION: Keynote cannot be controlled: Terminal lacks the Automation permission"
     )
