@@ -206,8 +206,16 @@ def test_always_new_leaves_an_open_deck_alone(caller: Caller, mac: FakeMac) -> N
 
 
 def test_our_own_document_is_opened_again_without_a_warning_and_without_its_rectangle(caller: Caller) -> None:
+    caller.call(OPEN)
+
+    def show_another_slide(state: dict[str, Any]) -> None:
+        (deck,) = state["keynote"]["documents"]
+        deck["slides"].append(json.loads(json.dumps(deck["slides"][0])))
+        deck["current_slide"] = 2
+
+    caller.mac.update(show_another_slide)
     answers = caller.call(OPEN, DRAW, OPEN, write("x"))
-    assert (answers[2], len(caller.documents)) == (READY, 1)
+    assert (answers[2], len(caller.documents), caller.documents[0]["current_slide"]) == (READY, 1, 1)
     assert answers[3] == "INVALID_ARGUMENT: no rectangle was drawn; call draw_rectangle first"
 
 
@@ -428,6 +436,10 @@ def test_the_position_that_keynote_chose_is_reported_with_a_note(caller: Caller,
     assert caller.call(DRAW)[0].endswith(
         "/1/1, x=384, y=380.5, width=1152, height=300, note=Keynote did not keep 384,378 1152x324"
     )
+    mac.set("keynote.moves_shapes_by", 0.5)
+    assert caller.call(DRAW)[0].endswith(
+        "/1/1, x=384, y=378.5, width=1152, height=324, note=Keynote did not keep 384,378 1152x324"
+    )
 
 
 @pytest.mark.parametrize(
@@ -467,6 +479,24 @@ def test_the_text_finds_its_rectangle_after_a_lower_shape_was_deleted(caller: Ca
         f"TEXT_OK: id={own_id}, characters=10",
     ]
     assert caller.shapes() == [{**CENTRED, "y": 378.4, "object_text": "still here"}]
+
+
+def test_of_shapes_that_are_alike_the_one_of_the_same_index_is_written_into(
+    caller: Caller, mac: FakeMac
+) -> None:
+    caller.call(OPEN, DRAW, DRAW, write("the upper one"))
+    assert [one["object_text"] for one in caller.shapes()] == ["", "the upper one"]
+    change_shapes(mac, lambda shapes: shapes.insert(0, json.loads(json.dumps(shapes[0]))))
+    change_shapes(mac, lambda shapes: shapes[1]["position"].update(x=10))
+    assert caller.call(write("nobody knows which"))[0].startswith("WINDOW_NOT_FOUND: the rectangle is gone")
+
+
+def test_a_shape_that_took_the_index_of_ours_is_not_written_into(caller: Caller, mac: FakeMac) -> None:
+    below = {"x": 10, "y": 10, "width": 50, "height": 50}
+    caller.call(OPEN, ("draw_rectangle", below), DRAW)
+    change_shapes(mac, lambda shapes: shapes.append(shapes.pop(0)))
+    assert caller.call(write("ours"))[0].startswith("TEXT_OK: ")
+    assert [one["object_text"] for one in caller.shapes()] == ["ours", ""]
 
 
 def test_the_text_is_written_into_no_other_shape(caller: Caller, mac: FakeMac) -> None:

@@ -139,6 +139,7 @@ def delete_slide(state: State, event: Event) -> None:
 def make_shape(state: State, event: Event) -> None:
     given = event["properties"] if state["keynote"]["keeps_properties"] else {}
     made = {**copy.deepcopy(NEW_SHAPE), **given}
+    made["position"] = settled(state, made["position"])
     document(state, event)["slides"][event["slide"]]["shapes"].append(made)
     log(
         state,
@@ -149,10 +150,16 @@ def make_shape(state: State, event: Event) -> None:
     )
 
 
+def settled(state: State, position: dict[str, float]) -> dict[str, float]:
+    """Where Keynote puts a shape that it does not leave where it was asked for."""
+    return {**position, "y": position["y"] + state["keynote"]["moves_shapes_by"]}
+
+
 def set_shape(state: State, event: Event) -> None:
     shape = document(state, event)["slides"][event["slide"]]["shapes"][event["shape"]]
     if not shape["locked"] or event["key"] == "locked":
-        shape[event["key"]] = event["value"]
+        value = event["value"]
+        shape[event["key"]] = settled(state, value) if event["key"] == "position" else value
     log(
         state,
         "keynote_set_shape",
