@@ -175,7 +175,8 @@ def test_without_keynote_nothing_is_sent_that_would_ask_where_it_is(caller: Call
 def test_a_deck_that_was_open_is_used_with_a_warning_and_kept_by_its_id(caller: Caller, mac: FakeMac) -> None:
     mac.keynote(restores_a_deck=True)
     warning = READY.replace("KEYNOTE_READY", "KEYNOTE_READY_WITH_WARNING")
-    assert caller.call(OPEN) == [f"{warning}, note=the document 'Quarterly Results' was open and is used"]
+    warned = f"{warning}, note=the document 'Quarterly Results' was open and is used"
+    assert caller.call(OPEN, OPEN) == [warned, warned]  # to be opened again does not make it ours
     assert caller.documents[0]["slides"][0]["base_layout"] == "Title", (
         "a deck of somebody else keeps its layout"
     )
