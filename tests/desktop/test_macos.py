@@ -1686,7 +1686,7 @@ def act_on_everything(desk: Desk) -> None:
 
 def shown_events(mac: FakeMac) -> list[dict[str, Any]]:
     return [
-        {key: value for key, value in one.items() if key not in ("t", "suppression_s")}
+        {key: value for key, value in one.items() if key not in ("t", "idle_ms", "suppression_s")}
         for one in mac.raw_events()
         if "type" in one
     ]

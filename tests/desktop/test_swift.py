@@ -53,7 +53,7 @@ class Bench:
     def events(self) -> list[Event]:
         """What was posted, as it came; without the time, and without what only the Swift bench notes."""
         return [
-            {name: value for name, value in event.items() if name not in ("t", "suppression_s")}
+            {name: value for name, value in event.items() if name not in ("t", "idle_ms", "suppression_s")}
             for event in self.mac.raw_events()
             if "type" in event
         ]
@@ -366,8 +366,9 @@ LEAST_PAUSES_MS = {
 @pytest.mark.parametrize("act, least", LEAST_PAUSES_MS.items(), ids=LEAST_PAUSES_MS.keys())
 def test_an_application_has_time_between_two_events(bench: Bench, act: str, least: list[float]) -> None:
     bench.ask(ACTS[act][0])
-    times = [event["t"] for event in bench.mac.raw_events() if "type" in event]
-    pauses = [later - sooner for sooner, later in zip(times, times[1:])]
+    events = [event for event in bench.mac.raw_events() if "type" in event]
+    # the Swift bench tells the program's own pauses from the time that it takes itself
+    pauses = [later.get("idle_ms", later["t"] - sooner["t"]) for sooner, later in zip(events, events[1:])]
     assert len(pauses) == len(least) and all(one >= low for one, low in zip(pauses, least)), pauses
 
 

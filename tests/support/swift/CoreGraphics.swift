@@ -101,13 +101,12 @@ public final class CGEvent {
     }
 
     public func post(tap: CGEventTapLocation) {
-        let now = Date()  // what follows takes its time, which is not the program's
         guard FakeMac.granted("accessibility") else { return }  // silently, as a Mac does
         var line: [String: Any] = [
             "type": Int(type.rawValue), "flags": Int(flags.rawValue), "tap": Int(tap.rawValue),
             "source_state": Int((source?.sourceStateID ?? .combinedSessionState).rawValue),
             "suppression_s": source?.localEventsSuppressionInterval ?? 0.25,
-            "t": now.timeIntervalSince1970 * 1000,
+            "t": Date().timeIntervalSince1970 * 1000, "idle_ms": FakeMac.idleMs,
         ]
         if type == .keyDown || type == .keyUp {
             line["keycode"] = Int(getIntegerValueField(.keyboardEventKeycode))
@@ -123,6 +122,7 @@ public final class CGEvent {
             FakeMac.pointerWillMove()
         }
         FakeMac.append(line)
+        FakeMac.hasPosted()
     }
 }
 

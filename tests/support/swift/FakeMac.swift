@@ -7,6 +7,9 @@ public enum FakeMac {
     private static var before = CGPoint.zero
     private static var movedAt = Date.distantPast
     private static var hasStarted = false
+    private static var postedAt: Date?
+    /// How long the program did nothing after what it posted last: its own pause, not what this bench takes.
+    public private(set) static var idleMs = 0.0
 
     public static func granted(_ permission: String) -> Bool {
         object(state()["permissions"])[permission] as? String == "granted"
@@ -24,6 +27,8 @@ public enum FakeMac {
         movedAt = Date()
     }
 
+    public static func hasPosted() { postedAt = Date() }
+
     public static func append(_ line: [String: Any]) {
         var data = try! JSONSerialization.data(withJSONObject: line, options: [.sortedKeys])
         data.append(10)
@@ -34,6 +39,7 @@ public enum FakeMac {
 
     /// The world after everything that was posted so far, and is due by now.
     public static func state() -> [String: Any] {
+        if let at = postedAt { (idleMs, postedAt) = (Date().timeIntervalSince(at) * 1000, nil) }
         announce()
         let deadline = Date().addingTimeInterval(20)
         while true {
