@@ -24,7 +24,7 @@ _ELSE = "find_elements may know it, by the application's own names"
 # Around a word these do not make it a different one: `Name:`, `[Save]`, `Open...`
 _PUNCTUATION = " .,:;!?…*()[]{}<>|_'\"‘’“”«»-–—"
 # What text recognition confuses, as one letter.
-_LOOKALIKES = str.maketrans("1i|!0", "llllo")
+_LOOKALIKES = str.maketrans("1i|!0×\N{MINUS SIGN}–—", "llllox---")
 
 
 class TextHit(NamedTuple):
@@ -97,18 +97,36 @@ def wanted_text(text: str) -> str:
     return wanted
 
 
-def read_window(desktop: Desktop, window: Window) -> WindowText:
+def read_window(desktop: Desktop, window: Window, wanted: str) -> WindowText:
     """The text of a window as it is now, recognised at full resolution, placed in the pixels of the image
-    that take_window_screenshot would return.
+    that take_window_screenshot would return. wanted: what is looked for there.
     """
     image, record = screenshot_to_read(desktop, window)
     report_progress(f"reading the text of window {window.window_id}")
     try:
         lines = desktop.read_text(image.path)
+        is_like_a_key = len(wanted) <= 2 or not any(map(str.isalnum, wanted))
+        if len(wanted) == 1 or (is_like_a_key and not find_in_lines(wanted, lines)):
+            lines = with_characters(lines, desktop.read_characters(image.path))
     finally:
         image.path.unlink(missing_ok=True)
     factor = record.image_width / image.info.width
     return WindowText(record, tuple(_scaled(line, factor) for line in lines))
+
+
+def with_characters(
+    lines: Sequence[RecognisedText], characters: Sequence[RecognisedText]
+) -> list[RecognisedText]:
+    """The words of lines and the characters that they lack (pure); of two readings of one place the surer."""
+    kept = [
+        word
+        for word in (word for line in lines for word in words_of_line(line))
+        if all(one.confidence <= word.confidence for one in characters if one.box.overlaps(word.box))
+    ]
+    for one in sorted(characters, key=lambda one: -one.confidence):
+        if not any(one.box.overlaps(other.box) for other in kept):
+            kept.append(one)
+    return kept
 
 
 def _scaled(line: RecognisedText, factor: float) -> RecognisedText:
@@ -127,7 +145,7 @@ def find_text_in_window(desktop: Desktop, window_id: int, text: str) -> Result:
     Raises INVALID_ARGUMENT for a text without a word, and what capturing and recognising raise.
     """
     wanted = wanted_text(text)
-    seen = read_window(desktop, scene_to_capture(desktop).by_id(window_id))
+    seen = read_window(desktop, scene_to_capture(desktop).by_id(window_id), wanted)
     hits = seen.search(wanted)
     if not hits:
         return Result(f"{seen.nearest(wanted)}; {_ELSE}", seen.as_data(hits), exit_code=NOTHING_FOUND)
@@ -146,7 +164,7 @@ def click_text_in_window(
     check_may_act("click")
     window = scene_to_capture(desktop).by_id(window_id)
     check_may_act("click", window.app_name, window.bundle_id)
-    seen = read_window(desktop, window)
+    seen = read_window(desktop, window, wanted)
     hits = seen.search(wanted)
     if not hits:
         hint = f"{_ELSE}; or take a screenshot and click by its pixels, or scroll to the text"
@@ -171,7 +189,10 @@ def find_in_lines(wanted: str, lines: Sequence[RecognisedText]) -> list[TextHit]
     hits: list[TextHit] = []
     for line in lines:
         hits += _apart(_ranked(_hits_in_line(wanted, line)))
-    return _ranked(hits)[:_HITS_AT_MOST]
+    ranked = _ranked(hits)
+    if len(wanted) == 1:  # too many characters look alike: 1, l, I, | and !
+        ranked = [hit for hit in ranked if hit.match == ranked[0].match]
+    return ranked[:_HITS_AT_MOST]
 
 
 def _ranked(hits: Sequence[TextHit]) -> list[TextHit]:

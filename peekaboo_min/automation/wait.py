@@ -159,7 +159,7 @@ class _TextLook:
             bitmap = hash((window.window_id, take_bitmap(self._desktop, window)))
             if bitmap in self._read:
                 continue
-            seen = read_window(self._desktop, window)
+            seen = read_window(self._desktop, window, self._wanted)
             self._read.add(bitmap)
             hits = seen.search(self._wanted)
             if hits:

@@ -151,5 +151,8 @@ class Desktop(Protocol):
     def read_text(self, path: Path) -> list[RecognisedText]:
         """The lines of text in an image, recognised on this machine; no network."""
 
+    def read_characters(self, path: Path) -> list[RecognisedText]:
+        """Single characters and pairs that stand alone, as on keys: read_text misses most of them."""
+
     def input_backend(self) -> str:
         """What clicks and types, in a few words for `doctor`."""

@@ -337,7 +337,9 @@ def _vision(folder: Path) -> Outcome:
         return None, "no front window with words in its title, or no Screen Recording"
     path = folder / "title.png"
     _captured(["-o", "-l", str(window["id"])], path)
-    lines = run_jxa(["desktop/macos/read_text.js"], {"path": str(path)}, 2 * _FACT_S)["lines"]
+    lines = run_jxa(["desktop/macos/read_text.js"], {"path": str(path), "characters": False}, 2 * _FACT_S)[
+        "lines"
+    ]
     is_read = any(word.lower() in line["text"].lower() for word in words for line in lines)
     return is_read or None, f"{len(lines)} lines" + ("" if is_read else ", not the title")  # it may be hidden
 

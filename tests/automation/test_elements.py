@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import re
-import subprocess
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Optional
+from typing import Optional
 
 import pytest
-from accessible import group_of, need_elements, session_bus
+from accessible import elements_of, group_of
 from desktops import BROWSER_OPTIONS, browser
 from fakemac import FakeMac
 from macs import mac_environment
 from mcp_server import serving
-from worlds import Program, clean_environment, need, program_words, wait_for
+from worlds import Program, need, program_words, wait_for
 
 from peekaboo_min.automation.effects import compare_values
 
@@ -79,39 +77,6 @@ def test_an_application_without_a_tree_says_so_at_once(on_mac: Program, mac: Fak
     assert on_mac.error("elements", 1090)["code"] == "NO_ELEMENTS"
     mac.deny("screen_recording")
     assert on_mac.error("elements", 1090)["code"] == "PERMISSION_DENIED_SCREEN_RECORDING"
-
-
-@pytest.fixture
-def on_gtk(display: str, tmp_path: Path) -> Iterator[Program]:
-    """Our program on a display with a session bus of the test's own."""
-    need_elements("zenity")
-    environment = clean_environment(
-        tmp_path, DISPLAY=display, XDG_RUNTIME_DIR=str(tmp_path), GSETTINGS_BACKEND="memory",
-        GIO_USE_VFS="local", LC_ALL="C.UTF-8", GTK_USE_PORTAL="0",
-    )  # fmt: skip
-    tmp_path.chmod(0o700)
-    with session_bus(environment) as address:
-        yield Program(program_words("package"), {**environment, "DBUS_SESSION_BUS_ADDRESS": address})
-        # GTK asks it before its session bus, and it outlives the bus that it names
-        subprocess.run(["xprop", "-root", "-remove", "AT_SPI_BUS"], env=environment, check=True)
-
-
-def elements_of(
-    program: Program, process: subprocess.Popen[str], role: str, title: str = ""
-) -> dict[str, Any]:
-    """The data of its window's elements of a role, once it has some, with the window's id.
-
-    title: its window's, where another process than the started one opens it.
-    """
-
-    def find() -> dict[str, Any]:
-        windows = program.data("windows")["windows"]
-        own = [one for one in windows if (one["title"] == title if title else one["pid"] == process.pid)]
-        mine = [one["window_id"] for one in own]
-        answer = program.run("elements", mine[0], "--role", role, "--json").json if mine else {}
-        return answer.get("data", {}) if answer.get("data", {}).get("elements") else {}
-
-    return wait_for(find, f"{process.args} shows a {role}")
 
 
 def test_a_gtk_field_is_found_replaced_and_its_button_pressed(on_gtk: Program) -> None:

@@ -51,8 +51,8 @@ try:
             answer = desktop.open(*rest, handler)
     elif name == "capture_display":
         answer = desktop.capture_display(desktop.snapshot().displays[0], Path(*rest), "png")
-    elif name == "read_text":
-        answer = desktop.read_text(Path(*rest))
+    elif name in ("read_text", "read_characters"):
+        answer = getattr(desktop, name)(Path(*rest))
     else:
         window = next(one for one in desktop.snapshot().windows if one.window_id == rest[0])
         rest = [Point(*one) if isinstance(one, list) else one for one in rest[1:]]
@@ -1267,6 +1267,24 @@ def test_text_in_other_letters_than_english_ones_is_read(desk: Desk, tmp_path: P
     # in pixels, counted from the top
     places = [[round(one["box"][key]) for key in ("x", "y", "width", "height")] for one in lines]
     assert places == [[round(part) for part in one["rect"]] for one in labels(tmp_path / "shot.png")]
+
+
+def test_a_calculators_keys_are_found_in_parts_of_the_window(desk: Desk, tmp_path: Path) -> None:
+    keys = "789+456/123="
+    labels = [
+        widget(f"key{at}", "button", 20 + at % 4 * 110, 60 + at // 4 * 80, 100, 60, text=text)
+        for at, text in enumerate(keys)
+    ]
+    desk.mac.change_window(1090, {"widgets": labels})
+    desk.data("screenshot", 1090, "--path", tmp_path / "shot.png")
+    assert [one["text"] for one in desk.backend("read_text", str(tmp_path / "shot.png"))] == ["Form"]
+    read = desk.backend("read_characters", str(tmp_path / "shot.png"))
+    assert {one["text"] for one in read} >= set(keys)
+    for key in "7+=":
+        told = desk.data("find-text", 1090, key)
+        (hit,) = told["found"]
+        desk.data("click", 1090, hit["x"], hit["y"], "--screenshot-id", told["screenshot_id"])
+        assert desk.mac.events("click")[-1]["widget"] == f"key{keys.index(key)}"
 
 
 # what screencapture cannot capture ---------------------------------------------------------------------

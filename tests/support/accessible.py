@@ -8,10 +8,10 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
-from typing import Optional
+from typing import Any, Optional
 
 import pytest
-from worlds import need
+from worlds import Program, need, wait_for
 
 _LAUNCHER = "/usr/libexec/at-spi-bus-launcher"
 
@@ -53,3 +53,21 @@ def session_bus(environment: Optional[Mapping[str, str]] = None) -> Iterator[str
     with group_of(words, environment) as bus:
         assert bus.stdout
         yield bus.stdout.readline().strip()
+
+
+def elements_of(
+    program: Program, process: subprocess.Popen[str], role: str, title: str = ""
+) -> dict[str, Any]:
+    """The data of its window's elements of a role, once it has some, with the window's id.
+
+    title: its window's, where another process than the started one opens it.
+    """
+
+    def find() -> dict[str, Any]:
+        windows = program.data("windows")["windows"]
+        own = [one for one in windows if (one["title"] == title if title else one["pid"] == process.pid)]
+        mine = [one["window_id"] for one in own]
+        answer = program.run("elements", mine[0], "--role", role, "--json").json if mine else {}
+        return answer.get("data", {}) if answer.get("data", {}).get("elements") else {}
+
+    return wait_for(find, f"{process.args} shows a {role}")

@@ -231,11 +231,18 @@ class MacDesktop:
             )
 
     def read_text(self, path: Path) -> list[RecognisedText]:
+        return self._recognise(path, False)
+
+    def read_characters(self, path: Path) -> list[RecognisedText]:
+        return self._recognise(path, True)
+
+    def _recognise(self, path: Path, characters: bool) -> list[RecognisedText]:
         info = read_image_info(path)
         if info is None:
             raise invalid(f"{path} is not an image", hint="give a png or jpg")
         width, height = info.width, info.height
-        answer = run_jxa(["desktop/macos/read_text.js"], {"path": str(path)}, _VISION_S)
+        asked = {"path": str(path), "characters": characters}
+        answer = run_jxa(["desktop/macos/read_text.js"], asked, _VISION_S)
         return [
             RecognisedText(
                 clean_text(one["text"], 1000),

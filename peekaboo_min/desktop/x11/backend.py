@@ -29,7 +29,7 @@ from ...system.process import run_program
 from .connection import x_connection
 from .elements import read_x11_elements
 from .keyboard import press_x11_key, select_x11_all, type_x11_text
-from .ocr import read_text_by_tesseract
+from .ocr import read_characters_by_tesseract, read_text_by_tesseract
 from .opening import find_x11_handler, open_by_x11
 from .pointer import click_title_bar, click_x11, drag_x11, move_x11, scroll_x11
 from .server import UTF8, ask_x, is_viewable, x11_session
@@ -149,6 +149,9 @@ class X11Desktop:
 
     def read_text(self, path: Path) -> list[RecognisedText]:
         return read_text_by_tesseract(path)
+
+    def read_characters(self, path: Path) -> list[RecognisedText]:
+        return read_characters_by_tesseract(path)
 
     def read_elements(self, window: Window) -> list[Element]:
         return read_x11_elements(window)

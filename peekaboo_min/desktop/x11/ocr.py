@@ -10,7 +10,7 @@ time and 1280x800 2.2 s, shared by two cores; plain costs 0.15 and 0.35.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Callable
 
@@ -38,7 +38,24 @@ _ONE_THREAD = {"OMP_THREAD_LIMIT": "1"}
 # texts near the edges of small buttons; Median instead of Mode, and half the size, find fewer.
 _BACKGROUND = ["-statistic", "Mode", "13x13"]
 # The levels drop the faint edges of bevelled buttons, which confuse tesseract, and keep white on orange.
-_DARK_ON_WHITE = ["-compose", "Difference", "-composite", "-negate", "-level", "45%,95%"]
+_DARK_ON_WHITE = ["-compose", "Difference", "-composite", "-negate"]
+_LEVELS = ["-level", "45%,95%"]
+
+# How far apart the parts of a character may be, twice this: of = and of a word; a key's border stays apart.
+_REACH_X, _REACH_Y = 3, 2
+_ALONE = [
+    *("-threshold", "82%", "-statistic", "Minimum", f"{2 * _REACH_X + 1}x{2 * _REACH_Y + 1}"),
+    *("-define", "connected-components:verbose=true", "-connected-components", "8"),
+]
+# id: WIDTHxHEIGHT+X+Y centroid area colour, of the black ones
+_COMPONENT = re.compile(r"^ *\d+: (\d+)x(\d+)\+(\d+)\+(\d+) \S+ \d+ (?:gray|s?rgb)a?\(0[,)]", re.MULTILINE)
+_LARGEST_ALONE = 34
+_ALONE_AT_MOST = 200  # 20 ms of processor time each, in each size
+_MARGIN = 3
+_LEAST_CONFIDENCE_ALONE = 0.6  # no neighbour helps
+# No size is the best for every character: of two readings the surer one is taken.
+_SIZES = (2, 3)
+_DASHES = re.compile(r"[-_—–]+")
 
 
 def read_text_by_tesseract(path: Path) -> list[RecognisedText]:
@@ -46,38 +63,48 @@ def read_text_by_tesseract(path: Path) -> list[RecognisedText]:
 
     Raises INVALID_ARGUMENT for what is no image, MISSING_PROGRAM, TIMEOUT, PROGRAM_FAILED.
     """
-    info = read_image_info(path)
-    if info is None:
-        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, f"{path} is not an image", hint="give a png or jpg")
-    data = path.read_bytes()
+    info, data, source = _picture(path)
     zoom = 2 if info.width * info.height <= _LARGE_PIXELS else 1
-    # the kind is said: convert would run a drawing's or a script's commands as gladly
-    source = f"{info.kind.replace('jpg', 'jpeg')}:-[0]"
+    # small text is read better enlarged
+    enlarged = ["-filter", "Triangle", "-resize", f"{zoom}00%"] if zoom > 1 else []
+    steps = [*_against_background(info), *_LEVELS, *enlarged]
     readings: list[Callable[[], list[RecognisedText]]] = [
         lambda: _read_lines(_converted(data, source, []), 1),
-        lambda: _read_lines(_converted(data, source, _against_background(info, zoom)), zoom),
+        lambda: _read_lines(_converted(data, source, steps), zoom),
     ]
     plain, against_background = in_parallel(lambda read: read(), readings)
     lines = _merged_lines(plain, against_background)
     return sorted(lines, key=lambda line: (line.box.y, line.box.x))
 
 
-def _against_background(info: ImageInfo, zoom: int) -> list[str]:
-    """The steps of convert for every text dark on white; small pictures are enlarged, which helps small
-    text.
+def read_characters_by_tesseract(path: Path) -> list[RecognisedText]:
+    """What stands alone and is no wider than two or three characters, as on the keys of a calculator; boxes
+    in the picture's pixels. Raises as read_text_by_tesseract does.
     """
-    if zoom > 1:
-        return [
-            "(",
-            "+clone",
-            *_BACKGROUND,
-            ")",
-            *_DARK_ON_WHITE,
-            "-filter",
-            "Triangle",
-            "-resize",
-            f"{zoom}00%",
-        ]
+    info, data, source = _picture(path)
+    grey = _converted(data, source, _against_background(info))
+    boxes = _standing_alone(grey)
+    readings = in_parallel(lambda size: _read_boxes(grey, boxes, size), _SIZES)
+    surest: dict[Rect, RecognisedText] = {}
+    for found in (one for reading in readings for one in reading):
+        if found.box not in surest or found.confidence > surest[found.box].confidence:
+            surest[found.box] = found
+    return [one for one in surest.values() if one.confidence >= _LEAST_CONFIDENCE_ALONE]
+
+
+def _picture(path: Path) -> tuple[ImageInfo, bytes, str]:
+    """A picture's size, its bytes, and what convert calls them on its stdin. Raises INVALID_ARGUMENT."""
+    info = read_image_info(path)
+    if info is None:
+        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, f"{path} is not an image", hint="give a png or jpg")
+    # the kind is said: convert would run a drawing's or a script's commands as gladly
+    return info, path.read_bytes(), f"{info.kind.replace('jpg', 'jpeg')}:-[0]"
+
+
+def _against_background(info: ImageInfo) -> list[str]:
+    """The steps of convert for every text dark on white."""
+    if info.width * info.height <= _LARGE_PIXELS:
+        return ["(", "+clone", *_BACKGROUND, ")", *_DARK_ON_WHITE]
     # every other pixel tells the background of a large one, in a quarter of the time
     back = ["-sample", f"{info.width}x{info.height}!"]
     return ["(", "+clone", "-sample", "50%", *_BACKGROUND, *back, ")", *_DARK_ON_WHITE]
@@ -93,16 +120,79 @@ def _read_lines(pgm: bytes, zoom: int) -> list[RecognisedText]:
     words = ["tesseract", "stdin", "stdout", "--psm", "11", "tsv"]
     printed = run_program(words, timeout_s=_OCR_S, stdin=pgm, environment=_ONE_THREAD).text
     lines: dict[tuple[str, ...], list[RecognisedText]] = {}
+    for cells in _words(printed):
+        left, top, width, height = (int(cell) / zoom for cell in cells[6:10])
+        word = RecognisedText(cells[11], Rect(left, top, width, height), float(cells[10]) / 100)
+        lines.setdefault(tuple(cells[1:5]), []).append(word)
+    return [line for line in map(_line_of, lines.values()) if line.confidence >= _LEAST_CONFIDENCE]
+
+
+def _words(printed: str) -> Iterator[list[str]]:
+    """The words of a TSV: level (5: a word), page, block, paragraph, line, word, left, top, width, height,
+    confidence, text.
+    """
     for row in printed.split("\n")[1:]:
-        # level, page, block, paragraph, line, word, left, top, width, height, confidence, text; level 5 is a
-        # word
         cells = row.split("\t", 11)
         text = clean_text(cells[-1])
         if len(cells) == 12 and cells[0] == "5" and text:
-            left, top, width, height = (int(cell) / zoom for cell in cells[6:10])
-            word = RecognisedText(text, Rect(left, top, width, height), float(cells[10]) / 100)
-            lines.setdefault(tuple(cells[1:5]), []).append(word)
-    return [line for line in map(_line_of, lines.values()) if line.confidence >= _LEAST_CONFIDENCE]
+            yield [*cells[:11], text]
+
+
+def _standing_alone(grey: bytes) -> list[Rect]:
+    """The boxes of what has nothing near it, dark on white: no borders, no words of a text."""
+    printed = run_program(["convert", "pgm:-", *_ALONE, "null:"], timeout_s=_OCR_S, stdin=grey).text
+    boxes = []
+    for found in _COMPONENT.finditer(printed):
+        width, height, x, y = map(int, found.groups())
+        width, height = width - 2 * _REACH_X, height - 2 * _REACH_Y
+        is_border = width < 2 or height > 5 * max(width, 3) or (height > 24 and height > 2.2 * width)
+        if max(width, height) <= _LARGEST_ALONE and width + height > 4 and not is_border:
+            boxes.append(Rect(x + _REACH_X, y + _REACH_Y, width, height))
+    return sorted(boxes, key=lambda box: (box.y, box.x))[:_ALONE_AT_MOST]
+
+
+def _read_boxes(grey: bytes, boxes: Sequence[Rect], size: int) -> list[RecognisedText]:
+    """Each box by itself, so many times enlarged: a page each for one run of tesseract."""
+    if not boxes:
+        return []
+    cuts: list[str] = []
+    for box in boxes:
+        left, top = max(0, int(box.x) - _MARGIN), max(0, int(box.y) - _MARGIN)
+        place = f"{int(box.width) + 2 * _MARGIN}x{int(box.height) + 2 * _MARGIN}+{left}+{top}"
+        cuts += ["(", "-clone", "0", "-crop", place, "+repage", ")"]
+    shown = ["-normalize", "-filter", "Mitchell", "-resize", f"{size}00%", "-bordercolor", "white"]
+    words = [
+        "convert",
+        "pgm:-",
+        *cuts,
+        "-delete",
+        "0",
+        *shown,
+        "-border",
+        "16",
+        "-compress",
+        "none",
+        "tiff:-",
+    ]
+    pages = run_program(words, timeout_s=_OCR_S, stdin=grey).stdout
+    words = ["tesseract", "stdin", "stdout", "--psm", "10", "tsv"]
+    printed = run_program(words, timeout_s=_OCR_S, stdin=pages, environment=_ONE_THREAD).text
+    found: dict[int, list[RecognisedText]] = {}
+    for cells in _words(printed):
+        page = int(cells[1]) - 1
+        word = RecognisedText(cells[11], boxes[page], float(cells[10]) / 100)
+        found.setdefault(page, []).append(word)
+    return [_character(words) for words in found.values()]
+
+
+def _character(words: list[RecognisedText]) -> RecognisedText:
+    """What was read in one box, without the doubts of who expects a word there."""
+    text = " ".join(word.text for word in words)
+    if len(text) == 2 and text[0] != text[1] and text[0].casefold() == text[1].casefold():
+        text = text[0]  # Cc for a C that has no neighbour to compare it with
+    if _DASHES.fullmatch(text):
+        text = "-"
+    return RecognisedText(text, words[0].box, sum(word.confidence for word in words) / len(words))
 
 
 def _line_of(words: list[RecognisedText]) -> RecognisedText:

@@ -30,18 +30,25 @@ function readable(bytes) {
   return null;
 }
 
-// Normalised, origin bottom left.
-function observations({ width, height, labels }) {
-  return labels.map(({ text, rect: [x, y, w, h] }) => makeObject('VNRecognizedTextObservation', {
-    text, confidence: /^[\x20-\x7e]*$/.test(text) ? 1 : 0.5,
-    box: { origin: { x: x / width, y: 1 - (y + h) / height }, size: { width: w / width, height: h / height } } }));
+// Normalised to the region, origin bottom left.
+function observations({ width, height, labels }, { origin, size }) {
+  const placed = labels.map(({ text, rect: [x, y, w, h] }) => ({ text,
+    box: { origin: { x: (x / width - origin.x) / size.width, y: (1 - (y + h) / height - origin.y) / size.height },
+      size: { width: w / width / size.width, height: h / height / size.height } } }));
+  const within = ({ box }) => ['x', 'y'].every((key) => box.origin[key] >= -1e-9)
+    && box.origin.x + box.size.width <= 1 + 1e-9 && box.origin.y + box.size.height <= 1 + 1e-9;
+  return placed.filter(within).map(({ text, box }) => makeObject('VNRecognizedTextObservation', {
+    text, confidence: /^[\x20-\x7e]*$/.test(text) ? 1 : 0.5, box }));
 }
 
+const WHOLE = { origin: { x: 0, y: 0 }, size: { width: 1, height: 1 } };
+const isInside = ({ origin, size }) => origin.x >= 0 && origin.y >= 0 && origin.x + size.width <= 1 && origin.y + size.height <= 1;
+
 const framework = 'Vision';
-const set = Object.fromEntries(['recognitionLevel', 'usesLanguageCorrection', 'recognitionLanguages', 'minimumTextHeight', 'automaticallyDetectsLanguage', 'revision']
+const set = Object.fromEntries(['recognitionLevel', 'usesLanguageCorrection', 'recognitionLanguages', 'minimumTextHeight', 'automaticallyDetectsLanguage', 'revision', 'regionOfInterest']
   .map((key) => [key, (data, value) => { data[key] = toJs(value); }]));
 const zero = { results: (data) => (data.results ? wrap(data.results) : nil), recognitionLevel: (data) => data.recognitionLevel, usesLanguageCorrection: (data) => data.usesLanguageCorrection };
-defineClass('VNRecognizeTextRequest', { framework, init: () => makeObject('VNRecognizeTextRequest', { results: null, recognitionLevel: 0, usesLanguageCorrection: true }), zero, set });
+defineClass('VNRecognizeTextRequest', { framework, init: () => makeObject('VNRecognizeTextRequest', { results: null, region: WHOLE, recognitionLevel: 0, usesLanguageCorrection: true }), zero, set });
 defineClass('VNRecognizedText', { framework, zero: { string: (data) => wrap(data.text), confidence: (data) => data.confidence } });
 defineClass('VNRecognizedTextObservation', {
   framework, zero: { boundingBox: (data) => data.box, confidence: (data) => data.confidence },
@@ -49,10 +56,12 @@ defineClass('VNRecognizedTextObservation', {
 });
 
 // Without its language asked for or detected (macOS 13) a text in other letters than English ones is not recognised,
-// and never at the fast level, which knows Latin letters alone.
+// and never at the fast level, which knows Latin letters alone. What stands alone is one character: the accurate level
+// misses it, and so does any level in a region that is much larger than it (a third party's report).
 function legible(picture, request) {
   const knowsAll = request.recognitionLevel === 0 && (request.automaticallyDetectsLanguage === true || request.recognitionLanguages);
-  return { ...picture, labels: picture.labels.filter(({ text }) => knowsAll || !/[^\x00-\u024f\u2000-\u20cf]/.test(text)) };
+  const isFound = ({ text, rect }) => text.length > 1 || (request.recognitionLevel === 1 && rect[3] / picture.height > request.region.size.height / 32);
+  return { ...picture, labels: picture.labels.filter((label) => isFound(label) && (knowsAll || !/[^\x00-\u024f\u2000-\u20cf]/.test(label.text))) };
 }
 
 const handler = (bytes) => makeObject('VNImageRequestHandler', { bytes });
@@ -68,8 +77,12 @@ defineClass('VNImageRequestHandler', {
         if (error && typeof error === 'object' && !isNull(error)) error[0] = makeObject('NSError', { text: 'The image could not be read', code: 9 });
         return false;
       }
-      dataOf(wrap(requests)).forEach((request) => { dataOf(request).results = observations(legible(picture, dataOf(request))); });
-      return true;
+      return dataOf(wrap(requests)).every((request) => {
+        const asked = dataOf(request);
+        asked.region = asked.regionOfInterest || WHOLE;
+        asked.results = observations(legible(picture, asked), asked.region);
+        return isInside(asked.region);
+      });
     },
   },
 });
