@@ -156,11 +156,12 @@ class _TextLook:
 
     def __call__(self, scene: Scene, windows: Sequence[Window]) -> Union[Result, str]:
         for window in windows[:_WINDOWS_READ]:
-            bitmap = hash((window.window_id, take_bitmap(self._desktop, window)))
-            if bitmap in self._read:
+            bitmap = take_bitmap(self._desktop, window)
+            state = hash((window.window_id, bitmap))
+            if state in self._read:
                 continue
-            seen = read_window(self._desktop, window, self._wanted)
-            self._read.add(bitmap)
+            seen = read_window(self._desktop, window, self._wanted, bitmap)
+            self._read.add(state)
             hits = seen.search(self._wanted)
             if hits:
                 data: dict[str, Any] = seen.as_data(hits)

@@ -99,16 +99,19 @@ def test_a_picture_is_read_once_and_a_blinking_one_is_read_once_for_each_state(
     for name in {*X_PROGRAMS, "tesseract", "xdpyinfo", "xargs"}:
         found = shutil.which(name)
         if found:
-            (programs / name).write_text(f'#!/bin/sh\necho {name} >> {log}\nexec {found} "$@"\n')
+            (programs / name).write_text(f'#!/bin/sh\necho {name} $* >> {log}\nexec {found} "$@"\n')
             (programs / name).chmod(0o755)
     error = peek.error(
         "wait-for", "--window-id", window_id, "--text", "saved", "--timeout-s", 12,
         PEEKABOO_BIN_DIR=str(programs),
     )  # fmt: skip
     assert error["code"] == "TIMEOUT"
-    counts = Counter(log.read_text().split())
+    runs = log.read_text().splitlines()
+    counts = Counter(run.split()[0] for run in runs)
     # two states, each read by two runs of tesseract, which is asked for its version before
     assert (counts["tesseract"] <= 5, counts["maim"] > 6) == (True, True), counts
+    # what is read is the bitmap that was compared: no second screenshot of a state that is new
+    assert not [run for run in runs if run.startswith("maim") and "-f bmp" not in run and "-f" in run], runs
 
 
 def test_what_does_not_come_is_a_timeout_that_tells_what_was_seen(peek: Program, open_window: Opener) -> None:

@@ -5,6 +5,11 @@ the same time: as it is, and as its difference from the local background, which 
 white. Measured with `--psm 11` on 7 windows with 129 texts, each cropped in 4 ways: plain finds 289 of 516,
 of the white-on-colour buttons 28 of 224; both together 507 and 216. A 554x388 window costs 0.7 s of processor
 time and 1280x800 2.2 s, shared by two cores; plain costs 0.15 and 0.35.
+
+Both miss most single characters. So what stands alone is cut out, and read by itself, when one is asked for:
+of 126 keys of three calculators (GTK; Tk, light on dark; a web page) that finds 114 instead of 19, with 5
+false places instead of 9. Not found are what tesseract's English data does not know (÷ ± π √ ²), a dot, and
+texts with an arrow beside them. 40 keys cost 1.5 s of processor time.
 """
 
 from __future__ import annotations
@@ -52,7 +57,7 @@ _COMPONENT = re.compile(r"^ *\d+: (\d+)x(\d+)\+(\d+)\+(\d+) \S+ \d+ (?:gray|s?rg
 _LARGEST_ALONE = 34
 _ALONE_AT_MOST = 200  # 20 ms of processor time each, in each size
 _MARGIN = 3
-_LEAST_CONFIDENCE_ALONE = 0.6  # no neighbour helps
+_LEAST_CONFIDENCE_ALONE = 0.7  # no neighbour helps
 # No size is the best for every character: of two readings the surer one is taken.
 _SIZES = (2, 3)
 _DASHES = re.compile(r"[-_—–]+")
