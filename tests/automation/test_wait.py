@@ -8,10 +8,16 @@ import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Callable
 
 import pytest
 from worlds import X_PROGRAMS, Program, clean_environment, need, program_words, wait_for
+
+from peekaboo_min.automation import wait
+from peekaboo_min.core.errors import ErrorCode, PeekabooError
+from peekaboo_min.core.models import Scene
+from peekaboo_min.desktop.x11.backend import X11Desktop
 
 # %s: what happens by itself, as Tcl.
 WINDOW = """
@@ -163,6 +169,25 @@ def test_stillness_comes_once_nothing_changes_for_a_second(peek: Program, open_w
     tell(process, "after cancel $timer")
     answer = peek.data("wait-for", "--window-id", window_id, "--still", "--timeout-s", 40)
     assert (answer["window_id"], answer["waited_s"] >= 1) == (window_id, True)
+
+
+class EmptyDesktop(X11Desktop):
+    """Has no window; a screen that nobody needs to start."""
+
+    def snapshot(self) -> Scene:
+        return Scene((), (), ())
+
+
+def test_the_pauses_between_looks_grow_to_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr(wait, "pause", pauses.append)
+    monkeypatch.setattr(wait, "time", SimpleNamespace(monotonic=lambda: sum(pauses)))
+    with pytest.raises(PeekabooError) as caught:
+        wait.wait_for_condition(EmptyDesktop(), title="Finished", timeout_s=20)
+    assert (caught.value.code, "no window" in caught.value.message) == (ErrorCode.TIMEOUT, True)
+    grown = [one for one in pauses if one < 1]
+    assert pauses == grown + [1.0] * (len(pauses) - len(grown)) and grown == sorted(set(grown))
+    assert (len(grown), sum(pauses) <= 20 < sum(pauses) + 1) == (7, True)
 
 
 BAD = [
