@@ -420,3 +420,25 @@ def test_a_browsers_slider_is_dragged_and_its_page_scrolled_to_a_button(
         place()
     act(on, "click", window, [190, 2020 - int(place()[1])], "left", 1)
     wait_for(lambda: heard[-1][0] == "far", f"the far button is clicked, not {heard[-3:]}")
+
+
+def test_a_long_page_is_scrolled_until_it_shows_a_button_that_is_clicked_by_its_text(
+    on: RealDesktop, acts_page: Page
+) -> None:
+    window, heard = acts_page
+    looks = 0
+    while not on.call("find_text", window, text="Far").data["found"]:
+        looks += 1
+        assert looks < 30, f"the button does not come: {heard[-3:]}"
+        on.done("scroll", window, x=600, y=400, direction="down", amount=8)
+        settled(lambda: [one for one in heard if one[0] == "scroll"][-1:])
+    assert looks > 1
+    on.done("click_text", window, text="Far")
+    wait_for(lambda: heard[-1][0] == "far" and heard[-1][1] > 1000, f"it is clicked, not {heard[-3:]}")
+
+
+def test_a_slider_is_dragged_by_the_pixels_of_a_screenshot(on: RealDesktop, acts_page: Page) -> None:
+    window, heard = acts_page
+    shot = on.done("take_window_screenshot", window)["screenshot_id"]
+    on.done("drag", window, x=50, y=160, to_x=260, to_y=160, screenshot_id=shot)
+    wait_for(lambda: any(one[0] == "range" and 60 <= one[1] <= 90 for one in heard), f"it moved, not {heard}")
