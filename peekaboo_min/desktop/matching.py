@@ -42,7 +42,7 @@ def catalogue_windows(scene: Scene) -> list[Window]:
         window for window in scene.windows if window.is_popup and window.is_on_screen and window.app_name
     ]
     ordered: list[Window] = []
-    for window in listed:
+    for window in sorted(listed, key=lambda window: window.is_minimised):  # wherever X11 stacks those
         ordered.append(window)
         ordered += [popup for popup in popups if popup.parent_id == window.window_id]
     return [popup for popup in popups if popup not in ordered] + ordered

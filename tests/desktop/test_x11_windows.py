@@ -94,6 +94,13 @@ def test_password_managers_are_not_acted_on_unless_that_is_allowed(
     check_may_act("click", "Form")
 
 
+def test_minimised_windows_are_listed_behind_all_others() -> None:
+    away = window(1, is_minimised=True, is_on_screen=False)
+    front, popup, behind = window(2), window(3, kind="popup", parent_id=2), window(4)
+    listed = catalogue_windows(scene(away, popup, front, behind))
+    assert [one.window_id for one in listed] == [2, 3, 4, 1]
+
+
 # the X server itself --------------------------------------------------------------------------------
 
 
