@@ -155,7 +155,8 @@ class _TextLook:
         self._last = "no window"
 
     def __call__(self, scene: Scene, windows: Sequence[Window]) -> Union[Result, str]:
-        for window in windows[:_WINDOWS_READ]:
+        shown = [window for window in windows if window.is_on_screen] or windows
+        for window in shown[:_WINDOWS_READ]:
             bitmap = take_bitmap(self._desktop, window)
             state = hash((window.window_id, bitmap))
             if state in self._read:

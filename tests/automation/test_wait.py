@@ -133,6 +133,21 @@ def test_what_does_not_come_is_a_timeout_that_tells_what_was_seen(peek: Program,
     assert (finished.code, "No such app" in finished.error["message"]) == (22, True)
 
 
+def test_a_minimised_window_keeps_no_other_from_being_read(
+    peek: Program, open_window: Opener, display: str
+) -> None:
+    window_id, _ = open_window("")
+    environment = {**os.environ, "DISPLAY": display}
+    subprocess.run(["xdotool", "windowminimize", "--sync", str(window_id)], env=environment, check=True)
+    open_window("")
+    error = peek.error("wait-for", "--app", "Slow", "--text", "Xylophone", "--timeout-s", 1)
+    assert (error["code"], "'Preparing the files'" in error["message"]) == ("TIMEOUT", True), error
+    (hit,) = peek.data("wait-for", "--app", "Slow", "--text", "Preparing")["found"]
+    assert hit["match"] == "exact"
+    error = peek.error("wait-for", "--window-id", window_id, "--text", "Preparing", "--timeout-s", 1)
+    assert (error["code"], "is minimised" in error["message"]) == ("TIMEOUT", True), error
+
+
 def test_a_title_and_a_new_window_of_an_app_are_waited_for(peek: Program, open_window: Opener) -> None:
     waiting = peek.start("wait-for", "--app", "Slow", "--timeout-s", "40", "--json")
     window_id, process = open_window(ON_COMMAND)
