@@ -6,7 +6,7 @@ set -eu
 if [ "$(uname)" = Linux ]; then
     # with the applications that tests/automation/test_real_applications.py acts on
     need_desktop node:nodejs ps:procps zenity:zenity mousepad:mousepad galculator:galculator xterm:xterm i3:i3-wm \
-        parallel:parallel sshd:openssh-server zsh:zsh \
+        xfwm4:xfwm4 parallel:parallel sshd:openssh-server zsh:zsh \
         dbus-daemon:dbus-daemon xdg-mime:xdg-utils gtk-launch:libgtk-3-bin /usr/share/mime/packages:shared-mime-info \
         /usr/lib/python3/dist-packages/gi:python3-gi /usr/libexec/at-spi-bus-launcher:at-spi2-core || [ -z "${CI:-}" ]
     # a browser's tests are skipped where apt has none

@@ -5,14 +5,24 @@ from __future__ import annotations
 import socket
 import subprocess
 import threading
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 # ruff: noqa: RUF001
 from typing import Any, Optional
 
 import pytest
-from worlds import PATIENCE_S, Form, Program, clean_environment, program_words, wait_for
+from accessible import group_of, session_bus
+from worlds import (
+    PATIENCE_S,
+    Form,
+    Program,
+    clean_environment,
+    need,
+    program_words,
+    wait_for,
+    x_server,
+)
 
 from peekaboo_min.automation.policy import check_may_act, skeleton
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
@@ -146,6 +156,44 @@ def test_a_shadow_that_a_program_draws_itself_is_no_part_of_the_window(display: 
         assert form_of(peek)["bounds"] == whole["bounds"]
     finally:
         form.close()
+
+
+def test_the_shadow_of_a_real_gtk_window_is_cut_off_and_its_pixels_are_clicked(tmp_path: Path) -> None:
+    need(
+        "xfwm4", "dbus-daemon", "mousepad", "tesseract"
+    )  # GTK draws shadows only where the window manager knows of them
+    (tmp_path / "note.txt").write_text("Four apples\n")
+    tmp_path.chmod(0o700)
+    with x_server(with_window_manager=False) as display, ExitStack() as stack:
+        environment = clean_environment(
+            tmp_path, DISPLAY=display, GTK_CSD="1", NO_AT_BRIDGE="1", GSETTINGS_BACKEND="memory",
+            GIO_USE_VFS="local", XDG_RUNTIME_DIR=str(tmp_path),
+        )  # fmt: skip
+        peek = Program(program_words("package"), environment)
+        environment["DBUS_SESSION_BUS_ADDRESS"] = stack.enter_context(session_bus(environment))
+
+        def prints(*words: str) -> str:
+            done = subprocess.run(words, env=environment, capture_output=True, text=True, check=True)
+            return done.stdout
+
+        with group_of(["xfwm4", "--compositor=off"], environment):
+            supported = ["xprop", "-root", "_NET_SUPPORTED"]
+            wait_for(lambda: "_GTK_FRAME_EXTENTS" in prints(*supported), "the window manager is up")
+            with group_of(["mousepad", str(tmp_path / "note.txt")], environment):
+                (window,) = wait_for(lambda: peek.data("windows")["windows"], "the editor is listed")
+                window_id, bounds = window["window_id"], window["bounds"]
+                found = prints("xprop", "-id", str(window_id), "_GTK_FRAME_EXTENTS").rpartition("=")[2]
+                left, right, top, bottom = map(int, found.split(","))
+                assert min(left, right, top, bottom) > 9
+                whole = prints("xwininfo", "-id", str(window_id))
+                width, height = (int(whole.split(f"{name}: ")[1].split()[0]) for name in ("Width", "Height"))
+                assert (bounds["width"], bounds["height"]) == (width - left - right, height - top - bottom)
+                shot = peek.data("screenshot", window_id, "--path", tmp_path / "cut.png")
+                assert (shot["image_width"], shot["image_height"]) == (bounds["width"], bounds["height"])
+                peek.data("click-text", window_id, "Help")
+                popups = lambda: [one for one in peek.data("windows")["windows"] if one["kind"] == "popup"]  # noqa: E731
+                (menu,) = wait_for(popups, "its menu opens")
+                assert menu["parent_id"] == window_id
 
 
 @pytest.mark.parametrize("name", ["", ":999", "nonsense", "localhost:999", "127.0.0.1:999.7"])
