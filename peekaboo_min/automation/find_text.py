@@ -20,7 +20,7 @@ _CLOSE_ENOUGH = 0.75
 _SHORT = 5  # letters
 _HITS_AT_MOST = 20
 _NEAREST_SHOWN = 5
-# Recognition misses single characters, and labels that stand close to a frame.
+# Recognition misses some single characters, and labels that stand close to a frame.
 _ELSE = "find_elements may know it, by the application's own names"
 # Around a word these do not make it a different one: `Name:`, `[Save]`, `Open...`
 _PUNCTUATION = " .,:;!?…*()[]{}<>|_'\"‘’“”«»-–—"
