@@ -15,7 +15,7 @@ from ...core.models import KeyChord, Window
 from ...system.files import held_locks
 from ...system.process import run_program
 from .clipboard import Clipboard
-from .connection import GEOMETRY, property_of, request, texts_in, x_connection
+from .connection import property_of, texts_in, x_connection
 from .pointer import x11_modifiers, xdotool_session
 from .presses import PressRecord, recorded_presses
 from .server import UTF8, is_viewable, top_level, window_with_input_focus
@@ -80,12 +80,12 @@ def select_x11_all(window: Window, stop_file: Path) -> None:
 def _is_tk(window: Window) -> bool:
     """Whether a Tk program made a window: each names a window of its own in a property of the root window."""
     with x_connection() as server:
-        atom = server.atoms(["InterpRegistry"])["InterpRegistry"]
-        (reply,) = server.ask([property_of(server.root_id, atom)])
+        atoms = server.atoms(["InterpRegistry", "TK_APPLICATION"])
+        (reply,) = server.ask([property_of(server.root_id, atoms["InterpRegistry"])])
         ids = [int(one[1], 16) for text in texts_in(reply) if (one := re.match(r"([0-9a-f]{1,8}) ", text))]
         own = [one for one in ids if is_same_client(one, window.window_id)]
-        # a program that crashed leaves its name there
-        return any(server.ask([request(GEOMETRY, one) for one in own]))
+        # a program that crashed leaves its name there, and its ids to another program
+        return any(map(texts_in, server.ask([property_of(one, atoms["TK_APPLICATION"]) for one in own])))
 
 
 def type_x11_text(window: Window, text: str, stop_file: Path, delay_ms: int = 0) -> None:
