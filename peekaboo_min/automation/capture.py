@@ -16,7 +16,7 @@ from ..core.models import Display, ImageData, ImageInfo, Rect, Scene, Screenshot
 from ..core.text import clean_text
 from ..desktop.base import Desktop
 from ..system.files import new_temporary_path
-from ..system.images import MODEL_BYTES, Bitmap, model_size, prepare_target, read_image_info
+from ..system.images import MODEL_BYTES, model_size, prepare_target, read_image_info
 from .coordinates import find_record, forget_record, forget_records, record_of, save_record
 from .effects import take_bitmap
 
@@ -147,23 +147,26 @@ def screenshot_window(
     return _capture_subject(desktop, subject, kind, max_dimension, with_shadow)
 
 
-def screenshot_to_read(
-    desktop: Desktop, window: Window, bitmap: Optional[Bitmap] = None
-) -> tuple[CapturedImage, Screenshot]:
-    """One window at its own pixels, for a job that answers in those of take_window_screenshot: the record is
-    of an image at that size. bitmap: its pixels, where they are known. The caller deletes the file.
+def screenshot_to_read(desktop: Desktop, window: Window) -> tuple[CapturedImage, Screenshot]:
+    """One window at its own pixels, for a job that answers in those of take_window_screenshot. The caller
+    deletes the file.
     """
+    image = image_to_read(desktop, window)
+    return image, record_to_read(desktop, window, image)
 
-    def take(path: Path) -> None:
-        if bitmap:
-            path.write_bytes(bitmap.as_png())
-        else:
-            _capture_settled(desktop, window, path, "png", False)
 
-    path, info = _new_image(desktop, "png", None, take)
-    width, height = model_size(info)
-    record = save_record(desktop.session, window, info._replace(width=width, height=height))
-    return CapturedImage(path, info, Subject(window.title or window.app_name, window=window)), record
+def image_to_read(desktop: Desktop, window: Window) -> CapturedImage:
+    """One window at its own pixels, as a PNG, without a record. The caller deletes the file."""
+    path, info = _new_image(
+        desktop, "png", None, lambda path: _capture_settled(desktop, window, path, "png", False)
+    )
+    return CapturedImage(path, info, Subject(window.title or window.app_name, window=window))
+
+
+def record_to_read(desktop: Desktop, window: Window, image: CapturedImage) -> Screenshot:
+    """The record of an image at the size that take_window_screenshot would give it."""
+    width, height = model_size(image.info)
+    return save_record(desktop.session, window, image.info._replace(width=width, height=height))
 
 
 def screenshot_rect(

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 from ..core.cancellation import report_progress
 from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.models import NOTHING_FOUND, RecognisedText, Rect, Result, Screenshot, Window, rect_around
 from ..core.text import clean_text
 from ..desktop.base import Desktop
-from ..system.images import Bitmap
-from .capture import scene_to_capture, screenshot_to_read
+from .capture import CapturedImage, scene_to_capture, screenshot_to_read
 from .input import click_pixel
 from .policy import check_may_act
 
@@ -98,12 +97,16 @@ def wanted_text(text: str) -> str:
     return wanted
 
 
-def read_window(desktop: Desktop, window: Window, wanted: str, bitmap: Optional[Bitmap] = None) -> WindowText:
-    """The text of a window, recognised at full resolution, placed in the pixels of the image that
-    take_window_screenshot would return. wanted: what is looked for there; bitmap: as the window was just now.
+def read_window(desktop: Desktop, window: Window, wanted: str) -> WindowText:
+    """The text of a window as it is now. wanted: what is looked for there."""
+    return read_image(desktop, *screenshot_to_read(desktop, window), wanted)
+
+
+def read_image(desktop: Desktop, image: CapturedImage, record: Screenshot, wanted: str) -> WindowText:
+    """The text of a window's screenshot, recognised at full resolution, placed in the pixels of `record`. Its
+    file is deleted.
     """
-    image, record = screenshot_to_read(desktop, window, bitmap)
-    report_progress(f"reading the text of window {window.window_id}")
+    report_progress(f"reading the text of window {record.window_id}")
     try:
         lines = desktop.read_text(image.path)
         is_like_a_key = len(wanted) <= 2 or not any(map(str.isalnum, wanted))

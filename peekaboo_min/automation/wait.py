@@ -12,10 +12,10 @@ from ..core.models import Result, Scene, Window
 from ..core.text import clean_text
 from ..desktop.base import Desktop
 from ..desktop.matching import catalogue_windows, find_app, windows_of
-from ..system.images import Bitmap, changed_rect
-from .capture import scene_to_capture
+from ..system.images import Bitmap, changed_rect, png_pixels
+from .capture import image_to_read, record_to_read, scene_to_capture
 from .effects import is_caret, take_bitmap
-from .find_text import found_text, read_window, wanted_text
+from .find_text import found_text, read_image, wanted_text
 from .listing import window_data
 
 _LONGEST_S = 45.0
@@ -157,11 +157,13 @@ class _TextLook:
     def __call__(self, scene: Scene, windows: Sequence[Window]) -> Union[Result, str]:
         shown = [window for window in windows if window.is_on_screen] or windows
         for window in shown[:_WINDOWS_READ]:
-            bitmap = take_bitmap(self._desktop, window)
-            state = hash((window.window_id, bitmap))
+            image = image_to_read(self._desktop, window)
+            state = hash((window.window_id, png_pixels(image.path)))
             if state in self._read:
+                image.path.unlink()
                 continue
-            seen = read_window(self._desktop, window, self._wanted, bitmap)
+            record = record_to_read(self._desktop, window, image)
+            seen = read_image(self._desktop, image, record, self._wanted)
             self._read.add(state)
             hits = seen.search(self._wanted)
             if hits:

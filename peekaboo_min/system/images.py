@@ -9,7 +9,7 @@ import os
 import re
 import struct
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, Optional
 
@@ -103,16 +103,29 @@ def _info_of_whole(f: BinaryIO) -> Optional[ImageInfo]:
 
 
 def _has_png_end(f: BinaryIO) -> bool:
-    """Its chunks follow one another to IEND: length, kind, data, checksum."""
+    return any(kind == b"IEND" for kind, _ in _png_chunks(f))
+
+
+def _png_chunks(f: BinaryIO) -> Iterator[tuple[bytes, int]]:
+    """The kinds and data lengths of the chunks that are there to their end; `f` stands at a chunk's data.
+
+    They follow one another: length, kind, data, checksum.
+    """
     size = f.seek(0, os.SEEK_END)
     at = 8
     while at + 12 <= size:
         f.seek(at)
         head = f.read(8)
-        at += int.from_bytes(head[:4], "big") + 12
-        if head[4:] == b"IEND":
-            return at <= size
-    return False
+        length = int.from_bytes(head[:4], "big")
+        at += length + 12
+        if at <= size:
+            yield head[4:], length
+
+
+def png_pixels(path: Path) -> bytes:
+    """The pixels of a PNG as its program compressed them, without what else it says. Raises OSError."""
+    with open(path, "rb") as f:
+        return b"".join(f.read(length) for kind, length in _png_chunks(f) if kind in (b"IHDR", b"IDAT"))
 
 
 # A marker in a JPEG's image data: FF 00 is a byte of the data, FF D0 to FF D7 restart it, FF FF is padding.

@@ -12,6 +12,8 @@ from types import SimpleNamespace
 from typing import Any, Callable
 
 import pytest
+from fakemac import FakeMac
+from macs import mac_environment
 from worlds import X_PROGRAMS, Program, clean_environment, need, program_words, wait_for
 
 from peekaboo_min.automation import wait
@@ -116,8 +118,18 @@ def test_a_picture_is_read_once_and_a_blinking_one_is_read_once_for_each_state(
     counts = Counter(run.split()[0] for run in runs)
     # two states, each read by two runs of tesseract, which is asked for its version before
     assert (counts["tesseract"] <= 5, counts["maim"] > 6) == (True, True), counts
-    # what is read is the bitmap that was compared: no second screenshot of a state that is new
-    assert not [run for run in runs if run.startswith("maim") and "-f bmp" not in run and "-f" in run], runs
+    # what is read is what was compared: no second screenshot, of another kind, of a state that is new
+    assert {run.split()[3] for run in runs if run.startswith("maim --hide")} == {"png"}, runs
+
+
+def test_a_text_is_waited_for_on_a_mac(mac: FakeMac) -> None:
+    peek = Program(program_words("package"), mac_environment(mac))
+    answer = peek.data("wait-for", "--window-id", 1090, "--text", "entry", "--timeout-s", 20)
+    assert [(hit["text"], hit["match"]) for hit in answer["found"]] == [("entry", "exact")]
+    peek.data(
+        "click", 1090, *(answer["found"][0][key] for key in "xy"), "--screenshot-id", answer["screenshot_id"]
+    )
+    assert [one["widget"] for one in mac.events("click")] == ["new"]
 
 
 def test_what_does_not_come_is_a_timeout_that_tells_what_was_seen(peek: Program, open_window: Opener) -> None:
