@@ -304,6 +304,27 @@ def test_the_button_of_a_plain_x_program_ends_it_and_is_delivered(bare: RealDesk
     assert answer["delivered"] is True
 
 
+def test_a_minimised_editor_is_listed_as_such_and_comes_back_by_focus(bare: RealDesktop) -> None:
+    need("mousepad")
+    editor, path = _open_editor(bare)
+    bare.start("xterm")
+    bare.window(lambda one: one["owner_name"] == "XTerm", "a terminal in front of it")
+    bare.run("xdotool", "windowminimize", "--sync", str(editor["window_id"]))
+
+    def minimised() -> list[int]:
+        return [one["window_id"] for one in bare.windows() if one["is_minimised"]]
+
+    wait_for(lambda: minimised() == [editor["window_id"]], "it is listed as minimised")
+    assert bare.windows()[-1]["window_id"] == editor["window_id"]
+    bare.done("focus_window", editor)
+    assert minimised() == []
+    bare.done("press_key", editor, key="ctrl+a")
+    bare.done("type_text", editor, text="back again")
+    bare.done("press_key", editor, key="ctrl+s")
+    wait_for(lambda: path.read_text() == "back again", f"the file holds it, not {path.read_text()!r}")
+    bare.close_applications()
+
+
 # a browser
 
 
