@@ -65,7 +65,12 @@ _FIELDS = {
     "key": _Field("string", "one key, such as return, tab, escape, down, a, f5", ""),
     "repeat": _Field("integer", "press: how often; null: 1", 1, (1, 50)),
     "seconds": _Field("number", "press: how long it is held; wait: at most so long", None, (0, 60)),
+    "app": _Field("string", "open: an installed application's name", ""),
+    "path": _Field("string", "open: a document's path", ""),
+    "url": _Field("string", "open: an http or https address", ""),
 }
+OPENED = ("app", "path", "url")
+"""What `open` opens: one of these."""
 # The actions: the properties that each needs, and those that it may have.
 _OWN_FIELDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "click": (("x", "y"), ("button", "clicks", "modifiers")),
@@ -76,6 +81,7 @@ _OWN_FIELDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "press": (("key",), ("modifiers", "repeat", "seconds")),
     "wait": ((), ("text", "seconds")),
     "zoom": (("x", "y", "x2", "y2"), ()),
+    "open": ((), OPENED),
     "noop": ((), ()),
     "done": ((), ()),
 }
@@ -127,6 +133,9 @@ class Action:
     replace: bool = False
     repeat: int = 1
     seconds: Optional[float] = None
+    app: str = ""
+    path: str = ""
+    url: str = ""
     is_last: bool = False
     """The model considers the goal reached: with `done`, or by this action."""
     why: str = ""
@@ -138,7 +147,7 @@ class Action:
 
     @property
     def needs_window(self) -> bool:
-        return self.is_input or self.kind == "zoom"
+        return self.kind != "open" and (self.is_input or self.kind == "zoom")
 
     def describe(
         self, shows_text: bool = True, at: Optional[Point] = None, to: Optional[Point] = None
@@ -164,6 +173,7 @@ class Action:
             "type": f"type {text}{' in place of what is there' if self.replace else ''}",
             "wait": f"wait for {text}" if self.text else "wait",
             "zoom": f"zoom into {where} to {end}",
+            "open": f"open {self.app or self.path or self.url}",
         }.get(self.kind, self.kind)
 
 
@@ -186,8 +196,10 @@ def read_action(text: str, grid: Optional[Grid]) -> Action:
         _refuse(f"there is no property {_shown(unknown[0])}")
     needed, optional = _OWN_FIELDS[kind]
     own = (*needed, *optional)
-    if needed:  # what wait, noop and done carry besides has no meaning
+    if needed or kind == "open":  # what wait, noop and done carry besides has no meaning
         _check_foreign_fields(reply, kind, own)
+    if kind == "open" and sum(not _is_empty(reply.get(name)) for name in OPENED) != 1:
+        _refuse(f"open needs one of {', '.join(OPENED)}, and only one")
     if kind == "type" and reply.get("replace") is True and reply.get("text") == "":
         needed = ()  # it clears the field
     values = {name: _value(reply, name, is_needed=name in needed) for name in (*own, *_SHARED_FIELDS)}

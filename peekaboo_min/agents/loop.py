@@ -198,7 +198,8 @@ class AgentLoop:
         self._target.act(step)
         self._target.follow()
         now = self._target.window
-        if now is None or (step.window and now.window_id != step.window.window_id):
+        is_opened = step.action is not None and step.action.kind == "open"
+        if not is_opened and (now is None or (step.window and now.window_id != step.window.window_id)):
             where = f"its window {now.title!r} is in front now" if now else "the app shows no window now"
             step.effect = where if step.effect == NOTHING_CHANGED else f"{step.effect}; {where}"
             step.changed, step.changed_rect = True, None

@@ -11,6 +11,7 @@ from ..core.log import log_info
 from ..core.models import Point, RecognisedText
 from ..core.text import clean_text
 from ..desktop.base import Desktop
+from .actions import OPENED
 from .run import AgentRun, AgentStep, image_file
 
 _SHORTEST_ANCHOR = 3
@@ -77,8 +78,12 @@ def replay_script(run: AgentRun, desktop: Desktop) -> str:
 
 def _is_repeated(step: AgentStep) -> bool:
     action = step.action
-    is_act = action is not None and (action.is_input or (action.kind == "wait" and action.text))
-    return bool(is_act) and step.window is not None and step.image is not None and not step.refusal
+    if action is None or step.refusal:
+        return False
+    if action.kind == "open":
+        return True
+    is_act = action.is_input or (action.kind == "wait" and action.text)
+    return bool(is_act) and step.window is not None and step.image is not None
 
 
 def _anchor(run: AgentRun, desktop: Desktop, step: AgentStep) -> str:
@@ -103,11 +108,17 @@ def text_under(lines: list[RecognisedText], pixel: Point) -> str:
 
 def _block(step: AgentStep, anchor: str) -> str:
     action, window, image = step.action, step.window, step.image
-    assert action and window and image
+    assert action
+    number = f"step={step.number} # {clean_text(action.why or action.kind)}"
+    if action.kind == "open":
+        # in one word: a name may begin with a dash
+        targets = [f"--{name}={getattr(action, name)}" for name in OPENED if getattr(action, name)]
+        return f"{number}\n{shlex.join(['ask', 'open', *targets])}\n"
+    assert window and image
     title = "" if window.is_popup else clean_text(window.title or "")
     edge = max(image.info.width, image.info.height)
     lines = [
-        f"step={step.number} # {clean_text(action.why or action.kind)}",
+        number,
         shlex.join(["window", window.app_name, title]),
     ]
     if step.pixel and not anchor:

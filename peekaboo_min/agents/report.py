@@ -131,6 +131,7 @@ def _facts(run: AgentRun) -> str:
         "Steps": str(len(run.steps)),
         "Time": times,
         "Tokens": f"{run.sum_of('tokens_in')} in, {run.sum_of('tokens_out')} out",
+        "Cost": "" if run.cost is None else f"{run.cost:g}, as the vendor's answers state it",
     }
     rows = "".join(f"<dt>{name}</dt><dd>{_text(value)}</dd>" for name, value in facts.items() if value)
     return f"<dl>{rows}</dl>\n{_folded('Run it again', run.task.command(run.model_used))}"

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Optional
 
-from ..ai.grid import Grid
+from ..ai.grid import FRACTIONS, Grid
 from ..automation.listing import window_data
 from ..core.errors import ErrorCode, PeekabooError, file_error
 from ..core.models import ImageData, Point, Rect, Window, as_plain
@@ -72,6 +72,8 @@ class AgentStep:
     image: Optional[ImageData] = None
     """The screenshot of the window."""
     screenshot_id: str = ""
+    elements: list[dict[str, Any]] = field(default_factory=list)
+    """As find_elements has them, with x and y as pixels of `image`; empty where the app offers none."""
     detail: Optional[ImageData] = None
     """The enlarged part that the model asked for."""
     seen_size: tuple[int, int] = (0, 0)
@@ -103,6 +105,8 @@ class AgentStep:
     total_ms: float = 0.0
     tokens_in: int = 0
     tokens_out: int = 0
+    cost: Optional[float] = None
+    """What the vendor's answers say that they cost; None where they say nothing."""
 
     @property
     def own_ms(self) -> float:
@@ -133,6 +137,7 @@ class AgentStep:
             "started_at",
             "image",
             "detail",
+            "elements",
             "window",
             "action",
             *map("{}_ms".format, _TIMES),
@@ -149,6 +154,41 @@ class AgentStep:
             **plain,
             "milliseconds": {**times, "own": round(self.own_ms)},
         }
+
+
+_MOST_ELEMENTS, _MOST_ELEMENT_CHARACTERS = 40, 3000
+_LONGEST_NAME = 60
+_PASSIVE_ROLES = ("text", "img", "heading", "tooltip", "progressbar", "meter")
+
+
+def elements_text(elements: list[dict[str, Any]], image: Optional[ImageData], grid: Grid) -> list[str]:
+    """Elements for a prompt, a line each: `button "Save" x 412, y 87 [focused]`, x and y in the model's grid.
+
+    No more than a few lines: what can only be read gives way to what can be used.
+    """
+    if not elements or image is None:
+        return []
+    shown = elements
+    if len(elements) > _MOST_ELEMENTS:
+        shown = [one for one in elements if one["role"] not in _PASSIVE_ROLES] or elements
+    lines: list[str] = []
+    for one in shown:
+        line = _element_line(one, image, grid)
+        if len(lines) == _MOST_ELEMENTS or sum(map(len, lines)) + len(line) > _MOST_ELEMENT_CHARACTERS:
+            break
+        lines.append(line)
+    left_out = len(elements) - len(lines)
+    return [*lines, f"({left_out} more, not listed)"] if left_out else lines
+
+
+def _element_line(element: dict[str, Any], image: ImageData, grid: Grid) -> str:
+    digits = 3 if grid.unit == FRACTIONS else None
+    x = round(element["x"] * grid.width / image.info.width, digits)
+    y = round(element["y"] * grid.height / image.info.height, digits)
+    # as JSON: a name cannot pretend to be more than a name
+    name, value = (json.dumps(element[key][:_LONGEST_NAME], ensure_ascii=False) for key in ("name", "value"))
+    states = f" [{', '.join(element['states'])}]" if element["states"] else ""
+    return f"{element['role']} {name}{f' = {value}' if element['value'] else ''} x {x}, y {y}{states}"
 
 
 _TIMES = ("look", "model", "act", "settle", "total")
@@ -194,6 +234,12 @@ class AgentRun:
         values: list[float] = [getattr(step, name) for step in self.steps]
         return round(sum(values))
 
+    @property
+    def cost(self) -> Optional[float]:
+        """The sum of what the vendor's answers say; None where none says anything."""
+        costs = [step.cost for step in self.steps if step.cost is not None]
+        return sum(costs) if costs else None
+
     def summary_data(self) -> dict[str, Any]:
         """The command's result."""
         return {
@@ -204,6 +250,7 @@ class AgentRun:
             "seconds": round(time.time() - self.started, 1),
             "tokens_in": self.sum_of("tokens_in"),
             "tokens_out": self.sum_of("tokens_out"),
+            **({} if self.cost is None else {"cost": self.cost}),
         }
 
     def as_data(self) -> dict[str, Any]:

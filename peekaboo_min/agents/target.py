@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any, Optional
 
 from ..core.cancellation import pause
 from ..core.errors import ErrorCode, PeekabooError
+from ..core.log import log_info
 from ..core.models import App, ImageData, Point, Rect, Scene, Window
 from ..desktop.matching import find_app, find_window, windows_of
 from ..system.images import sniff_image
-from .actions import Action
+from .actions import OPENED, Action
 from .mcp_client import McpClient, ToolAnswer
 from .run import AgentStep
 
-LOOKING_TOOLS = "list_windows,take_window_screenshot"
+LOOKING_TOOLS = "list_windows,take_window_screenshot,find_elements"
 ACTING_TOOLS = "desktop"
 """What the server offers, for PEEKABOO_TOOLS: to a dry run, and to any other."""
 NOTHING_CHANGED = "nothing changed"
@@ -28,6 +30,8 @@ _RECOVERABLE = (
     "STALE_SCREENSHOT", "WINDOW_NOT_FOUND", "WINDOW_COVERED", "WINDOW_BLOCKED", "FOCUS_FAILED", "FOCUS_LOST",
     "CAPTURE_FAILED", "INVALID_ARGUMENT",
 )  # fmt: skip
+# Of `open`: the model may have named the wrong thing, or its window may come later.
+_OPEN_FAILED = ("APP_NOT_FOUND", "AMBIGUOUS_APP_IDENTIFIER", "FILE_IO_ERROR", "INVALID_ARGUMENT", "TIMEOUT")
 _SMALLEST_MENU = 50
 _LONGEST_WAIT_S = 45.0
 _WAIT_FOR_TEXT_S = 10.0
@@ -40,6 +44,7 @@ class AgentTarget:
         self._server = server
         self._anchor: Window
         self._front_id: Optional[int] = None
+        self._without_tree: set[tuple[str, int]] = set()
         self.window: Optional[Window] = None
 
     def choose(
@@ -68,9 +73,17 @@ class AgentTarget:
         return owner
 
     def focus(self) -> None:
-        """Give the app the keyboard focus, unless it has it. Raises what focus_window raises."""
+        """Give the app the keyboard focus, unless it has it. Raises what focus_window raises.
+
+        Where it does not get it, its window in front is looked at, a dialog maybe: each act focuses as well.
+        """
         if self.window and not self.window.is_focused and not self.window.is_popup:
-            self._checked(self._server.call("focus_window", {"window_id": self.window.window_id}))
+            answer = self._server.call("focus_window", {"window_id": self.window.window_id})
+            if answer.code in ("FOCUS_FAILED", "WINDOW_BLOCKED"):
+                self._front_id = None
+                self.follow()
+            else:
+                self._checked(answer)
 
     def follow(self) -> None:
         """Set `window` to the app's front window if that changed, else to the same window as before.
@@ -108,6 +121,21 @@ class AgentTarget:
                 hint="try again; see the server's log",
             )
         step.window, step.image, step.screenshot_id = window, image, str(answer.data["screenshot_id"])
+        step.elements = self._elements(window, image)
+
+    def _elements(self, window: Window, image: ImageData) -> list[dict[str, Any]]:
+        """The window's elements, in pixels of `image`. An application without a tree is asked only once."""
+        owner = _owner_of(window)
+        if owner in self._without_tree:
+            return []
+        answer = self._server.call("find_elements", {"window_id": window.window_id})
+        if answer.is_error:
+            if answer.code not in _RECOVERABLE:
+                log_info(f"the model gets no elements of {window.app_name}: {answer.text}")
+                self._without_tree.add(owner)
+            return []
+        factor = image.info.width / answer.data["image_width"]
+        return [{**one, "x": one["x"] * factor, "y": one["y"] * factor} for one in answer.data["elements"]]
 
     def enlarge(self, step: AgentStep) -> ImageData:
         """The part of the window between the step's two pixels, at full resolution.
@@ -135,9 +163,13 @@ class AgentTarget:
 
         A refusal that a new look may solve is an effect. Raises PeekabooError for the others.
         """
-        assert step.action and step.window
+        assert step.action
         tool, arguments = _tool_call(step.action, step.end_pixel)
         arguments = {name: value for name, value in arguments.items() if value is not None}
+        if step.action.kind == "open":
+            self._open(step, arguments)
+            return
+        assert step.window
         arguments["window_id"] = step.window.window_id
         if step.pixel is not None:
             arguments.update(x=step.pixel.x, y=step.pixel.y, screenshot_id=step.screenshot_id)
@@ -145,11 +177,26 @@ class AgentTarget:
             arguments["verify"] = True
         answer = self._server.call(tool, arguments)
         if answer.is_error and answer.code in _RECOVERABLE:
-            step.effect, step.refusal = f"it was not done: {answer.text}", answer.code
-            step.changed = step.is_delivered = False
+            _note_refusal(step, answer)
+            if answer.code == "WINDOW_BLOCKED":
+                self._front_id = None  # the dialog is followed, also one that was in front before
         else:
             self._checked(answer)
             _note_effect(step, answer.data)
+
+    def _open(self, step: AgentStep, arguments: dict[str, Any]) -> None:
+        """Open something; its window, of whichever app, is the agent's from then on."""
+        started = time.perf_counter()
+        answer = self._server.call("open", arguments)
+        step.settle_ms = (time.perf_counter() - started) * 1000
+        if answer.is_error and answer.code in _OPEN_FAILED:
+            _note_refusal(step, answer)
+            return
+        self._checked(answer)
+        self._anchor = self.window = _read_window(answer.data)
+        self._front_id = self.window.window_id
+        step.changed = True
+        step.effect = f"{self.window.title!r} of {self.window.app_name} is in front now"
 
     def _list(self) -> list[Window]:
         answer = self._server.call("list_windows", {})
@@ -194,9 +241,14 @@ def _read_window(data: dict[str, Any]) -> Window:
 
 
 def _have_same_owner(first: Window, second: Window) -> bool:
-    if first.pid is not None or second.pid is not None:
-        return first.pid == second.pid
-    return first.window_id >> _X_CLIENT_BITS == second.window_id >> _X_CLIENT_BITS
+    return _owner_of(first) == _owner_of(second)
+
+
+def _owner_of(window: Window) -> tuple[str, int]:
+    """What the windows of one program have in common."""
+    if window.pid is not None:
+        return "pid", window.pid
+    return "client", window.window_id >> _X_CLIENT_BITS
 
 
 def _only_one_titled(windows: list[Window], title: str) -> Window:
@@ -231,8 +283,14 @@ def _tool_call(action: Action, end: Optional[Point]) -> tuple[str, dict[str, Any
             "press_key",
             {"key": action.key, "modifiers": modifiers, "repeat": repeat, "hold_ms": hold_ms},
         ),
+        "open": ("open", {name: getattr(action, name) or None for name in OPENED}),
     }
     return calls[action.kind]
+
+
+def _note_refusal(step: AgentStep, answer: ToolAnswer) -> None:
+    step.effect, step.refusal = f"it was not done: {answer.text}", answer.code
+    step.changed = step.is_delivered = False
 
 
 def _note_effect(step: AgentStep, data: dict[str, Any]) -> None:
@@ -247,7 +305,8 @@ def _note_effect(step: AgentStep, data: dict[str, Any]) -> None:
         step.point = Point(**data["point"])
     if "pixel" in data:
         step.pixel = Point(**data["pixel"])
-    if "changed_rect" in data and step.image and step.window:
-        # without a pixel of ours the tool knows no screenshot, and counts in the window's own pixels
-        factor = 1.0 if step.pixel else min(1.0, step.image.info.width / step.window.bounds.width)
-        step.changed_rect = Rect(**{name: side * factor for name, side in data["changed_rect"].items()})
+    step.settle_ms = data.get("effect_ms", 0.0)
+    if "changed_rect" in data and step.image:
+        rect = dict(data["changed_rect"])
+        factor = step.image.info.width / rect.pop("image_width")
+        step.changed_rect = Rect(**rect).scaled(factor)

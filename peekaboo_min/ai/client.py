@@ -43,6 +43,7 @@ _DEFAULT_QUESTION = "Please describe what you see in this image."
 _MAX_TRIES = 4
 _FIRST_PAUSE_S = 0.5
 _PROBE_S = 3.0
+_MOST_COST = 1e6
 _THOUGHTS = re.compile(r"\s*<think>.*?</think>\s*", re.DOTALL)
 # Control characters, lone surrogates and what turns the direction of a line: a terminal would obey them.
 _UNSHOWN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
@@ -87,6 +88,8 @@ class Answer:
     seconds: float
     tokens_in: Optional[int] = None
     tokens_out: Optional[int] = None
+    cost: Optional[float] = None
+    """As the vendor states it in the answer; None where it does not."""
 
 
 def analyze_file(
@@ -273,7 +276,7 @@ def ask_model(
     seconds = time.monotonic() - started
     tokens = f"tokens {reply.tokens_in} in, {reply.tokens_out} out"
     log_info(f"{choice.name} answered in {seconds:.2f} s; {_image_summary(loaded)}; {tokens}")
-    return Answer(reply.text, choice.name, seconds, reply.tokens_in, reply.tokens_out)
+    return Answer(reply.text, choice.name, seconds, reply.tokens_in, reply.tokens_out, reply.cost)
 
 
 def _image_summary(images: Sequence[ImageData]) -> str:
@@ -315,7 +318,8 @@ def _ask_vendor(vendor: Vendor, question: Question, deadline: float) -> Reply:
         raise malformed_reply_error(vendor) from None
     check_reply(vendor, question.model, reply)
     text = shown_text(without_secrets(text))  # an endpoint may repeat what it was sent
-    return replace(reply, text=text, tokens_in=_count(reply.tokens_in), tokens_out=_count(reply.tokens_out))
+    tokens_in, tokens_out = _count(reply.tokens_in), _count(reply.tokens_out)
+    return replace(reply, text=text, tokens_in=tokens_in, tokens_out=tokens_out, cost=_amount(reply.cost))
 
 
 def shown_text(text: str) -> str:
@@ -326,6 +330,12 @@ def shown_text(text: str) -> str:
 def _count(value: Any) -> Optional[int]:
     """A number of tokens; None for anything else that a server sends as one."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def _amount(value: Any) -> Optional[float]:
+    """A cost; None for anything else that a server sends as one."""
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return float(value) if is_number and 0 <= value < _MOST_COST else None
 
 
 def _model_sees(base_url: str, model: str) -> bool:

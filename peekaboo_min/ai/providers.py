@@ -38,6 +38,8 @@ class Reply:
     tokens_out: Optional[int] = None
     cut_short: bool = False
     refusal: str = ""
+    cost: Optional[float] = None
+    """What the answer itself says that it cost, as OpenRouter's do."""
 
 
 @dataclass(frozen=True)
@@ -178,7 +180,8 @@ def _read_openai(answer: Any) -> Reply:
     if choice.get("finish_reason") == "content_filter":
         refusal = "content_filter"
     cut_short = choice.get("finish_reason") == "length"
-    return Reply(content, usage.get("prompt_tokens"), usage.get("completion_tokens"), cut_short, refusal)
+    tokens = usage.get("prompt_tokens"), usage.get("completion_tokens")
+    return Reply(content, *tokens, cut_short, refusal, usage.get("cost"))
 
 
 def _gemini_body(question: Question) -> dict[str, Any]:

@@ -33,14 +33,23 @@ class Effect(NamedTuple):
     is_window_closed: bool = False
     rect: Optional[Rect] = None
     """What changed, in pixels of the window's screenshot at full size."""
+    image_width: int = 0
+    """That screenshot's width."""
+    waited_ms: float = 0.0
 
     def as_data(self, factor: float = 1.0) -> dict[str, Any]:
-        """factor: pixels of the caller's screenshot for each one of a full-size screenshot."""
+        """factor: pixels of the caller's screenshot for each one of a full-size screenshot.
+
+        changed_rect names the width of the image that it counts in: after a key it is the full-size one.
+        """
         data: dict[str, Any] = {"changed": self.has_changed}
         if self.rect:
-            data["changed_rect"] = self.rect.scaled(factor).as_data()
+            rect = self.rect.scaled(factor).as_data()
+            data["changed_rect"] = {**rect, "image_width": round(self.image_width * factor)}
         if self.is_window_closed:
             data["window_closed"] = True
+        if self.has_changed is not None:
+            data["effect_ms"] = round(self.waited_ms)
         return data
 
 
@@ -104,6 +113,11 @@ class Watch:
         A window that closed is an outcome, and a change; one that was minimised is a change.
         """
         start = time.monotonic()
+        found = self._effect(start)
+        waited_ms = (time.monotonic() - start) * 1000
+        return found._replace(image_width=self.width, waited_ms=waited_ms)
+
+    def _effect(self, start: float) -> Effect:
         last: Optional[Rect] = None
         while True:
             pause(_LOOK_AGAIN_S)

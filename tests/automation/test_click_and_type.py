@@ -32,7 +32,7 @@ def test_a_window_is_listed_photographed_and_clicked_and_the_application_confirm
     assert form.wait_for_event("toggle") == {"event": "toggle", "widget": "agree", "value": 1}
     clicked = form.events("click")[-1]
     assert (clicked["x"], clicked["y"], clicked["button"]) == (answer["point"]["x"], answer["point"]["y"], 1)
-    assert answer.pop("changed_rect")["width"] > 0
+    assert answer.pop("changed_rect")["width"] > 0 and answer.pop("effect_ms") >= 50
     assert answer == {
         "window_id": form_window,
         "pixel": {"x": x, "y": y},

@@ -521,6 +521,7 @@ def test_a_click_by_a_pixel_of_the_photograph_hits_the_widget(world: World) -> N
     assert world.buttons() == ["left"]
     bounds = shot["bounds"]
     rect = answer.pop("changed_rect")
+    assert rect["image_width"] == shot["image_width"] and answer.pop("effect_ms") >= 50
     assert rect["x"] <= x <= rect["x"] + rect["width"] and rect["y"] <= y <= rect["y"] + rect["height"]
     assert answer == {
         "window_id": form_id,
