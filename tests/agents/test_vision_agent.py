@@ -627,6 +627,123 @@ def test_the_same_act_without_effect_ends_as_stuck(mac: FakeMac, labelled: Agent
     assert said == [False, False, False, True, True] and "had no effect 5 times" in done.err
 
 
+# the window and its dialogs, menus and focus
+
+
+def test_what_keys_changed_is_outlined_in_the_pixels_of_a_shrunk_screenshot(
+    mac: FakeMac, mac_agent: Agent
+) -> None:
+    """Two pixels a point, and more of them than a model gets: 2000x1400 become 1281x897."""
+    mac_agent.ai.brain = plan(listed('textbox "Address"'), reply("type", text="hello"))
+    done = mac_agent.run("--app", "Safari")
+    assert done.code == 0, done.err
+    step = mac_agent.step(2)
+    assert step["image_width"] < 2000 and step["changed"] is True
+    field = next(each for each in (mac.window(1012) or {})["widgets"] if each["name"] == "address")
+    x, y, width, height = (side * step["image_width"] / 1000 for side in field["rect"])
+    rect = step["changed_rect"]
+    assert x - 2 <= rect["x"] and rect["x"] + rect["width"] <= x + width + 2, (rect, field["rect"])
+    assert y - 2 <= rect["y"] and rect["y"] + rect["height"] <= y + height + 2, (rect, field["rect"])
+    assert rect["width"] > 10 and step["milliseconds"]["settle"] >= 50
+    assert step["milliseconds"]["act"] > step["milliseconds"]["settle"]
+
+
+def test_a_dialog_that_blocks_the_window_from_the_start_is_followed(agent: Agent, form: Form) -> None:
+    """The window that the user named takes no input: the model sees what does, and answers it."""
+    form.xdotool("mousemove", *_screen_point(form, "details"), "click", "1")
+    form.wait_for_event("opened")
+    modal = ["-f", "_NET_WM_STATE", "32a", "-set", "_NET_WM_STATE", "_NET_WM_STATE_MODAL"]
+    subprocess.run(["xprop", "-name", "Details", *modal], env=agent.environment, check=True)
+    confirm: Move = lambda seen: click(*form.centre("d.ok"))  # noqa: E731
+    agent.ai.brain = plan(confirm, press_button(form, "agree"))
+    done = agent.run("--app", "Form", "--window-title", form.title)
+    assert done.code == 0, done.err
+    assert form.wait_for_event("details") and form.wait_for_event("toggle")["value"] == 1
+    titles = [agent.step(number)["window"]["title"] for number in (1, 2, 3)]
+    assert titles == ["Details", form.title, form.title]
+
+
+def _screen_point(form: Form, widget: str) -> tuple[str, str]:
+    found = subprocess.run(
+        ["xdotool", "search", "--name", f"^{form.title}$", "getwindowgeometry", "--shell"],
+        env={**os.environ, "DISPLAY": form.display}, capture_output=True, check=True, text=True,
+    )  # fmt: skip
+    origin = dict(line.split("=") for line in found.stdout.split())
+    x, y = form.centre(widget)
+    return str(int(origin["X"]) + x), str(int(origin["Y"]) + y)
+
+
+def test_a_menu_is_followed_and_its_item_chosen(agent: Agent, display: str, tmp_path: Path) -> None:
+    chosen = tmp_path / "chosen"
+    (tmp_path / "menu.tcl").write_text(
+        "wm title . Menus; wm geometry . 300x200+80+80; . configure -menu [menu .m -tearoff 0]; menu .m.f"
+        " -tearoff 0; .m add cascade -label File -menu .m.f; foreach one {Newest Opened Stored Printed} {"
+        f".m.f add command -label $one -command [list exec touch {chosen}-$one]}}"
+    )
+
+    def in_the_menu(seen: Seen) -> dict[str, Any]:
+        return click(seen.width / 2, seen.height * 5 / 8)  # the third of four
+
+    words = ["wish", str(tmp_path / "menu.tcl"), "-name", "Menus"]
+    with subprocess.Popen(words, env={**os.environ, "DISPLAY": display}) as process:
+        try:
+            agent.app = "Menus"
+            agent.ai.brain = plan(click(20, 8), in_the_menu)
+            done = _once_it_is_there(agent)
+            assert done.code == 0, done.err
+            wait_for((tmp_path / "chosen-Stored").exists, "the menu's third item was chosen")
+        finally:
+            process.kill()
+    kinds = [agent.step(number)["window"]["kind"] for number in (1, 2, 3)]
+    assert kinds == ["window", "popup", "window"]
+
+
+def _once_it_is_there(agent: Agent) -> Finished:
+    """The run, once the application has its window: none is left by a run that found no app."""
+    return wait_for(
+        lambda: (
+            done
+            if (done := agent.run("--json-output")).json.get("error", {}).get("code") != "APP_NOT_FOUND"
+            else None
+        ),
+        "the application is there",
+    )
+
+
+def test_after_a_failed_focus_the_model_looks_again(mac: FakeMac, mac_agent: Agent) -> None:
+    """The first act cannot bring the window to the front; the second, after a fresh look, can."""
+
+    def second(seen: Seen) -> dict[str, Any]:
+        assert "it was not done: FOCUS_FAILED" in seen.history[0]
+        mac.switch(activation="granted")
+        return listed('button "New entry"')(seen)
+
+    mac.switch(activation="stubborn")
+    mac_agent.ai.brain = plan(listed('button "New entry"'), second)
+    done = mac_agent.run()
+    assert done.code == 0, done.err
+    assert [each["app"] for each in mac.events("click")] == ["Form"]
+    assert mac_agent.step(1)["refusal"] == "FOCUS_FAILED" and mac_agent.step(2)["changed"] is True
+
+
+def test_what_the_vendor_says_that_it_cost_is_summed(agent: Agent, form: Form) -> None:
+    costs = iter([0.25, True, "1", -3, float("inf"), None, 0.5])
+    tick = press_button(form, "agree")
+
+    def brain(request: Request) -> Reply:
+        cost = next(costs)
+        made = tick(Seen(request)) if cost != 0.5 else reply("done")
+        return Reply(json.dumps(made), cost=cost)
+
+    agent.ai.brain = brain
+    done = agent.run("--json-output")
+    assert (done.code, done.data["steps"], done.data["cost"]) == (0, 7, 0.75), done.err
+    assert [agent.step(number)["cost"] for number in (1, 2, 6, 7)] == [0.25, None, None, 0.5]
+    assert "0.75, as the vendor's answers state it" in agent.report().text
+    agent.run_folder, agent.ai.brain = agent.folder / "silent", script([reply("done")])
+    assert "cost" not in agent.run("--json-output").data and "Cost" not in agent.report().text
+
+
 # models that fail ---
 
 
