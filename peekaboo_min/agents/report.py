@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import math
+import re
 from html import escape
 from typing import Optional
 
@@ -13,6 +14,7 @@ from ..core.models import ImageData, ImageInfo
 from .run import AgentRun, AgentStep
 
 _UNSURE_BELOW = 0.5
+_FENCED = re.compile(r"\A\s*```(?:json)?\s*(\{.*\})\s*```\s*\Z", re.DOTALL)
 # a second defence behind the escaping: nothing is loaded, nothing runs
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 _STYLE = """\
@@ -201,9 +203,9 @@ def _step_section(run: AgentRun, step: AgentStep) -> str:
 
 
 def _without_nulls(reply: str) -> str:
-    """A reply for people: JSON indented and without what is null, anything else as it is."""
+    """A reply for people: JSON, fenced or not, indented and without what is null; anything else as it is."""
     try:
-        data = json.loads(reply)
+        data = json.loads(_FENCED.sub(r"\1", reply))
     except (ValueError, RecursionError):
         return reply
     if not isinstance(data, dict):

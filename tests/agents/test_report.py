@@ -8,7 +8,7 @@ import shutil
 import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
 import pytest
 from worlds import PATIENCE_S
@@ -65,6 +65,8 @@ def test_the_reason_is_the_title_and_what_is_null_is_left_out() -> None:
     page = run_report(a_run(step))
     text = text_of(page)
     assert "1. Open the settings" in text and "click 200,120 \u2192 the window changed" in text
+    fenced = run_report(a_run(a_step(exchanges=[Exchange("?", f"```json\n{reply}\n```")])))
+    assert '"key"' not in text_of(fenced) and '"action": "click"' in text_of(fenced)
     assert '"key"' not in text and '"action": "click"' in text and "Not used: no JSON object" in text
     assert "first question" in text and "second question" in text, "both prompts"
     assert "peekaboo-min agent --model openai/x --goal 'The <goal>' --app Form" in text
@@ -153,20 +155,45 @@ def box_of(pixels: bytes, width: int, colours: set[bytes], below: int = 0) -> tu
     return min(xs), min(ys), max(xs), max(ys)
 
 
+def like(pixels: bytes, fits: Callable[[int, int, int], bool]) -> set[bytes]:
+    """The colours among the pixels that fit: JPEG and scaling change them a little."""
+    return {each for each in {pixels[at : at + 3] for at in range(0, len(pixels) - 2, 3)} if fits(*each)}
+
+
 @pytest.mark.parametrize("width", [400, 1400])
-def test_the_mark_lies_on_the_click_at_every_width(render: Any, width: int) -> None:
-    step = a_step()
-    pixels, width = render(run_report(a_run(step, final_image=plain_image("#fff"))), width)
-    blue = [bytes((0x40 + a, 0x60 + b, 0x80 + c)) for a in (-1, 0, 1) for b in (-1, 0, 1) for c in (-1, 0, 1)]
-    # the last blue box is the step's; the one above it stands in the filmstrip
-    bottom = box_of(pixels, width, set(blue))[3]
-    shown = min(SIZE[0], width - 32)
-    top = bottom + 1 - round(SIZE[1] * shown / SIZE[0])
-    left = 16 if width == 400 else box_of(pixels, width, set(blue), top)[0]
-    marked = box_of(pixels, width, {bytes((0xD6, 0x23, 0x2B))}, top)
-    scale = shown / SIZE[0]
-    middle = ((marked[0] + marked[2] + 1) / 2 - left, (marked[1] + marked[3] + 1) / 2 - top)
-    assert middle == pytest.approx((AT.x * scale, AT.y * scale), abs=2)
+def test_the_mark_lies_on_the_click_and_the_outline_on_the_change_at_every_width(
+    render: Any, width: int
+) -> None:
+    changed = Rect(300, 200, 160, 90)
+    step = a_step(changed=True, changed_rect=changed)
+    pixels, width = render(run_report(a_run(step, final_image=plain_image("#c0a080"))), width)
+    blue = like(pixels, lambda r, g, b: abs(r - 0x40) + abs(g - 0x60) + abs(b - 0x80) < 6)
+    tan = like(pixels, lambda r, g, b: abs(r - 0xC0) + abs(g - 0xA0) + abs(b - 0x80) < 6)
+    green = like(pixels, lambda r, g, b: g > r + 70 and g > b + 50)
+    shown = min(SIZE[0], width - 32) if width == 400 else None
+    # the last box of each colour is the step's; those above stand on top and in the filmstrip
+    for colours, marks, at in ((blue, {bytes((0xD6, 0x23, 0x2B))}, AT), (tan, green, changed.centre)):
+        bottom = box_of(pixels, width, colours)[3]
+        full = shown or _row(pixels, width, colours, bottom)[1]
+        top = bottom + 1 - round(SIZE[1] * full / SIZE[0])
+        left = _row(pixels, width, colours, bottom)[0]
+        marked, scale = box_of(pixels, width, marks, top), full / SIZE[0]
+        middle = ((marked[0] + marked[2] + 1) / 2 - left, (marked[1] + marked[3] + 1) / 2 - top)
+        assert middle == pytest.approx((at.x * scale, at.y * scale), abs=2), colours
+    size = (marked[2] - marked[0] + 1, marked[3] - marked[1] + 1)
+    assert size == pytest.approx(((changed.width + 9) * scale, (changed.height + 9) * scale), abs=3)
+
+
+def _row(pixels: bytes, width: int, colours: set[bytes], y: int) -> tuple[int, int]:
+    """Where these colours begin in a row of pixels, and how many of it there are."""
+    found = [x for x in range(width) if pixels[3 * (y * width + x) : 3 * (y * width + x) + 3] in colours]
+    return min(found), len(found)
+
+
+def test_a_request_that_leaves_would_be_noticed(render: Any) -> None:
+    page = run_report(a_run(a_step()))
+    with pytest.raises(AssertionError, match="CONSOLE"):
+        render(page.replace("<h1>", '<img src="http://127.0.0.1:9/x.png"><h1>'), 400)
 
 
 # the script
