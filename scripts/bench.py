@@ -1,6 +1,6 @@
 """What we add to the bare programs, as ratios measured in one run on X servers of its own, as Markdown.
 
-    PYTHONPATH=.:scripts python3 scripts/bench.py
+    PYTHONPATH=.:scripts python3 scripts/bench.py [PART...]     PART: starts, tools, listings, desktops, agent
 
 Both sides of a ratio are measured by turns, and the least time of each counts: what else the machine does
 then is in neither. Starts are compared by their processor time, all others by the clock.
@@ -12,6 +12,7 @@ import json
 import os
 import platform
 import resource
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -31,7 +32,7 @@ sys.path.insert(0, str(ROOT / "tests" / "support"))
 from fake_ai import FakeAI, script  # noqa: E402
 
 ROUNDS = 7
-AGENT_STEPS = 8
+AGENT_STEPS = 15
 WINDOWS = 40
 DESKTOPS = (1, 2, 4, 8)
 PACKAGE = [sys.executable, str(ROOT / "peekaboo_min" / "__main__.py")]
@@ -82,6 +83,10 @@ def row(
     what: str, ours: Work, against: str, bare: Work, goal: float, clock: Clock = time.perf_counter
 ) -> None:
     own, base = least([ours, bare], clock)
+    print_row(what, own, against, base, goal)
+
+
+def print_row(what: str, own: float, against: str, base: float, goal: float) -> None:
     print(
         f"| {what} | {own:.0f} ms | {against} | {base:.0f} ms | {own / base:.2f}x | {goal:g}x |", flush=True
     )
@@ -132,15 +137,20 @@ def main() -> int:
         wait(lambda: report.exists() and "ready" in report.read_text())
         print(f"Measured on {time.strftime('%Y-%m-%d')}: {machine()}\n")
         print("| what | ours | against | theirs | ratio | goal |\n|---|---|---|---|---|---|")
-        measure_starts(folder)
+        parts = sys.argv[1:] or ["starts", "tools", "listings", "desktops", "agent"]
+        if "starts" in parts:
+            measure_starts(folder)
         client = stack.enter_context(open_own_server({}))
-        measure_tools(client)
-        with running(["wish", "-f", write(folder / "many.tcl", MANY_WINDOWS)]):
-            wait(lambda: len(client.call("list_windows", {}).data["windows"]) > WINDOWS)
-            measure_listings(client)
-        measure_desktops()
-        print()
-        measure_agent(folder, report)
+        if "tools" in parts:
+            measure_tools(client)
+        if "listings" in parts:
+            with running(["wish", "-f", write(folder / "many.tcl", MANY_WINDOWS)]):
+                wait(lambda: len(client.call("list_windows", {}).data["windows"]) > WINDOWS)
+                measure_listings(client)
+        if "desktops" in parts:
+            measure_desktops()
+        if "agent" in parts:
+            measure_agent(folder, report)
     return 0
 
 
@@ -230,19 +240,13 @@ def measure_desktops() -> None:
 
 
 def measure_agent(folder: Path, report: Path) -> None:
-    """A run of the vision agent with a model that answers at once: what is left is our own time."""
-    places = [
-        json.loads(line)
-        for line in report.read_text().splitlines()
-        if '"agree"' in line and '"layout"' in line
-    ]
-    tick = {
-        "action": "click",
-        "x": places[-1]["x"] + 9,
-        "y": places[-1]["y"] + 9,
-        "done": False,
-        "why": "tick",
-    }
+    """A step of the vision agent, with a model that answers at once, against the tool calls that it is made
+    of, both without the time in which an effect is awaited. The medians of the same steps of one run.
+    """
+    lines = map(json.loads, report.read_text().splitlines())
+    place = [one for one in lines if one.get("widget") == "agree" and one["event"] == "layout"][-1]
+    x, y = place["x"] + 9, place["y"] + 9
+    tick = {"action": "click", "x": x, "y": y, "done": False, "why": "tick"}
     done = {"action": "done", "done": True, "why": "measured"}
     with FakeAI(brain=script([json.dumps(one) for one in [*[tick] * AGENT_STEPS, done]])) as model:
         words = ["agent", "--app", "Form", "--goal", "tick the box", "--run-folder", str(folder / "run")]
@@ -250,7 +254,14 @@ def measure_agent(folder: Path, report: Path) -> None:
         subprocess.run(
             [sys.executable, "-m", "peekaboo_min", *words], env=environment, check=True, capture_output=True
         )
-    print(own_time_text(folder / "run"))
+    # not the first step, which asks for elements, and not the last, which does nothing
+    files = [folder / f"run/step_{number:03d}.json" for number in range(2, AGENT_STEPS + 1)]
+    times = [json.loads(file.read_text())["milliseconds"] for file in files]
+    own = statistics.median(one["own"] for one in times)
+    print_row(
+        "the agent's step", own, "its tool calls", statistics.median(one["calls"] for one in times), 1.3
+    )
+    print(f"\n{own_time_text(folder / 'run')}")
 
 
 if __name__ == "__main__":

@@ -38,6 +38,7 @@ class AgentLoop:
     def __init__(self, run: AgentRun, choice: ModelChoice, server: McpClient) -> None:
         self._task = run.task
         self._run = run
+        self._server = server
         self._target = AgentTarget(server)
         self._choice = choice
         self._planner: Planner
@@ -71,6 +72,7 @@ class AgentLoop:
             self._check_may_continue()
             step = AgentStep(number)
             self._run.steps.append(step)
+            called_ms = self._server.called_ms
             try:
                 status = self._take(step)
             except PeekabooError as e:
@@ -78,6 +80,7 @@ class AgentLoop:
                 raise
             finally:
                 step.total_ms = _ms_since(step.started_at)
+                step.calls_ms = max(0.0, self._server.called_ms - called_ms - step.settle_ms)
                 save_step(self._run, step)
                 _show_progress(step)
             if status:

@@ -6,6 +6,7 @@ import base64
 import gc
 import json
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -45,6 +46,8 @@ class McpClient:
     def __init__(self, portal: Any, session: Any) -> None:
         self._portal = portal
         self._session = session
+        self.called_ms = 0.0
+        """How long all calls so far took."""
 
     def tools(self) -> list[OfferedTool]:
         listed = self._portal.call(self._session.list_tools)
@@ -54,12 +57,15 @@ class McpClient:
         """Call a tool. A tool's own error is an answer; a server that died raises PROGRAM_FAILED."""
         from mcp import MCPError
 
+        started = time.perf_counter()
         try:
             answer = self._portal.call(self._session.call_tool, name, arguments, _LONGEST_CALL_S)
         except (MCPError, OSError) as e:
             raise PeekabooError(
                 ErrorCode.PROGRAM_FAILED, f"the MCP server failed in {name}: {e}", hint="see its log"
             ) from e
+        finally:
+            self.called_ms += (time.perf_counter() - started) * 1000
         text = "\n".join(block.text for block in answer.content if block.type == "text")
         images = tuple(base64.b64decode(block.data) for block in answer.content if block.type == "image")
         code = str((answer.meta or {}).get("backend_error_code", ""))

@@ -102,6 +102,8 @@ class AgentStep:
     act_ms: float = 0.0
     settle_ms: float = 0.0
     """The part of act_ms spent waiting for the action's effect."""
+    calls_ms: float = 0.0
+    """The tool calls of the step, without that part."""
     total_ms: float = 0.0
     tokens_in: int = 0
     tokens_out: int = 0
@@ -191,7 +193,7 @@ def _element_line(element: dict[str, Any], image: ImageData, grid: Grid) -> str:
     return f"{element['role']} {name}{f' = {value}' if element['value'] else ''} x {x}, y {y}{states}"
 
 
-_TIMES = ("look", "model", "act", "settle", "total")
+_TIMES = ("look", "model", "act", "settle", "calls", "total")
 
 
 def _action_data(action: Action) -> dict[str, Any]:
