@@ -4,83 +4,33 @@ from __future__ import annotations
 
 import json
 import random
-import re
-import time
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Callable
 
 import pytest
-from fake_ai import CONVENTIONS, FakeAI, Request, picture, pointer, script
+from fake_ai import CONVENTIONS, FakeAI, script
+from landing import NAMED, SQUARES, UNKNOWN, WINDOWS, miss, pointing, vendors
 from worlds import PATIENCE_S
 
 from peekaboo_min.agents.model_check import _IMAGE, choose_grid, measure_grid, unit_of
-from peekaboo_min.agents.planner import Planner
-from peekaboo_min.agents.run import AgentStep, AgentStop
+from peekaboo_min.agents.run import AgentStop
 from peekaboo_min.agents.vision_agent import run_vision_agent
 from peekaboo_min.ai.client import ModelChoice
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
-from peekaboo_min.core.models import ImageData, ImageInfo, Point, Rect, Window
+from peekaboo_min.core.models import ImageInfo, Point
 from peekaboo_min.core.settings import settings
 from peekaboo_min.system.files import state_folder
-from peekaboo_min.system.images import model_size, whole_image
+from peekaboo_min.system.images import whole_image
 
-SQUARES = {"1": (0.83, 0.22), "2": (0.31, 0.86)}
-UNKNOWN = ModelChoice("openai", "nobody/unknown")
-NAMED = {
-    "pixels": [ModelChoice("openai", "gpt-5.4-mini"), ModelChoice("anthropic", "claude-sonnet-5")],
-    "thousandths": [
-        ModelChoice("gemini", "gemini-3.6-flash"),
-        ModelChoice("openai", "google/gemini-3.6-flash"),
-    ],
-    "28-px smart size": [ModelChoice("openai", "hcompany/holo1.5-7b")],
-    "1024-token size": [ModelChoice("ollama", "qwen2.5vl:7b")],
-}
-WINDOWS = [(554, 388), (800, 600), (1100, 740), (1280, 800), (500, 900)]
 TARGETS = [(0.97, 0.96), (0.21, 0.43)]
 
 
 @pytest.fixture
-def ai(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FakeAI]:
-    """Vendors with every model of this file, in this very process."""
-    choices = [UNKNOWN, *(choice for named in NAMED.values() for choice in named)]
-    with FakeAI({choice.name: True for choice in choices}) as fake:
-        for provider in ("ollama", "openai", "gemini", "anthropic"):
-            for name, value in fake.env(provider, "x").items():
-                monkeypatch.setenv(name, value)
-        monkeypatch.setenv("TMPDIR", str(tmp_path))
-        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-        monkeypatch.delenv("PEEKABOO_AI_GRID", raising=False)
-        settings.cache_clear()
+def ai(tmp_path: Path) -> Iterator[FakeAI]:
+    """Vendors with every model of the table, in this very process."""
+    with vendors(tmp_path) as fake:
         yield fake
-    monkeypatch.undo()
-    settings.cache_clear()
-
-
-def pointing(convention: str, target: list[tuple[float, float]]) -> Callable[[Request], Any]:
-    """A model that knows where the squares of the check and the target are."""
-
-    def truth(request: Request) -> tuple[float, float]:
-        found = re.search(r"square with the number (\d)", request.prompt)
-        return SQUARES[found[1]] if found else target[0]
-
-    return pointer(convention, truth)
-
-
-def miss(choice: ModelChoice, size: tuple[int, int], target: tuple[float, float]) -> tuple[float, float]:
-    """How far from the target the click lands, in pixels of the window's screenshot, and how far it may."""
-    found = choose_grid(choice, PATIENCE_S)
-    assert found.unit is not None
-    step = AgentStep(1, window=Window(7, "Form", 1, "A title", Rect(0, 0, *size)))
-    width, height = model_size(ImageInfo("png", *size))  # as take_window_screenshot has it
-    step.image = ImageData(picture("png", width, height), ImageInfo("png", width, height))
-    planner = Planner("Click the target", choice, found.unit, needs_confidence=False)
-    action = planner.decide(step, [], 5, time.monotonic() + PATIENCE_S)
-    assert action.place is not None and step.grid is not None
-    pixel = step.grid.pixel_of(action.place, width, height)
-    off = max(abs(pixel.x - target[0] * width), abs(pixel.y - target[1] * height))
-    return off, max(width / step.grid.width, height / step.grid.height) + 1
 
 
 def check_every_click_lands(ai: FakeAI, convention: str, choice: ModelChoice) -> None:
