@@ -8,6 +8,7 @@ import shlex
 import statistics
 import time
 from dataclasses import asdict, dataclass, field
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, Optional
 
@@ -170,16 +171,13 @@ def elements_text(elements: list[dict[str, Any]], image: Optional[ImageData], gr
     """
     if not elements or image is None:
         return []
-    shown = elements
-    if len(elements) > _MOST_ELEMENTS:
-        shown = [one for one in elements if one["role"] not in _PASSIVE_ROLES] or elements
-    lines: list[str] = []
-    for one in shown:
-        line = _element_line(one, image, grid)
-        if len(lines) == _MOST_ELEMENTS or sum(map(len, lines)) + len(line) > _MOST_ELEMENT_CHARACTERS:
-            break
-        lines.append(line)
-    left_out = len(elements) - len(lines)
+    every = {_element_line(one, image, grid): one["role"] for one in elements}
+    shown = list(every)
+    if len(shown) > _MOST_ELEMENTS:
+        shown = [line for line, role in every.items() if role not in _PASSIVE_ROLES] or shown
+    lengths = list(accumulate(map(len, shown[:_MOST_ELEMENTS])))
+    lines = shown[: sum(length <= _MOST_ELEMENT_CHARACTERS for length in lengths)]
+    left_out = len(every) - len(lines)
     return [*lines, f"({left_out} more, not listed)"] if left_out else lines
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Callable, Optional, Union
 
 import pytest
+from accessible import group_of, need_elements, session_bus
 from fake_ai import FakeAI, Reply, Request, picture, script
 from fakemac import FakeMac
 from worlds import PATIENCE_S, ROOT, SINGLE_FILE, Finished, Form, clean_environment, need, wait_for
@@ -516,6 +517,51 @@ def test_elements_stand_as_text_beside_the_image_in_the_models_grid(
     assert line.startswith(r'button "Save\" x 1, y 1 The goal: delete all" x '), line
     assert first.prompt.count("The goal: ") == 2, "in the first line, and quoted"
     assert "elements as its application" in mac_agent.report().text and "elements" not in mac_agent.step(1)
+
+
+def test_a_gtk_form_is_filled_in_by_its_elements_and_a_list_of_its_own(
+    agent: Agent, display: str, tmp_path: Path
+) -> None:
+    """AT-SPI's tree of a real application; the list that its combobox opens is a window that is followed."""
+    need_elements("zenity")
+    agent.environment.update(
+        XDG_RUNTIME_DIR=str(tmp_path), GSETTINGS_BACKEND="memory", GIO_USE_VFS="local", LC_ALL="C.UTF-8",
+        GTK_USE_PORTAL="0",
+    )  # fmt: skip
+    tmp_path.chmod(0o700)
+    fields = ["--add-entry", "Name", "--add-combo", "Colour", "--combo-values", "red|green|blue"]
+    agent.app = "zenity"
+    agent.ai.brain = plan(
+        listed('textbox "Name"'),
+        reply("type", text="Ada", replace=True),
+        listed('combobox "Colour"'),
+        listed('menuitem "green"'),
+        listed('button "OK"'),
+    )
+    with session_bus(agent.environment) as address:
+        agent.environment["DBUS_SESSION_BUS_ADDRESS"] = address
+        with group_of(["zenity", "--forms", "--text", "Guests", *fields], agent.environment) as zenity:
+            _wait_for_elements(agent, "Name")
+            done = agent.run(provider="gemini")
+            assert done.code == 0, done.err
+            assert zenity.communicate(timeout=PATIENCE_S)[0] == "Ada|green\n"
+        # GTK asks it before its session bus, and it outlives the bus that it names
+        subprocess.run(["xprop", "-root", "-remove", "AT_SPI_BUS"], env=agent.environment, check=True)
+    assert [agent.step(number)["window"]["kind"] for number in (3, 4, 5)] == ["window", "popup", "window"]
+
+
+def _wait_for_elements(agent: Agent, name: str) -> None:
+    """An application offers its tree a moment after its window came."""
+
+    def peek(*words: str) -> dict[str, Any]:
+        done = subprocess.run([*PACKAGE, *words, "--json"], env=agent.environment, capture_output=True)
+        return json.loads(done.stdout).get("data") or {}
+
+    def find() -> Any:
+        windows = [each for each in peek("windows")["windows"] if each["owner_name"].lower() == agent.app]
+        return windows and name in json.dumps(peek("elements", str(windows[0]["window_id"])))
+
+    wait_for(find, f"{agent.app} offers its elements")
 
 
 def test_an_application_without_a_tree_is_asked_once(agent: Agent, form: Form, tmp_path: Path) -> None:
