@@ -14,6 +14,7 @@ from ..core.models import ImageData, ImageInfo
 from .run import AgentRun, AgentStep
 
 _UNSURE_BELOW = 0.5
+_SHOWN_WIDTH = 640  # of a screenshot beside another, CSS pixels
 _FENCED = re.compile(r"\A\s*```(?:json)?\s*(\{.*\})\s*```\s*\Z", re.DOTALL)
 # a second defence behind the escaping: nothing is loaded, nothing runs
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
@@ -42,6 +43,7 @@ figcaption, .soft, summary { color: var(--soft); font-size: .88rem; }
 .images { position: absolute; width: 0; height: 0; }
 .shot { display: block; width: 100%; background: var(--box); outline: 1px solid var(--line); }
 .shot g { fill: none; stroke-linecap: round; }
+.shot g * { vector-effect: non-scaling-stroke; }
 .halo { stroke: #fff; stroke-width: 5; opacity: .8; }
 .mark { stroke: #d6232b; stroke-width: 2.5; }
 .would { stroke-dasharray: 6 4; }
@@ -243,7 +245,7 @@ def _changed_outline(step: AgentStep, info: ImageInfo) -> str:
     x, y = max(0.0, rect.x - 3), max(0.0, rect.y - 3)
     width, height = min(info.width - x, rect.width + 6), min(info.height - y, rect.height + 6)
     box = f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}"/>'
-    return f'<g class="changed">{box}</g>'
+    return f'<g class="halo">{box}</g><g class="changed">{box}</g>'
 
 
 def _mark(step: AgentStep, is_dry: bool) -> str:
@@ -251,20 +253,23 @@ def _mark(step: AgentStep, is_dry: bool) -> str:
     if step.pixel is None or step.action is None:
         return ""
     kind, start, end = step.action.kind, step.pixel, step.end_pixel
-    path = "M-18 -11V-16H-11M11 -16H18V-11M18 11V16H11M-11 16H-18V11"
+    # a large screenshot is shown smaller; the brackets would be too
+    size = max(1.0, step.image.info.width / _SHOWN_WIDTH) if step.image else 1.0
+    a, b, c = (f"{length * size:g}" for length in (18, 11, 16))
+    path = f"M-{a} -{b}V-{c}H-{b}M{b} -{c}H{a}V-{b}M{a} {b}V{c}H{b}M-{b} {c}H-{a}V{b}"
     if kind == "zoom" and end:
         path = f"M0 0H{end.x - start.x:g}V{end.y - start.y:g}H0Z"
     elif kind == "drag" and end:
-        path += _arrow(end.x - start.x, end.y - start.y)
+        path += _arrow(end.x - start.x, end.y - start.y, size)
     elif kind == "scroll":
         dx, dy = {"up": (0, -1), "down": (0, 1), "left": (-1, 0)}.get(step.action.direction, (1, 0))
-        path += _arrow(48 * dx, 48 * dy)
+        path += _arrow(48 * size * dx, 48 * size * dy, size)
     drawn = f'<path transform="translate({start.x:.1f} {start.y:.1f})" d="{path}"/>'
     would = " would" if is_dry else ""
     return f'<g class="halo">{drawn}</g><g class="mark{would}">{drawn}</g>'
 
 
-def _arrow(x: float, y: float) -> str:
+def _arrow(x: float, y: float, size: float) -> str:
     """From beside the brackets to a place that is so far from their middle."""
     angle = math.atan2(y, x)
 
@@ -272,6 +277,7 @@ def _arrow(x: float, y: float) -> str:
         return f"{distance * math.cos(angle + turn):.1f} {distance * math.sin(angle + turn):.1f}"
 
     def behind(turn: float) -> str:
-        return f"{x - 12 * math.cos(angle + turn):.1f} {y - 12 * math.sin(angle + turn):.1f}"
+        head = 12 * size
+        return f"{x - head * math.cos(angle + turn):.1f} {y - head * math.sin(angle + turn):.1f}"
 
-    return f"M{at(22)}L{x:.1f} {y:.1f}M{behind(0.5)}L{x:.1f} {y:.1f}L{behind(-0.5)}"
+    return f"M{at(22 * size)}L{x:.1f} {y:.1f}M{behind(0.5)}L{x:.1f} {y:.1f}L{behind(-0.5)}"

@@ -32,6 +32,7 @@ _RECOVERABLE = (
 )  # fmt: skip
 # Of `open`: the model may have named the wrong thing, or its window may come later.
 _OPEN_FAILED = ("APP_NOT_FOUND", "AMBIGUOUS_APP_IDENTIFIER", "FILE_IO_ERROR", "INVALID_ARGUMENT", "TIMEOUT")
+_SLOW_TREE_S = 4.0
 _SMALLEST_MENU = 50
 _LONGEST_WAIT_S = 45.0
 _WAIT_FOR_TEXT_S = 10.0
@@ -124,15 +125,19 @@ class AgentTarget:
         step.elements = self._elements(window, image)
 
     def _elements(self, window: Window, image: ImageData) -> list[dict[str, Any]]:
-        """The window's elements, in pixels of `image`. An application without a tree is asked only once."""
+        """The window's elements, in pixels of `image`.
+
+        An application without a tree, or with one that takes seconds to read, is asked only once.
+        """
         owner = _owner_of(window)
         if owner in self._without_tree:
             return []
+        started = time.monotonic()
         answer = self._server.call("find_elements", {"window_id": window.window_id})
+        if (answer.is_error and answer.code not in _RECOVERABLE) or time.monotonic() - started > _SLOW_TREE_S:
+            log_info(f"the model gets no more elements of {window.app_name}: {answer.text[:300]}")
+            self._without_tree.add(owner)
         if answer.is_error:
-            if answer.code not in _RECOVERABLE:
-                log_info(f"the model gets no elements of {window.app_name}: {answer.text}")
-                self._without_tree.add(owner)
             return []
         factor = image.info.width / answer.data["image_width"]
         return [{**one, "x": one["x"] * factor, "y": one["y"] * factor} for one in answer.data["elements"]]

@@ -59,8 +59,10 @@ def run_vision_agent(
     ] = False,
 ) -> Result:
     """Lets a vision model reach a goal in one app: it looks at a screenshot of the window, takes one action,
-    and looks again. The screenshots of that app's windows are sent to the model. Each step is saved in a
-    folder, with a report as one page. Needs the Python package mcp; keys may be in `.env`.
+    and looks again. The screenshots of that app's windows are sent to the model, with the texts of their
+    elements where the app offers some. It may open applications, documents and addresses, and goes on there.
+    Each step is saved in a folder, with a report as one page. Needs the Python package mcp; keys may be in
+    `.env`.
 
     Example: peekaboo-min agent --goal "Sign the book as Ada" --app Form --model openai/gpt-5.4-mini
     leaves peekaboo-run-TIME/report.html, replay.sh (the run again, without a model), run.json, step_001.jpg,

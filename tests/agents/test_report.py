@@ -77,7 +77,7 @@ def test_after_a_change_the_next_screenshot_is_shown_with_the_change_outlined() 
     first = a_step(changed=True, changed_rect=Rect(10, 20, 600, 5000))
     page = run_report(a_run(first, a_step(2, Action("done", is_last=True)), status="done"))
     outline = re.search(
-        r'href="#image-2"/><g class="changed"><rect x="7" y="17" width="606" height="(\d+)"', page
+        r'href="#image-2"/><g class="halo"><rect x="7" y="17" width="606" height="(\d+)"', page
     )
     assert outline and int(outline[1]) == SIZE[1] - 17, "clipped to the image"
     last = run_report(a_run(first, final_image=plain_image("#fff")))
@@ -181,7 +181,7 @@ def test_the_mark_lies_on_the_click_and_the_outline_on_the_change_at_every_width
         middle = ((marked[0] + marked[2] + 1) / 2 - left, (marked[1] + marked[3] + 1) / 2 - top)
         assert middle == pytest.approx((at.x * scale, at.y * scale), abs=2), colours
     size = (marked[2] - marked[0] + 1, marked[3] - marked[1] + 1)
-    assert size == pytest.approx(((changed.width + 9) * scale, (changed.height + 9) * scale), abs=3)
+    assert size == pytest.approx(((changed.width + 6) * scale + 3, (changed.height + 6) * scale + 3), abs=3)
 
 
 def _row(pixels: bytes, width: int, colours: set[bytes], y: int) -> tuple[int, int]:
