@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -14,10 +15,11 @@ import pytest
 from worlds import PATIENCE_S
 
 from peekaboo_min.agents.actions import Action
-from peekaboo_min.agents.replay import _act_line, text_under
+from peekaboo_min.agents.replay import _act_line, replay_script, text_under
 from peekaboo_min.agents.report import run_report, run_warnings
 from peekaboo_min.agents.run import AgentRun, AgentStep, AgentTask, Exchange
 from peekaboo_min.core.models import ImageData, ImageInfo, Point, RecognisedText, Rect, Window
+from peekaboo_min.desktop.select import this_desktop
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 SIZE = (640, 400)
@@ -228,3 +230,28 @@ VERIFIED = '--verify -- "$id"'
 )
 def test_each_action_is_a_command_of_ours(action: Action, anchor: str, expected: str) -> None:
     assert _act_line(a_step(action=action, changed=True), anchor) == f"act changed {expected}"
+
+
+def test_the_script_stops_at_the_first_step_whose_effect_is_missing(tmp_path: Path) -> None:
+    """Our commands' answers, of which the second says that nothing changed; each call is noted."""
+    steps = [
+        a_step(number, Action("press", key=key), changed=changed)
+        for number, (key, changed) in enumerate((("a", False), ("b", True), ("c", True)), 1)
+    ]
+    (tmp_path / "replay.sh").write_text(replay_script(a_run(*steps), this_desktop()))
+    (tmp_path / "answers.sh").write_text(
+        f'echo "$*" >> {tmp_path}/calls\n'
+        'echo "{"; case $1 in wait-for) echo \'"window_id": 7,\';;'
+        ' *) echo \'"changed": false\';; esac; echo "}"\n'
+    )
+    done = subprocess.run(
+        ["sh", tmp_path / "replay.sh"],
+        env={"PATH": os.environ["PATH"], "TMPDIR": str(tmp_path), "PEEKABOO": f"sh {tmp_path}/answers.sh"},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    assert (done.returncode, done.stderr) == (1, "step 2: nothing changed\n")
+    calls = (tmp_path / "calls").read_text().splitlines()
+    assert [line.split()[0] for line in calls] == ["wait-for", "press", "wait-for", "press"]
+    assert calls[-1] == "press --json-output --verify -- 7 b"

@@ -19,8 +19,9 @@ from typing import Any, Callable, Optional, Union
 
 import pytest
 from accessible import group_of, need_elements, session_bus
-from fake_ai import FakeAI, Reply, Request, picture, script
+from fake_ai import FakeAI, Reply, Request, picture, pointer, script
 from fakemac import FakeMac
+from landing import SQUARES
 from worlds import PATIENCE_S, ROOT, SINGLE_FILE, Finished, Form, clean_environment, need, wait_for
 
 from peekaboo_min.agents.actions import ACTION_SCHEMA
@@ -873,6 +874,33 @@ def test_a_model_gets_no_more_than_the_time_that_is_left(planner: Any, ai: FakeA
     with pytest.raises(AgentStop) as caught:
         planner(seconds=0.5)
     assert (caught.value.status, caught.value.code) == ("limit", ErrorCode.TIMEOUT)
+
+
+UNKNOWN_MODEL = "openai/nobody/unknown"
+
+
+def test_a_model_of_no_known_name_is_measured_first_and_its_report_says_so(agent: Agent, form: Form) -> None:
+    """The check stands before the first act; a model that it does not understand does not act."""
+
+    def truth(request: Request) -> tuple[float, float]:
+        found = re.search(r"square with the number (\d)", request.prompt)
+        if found:
+            return SQUARES[found[1]]
+        x, y = form.centre("agree")
+        return x / 554, y / 388
+
+    for convention, status in (("1024-token size", "limit"), ("1.3x", "undecided")):
+        with FakeAI({UNKNOWN_MODEL: True}, pointer(convention, truth)) as agent.ai:
+            agent.run_folder = agent.folder / status
+            done = agent.run("--max-steps", 1, model="nobody/unknown")
+            asked = ["square with the number" in each.prompt for each in agent.ai.questions]
+        assert agent.saved_run()["status"] == status and done.code != 0, done.err
+        if status == "limit":
+            assert asked == [True, True, False] and form.wait_for_event("toggle")["value"] == 1
+            assert "the model counts in pixels of the image (measured)" in agent.report().text
+    assert asked == [True, True] and len(form.events("toggle")) == 1
+    assert "it is undecided in which grid the model counts" in agent.report().text
+    assert "PEEKABOO_AI_GRID" in done.err
 
 
 def test_the_step_limit_ends_it_and_hostile_titles_stay_text(
