@@ -9,13 +9,15 @@ from typing import Optional
 
 from ..ai.client import ModelChoice, ask_model
 from ..ai.grid import FRACTIONS, PIXELS, THOUSANDTHS, Grid, grid_over
-from ..ai.images import fit_images
+from ..ai.images import fit_images, fitted_size
 from ..core.errors import ErrorCode, PeekabooError
 from ..core.models import ImageData
 from ..core.settings import settings
 from ..desktop.select import this_desktop
 from .actions import ACTION_SCHEMA, Action, read_action
 from .run import AgentStep, AgentStop, Exchange, elements_text
+
+_HALF_A_PATCH = 16  # of a model that sees whole patches of 32 pixels
 
 
 class Planner:
@@ -70,6 +72,11 @@ class Planner:
 
     def _fitted(self, image: ImageData) -> ImageData:
         choice, in_pixels = self._choice, self._unit == PIXELS
+        width, height = image.info.width, image.info.height
+        if not in_pixels:
+            fitted = fitted_size(choice.provider, choice.model, width, height)
+            if max(abs(fitted[0] - width), abs(fitted[1] - height)) <= _HALF_A_PATCH:
+                return image  # the vendor's rounding moves no share of a side, and scaling takes a program
         return fit_images(this_desktop(), choice.provider, choice.model, [image], in_pixels)[0]
 
     def _ask(self, step: AgentStep, images: list[ImageData], question: str, deadline: float) -> str:

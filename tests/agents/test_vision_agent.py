@@ -263,7 +263,7 @@ def test_the_single_file_is_an_agent_too(agent: Agent, form: Form) -> None:
     assert form.wait_for_event("sign")["agreed"] == 1
 
 
-def test_a_resized_window_is_looked_at_again_and_a_smaller_image_mapped_back(
+def test_a_resized_window_is_looked_at_again_and_an_image_of_another_size_mapped_back(
     agent: Agent, form: Form, form_window_id: int
 ) -> None:
     x, y = 1040, 735  # near the far corner, where a wrong scale is off by the most
@@ -277,20 +277,34 @@ def test_a_resized_window_is_looked_at_again_and_a_smaller_image_mapped_back(
         assert "it was not done: STALE_SCREENSHOT" in seen.history[0]
         return reply("done") if len(seen.history) > 1 else click(x * seen.width / 1100, y * seen.height / 740)
 
-    agent.ai.brain = brain
-    # Qwen's images are whole patches: not even their proportions stay; and it counts in thousandths
-    done = agent.run(provider="ollama")
+    # Qwen's images are whole patches of 28 pixels, which it counts in: not even their proportions stay
+    with FakeAI({"ollama/qwen2.5vl:7b": True}, brain) as agent.ai:
+        done = agent.run(provider="ollama", model="qwen2.5vl:7b")
     # there is nothing at that place; the caret that blinks in a field may count as an effect
     assert agent.saved_run()["status"] in ("done", "not_confirmed"), done.err
     step = agent.step(2)
     assert (step["image_width"], step["image_height"]) == (1100, 740)
-    assert step["seen_size"] == [1088, 736]
-    assert step["grid"] == {"unit": "1000", "width": 1000, "height": 1000}
+    assert step["seen_size"] == [1120, 756]
+    assert step["grid"] == {"unit": "pixels", "width": 1120, "height": 756}
     assert f"step 2: click {x},{y} " in done.err, "people read pixels of the window"
-    assert step["action"]["place"] == {"x": x * 1000 / 1100, "y": y * 1000 / 740}
+    assert step["action"]["place"] == {"x": x * 1120 / 1100, "y": y * 756 / 740}
     assert step["pixel"] == pytest.approx({"x": x, "y": y}, abs=0.01)
     (clicked,), origin = form.events("click"), step["window"]["bounds"]
     assert (clicked["x"], clicked["y"]) == (origin["x"] + x, origin["y"] + y)
+
+
+def test_what_counts_in_thousandths_gets_the_screenshot_as_it_is(agent: Agent, form: Form) -> None:
+    """Qwen3-VL's whole patches of 32 pixels move no share of a side: scaling to them would be lost time."""
+
+    def tick(seen: Seen) -> dict[str, Any]:
+        (x, y), image = form.centre("agree"), agent.ai.questions[-1].images[-1]
+        return click(x * 1000 / image.width, y * 1000 / image.height)
+
+    agent.ai.brain = plan(tick)
+    assert agent.run(provider="ollama").code == 0
+    step = agent.step(1)
+    assert step["seen_size"] == [step["image_width"], step["image_height"]]
+    assert step["image_width"] % 32 and form.wait_for_event("toggle")["value"] == 1
 
 
 @pytest.fixture
