@@ -1027,10 +1027,8 @@ def children_of(pid: int) -> list[int]:
     return [int(word) for each in lists for word in each.read_text().split()]
 
 
-def test_each_act_can_be_asked_for_on_the_terminal(agent: Agent, form: Form) -> None:
-    agent.ai.brain = script(
-        [lambda request: click(*form.centre("agree")), lambda request: click(*form.centre("sign"))]
-    )
+def confirming(agent: Agent, answers: bytes) -> tuple[int, str]:
+    """A run that asks on a terminal, where somebody answers; its exit code and stderr."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         agent.argv("Do it", ("--confirm",)),
@@ -1040,15 +1038,30 @@ def test_each_act_can_be_asked_for_on_the_terminal(agent: Agent, form: Form) -> 
         stderr=subprocess.PIPE,
     )
     try:
-        os.write(ours, b"y\nn\n")
+        os.write(ours, answers)
         output = process.communicate(timeout=PATIENCE_S)[1].decode()
+        return process.returncode, output
     finally:
         process.kill()
         os.close(ours)
         os.close(theirs)
-    assert process.returncode == 1 and output.count("[y/n]") == 2 and "declined" in output
+
+
+def test_each_act_can_be_asked_for_on_the_terminal(agent: Agent, form: Form) -> None:
+    agent.ai.brain = script(
+        [lambda request: click(*form.centre("agree")), lambda request: click(*form.centre("sign"))]
+    )
+    code, output = confirming(agent, b"y\nn\n")
+    assert code == 1 and output.count("[y/n]") == 2 and "declined" in output
     assert [each["widget"] for each in form.events("click")] == ["agree"]
     assert agent.saved_run()["status"] == "declined"
+
+
+def test_nothing_is_opened_that_was_declined(agent: Agent, form: Form, reader: Path) -> None:
+    agent.ai.brain = script([reply("open", app="Note Reader")])
+    code, output = confirming(agent, b"n\n")
+    assert code == 1 and "open Note Reader in 'Visitor book' of Form (to open)? [y/n]" in output
+    assert agent.saved_run()["status"] == "declined" and not reader.exists() and agent.acts() == []
 
 
 @pytest.mark.parametrize(
