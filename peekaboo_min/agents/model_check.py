@@ -54,13 +54,18 @@ class GridChoice:
 
     unit: Optional[str]
     source: str
-    """variable, measured (also in an earlier run), or name."""
+    """variable, measured (also in an earlier run), name, or native: the vendor's tool."""
     problem: str = ""
 
     def describe(self) -> str:
         if self.unit is None:
             return f"it is undecided in which grid the model counts: {self.problem}"
-        why = {"variable": "PEEKABOO_AI_GRID", "measured": "measured", "name": "by the model's name"}
+        why = {
+            "variable": "PEEKABOO_AI_GRID",
+            "measured": "measured",
+            "name": "by the model's name",
+            "native": "by its vendor's computer-use tool",
+        }
         return f"the model counts in {_UNIT_NAMES[self.unit]} ({why[self.source]})"
 
 

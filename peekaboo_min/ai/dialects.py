@@ -29,7 +29,10 @@ _OTHER_NAMES: dict[str, dict[str, Any]] = {
 _OTHER_FIELDS = {
     "press": {"keys": "key", "hotkey": "key", "duration": "seconds"},
     "type": {"content": "text"},
-    "drag": {"to_x": "x2", "to_y": "y2", "start_x": "x", "start_y": "y", "end_x": "x2", "end_y": "y2"},
+    "drag": {
+        **{"to_x": "x2", "to_y": "y2", "start_x": "x", "start_y": "y", "end_x": "x2", "end_y": "y2"},
+        **{"destination_x": "x2", "destination_y": "y2"},
+    },
     "scroll": {"scroll_direction": "direction", "scroll_amount": "amount"},
     "wait": {"time": "seconds", "duration": "seconds"},
     "done": {"content": "why"},
@@ -148,6 +151,14 @@ def _tool_call(text: str) -> dict[str, Any]:
     arguments = call.get("arguments")
     if call.get("name") != "computer_use" or not isinstance(arguments, dict):
         _refuse("the tool call is not one of computer_use with its arguments")
+    return unpaired(arguments)
+
+
+def unpaired(arguments: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of a tool of Qwen's or Anthropic's, with x and y for their pairs.
+
+    Raises AI_PROVIDER_ERROR.
+    """
     reply = {key: value for key, value in arguments.items() if key not in (*_PLACES, "pixels")}
     for name, fields in _PLACES.items():
         place = arguments.get(name)

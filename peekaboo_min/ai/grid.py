@@ -79,6 +79,12 @@ def base_name(model: str) -> str:
     return model.lower().rsplit("/", 1)[-1]
 
 
+def is_claude_from(versions: dict[str, tuple[int, int]], model: str) -> bool:
+    """Whether a model is of one of these families of Claude, in this version or a later one."""
+    found = re.search(r"(opus|sonnet|haiku|fable|mythos)-(\d+)(?:[-.](\d{1,2})(?!\d))?", base_name(model))
+    return bool(found and (int(found[2]), int(found[3] or 0)) >= versions.get(found[1], (1000, 0)))
+
+
 def unit_by_name(model: str) -> Optional[str]:
     """The unit of a model's family, through a gateway as well; None for a name of no known family."""
     name = base_name(model)

@@ -15,7 +15,7 @@ from ..core.models import ImageData
 from ..desktop.base import Desktop
 from ..system.files import new_temporary_path
 from ..system.images import sniff_image, whole_image
-from .grid import PIXELS, base_name, unit_by_name
+from .grid import PIXELS, base_name, is_claude_from, unit_by_name
 
 _MAX_FILE_BYTES = 64 * 1024 * 1024
 _MAX_PIXELS = 200_000_000
@@ -106,8 +106,7 @@ def _fit_anthropic(name: str, width: int, height: int) -> tuple[int, int]:
 
 def _is_high_resolution(name: str) -> bool:
     """Opus from 4.7 on, other families from 5 on. Where that is unknown the smaller size is safe for both."""
-    found = re.search(r"(opus|sonnet|fable|mythos)-(\d+)(?:[-.](\d{1,2})(?!\d))?", name)
-    return found is not None and (int(found[2]), int(found[3] or 0)) >= _HIGH_RESOLUTION_FROM[found[1]]
+    return is_claude_from(_HIGH_RESOLUTION_FROM, name)
 
 
 def _fit_smart_resize(width: int, height: int) -> tuple[int, int]:

@@ -99,7 +99,7 @@ class Vendor:
         return [name.removeprefix("models/") for name in names]  # Gemini's
 
 
-def _as_base64(image: ImageData) -> str:
+def as_base64(image: ImageData) -> str:
     return base64.b64encode(image.data).decode()
 
 
@@ -125,7 +125,7 @@ def _ollama_body(question: Question) -> dict[str, Any]:
     if question.system:
         body["system"] = question.system
     if question.images:
-        body["images"] = [_as_base64(image) for image in question.images]
+        body["images"] = [as_base64(image) for image in question.images]
     if question.schema is not None:
         body["format"] = question.schema
     return body
@@ -156,7 +156,7 @@ def _openai_body(question: Question) -> dict[str, Any]:
         {"type": "text", "text": _with_schema_text(question) if is_other else question.prompt}
     ]
     for image in question.images:
-        url = f"data:{image.info.mime_type};base64,{_as_base64(image)}"
+        url = f"data:{image.info.mime_type};base64,{as_base64(image)}"
         content.append({"type": "image_url", "image_url": {"url": url, "detail": "high"}})
     messages: list[dict[str, Any]] = [{"role": "user", "content": content}]
     if question.system:
@@ -188,7 +188,7 @@ def _gemini_body(question: Question) -> dict[str, Any]:
     # text before the images: clicks are more accurate, as Google and Anthropic write
     parts: list[dict[str, Any]] = [{"text": question.prompt}]
     for image in question.images:
-        parts.append({"inlineData": {"mimeType": image.info.mime_type, "data": _as_base64(image)}})
+        parts.append({"inlineData": {"mimeType": image.info.mime_type, "data": as_base64(image)}})
     config: dict[str, Any] = {"maxOutputTokens": settings().ai_max_tokens}
     if question.images:
         config["mediaResolution"] = "MEDIA_RESOLUTION_HIGH"
@@ -222,7 +222,7 @@ def _read_gemini(answer: Any) -> Reply:
 def _anthropic_body(question: Question) -> dict[str, Any]:
     content: list[dict[str, Any]] = [{"type": "text", "text": question.prompt}]
     for image in question.images:
-        source = {"type": "base64", "media_type": image.info.mime_type, "data": _as_base64(image)}
+        source = {"type": "base64", "media_type": image.info.mime_type, "data": as_base64(image)}
         content.append({"type": "image", "source": source})
     body: dict[str, Any] = {
         "model": question.model,

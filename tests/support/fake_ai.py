@@ -575,12 +575,12 @@ class FakeAI:
             self.requests.append(request)
             self._changed.notify_all()
         try:
-            listing = CHECKS[request.vendor](self, request) if request.vendor else _nowhere(request)
+            listing = self.check(request)
             failure = self._next_failure(request)
             if failure:
                 self._fail(call, request, failure, listing)
             else:
-                self._send(call, request, listing or self._think(request))
+                self._send(call, request, listing or self.think(request))
         except Refusal as refusal:
             body = (
                 [refusal.body] if request.vendor == "gemini" and self.gemini_errors_in_list else refusal.body
@@ -595,6 +595,10 @@ class FakeAI:
             self._server.crashes.append(crash)
             request.status, request.refusal = 400, f"the test's brain failed: {crash}"
             call.send(400, error(request.vendor, 400, request.refusal).body)
+
+    def check(self, request: Request) -> Any:
+        """What answers a request that is no question to a model; None for one that is. Raises Refusal."""
+        return CHECKS[request.vendor](self, request) if request.vendor else _nowhere(request)
 
     def _answer_redirected(self, call: Call) -> None:
         request = read(call)
@@ -613,7 +617,7 @@ class FakeAI:
                     return failure
         return None
 
-    def _think(self, request: Request) -> Any:
+    def think(self, request: Request) -> Any:
         answer = self.brain(request)
         if (
             self.blind_text_models
@@ -658,9 +662,9 @@ class FakeAI:
         elif kind == "stalled":
             request.status = 0
             if not self._server.closing.wait(failure.seconds):
-                self._send(call, request, listing or self._think(request))
+                self._send(call, request, listing or self.think(request))
         elif kind == "slow_drip":
-            self._drip(call, request, json.dumps(listing or self._think(request)).encode(), failure.seconds)
+            self._drip(call, request, json.dumps(listing or self.think(request)).encode(), failure.seconds)
         elif kind == "huge":
             self._flood(call, request, failure.size_bytes)
 
