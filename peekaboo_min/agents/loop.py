@@ -203,10 +203,8 @@ class AgentLoop:
         started = time.monotonic()
         where = f"{step.window.title!r} of {step.window.app_name}" if step.window else ""
         why = step.action.why if step.action else ""
-        check = (
-            f"; the model's vendor asks for your consent: {step.safety_check}" if step.safety_check else ""
-        )
-        question = clean_text(f"{step.describe_action()} in {where} ({why}){check}", 900)
+        check = f"the vendor asks for your consent: {step.safety_check}; " if step.safety_check else ""
+        question = clean_text(f"{check}{step.describe_action()} in {where} ({why})", 900)
         print(f"{question}? [y/n] ", end="", file=sys.stderr, flush=True)
         is_allowed = sys.stdin.readline().strip().lower() in ("y", "yes")
         self._deadline += time.monotonic() - started

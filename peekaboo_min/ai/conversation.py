@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..core.errors import ErrorCode, PeekabooError
+from ..core.settings import without_secrets
 from ..core.text import clean_text
 from .grid import PIXELS
 from .providers import VENDORS, Question, Reply, Vendor
@@ -14,7 +15,7 @@ from .providers import VENDORS, Question, Reply, Vendor
 _NOT_EXECUTED = "Not executed: only the first action of a turn is. The screenshot shows the state after it."
 # Anthropic's own sentence for what follows a failed action
 _NOT_AFTER_FAILURE = "Not executed: an earlier computer action in this turn failed."
-_LONGEST_TEXT = 300
+LONGEST_TEXT = 300
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ class Conversation:
         texts = [
             str(check.get("message") or check.get("explanation") or "no reason given") for check in checks
         ]
-        return clean_text("; ".join(texts), _LONGEST_TEXT)
+        return clean_text(without_secrets("; ".join(texts)), LONGEST_TEXT)
 
     def body(self, question: Question) -> dict[str, Any]:
         """The request for a question. It becomes a part of the conversation."""
@@ -99,7 +100,7 @@ class Conversation:
         acts = [(number, act) for number, call in enumerate(found["calls"]) for act in call["acts"]]
         if not found["calls"]:
             is_unsure = why.upper().startswith("UNSURE") or why.endswith("?")
-            return json.dumps({"action": "noop" if is_unsure else "done", "why": why[:_LONGEST_TEXT]})
+            return json.dumps({"action": "noop" if is_unsure else "done", "why": why[:LONGEST_TEXT]})
         if not acts:
             raise unusable("the call has no action")
         self._acted, act = next((each for each in acts if not is_screenshot(each[1])), acts[0])
@@ -107,7 +108,7 @@ class Conversation:
             found = {"action": "wait", "seconds": 0} if is_screenshot(act) else self._translated(act)
         except (KeyError, IndexError, TypeError, ValueError, AttributeError):
             raise unusable(f"the arguments of {str(_name_of(act))[:40]} cannot be read") from None
-        return json.dumps({"why": why[:_LONGEST_TEXT], **found})
+        return json.dumps({"why": why[:LONGEST_TEXT], **found})
 
     def _read(self, answer: Any) -> Reply:
         return VENDORS[self.provider].read(answer)

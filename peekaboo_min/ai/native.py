@@ -7,7 +7,7 @@ from typing import Any
 
 from ..core.errors import invalid
 from ..core.settings import settings
-from .conversation import Call, Conversation, is_screenshot, unusable
+from .conversation import LONGEST_TEXT, Call, Conversation, is_screenshot, unusable
 from .dialects import unpaired
 from .grid import THOUSANDTHS, base_name, is_claude_from
 from .providers import VENDORS, Question, Reply, as_base64
@@ -273,7 +273,7 @@ class _Gemini(Conversation):
         if name not in self.offered:
             raise unusable(f"{name[:40]} is not available")
         if act.get("intent"):
-            found["why"] = act["intent"]
+            found["why"] = act["intent"][:LONGEST_TEXT]
         if act.get("press_enter") is True:
             found["text"] += "\n"
         if name == "scroll":

@@ -21,6 +21,7 @@ from peekaboo_min.agents.planner import NativePlanner
 from peekaboo_min.agents.run import AgentStep, AgentStop
 from peekaboo_min.ai.client import choose_model
 from peekaboo_min.ai.native import conversation_with
+from peekaboo_min.core.errors import PeekabooError
 from peekaboo_min.core.models import ImageData, ImageInfo, Rect, Window
 from peekaboo_min.core.settings import settings
 
@@ -244,21 +245,56 @@ def test_what_cannot_be_asked_natively_is_refused_before_anything_starts(
     assert agent.ai.questions == [] and not agent.run_folder.exists()
 
 
-def test_an_unusable_action_with_a_safety_check_ends_the_run(
-    native_ai: NativeAI, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """Asking again would acknowledge the check."""
-    for variable, value in {**native_ai.env("openai", "gpt-5.4"), "TMPDIR": str(tmp_path)}.items():
-        monkeypatch.setenv(variable, value)
+@pytest.fixture
+def decide(native_ai: NativeAI, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Any]:
+    """A planner's action for a screenshot of this size, and its step."""
+
+    def decide(name: str, width: int, height: int) -> tuple[Any, AgentStep]:
+        provider, _, model = MODELS[name].partition("/")
+        for variable, value in {**native_ai.env(provider, model), "TMPDIR": str(tmp_path)}.items():
+            monkeypatch.setenv(variable, value)
+        settings.cache_clear()
+        step = AgentStep(1, window=Window(7, "Form", 1, "A title", Rect(0, 0, width, height)))
+        step.image = ImageData(picture("png", width, height), ImageInfo("png", width, height))
+        planner = NativePlanner("Do it", choose_model(provider, model), conversation_with(provider, model))
+        return planner.decide(step, [], 5, time.monotonic() + PATIENCE_S), step
+
+    yield decide
     settings.cache_clear()
-    step = AgentStep(1, window=Window(7, "Form", 1, "A title", Rect(0, 0, 64, 48)))
-    step.image = ImageData(picture("jpeg", 64, 48), ImageInfo("jpg", 64, 48))
-    planner = NativePlanner(
-        "Do it", choose_model("openai", "gpt-5.4"), conversation_with("openai", "gpt-5.4")
-    )
+
+
+def test_an_unusable_action_with_a_safety_check_ends_the_run(native_ai: NativeAI, decide: Any) -> None:
+    """Asking again would acknowledge the check."""
     native_ai.moves = [Turn([("click", {"x": 999, "y": 1})], checks=["Sure?"])]
     with pytest.raises(AgentStop) as caught:
-        planner.decide(step, [], 5, time.monotonic() + PATIENCE_S)
-    settings.cache_clear()
+        decide("openai", 64, 48)
     assert caught.value.status == "confused" and "outside the grid" in caught.value.message
     assert len(native_ai.requests) == 1
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_large_screenshot_is_fitted_and_a_click_mapped_back(
+    native_ai: NativeAI, decide: Any, name: str
+) -> None:
+    native_ai.moves = [
+        lambda seen: ("click", {"x": round(seen.image.width * 0.75), "y": round(seen.image.height * 0.25)})
+    ]
+    action, step = decide(name, 3200, 2000)
+    (sent,) = native_ai.requests[0].images
+    assert sent.width < 3200 and abs(sent.width / sent.height - 1.6) < 0.01
+    pixel = step.pixel_of(action.place)
+    assert pixel is not None and abs(pixel.x - 2400) < 4 and abs(pixel.y - 500) < 4
+    if name == "older tool":
+        (tool,) = native_ai.requests[0].body["tools"]
+        assert (tool["display_width_px"], tool["display_height_px"]) == (sent.width, sent.height)
+
+
+def test_what_the_vendor_rejects_is_shown_with_the_way_without_its_tool(
+    native_ai: NativeAI, decide: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(MODELS, "newer", "gemini/gemini-4-flash")
+    native_ai.models["gemini/gemini-4-flash"] = True
+    with pytest.raises(PeekabooError) as caught:
+        decide("newer", 64, 48)
+    assert "Computer Use is not supported" in caught.value.message
+    assert "without --native" in (caught.value.hint or "")

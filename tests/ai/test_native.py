@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Callable, Iterator
 from typing import Any, Optional
 
 import pytest
 from fake_ai import picture
 from fake_native import OLDER, TOOLSET, NativeAI, Turn
-from worlds import PATIENCE_S
+from worlds import PATIENCE_S, ROOT
 
 from peekaboo_min.agents.actions import Action, read_action
 from peekaboo_min.ai.client import Answer, ask_model, choose_model
 from peekaboo_min.ai.conversation import Conversation
-from peekaboo_min.ai.grid import PIXELS, THOUSANDTHS, Grid, grid_over
+from peekaboo_min.ai.grid import PIXELS, THOUSANDTHS, Grid, grid_over, unit_by_name
 from peekaboo_min.ai.native import NATIVE_MODELS, conversation_with
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
 from peekaboo_min.core.models import ImageData, ImageInfo, Point
@@ -126,6 +127,23 @@ def test_a_model_without_a_tool_is_refused_with_the_way_out(provider: str, model
         conversation_with(provider, model)
     assert caught.value.code is ErrorCode.INVALID_ARGUMENT and f"{provider}/{model}" in caught.value.message
     assert NATIVE_MODELS in caught.value.message and "without --native" in (caught.value.hint or "")
+
+
+def test_the_readme_says_which_models_have_a_grid_and_a_tool() -> None:
+    lines = (ROOT / "README.md").read_text("utf-8").splitlines()
+    start = lines.index("| family | says where in | `agent --native` | examples of model names |") + 2
+    rows = [line.strip("| ").split(" | ") for line in lines[start : lines.index("", start)]]
+    assert len(rows) == 5
+    for _, unit, native, examples in rows:
+        for name in re.findall("`(.*?)`", examples):
+            provider, _, model = name.partition("/")
+            assert unit_by_name(model) == (PIXELS if unit.startswith("pixels") else THOUSANDTHS)
+            has_tool = True
+            try:
+                conversation_with(provider, model)
+            except PeekabooError:
+                has_tool = False
+            assert has_tool == (native != "no"), name
 
 
 # actions ---
@@ -340,6 +358,18 @@ def test_a_secret_in_an_answer_is_masked(talk_to: Callable[[str], Talk]) -> None
         talk.ai.moves = [Turn([("type", {"text": key})], text=f"I type {key}")]
         reply = talk.ask("Do it", image()).text
         assert key not in reply and key not in talk.conversation.action_in(reply)
+
+
+@pytest.mark.parametrize("name", ["openai", "gemini"])
+def test_a_safety_check_is_text_for_people(talk_to: Callable[[str], Talk], name: str) -> None:
+    talk = talk_to(name)
+    key = str(talk.ai.keys[name])
+    talk.ai.moves = [Turn([("click", {"x": 1, "y": 2})], checks=[f"\x1b[31mSure? {key}"]), "Done."]
+    talk.act("Do it", image())
+    assert "Sure?" in talk.conversation.safety_check
+    assert key not in talk.conversation.safety_check and "\x1b" not in talk.conversation.safety_check
+    talk.act("It was done", image())
+    assert talk.conversation.safety_check == ""
 
 
 def test_an_answer_of_another_form_is_an_error(talk_to: Callable[[str], Talk]) -> None:
