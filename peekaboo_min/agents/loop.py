@@ -104,9 +104,9 @@ class AgentLoop:
         """The model, asked in its own grid; what no table names is measured first."""
         task, run, choice = self._task, self._run, self._choice
         if task.native:
-            talk = conversation_with(choice.provider, choice.model)
-            self._planner = NativePlanner(task.goal, choice, talk)
-            run.grid = GridChoice(talk.unit, "native").describe()
+            conversation = conversation_with(choice.provider, choice.model)
+            self._planner = NativePlanner(task.goal, choice, conversation)
+            run.grid = GridChoice(conversation.unit, "native").describe()
         else:
             left_s = max(0.001, self._deadline - time.monotonic())
             found = choose_grid(choice, min(left_s, settings().ai_timeout_s))

@@ -323,6 +323,20 @@ def test_of_several_calls_the_first_is_done_and_all_are_answered(
 
 
 @pytest.mark.parametrize("name", MODELS)
+def test_what_follows_an_action_that_cannot_be_done_is_not_done_either(
+    talk_to: Callable[[str], Talk], name: str
+) -> None:
+    talk = talk_to(name)
+    talk.ai.moves = [Turn([("click", {"x": 9999, "y": 2}), ("type", {"text": "Ada"})]), "Done."]
+    with pytest.raises(PeekabooError):
+        talk.act("Do it", image())
+    talk.conversation.is_refused = True
+    talk.act("That was not done: outside.")
+    text = talk.ai.seen[-1].text
+    assert "an earlier computer action in this turn failed" in text and "That was not done: outside." in text
+
+
+@pytest.mark.parametrize("name", MODELS)
 def test_a_long_conversation_stays_within_the_vendors_limits(
     talk_to: Callable[[str], Talk], name: str
 ) -> None:
@@ -349,6 +363,19 @@ def test_a_call_to_openai_is_answered_with_an_image_when_the_window_is_gone(
     talk.act("Do it", image())
     talk.act("The application shows no window now")
     assert talk.last_body["input"][0]["output"]["image_url"].startswith("data:image/jpeg;base64,")
+
+
+def test_a_call_of_openais_earlier_form_is_read_and_an_empty_one_is_refused() -> None:
+    conversation = conversation_with("openai", "gpt-5.4")
+    call = {"type": "computer_call", "call_id": "call_1"}
+
+    def action(**more: Any) -> dict[str, Any]:
+        reply = conversation.vendor.read({"id": "r", "output": [{**call, **more}]})
+        return json.loads(conversation.action_in(reply.text))
+
+    assert action(action={"type": "wait"})["action"] == "wait"
+    with pytest.raises(PeekabooError, match="has no action"):
+        action(actions=[])
 
 
 def test_a_secret_in_an_answer_is_masked(talk_to: Callable[[str], Talk]) -> None:
@@ -420,10 +447,15 @@ def refusal(ai: NativeAI, *arguments: Any, **headers: str) -> str:
 
 
 def claude(tool: dict[str, Any], *messages: dict[str, Any], model: str = "claude-sonnet-5") -> dict[str, Any]:
-    return {"model": model, "max_tokens": 100, "tools": [tool], "messages": list(messages) or [said("Do it")]}
+    return {
+        "model": model,
+        "max_tokens": 100,
+        "tools": [tool],
+        "messages": list(messages) or [turn("Do it")],
+    }
 
 
-def said(*content: Any, role: str = "user") -> dict[str, Any]:
+def turn(*content: Any, role: str = "user") -> dict[str, Any]:
     blocks = [{"type": "text", "text": each} if isinstance(each, str) else each for each in content]
     return {"role": role, "content": blocks}
 
@@ -453,33 +485,33 @@ def block_of(width: int, height: int) -> dict[str, Any]:
         (claude(OLD_TOOL, model="claude-opus-5-5"), "does not support tool types: computer_20251124"),
         (claude(TOOL, model="claude-sonnet-4-6"), "does not support tool types: computer_toolset"),
         (claude(OLD_TOOL), "does not match any of the expected tags"),  # without its beta header
-        (claude(TOOL, said("Do it"), said(USE, role="assistant"), said("And?")), "without `tool_result`"),
+        (claude(TOOL, turn("Do it"), turn(USE, role="assistant"), turn("And?")), "without `tool_result`"),
         (
-            claude(TOOL, said("Do it"), said(USE, role="assistant"), said(RESULT, OTHER_RESULT)),
+            claude(TOOL, turn("Do it"), turn(USE, role="assistant"), turn(RESULT, OTHER_RESULT)),
             "unexpected `tool_use_id`",
         ),
         (
-            claude(TOOL, said("Do it"), said(USE, role="assistant"), said({**RESULT, "toolset_name": "x"})),
+            claude(TOOL, turn("Do it"), turn(USE, role="assistant"), turn({**RESULT, "toolset_name": "x"})),
             "toolset_name",
         ),
         (
             claude(
                 TOOL,
-                said("Do it"),
-                said(USE, role="assistant"),
-                said({**RESULT, "is_error": True, "content": [block_of(9, 9)]}),
+                turn("Do it"),
+                turn(USE, role="assistant"),
+                turn({**RESULT, "is_error": True, "content": [block_of(9, 9)]}),
             ),
             "all content must be type `text`",
         ),
-        (claude(TOOL, said("Do it", block_of(2600, 400))), "image limits"),
-        (claude(TOOL, said("Do it", block_of(2400, 1600))), "image limits"),
-        (claude(TOOL, said("Do it", *[block_of(2100, 900)] * 21)), "2000 pixels"),
+        (claude(TOOL, turn("Do it", block_of(2600, 400))), "image limits"),
+        (claude(TOOL, turn("Do it", block_of(2400, 1600))), "image limits"),
+        (claude(TOOL, turn("Do it", *[block_of(2100, 900)] * 21)), "2000 pixels"),
         (
             claude(
                 TOOL,
-                said("Do it"),
-                said({"type": "thinking", "thinking": "", "signature": "other"}, "Hm.", role="assistant"),
-                said("And?"),
+                turn("Do it"),
+                turn({"type": "thinking", "thinking": "", "signature": "other"}, "Hm.", role="assistant"),
+                turn("And?"),
                 model="claude-opus-5-5",
             ),
             "bound to a different conversation",
@@ -492,10 +524,10 @@ def test_the_fake_anthropic_refuses(native_ai: NativeAI, body: Any, reason: str)
 
 def gpt(*items: Any, **more: Any) -> dict[str, Any]:
     tools = [{"type": "computer"}]
-    return {"model": "gpt-5.4", "tools": tools, "input": list(items) or [said_to_gpt("Do it")], **more}
+    return {"model": "gpt-5.4", "tools": tools, "input": list(items) or [gpt_message("Do it")], **more}
 
 
-def said_to_gpt(text: str) -> dict[str, Any]:
+def gpt_message(text: str) -> dict[str, Any]:
     return {"role": "user", "content": [{"type": "input_text", "text": text}]}
 
 
@@ -564,7 +596,7 @@ def test_the_fake_gemini_refuses(native_ai: NativeAI) -> None:
     assert post(native_ai, "gemini", path, flash(*answered(call, name=name, response=consent)))
 
 
-def test_a_picture_too_large_for_the_toolset_is_the_vendors_error(talk_to: Callable[[str], Talk]) -> None:
+def test_an_image_too_large_for_the_toolset_is_the_vendors_error(talk_to: Callable[[str], Talk]) -> None:
     talk = talk_to("toolset")
     with pytest.raises(PeekabooError) as caught:
         talk.ask("Do it", image(4000, 3000))
