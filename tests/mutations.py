@@ -220,10 +220,14 @@ MUTATIONS: list[Mutation] = [
     ),
     *_in(
         "desktop/macos/read_text.js",
-        "letters",
+        "letters or calculators",
         ("no language is detected", "    request.automaticallyDetectsLanguage = true;", "    "),
-        ("text is found upside down", "y: 1 - box.origin.y - box.size.height,", "y: box.origin.y,"),
-        ("the text is read in a hurry", "request.recognitionLevel = 0;", "request.recognitionLevel = 1;"),
+        ("text is found upside down", "y: 1 - y - (box.origin.y + box.size.height) * height,", "y: box.origin.y,"),
+        ("the text is read in a hurry", "= characters ? 1 : 0;", "= 1;"),
+        ("characters are read as words", "= characters ? 1 : 0;", "= 0;"),
+        ("characters are looked for in the whole image", "if (characters) request.regionOfInterest", "request.unused"),
+        ("the place in a part is the place in the image", "x: x + box.origin.x * width,", "x: box.origin.x,"),
+        ("parts do not overlap", "const OVERLAP = 1 / 16;", "const OVERLAP = 0;"),
         ("everything is certain", "confidence: Number(best.confidence),", "confidence: 1,"),
     ),
     *_in(

@@ -61,14 +61,12 @@ def run_vision_agent(
     ] = False,
 ) -> Result:
     """Lets a vision model reach a goal in one app: it looks at a screenshot of the window, takes one action,
-    and looks again. The screenshots of that app's windows are sent to the model, with the texts of their
-    elements where the app offers some. It may open applications, documents and addresses, and goes on there.
-    Each step is saved in a folder, with a report as one page. Needs the Python package mcp; keys may be in
-    `.env`.
+    and looks again. The model gets the screenshots of that app's windows, and the texts of their elements. It
+    may open applications, documents and addresses, and goes on there. Each step is saved in a folder, with a
+    report as one page. Needs the Python package mcp; keys may be in `.env`.
 
     Example: peekaboo-min agent --goal "Sign the book as Ada" --app Form --model openai/gpt-5.4-mini
-    leaves peekaboo-run-TIME/report.html, replay.sh (the run again, without a model), run.json, step_001.jpg,
-    step_001.json, ...
+    leaves peekaboo-run-TIME/report.html, replay.sh (the run without a model), run.json, step_001.jpg, ...
     """
     settings_with_env_file(Path.cwd())
     if check_model:

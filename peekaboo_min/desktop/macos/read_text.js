@@ -16,7 +16,7 @@ function run(argv) {
         request.recognitionLevel = characters ? 1 : 0;
         request.usesLanguageCorrection = !characters;
         request.automaticallyDetectsLanguage = true; // macOS 13; else it knows the letters of one language
-        request.regionOfInterest = $.NSMakeRect(x, y, width, height);
+        if (characters) request.regionOfInterest = $.NSMakeRect(x, y, width, height);
         if (!handler.performRequestsError($([request]), null)) throw new Error('Vision could not read the image');
         for (let i = 0; i < Number(request.results.count); i++) {
             const found = request.results.objectAtIndex(i);
