@@ -583,7 +583,8 @@ def test_a_command_imports_nothing_of_mcp_and_nothing_slow(
     )
     assert json.loads(done.stdout)["success"]
     imported = {line.rsplit("|", 1)[-1].strip() for line in done.stderr.splitlines() if "|" in line}
-    assert "dataclasses" in imported
+    assert "subprocess" in imported
+    assert not imported & {"dataclasses", "inspect", "textwrap"}
     assert sorted(imported & HEAVY) == []
 
 
