@@ -131,7 +131,7 @@ desktop       base: what a platform must do; select: which of the two this machi
               x11: backend connection server windows elements elements_atspi opening pointer presses keyboard
                    clipboard ocr
 ai            client providers errors images grid dialects conversation native: asking a model
-automation    policy coordinates effects capture image listing input find_text wait opening: the jobs
+automation    policy coordinates effects capture image listing elements input find_text wait opening: the jobs
 integrations  keynote keynote_deck gmail gmail_oauth peekaboo_cli
 agents        mcp_client; keynote_agent keynote_protocol; vision_agent loop target planner actions model_check
               run report replay
@@ -5642,8 +5642,98 @@ def wait_until_painted(desktop: Desktop, window: Window) -> None:
         last = bitmap
 '''
 
+# ==================== peekaboo_min/automation/elements.py =================================================
+SOURCES['peekaboo_min/automation/elements.py'] = 5646, r'''"""The elements of a window, as text and as data."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Optional
+
+from ..core.models import NOTHING_FOUND, Element, Rect, Result
+from ..core.text import clean_text
+from ..desktop.base import Desktop
+from .capture import scene_to_capture, screenshot_to_read
+
+_ELEMENTS_AT_MOST = 200
+_ROLES_SHOWN = 30
+
+
+class _Placed(NamedTuple):
+    """An element, and its box in pixels of a screenshot."""
+
+    element: Element
+    box: Rect
+
+    def as_data(self) -> dict[str, Any]:
+        """x and y are its middle: what `click` takes."""
+        centre = self.box.centre
+        return {
+            "role": self.element.role,
+            "name": clean_text(self.element.name),
+            "value": clean_text(self.element.value),
+            "states": list(self.element.states),
+            "x": int(centre.x),
+            "y": int(centre.y),
+            "width": round(self.box.width),
+            "height": round(self.box.height),
+        }
+
+    def __str__(self) -> str:
+        """`button "Save" 120,48`; with its value and states where it has any."""
+        data = self.as_data()
+        value = f' = "{data["value"]}"' if data["value"] else ""
+        states = f" [{', '.join(data['states'])}]" if data["states"] else ""
+        return f'{data["role"]} "{data["name"]}"{value} {data["x"]},{data["y"]}{states}'
+
+
+def find_elements_in_window(
+    desktop: Desktop, window_id: int, text: Optional[str] = None, role: Optional[str] = None
+) -> Result:
+    """The visible elements of a window in reading order, at most 200: those whose name or value holds `text`,
+    of this role.
+
+    data: {window_id, screenshot_id, image_width, image_height, count, elements: [{role, name, value, states,
+    x, y, width, height}]}; x and y are an element's middle, in pixels that `click` takes with this
+    screenshot_id. Raises NO_ELEMENTS for an application without a tree, and what capturing raises.
+    """
+    window = scene_to_capture(desktop).by_id(window_id)
+    all_elements = desktop.read_elements(window)
+    image, record = screenshot_to_read(desktop, window)
+    image.path.unlink(missing_ok=True)
+    found = [
+        _Placed(element, record.to_pixels(element.box, window.bounds))
+        for element in all_elements
+        if _fits(element, text, role)
+    ]
+    shown = found[:_ELEMENTS_AT_MOST]
+    head = f"{len(shown)} element(s) of window {window_id}"
+    if len(found) > len(shown):
+        head += f", the first of {len(found)}: name a text or a role to see others"
+    elif not found and all_elements:
+        roles = list(dict.fromkeys(element.role for element in all_elements))
+        head += f"; of {len(all_elements)} none fits; their roles are {', '.join(roles[:_ROLES_SHOWN])}"
+    elif found:
+        head += f"; x,y are pixels of screenshot {record.screenshot_id}"
+    data = {
+        "window_id": window_id,
+        "screenshot_id": record.screenshot_id,
+        "image_width": record.image_width,
+        "image_height": record.image_height,
+        "count": len(found),
+        "elements": [one.as_data() for one in shown],
+    }
+    code = 0 if found else NOTHING_FOUND
+    return Result("\n".join([head, *map(str, shown)]), data, is_text_enough=True, exit_code=code)
+
+
+def _fits(element: Element, text: Optional[str], role: Optional[str]) -> bool:
+    wanted = (text or "").strip().casefold()
+    has_text = wanted in element.name.casefold() or wanted in element.value.casefold()
+    return has_text and (role is None or element.role == role.strip().lower())
+'''
+
 # ==================== peekaboo_min/automation/find_text.py ================================================
-SOURCES['peekaboo_min/automation/find_text.py'] = 5646, r'''"""Where a text is in a window, by text recognition; and a click there."""
+SOURCES['peekaboo_min/automation/find_text.py'] = 5736, r'''"""Where a text is in a window, by text recognition; and a click there."""
 
 from __future__ import annotations
 
@@ -5940,7 +6030,7 @@ def found_text(wanted: str, hits: Sequence[TextHit], record: Screenshot) -> str:
 '''
 
 # ==================== peekaboo_min/automation/image.py ====================================================
-SOURCES['peekaboo_min/automation/image.py'] = 5943, r'''"""The job of `image`: what to capture, where to save it, and the answer."""
+SOURCES['peekaboo_min/automation/image.py'] = 6033, r'''"""The job of `image`: what to capture, where to save it, and the answer."""
 
 from __future__ import annotations
 
@@ -6302,7 +6392,7 @@ def _windows_in_pixels(display: Display, windows: Sequence[Window], info: ImageI
 '''
 
 # ==================== peekaboo_min/automation/input.py ====================================================
-SOURCES['peekaboo_min/automation/input.py'] = 6305, r'''"""Every act in a window: its safety rules, the input lock, the effect."""
+SOURCES['peekaboo_min/automation/input.py'] = 6395, r'''"""Every act in a window: its safety rules, the input lock, the effect."""
 
 from __future__ import annotations
 
@@ -6700,22 +6790,19 @@ def _where(window: Window) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/automation/listing.py ==================================================
-SOURCES['peekaboo_min/automation/listing.py'] = 6703, r'''"""Apps, windows, screens and elements, as text and as data."""
+SOURCES['peekaboo_min/automation/listing.py'] = 6793, r'''"""Apps, windows and screens, as text and as data."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Optional
+from typing import Any
 
 from ..core.errors import ErrorCode, invalid
-from ..core.models import NOTHING_FOUND, App, Display, Element, Rect, Result, Scene, Window
+from ..core.models import App, Display, Result, Scene, Window
 from ..core.text import clean_text
 from ..desktop.base import Desktop
 from ..desktop.matching import find_app, visible_windows, windows_of
-from .capture import scene_to_capture, screenshot_to_read
 
-_ELEMENTS_AT_MOST = 200
-_ROLES_SHOWN = 30
 DETAILS = ("off_screen", "bounds", "ids")
 
 
@@ -6858,87 +6945,10 @@ def _title(window: Window) -> str:
 
 def _bounds_text(window: Window) -> str:
     return f"{window.bounds.x:g},{window.bounds.y:g} {window.bounds.width:g}x{window.bounds.height:g}"
-
-
-# elements
-
-
-class _Placed(NamedTuple):
-    """An element, and its box in pixels of a screenshot."""
-
-    element: Element
-    box: Rect
-
-    def as_data(self) -> dict[str, Any]:
-        """x and y are its middle: what `click` takes."""
-        centre = self.box.centre
-        return {
-            "role": self.element.role,
-            "name": clean_text(self.element.name),
-            "value": clean_text(self.element.value),
-            "states": list(self.element.states),
-            "x": int(centre.x),
-            "y": int(centre.y),
-            "width": round(self.box.width),
-            "height": round(self.box.height),
-        }
-
-    def __str__(self) -> str:
-        """`button "Save" 120,48`; with its value and states where it has any."""
-        data = self.as_data()
-        value = f' = "{data["value"]}"' if data["value"] else ""
-        states = f" [{', '.join(data['states'])}]" if data["states"] else ""
-        return f'{data["role"]} "{data["name"]}"{value} {data["x"]},{data["y"]}{states}'
-
-
-def find_elements_in_window(
-    desktop: Desktop, window_id: int, text: Optional[str] = None, role: Optional[str] = None
-) -> Result:
-    """The visible elements of a window in reading order, at most 200: those whose name or value holds `text`,
-    of this role.
-
-    data: {window_id, screenshot_id, image_width, image_height, count, elements: [{role, name, value, states,
-    x, y, width, height}]}; x and y are an element's middle, in pixels that `click` takes with this
-    screenshot_id. Raises NO_ELEMENTS for an application without a tree, and what capturing raises.
-    """
-    window = scene_to_capture(desktop).by_id(window_id)
-    all_elements = desktop.read_elements(window)
-    image, record = screenshot_to_read(desktop, window)
-    image.path.unlink(missing_ok=True)
-    found = [
-        _Placed(element, record.to_pixels(element.box, window.bounds))
-        for element in all_elements
-        if _fits(element, text, role)
-    ]
-    shown = found[:_ELEMENTS_AT_MOST]
-    head = f"{len(shown)} element(s) of window {window_id}"
-    if len(found) > len(shown):
-        head += f", the first of {len(found)}: name a text or a role to see others"
-    elif not found and all_elements:
-        roles = list(dict.fromkeys(element.role for element in all_elements))
-        head += f"; of {len(all_elements)} none fits; their roles are {', '.join(roles[:_ROLES_SHOWN])}"
-    elif found:
-        head += f"; x,y are pixels of screenshot {record.screenshot_id}"
-    data = {
-        "window_id": window_id,
-        "screenshot_id": record.screenshot_id,
-        "image_width": record.image_width,
-        "image_height": record.image_height,
-        "count": len(found),
-        "elements": [one.as_data() for one in shown],
-    }
-    code = 0 if found else NOTHING_FOUND
-    return Result("\n".join([head, *map(str, shown)]), data, is_text_enough=True, exit_code=code)
-
-
-def _fits(element: Element, text: Optional[str], role: Optional[str]) -> bool:
-    wanted = (text or "").strip().casefold()
-    has_text = wanted in element.name.casefold() or wanted in element.value.casefold()
-    return has_text and (role is None or element.role == role.strip().lower())
 '''
 
 # ==================== peekaboo_min/automation/opening.py ==================================================
-SOURCES['peekaboo_min/automation/opening.py'] = 6941, r'''"""Open an application, a file or an address, and wait for its window."""
+SOURCES['peekaboo_min/automation/opening.py'] = 6951, r'''"""Open an application, a file or an address, and wait for its window."""
 
 from __future__ import annotations
 
@@ -7129,7 +7139,7 @@ def _names(*names: str) -> set[str]:
 '''
 
 # ==================== peekaboo_min/automation/policy.py ===================================================
-SOURCES['peekaboo_min/automation/policy.py'] = 7132, r'''"""What may be acted on, and the audit log of what was done."""
+SOURCES['peekaboo_min/automation/policy.py'] = 7142, r'''"""What may be acted on, and the audit log of what was done."""
 
 from __future__ import annotations
 
@@ -7219,7 +7229,7 @@ def write_audit_line(action: str, where: dict[str, Any]) -> None:
 '''
 
 # ==================== peekaboo_min/automation/wait.py =====================================================
-SOURCES['peekaboo_min/automation/wait.py'] = 7222, r'''"""Wait until a window shows a text, opens, closes or rests."""
+SOURCES['peekaboo_min/automation/wait.py'] = 7232, r'''"""Wait until a window shows a text, opens, closes or rests."""
 
 from __future__ import annotations
 
@@ -7420,10 +7430,10 @@ class _StillLook:
 '''
 
 # ==================== peekaboo_min/core/__init__.py =======================================================
-SOURCES['peekaboo_min/core/__init__.py'] = 7423, r''''''
+SOURCES['peekaboo_min/core/__init__.py'] = 7433, r''''''
 
 # ==================== peekaboo_min/core/cancellation.py ===================================================
-SOURCES['peekaboo_min/core/cancellation.py'] = 7426, r'''"""One call: its cancel token, time budget, progress, waits and threads."""
+SOURCES['peekaboo_min/core/cancellation.py'] = 7436, r'''"""One call: its cancel token, time budget, progress, waits and threads."""
 
 from __future__ import annotations
 
@@ -7579,7 +7589,7 @@ def is_uninterrupted() -> bool:
 '''
 
 # ==================== peekaboo_min/core/errors.py =========================================================
-SOURCES['peekaboo_min/core/errors.py'] = 7582, r'''"""PeekabooError, the only expected exception, and its codes."""
+SOURCES['peekaboo_min/core/errors.py'] = 7592, r'''"""PeekabooError, the only expected exception, and its codes."""
 
 from __future__ import annotations
 
@@ -7733,7 +7743,7 @@ def file_error(path: Path, error: Exception) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/core/log.py ============================================================
-SOURCES['peekaboo_min/core/log.py'] = 7736, r'''"""The log file, a command's debug lines, and the Keynote agent's log."""
+SOURCES['peekaboo_min/core/log.py'] = 7746, r'''"""The log file, a command's debug lines, and the Keynote agent's log."""
 
 from __future__ import annotations
 
@@ -7918,7 +7928,7 @@ def write_agent_line(source: str, text: str, path: Optional[Path] = None) -> Non
 '''
 
 # ==================== peekaboo_min/core/models.py =========================================================
-SOURCES['peekaboo_min/core/models.py'] = 7921, r'''"""The data types: points, windows, displays, screenshots, results.
+SOURCES['peekaboo_min/core/models.py'] = 7931, r'''"""The data types: points, windows, displays, screenshots, results.
 
 Named tuples, not dataclasses: importing those and making thirty of them would be a third of a command's time.
 """
@@ -8299,7 +8309,7 @@ class Result(NamedTuple):
 '''
 
 # ==================== peekaboo_min/core/settings.py =======================================================
-SOURCES['peekaboo_min/core/settings.py'] = 8302, r'''"""Environment variables, read once into a frozen Settings."""
+SOURCES['peekaboo_min/core/settings.py'] = 8312, r'''"""Environment variables, read once into a frozen Settings."""
 
 from __future__ import annotations
 
@@ -8616,7 +8626,7 @@ def system_temporary_folder() -> Path:
 '''
 
 # ==================== peekaboo_min/core/text.py ===========================================================
-SOURCES['peekaboo_min/core/text.py'] = 8619, r'''"""Text from outside, made safe to show or to send."""
+SOURCES['peekaboo_min/core/text.py'] = 8629, r'''"""Text from outside, made safe to show or to send."""
 
 from __future__ import annotations
 
@@ -8657,16 +8667,16 @@ def cut_to_bytes(text: str, limit: int) -> str:
 '''
 
 # ==================== peekaboo_min/core/version.py ========================================================
-SOURCES['peekaboo_min/core/version.py'] = 8660, r'''"""The version."""
+SOURCES['peekaboo_min/core/version.py'] = 8670, r'''"""The version."""
 
 VERSION = "0.1.0"
 '''
 
 # ==================== peekaboo_min/desktop/__init__.py ====================================================
-SOURCES['peekaboo_min/desktop/__init__.py'] = 8666, r''''''
+SOURCES['peekaboo_min/desktop/__init__.py'] = 8676, r''''''
 
 # ==================== peekaboo_min/desktop/base.py ========================================================
-SOURCES['peekaboo_min/desktop/base.py'] = 8669, r'''"""class Desktop(Protocol): what a platform must do; it never decides."""
+SOURCES['peekaboo_min/desktop/base.py'] = 8679, r'''"""class Desktop(Protocol): what a platform must do; it never decides."""
 
 from __future__ import annotations
 
@@ -8827,7 +8837,7 @@ class Desktop(Protocol):
 '''
 
 # ==================== peekaboo_min/desktop/keys.py ========================================================
-SOURCES['peekaboo_min/desktop/keys.py'] = 8830, r'''"""Key names in the spellings that people use, read into one (pure)."""
+SOURCES['peekaboo_min/desktop/keys.py'] = 8840, r'''"""Key names in the spellings that people use, read into one (pure)."""
 
 from __future__ import annotations
 
@@ -8949,10 +8959,10 @@ def _unknown_key(word: str, known: Iterable[str], kind: str = "key") -> Peekaboo
 '''
 
 # ==================== peekaboo_min/desktop/macos/__init__.py ==============================================
-SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 8952, r''''''
+SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 8962, r''''''
 
 # ==================== peekaboo_min/desktop/macos/accessibility.js =========================================
-SOURCES['peekaboo_min/desktop/macos/accessibility.js'] = 8955, r'''// Comes after window_list.js: windows, sheets and the focus as the accessibility tree has them; without the grant: nothing.
+SOURCES['peekaboo_min/desktop/macos/accessibility.js'] = 8965, r'''// Comes after window_list.js: windows, sheets and the focus as the accessibility tree has them; without the grant: nothing.
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXUIElementCreateApplication', ['id', ['int']]);
 ObjC.bindFunction('AXUIElementCreateSystemWide', ['id', []]);
@@ -9040,7 +9050,7 @@ function candidates(app, target) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/automation.js ============================================
-SOURCES['peekaboo_min/desktop/macos/automation.js'] = 9043, r'''// {} -> {"automation": bool|null}: may Keynote be controlled? null when it does not run, was never asked for, or cannot be
+SOURCES['peekaboo_min/desktop/macos/automation.js'] = 9053, r'''// {} -> {"automation": bool|null}: may Keynote be controlled? null when it does not run, was never asked for, or cannot be
 // told. Raises no dialog. By itself, because a bridge that fails here must not take other answers along.
 ObjC.import('AppKit');
 ObjC.import('CoreServices');
@@ -9059,7 +9069,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/backend.py ===============================================
-SOURCES['peekaboo_min/desktop/macos/backend.py'] = 9062, r'''"""Desktop by screencapture, osascript and the Swift helper."""
+SOURCES['peekaboo_min/desktop/macos/backend.py'] = 9072, r'''"""Desktop by screencapture, osascript and the Swift helper."""
 
 from __future__ import annotations
 
@@ -9459,7 +9469,7 @@ def _window(one: dict[str, Any], focused_id: Optional[int], can_record: bool) ->
 '''
 
 # ==================== peekaboo_min/desktop/macos/elements.js ==============================================
-SOURCES['peekaboo_min/desktop/macos/elements.js'] = 9462, r'''// {"window": {id, pid, title, x, y, width, height, is_popup}} -> {"is_trusted": bool, "is_found": bool, "is_hung": bool,
+SOURCES['peekaboo_min/desktop/macos/elements.js'] = 9472, r'''// {"window": {id, pid, title, x, y, width, height, is_popup}} -> {"is_trusted": bool, "is_found": bool, "is_hung": bool,
 //   "elements": [{role, name, value, states, x, y, width, height}]}: what the window shows, clipped to it, in screen points.
 // By JXA alone: one call an element fetches all its attributes, so a compiled program would save little.
 ObjC.bindFunction('AXUIElementCopyMultipleAttributeValues', ['int', ['id', 'id', 'unsigned int', 'id*']]);
@@ -9619,7 +9629,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/focus.js =================================================
-SOURCES['peekaboo_min/desktop/macos/focus.js'] = 9622, r'''// {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted", "title_bar_is_free": bool, "matches": n}
+SOURCES['peekaboo_min/desktop/macos/focus.js'] = 9632, r'''// {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted", "title_bar_is_free": bool, "matches": n}
 // matches: how many windows of the application could be the one that is meant; only a single one is raised.
 const ANSWER_S = 0.5;
 const TITLE_BAR_HALF = 10;
@@ -9670,7 +9680,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/handler.js ===============================================
-SOURCES['peekaboo_min/desktop/macos/handler.js'] = 9673, r'''// {"kind": "app"|"path"|"url", "target": text} -> {"found": {name, bundle_id, path}|null, "installed": [...]}: the application that
+SOURCES['peekaboo_min/desktop/macos/handler.js'] = 9683, r'''// {"kind": "app"|"path"|"url", "target": text} -> {"found": {name, bundle_id, path}|null, "installed": [...]}: the application that
 // opens it. For a name of an application `installed` has all that are, else nothing. Starts nothing.
 ObjC.import('AppKit');
 
@@ -9718,7 +9728,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.js =================================================
-SOURCES['peekaboo_min/desktop/macos/input.js'] = 9721, r'''// one JSON request as the argument -> one JSON answer; the same contract as input.swift, for a Mac without a compiler
+SOURCES['peekaboo_min/desktop/macos/input.js'] = 9731, r'''// one JSON request as the argument -> one JSON answer; the same contract as input.swift, for a Mac without a compiler
 //   {"do":"preflight"} -> {"ok":true,"accessibility":b,"post_event":b,"screen_recording":b}
 //   {"do":"move","window":W,"x":n,"y":n}; points are screen points
 //   {"do":"click","window":W,"x":n,"y":n,"button":"left","clicks":1,"flags":0}; button left, right or middle; clicks 1 to 3
@@ -10119,7 +10129,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.py =================================================
-SOURCES['peekaboo_min/desktop/macos/input.py'] = 10122, r'''"""Post mouse and keyboard events by the Swift helper or JXA; key codes."""
+SOURCES['peekaboo_min/desktop/macos/input.py'] = 10132, r'''"""Post mouse and keyboard events by the Swift helper or JXA; key codes."""
 
 from __future__ import annotations
 
@@ -10302,7 +10312,7 @@ def _helper_answer(stdout: bytes, stderr: str, code: int) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.swift ==============================================
-SOURCES['peekaboo_min/desktop/macos/input.swift'] = 10305, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
+SOURCES['peekaboo_min/desktop/macos/input.swift'] = 10315, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
 //   {"do":"preflight"} -> {"ok":true,"accessibility":b,"post_event":b,"screen_recording":b}
 //   {"do":"move","window":W,"x":n,"y":n}; points are screen points
 //   {"do":"click","window":W,"x":n,"y":n,"button":"left","clicks":1,"flags":0}; button left, right or middle; clicks 1 to 3
@@ -10771,7 +10781,7 @@ try FileHandle.standardOutput.write(contentsOf: output + Data("\n".utf8))
 '''
 
 # ==================== peekaboo_min/desktop/macos/osascript.py =============================================
-SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 10774, r'''"""Run JXA or AppleScript; what its errors, and missing grants, mean."""
+SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 10784, r'''"""Run JXA or AppleScript; what its errors, and missing grants, mean."""
 
 from __future__ import annotations
 
@@ -10961,7 +10971,7 @@ def no_session_error() -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/desktop/macos/permissions.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 10964, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
+SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 10974, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
 function run(argv) {
     const onScreen = windowList(ON_SCREEN_ONLY);
     const about = session();
@@ -10975,7 +10985,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/probe.js =================================================
-SOURCES['peekaboo_min/desktop/macos/probe.js'] = 10978, r'''// {"ask": name, ...} -> what only a Mac can tell, for `doctor --probe`; comes after window_list.js and accessibility.js.
+SOURCES['peekaboo_min/desktop/macos/probe.js'] = 10988, r'''// {"ask": name, ...} -> what only a Mac can tell, for `doctor --probe`; comes after window_list.js and accessibility.js.
 // Events are made and read back, never posted.
 ObjC.import('Foundation');
 ObjC.bindFunction('CGEventKeyboardSetUnicodeString', ['void', ['void *', 'unsigned long', 'void *']]);
@@ -11032,7 +11042,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/read_text.js =============================================
-SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 11035, r'''// {"path": file, "characters": bool} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
+SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 11045, r'''// {"path": file, "characters": bool} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
 // characters: those that stand alone, looked for in overlapping parts of the image; one may be there more than once.
 ObjC.import('Foundation');
 ObjC.import('Vision');
@@ -11078,7 +11088,7 @@ function partsOfImage() {
 '''
 
 # ==================== peekaboo_min/desktop/macos/snapshot.js ==============================================
-SOURCES['peekaboo_min/desktop/macos/snapshot.js'] = 11081, r'''// {} -> one look at the desktop, or {"windows": null} without a GUI session:
+SOURCES['peekaboo_min/desktop/macos/snapshot.js'] = 11091, r'''// {} -> one look at the desktop, or {"windows": null} without a GUI session:
 //   {"windows": [{id, pid, app, bundle_id, title, layer, alpha, on_screen, bounds, kind, parent_id, is_modal, is_minimised}],
 //    "apps": [{pid, name, bundle_id, is_active, is_regular, window_count}], "displays": [{name, scale, bounds}], main first,
 //    "frontmost_pid": n|null, "can_record": bool, "is_locked": bool}
@@ -11204,7 +11214,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/swift_helper.py ==========================================
-SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 11207, r'''"""Compile input.swift ahead of time, and find what was compiled."""
+SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 11217, r'''"""Compile input.swift ahead of time, and find what was compiled."""
 
 from __future__ import annotations
 
@@ -11344,7 +11354,7 @@ def _manifest() -> Path:
 '''
 
 # ==================== peekaboo_min/desktop/macos/window_list.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 11347, r'''// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
+SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 11357, r'''// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
 ObjC.import('AppKit');
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXIsProcessTrusted', ['bool', []]);
@@ -11450,7 +11460,7 @@ function frontmostPid() {
 '''
 
 # ==================== peekaboo_min/desktop/matching.py ====================================================
-SOURCES['peekaboo_min/desktop/matching.py'] = 11453, r'''"""Which app or window an identifier means, what covers or blocks it (pure)."""
+SOURCES['peekaboo_min/desktop/matching.py'] = 11463, r'''"""Which app or window an identifier means, what covers or blocks it (pure)."""
 
 from __future__ import annotations
 
@@ -11713,7 +11723,7 @@ def cover_at(point: Point, target: Window, windows: Sequence[Window]) -> Optiona
 '''
 
 # ==================== peekaboo_min/desktop/select.py ======================================================
-SOURCES['peekaboo_min/desktop/select.py'] = 11716, r'''"""Which Desktop this machine has."""
+SOURCES['peekaboo_min/desktop/select.py'] = 11726, r'''"""Which Desktop this machine has."""
 
 from __future__ import annotations
 
@@ -11737,10 +11747,10 @@ def this_desktop() -> Desktop:
 '''
 
 # ==================== peekaboo_min/desktop/x11/__init__.py ================================================
-SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 11740, r''''''
+SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 11750, r''''''
 
 # ==================== peekaboo_min/desktop/x11/backend.py =================================================
-SOURCES['peekaboo_min/desktop/x11/backend.py'] = 11743, r'''"""Desktop by maim, xdotool, xclip, and questions to the X server.
+SOURCES['peekaboo_min/desktop/x11/backend.py'] = 11753, r'''"""Desktop by maim, xdotool, xclip, and questions to the X server.
 
 Commands that answer wrongly with exit 0 are not used: the place in `xdotool getwindowgeometry` and wmctrl (a
 frame's offset is added twice), `xwd -id` (paints other windows), `xdotool type` beyond ASCII, unknown key
@@ -11769,11 +11779,6 @@ from ...core.models import (
 from ...system.files import held_locks
 from ...system.process import run_program
 from .connection import x_connection
-from .elements import read_x11_elements
-from .keyboard import press_x11_key, select_x11_all, type_x11_text
-from .ocr import read_characters_by_tesseract, read_text_by_tesseract
-from .opening import find_x11_handler, open_by_x11
-from .pointer import click_title_bar, click_x11, drag_x11, move_x11, scroll_x11
 from .server import UTF8, ask_x, is_viewable, x11_session
 from .windows import take_scene
 
@@ -11782,7 +11787,10 @@ _FOCUS_S = 3.0
 
 
 class X11Desktop:
-    """The Desktop of an X server, by shell-outs."""
+    """The Desktop of an X server, by shell-outs.
+
+    What acts or reads is imported when it is asked for: a listing must start at once.
+    """
 
     name = "x11"
     needs: tuple[str, ...] = ("maim", "xdotool", "xclip", "convert")
@@ -11847,23 +11855,35 @@ class X11Desktop:
             if may_click and window.window_id not in [
                 one.window_id for one in take_scene().windows if one.is_focused
             ]:
+                from .pointer import click_title_bar
+
                 click_title_bar(window)
 
     def click(
         self, window: Window, point: Point, button: str, clicks: int, modifiers: tuple[str, ...] = ()
     ) -> Delivery:
+        from .pointer import click_x11
+
         return click_x11(window, point, button, clicks, modifiers)
 
     def scroll(self, window: Window, point: Point, direction: str, amount: int) -> Delivery:
+        from .pointer import scroll_x11
+
         return scroll_x11(window, point, direction, amount)
 
     def drag(self, window: Window, start: Point, end: Point, button: str) -> Delivery:
+        from .pointer import drag_x11
+
         return drag_x11(window, start, end, button)
 
     def move_pointer(self, window: Window, point: Point) -> Delivery:
+        from .pointer import move_x11
+
         return move_x11(window, point)
 
     def type_text(self, window: Window, text: str, stop_file: Path, delay_ms: int = 0) -> None:
+        from .keyboard import type_x11_text
+
         type_x11_text(window, text, stop_file, delay_ms)
 
     def press_key(
@@ -11874,9 +11894,13 @@ class X11Desktop:
         repeat: int = 1,
         stop_file: Optional[Path] = None,
     ) -> None:
+        from .keyboard import press_x11_key
+
         press_x11_key(window, chord, hold_ms, repeat, stop_file)
 
     def select_all(self, window: Window, stop_file: Path) -> None:
+        from .keyboard import select_x11_all
+
         select_x11_all(window, stop_file)
 
     def fit_image(
@@ -11890,18 +11914,28 @@ class X11Desktop:
         run_program(words, timeout_s=_CAPTURE_S)
 
     def read_text(self, path: Path) -> list[RecognisedText]:
+        from .ocr import read_text_by_tesseract
+
         return read_text_by_tesseract(path)
 
     def read_characters(self, path: Path) -> list[RecognisedText]:
+        from .ocr import read_characters_by_tesseract
+
         return read_characters_by_tesseract(path)
 
     def read_elements(self, window: Window) -> list[Element]:
+        from .elements import read_x11_elements
+
         return read_x11_elements(window)
 
     def find_handler(self, kind: str, target: str) -> Handler:
+        from .opening import find_x11_handler
+
         return find_x11_handler(kind, target)
 
     def open(self, kind: str, target: str, handler: Handler) -> None:
+        from .opening import open_by_x11
+
         open_by_x11(kind, target, handler)
 
     def input_backend(self) -> str:
@@ -11925,7 +11959,7 @@ def _run_maim(what: list[str], path: Path, kind: str) -> None:
 '''
 
 # ==================== peekaboo_min/desktop/x11/clipboard.py ===============================================
-SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 11928, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
+SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 11962, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
 
 from __future__ import annotations
 
@@ -12123,7 +12157,7 @@ def _wait_until(is_true: Callable[[], bool], server: BackgroundProgram, seconds:
 '''
 
 # ==================== peekaboo_min/desktop/x11/connection.py ==============================================
-SOURCES['peekaboo_min/desktop/x11/connection.py'] = 12126, r'''"""One connection to the X server that only asks: many questions at once.
+SOURCES['peekaboo_min/desktop/x11/connection.py'] = 12160, r'''"""One connection to the X server that only asks: many questions at once.
 
 `xwininfo` and `xprop` answer about one window each, a process a window: for 40 windows that is three times a
 walk of `xwininfo -root -tree`, and a title with a line break fakes lines of theirs. Here all questions go out
@@ -12391,7 +12425,7 @@ def _entries(data: bytes) -> Iterator[tuple[bytes, ...]]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/elements.py ================================================
-SOURCES['peekaboo_min/desktop/x11/elements.py'] = 12394, r'''"""The elements of a window: AT-SPI's tree, read by the system's own Python."""
+SOURCES['peekaboo_min/desktop/x11/elements.py'] = 12428, r'''"""The elements of a window: AT-SPI's tree, read by the system's own Python."""
 
 from __future__ import annotations
 
@@ -12499,7 +12533,7 @@ def _with_labels(row: list[Element]) -> list[Element]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/elements_atspi.py ==========================================
-SOURCES['peekaboo_min/desktop/x11/elements_atspi.py'] = 12502, r'''"""A window as JSON -> {elements: [[role, name, value, states, box]]...}.
+SOURCES['peekaboo_min/desktop/x11/elements_atspi.py'] = 12536, r'''"""A window as JSON -> {elements: [[role, name, value, states, box]]...}.
 
 In: {pid, title, is_popup, bounds, whole, outer, addresses}; `whole` is `bounds` with the shadow that GTK
 draws, `outer` with what a window manager draws. Out, besides: `problem`, "bus", "application" or "" for none;
@@ -12822,7 +12856,7 @@ if __name__ == "__main__":
 '''
 
 # ==================== peekaboo_min/desktop/x11/keyboard.py ================================================
-SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 12825, r'''"""The keyboard on X11: xdotool for ASCII and chords, else the clipboard."""
+SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 12859, r'''"""The keyboard on X11: xdotool for ASCII and chords, else the clipboard."""
 
 from __future__ import annotations
 
@@ -13113,7 +13147,7 @@ class _Keyboard:
 '''
 
 # ==================== peekaboo_min/desktop/x11/ocr.py =====================================================
-SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 13116, r'''"""Read the text in a picture: tesseract, helped by ImageMagick's convert.
+SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 13150, r'''"""Read the text in a picture: tesseract, helped by ImageMagick's convert.
 
 tesseract alone misses most texts that are lighter than what is behind them. So each picture is read twice, at
 the same time: as it is, and as its difference from the local background, which makes every text dark on
@@ -13361,7 +13395,7 @@ def _shared(
 '''
 
 # ==================== peekaboo_min/desktop/x11/opening.py =================================================
-SOURCES['peekaboo_min/desktop/x11/opening.py'] = 13364, r'''"""Open applications by their desktop entries, files by the default one.
+SOURCES['peekaboo_min/desktop/x11/opening.py'] = 13398, r'''"""Open applications by their desktop entries, files by the default one.
 
 Formats: freedesktop.org's Desktop Entry, MIME Applications and Base Directory specifications.
 """
@@ -13507,7 +13541,7 @@ def _read_entry(entry_id: str, path: str) -> Optional[_Entry]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/pointer.py =================================================
-SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 13510, r'''"""The pointer on X11, by an xdotool that releases what it has pressed."""
+SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 13544, r'''"""The pointer on X11, by an xdotool that releases what it has pressed."""
 
 from __future__ import annotations
 
@@ -13821,7 +13855,7 @@ def _found_id(under_id: int) -> int:
 '''
 
 # ==================== peekaboo_min/desktop/x11/presses.py =================================================
-SOURCES['peekaboo_min/desktop/x11/presses.py'] = 13824, r'''"""Which windows got a press or a key: the X server records what it delivers.
+SOURCES['peekaboo_min/desktop/x11/presses.py'] = 13858, r'''"""Which windows got a press or a key: the X server records what it delivers.
 
 A look before the press leaves microseconds for another window, and a window manager that holds a press back
 until it has seen it passes it on to what is under the pointer then. Encodings: the protocol specifications of
@@ -13939,7 +13973,7 @@ def _start(connection: XConnection) -> Optional[PressRecord]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/server.py ==================================================
-SOURCES['peekaboo_min/desktop/x11/server.py'] = 13942, r'''"""The X server: programs that ask it, and where a single window is."""
+SOURCES['peekaboo_min/desktop/x11/server.py'] = 13976, r'''"""The X server: programs that ask it, and where a single window is."""
 
 from __future__ import annotations
 
@@ -14080,7 +14114,7 @@ def client_with_focus(server: XConnection) -> int:
 '''
 
 # ==================== peekaboo_min/desktop/x11/windows.py =================================================
-SOURCES['peekaboo_min/desktop/x11/windows.py'] = 14083, r'''"""The windows, apps and displays of an X server, in one look."""
+SOURCES['peekaboo_min/desktop/x11/windows.py'] = 14117, r'''"""The windows, apps and displays of an X server, in one look."""
 
 from __future__ import annotations
 
@@ -14403,10 +14437,10 @@ def _apps(windows: Sequence[Window]) -> list[App]:
 '''
 
 # ==================== peekaboo_min/frontends/__init__.py ==================================================
-SOURCES['peekaboo_min/frontends/__init__.py'] = 14406, r''''''
+SOURCES['peekaboo_min/frontends/__init__.py'] = 14440, r''''''
 
 # ==================== peekaboo_min/frontends/capture_tools.py =============================================
-SOURCES['peekaboo_min/frontends/capture_tools.py'] = 14409, r'''"""The tools that look: image, analyze, list, screenshot_app_window; and exec."""
+SOURCES['peekaboo_min/frontends/capture_tools.py'] = 14443, r'''"""The tools that look: image, analyze, list, screenshot_app_window; and exec."""
 
 from __future__ import annotations
 
@@ -14699,7 +14733,7 @@ def peekaboo_exec(
 '''
 
 # ==================== peekaboo_min/frontends/cli.py =======================================================
-SOURCES['peekaboo_min/frontends/cli.py'] = 14702, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
+SOURCES['peekaboo_min/frontends/cli.py'] = 14736, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
 
 from __future__ import annotations
 
@@ -14984,7 +15018,7 @@ def _unknown_command(arguments: Sequence[str]) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/frontends/client_config.py =============================================
-SOURCES['peekaboo_min/frontends/client_config.py'] = 14987, r'''"""What an MCP client must be configured with to start this installation."""
+SOURCES['peekaboo_min/frontends/client_config.py'] = 15021, r'''"""What an MCP client must be configured with to start this installation."""
 
 from __future__ import annotations
 
@@ -15302,7 +15336,7 @@ def _command(name: str, client: _Client, launch: Launch) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/commands.py ==================================================
-SOURCES['peekaboo_min/frontends/commands.py'] = 15305, r'''"""COMMANDS: every shell command, with the module of its function."""
+SOURCES['peekaboo_min/frontends/commands.py'] = 15339, r'''"""COMMANDS: every shell command, with the module of its function."""
 
 from __future__ import annotations
 
@@ -15338,7 +15372,7 @@ class CommandTable(Mapping[str, Callable[..., Result]]):
 _FUNCTIONS = {
     "look": {
         "windows": "frontends.look_commands:windows_command",
-        "screenshot": "frontends.look_commands:screenshot_command",
+        "screenshot": "frontends.desktop_tools:screenshot_command",
         "image": "frontends.look_commands:image_command",
         "find-text": "frontends.desktop_tools:find_text",
         "elements": "frontends.desktop_tools:find_elements",
@@ -15402,7 +15436,7 @@ SHELL_NAMES = {
 '''
 
 # ==================== peekaboo_min/frontends/desktop_tools.py =============================================
-SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 15405, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
+SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 15439, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
 
 from __future__ import annotations
 
@@ -15414,7 +15448,9 @@ from ..automation.capture import (
     screenshot_region,
     screenshot_window_or_rect,
 )
+from ..automation.elements import find_elements_in_window
 from ..automation.find_text import click_text_in_window, find_text_in_window
+from ..automation.image import check_dimension
 from ..automation.input import (
     click_pixel,
     drag_pixels,
@@ -15424,12 +15460,16 @@ from ..automation.input import (
     scroll_at,
     type_into_window,
 )
-from ..automation.listing import catalogue, find_elements_in_window, window_data
+from ..automation.listing import catalogue, window_data
 from ..automation.opening import open_target
 from ..automation.wait import wait_for_condition
+from ..core.errors import invalid
 from ..core.models import Point, Result
 from ..desktop.matching import catalogue_windows
 from ..desktop.select import this_desktop
+from ..system.files import asked_path, move_into_place
+from ..system.images import kind_by_name, prepare_target
+from .look_commands import piped
 
 # Parameters that several tools share.
 WindowId = Annotated[int, "its id, from list_windows"]
@@ -15492,6 +15532,48 @@ def take_window_screenshot(window_id: WindowId, region: Region = None) -> Result
     return Result(
         f"window {window_id} of {window.app_name}", image.window_data(), (picture,), messages=image.warnings()
     )
+
+
+def screenshot_command(
+    window_id: WindowId,
+    path: Annotated[
+        Optional[str], "the file to write, .png or .jpg, or - for stdout; without it a temporary one"
+    ] = None,
+    max_dimension: Annotated[Optional[int], "shrink to this many pixels on the long side"] = None,
+    region: Region = None,
+) -> Result:
+    """Takes a screenshot of one window: `click` takes pixels of this image.
+    With --region X,Y,WIDTH,HEIGHT a part of the window; `click` still takes pixels of the whole one.
+
+    Example: peekaboo-min screenshot 14680078 --path window.png
+    leaves window.png
+    """
+    desktop = this_desktop()
+    target = asked_path(path) if path and path != "-" else None
+    kind = kind_by_name(target) if target and not target.is_dir() else "png"
+    check_dimension(max_dimension)
+    if region is not None and kind != "png":
+        raise invalid("a region is saved as png", "end the path in .png")
+    scene = scene_to_capture(desktop)
+    if target:
+        prepare_target(target)
+    window = scene.by_id(window_id)
+    if region is not None:
+        part = screenshot_region(desktop, window, region, max_dimension)
+        image, data, text = part.image, part.as_data(part.image.info), part.text(part.image.info)
+    else:
+        image = screenshot_window_or_rect(desktop, scene, window, kind, max_dimension)
+        data = image.window_data()
+        parts = [f"{data['image_width']}x{data['image_height']} pixels", f"scale {data['scale']:g}"]
+        if image.screenshot:
+            parts.append(f"screenshot_id {data['screenshot_id']}")
+        text = f"window {window_id} of {window.app_name} ({', '.join(parts)})"
+    if path == "-":
+        return piped(Result(text, data), [image.path])
+    if target:
+        move_into_place(image.path, target)
+    saved = str(target or image.path)
+    return Result(f"{text}: {saved}", {**data, "path": saved}, messages=image.warnings())
 
 
 def find_text(
@@ -15715,7 +15797,7 @@ def _with_effect_text(text: str, data: dict[str, Any]) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/doctor.py ====================================================
-SOURCES['peekaboo_min/frontends/doctor.py'] = 15718, r'''"""What this machine has and may do: server status, permissions, doctor."""
+SOURCES['peekaboo_min/frontends/doctor.py'] = 15800, r'''"""What this machine has and may do: server status, permissions, doctor."""
 
 from __future__ import annotations
 
@@ -15957,7 +16039,7 @@ def machine_data() -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/help.py ======================================================
-SOURCES['peekaboo_min/frontends/help.py'] = 15960, r'''"""What the shell explains: commands, the README's chapters, completion."""
+SOURCES['peekaboo_min/frontends/help.py'] = 16042, r'''"""What the shell explains: commands, the README's chapters, completion."""
 
 from __future__ import annotations
 
@@ -16201,7 +16283,7 @@ def _cases(entries: Iterable[tuple[str, Sequence[str]]]) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/look_commands.py =============================================
-SOURCES['peekaboo_min/frontends/look_commands.py'] = 16204, r'''"""The shell's commands that look: image, list, windows, screenshot."""
+SOURCES['peekaboo_min/frontends/look_commands.py'] = 16286, r'''"""The shell's commands that look: windows, list, image."""
 
 from __future__ import annotations
 
@@ -16209,63 +16291,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal, Optional
 
-from ..automation.capture import scene_to_capture, screenshot_region, screenshot_window_or_rect
-from ..automation.image import ImageRequest, check_dimension, image_result
 from ..automation.listing import catalogue, list_app_windows, list_displays, list_running_apps
 from ..core.errors import invalid
 from ..core.models import Result
 from ..desktop.matching import catalogue_windows, find_app, windows_of
 from ..desktop.select import this_desktop
-from ..system.files import asked_path, move_into_place, new_temporary_path
-from ..system.images import kind_by_name, prepare_target
-from .desktop_tools import Region, WindowId
-
-
-def image_command(
-    app: Annotated[
-        Optional[str], "name, bundle id, PID:n or a part of the name; without it: the screens"
-    ] = None,
-    path: Annotated[
-        Optional[str],
-        "a file (.png, .jpg), a folder, or - for stdout; without it a temporary file, for 10 minutes",
-    ] = None,
-    mode: Annotated[
-        Optional[Literal["screen", "window", "multi", "frontmost"]], "default: window with --app, else screen"
-    ] = None,
-    window_title: Annotated[Optional[str], "the window with this title, or this in its title"] = None,
-    window_index: Annotated[Optional[int], "the window with this index, 0 = frontmost"] = None,
-    window_id: Annotated[Optional[int], "the window with this id, from `windows`"] = None,
-    screen_index: Annotated[Optional[int], "only this screen, 0 = the main one"] = None,
-    format: Annotated[Optional[Literal["png", "jpg"]], "default: as the path's name says, else png"] = None,
-    capture_focus: Annotated[
-        Literal["background", "auto", "foreground"],
-        "foreground brings the window to the front first; default background",
-    ] = "background",
-    question: Annotated[Optional[str], "ask a configured model about the images"] = None,
-    max_dimension: Annotated[Optional[int], "shrink to this many pixels on the long side"] = None,
-) -> Result:
-    """Captures screens, one window, or all windows of an app, as files.
-
-    Example: peekaboo-min image --app Safari --path shot.png
-    leaves shot.png; with --mode multi it leaves shot_window0_TITLE.png, shot_window1_TITLE.png, ...
-    """
-    is_piped = path == "-"
-    request = ImageRequest(
-        app, mode, window_title, window_index, window_id, screen_index, format,
-        str(new_temporary_path("peekaboo", format or "png")) if is_piped else path, max_dimension,
-    )  # fmt: skip
-    result = image_result(this_desktop(), request, capture_focus, question=question)
-    return _piped(result, [Path(row["path"]) for row in result.data["saved_files"]]) if is_piped else result
-
-
-def _piped(result: Result, paths: Sequence[Path]) -> Result:
-    """The image's bytes for stdout instead of its file. Raises INVALID_ARGUMENT for several images."""
-    images = [path.read_bytes() for path in paths]
-    for path in paths:
-        path.unlink(missing_ok=True)
-    if len(images) != 1:
-        raise invalid(f"{len(images)} images cannot be one output", "name one screen or window, or a folder")
-    return result._replace(stdout=images[0])
+from ..system.files import new_temporary_path
 
 
 def list_apps_command() -> Result:
@@ -16316,50 +16347,58 @@ def windows_command(
     )
 
 
-def screenshot_command(
-    window_id: WindowId,
-    path: Annotated[
-        Optional[str], "the file to write, .png or .jpg, or - for stdout; without it a temporary one"
+def image_command(
+    app: Annotated[
+        Optional[str], "name, bundle id, PID:n or a part of the name; without it: the screens"
     ] = None,
+    path: Annotated[
+        Optional[str],
+        "a file (.png, .jpg), a folder, or - for stdout; without it a temporary file, for 10 minutes",
+    ] = None,
+    mode: Annotated[
+        Optional[Literal["screen", "window", "multi", "frontmost"]], "default: window with --app, else screen"
+    ] = None,
+    window_title: Annotated[Optional[str], "the window with this title, or this in its title"] = None,
+    window_index: Annotated[Optional[int], "the window with this index, 0 = frontmost"] = None,
+    window_id: Annotated[Optional[int], "the window with this id, from `windows`"] = None,
+    screen_index: Annotated[Optional[int], "only this screen, 0 = the main one"] = None,
+    format: Annotated[Optional[Literal["png", "jpg"]], "default: as the path's name says, else png"] = None,
+    capture_focus: Annotated[
+        Literal["background", "auto", "foreground"],
+        "foreground brings the window to the front first; default background",
+    ] = "background",
+    question: Annotated[Optional[str], "ask a configured model about the images"] = None,
     max_dimension: Annotated[Optional[int], "shrink to this many pixels on the long side"] = None,
-    region: Region = None,
 ) -> Result:
-    """Takes a screenshot of one window: `click` takes pixels of this image.
-    With --region X,Y,WIDTH,HEIGHT a part of the window; `click` still takes pixels of the whole one.
+    """Captures screens, one window, or all windows of an app, as files.
 
-    Example: peekaboo-min screenshot 14680078 --path window.png
-    leaves window.png
+    Example: peekaboo-min image --app Safari --path shot.png
+    leaves shot.png; with --mode multi it leaves shot_window0_TITLE.png, shot_window1_TITLE.png, ...
     """
-    desktop = this_desktop()
-    target = asked_path(path) if path and path != "-" else None
-    kind = kind_by_name(target) if target and not target.is_dir() else "png"
-    check_dimension(max_dimension)
-    if region is not None and kind != "png":
-        raise invalid("a region is saved as png", "end the path in .png")
-    scene = scene_to_capture(desktop)
-    if target:
-        prepare_target(target)
-    window = scene.by_id(window_id)
-    if region is not None:
-        part = screenshot_region(desktop, window, region, max_dimension)
-        image, data, text = part.image, part.as_data(part.image.info), part.text(part.image.info)
-    else:
-        image = screenshot_window_or_rect(desktop, scene, window, kind, max_dimension)
-        data = image.window_data()
-        parts = [f"{data['image_width']}x{data['image_height']} pixels", f"scale {data['scale']:g}"]
-        if image.screenshot:
-            parts.append(f"screenshot_id {data['screenshot_id']}")
-        text = f"window {window_id} of {window.app_name} ({', '.join(parts)})"
-    if path == "-":
-        return _piped(Result(text, data), [image.path])
-    if target:
-        move_into_place(image.path, target)
-    saved = str(target or image.path)
-    return Result(f"{text}: {saved}", {**data, "path": saved}, messages=image.warnings())
+    # imported here: the listings above must start at once
+    from ..automation.image import ImageRequest, image_result
+
+    is_piped = path == "-"
+    request = ImageRequest(
+        app, mode, window_title, window_index, window_id, screen_index, format,
+        str(new_temporary_path("peekaboo", format or "png")) if is_piped else path, max_dimension,
+    )  # fmt: skip
+    result = image_result(this_desktop(), request, capture_focus, question=question)
+    return piped(result, [Path(row["path"]) for row in result.data["saved_files"]]) if is_piped else result
+
+
+def piped(result: Result, paths: Sequence[Path]) -> Result:
+    """The image's bytes for stdout instead of its file. Raises INVALID_ARGUMENT for several images."""
+    images = [path.read_bytes() for path in paths]
+    for path in paths:
+        path.unlink(missing_ok=True)
+    if len(images) != 1:
+        raise invalid(f"{len(images)} images cannot be one output", "name one screen or window, or a folder")
+    return result._replace(stdout=images[0])
 '''
 
 # ==================== peekaboo_min/frontends/machine_commands.py ==========================================
-SOURCES['peekaboo_min/frontends/machine_commands.py'] = 16362, r'''"""Commands about this machine, its models and its mail; the reference."""
+SOURCES['peekaboo_min/frontends/machine_commands.py'] = 16401, r'''"""Commands about this machine, its models and its mail; the reference."""
 
 from __future__ import annotations
 
@@ -16595,7 +16634,7 @@ def variable_reference() -> str:
 '''
 
 # ==================== peekaboo_min/frontends/probes.py ====================================================
-SOURCES['peekaboo_min/frontends/probes.py'] = 16598, r'''"""The facts that we rely on, each with a harmless probe: `doctor --probe`."""
+SOURCES['peekaboo_min/frontends/probes.py'] = 16637, r'''"""The facts that we rely on, each with a harmless probe: `doctor --probe`."""
 
 from __future__ import annotations
 
@@ -16997,7 +17036,7 @@ def _helper(folder: Path) -> Outcome:
 '''
 
 # ==================== peekaboo_min/frontends/results.py ===================================================
-SOURCES['peekaboo_min/frontends/results.py'] = 17000, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
+SOURCES['peekaboo_min/frontends/results.py'] = 17039, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
 
 from __future__ import annotations
 
@@ -17164,7 +17203,7 @@ def plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/server.py ====================================================
-SOURCES['peekaboo_min/frontends/server.py'] = 17167, r'''"""The one MCPServer. It only translates."""
+SOURCES['peekaboo_min/frontends/server.py'] = 17206, r'''"""The one MCPServer. It only translates."""
 
 from __future__ import annotations
 
@@ -17561,7 +17600,7 @@ def _unknown_tool(name: str, known: list[str]) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/frontends/signatures.py ================================================
-SOURCES['peekaboo_min/frontends/signatures.py'] = 17564, r'''"""A function's parameters and help, and the arguments sent for them."""
+SOURCES['peekaboo_min/frontends/signatures.py'] = 17603, r'''"""A function's parameters and help, and the arguments sent for them."""
 
 from __future__ import annotations
 
@@ -17804,7 +17843,7 @@ def _read_text(parameter: Parameter, text: str) -> Any:
 '''
 
 # ==================== peekaboo_min/frontends/tools.py =====================================================
-SOURCES['peekaboo_min/frontends/tools.py'] = 17807, r'''"""TOOLS: every MCP tool, a typed function with its wire name and its effects."""
+SOURCES['peekaboo_min/frontends/tools.py'] = 17846, r'''"""TOOLS: every MCP tool, a typed function with its wire name and its effects."""
 
 from __future__ import annotations
 
@@ -17929,10 +17968,10 @@ def offered_tools() -> list[Tool]:
 '''
 
 # ==================== peekaboo_min/integrations/__init__.py ===============================================
-SOURCES['peekaboo_min/integrations/__init__.py'] = 17932, r''''''
+SOURCES['peekaboo_min/integrations/__init__.py'] = 17971, r''''''
 
 # ==================== peekaboo_min/integrations/gmail.py ==================================================
-SOURCES['peekaboo_min/integrations/gmail.py'] = 17935, r'''"""send_email: one mail through Gmail's API."""
+SOURCES['peekaboo_min/integrations/gmail.py'] = 17974, r'''"""send_email: one mail through Gmail's API."""
 
 from __future__ import annotations
 
@@ -18075,7 +18114,7 @@ def _send_error(error: WebError) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/integrations/gmail_oauth.py ============================================
-SOURCES['peekaboo_min/integrations/gmail_oauth.py'] = 18078, r'''"""Google's permission to send mail: requested once, stored, renewed."""
+SOURCES['peekaboo_min/integrations/gmail_oauth.py'] = 18117, r'''"""Google's permission to send mail: requested once, stored, renewed."""
 
 from __future__ import annotations
 
@@ -18378,7 +18417,7 @@ class _RedirectServer:
 '''
 
 # ==================== peekaboo_min/integrations/keynote.js ================================================
-SOURCES['peekaboo_min/integrations/keynote.js'] = 18381, r'''// One JSON argument in, JSON out, by its "do":
+SOURCES['peekaboo_min/integrations/keynote.js'] = 18420, r'''// One JSON argument in, JSON out, by its "do":
 // {"do": "find"} -> {"bundle_id": text|null}: the Keynote that is installed. Sends nothing to it.
 // {"do": "open", bundle_id, theme, always_new, width, height} -> {document_id, name, is_new, has_theme, is_blank, width, height}
 // {"do": "size", bundle_id, document_id} -> {width, height, is_skipped} of slide 1
@@ -18543,7 +18582,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/integrations/keynote.py ================================================
-SOURCES['peekaboo_min/integrations/keynote.py'] = 18546, r'''"""The five Keynote tools."""
+SOURCES['peekaboo_min/integrations/keynote.py'] = 18585, r'''"""The five Keynote tools."""
 
 from __future__ import annotations
 
@@ -18901,7 +18940,7 @@ def _slide_target(path: str) -> Path:
 '''
 
 # ==================== peekaboo_min/integrations/keynote_deck.py ===========================================
-SOURCES['peekaboo_min/integrations/keynote_deck.py'] = 18904, r'''"""The Keynote deck that calls share: in a file, or in a server's memory."""
+SOURCES['peekaboo_min/integrations/keynote_deck.py'] = 18943, r'''"""The Keynote deck that calls share: in a file, or in a server's memory."""
 
 from __future__ import annotations
 
@@ -18977,7 +19016,7 @@ def save_deck(deck: Deck) -> None:
 '''
 
 # ==================== peekaboo_min/integrations/keynote_draw.applescript ==================================
-SOURCES['peekaboo_min/integrations/keynote_draw.applescript'] = 18980, r'''-- argv: bundle id, document id, x, y, width, height -> "index|x|y|width|height": a new rectangle on slide 1 as it stands there then.
+SOURCES['peekaboo_min/integrations/keynote_draw.applescript'] = 19019, r'''-- argv: bundle id, document id, x, y, width, height -> "index|x|y|width|height": a new rectangle on slide 1 as it stands there then.
 -- For a Keynote that takes no idiom of JXA's. The index is that among the slide's shapes, from 1; numbers as this Mac writes them
 -- ("380,5" in German). Values are got into variables first: an application need not know `item 1 of position` or `width as text`.
 on run argv
@@ -19014,7 +19053,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/keynote_export.applescript ================================
-SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 19017, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
+SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 19056, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
 -- AppleScript, because JXA cannot pass the options. There is no export of one slide, and `slide images` writes a folder:
 -- <folder's name>.001.png and so on, of the slides that are not skipped.
 on run argv
@@ -19033,7 +19072,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/peekaboo_cli.py ===========================================
-SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 19036, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
+SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 19075, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
 
 from __future__ import annotations
 
@@ -19400,10 +19439,10 @@ def _invalid_output(what: str) -> RelayedError:
 '''
 
 # ==================== peekaboo_min/system/__init__.py =====================================================
-SOURCES['peekaboo_min/system/__init__.py'] = 19403, r''''''
+SOURCES['peekaboo_min/system/__init__.py'] = 19442, r''''''
 
 # ==================== peekaboo_min/system/background.py ===================================================
-SOURCES['peekaboo_min/system/background.py'] = 19406, r'''"""Programs that run beside us: one serves, one answers line by line."""
+SOURCES['peekaboo_min/system/background.py'] = 19445, r'''"""Programs that run beside us: one serves, one answers line by line."""
 
 from __future__ import annotations
 
@@ -19495,7 +19534,7 @@ def interactive_program(
 '''
 
 # ==================== peekaboo_min/system/files.py ========================================================
-SOURCES['peekaboo_min/system/files.py'] = 19498, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
+SOURCES['peekaboo_min/system/files.py'] = 19537, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
 
 from __future__ import annotations
 
@@ -19752,7 +19791,7 @@ def file_lock(lock_name: str, wait_s: float, what: str) -> Iterator[None]:
 '''
 
 # ==================== peekaboo_min/system/images.py =======================================================
-SOURCES['peekaboo_min/system/images.py'] = 19755, r'''"""Image files: kind, size and pixels, read from their bytes."""
+SOURCES['peekaboo_min/system/images.py'] = 19794, r'''"""Image files: kind, size and pixels, read from their bytes."""
 
 from __future__ import annotations
 
@@ -20068,7 +20107,7 @@ def _read(path: Path) -> Optional[tuple[ImageInfo, bytes]]:
 '''
 
 # ==================== peekaboo_min/system/process.py ======================================================
-SOURCES['peekaboo_min/system/process.py'] = 20071, r'''"""Run one program: the only module that imports subprocess."""
+SOURCES['peekaboo_min/system/process.py'] = 20110, r'''"""Run one program: the only module that imports subprocess."""
 
 from __future__ import annotations
 
@@ -20440,7 +20479,7 @@ def exit_if_signalled() -> None:
 '''
 
 # ==================== peekaboo_min/system/programs.py =====================================================
-SOURCES['peekaboo_min/system/programs.py'] = 20443, r'''"""Where a program is, known by what it answers, and its package if missing."""
+SOURCES['peekaboo_min/system/programs.py'] = 20482, r'''"""Where a program is, known by what it answers, and its package if missing."""
 
 from __future__ import annotations
 
@@ -20637,7 +20676,7 @@ def _remember(path: str, status: os.stat_result, version: str) -> None:
 '''
 
 # ==================== peekaboo_min/system/resources.py ====================================================
-SOURCES['peekaboo_min/system/resources.py'] = 20640, r'''"""Our own files: native sources, and the argv that starts us again."""
+SOURCES['peekaboo_min/system/resources.py'] = 20679, r'''"""Our own files: native sources, and the argv that starts us again."""
 
 from __future__ import annotations
 
@@ -20691,7 +20730,7 @@ def how_to_install() -> str:
 '''
 
 # ==================== peekaboo_min/system/web.py ==========================================================
-SOURCES['peekaboo_min/system/web.py'] = 20694, r'''"""One JSON request to a web server: the only user of urllib.request.
+SOURCES['peekaboo_min/system/web.py'] = 20733, r'''"""One JSON request to a web server: the only user of urllib.request.
 
 urllib is imported inside the functions: it costs 30 ms, and most commands make no request.
 """
@@ -20966,7 +21005,7 @@ def _meaning_of(error: Exception, url: str) -> Exception:
 '''
 
 # ==================== README.md ===========================================================================
-SOURCES['peekaboo_min/README.md'] = 20969, r'''# peekaboo_min
+SOURCES['peekaboo_min/README.md'] = 21008, r'''# peekaboo_min
 
 Eyes and hands for AI agents on a desktop, in small, readable Python: it lists windows, takes screenshots of them, finds texts and
 controls, clicks and types by the pixels of the screenshot, asks a vision model what it sees, and draws in Keynote. It is an MCP

@@ -1,19 +1,16 @@
-"""Apps, windows, screens and elements, as text and as data."""
+"""Apps, windows and screens, as text and as data."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Optional
+from typing import Any
 
 from ..core.errors import ErrorCode, invalid
-from ..core.models import NOTHING_FOUND, App, Display, Element, Rect, Result, Scene, Window
+from ..core.models import App, Display, Result, Scene, Window
 from ..core.text import clean_text
 from ..desktop.base import Desktop
 from ..desktop.matching import find_app, visible_windows, windows_of
-from .capture import scene_to_capture, screenshot_to_read
 
-_ELEMENTS_AT_MOST = 200
-_ROLES_SHOWN = 30
 DETAILS = ("off_screen", "bounds", "ids")
 
 
@@ -156,80 +153,3 @@ def _title(window: Window) -> str:
 
 def _bounds_text(window: Window) -> str:
     return f"{window.bounds.x:g},{window.bounds.y:g} {window.bounds.width:g}x{window.bounds.height:g}"
-
-
-# elements
-
-
-class _Placed(NamedTuple):
-    """An element, and its box in pixels of a screenshot."""
-
-    element: Element
-    box: Rect
-
-    def as_data(self) -> dict[str, Any]:
-        """x and y are its middle: what `click` takes."""
-        centre = self.box.centre
-        return {
-            "role": self.element.role,
-            "name": clean_text(self.element.name),
-            "value": clean_text(self.element.value),
-            "states": list(self.element.states),
-            "x": int(centre.x),
-            "y": int(centre.y),
-            "width": round(self.box.width),
-            "height": round(self.box.height),
-        }
-
-    def __str__(self) -> str:
-        """`button "Save" 120,48`; with its value and states where it has any."""
-        data = self.as_data()
-        value = f' = "{data["value"]}"' if data["value"] else ""
-        states = f" [{', '.join(data['states'])}]" if data["states"] else ""
-        return f'{data["role"]} "{data["name"]}"{value} {data["x"]},{data["y"]}{states}'
-
-
-def find_elements_in_window(
-    desktop: Desktop, window_id: int, text: Optional[str] = None, role: Optional[str] = None
-) -> Result:
-    """The visible elements of a window in reading order, at most 200: those whose name or value holds `text`,
-    of this role.
-
-    data: {window_id, screenshot_id, image_width, image_height, count, elements: [{role, name, value, states,
-    x, y, width, height}]}; x and y are an element's middle, in pixels that `click` takes with this
-    screenshot_id. Raises NO_ELEMENTS for an application without a tree, and what capturing raises.
-    """
-    window = scene_to_capture(desktop).by_id(window_id)
-    all_elements = desktop.read_elements(window)
-    image, record = screenshot_to_read(desktop, window)
-    image.path.unlink(missing_ok=True)
-    found = [
-        _Placed(element, record.to_pixels(element.box, window.bounds))
-        for element in all_elements
-        if _fits(element, text, role)
-    ]
-    shown = found[:_ELEMENTS_AT_MOST]
-    head = f"{len(shown)} element(s) of window {window_id}"
-    if len(found) > len(shown):
-        head += f", the first of {len(found)}: name a text or a role to see others"
-    elif not found and all_elements:
-        roles = list(dict.fromkeys(element.role for element in all_elements))
-        head += f"; of {len(all_elements)} none fits; their roles are {', '.join(roles[:_ROLES_SHOWN])}"
-    elif found:
-        head += f"; x,y are pixels of screenshot {record.screenshot_id}"
-    data = {
-        "window_id": window_id,
-        "screenshot_id": record.screenshot_id,
-        "image_width": record.image_width,
-        "image_height": record.image_height,
-        "count": len(found),
-        "elements": [one.as_data() for one in shown],
-    }
-    code = 0 if found else NOTHING_FOUND
-    return Result("\n".join([head, *map(str, shown)]), data, is_text_enough=True, exit_code=code)
-
-
-def _fits(element: Element, text: Optional[str], role: Optional[str]) -> bool:
-    wanted = (text or "").strip().casefold()
-    has_text = wanted in element.name.casefold() or wanted in element.value.casefold()
-    return has_text and (role is None or element.role == role.strip().lower())

@@ -34,7 +34,7 @@ class CommandTable(Mapping[str, Callable[..., Result]]):
 _FUNCTIONS = {
     "look": {
         "windows": "frontends.look_commands:windows_command",
-        "screenshot": "frontends.look_commands:screenshot_command",
+        "screenshot": "frontends.desktop_tools:screenshot_command",
         "image": "frontends.look_commands:image_command",
         "find-text": "frontends.desktop_tools:find_text",
         "elements": "frontends.desktop_tools:find_elements",

@@ -10,7 +10,9 @@ from ..automation.capture import (
     screenshot_region,
     screenshot_window_or_rect,
 )
+from ..automation.elements import find_elements_in_window
 from ..automation.find_text import click_text_in_window, find_text_in_window
+from ..automation.image import check_dimension
 from ..automation.input import (
     click_pixel,
     drag_pixels,
@@ -20,12 +22,16 @@ from ..automation.input import (
     scroll_at,
     type_into_window,
 )
-from ..automation.listing import catalogue, find_elements_in_window, window_data
+from ..automation.listing import catalogue, window_data
 from ..automation.opening import open_target
 from ..automation.wait import wait_for_condition
+from ..core.errors import invalid
 from ..core.models import Point, Result
 from ..desktop.matching import catalogue_windows
 from ..desktop.select import this_desktop
+from ..system.files import asked_path, move_into_place
+from ..system.images import kind_by_name, prepare_target
+from .look_commands import piped
 
 # Parameters that several tools share.
 WindowId = Annotated[int, "its id, from list_windows"]
@@ -88,6 +94,48 @@ def take_window_screenshot(window_id: WindowId, region: Region = None) -> Result
     return Result(
         f"window {window_id} of {window.app_name}", image.window_data(), (picture,), messages=image.warnings()
     )
+
+
+def screenshot_command(
+    window_id: WindowId,
+    path: Annotated[
+        Optional[str], "the file to write, .png or .jpg, or - for stdout; without it a temporary one"
+    ] = None,
+    max_dimension: Annotated[Optional[int], "shrink to this many pixels on the long side"] = None,
+    region: Region = None,
+) -> Result:
+    """Takes a screenshot of one window: `click` takes pixels of this image.
+    With --region X,Y,WIDTH,HEIGHT a part of the window; `click` still takes pixels of the whole one.
+
+    Example: peekaboo-min screenshot 14680078 --path window.png
+    leaves window.png
+    """
+    desktop = this_desktop()
+    target = asked_path(path) if path and path != "-" else None
+    kind = kind_by_name(target) if target and not target.is_dir() else "png"
+    check_dimension(max_dimension)
+    if region is not None and kind != "png":
+        raise invalid("a region is saved as png", "end the path in .png")
+    scene = scene_to_capture(desktop)
+    if target:
+        prepare_target(target)
+    window = scene.by_id(window_id)
+    if region is not None:
+        part = screenshot_region(desktop, window, region, max_dimension)
+        image, data, text = part.image, part.as_data(part.image.info), part.text(part.image.info)
+    else:
+        image = screenshot_window_or_rect(desktop, scene, window, kind, max_dimension)
+        data = image.window_data()
+        parts = [f"{data['image_width']}x{data['image_height']} pixels", f"scale {data['scale']:g}"]
+        if image.screenshot:
+            parts.append(f"screenshot_id {data['screenshot_id']}")
+        text = f"window {window_id} of {window.app_name} ({', '.join(parts)})"
+    if path == "-":
+        return piped(Result(text, data), [image.path])
+    if target:
+        move_into_place(image.path, target)
+    saved = str(target or image.path)
+    return Result(f"{text}: {saved}", {**data, "path": saved}, messages=image.warnings())
 
 
 def find_text(

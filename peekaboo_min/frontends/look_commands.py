@@ -1,4 +1,4 @@
-"""The shell's commands that look: image, list, windows, screenshot."""
+"""The shell's commands that look: windows, list, image."""
 
 from __future__ import annotations
 
@@ -6,63 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal, Optional
 
-from ..automation.capture import scene_to_capture, screenshot_region, screenshot_window_or_rect
-from ..automation.image import ImageRequest, check_dimension, image_result
 from ..automation.listing import catalogue, list_app_windows, list_displays, list_running_apps
 from ..core.errors import invalid
 from ..core.models import Result
 from ..desktop.matching import catalogue_windows, find_app, windows_of
 from ..desktop.select import this_desktop
-from ..system.files import asked_path, move_into_place, new_temporary_path
-from ..system.images import kind_by_name, prepare_target
-from .desktop_tools import Region, WindowId
-
-
-def image_command(
-    app: Annotated[
-        Optional[str], "name, bundle id, PID:n or a part of the name; without it: the screens"
-    ] = None,
-    path: Annotated[
-        Optional[str],
-        "a file (.png, .jpg), a folder, or - for stdout; without it a temporary file, for 10 minutes",
-    ] = None,
-    mode: Annotated[
-        Optional[Literal["screen", "window", "multi", "frontmost"]], "default: window with --app, else screen"
-    ] = None,
-    window_title: Annotated[Optional[str], "the window with this title, or this in its title"] = None,
-    window_index: Annotated[Optional[int], "the window with this index, 0 = frontmost"] = None,
-    window_id: Annotated[Optional[int], "the window with this id, from `windows`"] = None,
-    screen_index: Annotated[Optional[int], "only this screen, 0 = the main one"] = None,
-    format: Annotated[Optional[Literal["png", "jpg"]], "default: as the path's name says, else png"] = None,
-    capture_focus: Annotated[
-        Literal["background", "auto", "foreground"],
-        "foreground brings the window to the front first; default background",
-    ] = "background",
-    question: Annotated[Optional[str], "ask a configured model about the images"] = None,
-    max_dimension: Annotated[Optional[int], "shrink to this many pixels on the long side"] = None,
-) -> Result:
-    """Captures screens, one window, or all windows of an app, as files.
-
-    Example: peekaboo-min image --app Safari --path shot.png
-    leaves shot.png; with --mode multi it leaves shot_window0_TITLE.png, shot_window1_TITLE.png, ...
-    """
-    is_piped = path == "-"
-    request = ImageRequest(
-        app, mode, window_title, window_index, window_id, screen_index, format,
-        str(new_temporary_path("peekaboo", format or "png")) if is_piped else path, max_dimension,
-    )  # fmt: skip
-    result = image_result(this_desktop(), request, capture_focus, question=question)
-    return _piped(result, [Path(row["path"]) for row in result.data["saved_files"]]) if is_piped else result
-
-
-def _piped(result: Result, paths: Sequence[Path]) -> Result:
-    """The image's bytes for stdout instead of its file. Raises INVALID_ARGUMENT for several images."""
-    images = [path.read_bytes() for path in paths]
-    for path in paths:
-        path.unlink(missing_ok=True)
-    if len(images) != 1:
-        raise invalid(f"{len(images)} images cannot be one output", "name one screen or window, or a folder")
-    return result._replace(stdout=images[0])
+from ..system.files import new_temporary_path
 
 
 def list_apps_command() -> Result:
@@ -113,43 +62,51 @@ def windows_command(
     )
 
 
-def screenshot_command(
-    window_id: WindowId,
-    path: Annotated[
-        Optional[str], "the file to write, .png or .jpg, or - for stdout; without it a temporary one"
+def image_command(
+    app: Annotated[
+        Optional[str], "name, bundle id, PID:n or a part of the name; without it: the screens"
     ] = None,
+    path: Annotated[
+        Optional[str],
+        "a file (.png, .jpg), a folder, or - for stdout; without it a temporary file, for 10 minutes",
+    ] = None,
+    mode: Annotated[
+        Optional[Literal["screen", "window", "multi", "frontmost"]], "default: window with --app, else screen"
+    ] = None,
+    window_title: Annotated[Optional[str], "the window with this title, or this in its title"] = None,
+    window_index: Annotated[Optional[int], "the window with this index, 0 = frontmost"] = None,
+    window_id: Annotated[Optional[int], "the window with this id, from `windows`"] = None,
+    screen_index: Annotated[Optional[int], "only this screen, 0 = the main one"] = None,
+    format: Annotated[Optional[Literal["png", "jpg"]], "default: as the path's name says, else png"] = None,
+    capture_focus: Annotated[
+        Literal["background", "auto", "foreground"],
+        "foreground brings the window to the front first; default background",
+    ] = "background",
+    question: Annotated[Optional[str], "ask a configured model about the images"] = None,
     max_dimension: Annotated[Optional[int], "shrink to this many pixels on the long side"] = None,
-    region: Region = None,
 ) -> Result:
-    """Takes a screenshot of one window: `click` takes pixels of this image.
-    With --region X,Y,WIDTH,HEIGHT a part of the window; `click` still takes pixels of the whole one.
+    """Captures screens, one window, or all windows of an app, as files.
 
-    Example: peekaboo-min screenshot 14680078 --path window.png
-    leaves window.png
+    Example: peekaboo-min image --app Safari --path shot.png
+    leaves shot.png; with --mode multi it leaves shot_window0_TITLE.png, shot_window1_TITLE.png, ...
     """
-    desktop = this_desktop()
-    target = asked_path(path) if path and path != "-" else None
-    kind = kind_by_name(target) if target and not target.is_dir() else "png"
-    check_dimension(max_dimension)
-    if region is not None and kind != "png":
-        raise invalid("a region is saved as png", "end the path in .png")
-    scene = scene_to_capture(desktop)
-    if target:
-        prepare_target(target)
-    window = scene.by_id(window_id)
-    if region is not None:
-        part = screenshot_region(desktop, window, region, max_dimension)
-        image, data, text = part.image, part.as_data(part.image.info), part.text(part.image.info)
-    else:
-        image = screenshot_window_or_rect(desktop, scene, window, kind, max_dimension)
-        data = image.window_data()
-        parts = [f"{data['image_width']}x{data['image_height']} pixels", f"scale {data['scale']:g}"]
-        if image.screenshot:
-            parts.append(f"screenshot_id {data['screenshot_id']}")
-        text = f"window {window_id} of {window.app_name} ({', '.join(parts)})"
-    if path == "-":
-        return _piped(Result(text, data), [image.path])
-    if target:
-        move_into_place(image.path, target)
-    saved = str(target or image.path)
-    return Result(f"{text}: {saved}", {**data, "path": saved}, messages=image.warnings())
+    # imported here: the listings above must start at once
+    from ..automation.image import ImageRequest, image_result
+
+    is_piped = path == "-"
+    request = ImageRequest(
+        app, mode, window_title, window_index, window_id, screen_index, format,
+        str(new_temporary_path("peekaboo", format or "png")) if is_piped else path, max_dimension,
+    )  # fmt: skip
+    result = image_result(this_desktop(), request, capture_focus, question=question)
+    return piped(result, [Path(row["path"]) for row in result.data["saved_files"]]) if is_piped else result
+
+
+def piped(result: Result, paths: Sequence[Path]) -> Result:
+    """The image's bytes for stdout instead of its file. Raises INVALID_ARGUMENT for several images."""
+    images = [path.read_bytes() for path in paths]
+    for path in paths:
+        path.unlink(missing_ok=True)
+    if len(images) != 1:
+        raise invalid(f"{len(images)} images cannot be one output", "name one screen or window, or a folder")
+    return result._replace(stdout=images[0])

@@ -27,11 +27,6 @@ from ...core.models import (
 from ...system.files import held_locks
 from ...system.process import run_program
 from .connection import x_connection
-from .elements import read_x11_elements
-from .keyboard import press_x11_key, select_x11_all, type_x11_text
-from .ocr import read_characters_by_tesseract, read_text_by_tesseract
-from .opening import find_x11_handler, open_by_x11
-from .pointer import click_title_bar, click_x11, drag_x11, move_x11, scroll_x11
 from .server import UTF8, ask_x, is_viewable, x11_session
 from .windows import take_scene
 
@@ -40,7 +35,10 @@ _FOCUS_S = 3.0
 
 
 class X11Desktop:
-    """The Desktop of an X server, by shell-outs."""
+    """The Desktop of an X server, by shell-outs.
+
+    What acts or reads is imported when it is asked for: a listing must start at once.
+    """
 
     name = "x11"
     needs: tuple[str, ...] = ("maim", "xdotool", "xclip", "convert")
@@ -105,23 +103,35 @@ class X11Desktop:
             if may_click and window.window_id not in [
                 one.window_id for one in take_scene().windows if one.is_focused
             ]:
+                from .pointer import click_title_bar
+
                 click_title_bar(window)
 
     def click(
         self, window: Window, point: Point, button: str, clicks: int, modifiers: tuple[str, ...] = ()
     ) -> Delivery:
+        from .pointer import click_x11
+
         return click_x11(window, point, button, clicks, modifiers)
 
     def scroll(self, window: Window, point: Point, direction: str, amount: int) -> Delivery:
+        from .pointer import scroll_x11
+
         return scroll_x11(window, point, direction, amount)
 
     def drag(self, window: Window, start: Point, end: Point, button: str) -> Delivery:
+        from .pointer import drag_x11
+
         return drag_x11(window, start, end, button)
 
     def move_pointer(self, window: Window, point: Point) -> Delivery:
+        from .pointer import move_x11
+
         return move_x11(window, point)
 
     def type_text(self, window: Window, text: str, stop_file: Path, delay_ms: int = 0) -> None:
+        from .keyboard import type_x11_text
+
         type_x11_text(window, text, stop_file, delay_ms)
 
     def press_key(
@@ -132,9 +142,13 @@ class X11Desktop:
         repeat: int = 1,
         stop_file: Optional[Path] = None,
     ) -> None:
+        from .keyboard import press_x11_key
+
         press_x11_key(window, chord, hold_ms, repeat, stop_file)
 
     def select_all(self, window: Window, stop_file: Path) -> None:
+        from .keyboard import select_x11_all
+
         select_x11_all(window, stop_file)
 
     def fit_image(
@@ -148,18 +162,28 @@ class X11Desktop:
         run_program(words, timeout_s=_CAPTURE_S)
 
     def read_text(self, path: Path) -> list[RecognisedText]:
+        from .ocr import read_text_by_tesseract
+
         return read_text_by_tesseract(path)
 
     def read_characters(self, path: Path) -> list[RecognisedText]:
+        from .ocr import read_characters_by_tesseract
+
         return read_characters_by_tesseract(path)
 
     def read_elements(self, window: Window) -> list[Element]:
+        from .elements import read_x11_elements
+
         return read_x11_elements(window)
 
     def find_handler(self, kind: str, target: str) -> Handler:
+        from .opening import find_x11_handler
+
         return find_x11_handler(kind, target)
 
     def open(self, kind: str, target: str, handler: Handler) -> None:
+        from .opening import open_by_x11
+
         open_by_x11(kind, target, handler)
 
     def input_backend(self) -> str:
