@@ -14949,7 +14949,7 @@ def run_command(arguments: Sequence[str], wants_json: bool = False) -> Result:
     if signature is None:
         raise _unknown_command(arguments)
     try:
-        values = shell_arguments(signature.parameters, given)
+        values = shell_arguments(signature.parameters, given, f"{PROGRAM} {name}")
     except PeekabooError as e:
         raise invalid(e.message, f"{e.hint}; see {PROGRAM} {name} --help") from e
     try:
@@ -15340,6 +15340,7 @@ SOURCES['peekaboo_min/frontends/commands.py'] = 15339, r'''"""COMMANDS: every sh
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import Callable
@@ -15423,7 +15424,7 @@ GROUPS = {title: tuple(functions) for title, functions in _FUNCTIONS.items()}
 COMMANDS = CommandTable({name: place for each in _FUNCTIONS.values() for name, place in each.items()})
 
 # What a tool's help says of other tools, as the shell has it.
-SHELL_NAMES = {
+_SHELL_NAMES = {
     "list_windows": "windows",
     "take_window_screenshot": "screenshot",
     "find_text": "find-text",
@@ -15433,10 +15434,15 @@ SHELL_NAMES = {
     "add_text_in_keynote": "keynote text",
     "send_email": "send-email",
 }
+
+
+def in_shell_names(text: str) -> str:
+    """A tool's help with the commands' names in place of the tools': `find-text` for find_text."""
+    return re.sub(rf"\b({'|'.join(_SHELL_NAMES)})\b", lambda match: _SHELL_NAMES[match[1]], text)
 '''
 
 # ==================== peekaboo_min/frontends/desktop_tools.py =============================================
-SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 15439, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
+SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 15445, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
 
 from __future__ import annotations
 
@@ -15797,7 +15803,7 @@ def _with_effect_text(text: str, data: dict[str, Any]) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/doctor.py ====================================================
-SOURCES['peekaboo_min/frontends/doctor.py'] = 15800, r'''"""What this machine has and may do: server status, permissions, doctor."""
+SOURCES['peekaboo_min/frontends/doctor.py'] = 15806, r'''"""What this machine has and may do: server status, permissions, doctor."""
 
 from __future__ import annotations
 
@@ -16039,7 +16045,7 @@ def machine_data() -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/help.py ======================================================
-SOURCES['peekaboo_min/frontends/help.py'] = 16042, r'''"""What the shell explains: commands, the README's chapters, completion."""
+SOURCES['peekaboo_min/frontends/help.py'] = 16048, r'''"""What the shell explains: commands, the README's chapters, completion."""
 
 from __future__ import annotations
 
@@ -16050,18 +16056,12 @@ from pathlib import Path
 from typing import Optional
 
 from ..system.resources import native_source, single_file
-from .commands import COMMANDS, GROUPS, SHELL_NAMES
+from .commands import COMMANDS, GROUPS, in_shell_names
 from .signatures import Parameter, Signature, read_signature
 
 PROGRAM = "peekaboo-min"
 JSON_FLAGS = ("--json-output", "--json", "-j")
 _COLUMNS = 79
-_MCP_NAMES = re.compile(rf"\b({'|'.join(SHELL_NAMES)})\b")
-
-
-def in_shell_names(text: str) -> str:
-    """A tool's help with the commands' names in place of the tools': `find-text` for find_text."""
-    return _MCP_NAMES.sub(lambda match: SHELL_NAMES[match[1]], text)
 
 
 def overview(group: str = "") -> str:
@@ -17611,6 +17611,7 @@ from functools import cache
 from typing import Any, Callable, Literal, NamedTuple, Optional, Union, get_args, get_origin, get_type_hints
 
 from ..core.errors import invalid
+from .commands import in_shell_names
 
 # Strict clients send every parameter: these are 0 where a model means to leave them out.
 _ZERO_MEANS_ABSENT = ("window_id", "max_dimension")
@@ -17746,10 +17747,13 @@ def _without_none(hint: Any) -> Any:
     return hint
 
 
-def shell_arguments(parameters: Sequence[Parameter], arguments: Sequence[str]) -> dict[str, Any]:
+def shell_arguments(
+    parameters: Sequence[Parameter], arguments: Sequence[str], command: str = "COMMAND"
+) -> dict[str, Any]:
     """What a function is called with for the arguments of its command. Raises INVALID_ARGUMENT.
 
     Written for texts and coordinates, which argparse takes for options: `type 7 -hello`, `click 7 -5 3`.
+    `command` is the line up to the arguments: an error says how the line was probably meant.
     """
     given, words = _by_parameter(parameters, arguments)
     for each in parameters:
@@ -17758,11 +17762,16 @@ def shell_arguments(parameters: Sequence[Parameter], arguments: Sequence[str]) -
         elif each.is_positional and words:
             given[each.name] = [words.pop(0)]
     missing = [each for each in parameters if each.is_required and each.name not in given]
+    if missing and _lacks_window(parameters, given):
+        hint = f"list them by `windows`; then: {_line(command, 'WINDOW_ID', *arguments)}"
+        raise invalid(f"which window? WINDOW_ID is missing before {arguments[0][:40]!r}", hint)
     if missing:
         names = (each.name.upper() if each.is_positional else each.flags[0] for each in missing)
-        raise invalid(f"{', '.join(names)} is missing", f"it is {missing[0].help}")
+        raise invalid(f"{', '.join(names)} is missing", _give(missing[0]))
     if words:
-        raise invalid(f"{words[0][:40]!r} is an argument too many", _where_it_belongs(parameters, words[0]))
+        raise invalid(
+            f"{words[0][:40]!r} is an argument too many", _as_meant(parameters, arguments, words[0], command)
+        )
     return {each.name: _value(each, given.get(each.name)) for each in parameters}
 
 
@@ -17792,7 +17801,7 @@ def _by_parameter(
         else:
             value = value if is_joined else next(rest, "--")
             if not is_joined and (value == "--" or value.split("=")[0] in flags):
-                raise invalid(f"{flag} needs a value", f"it is {parameter.help}")
+                raise invalid(f"{flag} needs a value", _give(parameter))
             given.setdefault(parameter.name, []).append(value)
     return given, words
 
@@ -17802,12 +17811,31 @@ def _options(parameters: Sequence[Parameter]) -> str:
     return f"its options are {', '.join(flags)}" if flags else "it has no options but --json"
 
 
-def _where_it_belongs(parameters: Sequence[Parameter], word: str) -> str:
-    """The flag that a word without one was probably meant for."""
+def _lacks_window(parameters: Sequence[Parameter], given: Mapping[str, list[str]]) -> bool:
+    """Whether the first text stands where a window's id belongs: `find-text Sign`."""
+    texts = given.get("window_id", []) if parameters[0].name == "window_id" else []
+    return bool(texts) and not texts[0].lstrip("-")[:1].isdigit()
+
+
+def _as_meant(parameters: Sequence[Parameter], arguments: Sequence[str], word: str, command: str) -> str:
+    """The line with the flag that a word without one was probably meant for."""
     flags = [each.flags[0] for each in parameters if not each.is_positional]
     looks_like_path = "/" in word or word.lower().endswith((".png", ".jpg", ".jpeg"))
     meant = [flag for flag in ("--path" if looks_like_path else "--app", "--app", "--text") if flag in flags]
-    return f"did you mean {meant[0]} {word[:40]}?" if meant else "quote a text that has spaces"
+    if not meant:
+        return "quote a text that has spaces"
+    place = list(arguments).index(word)
+    return f"did you mean: {_line(command, *arguments[:place], meant[0], *arguments[place:])}"
+
+
+def _give(parameter: Parameter) -> str:
+    return f"give {in_shell_names(parameter.help)}"
+
+
+def _line(command: str, *arguments: str) -> str:
+    from shlex import join  # only an error needs it
+
+    return f"{command} {join(arguments)}"
 
 
 def _value(parameter: Parameter, texts: Optional[list[str]]) -> Any:
@@ -17837,13 +17865,13 @@ def _read_text(parameter: Parameter, text: str) -> Any:
         number = math.nan
     if isinstance(number, float) and not math.isfinite(number):
         kind = "a whole number" if parameter.type_ is int else "a number"
-        raise invalid(f"{parameter.name}: {text[:40]!r} is not {kind}", f"it is {parameter.help}")
+        raise invalid(f"{parameter.name}: {text[:40]!r} is not {kind}", _give(parameter))
     check_numbers(parameter.name, number)
     return number
 '''
 
 # ==================== peekaboo_min/frontends/tools.py =====================================================
-SOURCES['peekaboo_min/frontends/tools.py'] = 17846, r'''"""TOOLS: every MCP tool, a typed function with its wire name and its effects."""
+SOURCES['peekaboo_min/frontends/tools.py'] = 17874, r'''"""TOOLS: every MCP tool, a typed function with its wire name and its effects."""
 
 from __future__ import annotations
 
@@ -17968,10 +17996,10 @@ def offered_tools() -> list[Tool]:
 '''
 
 # ==================== peekaboo_min/integrations/__init__.py ===============================================
-SOURCES['peekaboo_min/integrations/__init__.py'] = 17971, r''''''
+SOURCES['peekaboo_min/integrations/__init__.py'] = 17999, r''''''
 
 # ==================== peekaboo_min/integrations/gmail.py ==================================================
-SOURCES['peekaboo_min/integrations/gmail.py'] = 17974, r'''"""send_email: one mail through Gmail's API."""
+SOURCES['peekaboo_min/integrations/gmail.py'] = 18002, r'''"""send_email: one mail through Gmail's API."""
 
 from __future__ import annotations
 
@@ -18114,7 +18142,7 @@ def _send_error(error: WebError) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/integrations/gmail_oauth.py ============================================
-SOURCES['peekaboo_min/integrations/gmail_oauth.py'] = 18117, r'''"""Google's permission to send mail: requested once, stored, renewed."""
+SOURCES['peekaboo_min/integrations/gmail_oauth.py'] = 18145, r'''"""Google's permission to send mail: requested once, stored, renewed."""
 
 from __future__ import annotations
 
@@ -18417,7 +18445,7 @@ class _RedirectServer:
 '''
 
 # ==================== peekaboo_min/integrations/keynote.js ================================================
-SOURCES['peekaboo_min/integrations/keynote.js'] = 18420, r'''// One JSON argument in, JSON out, by its "do":
+SOURCES['peekaboo_min/integrations/keynote.js'] = 18448, r'''// One JSON argument in, JSON out, by its "do":
 // {"do": "find"} -> {"bundle_id": text|null}: the Keynote that is installed. Sends nothing to it.
 // {"do": "open", bundle_id, theme, always_new, width, height} -> {document_id, name, is_new, has_theme, is_blank, width, height}
 // {"do": "size", bundle_id, document_id} -> {width, height, is_skipped} of slide 1
@@ -18582,7 +18610,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/integrations/keynote.py ================================================
-SOURCES['peekaboo_min/integrations/keynote.py'] = 18585, r'''"""The five Keynote tools."""
+SOURCES['peekaboo_min/integrations/keynote.py'] = 18613, r'''"""The five Keynote tools."""
 
 from __future__ import annotations
 
@@ -18940,7 +18968,7 @@ def _slide_target(path: str) -> Path:
 '''
 
 # ==================== peekaboo_min/integrations/keynote_deck.py ===========================================
-SOURCES['peekaboo_min/integrations/keynote_deck.py'] = 18943, r'''"""The Keynote deck that calls share: in a file, or in a server's memory."""
+SOURCES['peekaboo_min/integrations/keynote_deck.py'] = 18971, r'''"""The Keynote deck that calls share: in a file, or in a server's memory."""
 
 from __future__ import annotations
 
@@ -19016,7 +19044,7 @@ def save_deck(deck: Deck) -> None:
 '''
 
 # ==================== peekaboo_min/integrations/keynote_draw.applescript ==================================
-SOURCES['peekaboo_min/integrations/keynote_draw.applescript'] = 19019, r'''-- argv: bundle id, document id, x, y, width, height -> "index|x|y|width|height": a new rectangle on slide 1 as it stands there then.
+SOURCES['peekaboo_min/integrations/keynote_draw.applescript'] = 19047, r'''-- argv: bundle id, document id, x, y, width, height -> "index|x|y|width|height": a new rectangle on slide 1 as it stands there then.
 -- For a Keynote that takes no idiom of JXA's. The index is that among the slide's shapes, from 1; numbers as this Mac writes them
 -- ("380,5" in German). Values are got into variables first: an application need not know `item 1 of position` or `width as text`.
 on run argv
@@ -19053,7 +19081,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/keynote_export.applescript ================================
-SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 19056, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
+SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 19084, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
 -- AppleScript, because JXA cannot pass the options. There is no export of one slide, and `slide images` writes a folder:
 -- <folder's name>.001.png and so on, of the slides that are not skipped.
 on run argv
@@ -19072,7 +19100,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/peekaboo_cli.py ===========================================
-SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 19075, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
+SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 19103, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
 
 from __future__ import annotations
 
@@ -19439,10 +19467,10 @@ def _invalid_output(what: str) -> RelayedError:
 '''
 
 # ==================== peekaboo_min/system/__init__.py =====================================================
-SOURCES['peekaboo_min/system/__init__.py'] = 19442, r''''''
+SOURCES['peekaboo_min/system/__init__.py'] = 19470, r''''''
 
 # ==================== peekaboo_min/system/background.py ===================================================
-SOURCES['peekaboo_min/system/background.py'] = 19445, r'''"""Programs that run beside us: one serves, one answers line by line."""
+SOURCES['peekaboo_min/system/background.py'] = 19473, r'''"""Programs that run beside us: one serves, one answers line by line."""
 
 from __future__ import annotations
 
@@ -19534,7 +19562,7 @@ def interactive_program(
 '''
 
 # ==================== peekaboo_min/system/files.py ========================================================
-SOURCES['peekaboo_min/system/files.py'] = 19537, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
+SOURCES['peekaboo_min/system/files.py'] = 19565, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
 
 from __future__ import annotations
 
@@ -19791,7 +19819,7 @@ def file_lock(lock_name: str, wait_s: float, what: str) -> Iterator[None]:
 '''
 
 # ==================== peekaboo_min/system/images.py =======================================================
-SOURCES['peekaboo_min/system/images.py'] = 19794, r'''"""Image files: kind, size and pixels, read from their bytes."""
+SOURCES['peekaboo_min/system/images.py'] = 19822, r'''"""Image files: kind, size and pixels, read from their bytes."""
 
 from __future__ import annotations
 
@@ -20107,7 +20135,7 @@ def _read(path: Path) -> Optional[tuple[ImageInfo, bytes]]:
 '''
 
 # ==================== peekaboo_min/system/process.py ======================================================
-SOURCES['peekaboo_min/system/process.py'] = 20110, r'''"""Run one program: the only module that imports subprocess."""
+SOURCES['peekaboo_min/system/process.py'] = 20138, r'''"""Run one program: the only module that imports subprocess."""
 
 from __future__ import annotations
 
@@ -20479,7 +20507,7 @@ def exit_if_signalled() -> None:
 '''
 
 # ==================== peekaboo_min/system/programs.py =====================================================
-SOURCES['peekaboo_min/system/programs.py'] = 20482, r'''"""Where a program is, known by what it answers, and its package if missing."""
+SOURCES['peekaboo_min/system/programs.py'] = 20510, r'''"""Where a program is, known by what it answers, and its package if missing."""
 
 from __future__ import annotations
 
@@ -20676,7 +20704,7 @@ def _remember(path: str, status: os.stat_result, version: str) -> None:
 '''
 
 # ==================== peekaboo_min/system/resources.py ====================================================
-SOURCES['peekaboo_min/system/resources.py'] = 20679, r'''"""Our own files: native sources, and the argv that starts us again."""
+SOURCES['peekaboo_min/system/resources.py'] = 20707, r'''"""Our own files: native sources, and the argv that starts us again."""
 
 from __future__ import annotations
 
@@ -20730,7 +20758,7 @@ def how_to_install() -> str:
 '''
 
 # ==================== peekaboo_min/system/web.py ==========================================================
-SOURCES['peekaboo_min/system/web.py'] = 20733, r'''"""One JSON request to a web server: the only user of urllib.request.
+SOURCES['peekaboo_min/system/web.py'] = 20761, r'''"""One JSON request to a web server: the only user of urllib.request.
 
 urllib is imported inside the functions: it costs 30 ms, and most commands make no request.
 """
@@ -21005,7 +21033,7 @@ def _meaning_of(error: Exception, url: str) -> Exception:
 '''
 
 # ==================== README.md ===========================================================================
-SOURCES['peekaboo_min/README.md'] = 21008, r'''# peekaboo_min
+SOURCES['peekaboo_min/README.md'] = 21036, r'''# peekaboo_min
 
 Eyes and hands for AI agents on a desktop, in small, readable Python: it lists windows, takes screenshots of them, finds texts and
 controls, clicks and types by the pixels of the screenshot, asks a vision model what it sees, and draws in Keynote. It is an MCP

@@ -6,8 +6,7 @@ import re
 import sys
 from pathlib import Path
 
-from peekaboo_min.frontends.commands import COMMANDS
-from peekaboo_min.frontends.help import in_shell_names
+from peekaboo_min.frontends.commands import COMMANDS, in_shell_names
 from peekaboo_min.frontends.machine_commands import tool_reference, variable_reference
 from peekaboo_min.frontends.signatures import read_signature
 

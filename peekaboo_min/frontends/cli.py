@@ -214,7 +214,7 @@ def run_command(arguments: Sequence[str], wants_json: bool = False) -> Result:
     if signature is None:
         raise _unknown_command(arguments)
     try:
-        values = shell_arguments(signature.parameters, given)
+        values = shell_arguments(signature.parameters, given, f"{PROGRAM} {name}")
     except PeekabooError as e:
         raise invalid(e.message, f"{e.hint}; see {PROGRAM} {name} --help") from e
     try:

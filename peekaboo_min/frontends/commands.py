@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import Callable
@@ -85,7 +86,7 @@ GROUPS = {title: tuple(functions) for title, functions in _FUNCTIONS.items()}
 COMMANDS = CommandTable({name: place for each in _FUNCTIONS.values() for name, place in each.items()})
 
 # What a tool's help says of other tools, as the shell has it.
-SHELL_NAMES = {
+_SHELL_NAMES = {
     "list_windows": "windows",
     "take_window_screenshot": "screenshot",
     "find_text": "find-text",
@@ -95,3 +96,8 @@ SHELL_NAMES = {
     "add_text_in_keynote": "keynote text",
     "send_email": "send-email",
 }
+
+
+def in_shell_names(text: str) -> str:
+    """A tool's help with the commands' names in place of the tools': `find-text` for find_text."""
+    return re.sub(rf"\b({'|'.join(_SHELL_NAMES)})\b", lambda match: _SHELL_NAMES[match[1]], text)

@@ -9,18 +9,12 @@ from pathlib import Path
 from typing import Optional
 
 from ..system.resources import native_source, single_file
-from .commands import COMMANDS, GROUPS, SHELL_NAMES
+from .commands import COMMANDS, GROUPS, in_shell_names
 from .signatures import Parameter, Signature, read_signature
 
 PROGRAM = "peekaboo-min"
 JSON_FLAGS = ("--json-output", "--json", "-j")
 _COLUMNS = 79
-_MCP_NAMES = re.compile(rf"\b({'|'.join(SHELL_NAMES)})\b")
-
-
-def in_shell_names(text: str) -> str:
-    """A tool's help with the commands' names in place of the tools': `find-text` for find_text."""
-    return _MCP_NAMES.sub(lambda match: SHELL_NAMES[match[1]], text)
 
 
 def overview(group: str = "") -> str:

@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any, Callable, Literal, NamedTuple, Optional, Union, get_args, get_origin, get_type_hints
 
 from ..core.errors import invalid
+from .commands import in_shell_names
 
 # Strict clients send every parameter: these are 0 where a model means to leave them out.
 _ZERO_MEANS_ABSENT = ("window_id", "max_dimension")
@@ -144,10 +145,13 @@ def _without_none(hint: Any) -> Any:
     return hint
 
 
-def shell_arguments(parameters: Sequence[Parameter], arguments: Sequence[str]) -> dict[str, Any]:
+def shell_arguments(
+    parameters: Sequence[Parameter], arguments: Sequence[str], command: str = "COMMAND"
+) -> dict[str, Any]:
     """What a function is called with for the arguments of its command. Raises INVALID_ARGUMENT.
 
     Written for texts and coordinates, which argparse takes for options: `type 7 -hello`, `click 7 -5 3`.
+    `command` is the line up to the arguments: an error says how the line was probably meant.
     """
     given, words = _by_parameter(parameters, arguments)
     for each in parameters:
@@ -156,11 +160,16 @@ def shell_arguments(parameters: Sequence[Parameter], arguments: Sequence[str]) -
         elif each.is_positional and words:
             given[each.name] = [words.pop(0)]
     missing = [each for each in parameters if each.is_required and each.name not in given]
+    if missing and _lacks_window(parameters, given):
+        hint = f"list them by `windows`; then: {_line(command, 'WINDOW_ID', *arguments)}"
+        raise invalid(f"which window? WINDOW_ID is missing before {arguments[0][:40]!r}", hint)
     if missing:
         names = (each.name.upper() if each.is_positional else each.flags[0] for each in missing)
-        raise invalid(f"{', '.join(names)} is missing", f"it is {missing[0].help}")
+        raise invalid(f"{', '.join(names)} is missing", _give(missing[0]))
     if words:
-        raise invalid(f"{words[0][:40]!r} is an argument too many", _where_it_belongs(parameters, words[0]))
+        raise invalid(
+            f"{words[0][:40]!r} is an argument too many", _as_meant(parameters, arguments, words[0], command)
+        )
     return {each.name: _value(each, given.get(each.name)) for each in parameters}
 
 
@@ -190,7 +199,7 @@ def _by_parameter(
         else:
             value = value if is_joined else next(rest, "--")
             if not is_joined and (value == "--" or value.split("=")[0] in flags):
-                raise invalid(f"{flag} needs a value", f"it is {parameter.help}")
+                raise invalid(f"{flag} needs a value", _give(parameter))
             given.setdefault(parameter.name, []).append(value)
     return given, words
 
@@ -200,12 +209,31 @@ def _options(parameters: Sequence[Parameter]) -> str:
     return f"its options are {', '.join(flags)}" if flags else "it has no options but --json"
 
 
-def _where_it_belongs(parameters: Sequence[Parameter], word: str) -> str:
-    """The flag that a word without one was probably meant for."""
+def _lacks_window(parameters: Sequence[Parameter], given: Mapping[str, list[str]]) -> bool:
+    """Whether the first text stands where a window's id belongs: `find-text Sign`."""
+    texts = given.get("window_id", []) if parameters[0].name == "window_id" else []
+    return bool(texts) and not texts[0].lstrip("-")[:1].isdigit()
+
+
+def _as_meant(parameters: Sequence[Parameter], arguments: Sequence[str], word: str, command: str) -> str:
+    """The line with the flag that a word without one was probably meant for."""
     flags = [each.flags[0] for each in parameters if not each.is_positional]
     looks_like_path = "/" in word or word.lower().endswith((".png", ".jpg", ".jpeg"))
     meant = [flag for flag in ("--path" if looks_like_path else "--app", "--app", "--text") if flag in flags]
-    return f"did you mean {meant[0]} {word[:40]}?" if meant else "quote a text that has spaces"
+    if not meant:
+        return "quote a text that has spaces"
+    place = list(arguments).index(word)
+    return f"did you mean: {_line(command, *arguments[:place], meant[0], *arguments[place:])}"
+
+
+def _give(parameter: Parameter) -> str:
+    return f"give {in_shell_names(parameter.help)}"
+
+
+def _line(command: str, *arguments: str) -> str:
+    from shlex import join  # only an error needs it
+
+    return f"{command} {join(arguments)}"
 
 
 def _value(parameter: Parameter, texts: Optional[list[str]]) -> Any:
@@ -235,6 +263,6 @@ def _read_text(parameter: Parameter, text: str) -> Any:
         number = math.nan
     if isinstance(number, float) and not math.isfinite(number):
         kind = "a whole number" if parameter.type_ is int else "a number"
-        raise invalid(f"{parameter.name}: {text[:40]!r} is not {kind}", f"it is {parameter.help}")
+        raise invalid(f"{parameter.name}: {text[:40]!r} is not {kind}", _give(parameter))
     check_numbers(parameter.name, number)
     return number

@@ -89,7 +89,12 @@ USAGE: dict[str, tuple[list[str], str]] = {
     "an option before any command": (["--frob"], "'--frob'"),
     "an unknown option": (["windows", "--frob"], "--frob"),
     "a shortened option": (["image", "--win", "1"], "--win"),
-    "an argument too many": (["windows", "more"], "more"),
+    "an argument too many": (["windows", "the Form"], "did you mean: peekaboo-min windows --app 'the Form'"),
+    "a path without its flag":
+        (["image", "--app", "x", "shot.png"], "did you mean: peekaboo-min image --app x --path shot.png"),
+    "a text without its window":
+        (["find-text", "Sign"], "which window? WINDOW_ID is missing before 'Sign'; list them by `windows`; "
+                                "then: peekaboo-min find-text WINDOW_ID Sign"),
     "a group alone": (["list"], "`list` needs a subcommand"),
     "nothing but the flag": ([], "no command was given"),
     "a path at nobody's home": (["image", "--path", "~nosuchuser/a.png"], "no user of that name"),
