@@ -8,29 +8,31 @@ folder=${1:-$root/dist}
 rm -rf "$folder/mcpb" "$folder/peekaboo-min.mcpb"
 mkdir -p "$folder/mcpb"
 cp "$root/scripts/peekaboo.py" "$root/LICENSE" "$folder/mcpb/"
-PYTHONPATH=$root python3 - >"$folder/mcpb/manifest.json" <<'END'
+PYTHONPATH=$root python3 - "$root/scripts/server.json" >"$folder/mcpb/manifest.json" <<'END'
 import json
+import sys
+from pathlib import Path
 
-from peekaboo_min.core.version import VERSION
 from peekaboo_min.frontends.tools import TOOLS
 
-
-def setting(title, description, **more):
-    return {"type": "string", "title": title, "description": description, "required": False, **more}
-
-
+# what the MCP registry gets: the same name, description and variables
+server = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
 settings = {
-    "PEEKABOO_AI_PROVIDERS": setting("Models", "providers and models, such as ollama/qwen3-vl:8b,openai/gpt-5.4-mini"),
-    "OPENAI_API_KEY": setting("OpenAI key", "only for questions to OpenAI", sensitive=True),
-    "ANTHROPIC_API_KEY": setting("Anthropic key", "only for questions to Anthropic", sensitive=True),
-    "GEMINI_API_KEY": setting("Gemini key", "only for questions to Gemini", sensitive=True),
+    each["name"]: {
+        "type": "string",
+        "title": each["name"],
+        "description": each["description"],
+        "required": False,
+        **({"sensitive": True} if each.get("isSecret") else {}),
+    }
+    for each in server["packages"][0]["environmentVariables"]
 }
 manifest = {
     "manifest_version": "0.4",
-    "name": "peekaboo-min",
-    "display_name": "peekaboo_min",
-    "version": VERSION,
-    "description": "Eyes and hands for AI agents on a desktop: screenshots, text, clicks and keys",
+    "name": server["packages"][0]["identifier"],
+    "display_name": server["title"],
+    "version": server["version"],
+    "description": server["description"],
     "author": {"name": "the peekaboo_min authors"},
     "license": "MIT",
     "server": {

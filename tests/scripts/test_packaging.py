@@ -17,6 +17,8 @@ from pathlib import Path
 import pytest
 from worlds import ROOT
 
+from peekaboo_min.core.settings import VARIABLES
+from peekaboo_min.core.version import VERSION
 from peekaboo_min.frontends.tools import TOOLS
 
 # what setuptools writes into a source distribution beside the files that it was given
@@ -139,6 +141,21 @@ def test_the_bundle_holds_a_manifest_that_the_clients_validator_accepts(tmp_path
     if "npm error" in done.stderr:
         pytest.skip("the validator cannot be fetched")
     assert "validation passes" in done.stdout, done.stdout + done.stderr
+
+
+def test_the_registry_is_told_what_the_package_is() -> None:
+    server = json.loads((ROOT / "scripts/server.json").read_text(encoding="utf-8"))
+    package = server["packages"][0]
+    assert (server["version"], package["version"]) == (VERSION, VERSION)
+    assert (package["registryType"], package["identifier"]) == ("pypi", "peekaboo-min")
+    assert package["transport"] == {"type": "stdio"}
+    assert 0 < len(server["description"]) <= 100, "the registry's limit"
+    known = {each.name for each in VARIABLES.values()}
+    assert {each["name"] for each in package["environmentVariables"]} <= known
+    secret = {each["name"] for each in package["environmentVariables"] if each.get("isSecret")}
+    assert secret == {name for name in known if name.endswith("_API_KEY")}
+    # by this the registry knows that a release on PyPI is ours
+    assert f"<!-- mcp-name: {server['name']} -->" in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
