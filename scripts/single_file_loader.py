@@ -47,7 +47,7 @@ class EmbeddedPackage:
         kept = os.path.join(self._bytecode, key) if self._bytecode else ""
         try:
             with open(kept, "rb") as f:
-                return marshal.load(f)  # type: ignore[no-any-return]
+                return marshal.loads(f.read())  # type: ignore[no-any-return]
         except (OSError, ValueError, EOFError, TypeError):
             pass  # not kept yet, or cut short
         code = compile("\n" * (line - 1) + text, self.single_file, "exec", dont_inherit=True)
