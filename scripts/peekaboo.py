@@ -16140,7 +16140,12 @@ def _filled(text: str, indent: int = 0, hanging: int = 0) -> list[str]:
 
     first, others = " " * indent, " " * (indent + hanging)
     return textwrap.wrap(
-        text, _COLUMNS, initial_indent=first, subsequent_indent=others, break_on_hyphens=False
+        text,
+        _COLUMNS,
+        initial_indent=first,
+        subsequent_indent=others,
+        break_on_hyphens=False,
+        break_long_words=False,  # an address must stay whole, to be copied
     )
 
 
@@ -16194,21 +16199,26 @@ def chapter(topic: str) -> Optional[str]:
 
 
 def _for_a_terminal(markdown: str) -> Iterable[str]:
-    """Paragraphs and list items in the terminal's width; code and tables as they are."""
-    blocks = re.split(r"(^```.*?^```$)", markdown, flags=re.MULTILINE | re.DOTALL)
-    for block in blocks:
+    """Paragraphs, list items and tables in the terminal's width; code as it is."""
+    for block in re.split(r"(^```.*?^```$)", markdown, flags=re.MULTILINE | re.DOTALL):
         if block.startswith("```"):
             yield from (f"    {line}" for line in block.splitlines()[1:-1])
+            yield ""
             continue
-        for paragraph in re.split(r"\n\n|\n(?=[-|] |\d\. )", block.strip("\n")):
-            if paragraph.startswith("|"):
-                yield paragraph
-                continue
-            is_item = bool(re.match(r"[-\d]", paragraph))
-            text = " ".join(re.sub(r"</?\w[^>]*>", "", paragraph).split())
-            yield from _filled(text, hanging=2 * is_item)
-            if not is_item:
-                yield ""
+        for paragraph in filter(None, block.strip("\n").split("\n\n")):
+            for part in re.split(r"\n(?=[-|] |\d\. )", paragraph):
+                yield from _part_for_a_terminal(part)
+            yield ""
+
+
+def _part_for_a_terminal(part: str) -> list[str]:
+    """Lines of running text, of one list item, or of one row of a table."""
+    if part.startswith("|"):
+        row = part.splitlines()[0]  # below a table's head is what divides it from the rows
+        first, *others = (cell.strip() for cell in row.strip("|").split("|"))
+        return _rows([(first, "; ".join(others))])
+    text = " ".join(re.sub(r"</?\w[^>]*>", "", part).split())
+    return _filled(text, hanging=2 * bool(re.match(r"[-\d]", part)))
 
 
 _COMPLETION = r"""# in ~/.SHELLrc: eval "$(peekaboo-min completion SHELL)"
@@ -16283,7 +16293,7 @@ def _cases(entries: Iterable[tuple[str, Sequence[str]]]) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/look_commands.py =============================================
-SOURCES['peekaboo_min/frontends/look_commands.py'] = 16286, r'''"""The shell's commands that look: windows, list, image."""
+SOURCES['peekaboo_min/frontends/look_commands.py'] = 16296, r'''"""The shell's commands that look: windows, list, image."""
 
 from __future__ import annotations
 
@@ -16398,7 +16408,7 @@ def piped(result: Result, paths: Sequence[Path]) -> Result:
 '''
 
 # ==================== peekaboo_min/frontends/machine_commands.py ==========================================
-SOURCES['peekaboo_min/frontends/machine_commands.py'] = 16401, r'''"""Commands about this machine, its models and its mail; the reference."""
+SOURCES['peekaboo_min/frontends/machine_commands.py'] = 16411, r'''"""Commands about this machine, its models and its mail; the reference."""
 
 from __future__ import annotations
 
@@ -16634,7 +16644,7 @@ def variable_reference() -> str:
 '''
 
 # ==================== peekaboo_min/frontends/probes.py ====================================================
-SOURCES['peekaboo_min/frontends/probes.py'] = 16637, r'''"""The facts that we rely on, each with a harmless probe: `doctor --probe`."""
+SOURCES['peekaboo_min/frontends/probes.py'] = 16647, r'''"""The facts that we rely on, each with a harmless probe: `doctor --probe`."""
 
 from __future__ import annotations
 
@@ -17036,7 +17046,7 @@ def _helper(folder: Path) -> Outcome:
 '''
 
 # ==================== peekaboo_min/frontends/results.py ===================================================
-SOURCES['peekaboo_min/frontends/results.py'] = 17039, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
+SOURCES['peekaboo_min/frontends/results.py'] = 17049, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
 
 from __future__ import annotations
 
@@ -17203,7 +17213,7 @@ def plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/server.py ====================================================
-SOURCES['peekaboo_min/frontends/server.py'] = 17206, r'''"""The one MCPServer. It only translates."""
+SOURCES['peekaboo_min/frontends/server.py'] = 17216, r'''"""The one MCPServer. It only translates."""
 
 from __future__ import annotations
 
@@ -17600,7 +17610,7 @@ def _unknown_tool(name: str, known: list[str]) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/frontends/signatures.py ================================================
-SOURCES['peekaboo_min/frontends/signatures.py'] = 17603, r'''"""A function's parameters and help, and the arguments sent for them."""
+SOURCES['peekaboo_min/frontends/signatures.py'] = 17613, r'''"""A function's parameters and help, and the arguments sent for them."""
 
 from __future__ import annotations
 
@@ -17871,7 +17881,7 @@ def _read_text(parameter: Parameter, text: str) -> Any:
 '''
 
 # ==================== peekaboo_min/frontends/tools.py =====================================================
-SOURCES['peekaboo_min/frontends/tools.py'] = 17874, r'''"""TOOLS: every MCP tool, a typed function with its wire name and its effects."""
+SOURCES['peekaboo_min/frontends/tools.py'] = 17884, r'''"""TOOLS: every MCP tool, a typed function with its wire name and its effects."""
 
 from __future__ import annotations
 
@@ -17996,10 +18006,10 @@ def offered_tools() -> list[Tool]:
 '''
 
 # ==================== peekaboo_min/integrations/__init__.py ===============================================
-SOURCES['peekaboo_min/integrations/__init__.py'] = 17999, r''''''
+SOURCES['peekaboo_min/integrations/__init__.py'] = 18009, r''''''
 
 # ==================== peekaboo_min/integrations/gmail.py ==================================================
-SOURCES['peekaboo_min/integrations/gmail.py'] = 18002, r'''"""send_email: one mail through Gmail's API."""
+SOURCES['peekaboo_min/integrations/gmail.py'] = 18012, r'''"""send_email: one mail through Gmail's API."""
 
 from __future__ import annotations
 
@@ -18142,7 +18152,7 @@ def _send_error(error: WebError) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/integrations/gmail_oauth.py ============================================
-SOURCES['peekaboo_min/integrations/gmail_oauth.py'] = 18145, r'''"""Google's permission to send mail: requested once, stored, renewed."""
+SOURCES['peekaboo_min/integrations/gmail_oauth.py'] = 18155, r'''"""Google's permission to send mail: requested once, stored, renewed."""
 
 from __future__ import annotations
 
@@ -18445,7 +18455,7 @@ class _RedirectServer:
 '''
 
 # ==================== peekaboo_min/integrations/keynote.js ================================================
-SOURCES['peekaboo_min/integrations/keynote.js'] = 18448, r'''// One JSON argument in, JSON out, by its "do":
+SOURCES['peekaboo_min/integrations/keynote.js'] = 18458, r'''// One JSON argument in, JSON out, by its "do":
 // {"do": "find"} -> {"bundle_id": text|null}: the Keynote that is installed. Sends nothing to it.
 // {"do": "open", bundle_id, theme, always_new, width, height} -> {document_id, name, is_new, has_theme, is_blank, width, height}
 // {"do": "size", bundle_id, document_id} -> {width, height, is_skipped} of slide 1
@@ -18610,7 +18620,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/integrations/keynote.py ================================================
-SOURCES['peekaboo_min/integrations/keynote.py'] = 18613, r'''"""The five Keynote tools."""
+SOURCES['peekaboo_min/integrations/keynote.py'] = 18623, r'''"""The five Keynote tools."""
 
 from __future__ import annotations
 
@@ -18968,7 +18978,7 @@ def _slide_target(path: str) -> Path:
 '''
 
 # ==================== peekaboo_min/integrations/keynote_deck.py ===========================================
-SOURCES['peekaboo_min/integrations/keynote_deck.py'] = 18971, r'''"""The Keynote deck that calls share: in a file, or in a server's memory."""
+SOURCES['peekaboo_min/integrations/keynote_deck.py'] = 18981, r'''"""The Keynote deck that calls share: in a file, or in a server's memory."""
 
 from __future__ import annotations
 
@@ -19044,7 +19054,7 @@ def save_deck(deck: Deck) -> None:
 '''
 
 # ==================== peekaboo_min/integrations/keynote_draw.applescript ==================================
-SOURCES['peekaboo_min/integrations/keynote_draw.applescript'] = 19047, r'''-- argv: bundle id, document id, x, y, width, height -> "index|x|y|width|height": a new rectangle on slide 1 as it stands there then.
+SOURCES['peekaboo_min/integrations/keynote_draw.applescript'] = 19057, r'''-- argv: bundle id, document id, x, y, width, height -> "index|x|y|width|height": a new rectangle on slide 1 as it stands there then.
 -- For a Keynote that takes no idiom of JXA's. The index is that among the slide's shapes, from 1; numbers as this Mac writes them
 -- ("380,5" in German). Values are got into variables first: an application need not know `item 1 of position` or `width as text`.
 on run argv
@@ -19081,7 +19091,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/keynote_export.applescript ================================
-SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 19084, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
+SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 19094, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
 -- AppleScript, because JXA cannot pass the options. There is no export of one slide, and `slide images` writes a folder:
 -- <folder's name>.001.png and so on, of the slides that are not skipped.
 on run argv
@@ -19100,7 +19110,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/peekaboo_cli.py ===========================================
-SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 19103, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
+SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 19113, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
 
 from __future__ import annotations
 
@@ -19467,10 +19477,10 @@ def _invalid_output(what: str) -> RelayedError:
 '''
 
 # ==================== peekaboo_min/system/__init__.py =====================================================
-SOURCES['peekaboo_min/system/__init__.py'] = 19470, r''''''
+SOURCES['peekaboo_min/system/__init__.py'] = 19480, r''''''
 
 # ==================== peekaboo_min/system/background.py ===================================================
-SOURCES['peekaboo_min/system/background.py'] = 19473, r'''"""Programs that run beside us: one serves, one answers line by line."""
+SOURCES['peekaboo_min/system/background.py'] = 19483, r'''"""Programs that run beside us: one serves, one answers line by line."""
 
 from __future__ import annotations
 
@@ -19562,7 +19572,7 @@ def interactive_program(
 '''
 
 # ==================== peekaboo_min/system/files.py ========================================================
-SOURCES['peekaboo_min/system/files.py'] = 19565, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
+SOURCES['peekaboo_min/system/files.py'] = 19575, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
 
 from __future__ import annotations
 
@@ -19819,7 +19829,7 @@ def file_lock(lock_name: str, wait_s: float, what: str) -> Iterator[None]:
 '''
 
 # ==================== peekaboo_min/system/images.py =======================================================
-SOURCES['peekaboo_min/system/images.py'] = 19822, r'''"""Image files: kind, size and pixels, read from their bytes."""
+SOURCES['peekaboo_min/system/images.py'] = 19832, r'''"""Image files: kind, size and pixels, read from their bytes."""
 
 from __future__ import annotations
 
@@ -20135,7 +20145,7 @@ def _read(path: Path) -> Optional[tuple[ImageInfo, bytes]]:
 '''
 
 # ==================== peekaboo_min/system/process.py ======================================================
-SOURCES['peekaboo_min/system/process.py'] = 20138, r'''"""Run one program: the only module that imports subprocess."""
+SOURCES['peekaboo_min/system/process.py'] = 20148, r'''"""Run one program: the only module that imports subprocess."""
 
 from __future__ import annotations
 
@@ -20507,7 +20517,7 @@ def exit_if_signalled() -> None:
 '''
 
 # ==================== peekaboo_min/system/programs.py =====================================================
-SOURCES['peekaboo_min/system/programs.py'] = 20510, r'''"""Where a program is, known by what it answers, and its package if missing."""
+SOURCES['peekaboo_min/system/programs.py'] = 20520, r'''"""Where a program is, known by what it answers, and its package if missing."""
 
 from __future__ import annotations
 
@@ -20704,7 +20714,7 @@ def _remember(path: str, status: os.stat_result, version: str) -> None:
 '''
 
 # ==================== peekaboo_min/system/resources.py ====================================================
-SOURCES['peekaboo_min/system/resources.py'] = 20707, r'''"""Our own files: native sources, and the argv that starts us again."""
+SOURCES['peekaboo_min/system/resources.py'] = 20717, r'''"""Our own files: native sources, and the argv that starts us again."""
 
 from __future__ import annotations
 
@@ -20758,7 +20768,7 @@ def how_to_install() -> str:
 '''
 
 # ==================== peekaboo_min/system/web.py ==========================================================
-SOURCES['peekaboo_min/system/web.py'] = 20761, r'''"""One JSON request to a web server: the only user of urllib.request.
+SOURCES['peekaboo_min/system/web.py'] = 20771, r'''"""One JSON request to a web server: the only user of urllib.request.
 
 urllib is imported inside the functions: it costs 30 ms, and most commands make no request.
 """
@@ -21033,13 +21043,12 @@ def _meaning_of(error: Exception, url: str) -> Exception:
 '''
 
 # ==================== README.md ===========================================================================
-SOURCES['peekaboo_min/README.md'] = 21036, r'''# peekaboo_min
+SOURCES['peekaboo_min/README.md'] = 21046, r'''# peekaboo_min
 
 Eyes and hands for AI agents on a desktop, in small, readable Python: it lists windows, takes screenshots of them, finds texts and
 controls, clicks and types by the pixels of the screenshot, asks a vision model what it sees, and draws in Keynote. It is an MCP
-server, a command line, and one file to copy, and runs programs that the machine has: on macOS `screencapture`, `osascript`, `sips`
-and a small Swift helper compiled on demand; on Linux with X11 `maim`, `xdotool`, `xclip`, and the X server itself. Its one
-dependency, [`mcp`](https://pypi.org/project/mcp/), is needed by the server and the agents only.
+server, a command line, and one file to copy, and runs what the machine has: on macOS `screencapture`, `osascript`, `sips` and a Swift
+helper compiled on demand; on X11 `maim`, `xdotool`, `xclip`. Only the server and the agents need its one dependency, `mcp`.
 
 ![peekaboo-min types into the editor mousepad, opens a menu by its label and replaces a word](scripts/film.gif)
 
@@ -21051,8 +21060,7 @@ dependency, [`mcp`](https://pypi.org/project/mcp/), is needed by the server and 
 **Debian 12 and 13, Ubuntu 24.04**, in an X11 session. Each of these lines was run in a bare installation of all three:
 
 ```
-sudo apt-get update
-sudo apt-get install git pipx x11-utils maim xdotool xclip imagemagick tesseract-ocr
+sudo apt-get update && sudo apt-get install git pipx x11-utils maim xdotool xclip imagemagick tesseract-ocr
 git clone https://example.org/peekaboo_min      # wherever you got it from
 cd peekaboo_min
 pipx install .
@@ -21074,14 +21082,12 @@ at-spi2-core`, and of Chromium that it was started with `ACCESSIBILITY_ENABLED=1
 | a virtual environment | `python3 -m venv .venv && .venv/bin/pip install .`, then `.venv/bin/peekaboo-min`; with `pip install -e .` it follows your edits |
 | one file, with nothing installed, from Python 3.9 on | copy `scripts/peekaboo.py`, the whole package in one readable file: `python3 peekaboo.py windows`; `uv run peekaboo.py` serves MCP |
 
-A plain `pip install .` is refused on these systems (`externally-managed-environment`). A newer checkout is installed by `pipx
-install --force .` or `uv tool install --reinstall .`. `sh scripts/mcpb.sh dist` makes `peekaboo-min.mcpb`, which Claude Desktop
-installs by a double click. `sh scripts/demo.sh` shows the main job: on Linux it fills in a form on a screen of its own.
-Tab completion: `eval "$(peekaboo-min completion bash)"` in `~/.bashrc`, or `zsh`. `peekaboo-min help TOPIC` prints a chapter of this.
+A plain `pip install .` is refused on these systems. A newer checkout: `pipx install --force .`, `uv tool install --reinstall .`.
+`sh scripts/mcpb.sh dist` makes `peekaboo-min.mcpb`, which Claude Desktop installs by a double click. `sh scripts/demo.sh` shows the
+main job: on Linux it fills in a form on a screen of its own. `peekaboo-min help TOPIC` prints a chapter of this; tab completion:
+`eval "$(peekaboo-min completion bash)"` in `~/.bashrc`, or `zsh`.
 
-## Usage
-
-### 1. From an MCP client
+## MCP clients
 
 `peekaboo-min config CLIENT` prints a configuration for claude-code, claude-desktop, codex, cursor, gemini or vscode; on stderr,
 where to put it, and the client's own command where it has one. Run it in a terminal of the desktop: on Linux it takes DISPLAY from
@@ -21092,10 +21098,9 @@ there. `--env NAME`, repeatable, adds a variable. The result, with a provider an
   "env": {"DISPLAY": ":0", "PEEKABOO_AI_PROVIDERS": "ollama/qwen3-vl:8b,openai/gpt-5.4-mini", "OPENAI_API_KEY": "sk-..."}}}}
 ```
 
-Keep the absolute path: a graphical client has a short PATH. The server executes nothing of the folder that it is started in; only
-`python -m peekaboo_min` cannot promise that (Python itself looks there first): use `python -P`, or folders that you trust.
+Keep the absolute path: a graphical client has a short PATH. `python -m peekaboo_min` is for folders that you trust; else `python -P -m`.
 
-### 2. From the shell
+## Shell
 
 ```
 $ peekaboo-min windows
@@ -21115,18 +21120,12 @@ typed 9 character(s) into window 6291489
 | act | `focus`, `click` (with modifiers), `click-text`, `type`, `press`, `scroll`, `drag`, `move` (`move_pointer`), `open` (an installed app, a file, an http address) |
 | wait | `wait-for` a text, a title, a window's end, or stillness; else TIMEOUT |
 
-There is one coordinate space: what finds something answers with its middle in pixels of a screenshot; what acts takes those. What
-the pixels mean is kept in a file, so a click also finds a window that was moved since; a resized one is refused
-(`STALE_SCREENSHOT`). `--json` (`-j`, `--json-output`) prints exactly one JSON document: `{"success": true, "data": {...}, "messages":
-[], "debug_logs": []}`, or an `error` with `code`, `message` and `details`.
+There is one coordinate space: what finds something answers with its middle in pixels of a screenshot; what acts takes those. A click
+also finds a window that was moved since; a resized one is refused (`STALE_SCREENSHOT`). `--json` prints one JSON document:
+`{"success": true, "data": {...}, "messages": [], "debug_logs": []}`, or an `error`. Each error has its [exit code](#reference).
 
-Exit codes: 0; 2 invalid argument; 3 `find-text` or `elements` found nothing (no error: with `--json` success and an empty list);
-11, 12, 13 a missing permission (Screen Recording, Accessibility, Automation); 14 capture failed; 15 no such window; 17 file;
-18 no such app; 19 ambiguous app; 20 stale screenshot; 21 policy; 22 timeout; 1 all others.
-
-Paths: a name that ends in .png or .jpg is a file (its folders are made), `-` is stdout, anything else a folder; nothing is written
-over a file that is not an image. Without a path images live ten minutes in a private temporary folder. Examples to copy:
-`click_word.sh`, `wait_and_click.sh`, `fill_form.sh`, `watch_window.sh`, `agent_form.sh`, `keynote_card.sh` in `scripts/`.
+A path ending in .png or .jpg is a file, `-` is stdout, anything else a folder; nothing but an image is overwritten. Without a path
+images live ten minutes in a private folder. Examples to copy are in `scripts/`: `click_word.sh`, `fill_form.sh`, `watch_window.sh`...
 
 ## Models
 
@@ -21134,7 +21133,10 @@ over a file that is not an image. Without a path images live ten minutes in a pr
 `ocr`, which reads the text of an image on this machine, with no key and no network (Vision on macOS, tesseract on Linux).
 `OPENAI_BASE_URL` and its siblings point to any compatible server. Screenshots leave the machine only by `analyze`, `image
 --question` and `agent`, and only to the provider that you configured. With [Ollama](https://ollama.com) nothing leaves it or is
-billed: `ollama pull qwen3-vl:8b`. A cloud bills each step's screenshot. Keys may be in a file `.env` of the working folder.
+billed: `ollama pull qwen3-vl:8b`. Keys may be in a file `.env` of the working folder.
+
+A step of the agent costs 600 to 1,600 tokens of text and one image: by the vendors' formulas a window of 1000x700 is about 900
+tokens at Claude, 700 at GPT-5, 1,100 at Gemini 3. So ten steps are some 20,000 tokens, times the vendor's price; the report counts.
 
 For clicking, a model is asked in the grid that its family was trained on. The table follows the vendors' documents and other
 agents' sources; no real vendor was asked for any of it:
@@ -21149,8 +21151,7 @@ agents' sources; no real vendor was asked for any of it:
 
 `peekaboo-min agent --check-model --model PROVIDER/MODEL` measures the grid with one synthetic image and remembers it for that model
 and address; `PEEKABOO_AI_GRID=pixels` or `1000` overrides both.
-Without any model, `find-text` finds 126 of the 129 texts in our seven X11 test windows, where plain tesseract finds 75;
-and 114 of the 126 keys of three calculators, most of a single character, where reading the whole window finds 19.
+Without any model, `find-text` finds 126 of 129 texts in our X11 test windows (plain tesseract: 75) and 114 of 126 calculator keys (19).
 
 ## Vision agent
 
@@ -21158,26 +21159,24 @@ and 114 of the 126 keys of three calculators, most of a single character, where 
 
 It looks at a screenshot of the window (and at its elements, where the application offers them), does one thing, which may be to open
 an application, a document or an address, and looks again, until the model reports that it is done, or 25 steps or 120 seconds are
-over. It is an MCP client of our own server. A reply that is malformed, unsure or outside the image is asked again once,
-then the run stops. `--dry-run` touches nothing, `--confirm` asks before each act, Ctrl-C stops and writes the report. The run's
-folder holds every screenshot, prompt, reply, effect and typed text, and `report.html`, one page with every click marked.
+over. A reply that is malformed, unsure or outside the image is asked again once, then the run stops. `--dry-run` touches nothing,
+`--confirm` asks before each act, Ctrl-C stops. The run's folder holds every screenshot, prompt, reply, effect and typed text, and
+`report.html`, one page with every click marked.
 
 `--native` asks through the vendor's own computer-use tool in place of our prompt: Anthropic's `computer_toolset_20260801` (for older
-models `computer_20251124`), OpenAI's `computer`, Gemini's `computerUse`. One action a turn is done. Where the vendor wants a person's
-consent to an action, `--confirm` asks you, and without it the run ends as `declined`. These tools were used only with stand-ins that
-we wrote after the vendors' documents.
+models `computer_20251124`), OpenAI's `computer`, Gemini's `computerUse`. Where the vendor wants a person's consent to an action,
+`--confirm` asks you, and without it the run ends as `declined`. Used only with stand-ins, written after the vendors' documents.
 
 ## Mail and Keynote
 
 Keynote (macOS): `cp scripts/env.example .env`, put your `GEMINI_API_KEY` into it, then `peekaboo-min keynote-agent "Hello from MCP on
 macOS."` The model opens Keynote, draws a centred rectangle on slide 1 and writes your text into it, by MCP tool calls alone; done
 means that this run saw `RECTANGLE_OK` and then `TEXT_OK` for that text. `--query` takes a task in your own words. `logs/agent.log`
-has every prompt, reply and call: to record a demo, show it with `tail -f` beside. Keynote does not answer: open it once by hand and
-close its "What's New" window. The text is invisible: its colour is the theme's; try `KEYNOTE_THEME="Basic White"`.
+has every prompt, reply and call: to record a demo, show it with `tail -f` beside.
 
 Mail: make an OAuth client of the kind "Desktop app" with the Gmail API in Google's console, save its file as `credentials.json` in
 the folder that `PEEKABOO_GMAIL_FOLDER` names (unset: `gmail` in the state folder), and run `peekaboo-min gmail-login` once. The
-only scope is `gmail.send`. `send_email` is offered over MCP only when the credentials are there.
+only scope is `gmail.send`. Without the credentials `send_email` is not offered.
 
 ## Safety
 
@@ -21204,10 +21203,8 @@ They belong to the app that starts peekaboo_min: your terminal, your editor, you
 
 A missing permission is an error with exit code 11, 12 or 13; no dialog is raised on purpose. macOS 15 and later ask once a month
 whether an app may go on capturing; a capture waits behind that dialog and ends with a timeout. A server that launchd starts needs
-the grants for the program in `ProgramArguments`, and the user's GUI session (`LimitLoadToSessionType` `Aqua`).
-
-For `peekaboo_exec`, `brew install steipete/tap/peekaboo`: it is found on PATH, and in `/opt/homebrew/bin` and `/usr/local/bin`, which
-launchd's PATH lacks; check its grants by `peekaboo permissions check`.
+the grants for the program in `ProgramArguments`, and the user's GUI session (`LimitLoadToSessionType` `Aqua`). For `peekaboo_exec`,
+`brew install steipete/tap/peekaboo` (also found in Homebrew's folders, which launchd's PATH lacks): `peekaboo permissions check`.
 
 ## Remote and many desktops
 
@@ -21226,28 +21223,27 @@ launchd's PATH lacks; check its grants by `peekaboo permissions check`.
 | `NO_GUI_SESSION` | run it in a terminal of the desktop, or set DISPLAY in the client's `env`: `peekaboo-min config CLIENT` does |
 | black or empty images, titles missing on a Mac | grant Screen Recording, restart the app: `peekaboo-min permissions` |
 | a covered window shows what covers it (X11) | start a compositor (`xcompmgr`, `picom`) |
+| Keynote does not answer; its text is invisible | open it once by hand and close "What's New"; its colour is the theme's: `KEYNOTE_THEME="Basic White"` |
 | the client shows no tools | `peekaboo-min doctor` in a terminal, then the log (`doctor` names it) |
 
 ## Uninstall
 
-`peekaboo-min clean --all` deletes everything that we left in your account: the temporary folder, the state folder (records, locks,
-audit file, measured grids, compiled helper, bytecode), the log and Gmail's token. A stop file and `credentials.json`, which you made,
-stay and are named. Then `pipx uninstall peekaboo-min` or `uv tool uninstall peekaboo-min`, and take the server out of your clients'
-configuration. Files at paths that you chose, `peekaboo-run-*` and `logs/agent.log` lie where you started the commands.
+`peekaboo-min clean --all` deletes what we left in your account: the temporary folder, the state folder (records, locks, audit file,
+measured grids, compiled helper, bytecode), the log and Gmail's token; files that you made stay and are named. Then `pipx uninstall
+peekaboo-min`, and take the server out of your clients. `peekaboo-run-*` and `logs/agent.log` lie where you started the commands.
 
 ## Why not another
 
 - [Peekaboo](https://github.com/steipete/Peekaboo), the original: native Swift, far richer on a Mac, with a signed app that holds the
-  permissions. Take it on a Mac, unless you want to read all of what you run, or need Linux too. Where it is installed,
-  `peekaboo_exec` runs it, and PEEKABOO_CLI_PATH makes it do the captures.
-- [cua-driver](https://github.com/trycua/cua): drives Mac and Windows apps in the background without taking the pointer, which we cannot, and its
-  project has virtual machines. Ours is smaller and has a lock and a policy for each desktop.
+  permissions. Take it on a Mac, unless you want to read all of what you run, or need Linux too. `peekaboo_exec` runs it.
+- [cua-driver](https://github.com/trycua/cua): drives Mac and Windows apps in the background without taking the pointer, which we
+  cannot, and its project has virtual machines. Ours is smaller and has a lock and a policy for each desktop.
 - [Playwright MCP](https://github.com/microsoft/playwright-mcp): for a web page always the better one, it has the page's own tree. It
   does not reach other applications, system dialogs, or the browser's own windows.
 
 ## Verification and limits
 
-`sh scripts/test.sh` runs some 3,000 tests; it installs what it needs where it can (root and apt), else it prints the line to run.
+`sh scripts/test.sh` runs some 3,800 tests; it installs what it needs where it can (root and apt), else it prints the line to run.
 
 | what | on what |
 |---|---|
@@ -21257,15 +21253,15 @@ configuration. Files at paths that you chose, `peekaboo-run-*` and `logs/agent.l
 | the Swift helper | compiled by Swift 6 on Linux against stand-in modules with Apple's names and types, its events compared whole |
 | models, Gmail | stand-in servers that validate requests as the vendors document them |
 
-- X11: `pid` may be null, bundle ids always are. Menus are windows of their own: list again to find them. `cmd` is pressed as Control;
-  `super` is the logo key. Under Wayland only programs that run through XWayland can be seen.
+- X11: `pid` may be null, bundle ids always are. Menus are windows of their own: list again. `cmd` is pressed as Control, `super` is
+  the logo key. Under Wayland only programs that run through XWayland can be seen.
 - macOS, probably: games and virtual machines that ignore Unicode key events get wrong letters; chords on keyboards that are not
   US-like go through System Events (Automation); other Spaces, Stage Manager and protected windows are untried.
 
-**On a real Mac** `peekaboo-min doctor --probe` asks what only a Mac can answer, harmlessly (its last line is one block of JSON, without
-window titles), and `scripts/mac_check.sh --yes` tries screenshots, a click, typed text and Keynote in windows of its own. The block that they print is the most valuable thing to send.
-**Where to report:** the issue tracker of the repository that you cloned, with that block or the output of `peekaboo-min doctor`, and
-the log's lines around the failure; neither holds what was typed, but both may hold window titles and paths. Licence: MIT.
+**On a real Mac** `peekaboo-min doctor --probe` asks what only a Mac can answer, harmlessly, and `scripts/mac_check.sh --yes` tries
+screenshots, a click, typed text and Keynote in windows of its own. The block of JSON that each prints, without window titles, is the
+most valuable thing to send. **Where to report:** the issue tracker of the repository that you cloned, with that block or the output
+of `peekaboo-min doctor`, and the log's lines around the failure; that may hold window titles and paths, never typed text. MIT licence.
 '''
 
 if __name__ == "__main__":

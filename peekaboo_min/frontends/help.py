@@ -93,7 +93,12 @@ def _filled(text: str, indent: int = 0, hanging: int = 0) -> list[str]:
 
     first, others = " " * indent, " " * (indent + hanging)
     return textwrap.wrap(
-        text, _COLUMNS, initial_indent=first, subsequent_indent=others, break_on_hyphens=False
+        text,
+        _COLUMNS,
+        initial_indent=first,
+        subsequent_indent=others,
+        break_on_hyphens=False,
+        break_long_words=False,  # an address must stay whole, to be copied
     )
 
 
@@ -147,21 +152,26 @@ def chapter(topic: str) -> Optional[str]:
 
 
 def _for_a_terminal(markdown: str) -> Iterable[str]:
-    """Paragraphs and list items in the terminal's width; code and tables as they are."""
-    blocks = re.split(r"(^```.*?^```$)", markdown, flags=re.MULTILINE | re.DOTALL)
-    for block in blocks:
+    """Paragraphs, list items and tables in the terminal's width; code as it is."""
+    for block in re.split(r"(^```.*?^```$)", markdown, flags=re.MULTILINE | re.DOTALL):
         if block.startswith("```"):
             yield from (f"    {line}" for line in block.splitlines()[1:-1])
+            yield ""
             continue
-        for paragraph in re.split(r"\n\n|\n(?=[-|] |\d\. )", block.strip("\n")):
-            if paragraph.startswith("|"):
-                yield paragraph
-                continue
-            is_item = bool(re.match(r"[-\d]", paragraph))
-            text = " ".join(re.sub(r"</?\w[^>]*>", "", paragraph).split())
-            yield from _filled(text, hanging=2 * is_item)
-            if not is_item:
-                yield ""
+        for paragraph in filter(None, block.strip("\n").split("\n\n")):
+            for part in re.split(r"\n(?=[-|] |\d\. )", paragraph):
+                yield from _part_for_a_terminal(part)
+            yield ""
+
+
+def _part_for_a_terminal(part: str) -> list[str]:
+    """Lines of running text, of one list item, or of one row of a table."""
+    if part.startswith("|"):
+        row = part.splitlines()[0]  # below a table's head is what divides it from the rows
+        first, *others = (cell.strip() for cell in row.strip("|").split("|"))
+        return _rows([(first, "; ".join(others))])
+    text = " ".join(re.sub(r"</?\w[^>]*>", "", part).split())
+    return _filled(text, hanging=2 * bool(re.match(r"[-\d]", part)))
 
 
 _COMPLETION = r"""# in ~/.SHELLrc: eval "$(peekaboo-min completion SHELL)"
