@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from typing import Any, Callable, NamedTuple, Optional
+from typing import Callable, NamedTuple, Optional
 
 from ..core.cancellation import check_cancelled, is_uninterrupted, within_budget
 from ..core.errors import ErrorCode, PeekabooError, file_error, invalid
@@ -30,7 +30,6 @@ _LAST_LOOK_S = 0.2
 _UNINTERRUPTED_S = 1.0
 
 Process = subprocess.Popen[bytes]
-PIPE, DEVNULL = subprocess.PIPE, subprocess.DEVNULL
 
 
 class Completed(NamedTuple):
@@ -87,18 +86,14 @@ def run_program(
     of its name. Raises MISSING_PROGRAM, ProgramTimeout, CANCELLED, PROGRAM_FAILED; the program's whole
     process group is dead by then.
     """
-    timeout_s = within_budget(timeout_s)
     if folder and not os.path.isdir(folder):
         raise PeekabooError(
             ErrorCode.FILE_IO_ERROR, f"the folder {folder} does not exist", hint="create it, or name another"
         )
-    output = DEVNULL if leaves_daemon else PIPE
     name = os.path.basename(argv[0])
     try:
-        with running(
-            argv, stdin, output, output, folder, environment, pass_fds, leaves_daemon=leaves_daemon
-        ) as process:
-            done = read_to_end(process, time.monotonic() + timeout_s, timeout_s)
+        with running(argv, stdin, timeout_s, environment, folder, leaves_daemon, pass_fds) as program:
+            done = program.end()
     except ProgramTimeout as e:
         _log_stderr(stderr_label or name, e.output)
         raise
@@ -121,60 +116,33 @@ def _log_stderr(name: str, done: Completed) -> None:
 def running(
     argv: Sequence[str],
     stdin: Optional[bytes],
-    stdout: int,
-    stderr: int,
-    folder: Optional[str] = None,
+    timeout_s: float = float("inf"),
     environment: Optional[Mapping[str, str]] = None,
-    pass_fds: Sequence[int] = (),
+    folder: Optional[str] = None,
     leaves_daemon: bool = False,
-) -> Iterator[Process]:
+    pass_fds: Sequence[int] = (),
+) -> Iterator[RunningProgram]:
     """A program, as run_program describes it, that is killed with its whole group when the block ends.
 
-    stdin None: a pipe. Raises MISSING_PROGRAM, INVALID_ARGUMENT, FILE_IO_ERROR, CANCELLED.
+    It leads a process group of its own, and is registered before a signal to us can be handled. It reads
+    `stdin` from an unlinked temporary file: nothing has to be fed to it while it runs; None: from a pipe.
+    Raises MISSING_PROGRAM, INVALID_ARGUMENT, FILE_IO_ERROR, CANCELLED, TIMEOUT.
     """
     check_cancelled()
+    timeout_s = within_budget(timeout_s)
     argv = [program_path(argv[0], run_program), *argv[1:]]
-    started = time.monotonic()
-    process = _start(argv, stdin, stdout, stderr, folder, environment, pass_fds)
-    try:
-        yield process
-    finally:
-        if process.returncode is None or not leaves_daemon:
-            _kill_group(process)
-        _running.discard(process)
-        _uninterrupted.discard(process)
-        _log_run(argv, process.returncode, time.monotonic() - started)
-
-
-def _log_run(argv: Sequence[str], code: int, seconds: float) -> None:
-    ending = f"exit code {code}" if code >= 0 else f"killed by {signal.Signals(-code).name}"
-    text = " ".join([os.path.basename(argv[0]), *loggable_arguments(argv[1:])])
-    log_debug(f"ran {text}: {ending}, {seconds * 1000:.0f} ms")
-
-
-def _start(
-    argv: Sequence[str],
-    stdin: Optional[bytes],
-    stdout: int,
-    stderr: int,
-    folder: Optional[str],
-    environment: Optional[Mapping[str, str]],
-    pass_fds: Sequence[int],
-) -> Process:
-    """A process in a group of its own, registered before a signal to us can be handled.
-
-    It reads `stdin` from an unlinked temporary file: nothing has to be fed to it while it runs.
-    """
     _check_argv(argv)
+    started = time.monotonic()
     thread = threading.get_ident()
-    with nullcontext(PIPE) if stdin is None else _file_holding(stdin) as source:
+    output = subprocess.DEVNULL if leaves_daemon else subprocess.PIPE
+    with nullcontext(subprocess.PIPE) if stdin is None else _file_holding(stdin) as source:
         _starting.add(thread)
         try:
             process = subprocess.Popen(
                 argv,
                 stdin=source,
-                stdout=stdout,
-                stderr=stderr,
+                stdout=output,
+                stderr=output,
                 cwd=folder,
                 env={**child_environment(), **(environment or {})},
                 start_new_session=True,
@@ -184,17 +152,18 @@ def _start(
             if is_uninterrupted():
                 _uninterrupted.add(process)
         except OSError as e:
-            if e.errno == errno.E2BIG:
-                raise invalid("the arguments are too long for this system", "pass less") from e
-            raise PeekabooError(
-                ErrorCode.MISSING_PROGRAM,
-                f"{argv[0]} cannot be started: {e.strerror}",
-                hint="check that it is a program",
-            ) from e
+            raise _not_started(argv[0], e) from e
         finally:
             _starting.discard(thread)
-    exit_if_signalled()
-    return process
+    try:
+        exit_if_signalled()
+        yield RunningProgram(process, timeout_s)
+    finally:
+        if process.returncode is None or not leaves_daemon:
+            _kill_group(process)
+        _running.discard(process)
+        _uninterrupted.discard(process)
+        _log_run(argv, process.returncode, time.monotonic() - started)
 
 
 def _check_argv(argv: Sequence[str]) -> None:
@@ -211,7 +180,7 @@ def _check_argv(argv: Sequence[str]) -> None:
 def _file_holding(data: bytes) -> Iterator[int]:
     """A descriptor from which `data` can be read, or DEVNULL for none. Raises FILE_IO_ERROR."""
     if not data:
-        yield DEVNULL
+        yield subprocess.DEVNULL
         return
     from tempfile import TemporaryFile
 
@@ -228,64 +197,120 @@ def _file_holding(data: bytes) -> Iterator[int]:
         os.close(descriptor)
 
 
-def read_to_end(process: Process, deadline: float, timeout_s: float) -> Completed:
-    """Read a process until it has ended; a pipe that a grandchild keeps open does not hold us.
+def _not_started(path: str, error: OSError) -> PeekabooError:
+    if error.errno == errno.E2BIG:
+        return invalid("the arguments are too long for this system", "pass less")
+    message = f"{path} cannot be started: {error.strerror}"
+    return PeekabooError(ErrorCode.MISSING_PROGRAM, message, hint="check that it is a program")
 
-    Of stderr the last part is kept. More than the cap on stdout is an error before more than the cap is
-    held, which is why this is not `communicate`: that collects whatever comes until its timeout.
+
+def _log_run(argv: Sequence[str], code: int, seconds: float) -> None:
+    ending = f"exit code {code}" if code >= 0 else f"killed by {signal.Signals(-code).name}"
+    text = " ".join([os.path.basename(argv[0]), *loggable_arguments(argv[1:])])
+    log_debug(f"ran {text}: {ending}, {seconds * 1000:.0f} ms")
+
+
+class RunningProgram:
+    """A program that runs: to its end, answering line by line, or beside us until it is killed.
+
+    Its methods raise ProgramTimeout once its time is over, and CANCELLED.
     """
-    name = os.path.basename(str(process.args[0]))  # type: ignore[index]
-    outputs = {stream: bytearray() for stream in (process.stdout, process.stderr) if stream}
 
-    def timed_out() -> ProgramTimeout:
-        return ProgramTimeout(name, timeout_s, _completed(process, outputs, -signal.SIGKILL))
+    def __init__(self, process: Process, timeout_s: float) -> None:
+        self._process = process
+        self._name = os.path.basename(process.args[0])  # type: ignore
+        self._timeout_s = timeout_s
+        self._deadline = time.monotonic() + timeout_s
+        self._stdout, self._stderr = bytearray(), bytearray()
 
-    last_look: Optional[float] = None  # once the leader has ended while a grandchild still holds a pipe
-    with selectors.DefaultSelector() as selector:
-        for stream in outputs:
-            selector.register(stream, selectors.EVENT_READ)
-        while selector.get_map():
-            ready = selector.select(time_to_wait(deadline, timed_out))
-            if last_look and not ready:
-                break
-            for key, _ in ready:
-                output = outputs[key.fileobj]  # type: ignore[index]
-                chunk = os.read(key.fd, 1 << 16)
-                output += chunk
-                if not chunk:
-                    selector.unregister(key.fileobj)
-                elif key.fileobj is process.stderr:
-                    del output[:-_STDERR_CAP]
-                elif len(output) > _OUTPUT_CAP:
-                    raise PeekabooError(
-                        ErrorCode.PROGRAM_FAILED,
-                        f"{name} wrote more than {_OUTPUT_CAP} bytes",
-                        hint="ask it for less",
-                    )
-            # only after reading: we may have been suspended for longer than the last look takes
-            if last_look is None and process.poll() is not None:
-                last_look = time.monotonic() + _LAST_LOOK_S
-            elif last_look and time.monotonic() > last_look:
-                break
-    nap_s = _FIRST_NAP_S  # its pipes are closed, so it ends in a moment: look soon at first, then less often
-    while process.poll() is None:
-        time.sleep(min(nap_s, time_to_wait(deadline, timed_out)))
-        nap_s *= 2
-    return _completed(process, outputs, process.returncode)
+    def has_ended(self) -> bool:
+        return self._process.poll() is not None
 
+    def stderr_so_far(self) -> str:
+        """What it wrote to stderr until now."""
+        assert self._process.stderr
+        os.set_blocking(self._process.stderr.fileno(), False)
+        with suppress(BlockingIOError):
+            self._stderr += os.read(self._process.stderr.fileno(), 1 << 16)
+        return self._stderr.decode("utf-8", "replace")
 
-def time_to_wait(deadline: float, timed_out: Callable[[], ProgramTimeout]) -> float:
-    """Seconds until the next look at the clock and the cancel token. Raises ProgramTimeout, CANCELLED."""
-    check_cancelled()
-    remaining = deadline - time.monotonic()
-    if remaining <= 0:
-        raise timed_out()
-    return min(remaining, _WAKE_S)
+    def ask(self, line: str, is_whole: Callable[[str], bool]) -> str:
+        """Send one line; return its answer once `is_whole` says so, or what came until the program ended."""
+        assert self._process.stdin and self._process.stdout
+        try:
+            os.write(self._process.stdin.fileno(), f"{line}\n".encode("ascii"))
+        except BrokenPipeError:
+            return ""  # it has ended; the caller gets its error output from end()
+        answer = b""
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._process.stdout, selectors.EVENT_READ)
+            while not is_whole(answer.decode("utf-8", "replace")):
+                if selector.select(self._time_to_wait()):
+                    chunk = os.read(self._process.stdout.fileno(), 1 << 16)
+                    if not chunk:
+                        break
+                    answer += chunk
+        return answer.decode("utf-8", "replace")
 
+    def end(self) -> Completed:
+        """Close its stdin and read until it has ended; a pipe that a grandchild keeps open does not hold us.
 
-def _completed(process: Process, outputs: Mapping[Any, bytearray], code: int) -> Completed:
-    stdout, stderr = (bytes(outputs.get(stream, b"")) for stream in (process.stdout, process.stderr))
-    return Completed(code, stdout, stderr.decode("utf-8", "replace"))
+        Of stderr the last part is kept. More than the cap on stdout is an error, PROGRAM_FAILED, before more
+        than the cap is held, which is why this is not `communicate`: that collects whatever comes until its
+        timeout.
+        """
+        process = self._process
+        if process.stdin:
+            process.stdin.close()
+        last_look: Optional[float] = None  # once the leader has ended while a grandchild still holds a pipe
+        with selectors.DefaultSelector() as selector:
+            for stream, output in ((process.stdout, self._stdout), (process.stderr, self._stderr)):
+                if stream:
+                    selector.register(stream, selectors.EVENT_READ, output)
+            while selector.get_map():
+                ready = selector.select(self._time_to_wait())
+                if last_look and not ready:
+                    break
+                for key, _ in ready:
+                    if not self._read_into(key.data, key.fd):
+                        selector.unregister(key.fd)
+                # only after reading: we may have been suspended for longer than the last look takes
+                if last_look is None and self.has_ended():
+                    last_look = time.monotonic() + _LAST_LOOK_S
+                elif last_look and time.monotonic() > last_look:
+                    break
+        nap_s = (
+            _FIRST_NAP_S  # its pipes are closed, so it ends in a moment: look soon at first, then less often
+        )
+        while not self.has_ended():
+            time.sleep(min(nap_s, self._time_to_wait()))
+            nap_s *= 2
+        return self._completed(process.returncode)
+
+    def _read_into(self, output: bytearray, descriptor: int) -> bool:
+        """Read what is there; False at the end. Raises PROGRAM_FAILED when it is too much."""
+        chunk = os.read(descriptor, 1 << 16)
+        output += chunk
+        if output is self._stderr:
+            del output[:-_STDERR_CAP]
+        elif len(output) > _OUTPUT_CAP:
+            raise PeekabooError(
+                ErrorCode.PROGRAM_FAILED,
+                f"{self._name} wrote more than {_OUTPUT_CAP} bytes",
+                hint="ask it for less",
+            )
+        return bool(chunk)
+
+    def _completed(self, code: int) -> Completed:
+        return Completed(code, bytes(self._stdout), self._stderr.decode("utf-8", "replace"))
+
+    def _time_to_wait(self) -> float:
+        """Seconds until the next look at the clock and the cancel token. Raises ProgramTimeout, CANCELLED."""
+        check_cancelled()
+        remaining = self._deadline - time.monotonic()
+        if remaining <= 0:
+            raise ProgramTimeout(self._name, self._timeout_s, self._completed(-signal.SIGKILL))
+        return min(remaining, _WAKE_S)
 
 
 def _kill_group(process: Process) -> None:
@@ -303,8 +328,8 @@ def start_daemon(argv: Sequence[str], stdin: bytes) -> None:
         subprocess.Popen(
             [program_path(argv[0], run_program), *argv[1:]],
             stdin=source,
-            stdout=DEVNULL,
-            stderr=DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
             env=child_environment(),
             start_new_session=True,
         )

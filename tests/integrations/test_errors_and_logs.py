@@ -16,8 +16,7 @@ from mcp_server import Server, serving
 
 from peekaboo_min.core.log import collect_debug_lines, log_safe
 from peekaboo_min.desktop.macos.osascript import script_error
-from peekaboo_min.system.background import background_program, interactive_program
-from peekaboo_min.system.process import run_program
+from peekaboo_min.system.process import run_program, running
 
 
 @pytest.fixture
@@ -83,10 +82,10 @@ def test_every_program_is_logged_with_lengths_for_what_is_not_safe() -> None:
     assert [bool(re.fullmatch(pattern, line)) for pattern, line in zip(wanted, lines)] == [True] * 3, lines
     assert len(lines) == 3
     cat = ["cat", *log_safe("-u")]
-    with interactive_program(cat, timeout_s=60, environment={}) as talk:
+    with running(cat, None, timeout_s=60) as talk:
         assert talk.ask("hello", lambda answer: answer.endswith("\n")) == "hello\n"
         talk.end()
-    with background_program(["sleep", *log_safe("600")], b""):
+    with running(["sleep", *log_safe("600")], b""):
         pass
     assert [re.sub(r"\d+ ms", "_ ms", line) for line in lines[3:]] == [
         "ran cat -u: exit code 0, _ ms",

@@ -1,4 +1,4 @@
-"""run_program and background_program with real programs; what a signal to us does to those programs."""
+"""run_program and running with real programs; what a signal to us does to those programs."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ from peekaboo_min.core.cancellation import CancelToken, in_parallel, pause, use_
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
 from peekaboo_min.core.settings import child_environment, settings
 from peekaboo_min.system import process as process_module
-from peekaboo_min.system.background import background_program
-from peekaboo_min.system.process import Completed, run_program
+from peekaboo_min.system.process import Completed, run_program, running
 from peekaboo_min.system.programs import find_program
 
 
@@ -233,7 +232,7 @@ def test_a_missing_program_is_told_with_its_package(
         f"the program {name} is not installed",
         hint,
     )
-    with pytest.raises(PeekabooError) as caught, background_program([name], b""):
+    with pytest.raises(PeekabooError) as caught, running([name], b""):
         pass
     assert caught.value.code is ErrorCode.MISSING_PROGRAM
 
@@ -324,17 +323,17 @@ def test_another_command_line_is_not_handed_on_to_children(environment: Callable
         "echo ${PEEKABOO_CLI_PATH-unset} ${PEEKABOO_READONLY-unset} $MORE", environment={"MORE": "more"}
     ).text
     assert said == "unset 1 more\n"
-    with background_program(["sh", "-c", "echo ${PEEKABOO_CLI_PATH-unset} >&2; sleep 600"], b"") as program:
-        assert wait_for(program.output, "it says something") == "unset\n"
+    with running(["sh", "-c", "echo ${PEEKABOO_CLI_PATH-unset} >&2; sleep 600"], b"") as program:
+        assert wait_for(program.stderr_so_far, "it says something") == "unset\n"
 
 
 def test_a_background_program_reads_its_input_and_dies_with_the_block(tmp_path: Path) -> None:
     script = f"cat >&2; {STUBBORN} wait"
     with (
         pytest.raises(ZeroDivisionError),
-        background_program(["sh", "-c", script, "sh", str(tmp_path / "pids")], b"x" * 100_000) as program,
+        running(["sh", "-c", script, "sh", str(tmp_path / "pids")], b"x" * 100_000) as program,
     ):
-        wait_for(lambda: len(program.output()) == 100_000, "it has read all")
+        wait_for(lambda: len(program.stderr_so_far()) == 100_000, "it has read all")
         pids = pids_in(tmp_path / "pids", 2)
         raise ZeroDivisionError
     assert_all_dead(pids)

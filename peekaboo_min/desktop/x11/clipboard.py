@@ -11,8 +11,7 @@ from ...core.cancellation import pause, uninterrupted
 from ...core.errors import ErrorCode, PeekabooError
 from ...core.log import log_info, log_warning
 from ...core.models import Window
-from ...system.background import BackgroundProgram, background_program
-from ...system.process import exit_hooks, run_program, start_daemon
+from ...system.process import RunningProgram, exit_hooks, run_program, running, start_daemon
 
 _ANSWER_S = 2.0
 _FETCH_S = 5.0
@@ -84,13 +83,13 @@ class Clipboard:
         def is_served() -> bool:
             return _requests(server) > 0 and _read_selection(self._selection, "UTF8_STRING") == data
 
-        with background_program(words, data) as server:
+        with running(words, data) as server:
             if not _wait_until(is_served, server, _ANSWER_S):
                 raise PeekabooError(
                     ErrorCode.PROGRAM_FAILED,
                     "xclip does not serve the text, so it was not pasted",
                     hint="check that no clipboard manager takes its place; ASCII needs no clipboard",
-                    details=server.output()[-300:],
+                    details=server.stderr_so_far()[-300:],
                 )
             asked = _wait_until_quiet(server)  # a clipboard manager fetches what is new
             press(self._key)
@@ -120,12 +119,12 @@ class Clipboard:
             start_daemon(self._saved.words, self._saved.data)
 
 
-def _requests(server: BackgroundProgram) -> int:
+def _requests(server: RunningProgram) -> int:
     """How many requests xclip waits for or has answered; 1 as soon as it serves."""
-    return server.output().count("selection request number")
+    return server.stderr_so_far().count("selection request number")
 
 
-def _wait_until_quiet(server: BackgroundProgram) -> int:
+def _wait_until_quiet(server: RunningProgram) -> int:
     seen = -1
     while seen != _requests(server):
         seen = _requests(server)
@@ -184,7 +183,7 @@ def _not_kept(reason: str) -> PeekabooError:
     )
 
 
-def _wait_until(is_true: Callable[[], bool], server: BackgroundProgram, seconds: float) -> bool:
+def _wait_until(is_true: Callable[[], bool], server: RunningProgram, seconds: float) -> bool:
     deadline = time.monotonic() + seconds
     while True:
         has_ended = server.has_ended() or time.monotonic() > deadline

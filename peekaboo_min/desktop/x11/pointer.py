@@ -11,9 +11,15 @@ from ...core.cancellation import check_cancelled, uninterrupted
 from ...core.errors import ErrorCode, PeekabooError, invalid
 from ...core.log import log_debug, log_warning
 from ...core.models import Delivery, Point, Window
-from ...system.background import InteractiveProgram, interactive_program
 from ...system.files import held_locks
-from ...system.process import exit_hooks, kill_all_programs, run_program, start_daemon
+from ...system.process import (
+    RunningProgram,
+    exit_hooks,
+    kill_all_programs,
+    run_program,
+    running,
+    start_daemon,
+)
 from .presses import recorded_presses
 from .server import UTF8, app_with_window, check_x, is_viewable, top_level, top_level_under_pointer
 from .windows import is_same_client, take_scene
@@ -47,7 +53,7 @@ def x11_modifiers(modifiers: Sequence[str]) -> list[str]:
 class Xdotool:
     """An xdotool that does each line at once. It ends by itself when we are killed, after its last line."""
 
-    def __init__(self, program: InteractiveProgram) -> None:
+    def __init__(self, program: RunningProgram) -> None:
         self._program = program
         self.is_pressing = False
 
@@ -94,9 +100,7 @@ def xdotool_session(release: Sequence[str], timeout_s: float) -> Iterator[Xdotoo
 
     exit_hooks.append(release_by_daemon)
     try:
-        with interactive_program(
-            ["xdotool", "-"], timeout_s=timeout_s, environment=UTF8, pass_fds=held_locks()
-        ) as program:
+        with running(["xdotool", "-"], None, timeout_s, UTF8, pass_fds=held_locks()) as program:
             session.append(Xdotool(program))
             yield session[0]
     finally:
