@@ -6,20 +6,18 @@ import json
 import os
 import platform
 import re
-import struct
 import tempfile
 import time
-import zlib
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Callable, Optional
+from typing import Any, Callable, NamedTuple, Optional
 
 from ..core.errors import PeekabooError
 from ..core.models import Rect, Result
 from ..core.version import VERSION
 from ..desktop.macos.osascript import WINDOW_SOURCES, responsible_app, run_applescript, run_jxa
 from ..integrations.keynote_deck import KEYNOTE_IDS
-from ..system.images import read_image_info
+from ..system.images import Bitmap, read_image_info
 from ..system.process import Completed, run_program
 from ..system.resources import native_source
 
@@ -27,113 +25,86 @@ _FACT_S, _COMPILE_S = 20.0, 180.0
 _WORD = re.compile(r"[A-Za-z]{3,}")
 _UNICODE = "é東👍"
 
-Outcome = tuple[Optional[bool], str]
-"""Whether a fact holds (None: nobody knows), and what was seen."""
+
+class Outcome(NamedTuple):
+    """Whether a fact holds (None: nobody knows), what was seen, and the exit code of the program asked."""
+
+    holds: Optional[bool]
+    seen: str
+    exit_code: Optional[int] = None
 
 
-@dataclass(frozen=True)
-class Probe:
-    """A fact, the argv of a program that shows it, and what its output means; None for unknown."""
-
-    fact: str
-    argv: tuple[str, ...]
-    holds: Callable[[Completed, Path], Optional[bool]]
-    stdin: str = ""
-    is_private: bool = False
-    """True where the answer holds titles or names that nobody means to share."""
+Look = Callable[[Path], Outcome]
+"""Asks about a fact, in a folder that holds in.png and bad.png. Nothing is clicked, typed, posted or sent."""
 
 
 def probe_facts(system: str) -> Result:
     """Run every probe of a platform: a line per fact, and one JSON document to paste into a report."""
+    probes = _mac_probes() if system == "macos" else _x11_probes()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        (folder / "in.png").write_bytes(_small_png())
+        row = b"\x20\x40\x80" * 40
+        (folder / "in.png").write_bytes(Bitmap(40, 3, (row,) * 20).as_png())
         (folder / "bad.png").write_text("not an image", encoding="utf-8")
-        if system == "macos":
-            answers = [_answer(probe, folder) for probe in _mac_probes()]
-            answers += [_answer_in_steps(fact, steps, folder) for fact, steps in mac_steps()]
-        else:
-            answers = [_answer(probe, folder) for probe in _x11_probes()]
+        answers = [_answer(fact, look, folder) for fact, look in probes.items()]
     lines = [f"{each['verdict']:<13}{each['fact']}  ({each['milliseconds']} ms)" for each in answers]
-    machine = about_this_mac() if system == "macos" else {}
+    machine = _this_mac() if system == "macos" else {}
     report = {"platform": system, "version": VERSION, **machine, "probes": answers}
     shown = json.dumps(report, ensure_ascii=False)
     return Result("\n".join([*lines, "", "to report, paste this:", shown]), report)
 
 
-def _answer(probe: Probe, folder: Path) -> dict[str, Any]:
-    argv = [argument.replace("{folder}", str(folder)) for argument in probe.argv]
-    started = time.monotonic()
-    code, output, holds = None, "", None
-    try:
-        done = run_program(argv, timeout_s=_FACT_S, stdin=probe.stdin.encode("utf-8"), accept=None)
-        code, output = done.code, f"{done.text[:300]}{done.stderr[-300:]}".strip()
-        holds = probe.holds(done, folder)
-    except PeekabooError as e:
-        output = e.message
-    return _row(probe.fact, holds, code, "" if probe.is_private else output, started, folder)
-
-
-def _answer_in_steps(fact: str, steps: Callable[[Path], Outcome], folder: Path) -> dict[str, Any]:
+def _answer(fact: str, look: Look, folder: Path) -> dict[str, Any]:
     started = time.monotonic()
     try:
-        holds, output = steps(folder)
+        outcome = look(folder)
     except PeekabooError as e:
-        holds, output = None, f"{e.message}: {e.details}"
+        outcome = Outcome(None, ": ".join(filter(None, (e.message, e.details))))
     except (KeyError, TypeError, ValueError) as e:  # an answer of another shape than we know
-        holds, output = False, repr(e)
-    return _row(fact, holds, None, output, started, folder)
-
-
-def _row(
-    fact: str, holds: Optional[bool], code: Optional[int], output: str, started: float, folder: Path
-) -> dict[str, Any]:
+        outcome = Outcome(False, repr(e))
     return {
         "fact": fact,
-        "verdict": {True: "confirmed", False: "CONTRADICTED", None: "unknown"}[holds],
-        "exit_code": code,
-        "output": output.replace(str(folder), "{folder}"),
+        "verdict": {True: "confirmed", False: "CONTRADICTED", None: "unknown"}[outcome.holds],
+        "exit_code": outcome.exit_code,
+        "output": outcome.seen.replace(str(folder), "{folder}"),
         "milliseconds": round((time.monotonic() - started) * 1000),
     }
 
 
-def _small_png(width: int = 40, height: int = 20) -> bytes:
-    def chunk(kind: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+def _program(
+    argv: Sequence[str],
+    holds: Callable[[Completed, Path], Optional[bool]],
+    stdin: str = "",
+    is_private: bool = False,
+) -> Look:
+    """What the output of a program means. is_private: it holds titles or names that nobody means to share."""
 
-    rows = (b"\0" + b"\x80\x40\x20" * width) * height
-    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    return (
-        b"\x89PNG\r\n\x1a\n"
-        + chunk(b"IHDR", header)
-        + chunk(b"IDAT", zlib.compress(rows))
-        + chunk(b"IEND", b"")
-    )
-
-
-def _size_is(name: str, width: int, height: int) -> Callable[[Completed, Path], Optional[bool]]:
-    def look(_done: Completed, folder: Path) -> Optional[bool]:
-        path = folder / name
-        info = read_image_info(path) if path.exists() else None
-        return info is not None and (info.width, info.height) == (width, height)
+    def look(folder: Path) -> Outcome:
+        words = [argument.replace("{folder}", str(folder)) for argument in argv]
+        done = run_program(words, timeout_s=_FACT_S, stdin=stdin.encode("utf-8"), accept=None)
+        seen = "" if is_private else f"{done.text[:300]}{done.stderr[-300:]}".strip()
+        return Outcome(holds(done, folder), seen, done.code)
 
     return look
 
 
-def _jxa(
-    fact: str, source: str, holds: Callable[[Any], Optional[bool]], is_private: bool = False, **asked: str
-) -> Probe:
-    """A probe of what JXA answers, as JSON."""
+def _jxa(source: str, holds: Callable[[Any], Optional[bool]], is_private: bool = False, **asked: str) -> Look:
+    """What the answer of JXA means, as JSON."""
 
-    def look(done: Completed, _folder: Path) -> Optional[bool]:
+    def is_confirmed(done: Completed, _folder: Path) -> Optional[bool]:
         try:
             return holds(json.loads(done.text)) if done.code == 0 else False
         except (ValueError, KeyError, TypeError):
             return False
 
-    return Probe(
-        fact, ("osascript", "-l", "JavaScript", "-", json.dumps(asked or {"a": 1})), look, source, is_private
-    )
+    argv = ("osascript", "-l", "JavaScript", "-", json.dumps(asked or {"a": 1}))
+    return _program(argv, is_confirmed, source, is_private)
+
+
+def _size(path: Path) -> str:
+    """`WIDTHxHEIGHT` in pixels; empty for what is not a whole image."""
+    info = read_image_info(path) if path.exists() else None
+    return f"{info.width}x{info.height}" if info else ""
 
 
 _THROW = "function run(argv) { throw new Error('(-1712) is not the number'); }"
@@ -147,7 +118,7 @@ function run(argv) {
 """
 
 
-def _jxa_probes() -> list[Probe]:
+def _jxa_probes() -> dict[str, Look]:
     window_list = native_source("desktop/macos/window_list.js")
     accessibility = native_source("desktop/macos/accessibility.js")
     listing = window_list + accessibility + native_source("desktop/macos/snapshot.js")
@@ -155,100 +126,100 @@ def _jxa_probes() -> list[Probe]:
     automation = native_source("desktop/macos/automation.js")
     probe = window_list + accessibility + native_source("desktop/macos/probe.js")
     bounds = {"x", "y", "width", "height"}
-    return [
-        Probe("osascript ends a JXA error with its number, and exits 1",
-              ("osascript", "-l", "JavaScript", "-"),
-              lambda done, _: done.code == 1 and done.stderr.rstrip().endswith("(-2700)"), _THROW),
-        _jxa("JXA from stdin gets its argument",
-             "function run(argv) { return argv[0]; }", lambda answer: answer == {"a": 1}),
-        _jxa("the window list can be read, with bounds by X, Y, Width, Height", listing,
-             lambda answer: bool(answer["windows"])
-             and all(set(window["bounds"]) == bounds for window in answer["windows"]), True),
-        _jxa("other programs' titles are visible exactly with Screen Recording", listing,
-             # without it the host still sees its own
-             lambda answer: answer["can_record"]
-             == (len({w["pid"] for w in answer["windows"] if w["layer"] == 0 and w["title"]}) > 1), True),
-        _jxa("the main display is first and stands at 0,0", listing,
-             lambda answer: [answer["displays"][0]["bounds"][key] for key in "xy"] == [0, 0], True),
-        _jxa("Screen Recording and Accessibility can be asked without a dialog", session,
-             lambda answer: {type(answer[key]) for key in ("screen_recording", "accessibility")} == {bool}),
-        _jxa("whether Keynote may be controlled can be asked without a dialog", automation,
-             lambda answer: None if answer["automation"] is None else True),
-        _jxa("NSInteger and NSUInteger come over the bridge as numbers or strings", probe,
-             lambda answer: {answer["policy"], answer["count"]} <= {"number", "string"}
-             and answer["policy_number"] in (0, 1) and answer["count_number"] > 0, ask="types"),
-        _jxa("NSScreen's first screen is the main display", probe,
-             lambda answer: answer["first"] == answer["main"], ask="main_display"),
-        _jxa("a Unicode key event holds the text that was put into it", probe,
-             lambda answer: answer["text"] == _UNICODE, ask="unicode", text=_UNICODE),
-        _jxa("a scroll and a drag event hold what was put into them", probe,
-             lambda answer: answer == {"wheel": [3, -2], "drag": [6, 12, 34]}, ask="pointer_events"),
-        _jxa("the session says whether it is on the console", probe,
-             lambda answer: "kCGSSessionOnConsoleKey" in answer["keys"], ask="session"),
-        _jxa("at least one Keynote is installed", _KEYNOTES, lambda answer: any(answer) or None),
-    ]  # fmt: skip
+    return {
+        "osascript ends a JXA error with its number, and exits 1":
+            _program(("osascript", "-l", "JavaScript", "-"),
+                     lambda done, _: done.code == 1 and done.stderr.rstrip().endswith("(-2700)"), _THROW),
+        "JXA from stdin gets its argument":
+            _jxa("function run(argv) { return argv[0]; }", lambda answer: answer == {"a": 1}),
+        "the window list can be read, with bounds by X, Y, Width, Height":
+            _jxa(listing, lambda answer: bool(answer["windows"])
+                 and all(set(window["bounds"]) == bounds for window in answer["windows"]), True),
+        "other programs' titles are visible exactly with Screen Recording":
+            # without it the host still sees its own
+            _jxa(listing, lambda answer: answer["can_record"]
+                 == (len({w["pid"] for w in answer["windows"] if w["layer"] == 0 and w["title"]}) > 1), True),
+        "the main display is first and stands at 0,0":
+            _jxa(listing, lambda answer: [answer["displays"][0]["bounds"][key] for key in "xy"] == [0, 0],
+                 True),
+        "Screen Recording and Accessibility can be asked without a dialog":
+            _jxa(session, lambda answer:
+                 {type(answer[key]) for key in ("screen_recording", "accessibility")} == {bool}),
+        "whether Keynote may be controlled can be asked without a dialog":
+            _jxa(automation, lambda answer: None if answer["automation"] is None else True),
+        "NSInteger and NSUInteger come over the bridge as numbers or strings":
+            _jxa(probe, lambda answer: {answer["policy"], answer["count"]} <= {"number", "string"}
+                 and answer["policy_number"] in (0, 1) and answer["count_number"] > 0, ask="types"),
+        "NSScreen's first screen is the main display":
+            _jxa(probe, lambda answer: answer["first"] == answer["main"], ask="main_display"),
+        "a Unicode key event holds the text that was put into it":
+            _jxa(probe, lambda answer: answer["text"] == _UNICODE, ask="unicode", text=_UNICODE),
+        "a scroll and a drag event hold what was put into them":
+            _jxa(probe, lambda answer: answer == {"wheel": [3, -2], "drag": [6, 12, 34]},
+                 ask="pointer_events"),
+        "the session says whether it is on the console":
+            _jxa(probe, lambda answer: "kCGSSessionOnConsoleKey" in answer["keys"], ask="session"),
+        "at least one Keynote is installed": _jxa(_KEYNOTES, lambda answer: any(answer) or None),
+    }  # fmt: skip
 
 
-def _mac_probes() -> list[Probe]:
-    return [
-        *_jxa_probes(),
-        Probe("an unknown option of screencapture is refused with exit 1",
-              ("screencapture", "-Z", "{folder}/z.png"),
-              lambda done, folder: done.code == 1 and not (folder / "z.png").exists()),
-        Probe("a window that is not there: exit 1 and no file",
-              ("screencapture", "-x", "-o", "-l", "999999999", "{folder}/w.png"),
-              lambda done, folder: done.code != 0 and not (folder / "w.png").exists()),
-        Probe("a display that is not there: no file", ("screencapture", "-x", "-D", "99", "{folder}/d.png"),
-              lambda done, folder: done.code != 0 and not (folder / "d.png").exists()),
-        Probe("screencapture -R takes points: 10x10 points are 10 or 20 pixels",
-              ("screencapture", "-x", "-R", "0,0,10,10", "{folder}/r.png"),
-              lambda done, folder: None if done.code
-              else any(_size_is("r.png", n, n)(done, folder) for n in (10, 20))),
-        Probe("the keyboard's layout can be read",
-              ("defaults", "read", "com.apple.HIToolbox", "AppleCurrentKeyboardLayoutInputSourceID"),
-              lambda done, _: done.code == 0 and "keylayout" in done.text),
-        Probe("sips -z takes the height first",
-              ("sips", "-z", "10", "20", "{folder}/in.png", "--out", "{folder}/out.png"),
-              _size_is("out.png", 20, 10)),
-        Probe("sips leaves no file for what is not an image",
-              ("sips", "-z", "10", "20", "{folder}/bad.png", "--out", "{folder}/bad_out.png"),
-              lambda _, folder: not (folder / "bad_out.png").exists()),
-        Probe("xcode-select -p exits 0, or 2 without tools, and opens no dialog", ("xcode-select", "-p"),
-              lambda done, _: done.code in (0, 2)),
-        Probe("this runs in the GUI session",
-              ("launchctl", "managername"), lambda done, _: done.text.strip() == "Aqua"),
-        Probe("ps shows the process ancestry", ("ps", "-axo", "pid=,ppid=,comm="),
-              lambda done, _: done.code == 0 and ".app/" in done.text, is_private=True),
-    ]  # fmt: skip
+def _mac_probes() -> dict[str, Look]:
+    return {
+        **_jxa_probes(),
+        "an unknown option of screencapture is refused with exit 1":
+            _program(("screencapture", "-Z", "{folder}/z.png"),
+                     lambda done, folder: done.code == 1 and not (folder / "z.png").exists()),
+        "a window that is not there: exit 1 and no file":
+            _program(("screencapture", "-x", "-o", "-l", "999999999", "{folder}/w.png"),
+                     lambda done, folder: done.code != 0 and not (folder / "w.png").exists()),
+        "a display that is not there: no file":
+            _program(("screencapture", "-x", "-D", "99", "{folder}/d.png"),
+                     lambda done, folder: done.code != 0 and not (folder / "d.png").exists()),
+        "screencapture -R takes points: 10x10 points are 10 or 20 pixels":
+            _program(("screencapture", "-x", "-R", "0,0,10,10", "{folder}/r.png"),
+                     lambda done, folder: None if done.code
+                     else _size(folder / "r.png") in ("10x10", "20x20")),
+        "the keyboard's layout can be read":
+            _program(("defaults", "read", "com.apple.HIToolbox", "AppleCurrentKeyboardLayoutInputSourceID"),
+                     lambda done, _: done.code == 0 and "keylayout" in done.text),
+        "sips -z takes the height first":
+            _program(("sips", "-z", "10", "20", "{folder}/in.png", "--out", "{folder}/out.png"),
+                     lambda _, folder: _size(folder / "out.png") == "20x10"),
+        "sips leaves no file for what is not an image":
+            _program(("sips", "-z", "10", "20", "{folder}/bad.png", "--out", "{folder}/bad_out.png"),
+                     lambda _, folder: not (folder / "bad_out.png").exists()),
+        "xcode-select -p exits 0, or 2 without tools, and opens no dialog":
+            _program(("xcode-select", "-p"), lambda done, _: done.code in (0, 2)),
+        "this runs in the GUI session":
+            _program(("launchctl", "managername"), lambda done, _: done.text.strip() == "Aqua"),
+        "ps shows the process ancestry":
+            _program(("ps", "-axo", "pid=,ppid=,comm="),
+                     lambda done, _: done.code == 0 and ".app/" in done.text, is_private=True),
+        "accessibility and the window server agree on the front window's frame": _frames,
+        "-l -o of the front window is as large as its bounds times the scale": _window_capture,
+        "-D n and -R of every display are as large as its bounds times the scale": _display_captures,
+        "text recognition reads the front window's title": _vision,
+        "both AppleScripts compile with the installed Keynote's terms": _applescripts,
+        "the responsible process is the app that we name in errors": _responsible,
+        "the Swift helper compiles by xcrun, and its preflight is osascript's": _helper,
+    }  # fmt: skip
 
 
-def _x11_probes() -> list[Probe]:
-    return [
-        Probe("an unknown key is ignored with exit 0, and only stderr shows it",
-              ("xdotool", "key", "no_such_key"),
-              lambda done, _: done.code == 0 and "No such key name" in done.stderr),
-        Probe("maim captures into a file",
-              ("maim", "-g", "10x10+0+0", "{folder}/m.png"), _size_is("m.png", 10, 10)),
-        Probe("convert resizes exactly",
-              ("convert", "{folder}/in.png", "-resize", "20x10!", "{folder}/out.png"),
-              _size_is("out.png", 20, 10)),
-    ]  # fmt: skip
+def _x11_probes() -> dict[str, Look]:
+    return {
+        "an unknown key is ignored with exit 0, and only stderr shows it":
+            _program(("xdotool", "key", "no_such_key"),
+                     lambda done, _: done.code == 0 and "No such key name" in done.stderr),
+        "maim captures into a file":
+            _program(("maim", "-g", "10x10+0+0", "{folder}/m.png"),
+                     lambda _, folder: _size(folder / "m.png") == "10x10"),
+        "convert resizes exactly":
+            _program(("convert", "{folder}/in.png", "-resize", "20x10!", "{folder}/out.png"),
+                     lambda _, folder: _size(folder / "out.png") == "20x10"),
+    }  # fmt: skip
 
 
-def mac_steps() -> list[tuple[str, Callable[[Path], Outcome]]]:
-    """Facts, and how each is asked about. Nothing is clicked, typed, posted or sent."""
-    return [
-        ("accessibility and the window server agree on the front window's frame", _frames),
-        ("-l -o of the front window is as large as its bounds times the scale", _window_capture),
-        ("-D n and -R of every display are as large as its bounds times the scale", _display_captures),
-        ("text recognition reads the front window's title", _vision),
-        ("both AppleScripts compile with the installed Keynote's terms", _applescripts),
-        ("the responsible process is the app that we name in errors", _responsible),
-        ("the Swift helper compiles by xcrun, and its preflight is osascript's", _helper),
-    ]
-
-
-def about_this_mac() -> dict[str, Any]:
+def _this_mac() -> dict[str, Any]:
     """macOS' version, the architecture, the displays and the host app, for the report."""
     try:
         version = run_program(["sw_vers", "-productVersion"], timeout_s=_FACT_S).text.strip()
@@ -278,8 +249,9 @@ def _grants() -> dict[str, Any]:
 def _frames(_folder: Path) -> Outcome:
     front, focused = (_probe_js("frames")[key] for key in ("front", "focused"))
     if front is None or focused is None:
-        return None, "no front window, or no Accessibility"
-    return all(abs(front[key] - focused[key]) <= 2 for key in front), f"{front} and {focused}"
+        return Outcome(None, "no front window, or no Accessibility")
+    agrees = all(abs(front[key] - focused[key]) <= 2 for key in front)
+    return Outcome(agrees, f"{front} and {focused}")
 
 
 def _front_window() -> tuple[Optional[dict[str, Any]], float]:
@@ -295,19 +267,18 @@ def _front_window() -> tuple[Optional[dict[str, Any]], float]:
 
 
 def _captured(options: list[str], path: Path) -> str:
-    """The picture's size in pixels, or what screencapture complained of."""
+    """The screenshot's size in pixels, or what screencapture complained of."""
     done = run_program(["screencapture", "-x", *options, str(path)], timeout_s=_FACT_S, accept=None)
-    info = read_image_info(path) if path.exists() else None
-    return f"{info.width}x{info.height}" if info else done.stderr.strip()[-80:]
+    return _size(path) or done.stderr.strip()[-80:]
 
 
 def _window_capture(folder: Path) -> Outcome:
     window, scale = _front_window()
     if window is None:
-        return None, "no front window, or no Screen Recording"
+        return Outcome(None, "no front window, or no Screen Recording")
     expected = _pixels(window["bounds"], scale)
     seen = _captured(["-o", "-l", str(window["id"])], folder / "front.png")
-    return seen == expected, f"{seen}, expected {expected}"
+    return Outcome(seen == expected, f"{seen}, expected {expected}")
 
 
 def _pixels(bounds: dict[str, float], scale: float) -> str:
@@ -316,7 +287,7 @@ def _pixels(bounds: dict[str, float], scale: float) -> str:
 
 def _display_captures(folder: Path) -> Outcome:
     if not _grants()["screen_recording"]:
-        return None, "no Screen Recording"
+        return Outcome(None, "no Screen Recording")
     seen, holds = [], True
     for number, one in enumerate(_look()["displays"], 1):
         rect = ",".join(str(round(one["bounds"][key])) for key in ("x", "y", "width", "height"))
@@ -327,27 +298,27 @@ def _display_captures(folder: Path) -> Outcome:
         ]
         holds = holds and sizes == [expected, expected]
         seen.append(f"-D {number}: {sizes[0]}, -R {rect}: {sizes[1]}, expected {expected}")
-    return holds, "; ".join(seen)
+    return Outcome(holds, "; ".join(seen))
 
 
 def _vision(folder: Path) -> Outcome:
     window, _ = _front_window()
     words = _WORD.findall(window["title"]) if window else []
     if window is None or not words:
-        return None, "no front window with words in its title, or no Screen Recording"
+        return Outcome(None, "no front window with words in its title, or no Screen Recording")
     path = folder / "title.png"
     _captured(["-o", "-l", str(window["id"])], path)
-    lines = run_jxa(["desktop/macos/read_text.js"], {"path": str(path), "characters": False}, 2 * _FACT_S)[
-        "lines"
-    ]
+    request = {"path": str(path), "characters": False}
+    lines = run_jxa(["desktop/macos/read_text.js"], request, 2 * _FACT_S)["lines"]
     is_read = any(word.lower() in line["text"].lower() for word in words for line in lines)
-    return is_read or None, f"{len(lines)} lines" + ("" if is_read else ", not the title")  # it may be hidden
+    seen = f"{len(lines)} lines" + ("" if is_read else ", not the title")
+    return Outcome(is_read or None, seen)  # the title bar may be hidden
 
 
 def _applescripts(_folder: Path) -> Outcome:
     found = run_jxa(["integrations/keynote.js"], {"do": "find"})["bundle_id"]
     if found is None:
-        return None, "no Keynote is installed"
+        return Outcome(None, "no Keynote is installed")
     ends = []
     for name in ("draw", "export"):
         try:
@@ -357,7 +328,7 @@ def _applescripts(_folder: Path) -> Outcome:
             ends.append("it ran")
         except PeekabooError as e:
             ends.append(e.details)
-    return all(end.endswith("(-1728)") for end in ends), "; ".join(ends)
+    return Outcome(all(end.endswith("(-1728)") for end in ends), "; ".join(ends))
 
 
 def _responsible(_folder: Path) -> Outcome:
@@ -366,34 +337,23 @@ def _responsible(_folder: Path) -> Outcome:
     names = [line.split(None, 2)[2] for line in listed.splitlines() if line.split(None, 1)[:1] == [str(pid)]]
     ours = responsible_app()
     app = names[0].rpartition(".app/")[0].rpartition("/")[2] if names else ""
-    return (app == ours if app else None), f"responsible: {app or 'unknown'}; ours: {ours}"
+    return Outcome(app == ours if app else None, f"responsible: {app or 'unknown'}; ours: {ours}")
 
 
 def _helper(folder: Path) -> Outcome:
     if run_program(["xcode-select", "-p"], timeout_s=_FACT_S, accept=None).code:
-        return None, "no developer tools"
+        return Outcome(None, "no developer tools")
     source, program = folder / "input.swift", folder / "input"
     source.write_text(native_source("desktop/macos/input.swift"), encoding="utf-8")
-    argv = [
-        "xcrun",
-        "--sdk",
-        "macosx",
-        "swiftc",
-        "-O",
-        "-swift-version",
-        "5",
-        str(source),
-        "-o",
-        str(program),
-    ]
+    compiler = ["xcrun", "--sdk", "macosx", "swiftc", "-O", "-swift-version", "5"]
     started = time.monotonic()
-    done = run_program(argv, timeout_s=_COMPILE_S, accept=None)
+    done = run_program([*compiler, str(source), "-o", str(program)], timeout_s=_COMPILE_S, accept=None)
     seconds = time.monotonic() - started
     if done.code:
-        return False, done.stderr[-300:]
+        return Outcome(False, done.stderr[-300:])
     request = b'{"do": "preflight"}'
     own = json.loads(run_program([str(program)], timeout_s=_FACT_S, stdin=request).text)
     grants = _grants()
     seen = (own["screen_recording"], own["accessibility"] or own["post_event"])
     agrees = seen == (grants["screen_recording"], grants["accessibility"])
-    return agrees, f"compiled in {seconds:.1f} s; helper: {own}; osascript: {grants}"
+    return Outcome(agrees, f"compiled in {seconds:.1f} s; helper: {own}; osascript: {grants}")
