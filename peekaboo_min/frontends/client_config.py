@@ -8,8 +8,7 @@ import re
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Optional
+from typing import Any, NamedTuple, Optional
 
 from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.models import Result
@@ -29,6 +28,9 @@ _SSH_S = 30.0
 # never an option of ssh, and one word of a shell
 _SSH_HOST = re.compile(r"([\w.][\w.-]*@)?[\w][\w.-]*", re.ASCII)
 _DISPLAY = re.compile(r":\d{1,5}(\.\d+)?", re.ASCII)
+_NO_DISPLAY = (
+    "DISPLAY is not set here: run this in a terminal of the desktop, or add DISPLAY to its environment"
+)
 # What a host is asked, in one session: its system, where the program is, and whether its display answers.
 _ASK_HOST = (
     'uname -s; PATH="$HOME/.local/bin:$PATH"; program=$(command -v peekaboo-min); echo "$program"; '
@@ -36,23 +38,21 @@ _ASK_HOST = (
 )
 
 
-@dataclass(frozen=True)
-class Launch:
+class Launch(NamedTuple):
     """How a client starts the server."""
 
     argv: list[str]
-    environment: dict[str, str]
+    environment: Mapping[str, str] = {}
     """Variables with the values that they have here."""
-    forwarded: list[str]
+    forwarded: Sequence[str] = ()
     """Names that a client which filters its own environment has to pass on."""
-    asked: Sequence[str]
-    """The names that --env gave."""
+    warnings: Sequence[str] = ()
 
 
-@dataclass(frozen=True)
-class _Client:
-    linux_file: str
-    mac_file: str
+class _Client(NamedTuple):
+    file: str
+    mac_file: str = ""
+    """Where a Mac has another one."""
     key: str = "mcpServers"
     """What the servers stand under in its JSON file; empty: the file is TOML."""
     has_type: bool = False
@@ -68,22 +68,19 @@ class _Client:
 
 _CODE_FILE = "Code/User/mcp.json (or .vscode/mcp.json of one project)"
 _MAC = "~/Library/Application Support"
-_CLAUDE_FILE, _CURSOR_FILE = "~/.claude.json", "~/.cursor/mcp.json"
-_CODEX_FILE, _GEMINI_FILE = "~/.codex/config.toml", "~/.gemini/settings.json"
 _DESKTOP_FILE = "Claude/claude_desktop_config.json"
 _CLIENTS = {
     "claude-code": _Client(
-        _CLAUDE_FILE,
-        _CLAUDE_FILE,
+        "~/.claude.json",
         has_type=True,
         add_command="claude mcp add --scope user peekaboo",
         filters=False,
     ),
     "claude-desktop": _Client(f"~/.config/{_DESKTOP_FILE}", f"{_MAC}/{_DESKTOP_FILE}"),
-    "codex": _Client(_CODEX_FILE, _CODEX_FILE, key="", add_command="codex mcp add peekaboo"),
-    "cursor": _Client(_CURSOR_FILE, _CURSOR_FILE),
+    "codex": _Client("~/.codex/config.toml", key="", add_command="codex mcp add peekaboo"),
+    "cursor": _Client("~/.cursor/mcp.json"),
     "gemini": _Client(
-        _GEMINI_FILE, _GEMINI_FILE, add_command="gemini mcp add -s user", env_flag="-e", filters=False
+        "~/.gemini/settings.json", add_command="gemini mcp add -s user", env_flag="-e", filters=False
     ),
     "vscode": _Client(
         f"~/.config/{_CODE_FILE}",
@@ -102,41 +99,31 @@ def client_configuration(
     """The configuration as text, where to put it as messages.
 
     names: further variables that the server gets. host: start it there, by ssh, on `display`.
-    Raises INVALID_ARGUMENT for an unknown client, an unset variable, or a Python that cannot serve; for a
-    host what _ssh_launch raises.
+    Raises INVALID_ARGUMENT for an unset variable, or a Python that cannot serve; for a host what _ssh_launch
+    raises.
     """
-    if client not in _CLIENTS:
-        known = ", ".join(_CLIENTS)
-        raise invalid(f"there is no client {client[:40]!r}", f"the clients are {known}")
     own = _CLIENTS[client]
     is_mac = platform_name() == "macos"
-    warnings: list[str] = []
     if host is not None:
         if names:
             problem = "--env does not go over ssh: the value would show in that host's list of processes"
             raise invalid(problem, "set the variable on the host, such as in its ~/.pam_environment")
-        launch, warnings = _ssh_launch(host, display or ":0")
+        launch = _ssh_launch(host, display or ":0")
     elif display is not None:
         raise invalid("--display is for --ssh", "name the host with --ssh, or set DISPLAY here")
     else:
         launch = _launch(own, names, is_mac)
-    file = own.mac_file if is_mac else own.linux_file
+    file = (is_mac and own.mac_file) or own.file
     text = _dump({own.key: {"peekaboo": _server(own, launch)}}) if own.key else _codex_toml(launch)
     _check_encodable(text)
-    command = _command(client, own, launch) if own.add_command else ""
+    command = _command(client, own, launch, names) if own.add_command else ""
     messages = [f"put this into {file}"]
     if command:
         messages.append(f"or run: {command}")
     if names and "env_vars" not in text:
         messages.append(f"it holds the value of {', '.join(names)}: let nobody else read that file")
-    messages += warnings
-    if not is_mac and host is None and "DISPLAY" not in launch.environment:
-        messages.append(
-            "DISPLAY is not set here: run this in a terminal of the desktop, or add DISPLAY to its "
-            "environment"
-        )
     data = {"client": client, "file": file, "text": text, "command": command}
-    return Result(text, data, messages=tuple(messages))
+    return Result(text, data, messages=(*messages, *launch.warnings))
 
 
 def _launch(client: _Client, names: Sequence[str], is_mac: bool) -> Launch:
@@ -147,15 +134,16 @@ def _launch(client: _Client, names: Sequence[str], is_mac: bool) -> Launch:
         if name not in here:
             problem = f"the environment variable {name} is not set here"
             raise invalid(problem, f"set it: {name}=VALUE {_SCRIPT} config ...")
-    display = [] if is_mac else [name for name in ("DISPLAY",) if here.get(name)]
+    display = [] if is_mac else ["DISPLAY"]
     forwarded = ["XAUTHORITY"] if client.filters and not is_mac else []
-    values = [*display, *(name for name in forwarded if here.get(name)), *names]
+    values = [*(name for name in [*display, *forwarded] if here.get(name)), *names]
     environment = {name: here[name] for name in values}
-    return Launch(_argv(environment), environment, list(dict.fromkeys([*forwarded, *names])), names)
+    warnings = [] if is_mac or "DISPLAY" in environment else [_NO_DISPLAY]
+    return Launch(_argv(environment), environment, list(dict.fromkeys([*forwarded, *names])), warnings)
 
 
-def _ssh_launch(host: str, display: str) -> tuple[Launch, list[str]]:
-    """How a client starts the server on another machine, and warnings. Asks that machine by ssh.
+def _ssh_launch(host: str, display: str) -> Launch:
+    """How a client starts the server on another machine. Asks that machine by ssh.
 
     Raises INVALID_ARGUMENT, PROGRAM_FAILED where ssh fails or the program is not there, NO_GUI_SESSION for a
     Mac, TIMEOUT.
@@ -192,7 +180,7 @@ def _ssh_launch(host: str, display: str) -> tuple[Launch, list[str]]:
         )
     argv = ["ssh", "-T", host, "env", f"DISPLAY={display}", shlex.quote(program)]
     warnings = [] if code == "0" else [f"the display {display} of {host} does not answer: log in there first"]
-    return Launch(argv, {}, [], ()), warnings
+    return Launch(argv, warnings=warnings)
 
 
 def _argv(environment: Mapping[str, str]) -> list[str]:
@@ -271,7 +259,7 @@ def _check_encodable(text: str) -> None:
 def _server(client: _Client, launch: Launch) -> dict[str, Any]:
     block: dict[str, Any] = {"type": "stdio"} if client.has_type else {}
     block.update(command=launch.argv[0], args=launch.argv[1:])
-    return {**block, "env": launch.environment} if launch.environment else block
+    return {**block, "env": dict(launch.environment)} if launch.environment else block
 
 
 def _dump(value: Any, indent: Optional[int] = 2) -> str:
@@ -300,14 +288,14 @@ def _toml(text: str) -> str:
     return _dump(text, None).replace("\x7f", "\\u007f")
 
 
-def _command(name: str, client: _Client, launch: Launch) -> str:
+def _command(name: str, client: _Client, launch: Launch, asked: Sequence[str]) -> str:
     """The client's own command, for a shell. Values of --env are left to that shell: no key is shown."""
     if name == "vscode":  # its command takes the block as it is, values and all
         block = {"name": "peekaboo", **_server(client, launch)}
-        return "" if launch.asked else f"{client.add_command} {shlex.quote(_dump(block, None))}"
+        return "" if asked else f"{client.add_command} {shlex.quote(_dump(block, None))}"
     flags = [
         f'{client.env_flag} {each}="${each}"'
-        if each in launch.asked
+        if each in asked
         else f"{client.env_flag} {shlex.quote(f'{each}={value}')}"
         for each, value in launch.environment.items()
     ]
