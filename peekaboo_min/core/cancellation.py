@@ -14,21 +14,10 @@ from .errors import ErrorCode, PeekabooError
 _AT_ONCE = 4
 
 
-class CancelToken:
-    """Kills every program that runs under it, and everything that waits on it."""
+class CancelToken(threading.Event):
+    """An event that kills every program that runs under it, and ends everything that waits on it."""
 
-    def __init__(self) -> None:
-        self._event = threading.Event()
-
-    @property
-    def is_cancelled(self) -> bool:
-        return self._event.is_set()
-
-    def cancel(self) -> None:
-        self._event.set()
-
-    def wait(self, seconds: float) -> None:
-        self._event.wait(seconds)
+    cancel = threading.Event.set
 
 
 _TOKEN: ContextVar[Optional[CancelToken]] = ContextVar("cancel_token", default=None)
@@ -43,7 +32,7 @@ def use_cancel_token(token: CancelToken) -> None:
 def check_cancelled() -> None:
     """Raises CANCELLED when the current call was cancelled."""
     token = _TOKEN.get()
-    if token and token.is_cancelled:
+    if token and token.is_set():
         raise PeekabooError(ErrorCode.CANCELLED, "the call was cancelled")
 
 

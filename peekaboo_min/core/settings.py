@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from .errors import ErrorCode, PeekabooError, invalid
 
 _TRUE_WORDS = ("1", "true", "yes", "on")
-_FALSE_WORDS = ("", "0", "false", "no", "off")
+_FALSE_WORDS = ("0", "false", "no", "off")
 
 # What a `.env` in the working folder may set. Never an address: a stranger's folder must not redirect
 # screenshots.
@@ -267,11 +267,6 @@ def _read_env_file(path: Path) -> dict[str, str]:
     matches = (re.fullmatch(_ENV_LINE, line) for line in lines)
     found = [match for match in matches if match and match[1] in _ENV_FILE_NAMES]
     return {match[1]: match[2] or match[3] or match[4] or "" for match in found}
-
-
-def variable_table() -> list[tuple[str, str, str]]:
-    """Every variable that is read: its name, its default as text, what it does."""
-    return [(each.name, str(each.default or ""), each.help) for each in VARIABLES.values()]
 
 
 def changed_settings(read: Settings) -> dict[str, str]:

@@ -10,7 +10,7 @@ from ..ai.client import analyze_file
 from ..automation.policy import stop_file
 from ..core.log import default_log_file
 from ..core.models import Result
-from ..core.settings import settings, settings_with_env_file, variable_table
+from ..core.settings import VARIABLES, settings, settings_with_env_file
 from ..desktop.macos.swift_helper import build_helper
 from ..desktop.select import this_desktop
 from ..integrations.gmail_oauth import gmail_folder, gmail_login
@@ -169,7 +169,8 @@ def tools_command() -> Result:
 
     Example: peekaboo-min tools > TOOLS.md
     """
-    return Result(tool_reference(), {"markdown": tool_reference()})
+    reference = tool_reference()
+    return Result(reference, {"markdown": reference})
 
 
 def gmail_login_command() -> Result:
@@ -193,31 +194,24 @@ def _tool_section(tool: Tool) -> str:
     signature = read_signature(tool.function)
     description = " ".join(signature.description.split())
     rows = [
-        f"| `{parameter.name}` | {_type_name(parameter)} | {_needed(parameter)} | {_cell(parameter.help)} |"
-        for parameter in signature.parameters
+        f"| `{each.name}` | {_type_name(each)} | {_default(each)} | {_cell(each.help)} |"
+        for each in signature.parameters
     ]
     table = ["", "| parameter | type | default | meaning |", "|---|---|---|---|", *rows] if rows else []
     return "\n".join([f"#### `{tool.name}`", "", description, *table])
 
 
 def _type_name(parameter: Parameter) -> str:
-    if parameter.choices:
-        name = ", ".join(f"`{choice}`" for choice in parameter.choices)
-    else:
-        name = {str: "text", int: "whole number", float: "number", bool: "true or false"}.get(
-            parameter.type_, "object"
-        )
+    names = {str: "text", int: "whole number", float: "number", bool: "true or false"}
+    choices = ", ".join(f"`{choice}`" for choice in parameter.choices)
+    name = choices or names.get(parameter.type_, "object")
     return f"list of {name}" if parameter.is_list else name
 
 
-def _needed(parameter: Parameter) -> str:
-    return (
-        "required"
-        if parameter.is_required
-        else f"`{json.dumps(parameter.default)}`"
-        if parameter.default is not None
-        else ""
-    )
+def _default(parameter: Parameter) -> str:
+    if parameter.is_required:
+        return "required"
+    return "" if parameter.default is None else f"`{json.dumps(parameter.default)}`"
 
 
 def _cell(text: str) -> str:
@@ -227,7 +221,7 @@ def _cell(text: str) -> str:
 def variable_reference() -> str:
     """Every environment variable that is read, as a Markdown table."""
     rows = [
-        f"| `{name}` | {_cell(default)} | {_cell(help_text)} |"
-        for name, default, help_text in variable_table()
+        f"| `{each.name}` | {_cell(str(each.default or ''))} | {_cell(each.help)} |"
+        for each in VARIABLES.values()
     ]
     return "\n".join(["| variable | default | what it does |", "|---|---|---|", *rows])
