@@ -181,9 +181,8 @@ class Settings(NamedTuple):
 
     @property
     def xdg_state_folder(self) -> Path:
-        return (
-            Path(self.state_home) if self.state_home else Path.home() / ".local" / "state"
-        ) / "peekaboo_min"
+        home = Path(self.state_home) if self.state_home else Path.home() / ".local" / "state"
+        return home / "peekaboo_min"
 
 
 VARIABLES: dict[str, Variable] = Settings._field_defaults

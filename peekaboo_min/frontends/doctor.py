@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Optional
+from typing import Any
 
 from ..ai.client import parse_providers, provider_status
 from ..core.errors import ErrorCode, PeekabooError
@@ -35,16 +34,19 @@ class Check:
     code: ErrorCode = ErrorCode.MISSING_PROGRAM
     """What a failure of it means."""
 
+    @property
+    def is_problem(self) -> bool:
+        return not (self.is_fine or self.is_optional)
+
     def line(self) -> str:
         mark = "ok      " if self.is_fine else ("-       " if self.is_optional else "MISSING ")
         return f"{mark}{self.name}: {self.found}" + (f"\n        {self.advice}" if self.advice else "")
 
     def as_data(self) -> dict[str, Any]:
-        needed = not self.is_optional
         return {
             "name": self.name,
             "ok": self.is_fine,
-            "needed": needed,
+            "needed": not self.is_optional,
             "found": self.found,
             "advice": self.advice,
         }
@@ -64,20 +66,16 @@ def initial_status() -> str:
 def server_status_text(desktop: Desktop) -> str:
     """The text of `list server_status`, for which the providers are asked live."""
     # by memory: a client asks often, and an unchanged program answers as before
-    programs = [
+    checks = [
         *(_check_program(name, afresh=False) for name in desktop.needs),
         _check_original(asks_version=False),
+        *_check_display(desktop),
     ]
-    checks = [*programs, *_check_display(desktop)]
     providers = [
         f"{status.choice.name}: {'available' if status.is_available else status.problem}"
         for status in provider_status()
     ] or ["none configured: set PEEKABOO_AI_PROVIDERS"]
-    problems = [
-        f"{check.name}: {check.advice or check.found}"
-        for check in checks
-        if not (check.is_fine or check.is_optional)
-    ]
+    problems = [f"{check.name}: {check.advice or check.found}" for check in checks if check.is_problem]
     sections = {
         "AI providers": providers,
         "Programs and permissions": [check.line() for check in checks],
@@ -103,10 +101,10 @@ def permissions_result(desktop: Desktop) -> Result:
     if not checks:
         return Result("an X11 desktop asks for no permissions", {"permissions": permissions_data(granted)})
     lines = "\n".join(check.line() for check in checks)
-    missing = [check for check in checks if not check.is_fine]
+    missing = next((check for check in checks if check.is_problem), None)
     if missing:
-        first = desktop.denied(missing[0].code, f"{missing[0].name} is not granted")
-        raise PeekabooError(first.code, first.message, first.hint, details=lines)
+        error = desktop.denied(missing.code, f"{missing.name} is not granted")
+        raise PeekabooError(error.code, error.message, error.hint, details=lines)
     return Result(lines, {"permissions": permissions_data(granted)})
 
 
@@ -141,9 +139,12 @@ def doctor_result() -> Result:
         Check("mouse and keyboard by", True, desktop.input_backend()),
     ]
     text = "\n".join(check.line() for check in checks)
-    problem = _first_problem(checks)
-    if problem:
-        raise PeekabooError(problem.code, problem.message, problem.hint, details=text)
+    missing = [check for check in checks if check.is_problem]
+    if missing:
+        packages = sorted({PACKAGES[check.name] for check in missing if check.name in PACKAGES})
+        hint = f"sudo apt-get install {' '.join(packages)}" if packages else missing[0].advice
+        message = f"missing: {', '.join(check.name for check in missing)}"
+        raise PeekabooError(missing[0].code, message, hint, details=text)
     return Result(
         f"{text}\nall that is needed is here",
         {"checks": [check.as_data() for check in checks], **machine_data()},
@@ -214,15 +215,6 @@ def _check_original(asks_version: bool = True) -> Check:
         return Check("peekaboo", False, found, is_optional=True)
     found = f"{program.argv[0]} {program.version() if asks_version else ''}".rstrip()
     return Check("peekaboo", True, found, is_optional=True)
-
-
-def _first_problem(checks: Sequence[Check]) -> Optional[PeekabooError]:
-    missing = [check for check in checks if not check.is_fine and not check.is_optional]
-    if not missing:
-        return None
-    packages = sorted({PACKAGES[check.name] for check in missing if check.name in PACKAGES})
-    hint = f"sudo apt-get install {' '.join(packages)}" if packages else missing[0].advice
-    return PeekabooError(missing[0].code, f"missing: {', '.join(check.name for check in missing)}", hint=hint)
 
 
 def machine_data() -> dict[str, Any]:

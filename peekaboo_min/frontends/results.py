@@ -11,12 +11,12 @@ from typing import Any
 from ..core.errors import PeekabooError
 from ..core.models import Result
 from ..core.text import encodable
+from .signatures import LARGEST_NUMBER
 
 # Clients end the connection at 16 MB a message (Claude Code) or wait for ever (Codex).
 _VALUE_CAP = 200_000  # characters of one value of the data, and of the text
 _IMAGES_CAP = 10_000_000  # characters of base64
 _ERROR_CAP = 4_000
-_LARGEST_INTEGER = 10**100  # str() refuses more than 4,300 digits
 _CUT = "... (cut)"
 
 
@@ -42,7 +42,7 @@ class Outgoing:
         if value is None or isinstance(value, bool):
             return value
         if isinstance(value, int):
-            return int(value) if abs(value) <= _LARGEST_INTEGER else None
+            return int(value) if abs(value) <= LARGEST_NUMBER else None
         if isinstance(value, float):
             return value if math.isfinite(value) else None
         if isinstance(value, dict):

@@ -151,7 +151,8 @@ def build_server() -> Any:
             log_debug(f"call {name} ({', '.join(sorted(arguments))})")
             tool = tools.get(name)
             if tool is None:
-                return refusal(_unknown_tool(name, list(tools)))
+                known = f"the tools are {', '.join(tools)}"
+                return refusal(invalid(f"there is no tool called {name[:60]!r}", known))
             try:
                 given = given_arguments(read_signature(tool.function), arguments)
                 async with _reporting_progress(context, tool.title):
@@ -267,7 +268,8 @@ async def _reporting_progress(context: Any, title: str) -> AsyncIterator[None]:
             log_debug(f"no progress was reported: {sender.exception()}")
 
 
-def _sweeping(_server: Any) -> Any:
+@asynccontextmanager
+async def _sweeping(_server: Any) -> AsyncIterator[dict[str, Any]]:
     """The server's life: expired images are deleted at its start, and every minute."""
     import anyio
 
@@ -279,14 +281,10 @@ def _sweeping(_server: Any) -> Any:
                 log_error(f"expired files could not be deleted: {e.message}")
             await anyio.sleep(_SWEEP_EVERY_S)
 
-    @asynccontextmanager
-    async def life():  # type: ignore[no-untyped-def]
-        async with anyio.create_task_group() as group:
-            group.start_soon(sweep_regularly)
-            yield {}
-            group.cancel_scope.cancel()
-
-    return life()
+    async with anyio.create_task_group() as group:
+        group.start_soon(sweep_regularly)
+        yield {}
+        group.cancel_scope.cancel()
 
 
 def _as_mcp_tool(tool: Tool, result_type: Any, images: MadeImages) -> Any:
@@ -388,7 +386,3 @@ def _problem(error: dict[str, Any]) -> str:
     parameter = ".".join(str(part) for part in error["loc"]) or "arguments"
     what = "there is no such parameter" if error["type"] == "extra_forbidden" else str(error["msg"])
     return f"{parameter[:80]}: {what[:300]}"
-
-
-def _unknown_tool(name: str, known: list[str]) -> PeekabooError:
-    return invalid(f"there is no tool called {name[:60]!r}", f"the tools are {', '.join(known)}")

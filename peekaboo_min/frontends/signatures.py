@@ -13,7 +13,7 @@ from .commands import in_shell_names
 
 # Strict clients send every parameter: these are 0 where a model means to leave them out.
 _ZERO_MEANS_ABSENT = ("window_id", "max_dimension")
-_LARGEST_NUMBER = 10**100  # str() refuses more than 4,300 digits
+LARGEST_NUMBER = 10**100  # str() refuses more than 4,300 digits
 _LOOKS_LIKE_NUMBER = r"(?i)-(\d|\.\d|inf|nan)"
 HELP_FLAGS = ("-h", "--help")
 
@@ -104,21 +104,15 @@ def check_numbers(name: str, value: Any) -> None:
         raise invalid(
             f"{name[:80]}: NaN and infinity are not numbers that can be used", "give a finite number"
         )
-    elif isinstance(value, int) and abs(value) > _LARGEST_NUMBER:
+    elif isinstance(value, int) and abs(value) > LARGEST_NUMBER:
         raise invalid(f"{name[:80]}: the number has too many digits", "give a smaller number")
 
 
 def _read_parameter(name: str, hint: Any, is_positional: bool, defaults: Mapping[str, Any]) -> Parameter:
     # Python 3.9 and 3.10 wrap `Annotated[str, ...] = None` into an Optional of their own: look inside it
-    inner = _without_none(hint)
-    help_text = ""
-    for layer in (hint, inner):
-        if hasattr(layer, "__metadata__"):
-            help_text = " ".join(str(layer.__metadata__[0]).split())
-            annotation = layer.__origin__
-            break
-    else:
-        annotation = hint
+    annotated = [each for each in (hint, _without_none(hint)) if hasattr(each, "__metadata__")]
+    help_text = " ".join(str(annotated[0].__metadata__[0]).split()) if annotated else ""
+    annotation = annotated[0].__origin__ if annotated else hint
     type_ = _without_none(annotation)
     is_list = get_origin(type_) is list
     if is_list:
