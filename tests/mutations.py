@@ -464,7 +464,7 @@ MUTATIONS: list[Mutation] = [
         ("chords by place alone", 'request |= {"character": character,', '_ = {"character": character,'),
         ("no press is a delivered one", 'if not answer["done"]:', "if False:"),
         ("a doubtful press is a delivered one", 'Delivery(True if answer["is_certain"] and answer["done"] == times else None, pointer)', "Delivery(True, pointer)"),
-        ("what went out is not said", 'raise FocusLost(f"{message}; {sent} {what_went_out}", sent)', "raise FocusLost(message, 0)"),
+        ("what went out is not said", 'raise FocusLost(f"{message}; {sent} {what_went_out}")', "raise FocusLost(message)"),
         ("return is enter", '"return": 36', '"return": 76'),
         ("a and s are swapped", '"a": 0, "s": 1', '"a": 1, "s": 0'),
         ("cmd is ctrl", '"cmd": 0x100000', '"cmd": 0x40000'),

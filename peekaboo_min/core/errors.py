@@ -74,20 +74,18 @@ class PeekabooError(Exception):
     """An expected failure: `message` says what is wrong, `hint` what to do next.
 
     `details` holds what a program or a person may want to look at besides: candidates, a program's own
-    output.
+    output. `code_name` is the code that programs see: another program's or document's `name`, else ours.
     """
 
-    def __init__(self, code: ErrorCode, message: str, hint: str = "", details: str = "") -> None:
+    def __init__(
+        self, code: ErrorCode, message: str, hint: str = "", details: str = "", name: str = ""
+    ) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
         self.hint = hint
         self.details = details
-
-    @property
-    def code_name(self) -> str:
-        """The code that programs see."""
-        return self.code.value
+        self.code_name = name or code.value
 
     def message_for_model(self, name: str) -> str:
         """`NAME: what is wrong. Next step: ... (the beginning of the details)`, as a tool's answer."""
@@ -103,24 +101,11 @@ class PeekabooError(Exception):
 
 
 class FocusLost(PeekabooError):
-    """FOCUS_LOST: another window has the keyboard. `characters_sent` had gone out before that was noticed."""
+    """FOCUS_LOST: another window has the keyboard."""
 
-    def __init__(self, message: str, characters_sent: int = 0) -> None:
+    def __init__(self, message: str) -> None:
         hint = "take a new screenshot, see what the window holds, then focus it and type the rest"
         super().__init__(ErrorCode.FOCUS_LOST, message, hint)
-        self.characters_sent = characters_sent
-
-
-class RelayedError(PeekabooError):
-    """An error with another program's or document's name for it, which programs see instead of our code."""
-
-    def __init__(self, name: str, code: ErrorCode, message: str, hint: str = "", details: str = "") -> None:
-        super().__init__(code, message, hint, details)
-        self._name = name
-
-    @property
-    def code_name(self) -> str:
-        return self._name
 
 
 def invalid(message: str, hint: str = "") -> PeekabooError:

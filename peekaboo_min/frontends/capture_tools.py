@@ -16,7 +16,7 @@ from ..automation.capture import (
 from ..automation.image import ImageRequest, image_result
 from ..automation.listing import list_app_windows, list_running_apps
 from ..core.cancellation import time_budget
-from ..core.errors import ErrorCode, PeekabooError, RelayedError, check_range, invalid
+from ..core.errors import ErrorCode, PeekabooError, check_range, invalid
 from ..core.models import Result, Scene, Window
 from ..core.settings import settings
 from ..desktop.matching import app_by_bundle_id, find_app, find_window, visible_windows, windows_of
@@ -251,7 +251,7 @@ def screenshot_app_window(
     except PeekabooError as e:
         if e.code not in _DOCUMENT_NAMES:
             raise
-        raise RelayedError(_DOCUMENT_NAMES[e.code], e.code, e.message, e.hint, e.details) from e
+        raise PeekabooError(e.code, e.message, e.hint, e.details, _DOCUMENT_NAMES[e.code]) from e
     data = {
         "path": str(image.path),
         "uri": image.path.as_uri(),

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Optional
 from ..automation.capture import CapturedImage, Subject, image_for_model
 from ..automation.image import ImageRequest, check_request
 from ..automation.policy import check_may_act, write_audit_line
-from ..core.errors import ErrorCode, PeekabooError, RelayedError, invalid
+from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.log import log_debug, log_error, log_safe, log_warning
 from ..core.models import ImageData, Result
 from ..core.settings import settings
@@ -340,8 +340,8 @@ def _ask_cli(path: str, arguments: list[str], timeout_s: float) -> Result:
 
 def _execution_error(
     message: str, code: str = "SWIFT_CLI_EXECUTION_ERROR", hint: str = "", details: str = ""
-) -> RelayedError:
-    return RelayedError(code, ErrorCode.PROGRAM_FAILED, message, hint=hint, details=details)
+) -> PeekabooError:
+    return PeekabooError(ErrorCode.PROGRAM_FAILED, message, hint, details, code)
 
 
 def _cleaned(value: Any, key: str = "") -> Any:
@@ -353,12 +353,8 @@ def _cleaned(value: Any, key: str = "") -> Any:
     return clean_text(value) if isinstance(value, str) and key != "path" else value
 
 
-def _invalid_output(what: str) -> RelayedError:
+def _invalid_output(what: str) -> PeekabooError:
     message = f"the peekaboo command line's output is not valid: {what}"
     log_error(message)
-    return RelayedError(
-        "SWIFT_CLI_INVALID_OUTPUT",
-        ErrorCode.PROGRAM_FAILED,
-        message,
-        hint="check that PEEKABOO_CLI_PATH names a peekaboo, or unset it",
-    )
+    hint = "check that PEEKABOO_CLI_PATH names a peekaboo, or unset it"
+    return PeekabooError(ErrorCode.PROGRAM_FAILED, message, hint, name="SWIFT_CLI_INVALID_OUTPUT")

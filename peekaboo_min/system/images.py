@@ -73,8 +73,7 @@ def _sniff_webp(data: bytes) -> Optional[ImageInfo]:
 def read_image_header(path: Path) -> Optional[ImageInfo]:
     """Kind and size that a file's first bytes give, None when they are not an image's. Raises OSError."""
     with open(path, "rb") as f:
-        info = sniff_image(f.read(_HEADER_BYTES))
-    return info if info and info.width and info.height else None
+        return _info_of_start(f)
 
 
 def read_image_info(path: Path) -> Optional[ImageInfo]:
@@ -93,13 +92,14 @@ def whole_image(data: bytes) -> Optional[ImageInfo]:
 
 
 def _info_of_whole(f: BinaryIO) -> Optional[ImageInfo]:
+    info = _info_of_start(f)
+    has_end = {"png": _has_png_end, "jpg": _has_jpeg_end, "gif": _has_gif_end, "webp": _has_webp_end}
+    return info if info and has_end[info.kind](f) else None
+
+
+def _info_of_start(f: BinaryIO) -> Optional[ImageInfo]:
     info = sniff_image(f.read(_HEADER_BYTES))
-    if not info or not info.width or not info.height:
-        return None
-    has_end = {"png": _has_png_end, "jpg": _has_jpeg_end, "gif": _has_gif_end, "webp": _has_webp_end}[
-        info.kind
-    ]
-    return info if has_end(f) else None
+    return info if info and info.width and info.height else None
 
 
 def _has_png_end(f: BinaryIO) -> bool:

@@ -145,7 +145,7 @@ def _refuse(answer: dict[str, Any], what_went_out: str) -> NoReturn:
     if answer["reached_id"] is not None and f"window {answer['reached_id']} " not in f"{message} ":
         message += f" (window {answer['reached_id']})"
     if code is ErrorCode.FOCUS_LOST:
-        raise FocusLost(f"{message}; {sent} {what_went_out}", sent)
+        raise FocusLost(f"{message}; {sent} {what_went_out}")
     if code is ErrorCode.PERMISSION_DENIED_ACCESSIBILITY:
         raise permission_error(code, "nothing was clicked or typed")
     if code is ErrorCode.SCREEN_LOCKED:

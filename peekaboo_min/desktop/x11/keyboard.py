@@ -283,6 +283,4 @@ class _Keyboard:
         if not self._sent:
             return FocusLost(f"{what}; before that nothing was typed or pressed")
         doubt = f", and some of the next {self.in_doubt} may have gone to the other window"
-        return FocusLost(
-            f"{what}; before that {sure} {self._unit} went out{doubt if self.in_doubt else ''}", sure
-        )
+        return FocusLost(f"{what}; before that {sure} {self._unit} went out{doubt if self.in_doubt else ''}")
