@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
 
@@ -134,3 +136,12 @@ def file_error(path: Path, error: Exception) -> PeekabooError:
     reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
     hint = hints.get(getattr(error, "errno", None) or 0, "choose another path")
     return PeekabooError(ErrorCode.FILE_IO_ERROR, f"{path}: {reason}", hint)
+
+
+@contextmanager
+def file_errors(path: Path) -> Iterator[None]:
+    """Raises FILE_IO_ERROR about `path` for an OSError of the `with` block."""
+    try:
+        yield
+    except OSError as e:
+        raise file_error(path, e) from e

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Callable, Optional
 
-from .errors import file_error
+from .errors import file_errors
 from .settings import settings, system_temporary_folder, without_secrets
 from .text import encodable, on_one_line
 
@@ -175,8 +175,5 @@ def write_agent_line(source: str, text: str, path: Optional[Path] = None) -> Non
         path = Path(settings().agent_log)
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     line = on_one_line(f"[{now}][{source}] {text}")  # a model's reply must not look like a line of ours
-    try:
-        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as f:
-            f.write(line.encode("utf-8") + b"\n")
-    except OSError as e:
-        raise file_error(path, e) from e
+    with file_errors(path), open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as f:
+        f.write(line.encode("utf-8") + b"\n")

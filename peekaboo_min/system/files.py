@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Optional
 
 from ..core.cancellation import pause
-from ..core.errors import ErrorCode, PeekabooError, file_error, invalid
+from ..core.errors import ErrorCode, PeekabooError, file_error, file_errors, invalid
 from ..core.log import log_warning
 from ..core.settings import platform_name, settings, system_temporary_folder
 from ..core.text import clean_text, cut_to_bytes, encodable
@@ -58,14 +58,12 @@ def temporary_folder() -> Path:
 
 def _private_folder(folder: Path, hint: str) -> Path:
     """The folder, created where it is missing, that only this user can enter. Raises FILE_IO_ERROR."""
-    try:
+    with file_errors(folder):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         found = folder.lstat()
         is_ours = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022
         if is_ours and found.st_mode & 0o055:
             folder.chmod(0o700)  # nobody else could write here, and from now on nobody else can read
-    except (OSError, ValueError) as e:
-        raise file_error(folder, e) from e
     if not is_ours:
         raise PeekabooError(
             ErrorCode.FILE_IO_ERROR, f"{folder} is not a folder that only you can write to", hint=hint
@@ -98,11 +96,9 @@ def new_temporary_path(stem: str, kind: str) -> Path:
 def working_folder(prefix: str) -> Iterator[Path]:
     """A new temporary folder that is not swept while the block runs. Raises FILE_IO_ERROR."""
     folder = temporary_folder() / f"{prefix}_{os.urandom(6).hex()}"
-    try:
+    with file_errors(folder):
         folder.mkdir(mode=0o700)
         descriptor = os.open(folder, os.O_RDONLY)
-    except OSError as e:
-        raise file_error(folder, e) from e
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH)
         yield folder
@@ -159,11 +155,9 @@ def remove_all(kept: Sequence[Path], others: Sequence[Path]) -> list[Path]:
     staying = []
     for entry in [each for folder in folders for each in os.scandir(folder)]:
         path = Path(entry.path)
-        try:
+        with file_errors(path):
             if any(path == one or path in one.parents for one in kept) or not _delete_unused(entry):
                 staying.append(path)
-        except OSError as e:
-            raise file_error(path, e) from e
     for path in others:
         try:
             path.unlink(missing_ok=True)
@@ -232,10 +226,8 @@ def file_lock(lock_name: str, wait_s: float, what: str) -> Iterator[None]:
     Raises FILE_IO_ERROR, and TIMEOUT when another process keeps it.
     """
     path = state_folder() / lock_name
-    try:
+    with file_errors(path):
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-    except OSError as e:
-        raise file_error(path, e) from e
     with open(descriptor, "a") as f:
         deadline = time.monotonic() + wait_s
         while True:

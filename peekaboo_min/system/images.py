@@ -13,11 +13,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, Optional
 
-from ..core.errors import ErrorCode, PeekabooError, file_error, invalid
+from ..core.errors import ErrorCode, PeekabooError, file_errors, invalid
 from ..core.models import ImageInfo, Rect
 
 EXTENSIONS = {".png": "png", ".jpg": "jpg", ".jpeg": "jpg", ".webp": "webp", ".gif": "gif"}
 _HEADER_BYTES = 256 * 1024
+_PNG_START = b"\x89PNG\r\n\x1a\n"
 
 # A model shrinks what is larger, and then answers in pixels that we never saw (Anthropic's standard tier;
 # also what
@@ -30,7 +31,7 @@ MODEL_BYTES = 700_000
 def sniff_image(data: bytes) -> Optional[ImageInfo]:
     """Kind and size from the first bytes of a file, or None when they are not an image's."""
     try:
-        if data[:8] == b"\x89PNG\r\n\x1a\n" and data[12:16] == b"IHDR":
+        if data[:8] == _PNG_START and data[12:16] == b"IHDR":
             return ImageInfo("png", *struct.unpack(">II", data[16:24]))
         if data[:3] == b"\xff\xd8\xff":
             return _sniff_jpeg(data)
@@ -60,9 +61,8 @@ def _sniff_webp(data: bytes) -> Optional[ImageInfo]:
     if len(data) < (25 if data[12:16] == b"VP8L" else 30):
         return None
     if data[12:16] == b"VP8X":
-        return ImageInfo(
-            "webp", int.from_bytes(data[24:27], "little") + 1, int.from_bytes(data[27:30], "little") + 1
-        )
+        width, height = (int.from_bytes(data[at : at + 3], "little") + 1 for at in (24, 27))
+        return ImageInfo("webp", width, height)
     if data[12:16] == b"VP8L":
         bits = int.from_bytes(data[21:25], "little")
         return ImageInfo("webp", (bits & 0x3FFF) + 1, ((bits >> 14) & 0x3FFF) + 1)
@@ -174,8 +174,7 @@ class Bitmap(NamedTuple):
 
     def as_png(self) -> bytes:
         def chunk(kind: bytes, data: bytes) -> bytes:
-            checksum = zlib.crc32(kind + data)
-            return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", checksum)
+            return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
         lines = bytearray()
         for row in self.rows:
@@ -183,14 +182,8 @@ class Bitmap(NamedTuple):
             line[0::3], line[1::3], line[2::3] = (row[part :: self.step] for part in (2, 1, 0))
             lines += b"\0" + line
         header = struct.pack(">IIBBBBB", self.width, len(self.rows), 8, 2, 0, 0, 0)
-        return b"".join(
-            [
-                b"\x89PNG\r\n\x1a\n",
-                chunk(b"IHDR", header),
-                chunk(b"IDAT", zlib.compress(bytes(lines), 6)),
-                chunk(b"IEND", b""),
-            ]
-        )
+        pixels = zlib.compress(bytes(lines), 6)
+        return _PNG_START + chunk(b"IHDR", header) + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
 
 
 def read_bitmap(path: Path) -> Optional[Bitmap]:
@@ -221,10 +214,8 @@ def changed_rect(before: Bitmap, after: Bitmap) -> Optional[Rect]:
         return None
     pairs = [(before.rows[place], after.rows[place]) for place in changed]
     left = min(_first_difference(one, other) for one, other in pairs) // before.step
-    right = (
-        max(len(one) - 1 - _first_difference(one[::-1], other[::-1]) for one, other in pairs) // before.step
-    )
-    return Rect(left, changed[0], right - left + 1, changed[-1] - changed[0] + 1)
+    same_at_end = min(_first_difference(one[::-1], other[::-1]) for one, other in pairs) // before.step
+    return Rect(left, changed[0], before.width - same_at_end - left, changed[-1] - changed[0] + 1)
 
 
 def _first_difference(one: bytes, other: bytes) -> int:
@@ -261,7 +252,7 @@ def prepare_target(path: Path) -> None:
 
     Raises FILE_IO_ERROR.
     """
-    try:
+    with file_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.is_dir():
             raise PeekabooError(ErrorCode.FILE_IO_ERROR, f"{path} is a folder", hint="name a file in it")
@@ -274,8 +265,6 @@ def prepare_target(path: Path) -> None:
             )
         if not os.access(path if path.exists() else path.parent, os.W_OK):
             raise PermissionError(errno.EACCES, "Permission denied")
-    except OSError as e:
-        raise file_error(path, e) from e
 
 
 _LARGEST_BYTES = 7_500_000  # clients end the connection at 16 MB a message; base64 adds a third

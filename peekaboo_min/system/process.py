@@ -14,7 +14,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from typing import Callable, NamedTuple, Optional
 
 from ..core.cancellation import check_cancelled, is_uninterrupted, within_budget
-from ..core.errors import ErrorCode, PeekabooError, file_error, invalid
+from ..core.errors import ErrorCode, PeekabooError, file_errors, invalid
 from ..core.log import log_debug, log_info, log_warning, loggable_arguments
 from ..core.settings import child_environment, system_temporary_folder
 from ..core.text import clean_text
@@ -184,13 +184,11 @@ def _file_holding(data: bytes) -> Iterator[int]:
         return
     from tempfile import TemporaryFile
 
-    try:
-        with TemporaryFile(dir=system_temporary_folder()) as f:
-            f.write(data)
-            f.seek(0)
-            descriptor = os.dup(f.fileno())
-    except OSError as e:
-        raise file_error(system_temporary_folder(), e) from e
+    folder = system_temporary_folder()
+    with file_errors(folder), TemporaryFile(dir=folder) as f:
+        f.write(data)
+        f.seek(0)
+        descriptor = os.dup(f.fileno())
     try:
         yield descriptor
     finally:

@@ -99,12 +99,8 @@ def is_loopback(url: str) -> bool:
 
 def _ask(url: str, data: Optional[bytes], headers: dict[str, str], timeout_s: float) -> Any:
     _check_request(url, headers)
-    raw = _fetch(
-        url,
-        data,
-        {"Accept": "application/json", "User-Agent": f"peekaboo_min/{VERSION}", **headers},
-        timeout_s,
-    )
+    headers = {"Accept": "application/json", "User-Agent": f"peekaboo_min/{VERSION}", **headers}
+    raw = _fetch(url, data, headers, timeout_s)
     try:
         return json.loads(raw, parse_constant=lambda _name: None)  # NaN and Infinity are not JSON
     except (ValueError, RecursionError):
@@ -118,12 +114,8 @@ def _check_request(url: str, headers: Mapping[str, str]) -> None:
 
     try:
         parts = urlsplit(url)
-        is_fine = (
-            parts.scheme in ("http", "https")
-            and bool(parts.hostname)
-            and parts.port != 0
-            and "@" not in parts.netloc
-        )
+        has_host = bool(parts.hostname) and parts.port != 0 and "@" not in parts.netloc
+        is_fine = has_host and parts.scheme in ("http", "https")
     except ValueError:  # a port that is not a number
         is_fine = False
     if not is_fine or not url.isascii() or re.search(r"[\x00-\x20\x7f]", url):
@@ -165,9 +157,8 @@ def _fetch(url: str, data: Optional[bytes], headers: dict[str, str], timeout_s: 
         while not done.wait(max(0.0, min(_WATCH_S, deadline - time.monotonic()))):
             check_cancelled()
             if time.monotonic() >= deadline:
-                raise WebError(
-                    "timeout", f"{host_of(url)} did not answer within {round(timeout_s, 2):g} seconds"
-                )
+                message = f"{host_of(url)} did not answer within {round(timeout_s, 2):g} seconds"
+                raise WebError("timeout", message)
     finally:
         for each in () if done.is_set() else sockets:
             with suppress(OSError):  # it may be closed already
@@ -227,13 +218,8 @@ def _status_error(url: str, status: int, headers: Any, raw: bytes) -> WebError:
         body = json.loads(text)
     except (ValueError, RecursionError):
         body = "" if text.lstrip().startswith("<") else text
-    return WebError(
-        "status",
-        f"{host_of(url)} answered with status {status}",
-        status,
-        body,
-        _read_retry_after(headers.get("Retry-After")),
-    )
+    message = f"{host_of(url)} answered with status {status}"
+    return WebError("status", message, status, body, _read_retry_after(headers.get("Retry-After")))
 
 
 def _read_retry_after(value: Optional[str]) -> Optional[float]:
