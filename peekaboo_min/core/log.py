@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Callable, Optional
 
 from .errors import file_errors
-from .settings import settings, system_temporary_folder, without_secrets
+from .settings import settings, without_secrets
 from .text import encodable, on_one_line
 
 # pino's names, which the specification uses, from the least to the most severe
@@ -71,10 +71,6 @@ def collect_debug_lines() -> list[str]:
     lines: list[str] = []
     _sinks.append(lambda _level, text, _stack: lines.append(text))
     return lines
-
-
-def default_log_file() -> Path:
-    return system_temporary_folder() / "peekaboo-mcp.log"
 
 
 def _open_own_file(path: str) -> int:

@@ -8,14 +8,13 @@ from typing import Any
 
 from ..ai.client import parse_providers, provider_status
 from ..core.errors import ErrorCode, PeekabooError
-from ..core.log import default_log_file
 from ..core.models import Permissions, Result
 from ..core.settings import changed_settings, settings
 from ..core.version import VERSION
 from ..desktop.base import Desktop
 from ..desktop.select import this_desktop
 from ..integrations.peekaboo_cli import peekaboo_program
-from ..system.files import state_folder, temporary_folder
+from ..system.files import log_file, state_folder, temporary_folder
 from ..system.process import run_program
 from ..system.programs import PACKAGES, look_for_program
 
@@ -227,5 +226,5 @@ def machine_data() -> dict[str, Any]:
         "system": platform.platform(terse=True),
         "python": platform.python_version(),
         "input": this_desktop().input_backend(),
-        "log_file": settings().log_file or str(default_log_file()),
+        "log_file": str(log_file()),
     }

@@ -8,14 +8,13 @@ from typing import Annotated, Literal, Optional
 
 from ..ai.client import analyze_file
 from ..automation.policy import stop_file
-from ..core.log import default_log_file
 from ..core.models import Result
-from ..core.settings import VARIABLES, settings, settings_with_env_file
+from ..core.settings import VARIABLES, settings_with_env_file
 from ..desktop.macos.swift_helper import build_helper
 from ..desktop.select import this_desktop
 from ..integrations.gmail_oauth import gmail_folder, gmail_login
 from ..integrations.peekaboo_cli import run_peekaboo_in_shell
-from ..system.files import remove_all, state_folder, sweep, temporary_folder
+from ..system.files import log_file, remove_all, state_folder, sweep, temporary_folder
 from .capture_tools import AnalyzeType
 from .client_config import client_configuration
 from .doctor import doctor_result, initial_status, machine_data, permissions_data, permissions_result
@@ -116,7 +115,7 @@ def _clean_all() -> Result:
     """What a user put into our folders stays: the stop file, which must not end by itself, and the client of
     Gmail.
     """
-    log = Path(settings().log_file) if settings().log_file else default_log_file()
+    log = log_file()
     kept = [path for path in (stop_file(), gmail_folder() / "credentials.json") if path.exists()]
     others = [gmail_folder() / "token.json", log, log.with_name(f"{log.name}.1")]
     folders = [str(temporary_folder()), str(state_folder())]

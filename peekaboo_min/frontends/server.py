@@ -14,12 +14,12 @@ from typing import Annotated, Any, Callable, Optional
 
 from ..core.cancellation import CancelToken, use_cancel_token, use_progress_reporter
 from ..core.errors import ErrorCode, PeekabooError, invalid
-from ..core.log import default_log_file, log_debug, log_error, log_info, start_log_file
+from ..core.log import log_debug, log_error, log_info, start_log_file
 from ..core.settings import platform_name, settings
 from ..core.version import VERSION
 from ..desktop.macos.swift_helper import build_in_background
 from ..integrations.keynote_deck import keep_deck_in_memory
-from ..system.files import asked_path, sweep
+from ..system.files import log_file, sweep
 from ..system.images import MadeImages
 from ..system.process import end_cleanly_on_signals, exit_hooks, kill_all_programs
 from .doctor import SERVER_NAME, initial_status
@@ -105,8 +105,7 @@ def serve() -> int:
         )
     try:
         own = settings()
-        log_path = asked_path(own.log_file) if own.log_file else default_log_file()
-        start_log_file(log_path, own.log_level, own.logs_to_console)
+        start_log_file(log_file(), own.log_level, own.logs_to_console)
         server = build_server()
     except PeekabooError as e:
         print(f"peekaboo-min: {e.sentence()}", file=sys.stderr)

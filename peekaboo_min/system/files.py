@@ -87,6 +87,12 @@ def asked_path(text: str) -> Path:
         raise file_error(Path(text), e) from e
 
 
+def log_file() -> Path:
+    """Where the server logs. Raises INVALID_ARGUMENT, FILE_IO_ERROR."""
+    asked = settings().log_file
+    return asked_path(asked) if asked else system_temporary_folder() / "peekaboo-mcp.log"
+
+
 def new_temporary_path(stem: str, kind: str) -> Path:
     """A path that nothing has yet, in our temporary folder."""
     return temporary_folder() / file_name(f"{stem}_{os.urandom(6).hex()}", kind)

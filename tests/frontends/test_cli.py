@@ -684,5 +684,9 @@ def test_clean_all_leaves_nothing_but_what_is_the_users(program: Program, empty_
     stop.write_text("")
     assert program.data("clean", "--all")["kept"] == [str(stop)]
     stop.unlink()
+    own_log = home / "home" / "own.log"
+    own_log.write_text("a line")
+    assert program.data("clean", "--all", PEEKABOO_LOG_FILE="~/own.log")["kept"] == []
+    assert not own_log.exists()
     assert program.data("clean", "--all")["kept"] == []
     assert [path for name in ("tmp", "state", "home") for path in (home / name).iterdir()] == []
