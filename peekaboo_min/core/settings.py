@@ -38,13 +38,12 @@ class Variable(NamedTuple):
 
     name: str
     help: str
-    default: Any
-    also: str
-    is_secret: bool
+    default: Any = ""
+    also: str = ""
+    is_secret: bool = False
 
 
-def _variable(name: str, help_text: str, default: Any = "", also: str = "", secret: bool = False) -> Any:
-    return Variable(name, help_text, default, also, secret)
+_variable: Any = Variable  # of whatever type the field is
 
 
 class Settings(NamedTuple):
@@ -55,13 +54,13 @@ class Settings(NamedTuple):
         "what `analyze` asks, in order of preference: `ollama/qwen3-vl:8b,openai/gpt-5.4-mini` or `ocr`; "
         "without it `analyze` fails with AI_NOT_CONFIGURED",
     )
-    openai_key: str = _variable("OPENAI_API_KEY", "key for `openai`", secret=True)
-    anthropic_key: str = _variable("ANTHROPIC_API_KEY", "key for `anthropic`", secret=True)
+    openai_key: str = _variable("OPENAI_API_KEY", "key for `openai`", is_secret=True)
+    anthropic_key: str = _variable("ANTHROPIC_API_KEY", "key for `anthropic`", is_secret=True)
     gemini_key: str = _variable(
         "GEMINI_API_KEY",
         "key for `gemini` (`GOOGLE_API_KEY` is read too)",
         also="GOOGLE_API_KEY",
-        secret=True,
+        is_secret=True,
     )
     ollama_base_url: str = _variable(
         "PEEKABOO_OLLAMA_BASE_URL", "where Ollama listens", "http://localhost:11434"

@@ -313,10 +313,8 @@ class RunningProgram:
 
 def _kill_group(process: Process) -> None:
     _signal_group(process)
-    for stream in (process.stdin, process.stdout, process.stderr):
-        if stream:
-            with suppress(BrokenPipeError):
-                stream.close()
+    for stream in filter(None, (process.stdin, process.stdout, process.stderr)):
+        stream.close()
     process.wait()
 
 
