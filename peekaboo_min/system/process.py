@@ -277,9 +277,8 @@ class RunningProgram:
                     last_look = time.monotonic() + _LAST_LOOK_S
                 elif last_look and time.monotonic() > last_look:
                     break
-        nap_s = (
-            _FIRST_NAP_S  # its pipes are closed, so it ends in a moment: look soon at first, then less often
-        )
+        # its pipes are closed, so it ends in a moment: look soon at first, then less often
+        nap_s = _FIRST_NAP_S
         while not self.has_ended():
             time.sleep(min(nap_s, self._time_to_wait()))
             nap_s *= 2
