@@ -6,14 +6,17 @@ import os
 import re
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from .errors import ErrorCode, PeekabooError, invalid
 
-_TRUE_WORDS = ("1", "true", "yes", "on")
-_FALSE_WORDS = ("0", "false", "no", "off")
+_BOOLEANS = {
+    **dict.fromkeys(("1", "true", "yes", "on"), True),
+    **dict.fromkeys(("0", "false", "no", "off"), False),
+}
 
 # What a `.env` in the working folder may set. Never an address: a stranger's folder must not redirect
 # screenshots.
@@ -199,22 +202,15 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
 
 
 def _convert(name: str, text: str, default: Any) -> Any:
-    if isinstance(default, bool):
-        if text.lower() in _TRUE_WORDS:
-            return True
-        if text.lower() in _FALSE_WORDS:
-            return False
-        wanted = "1 or 0"
-    elif isinstance(default, (int, float)):
-        try:
-            number = type(default)(text)
-            if 0 <= number < float("inf"):
-                return number
-        except ValueError:
-            pass
-        wanted = "a number that is not negative"
-    else:
+    if isinstance(default, str):
         return text
+    with suppress(KeyError, ValueError):
+        if isinstance(default, bool):
+            return _BOOLEANS[text.lower()]
+        number = type(default)(text)
+        if 0 <= number < float("inf"):
+            return number
+    wanted = "1 or 0" if isinstance(default, bool) else "a number that is not negative"
     raise invalid(f"the environment variable {name} is {text[:40]!r}", f"set it to {wanted}, or unset it")
 
 
