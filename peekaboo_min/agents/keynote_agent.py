@@ -46,7 +46,7 @@ class DrawingRun:
     steps: list[DrawingStep] = field(default_factory=list)
 
     def log(self, text: str) -> None:
-        write_agent_line(f"client][run_id={self.run_id}", without_secrets(text), self.log_path)
+        write_agent_line(f"client][run_id={self.run_id}", text, self.log_path)
 
     def show(self, text: str) -> None:
         """Log the text, and print it as progress."""

@@ -162,7 +162,8 @@ def write_agent_line(source: str, text: str, path: Optional[Path] = None) -> Non
     """Write `[UTC][source] text` as one line of the log at `path`, else of PEEKABOO_AGENT_LOG if it is set.
 
     Without `path` the server's own log gets it as well, whoever the client is.
-    Client and server write into the same file, which thus shows who did what. Raises FILE_IO_ERROR.
+    Client and server write into the same file, which thus shows who did what. No key of the settings is
+    written. Raises FILE_IO_ERROR.
     """
     if path is None:
         log_info(f"[{source}] {text}")
@@ -170,6 +171,7 @@ def write_agent_line(source: str, text: str, path: Optional[Path] = None) -> Non
             return
         path = Path(settings().agent_log)
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    line = on_one_line(f"[{now}][{source}] {text}")  # a model's reply must not look like a line of ours
+    # a model's reply must not look like a line of ours
+    line = on_one_line(without_secrets(f"[{now}][{source}] {text}"))
     with file_errors(path), open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as f:
         f.write(line.encode("utf-8") + b"\n")
