@@ -24,7 +24,7 @@ from typing import Any, Callable
 
 from headless import running, x_server
 
-from peekaboo_min.agents.mcp_client import McpClient, open_own_server
+from peekaboo_min.agents.mcp_client import McpClient, own_server
 from peekaboo_min.agents.run import own_time_text
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -140,7 +140,7 @@ def main() -> int:
         parts = sys.argv[1:] or ["starts", "tools", "listings", "desktops", "agent"]
         if "starts" in parts:
             measure_starts(folder)
-        client = stack.enter_context(open_own_server({}))
+        client = stack.enter_context(own_server({}))
         if "tools" in parts:
             measure_tools(client)
         if "listings" in parts:

@@ -22,7 +22,7 @@ signal.signal(signal.SIGINT, signal.SIG_DFL)  # until end_on_signals: no traceba
 # ruff: noqa: E402
 from headless import end_on_signals, install_hint, programs_on_path, running, x_server
 
-from peekaboo_min.agents.mcp_client import McpClient, ToolAnswer, talk_to_own_server
+from peekaboo_min.agents.mcp_client import McpClient, ToolAnswer, own_server
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
 from peekaboo_min.frontends.doctor import doctor_result
 from peekaboo_min.system.process import run_program
@@ -109,7 +109,8 @@ def make_output_folder() -> None:
 
 def look_at_the_real_screen() -> None:
     """A person's own screen: photograph it, list its windows, touch nothing."""
-    talk_to_own_server({"PEEKABOO_READONLY": "1"}, list_and_photograph)
+    with own_server({"PEEKABOO_READONLY": "1"}) as client:
+        list_and_photograph(client)
     say("a real screen is only looked at; the whole demo runs where DISPLAY is not set")
 
 
@@ -136,9 +137,8 @@ def use_a_screen_of_our_own(model_variables: dict[str, str]) -> None:
         doctor_result()  # raises with all that is missing
         run_program(["tesseract", "--version"], timeout_s=FORM_S)
         open_form(stack)
-        talk_to_own_server(
-            {"PEEKABOO_AI_PROVIDERS": "ocr"}, lambda client: click_a_word(client, sign_the_book(client))
-        )
+        with own_server({"PEEKABOO_AI_PROVIDERS": "ocr"}) as client:
+            click_a_word(client, sign_the_book(client))
         ask_the_agent(model_variables)
 
 

@@ -25,7 +25,7 @@ from .keynote_protocol import (
     read_drawing,
     read_reply,
 )
-from .mcp_client import McpClient, OfferedTool, talk_to_own_server
+from .mcp_client import McpClient, OfferedTool, own_server
 
 _MAX_ITERATIONS = 50
 _DEFAULT_MODEL = "gemini"
@@ -150,7 +150,8 @@ def _run_with_server(run: DrawingRun, own: Settings) -> None:
         "KEYNOTE_DOCUMENT_MODE": own.keynote_document_mode,
         "SCREENSHOT_PATH": own.screenshot_path,
     }
-    talk_to_own_server(variables, lambda server: _converse_with_model(run, server))
+    with own_server(variables) as server:
+        _converse_with_model(run, server)
 
 
 def _converse_with_model(run: DrawingRun, server: McpClient) -> None:

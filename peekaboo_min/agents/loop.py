@@ -56,7 +56,7 @@ class AgentLoop:
         """
         task, run = self._task, self._run
         apps = list(this_desktop().snapshot().apps)
-        self._owner = self._target.choose(apps, task.app, task.window_id, task.window_title)
+        self._owner = self._target.choose(apps, task)
         self._check_may_continue()
         run.folder = new_run_folder(task.run_folder)
         self._choose_planner()

@@ -8,9 +8,9 @@ import json
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, Callable
+from typing import Any, Optional
 
 from ..core.errors import ErrorCode, PeekabooError
 from ..core.settings import child_environment
@@ -29,6 +29,12 @@ class ToolAnswer:
     is_error: bool
     code: str = ""
     """The error's code, from `_meta.backend_error_code`."""
+
+    def error(self) -> PeekabooError:
+        """The server's error as ours, to be raised."""
+        code = ErrorCode(self.code) if self.code in ErrorCode.__members__ else ErrorCode.INTERNAL_ERROR
+        message, _, hint = self.text.removeprefix(f"{self.code}: ").partition(". Next step: ")
+        return PeekabooError(code, message, hint)
 
 
 @dataclass(frozen=True)
@@ -75,24 +81,44 @@ class McpClient:
 
 
 def _data_in(text: str, structured: Any) -> dict[str, Any]:
-    """The data of an answer: its structured content, else the JSON line of its text."""
+    """The data of an answer: its structured content, else the JSON in the last line of its text."""
     if structured is not None:
         return dict(structured)
-    for line in text.splitlines():
-        if line.startswith("{"):
-            try:
-                return dict(json.loads(line))
-            except ValueError:
-                continue
+    last_line = text.rpartition("\n")[2]
+    if last_line.startswith("{"):
+        with suppress(ValueError):
+            return dict(json.loads(last_line))
     return {}
 
 
 @contextmanager
-def open_own_server(extra_environment: dict[str, str]) -> Iterator[McpClient]:
-    """Our own server as a child while the `with` block runs; it ends when its stdin is closed.
+def own_server(extra_environment: dict[str, str]) -> Iterator[McpClient]:
+    """Our own server as a child while the `with` block runs, whose exceptions pass through unchanged.
 
-    Raises ModuleNotFoundError without the package mcp.
+    Raises INVALID_ARGUMENT without the package mcp, PROGRAM_FAILED for a server that does not start or dies.
     """
+    failure: Optional[BaseException] = None
+    try:
+        with _session(extra_environment) as client:
+            try:
+                yield client
+            except BaseException as e:  # the session's task groups would wrap it in a group
+                failure = e
+    except ModuleNotFoundError as e:
+        message = "the agent is an MCP client and needs the package mcp, and Python 3.10 or newer"
+        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, message, hint=how_to_install()) from e
+    except Exception as e:
+        if not failure:  # after a failure the server's end adds nothing
+            message = f"our own MCP server did not start, or died: {type(e).__name__}"
+            hint = "see its output above, and its log"
+            raise PeekabooError(ErrorCode.PROGRAM_FAILED, message, hint=hint) from e
+    if failure:
+        raise failure
+
+
+@contextmanager
+def _session(extra_environment: dict[str, str]) -> Iterator[McpClient]:
+    """A session with our own server, which ends when its stdin is closed."""
     gc.disable()  # a fifth of its import: nothing is garbage while the SDK builds its models
     try:
         from anyio.from_thread import start_blocking_portal
@@ -107,35 +133,11 @@ def open_own_server(extra_environment: dict[str, str]) -> Iterator[McpClient]:
     parameters = StdioServerParameters(command=words[0], args=words[1:], env=environment)
 
     @asynccontextmanager
-    async def session():  # type: ignore[no-untyped-def]
+    async def connected():  # type: ignore[no-untyped-def]
         transport = stdio_client(parameters, errlog=sys.stderr)
         async with transport as (reader, writer), ClientSession(reader, writer) as client:
             await client.initialize()
             yield client
 
-    with start_blocking_portal() as portal, portal.wrap_async_context_manager(session()) as open_session:
-        yield McpClient(portal, open_session)
-
-
-def talk_to_own_server(extra_environment: dict[str, str], talk: Callable[[McpClient], None]) -> None:
-    """Run talk(client) with our own server as a child. Its exceptions pass through unchanged.
-
-    Raises INVALID_ARGUMENT without the package mcp, PROGRAM_FAILED for a server that does not start or dies.
-    """
-    failure: list[BaseException] = []
-    try:
-        with open_own_server(extra_environment) as client:
-            try:
-                talk(client)
-            except BaseException as e:  # the session's task groups would wrap it in a group
-                failure.append(e)
-    except ModuleNotFoundError as e:
-        message = "the agent is an MCP client and needs the package mcp, and Python 3.10 or newer"
-        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, message, hint=how_to_install()) from e
-    except Exception as e:
-        if not failure:  # after a failure the server's end adds nothing
-            message = f"our own MCP server did not start, or died: {type(e).__name__}"
-            hint = "see its output above, and its log"
-            raise PeekabooError(ErrorCode.PROGRAM_FAILED, message, hint=hint) from e
-    if failure:
-        raise failure[0]
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(connected()) as session:
+        yield McpClient(portal, session)

@@ -13,7 +13,7 @@ from ..desktop.matching import find_app, find_window, windows_of
 from ..system.images import sniff_image
 from .actions import OPENED, Action
 from .mcp_client import McpClient, ToolAnswer
-from .run import AgentStep
+from .run import AgentStep, AgentTask
 
 LOOKING_TOOLS = "list_windows,take_window_screenshot,find_elements"
 ACTING_TOOLS = "desktop"
@@ -48,27 +48,26 @@ class AgentTarget:
         self._without_tree: set[tuple[str, int]] = set()
         self.window: Optional[Window] = None
 
-    def choose(
-        self, apps: list[App], app: Optional[str], window_id: Optional[int], title: Optional[str]
-    ) -> App:
+    def choose(self, apps: list[App], task: AgentTask) -> App:
         """Find the first window: by its id, by its title, or an app's front one. Returns the app.
 
         Raises WINDOW_NOT_FOUND (also for a title that several apps have), APP_NOT_FOUND,
         AMBIGUOUS_APP_IDENTIFIER.
         """
         windows = self._list()
-        if app is not None:
-            owner = find_app(app, apps)
+        if task.app is not None:
+            owner = find_app(task.app, apps)
             owned = windows_of(owner, [each for each in windows if not each.is_popup])
-            family = [each for each in windows if any(_have_same_owner(each, other) for other in owned)]
-            first = find_window(owner, family, title)
-        elif window_id is not None:
-            first = Scene(tuple(windows), (), ()).by_id(window_id)
+            owners = {_owner_of(each) for each in owned}
+            family = [each for each in windows if _owner_of(each) in owners]
+            first = find_window(owner, family, task.window_title)
         else:
-            first = _only_one_titled(windows, title or "")
-        if app is None:
-            owners = [each for each in apps if each.pid == first.pid and each.name == first.app_name]
-            owner = owners[0] if owners else App(first.app_name, first.pid)
+            if task.window_id is not None:
+                first = Scene(tuple(windows), (), ()).by_id(task.window_id)
+            else:
+                first = _only_one_titled(windows, task.window_title or "")
+            named = (each for each in apps if (each.pid, each.name) == (first.pid, first.app_name))
+            owner = next(named, App(first.app_name, first.pid))
         self._anchor = self.window = first
         self._front_id = self._family(windows)[0].window_id
         return owner
@@ -79,12 +78,10 @@ class AgentTarget:
         Where it does not get it, its window in front is looked at, a dialog maybe: each act focuses as well.
         """
         if self.window and not self.window.is_focused and not self.window.is_popup:
-            answer = self._server.call("focus_window", {"window_id": self.window.window_id})
-            if answer.code in ("FOCUS_FAILED", "WINDOW_BLOCKED"):
+            accepted = ("FOCUS_FAILED", "WINDOW_BLOCKED")
+            if self._call("focus_window", {"window_id": self.window.window_id}, accepted).is_error:
                 self._front_id = None
                 self.follow()
-            else:
-                self._checked(answer)
 
     def follow(self) -> None:
         """Set `window` to the app's front window if that changed, else to the same window as before.
@@ -109,12 +106,12 @@ class AgentTarget:
             if self.window is None:
                 return
             window = self.window
-            answer = self._server.call("take_window_screenshot", {"window_id": window.window_id})
-            is_last = attempt == _TRIES_TO_LOOK - 1
-            if is_last or answer.code not in ("WINDOW_NOT_FOUND", "CAPTURE_FAILED"):
+            accepted = ("WINDOW_NOT_FOUND", "CAPTURE_FAILED") if attempt < _TRIES_TO_LOOK - 1 else ()
+            answer = self._call("take_window_screenshot", {"window_id": window.window_id}, accepted)
+            if not answer.is_error:
                 break
             self.follow()  # the window closed just now
-        image = self._image_of(answer)
+        image = _image_of(answer)
         if "screenshot_id" not in answer.data:
             raise PeekabooError(
                 ErrorCode.CAPTURE_FAILED,
@@ -151,16 +148,14 @@ class AgentTarget:
         one, other = step.pixel, step.end_pixel
         region = [min(one.x, other.x), min(one.y, other.y), abs(one.x - other.x), abs(one.y - other.y)]
         arguments = {"window_id": step.window.window_id, "region": region}
-        return self._image_of(self._server.call("take_window_screenshot", arguments))
+        return _image_of(self._call("take_window_screenshot", arguments))
 
     def wait_for(self, text: str, seconds: Optional[float], left_s: float) -> str:
         """Wait until the window shows a text; returns what came of it. left_s: no longer than this."""
         assert self.window is not None
         timeout_s = max(1.0, min(seconds or _WAIT_FOR_TEXT_S, left_s, _LONGEST_WAIT_S))
         arguments = {"window_id": self.window.window_id, "text": text, "timeout_s": timeout_s}
-        answer = self._server.call("wait_for", arguments)
-        if answer.code != "TIMEOUT" and answer.code not in _RECOVERABLE:
-            self._checked(answer)
+        answer = self._call("wait_for", arguments, ("TIMEOUT", *_RECOVERABLE))
         return answer.text if answer.is_error else "the window shows it"
 
     def act(self, step: AgentStep) -> None:
@@ -180,55 +175,51 @@ class AgentTarget:
             arguments.update(x=step.pixel.x, y=step.pixel.y, screenshot_id=step.screenshot_id)
         if step.action.kind != "move":
             arguments["verify"] = True
-        answer = self._server.call(tool, arguments)
-        if answer.is_error and answer.code in _RECOVERABLE:
+        answer = self._call(tool, arguments, _RECOVERABLE)
+        if answer.is_error:
             _note_refusal(step, answer)
-            if answer.code == "WINDOW_BLOCKED":
-                self._front_id = None  # the dialog is followed, also one that was in front before
         else:
-            self._checked(answer)
             _note_effect(step, answer.data)
+        if answer.code == "WINDOW_BLOCKED":
+            self._front_id = None  # the dialog is followed, also one that was in front before
 
     def _open(self, step: AgentStep, arguments: dict[str, Any]) -> None:
         """Open something; its window, of whichever app, is the agent's from then on."""
         started = time.perf_counter()
-        answer = self._server.call("open", arguments)
+        answer = self._call("open", arguments, _OPEN_FAILED)
         step.settle_ms = (time.perf_counter() - started) * 1000
-        if answer.is_error and answer.code in _OPEN_FAILED:
+        if answer.is_error:
             _note_refusal(step, answer)
             return
-        self._checked(answer)
         self._anchor = self.window = _read_window(answer.data)
         self._front_id = self.window.window_id
         step.changed = True
         step.effect = f"{self.window.title!r} of {self.window.app_name} is in front now"
 
     def _list(self) -> list[Window]:
-        answer = self._server.call("list_windows", {})
-        self._checked(answer)
-        return [_read_window(row) for row in answer.data["windows"]]
+        return [_read_window(row) for row in self._call("list_windows", {}).data["windows"]]
 
     def _family(self, windows: list[Window]) -> list[Window]:
         """The app's windows, front to back: an open menu or list first (it must be answered); no tooltips."""
-        own = [each for each in windows if _have_same_owner(each, self._anchor) and each.is_on_screen]
+        owner = _owner_of(self._anchor)
+        own = [each for each in windows if _owner_of(each) == owner and each.is_on_screen]
         own = [each for each in own if min(each.bounds.width, each.bounds.height) >= _SMALLEST_MENU]
         return sorted(own, key=lambda each: not each.is_popup)
 
-    def _image_of(self, answer: ToolAnswer) -> ImageData:
-        self._checked(answer)
-        info = sniff_image(answer.images[0]) if answer.images else None
-        if info is None:
-            message = "the server sent no screenshot of the window"
-            raise PeekabooError(ErrorCode.CAPTURE_FAILED, message, hint="see its log")
-        return ImageData(answer.images[0], info)
+    def _call(self, tool: str, arguments: dict[str, Any], accepted: tuple[str, ...] = ()) -> ToolAnswer:
+        """The tool's answer. Raises its error as ours, unless its code is one of `accepted`."""
+        answer = self._server.call(tool, arguments)
+        if answer.is_error and answer.code not in accepted:
+            raise answer.error()
+        return answer
 
-    def _checked(self, answer: ToolAnswer) -> None:
-        """Raises the server's error as ours."""
-        if answer.is_error:
-            known = answer.code in ErrorCode.__members__
-            code = ErrorCode(answer.code) if known else ErrorCode.INTERNAL_ERROR
-            message, _, hint = answer.text.partition(". Next step: ")
-            raise PeekabooError(code, message.removeprefix(f"{answer.code}: "), hint=hint)
+
+def _image_of(answer: ToolAnswer) -> ImageData:
+    info = sniff_image(answer.images[0]) if answer.images else None
+    if info is None:
+        message = "the server sent no screenshot of the window"
+        raise PeekabooError(ErrorCode.CAPTURE_FAILED, message, hint="see its log")
+    return ImageData(answer.images[0], info)
 
 
 def _read_window(data: dict[str, Any]) -> Window:
@@ -243,10 +234,6 @@ def _read_window(data: dict[str, Any]) -> Window:
         kind=data.get("kind", "window"),
         parent_id=data.get("parent_id"),
     )
-
-
-def _have_same_owner(first: Window, second: Window) -> bool:
-    return _owner_of(first) == _owner_of(second)
 
 
 def _owner_of(window: Window) -> tuple[str, int]:

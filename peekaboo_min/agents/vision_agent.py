@@ -20,7 +20,7 @@ from ..desktop.select import this_desktop
 from ..system.files import write_privately
 from ..system.process import exit_hooks, exit_if_signalled
 from .loop import AgentLoop
-from .mcp_client import talk_to_own_server
+from .mcp_client import own_server
 from .model_check import measure_grid
 from .replay import replay_script
 from .report import run_report
@@ -172,7 +172,8 @@ def _serve_and_run(run: AgentRun, choice: ModelChoice) -> Optional[PeekabooError
     """The run, with a server that offers no more than it needs; returns the error that stopped it."""
     variables = {"PEEKABOO_TOOLS": LOOKING_TOOLS if run.task.dry_run else ACTING_TOOLS}
     try:
-        talk_to_own_server(variables, lambda server: AgentLoop(run, choice, server).work())
+        with own_server(variables) as server:
+            AgentLoop(run, choice, server).work()
     except PeekabooError as e:
         run.status = e.status if isinstance(e, AgentStop) else "failed"
         run.message = e.sentence()

@@ -375,8 +375,8 @@ def test_without_the_package_mcp_it_says_how_to_get_it_and_exits_2(mac: FakeMac,
 # Our server as a client sees it: what it lists, and what it answers to the calls in argv.
 CLIENT = """
 import json, sys
-from peekaboo_min.agents.mcp_client import open_own_server
-with open_own_server({"PEEKABOO_TOOLS": "keynote"}) as server:
+from peekaboo_min.agents.mcp_client import own_server
+with own_server({"PEEKABOO_TOOLS": "keynote"}) as server:
     schemas = [(tool.name, tool.schema) for tool in server.tools()]
     print(json.dumps([[name, list(s.get("properties", {})), s.get("required", [])] for name, s in schemas]))
     for name, arguments in json.loads(sys.argv[1]):
