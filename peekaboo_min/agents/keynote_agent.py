@@ -6,7 +6,7 @@ import os
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated, NamedTuple, Optional
 
 from ..ai.client import ModelChoice, ask_model, choose_named_model
 from ..automation.policy import check_may_act
@@ -17,19 +17,19 @@ from ..core.settings import Settings, settings_with_env_file, without_secrets
 from ..core.text import clean_text
 from ..desktop.select import this_desktop
 from ..integrations.keynote import check_is_mac
-from .keynote_protocol import (
-    DrawingStep,
-    FinalAnswer,
-    FunctionCall,
-    convert_arguments,
-    read_drawing,
-    read_reply,
-)
+from .keynote_protocol import Drawing, FinalAnswer, FunctionCall, convert_arguments, read_reply
 from .mcp_client import McpClient, OfferedTool, own_server
 
 _MAX_ITERATIONS = 50
 _DEFAULT_MODEL = "gemini"
 _AGENT_LOG = Path("logs") / "agent.log"
+
+
+class Turn(NamedTuple):
+    """The call that the model asked for, or its reply without one; and the answer to it."""
+
+    call: str
+    answer: str
 
 
 @dataclass
@@ -43,7 +43,8 @@ class DrawingRun:
     log_path: Path
     max_iterations: int
     run_id: str = field(default_factory=lambda: os.urandom(3).hex())
-    steps: list[DrawingStep] = field(default_factory=list)
+    turns: list[Turn] = field(default_factory=list)
+    drawing: Drawing = field(default_factory=Drawing)
 
     def log(self, text: str) -> None:
         write_agent_line(f"client][run_id={self.run_id}", text, self.log_path)
@@ -54,7 +55,7 @@ class DrawingRun:
         print(clean_text(without_secrets(text), 500), file=sys.stderr, flush=True)
 
     def transcript(self) -> str:
-        return "\n".join(f"{n}. {step.call}\n   => {step.answer}" for n, step in enumerate(self.steps, 1))
+        return "\n".join(f"{n}. {turn.call}\n   => {turn.answer}" for n, turn in enumerate(self.turns, 1))
 
 
 def run_keynote_agent(
@@ -89,17 +90,16 @@ def run_keynote_agent(
     try:
         _run_with_server(run, own)
     except PeekabooError as e:
-        run.log(f"summary: failed after {len(run.steps)} turn(s): {e.code_name}: {e.sentence()}")
+        run.log(f"summary: failed after {len(run.turns)} turn(s): {e.code_name}: {e.sentence()}")
         raise
     return _drawing_result(run, notes)
 
 
 def _drawing_result(run: DrawingRun, notes: list[str]) -> Result:
     """The summary of a complete run, also written into the log."""
-    drawing = read_drawing(run.steps)
-    written = drawing.written_text(run.text)
-    messages = [*notes, *drawing.warnings()]
-    summary = f"done in {len(run.steps) + 1} turns with {run.choice.name}: wrote {written!r}"
+    written = run.drawing.written_text(run.text)
+    messages = [*notes, *run.drawing.warnings()]
+    summary = f"done in {len(run.turns) + 1} turns with {run.choice.name}: wrote {written!r}"
     run.log("; ".join([f"summary: {summary}", *(f"warning: {message}" for message in messages)]))
     return Result(
         f"{summary}\n{run.transcript()}\nlog: {run.log_path}",
@@ -107,7 +107,7 @@ def _drawing_result(run: DrawingRun, notes: list[str]) -> Result:
             "run_id": run.run_id,
             "model_used": run.choice.name,
             "text": written,
-            "calls": [{"call": step.call, "answer": step.answer} for step in run.steps],
+            "calls": [turn._asdict() for turn in run.turns],
             "log": str(run.log_path),
         },
         messages=tuple(messages),
@@ -172,16 +172,16 @@ def _converse_with_model(run: DrawingRun, server: McpClient) -> None:
         run.show(f"LLM => {answer.text}")
         reply = read_reply(answer.text)
         if not isinstance(reply, FinalAnswer):
-            run.steps.append(_take_step(run, server, tools, reply, answer.text))
+            run.turns.append(_take_turn(run, server, tools, reply, answer.text))
             continue
         run.log(f"FINAL_ANSWER parsed: {reply.text}")
-        missing = read_drawing(run.steps).missing(run.text)
+        missing = run.drawing.missing(run.text)
         if not missing:
             return
         if was_corrected:
             raise _failed(run, f"the model reports that it is done, but {missing}")
         was_corrected = True
-        run.steps.append(_refused(run, f"FINAL_ANSWER: {clean_text(reply.text)}", NOT_DONE.format(missing)))
+        run.turns.append(_refused(run, f"FINAL_ANSWER: {clean_text(reply.text)}", NOT_DONE.format(missing)))
     raise _failed(run, f"the model gave no FINAL_ANSWER in {run.max_iterations} turns")
 
 
@@ -199,17 +199,17 @@ def _tool_line(number: int, tool: OfferedTool) -> str:
     return f"{number}. {tool.name}({parameters}) - {tool.description}"
 
 
-def _take_step(
+def _take_turn(
     run: DrawingRun,
     server: McpClient,
     tools: dict[str, OfferedTool],
     reply: Optional[FunctionCall],
     text: str,
-) -> DrawingStep:
+) -> Turn:
     """Call what the reply asks for. An impossible call is not an error here: the model gets the reason."""
     if reply is None:
         run.log(f"no FUNCTION_CALL parsed: {NO_CALL_FOUND}")
-        return DrawingStep(f"(you replied) {clean_text(text)}", NO_CALL_FOUND)
+        return Turn(f"(you replied) {clean_text(text)}", NO_CALL_FOUND)
     run.log(f"FUNCTION_CALL parsed: {reply.text}")
     line = f"FUNCTION_CALL: {reply.text}"
     if reply.name not in tools:
@@ -220,16 +220,15 @@ def _take_step(
         arguments = convert_arguments(reply, tools[reply.name].schema)
     except PeekabooError as e:
         return _refused(run, line, f"ERROR: {e.sentence()}")
-    answer = server.call(reply.name, arguments)
-    needs_mark = answer.is_error and not answer.text.startswith("ERROR:")
-    result = f"ERROR: {answer.text}" if needs_mark else answer.text
-    run.show(f"tool result: {result}")
-    return DrawingStep(line, result, reply.name, str(arguments.get("text", "")))
+    answer = server.call(reply.name, arguments).text
+    run.show(f"tool result: {answer}")
+    run.drawing.note(answer, arguments.get("text", ""))
+    return Turn(line, answer)
 
 
-def _refused(run: DrawingRun, line: str, why: str) -> DrawingStep:
+def _refused(run: DrawingRun, line: str, why: str) -> Turn:
     run.show(f"not called: {why}")
-    return DrawingStep(line, why)
+    return Turn(line, why)
 
 
 # As in the Keynote agent's specification.

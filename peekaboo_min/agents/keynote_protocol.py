@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Optional, Union
 
@@ -113,18 +112,6 @@ def _rounded(text: str) -> Optional[int]:
 # what a run drew and wrote ---
 
 
-@dataclass(frozen=True)
-class DrawingStep:
-    """One turn: the call that the model asked for (or its reply without one), and the answer to it."""
-
-    call: str
-    answer: str
-    tool: str = ""
-    """Empty when no tool was called."""
-    text: str = ""
-    """What the call asked to write."""
-
-
 @dataclass
 class Drawing:
     """What the calls of one run left on the slide."""
@@ -136,6 +123,29 @@ class Drawing:
     """By the id of the rectangle that holds it."""
     notes: list[str] = field(default_factory=list)
     """What Keynote did otherwise than asked."""
+
+    def note(self, answer: str, text: str) -> None:
+        """Note what a tool's answer proves: RECTANGLE_OK first, then TEXT_OK for the same rectangle.
+
+        text: what its call asked to write.
+        """
+        answer, _, note = answer.partition(_NOTE)
+        status = answer.partition(":")[0]
+        fields = dict(_FIELD.findall(answer))
+        if status in ("KEYNOTE_READY", "KEYNOTE_READY_WITH_WARNING"):
+            self.slide = Rect(0, 0, float(fields["slide_width"]), float(fields["slide_height"]))
+        elif status == "SLIDE_SIZE":
+            self.slide = Rect(0, 0, float(fields["width"]), float(fields["height"]))
+        elif status == "RECTANGLE_OK":
+            self.rectangles[fields["id"]] = Rect(*(float(fields[name]) for name in _COORDINATES))
+            self.texts.pop(fields["id"], None)
+        elif status == "TEXT_OK" and fields["id"] in self.rectangles:
+            self.texts.pop(fields["id"], None)  # the last written stands last
+            self.texts[fields["id"]] = _with_pipes(text)
+        else:
+            return
+        if note:
+            self.notes.append(note)
 
     def written_text(self, wanted: Optional[str]) -> Optional[str]:
         """The text that is in a rectangle of this run: `wanted`, or the last one where any will do (None)."""
@@ -163,32 +173,6 @@ class Drawing:
                 size = f"{self.slide.width:g}x{self.slide.height:g}"
                 found.append(f"the rectangle {position} is not a centered 60 % x 30 % of the slide ({size})")
         return found
-
-
-def read_drawing(steps: Iterable[DrawingStep]) -> Drawing:
-    """The drawing that the steps' answers prove: RECTANGLE_OK first, then TEXT_OK for the same rectangle."""
-    drawing = Drawing()
-    for step in steps:
-        answer, _, note = step.answer.partition(_NOTE)
-        fields = dict(_FIELD.findall(answer))
-        if step.tool == "open_keynote" and answer.startswith("KEYNOTE_READY"):
-            drawing.slide = Rect(0, 0, float(fields["slide_width"]), float(fields["slide_height"]))
-        elif step.tool == "get_slide_size" and answer.startswith("SLIDE_SIZE:"):
-            drawing.slide = Rect(0, 0, float(fields["width"]), float(fields["height"]))
-        elif step.tool == "draw_rectangle" and answer.startswith("RECTANGLE_OK:"):
-            position = (float(fields[name]) for name in ("x", "y", "width", "height"))
-            drawing.rectangles[fields["id"]] = Rect(*position)
-            drawing.texts.pop(fields["id"], None)
-        elif step.tool == "add_text_in_keynote" and answer.startswith("TEXT_OK:"):
-            if fields["id"] not in drawing.rectangles:
-                continue
-            drawing.texts.pop(fields["id"], None)  # the last written stands last
-            drawing.texts[fields["id"]] = _with_pipes(step.text)
-        else:
-            continue
-        if note:
-            drawing.notes.append(note)
-    return drawing
 
 
 def _with_pipes(text: str) -> str:
