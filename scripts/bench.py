@@ -25,7 +25,6 @@ from typing import Any, Callable
 from headless import running, x_server
 
 from peekaboo_min.agents.mcp_client import McpClient, own_server
-from peekaboo_min.agents.run import own_time_text
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "support"))
@@ -262,6 +261,18 @@ def measure_agent(folder: Path, report: Path) -> None:
         "the agent's step", own, "its tool calls", statistics.median(one["calls"] for one in times), 1.3
     )
     print(f"\n{own_time_text(folder / 'run')}")
+
+
+def own_time_text(folder: Path) -> str:
+    """Our own share of a saved run, as one line; for the benchmark."""
+    run = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    times = run["milliseconds"]
+    total = times["own"] + times["settle"] + times["model"] or 1
+    return (
+        f"agent: {run['steps']} steps, our own time {run['own_milliseconds_a_step']} ms a step (median), "
+        f"{100 * times['own'] / total:.0f} % of the run; waiting for effects "
+        f"{100 * times['settle'] / total:.0f} %"
+    )
 
 
 if __name__ == "__main__":

@@ -73,15 +73,15 @@ class AgentLoop:
             self._check_may_continue()
             step = AgentStep(number)
             self._run.steps.append(step)
-            called_ms = self._server.called_ms
+            started, called_ms = time.perf_counter(), self._server.called_ms
             try:
                 status = self._take(step)
             except PeekabooError as e:
                 step.effect = step.effect or e.message
                 raise
             finally:
-                step.total_ms = _ms_since(step.started_at)
-                step.calls_ms = max(0.0, self._server.called_ms - called_ms - step.settle_ms)
+                step.times.total = _ms_since(started)
+                step.times.calls = max(0.0, self._server.called_ms - called_ms - step.times.settle)
                 save_step(self._run, step)
                 _show_progress(step)
             if status:
@@ -127,7 +127,7 @@ class AgentLoop:
         if step.number == 1 and not self._task.dry_run:
             self._target.focus()
         self._target.observe(step)
-        step.look_ms = _ms_since(started)
+        step.times.look = _ms_since(started)
         history = [each.history_line for each in self._run.steps if each.history_line]
         history += self._progress.facts()
         steps_left = self._task.max_steps - step.number + 1
@@ -144,7 +144,7 @@ class AgentLoop:
         if not action.is_input:
             started = time.perf_counter()
             self._enlarge(step) if action.kind == "zoom" else self._wait(step, action)
-            step.act_ms = _ms_since(started)
+            step.times.act = _ms_since(started)
             return ""
         if action.kind == "scroll" and step.pixel is None and step.image:
             step.pixel = Point(step.image.info.width // 2, step.image.info.height // 2)
@@ -176,7 +176,7 @@ class AgentLoop:
             step.effect = self._target.wait_for(action.text, action.seconds, left_s)
         else:
             pause(min(_WAIT_S if action.seconds is None else action.seconds, left_s))
-        step.settle_ms = _ms_since(started)
+        step.times.settle = _ms_since(started)
         self._target.follow()
 
     def _enlarge(self, step: AgentStep) -> None:
@@ -222,7 +222,7 @@ class AgentLoop:
             where = f"its window {now.title!r} is in front now" if now else "the app shows no window now"
             step.effect = where if step.effect == NOTHING_CHANGED else f"{step.effect}; {where}"
             step.changed, step.changed_rect = True, None
-        step.act_ms = _ms_since(started)
+        step.times.act = _ms_since(started)
         self._noops = 0
         self._refusals = self._refusals + 1 if step.refusal else 0
         if self._refusals >= _MAX_REFUSALS:
@@ -248,7 +248,7 @@ def _show_progress(step: AgentStep) -> None:
     action = step.describe_action(shows_text=False)
     why = f" ({step.action.why})" if step.action and step.action.why else ""
     effect = f" -> {step.effect}" if step.effect else ""
-    times = f"[{step.total_ms / 1000:.1f} s, {step.tokens_in}+{step.tokens_out} tokens]"
+    times = f"[{step.times.total / 1000:.1f} s, {step.tokens_in}+{step.tokens_out} tokens]"
     print(clean_text(f"step {step.number}: {action}{why}{effect} {times}", 600), file=sys.stderr, flush=True)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any, Optional
 
 from ..ai.client import ModelChoice, ask_model
@@ -17,8 +18,11 @@ from ..core.models import ImageData
 from ..core.settings import settings
 from ..desktop.select import this_desktop
 from .actions import ACTION_SCHEMA, Action, read_action
-from .run import AgentStep, AgentStop, Exchange, elements_text
+from .run import AgentStep, AgentStop, Exchange
 
+_MOST_ELEMENTS, _MOST_ELEMENT_CHARACTERS = 40, 3000
+_LONGEST_NAME = 60
+_PASSIVE_ROLES = ("text", "img", "heading", "tooltip", "progressbar", "meter")
 _HALF_A_PATCH = 16  # of a model that sees whole patches of 32 pixels
 
 
@@ -106,7 +110,7 @@ class Planner:
                 raise out_of_time() from e
             raise
         finally:
-            step.model_ms += (time.monotonic() - started) * 1000
+            step.times.model += (time.monotonic() - started) * 1000
         step.tokens_in += answer.tokens_in or 0
         step.tokens_out += answer.tokens_out or 0
         if answer.cost is not None:
@@ -266,6 +270,33 @@ def agent_prompt(
     lines += ["", "What you did so far:", *(history or ["nothing yet"]), ""]
     lines.append(f"Steps left: {steps_left}. Your next action?")
     return "\n".join(lines)
+
+
+def elements_text(elements: list[dict[str, Any]], image: Optional[ImageData], grid: Grid) -> list[str]:
+    """Elements for a prompt, a line each: `button "Save" x 412, y 87 [focused]`, x and y in the model's grid.
+
+    No more than a few lines: what can only be read gives way to what can be used.
+    """
+    if not elements or image is None:
+        return []
+    every = {_element_line(one, image, grid): one["role"] for one in elements}
+    shown = list(every)
+    if len(shown) > _MOST_ELEMENTS:
+        shown = [line for line, role in every.items() if role not in _PASSIVE_ROLES] or shown
+    lengths = list(accumulate(map(len, shown[:_MOST_ELEMENTS])))
+    lines = shown[: sum(length <= _MOST_ELEMENT_CHARACTERS for length in lengths)]
+    left_out = len(every) - len(lines)
+    return [*lines, f"({left_out} more, not listed)"] if left_out else lines
+
+
+def _element_line(element: dict[str, Any], image: ImageData, grid: Grid) -> str:
+    digits = 3 if grid.unit == FRACTIONS else None
+    x = round(element["x"] * grid.width / image.info.width, digits)
+    y = round(element["y"] * grid.height / image.info.height, digits)
+    # as JSON: a name cannot pretend to be more than a name
+    name, value = (json.dumps(element[key][:_LONGEST_NAME], ensure_ascii=False) for key in ("name", "value"))
+    states = f" [{', '.join(element['states'])}]" if element["states"] else ""
+    return f"{element['role']} {name}{f' = {value}' if element['value'] else ''} x {x}, y {y}{states}"
 
 
 def _as_json_text(text: str) -> str:

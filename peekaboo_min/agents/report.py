@@ -122,19 +122,19 @@ def _folded(title: str, text: str) -> str:
 
 
 def _facts(run: AgentRun) -> str:
-    seconds = {name: run.sum_of(f"{name}_ms") / 1000 for name in ("model", "look", "act", "settle")}
-    times = (
-        f"{run.summary_data()['seconds']:g} s: the model {seconds['model']:.1f}, looking "
-        f"{seconds['look']:.1f}, acting {seconds['act'] - seconds['settle']:.1f}, waiting for effects "
-        f"{seconds['settle']:.1f}"
+    times = run.times
+    shares = (
+        f"{run.summary_data()['seconds']:g} s: the model {times.model / 1000:.1f}, looking "
+        f"{times.look / 1000:.1f}, acting {(times.act - times.settle) / 1000:.1f}, waiting for effects "
+        f"{times.settle / 1000:.1f}"
     )
     facts = {
         "Model": run.model_used,
         "Places": run.grid,
         "Started": run.started_text + (" (dry run: nothing was touched)" if run.task.dry_run else ""),
         "Steps": str(len(run.steps)),
-        "Time": times,
-        "Tokens": f"{run.sum_of('tokens_in')} in, {run.sum_of('tokens_out')} out",
+        "Time": shares,
+        "Tokens": f"{run.tokens_in} in, {run.tokens_out} out",
         "Cost": "" if run.cost is None else f"{run.cost:g}, as the vendor's answers state it",
     }
     rows = "".join(f"<dt>{name}</dt><dd>{_text(value)}</dd>" for name, value in facts.items() if value)
@@ -189,7 +189,7 @@ def _step_section(run: AgentRun, step: AgentStep) -> str:
     parts = [f"{done} → {step.effect}" if step.effect else done]
     if action and action.confidence is not None:
         parts.append(f"confidence {action.confidence:g}")
-    times = f"model {step.model_ms:.0f} ms, look {step.look_ms:.0f} ms, act {step.act_ms:.0f} ms"
+    times = f"model {step.times.model:.0f} ms, look {step.times.look:.0f} ms, act {step.times.act:.0f} ms"
     window = f"window {step.window.window_id} of {step.window.app_name}" if step.window else "no window"
     lines = [
         f"<h2>{step.number}. {_text(title)}</h2>",

@@ -7,12 +7,11 @@ import os
 import shlex
 import statistics
 import time
-from dataclasses import asdict, dataclass, field
-from itertools import accumulate
+from dataclasses import asdict, astuple, dataclass, field
 from pathlib import Path
 from typing import Any, Optional
 
-from ..ai.grid import FRACTIONS, Grid
+from ..ai.grid import Grid
 from ..automation.listing import window_data
 from ..core.errors import ErrorCode, PeekabooError, file_error
 from ..core.models import ImageData, Point, Rect, Window, as_plain
@@ -64,11 +63,32 @@ class Exchange:
 
 
 @dataclass
+class Times:
+    """How long the parts of a step took, or those of all steps; milliseconds."""
+
+    look: float = 0.0
+    model: float = 0.0
+    act: float = 0.0
+    settle: float = 0.0
+    """The part of `act` spent waiting for the action's effect."""
+    calls: float = 0.0
+    """The tool calls of the step, without that part."""
+    total: float = 0.0
+
+    @property
+    def own(self) -> float:
+        """Our own share: without the model, and without waiting for an action's effect."""
+        return max(0.0, self.total - self.model - self.settle)
+
+    def as_data(self) -> dict[str, int]:
+        return {name: round(value) for name, value in (*asdict(self).items(), ("own", self.own))}
+
+
+@dataclass
 class AgentStep:
-    """One step, filled in as it proceeds; an interrupted one stays incomplete. Times are milliseconds."""
+    """One step, filled in as it proceeds; an interrupted one stays incomplete."""
 
     number: int
-    started_at: float = field(default_factory=time.perf_counter)
     window: Optional[Window] = None
     """None when the app shows no window."""
     image: Optional[ImageData] = None
@@ -101,23 +121,11 @@ class AgentStep:
     """Whether the action changed the window; None: not known, or nothing was done."""
     changed_rect: Optional[Rect] = None
     """Where, in pixels of `image`."""
-    look_ms: float = 0.0
-    model_ms: float = 0.0
-    act_ms: float = 0.0
-    settle_ms: float = 0.0
-    """The part of act_ms spent waiting for the action's effect."""
-    calls_ms: float = 0.0
-    """The tool calls of the step, without that part."""
-    total_ms: float = 0.0
+    times: Times = field(default_factory=Times)
     tokens_in: int = 0
     tokens_out: int = 0
     cost: Optional[float] = None
     """What the vendor's answers say that they cost; None where they say nothing."""
-
-    @property
-    def own_ms(self) -> float:
-        """Our own share: without the model, and without waiting for an action's effect."""
-        return max(0.0, self.total_ms - self.model_ms - self.settle_ms)
 
     def pixel_of(self, place: Optional[Point]) -> Optional[Point]:
         """A place in the model's grid as a pixel of `image`."""
@@ -137,17 +145,7 @@ class AgentStep:
         return f"{self.number}. {self.action.describe()} -> {self.effect or 'nothing changed'}"
 
     def as_data(self) -> dict[str, Any]:
-        times = {name: round(getattr(self, f"{name}_ms")) for name in _TIMES}
-        left_out = (
-            "number",
-            "started_at",
-            "image",
-            "detail",
-            "elements",
-            "window",
-            "action",
-            *map("{}_ms".format, _TIMES),
-        )
+        left_out = ("number", "window", "image", "elements", "detail", "action", "times")
         plain = {name: as_plain(value) for name, value in asdict(self).items() if name not in left_out}
         info = self.image.info if self.image else None
         return {
@@ -158,43 +156,8 @@ class AgentStep:
             "window": window_data(self.window) if self.window else None,
             "action": _action_data(self.action) if self.action else None,
             **plain,
-            "milliseconds": {**times, "own": round(self.own_ms)},
+            "milliseconds": self.times.as_data(),
         }
-
-
-_MOST_ELEMENTS, _MOST_ELEMENT_CHARACTERS = 40, 3000
-_LONGEST_NAME = 60
-_PASSIVE_ROLES = ("text", "img", "heading", "tooltip", "progressbar", "meter")
-
-
-def elements_text(elements: list[dict[str, Any]], image: Optional[ImageData], grid: Grid) -> list[str]:
-    """Elements for a prompt, a line each: `button "Save" x 412, y 87 [focused]`, x and y in the model's grid.
-
-    No more than a few lines: what can only be read gives way to what can be used.
-    """
-    if not elements or image is None:
-        return []
-    every = {_element_line(one, image, grid): one["role"] for one in elements}
-    shown = list(every)
-    if len(shown) > _MOST_ELEMENTS:
-        shown = [line for line, role in every.items() if role not in _PASSIVE_ROLES] or shown
-    lengths = list(accumulate(map(len, shown[:_MOST_ELEMENTS])))
-    lines = shown[: sum(length <= _MOST_ELEMENT_CHARACTERS for length in lengths)]
-    left_out = len(every) - len(lines)
-    return [*lines, f"({left_out} more, not listed)"] if left_out else lines
-
-
-def _element_line(element: dict[str, Any], image: ImageData, grid: Grid) -> str:
-    digits = 3 if grid.unit == FRACTIONS else None
-    x = round(element["x"] * grid.width / image.info.width, digits)
-    y = round(element["y"] * grid.height / image.info.height, digits)
-    # as JSON: a name cannot pretend to be more than a name
-    name, value = (json.dumps(element[key][:_LONGEST_NAME], ensure_ascii=False) for key in ("name", "value"))
-    states = f" [{', '.join(element['states'])}]" if element["states"] else ""
-    return f"{element['role']} {name}{f' = {value}' if element['value'] else ''} x {x}, y {y}{states}"
-
-
-_TIMES = ("look", "model", "act", "settle", "calls", "total")
 
 
 def _action_data(action: Action) -> dict[str, Any]:
@@ -232,10 +195,18 @@ class AgentRun:
     def started_text(self) -> str:
         return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(self.started))
 
-    def sum_of(self, name: str) -> int:
-        """Over all steps: tokens_in, model_ms..."""
-        values: list[float] = [getattr(step, name) for step in self.steps]
-        return round(sum(values))
+    @property
+    def times(self) -> Times:
+        """The sums over all steps."""
+        return Times(*map(sum, zip(*(astuple(step.times) for step in self.steps))))
+
+    @property
+    def tokens_in(self) -> int:
+        return sum(step.tokens_in for step in self.steps)
+
+    @property
+    def tokens_out(self) -> int:
+        return sum(step.tokens_out for step in self.steps)
 
     @property
     def cost(self) -> Optional[float]:
@@ -251,13 +222,13 @@ class AgentRun:
             "run_folder": str(self.folder) if self.folder else None,
             "report": str(self.report_path) if self.folder else None,
             "seconds": round(time.time() - self.started, 1),
-            "tokens_in": self.sum_of("tokens_in"),
-            "tokens_out": self.sum_of("tokens_out"),
+            "tokens_in": self.tokens_in,
+            "tokens_out": self.tokens_out,
             **({} if self.cost is None else {"cost": self.cost}),
         }
 
     def as_data(self) -> dict[str, Any]:
-        own = [step.own_ms for step in self.steps]
+        own = [step.times.own for step in self.steps]
         return {
             **self.summary_data(),
             "goal": self.task.goal,
@@ -269,7 +240,7 @@ class AgentRun:
             "version": VERSION,
             "system_prompt": self.system_prompt,
             "grid": self.grid,
-            "milliseconds": {name: self.sum_of(f"{name}_ms") for name in (*_TIMES, "own")},
+            "milliseconds": self.times.as_data(),
             "own_milliseconds_a_step": round(statistics.median(own)) if own else 0,
         }
 
@@ -334,15 +305,3 @@ def _write_image(path: Path, data: bytes) -> None:
             f.write(data)
     except OSError as e:
         raise file_error(path, e) from e
-
-
-def own_time_text(folder: Path) -> str:
-    """Our own share of a saved run, as one line; for the benchmark."""
-    run = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-    times = run["milliseconds"]
-    total = times["own"] + times["settle"] + times["model"] or 1
-    return (
-        f"agent: {run['steps']} steps, our own time {run['own_milliseconds_a_step']} ms a step (median), "
-        f"{100 * times['own'] / total:.0f} % of the run; waiting for effects "
-        f"{100 * times['settle'] / total:.0f} %"
-    )

@@ -187,7 +187,7 @@ class AgentTarget:
         """Open something; its window, of whichever app, is the agent's from then on."""
         started = time.perf_counter()
         answer = self._call("open", arguments, _OPEN_FAILED)
-        step.settle_ms = (time.perf_counter() - started) * 1000
+        step.times.settle = (time.perf_counter() - started) * 1000
         if answer.is_error:
             _note_refusal(step, answer)
             return
@@ -297,7 +297,7 @@ def _note_effect(step: AgentStep, data: dict[str, Any]) -> None:
         step.point = Point(**data["point"])
     if "pixel" in data:
         step.pixel = Point(**data["pixel"])
-    step.settle_ms = data.get("effect_ms", 0.0)
+    step.times.settle = data.get("effect_ms", 0.0)
     if "changed_rect" in data and step.image:
         rect = dict(data["changed_rect"])
         factor = step.image.info.width / rect.pop("image_width")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from peekaboo_min.agents.run import elements_text
+from peekaboo_min.agents.planner import elements_text
 from peekaboo_min.ai.grid import FRACTIONS, PIXELS, THOUSANDTHS, grid_over
 from peekaboo_min.core.models import ImageData, ImageInfo
 

@@ -19,6 +19,7 @@ from typing import Any, Callable, Optional, Union
 
 import pytest
 from accessible import group_of, need_elements, session_bus
+from bench import own_time_text
 from fake_ai import FakeAI, Reply, Request, picture, pointer, script
 from fakemac import FakeMac
 from landing import SQUARES
@@ -26,7 +27,7 @@ from worlds import PATIENCE_S, ROOT, SINGLE_FILE, Finished, Form, clean_environm
 
 from peekaboo_min.agents.actions import ACTION_SCHEMA
 from peekaboo_min.agents.planner import Planner
-from peekaboo_min.agents.run import AgentStep, AgentStop, new_run_folder, own_time_text
+from peekaboo_min.agents.run import AgentStep, AgentStop, new_run_folder
 from peekaboo_min.ai.client import ModelChoice
 from peekaboo_min.ai.grid import PIXELS
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
