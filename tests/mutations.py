@@ -590,7 +590,7 @@ MUTATIONS: list[Mutation] = [
         ("the last slide is shown", "move_into_place(images[0], target)", "move_into_place(images[-1], target)"),
         ("carriage returns are written", '.replace("¦", "|").replace("\\r\\n", "\\n").replace("\\r", "\\n")', '.replace("¦", "|")'),
         ("a skipped slide is not noticed", '["is_skipped"]:', '["is_skipped"] and False:'),
-        ("the other Keynote's terms", "dictionary=(KEYNOTE_IDS[0], argv[0])", "dictionary=(KEYNOTE_IDS[0], KEYNOTE_IDS[0])"),
+        ("the other Keynote's terms", "(KEYNOTE_IDS[0], argv[0])", "(KEYNOTE_IDS[0], KEYNOTE_IDS[0])"),
         ("no lock", 'with file_lock("keynote.lock", KEYNOTE_S, "Keynote"):', "if True:"),
         ("a comma is no point", 'text.replace(",", ".")', "text"),
         ("a rectangle anywhere", "if not Rect(0, 0, deck.slide_width, deck.slide_height).encloses(rect):", "if False:"),

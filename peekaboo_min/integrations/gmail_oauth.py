@@ -13,7 +13,7 @@ import threading
 import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from ..core.cancellation import check_cancelled
 from ..core.errors import ErrorCode, PeekabooError, file_error
@@ -164,17 +164,13 @@ def google_error(message: str, hint: str) -> PeekabooError:
     return PeekabooError(ErrorCode.PROGRAM_FAILED, message, hint=hint)
 
 
-def gmail_login(
-    timeout_s: Annotated[float, "how many seconds to wait for you in the browser; default 300"] = 300.0,
-) -> Result:
-    """Asks Google in a browser for the permission to send mail, and stores it in token.json. It needs
-    credentials.json first.
+def gmail_login(timeout_s: float = 300.0) -> Result:
+    """Ask Google in a browser for the permission to send mail, and store it in token.json.
 
     The address is opened, and printed to stderr in case a browser has to be started by hand on this machine.
-
-    Example: peekaboo-min gmail-login
+    timeout_s: how long to wait for the person there.
+    Raises FILE_IO_ERROR (no credentials.json), TIMEOUT, PROGRAM_FAILED (denied), CANCELLED.
     """
-    # Raises FILE_IO_ERROR (no credentials.json), TIMEOUT, PROGRAM_FAILED (denied), CANCELLED
     from urllib.parse import urlencode
 
     client = read_client()

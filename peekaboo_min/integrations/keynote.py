@@ -18,12 +18,7 @@ from ..core.models import Rect, Result
 from ..core.settings import platform_name, settings
 from ..core.text import clean_text, control_character_in
 from ..desktop.macos.osascript import permission_error, run_applescript, run_jxa
-from ..system.files import (
-    asked_path,
-    file_lock,
-    move_into_place,
-    temporary_folder,
-)
+from ..system.files import asked_path, file_lock, move_into_place, temporary_folder
 from ..system.images import prepare_target, read_image_info
 from .keynote_deck import KEYNOTE_IDS, Deck, load_deck, save_deck
 
@@ -53,8 +48,6 @@ _PROBLEMS = {
         "close any dialog in Keynote, then call open_keynote again",
     ),
 }
-
-
 # What a failure of osascript means for Keynote, with its own message in the braces.
 _REFUSALS = {
     ErrorCode.TIMEOUT: (
@@ -99,10 +92,10 @@ def _keynote_tool(function: Callable[..., Result]) -> Callable[..., Result]:
     return call
 
 
-def _run_logged(what: str, run: Callable[..., Any], source: Any, given: Any) -> Any:
+def _run_logged(what: str, run: Callable[[], Any]) -> Any:
     """The output of run_jxa or run_applescript, also written into the agent's log. Raises PeekabooError."""
     try:
-        output = run(source, given, KEYNOTE_S)
+        output = run()
     except PeekabooError as e:
         write_agent_line("server", f"osascript {what} failed: {e.details or e.message}")
         raise _keynote_error(e) from e
@@ -112,7 +105,8 @@ def _run_logged(what: str, run: Callable[..., Any], source: Any, given: Any) -> 
 
 def _ask_keynote(request: dict[str, Any]) -> dict[str, Any]:
     """The answer of keynote.js. Raises PeekabooError for a problem or a refusal."""
-    answer: dict[str, Any] = _run_logged(request["do"], run_jxa, ["integrations/keynote.js"], request)
+    source = ["integrations/keynote.js"]
+    answer: dict[str, Any] = _run_logged(request["do"], lambda: run_jxa(source, request, KEYNOTE_S))
     failures = "; ".join(answer.get("failures", ()))
     if failures:
         log_debug(f"idioms that Keynote rejected: {failures}")
@@ -125,8 +119,8 @@ def _ask_keynote(request: dict[str, Any]) -> dict[str, Any]:
 
 def _run_applescript(what: str, argv: list[str]) -> str:
     """keynote_draw or keynote_export for the Keynote that argv begins with. Raises PeekabooError."""
-    run = functools.partial(run_applescript, dictionary=(KEYNOTE_IDS[0], argv[0]))
-    output: str = _run_logged(what, run, f"integrations/keynote_{what}.applescript", argv)
+    source, dictionary = f"integrations/keynote_{what}.applescript", (KEYNOTE_IDS[0], argv[0])
+    output: str = _run_logged(what, lambda: run_applescript(source, argv, KEYNOTE_S, dictionary))
     return output
 
 

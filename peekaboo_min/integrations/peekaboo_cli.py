@@ -37,6 +37,7 @@ _MAX_ATTACHMENTS = 50
 _MAX_FILES = 5000
 _LARGEST_IMAGE_BYTES = 50_000_000
 _MAX_OUTPUT_CHARACTERS = 20_000
+_EXECUTION_ERROR = "SWIFT_CLI_EXECUTION_ERROR"
 # The parts of the specification's JSON envelope, and their types.
 _ENVELOPE = {"data": dict, "error": dict, "messages": list, "debug_logs": list}
 
@@ -58,12 +59,29 @@ def peekaboo_program() -> PeekabooProgram:
 
     Raises MISSING_PROGRAM for a PEEKABOO_CLI_PATH that is not an executable.
     """
+    path = _named_program() or find_program("peekaboo")
+    return PeekabooProgram([path], is_ours=False) if path else PeekabooProgram(own_command(), is_ours=True)
+
+
+def _named_program() -> Optional[str]:
+    """The executable that PEEKABOO_CLI_PATH names; None where it is unset. Raises MISSING_PROGRAM."""
     asked = settings().cli_path
-    path = _executable(asked) if asked else find_program("peekaboo")
-    if asked and path is None:
+    if not asked:
+        return None
+    path = os.path.abspath(os.path.expanduser(asked))
+    if not os.path.isfile(path) or not os.access(path, os.X_OK):
         message = f"PEEKABOO_CLI_PATH names {asked}, which is not an executable"
         raise PeekabooError(ErrorCode.MISSING_PROGRAM, message, hint="correct it, or unset it")
-    return PeekabooProgram([path], is_ours=False) if path else PeekabooProgram(own_command(), is_ours=True)
+    return path
+
+
+def delegate_path() -> Optional[str]:
+    """The command line that PEEKABOO_CLI_PATH names, when it is an executable; None otherwise."""
+    try:
+        return _named_program()
+    except PeekabooError as e:
+        log_warning(f"{e.message}: not used")
+        return None
 
 
 @lru_cache(maxsize=8)
@@ -202,20 +220,6 @@ def _metadata(done: Completed, was_killed: bool, max_characters: int) -> dict[st
     return data
 
 
-def delegate_path() -> Optional[str]:
-    """The command line that PEEKABOO_CLI_PATH names, when it is an executable; None otherwise."""
-    asked = settings().cli_path
-    path = _executable(asked) if asked else None
-    if asked and path is None:
-        log_warning(f"PEEKABOO_CLI_PATH names {asked}, which is not an executable: not used")
-    return path
-
-
-def _executable(asked: str) -> Optional[str]:
-    path = os.path.abspath(os.path.expanduser(asked))
-    return path if os.path.isfile(path) and os.access(path, os.X_OK) else None
-
-
 def image_by_cli(
     desktop: Desktop, path: str, request: ImageRequest, capture_focus: str, returns_data: bool
 ) -> Result:
@@ -225,7 +229,18 @@ def image_by_cli(
         check_may_act("foreground capture")
     asked = os.path.expanduser(request.path or settings().default_save_path)
     with nullcontext(asked) if asked else working_folder("image") as target:
-        reply = _ask_cli(path, _image_arguments(request, capture_focus, str(target)), _IMAGE_S)
+        options = {
+            "--app": request.app,
+            "--mode": request.effective_mode,
+            "--window-title": request.window_title,
+            "--window-index": request.window_index,
+            "--window-id": request.window_id,
+            "--max-dimension": request.max_dimension,
+            "--path": target,
+            "--format": request.kind,
+            "--capture-focus": capture_focus,
+        }
+        reply = _ask_cli(path, ["image", *_words(options)], _IMAGE_S)
         files = _rows(reply, "saved_files")
         if not all(isinstance(file.get("path"), str) for file in files):
             raise _invalid_output("a saved file has no path")
@@ -235,21 +250,6 @@ def image_by_cli(
         data["images"] = [_returned_data(file, image) for file, image in zip(files, images)]
     lines = [f"Captured {len(files)} image(s). Saved files:", *(file["path"] for file in files)]
     return Result("\n".join(lines), data, images, reply.messages)
-
-
-def _image_arguments(request: ImageRequest, capture_focus: str, target: str) -> list[str]:
-    return [
-        "image",
-        *_option("--app", request.app),
-        *_option("--mode", request.effective_mode),
-        *_option("--window-title", request.window_title),
-        *_option("--window-index", request.window_index),
-        *_option("--window-id", request.window_id),
-        *_option("--max-dimension", request.max_dimension),
-        *_option("--path", target),
-        *_option("--format", request.kind),
-        *_option("--capture-focus", capture_focus),
-    ]
 
 
 def _saved_image(desktop: Desktop, file: dict[str, Any]) -> ImageData:
@@ -284,8 +284,8 @@ def list_by_cli(path: str, app: Optional[str], details: Sequence[str]) -> Result
         reply = _ask_cli(path, ["list", "apps"], _LIST_S)
         text = f"Found {len(_rows(reply, 'applications'))} running application(s)"
         return reply._replace(text=text)
-    arguments = ["list", "windows", *_option("--app", app), *_option("--include-details", ",".join(details))]
-    reply = _ask_cli(path, arguments, _LIST_S)
+    options = {"--app": app, "--include-details": ",".join(details)}
+    reply = _ask_cli(path, ["list", "windows", *_words(options)], _LIST_S)
     text = f"Found {len(_rows(reply, 'windows'))} window(s) for application: {app}"
     if not isinstance(reply.data.get("target_application_info"), dict):
         raise _invalid_output("it has no target_application_info")
@@ -299,11 +299,13 @@ def _rows(reply: Result, key: str) -> list[dict[str, Any]]:
     return rows
 
 
-def _option(flag: str, value: Any) -> list[str]:
-    if value is None or value == "":
-        return []
-    # a value that looks like a flag is joined to its own
-    return [f"{flag}={value}"] if str(value).startswith("-") else [flag, str(value)]
+def _words(options: dict[str, Any]) -> list[str]:
+    """The options that have a value, as words; a value that looks like a flag is joined to its own."""
+    words: list[str] = []
+    for flag, value in options.items():
+        if value not in (None, ""):
+            words += [f"{flag}={value}"] if str(value).startswith("-") else [flag, str(value)]
+    return words
 
 
 def _ask_cli(path: str, arguments: list[str], timeout_s: float) -> Result:
@@ -323,25 +325,21 @@ def _ask_cli(path: str, arguments: list[str], timeout_s: float) -> Result:
         if done.code:
             log_error(f"{failed}: {done.text[:500]}")
             output = (done.stderr.strip() or done.text.strip() or "none")[-300:]
-            raise _execution_error(failed, hint=f"see its output: {output}") from None
+            hint = f"see its output: {output}"
+            raise PeekabooError(ErrorCode.PROGRAM_FAILED, failed, hint, name=_EXECUTION_ERROR) from None
         raise _invalid_output(done.text[:200] or "it is empty") from None
     for entry in parts["debug_logs"]:
         log_debug(f"backend=swift swift_log={entry}")
     if not succeeded or done.code:
         error = parts["error"]
-        raise _execution_error(
+        raise PeekabooError(
+            ErrorCode.PROGRAM_FAILED,
             str(error.get("message") or failed),
-            code=str(error.get("code") or "SWIFT_CLI_EXECUTION_ERROR"),
             details=str(error.get("details") or ""),
+            name=str(error.get("code") or _EXECUTION_ERROR),
         )
     messages = tuple(clean_text(str(message), 1000) for message in parts["messages"])
     return Result("", data, (), messages)
-
-
-def _execution_error(
-    message: str, code: str = "SWIFT_CLI_EXECUTION_ERROR", hint: str = "", details: str = ""
-) -> PeekabooError:
-    return PeekabooError(ErrorCode.PROGRAM_FAILED, message, hint, details, code)
 
 
 def _cleaned(value: Any, key: str = "") -> Any:
