@@ -122,7 +122,10 @@ class Planner:
         return reply
 
     def _second_question(self, prompt: str, reply: str, reason: str) -> str:
-        return agent_second_prompt(prompt, reply, reason)
+        """The same question again, after a reply that could not be used."""
+        quoted = _as_json_text(reply[:500])
+        wanted = f"That is unusable: {reason}. Answer again, with one JSON object."
+        return f"{prompt}\n\nYou answered: {quoted}\n{wanted}"
 
     def _check_action(self, action: Action, has_window: bool) -> None:
         problem = ""
@@ -301,11 +304,3 @@ def _element_line(element: dict[str, Any], image: ImageData, grid: Grid) -> str:
 
 def _as_json_text(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
-
-
-def agent_second_prompt(prompt: str, reply: str, reason: str) -> str:
-    """The same question again, after a reply that could not be used."""
-    quoted = _as_json_text(reply[:500])
-    return (
-        f"{prompt}\n\nYou answered: {quoted}\nThat is unusable: {reason}. Answer again, with one JSON object."
-    )

@@ -117,10 +117,7 @@ def _block(step: AgentStep, anchor: str) -> str:
     assert window and image
     title = "" if window.is_popup else clean_text(window.title or "")
     edge = max(image.info.width, image.info.height)
-    lines = [
-        number,
-        shlex.join(["window", window.app_name, title]),
-    ]
+    lines = [number, shlex.join(["window", window.app_name, title])]
     if step.pixel and not anchor:
         lines.append(f"look {edge} {image.info.width}")
     lines.append(_act_line(step, anchor))

@@ -169,11 +169,10 @@ def _figure(shot: str, caption: str) -> str:
 
 
 def _final_shot(run: AgentRun) -> str:
-    last = next((step for step in reversed(run.steps) if step.image), None)
-    if run.final_image:
-        return _figure(_shot("final", run.final_image.info, "the window at the end"), "At the end")
-    if last and last.image:
-        return _figure(_shot(f"image-{last.number}", last.image.info, "the window at the end"), "At the end")
+    shown = [(f"image-{step.number}", step.image) for step in run.steps] + [("final", run.final_image)]
+    for name, image in reversed(shown):
+        if image:
+            return _figure(_shot(name, image.info, "the window at the end"), "At the end")
     return ""
 
 
@@ -236,11 +235,7 @@ def _shots(run: AgentRun, step: AgentStep) -> str:
 
 def _changed_outline(step: AgentStep, info: ImageInfo) -> str:
     rect = step.changed_rect
-    if (
-        rect is None
-        or step.image is None
-        or (step.image.info.width, step.image.info.height) != (info.width, info.height)
-    ):
+    if rect is None or step.image is None or step.image.info != info:
         return ""
     x, y = max(0.0, rect.x - 3), max(0.0, rect.y - 3)
     width, height = min(info.width - x, rect.width + 6), min(info.height - y, rect.height + 6)

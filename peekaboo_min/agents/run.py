@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import statistics
 import time
@@ -279,9 +278,9 @@ def save_step(run: AgentRun, step: AgentStep) -> None:
     assert run.folder is not None
     stem = f"step_{step.number:03d}"
     if step.image:
-        _write_image(run.folder / image_file(step.number), step.image.data)
+        write_privately(run.folder / image_file(step.number), step.image.data)
     if step.detail:
-        _write_image(run.folder / f"{stem}_zoom.{step.detail.info.kind}", step.detail.data)
+        write_privately(run.folder / f"{stem}_zoom.{step.detail.info.kind}", step.detail.data)
     write_privately(run.folder / f"{stem}.json", _as_text(step.as_data()))
 
 
@@ -289,7 +288,7 @@ def save_run(run: AgentRun, report: str) -> None:
     """Write run.json, report.html and the last screenshot into the run's folder. Raises FILE_IO_ERROR."""
     assert run.folder is not None
     if run.final_image:
-        _write_image(run.folder / "final.jpg", run.final_image.data)
+        write_privately(run.folder / "final.jpg", run.final_image.data)
     write_privately(run.folder / "run.json", _as_text(run.as_data()))
     write_privately(run.folder / "report.html", report)
 
@@ -297,11 +296,3 @@ def save_run(run: AgentRun, report: str) -> None:
 def _as_text(data: dict[str, Any]) -> str:
     # ASCII: a reply may contain a lone surrogate, which UTF-8 cannot encode
     return json.dumps(data, indent=2) + "\n"
-
-
-def _write_image(path: Path, data: bytes) -> None:
-    try:
-        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600), "wb") as f:
-            f.write(data)
-    except OSError as e:
-        raise file_error(path, e) from e

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Optional
+from typing import Optional, Union
 
 from ..core.cancellation import pause
 from ..core.errors import ErrorCode, PeekabooError, file_error, file_errors, invalid
@@ -200,13 +200,13 @@ def move_into_place(source: Path, target: Path) -> None:
                 leftover.unlink()
 
 
-def write_privately(path: Path, text: str) -> None:
-    """Put `text` into `path` (0600); a reader sees the old file or the new one. Raises FILE_IO_ERROR."""
+def write_privately(path: Path, content: Union[str, bytes]) -> None:
+    """Put `content` into `path` (0600); a reader sees the old file or the new one. Raises FILE_IO_ERROR."""
     fresh = path.with_name(f"{path.name}.{os.urandom(4).hex()}")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as f:
-            f.write(encodable(text))
+        with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as f:
+            f.write(content if isinstance(content, bytes) else encodable(content).encode("utf-8"))
         os.replace(fresh, path)
     except OSError as e:
         with suppress(OSError):
