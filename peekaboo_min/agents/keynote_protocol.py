@@ -14,7 +14,7 @@ _ACTION_LINE = re.compile(
     r"[ \t>]*(?:[-*+] |\d+[.)] )?(?P<mark>[`*_]*)(?P<keyword>FUNCTION_CALL|FINAL_ANSWER):(?P<rest>.*)"
 )
 _LINE_END = re.compile(r"\r\n|\n|\r")
-_WHOLE_NUMBER = re.compile(r"([+-]?[0-9]{1,15})(\.0*)?")
+_WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,15}(\.0*)?")  # a float holds it exactly
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,2})?")
 _COORDINATES = ("x", "y", "width", "height")
 _FIELD = re.compile(r"(\w+)=([^,]*)")
@@ -88,25 +88,15 @@ def _convert_argument(tool: str, name: str, schema: dict[str, Any], argument: st
     if kind == "string":
         return argument
     number = argument.strip()
-    if kind == "integer" or (kind == "number" and name in _COORDINATES):
-        value = _whole(number) if kind == "integer" else _rounded(number)
-        if value is not None:
-            return value
-        raise invalid(f"{tool}: {name} is {argument[:40]!r}, which is not a whole number; write digits only")
+    if kind == "integer" and _WHOLE_NUMBER.fullmatch(number):
+        return int(float(number))
     if kind == "number" and _NUMBER.fullmatch(number):
-        return float(number)
+        return round(float(number)) if name in _COORDINATES else float(number)
     if kind == "boolean" and number.lower() in ("true", "false"):
         return number.lower() == "true"
-    raise invalid(f"{tool}: {name} is {argument[:40]!r}, which is not of the type {kind}")
-
-
-def _whole(text: str) -> Optional[int]:
-    found = _WHOLE_NUMBER.fullmatch(text)
-    return int(found[1]) if found else None
-
-
-def _rounded(text: str) -> Optional[int]:
-    return round(float(text)) if _NUMBER.fullmatch(text) else None
+    is_whole = kind == "integer" or (kind == "number" and name in _COORDINATES)
+    wanted = "a whole number; write digits only" if is_whole else f"of the type {kind}"
+    raise invalid(f"{tool}: {name} is {argument[:40]!r}, which is not {wanted}")
 
 
 # what a run drew and wrote ---
