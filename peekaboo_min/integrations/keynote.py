@@ -161,11 +161,11 @@ def _check_and_audit(action: str, bundle_id: str, where: dict[str, Any]) -> None
     write_audit_line(action, {"app": "Keynote", "bundle_id": bundle_id, **where})
 
 
-def _keynote_result(text: str, data: dict[str, Any], note: str = "") -> Result:
-    """A result in the seed's grammar; a note may follow the fields."""
-    if note:
-        text, data = f"{text}, note={note}", {**data, "note": note}
-    return Result(text, data, is_text_only=True)
+def _keynote_result(status: str, fields: dict[str, Any], note: str = "", **more: str) -> Result:
+    """`STATUS: name=value, ...`, in the Keynote specification's grammar; `more` is in the data only."""
+    shown = {**fields, "note": note} if note else fields
+    text = ", ".join(f"{name}={value}" for name, value in shown.items())
+    return Result(f"{status}: {text}", {**shown, **more}, is_text_only=True)
 
 
 @_keynote_tool
@@ -199,9 +199,8 @@ def open_keynote() -> Result:
     if not opened["is_blank"]:
         notes.append("there is no layout Blank so slide 1 keeps its placeholders")
     status = "KEYNOTE_READY_WITH_WARNING" if notes else "KEYNOTE_READY"
-    text = f"{status}: slide=1, slide_width={deck.slide_width}, slide_height={deck.slide_height}"
-    size = {"slide_width": deck.slide_width, "slide_height": deck.slide_height}
-    return _keynote_result(text, {"slide": 1, **size, **deck.address()}, "; ".join(notes))
+    fields = {"slide": 1, "slide_width": deck.slide_width, "slide_height": deck.slide_height}
+    return _keynote_result(status, fields, "; ".join(notes), **deck.address())
 
 
 @_keynote_tool
@@ -215,7 +214,7 @@ def get_slide_size() -> Result:
     slide = _ask_keynote({"do": "size", **deck.address()})
     width, height = round(slide["width"]), round(slide["height"])
     save_deck(deck._replace(slide_width=width, slide_height=height))
-    return _keynote_result(f"SLIDE_SIZE: width={width}, height={height}", {"width": width, "height": height})
+    return _keynote_result("SLIDE_SIZE", {"width": width, "height": height})
 
 
 @_keynote_tool
@@ -237,13 +236,12 @@ def draw_rectangle(
     drawn = _ask_keynote({"do": "draw", **deck.address(), **asked.as_data()})
     log_debug(f"the rectangle was drawn by {drawn.get('by', 'JXA')}")
     actual = Rect(drawn["x"], drawn["y"], drawn["width"], drawn["height"])
-    deck = deck.with_rectangle(drawn["index"], actual)
+    # shapes have no id; ours stays the same when the index changes
+    own_id = f"{deck.document_id}/1/{drawn['index']}"
+    deck = deck._replace(rectangle_id=own_id, rectangle_index=drawn["index"], rectangle=actual)
     save_deck(deck)
-    data = {"id": deck.rectangle_id, **actual.as_data()}
     note = "" if actual == asked else f"Keynote did not keep {x},{y} {width}x{height}"
-    return _keynote_result(
-        "RECTANGLE_OK: " + ", ".join(f"{key}={value}" for key, value in data.items()), data, note
-    )
+    return _keynote_result("RECTANGLE_OK", {"id": deck.rectangle_id, **actual.as_data()}, note)
 
 
 def _check_fits(rect: Rect, deck: Deck) -> None:
@@ -282,11 +280,10 @@ def add_text_in_keynote(
     _check_and_audit("add_text_in_keynote", deck.bundle_id, details)
     shape = {"index": deck.rectangle_index, **deck.rectangle.as_data()}
     written = _ask_keynote({"do": "text", **deck.address(), **shape, "text": text})
-    save_deck(deck.with_rectangle(written["index"], deck.rectangle, deck.rectangle_id))
+    save_deck(deck._replace(rectangle_index=written["index"]))
     kept = str(written["text"]).replace("\r\n", "\n").replace("\r", "\n")
     note = "" if kept == text else f"Keynote keeps {len(kept)} characters"
-    data = {"id": deck.rectangle_id, "characters": len(text)}
-    return _keynote_result(f"TEXT_OK: id={deck.rectangle_id}, characters={len(text)}", data, note)
+    return _keynote_result("TEXT_OK", {"id": deck.rectangle_id, "characters": len(text)}, note)
 
 
 def _check_shape_text(text: str) -> None:
@@ -321,7 +318,7 @@ def screenshot_slide(
             raise
         log_debug(f"no export into the temporary folder: {e.message}")
         _export_slide(deck, target.parent, target)  # a sandboxed Keynote may not write into the other
-    return _keynote_result(f"SCREENSHOT_SAVED: path={target}", {"path": str(target)})
+    return _keynote_result("SCREENSHOT_SAVED", {"path": str(target)})
 
 
 def _export_slide(deck: Deck, parent: Path, target: Path) -> None:

@@ -31,11 +31,6 @@ class Deck(NamedTuple):
     def address(self) -> dict[str, str]:
         return {"bundle_id": self.bundle_id, "document_id": self.document_id}
 
-    def with_rectangle(self, index: int, rectangle: Rect, rectangle_id: str = "") -> Deck:
-        """The id is our own, because shapes have none; a rectangle whose index changed keeps it."""
-        own_id = rectangle_id or f"{self.document_id}/1/{index}"
-        return self._replace(rectangle_id=own_id, rectangle_index=index, rectangle=rectangle)
-
 
 # A server's deck, as the Keynote specification's SERVER_STATE: it ends with the server. Empty in a shell
 # command, whose deck is in a file that the next command reads.
