@@ -247,9 +247,8 @@ def ask(client: McpClient, name: str, limit_s: float = CALL_S, **arguments: Any)
     with at_most(limit_s, name):
         answer = client.call(name, arguments)
     if answer.is_error:
-        code = ErrorCode(answer.code) if answer.code in ErrorCode.__members__ else ErrorCode.PROGRAM_FAILED
-        message, _, hint = answer.text.removeprefix(f"{answer.code}: ").partition(". Next step: ")
-        raise PeekabooError(code, f"{name}: {message}", hint=hint or f"see {SERVER_LOG}")
+        error = answer.error()
+        raise PeekabooError(error.code, f"{name}: {error.message}", hint=error.hint or f"see {SERVER_LOG}")
     return answer
 
 
