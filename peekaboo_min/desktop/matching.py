@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Callable, Optional
 
-from ..core.errors import ErrorCode, PeekabooError
+from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.models import App, Point, Scene, Window
 from ..core.text import clean_text
 
@@ -54,28 +54,18 @@ def blocking_dialog(window: Window, scene: Scene) -> Optional[Window]:
 
     A modal dialog of an application that names no parent blocks all windows of it that are behind the dialog.
     """
-    found: Optional[Window] = None
-    seen = {window.window_id}
-    while True:
-        owner_id = (found or window).window_id
-        dialog = next(
-            (
-                one
-                for one in scene.windows
-                if one.is_modal
-                and one.is_on_screen
-                and one.window_id not in seen
-                and (one.parent_id == owner_id or _is_in_front_as_modal(one, found or window, scene))
-            ),
-            None,
-        )
-        if dialog is None:
-            return found
-        found = dialog
-        seen.add(dialog.window_id)
+    found = None
+    dialogs = [one for one in scene.windows if one.is_modal and one.is_on_screen]
+    dialogs = [one for one in dialogs if one.window_id != window.window_id]
+    while blocking := [one for one in dialogs if _is_blocked_by(found or window, one, scene)]:
+        found = blocking[0]
+        dialogs.remove(found)
+    return found
 
 
-def _is_in_front_as_modal(dialog: Window, window: Window, scene: Scene) -> bool:
+def _is_blocked_by(window: Window, dialog: Window, scene: Scene) -> bool:
+    if dialog.parent_id == window.window_id:
+        return True
     if dialog.parent_id is not None or dialog.pid is None or dialog.pid != window.pid or window.is_popup:
         return False
     if window not in scene.windows or window.parent_id == dialog.window_id:
@@ -92,9 +82,7 @@ def find_app(identifier: str, apps: Sequence[App], kind: str = "running") -> App
     """
     wanted = identifier.strip()
     if not wanted:
-        raise PeekabooError(
-            ErrorCode.INVALID_ARGUMENT, "the app's name is empty", hint="name an app, or leave it out"
-        )
+        raise invalid("the app's name is empty", "name an app, or leave it out")
     if wanted.lower().startswith("pid:"):
         return _app_by_pid(wanted[4:], apps)
     low = wanted.lower()
@@ -138,9 +126,7 @@ def _is_helper(app: App) -> bool:
 
 def _app_by_pid(text: str, apps: Sequence[App]) -> App:
     if not text.strip().isascii() or not text.strip().isdigit():
-        raise PeekabooError(
-            ErrorCode.INVALID_ARGUMENT, f"{text[:40]!r} is no process id", hint="write it like PID:501"
-        )
+        raise invalid(f"{text[:40]!r} is no process id", "write it like PID:501")
     digits = text.strip().lstrip("0")[:40]  # int() refuses more than 4,300 digits
     for app in apps:
         if str(app.pid) == digits:
@@ -232,9 +218,7 @@ def find_window(
             hint=f"its windows are {titles}",
         )
     if index is not None and index < 0:
-        raise PeekabooError(
-            ErrorCode.INVALID_ARGUMENT, f"the window index is {index}", hint="count from 0 (the frontmost)"
-        )
+        raise invalid(f"the window index is {index}", "count from 0 (the frontmost)")
     if index is not None and index >= len(windows):
         raise PeekabooError(
             ErrorCode.WINDOW_NOT_FOUND,
