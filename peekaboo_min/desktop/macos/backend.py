@@ -32,7 +32,6 @@ from ..matching import find_app
 from .input import act, act_at_pointer, chord_request, mac_modifier_flags, target_of
 from .osascript import (
     WINDOW_SOURCES,
-    ScriptError,
     no_session_error,
     permission_error,
     run_jxa,
@@ -61,9 +60,7 @@ class MacDesktop:
     }
 
     def permissions(self) -> Permissions:
-        grants = _session()
-        if not grants["has_session"]:
-            raise no_session_error()
+        grants = _grants()
         return Permissions(grants["screen_recording"], grants["accessibility"], _may_automate_keynote())
 
     def denied(self, code: ErrorCode, what: str) -> PeekabooError:
@@ -73,10 +70,13 @@ class MacDesktop:
         scene = run_jxa([*WINDOW_SOURCES, "desktop/macos/snapshot.js"], {})
         if scene["windows"] is None:
             raise no_session_error()
-        focused = _focused_id(scene)
+        windows = [_window(one, scene["can_record"]) for one in scene["windows"]]
+        own = [one for one in windows if one.pid == scene["frontmost_pid"]]
+        # an app may keep invisible and tiny windows in front of the one that has the keyboard
+        focused = next((one for one in own if one.is_on_screen and one.is_ordinary), None)
         return Scene(
-            windows=tuple(_window(one, focused, scene["can_record"]) for one in scene["windows"]),
-            apps=tuple(_app(one) for one in scene["apps"]),
+            windows=tuple(one._replace(is_focused=one is focused) for one in windows),
+            apps=tuple(App(**{**one, "name": clean_text(one["name"])}) for one in scene["apps"]),
             displays=_displays(scene["displays"]),
             can_see_titles=scene["can_record"],
             is_locked=scene["is_locked"],
@@ -97,7 +97,7 @@ class MacDesktop:
     def capture_window(self, window: Window, path: Path, kind: str, with_shadow: bool = False) -> None:
         if window.title is None:
             # the listing saw no title, so Screen Recording is not granted: up to macOS 15 screencapture would
-            # exit 0 with a picture of the wallpaper
+            # exit 0 with a screenshot of the wallpaper
             raise _may_not_record()
         shadow = [] if with_shadow else ["-o"]  # a shadow's margin would shift every pixel
         self._screencapture([*shadow, "-l", str(window.window_id)], path, kind)
@@ -116,9 +116,7 @@ class MacDesktop:
         if window.is_popup:
             return  # whatever comes to the front would close it
         sources = [*WINDOW_SOURCES, "desktop/macos/focus.js"]
-        state = run_jxa(
-            sources, {"window": {**target_of(window), "title": window.title}}, pass_fds=held_locks()
-        )
+        state = run_jxa(sources, {"window": target_of(window)}, pass_fds=held_locks())
         log_debug(f"focus: {json.dumps(state)}")
         if state["is_active"] and (state["is_front"] or state["matches"] == 1):
             return
@@ -143,7 +141,7 @@ class MacDesktop:
 
     def drag(self, window: Window, start: Point, end: Point, button: str) -> Delivery:
         request = {"do": "drag", "to_x": end.x, "to_y": end.y, "button": button}
-        with uninterrupted():  # a hand that is killed in the middle would leave the button down
+        with uninterrupted():  # a program that is killed in the middle would leave the button down
             return act_at_pointer(window, start, 1, request)
 
     def move_pointer(self, window: Window, point: Point) -> Delivery:
@@ -167,7 +165,7 @@ class MacDesktop:
             )
         request = {"do": "press", **chord_request(chord), "hold_ms": hold_ms, "repeat": repeat}
         request["stop_file"] = str(stop_file or "")
-        with uninterrupted() if hold_ms else nullcontext():  # a killed hand would leave the key down
+        with uninterrupted() if hold_ms else nullcontext():  # a killed program would leave the key down
             act(window, request, repeat * (_S_PER_PRESS + hold_ms / 1000))
 
     def select_all(self, window: Window, stop_file: Path) -> None:
@@ -175,7 +173,7 @@ class MacDesktop:
 
     def read_elements(self, window: Window) -> list[Element]:
         sources = [*WINDOW_SOURCES, "desktop/macos/elements.js"]
-        answer = run_jxa(sources, {"window": {**target_of(window), "title": window.title}}, _ELEMENTS_S)
+        answer = run_jxa(sources, {"window": target_of(window)}, _ELEMENTS_S)
         if not answer["is_trusted"]:
             raise permission_error(
                 ErrorCode.PERMISSION_DENIED_ACCESSIBILITY, f"the elements of {window.app_name} cannot be read"
@@ -189,7 +187,7 @@ class MacDesktop:
         return sorted(elements, key=lambda one: (round(one.box.centre.y / _LINE), one.box.x))
 
     def find_handler(self, kind: str, target: str) -> Handler:
-        answer = run_jxa(["desktop/macos/handler.js"], {"kind": kind, "target": target})
+        answer = run_jxa([WINDOW_SOURCES[0], "desktop/macos/handler.js"], {"kind": kind, "target": target})
         found = answer["found"] or (_installed_app(target, answer["installed"]) if kind == "app" else None)
         if found is None:
             raise PeekabooError(
@@ -297,36 +295,35 @@ def _installed_app(name: str, installed: list[dict[str, Any]]) -> dict[str, Any]
     return apps[find_app(name.strip().removesuffix(".app"), list(apps), "installed")]
 
 
-def _session() -> dict[str, Any]:
-    return run_jxa([WINDOW_SOURCES[0], "desktop/macos/permissions.js"], {})
+def _grants() -> dict[str, Any]:
+    """What permissions.js answers. Raises NO_GUI_SESSION."""
+    grants = run_jxa([WINDOW_SOURCES[0], "desktop/macos/permissions.js"], {})
+    if not grants["has_session"]:
+        raise no_session_error()
+    return grants
 
 
 def _may_automate_keynote() -> Optional[bool]:
     # in a child of its own: a crash or a hang there says nothing about the other grants
     try:
-        answer = run_jxa(["desktop/macos/automation.js"], {})["automation"]
-        return None if answer is None else bool(answer)
+        answer: Optional[bool] = run_jxa(["desktop/macos/automation.js"], {})["automation"]
+        return answer
     except PeekabooError as e:
-        if isinstance(e, ScriptError) or e.code is ErrorCode.TIMEOUT:
-            log_debug(f"whether Keynote may be controlled is not known: {e.message}")
-            return None
-        raise
+        if e.code in (ErrorCode.CANCELLED, ErrorCode.MISSING_PROGRAM):
+            raise
+        log_debug(f"whether Keynote may be controlled is not known: {e.message}")
+        return None
 
 
 def _check_may_record() -> None:
-    # up to macOS 15 screencapture would exit 0 with a picture of the wallpaper
-    grants = _session()
-    if not grants["has_session"]:
-        raise no_session_error()
-    if not grants["screen_recording"]:
+    # up to macOS 15 screencapture would exit 0 with a screenshot of the wallpaper
+    if not _grants()["screen_recording"]:
         raise _may_not_record()
 
 
 def _capture_error(details: str) -> PeekabooError:
     """`could not create image` has many causes: ask about each."""
-    grants = _session()
-    if not grants["has_session"]:
-        return no_session_error()
+    grants = _grants()
     if grants["is_locked"]:
         return screen_locked_error(details)
     if not grants["screen_recording"]:
@@ -353,45 +350,16 @@ def _rect(bounds: dict[str, float]) -> Rect:
     return Rect(float(bounds["x"]), float(bounds["y"]), float(bounds["width"]), float(bounds["height"]))
 
 
-def _app(one: dict[str, Any]) -> App:
-    return App(
-        name=clean_text(one["name"]),
-        pid=int(one["pid"]),
-        bundle_id=one["bundle_id"],
-        is_active=bool(one["is_active"]),
-        is_regular=bool(one["is_regular"]),
-        window_count=int(one["window_count"]),
-    )
-
-
-def _focused_id(scene: dict[str, Any]) -> Optional[int]:
-    """The front window of the frontmost app. An app may keep invisible and tiny windows in front of it."""
-    for one in scene["windows"]:
-        bounds = one["bounds"]
-        is_seen = one["alpha"] > 0 and min(bounds["width"], bounds["height"]) >= 50
-        is_ordinary = is_seen and (one["layer"] == 0 or one["is_modal"])
-        if one["pid"] == scene["frontmost_pid"] and is_ordinary and one["on_screen"]:
-            return int(one["id"])
-    return None
-
-
-def _window(one: dict[str, Any], focused_id: Optional[int], can_record: bool) -> Window:
+def _window(one: dict[str, Any], can_record: bool) -> Window:
     title: Optional[str] = one["title"]  # as it is: two windows may differ in what a person does not see
+    same = ("pid", "bundle_id", "layer", "alpha", "kind", "parent_id", "is_modal", "is_minimised")
     return Window(
-        window_id=int(one["id"]),
+        window_id=one["id"],
         app_name=clean_text(one["app"]),
-        pid=int(one["pid"]),
         title=title or "" if can_record else title,
         bounds=_rect(one["bounds"]),
-        bundle_id=one["bundle_id"],
-        layer=int(one["layer"]),
-        alpha=float(one["alpha"]),
-        is_on_screen=bool(one["on_screen"]),
-        is_focused=one["id"] == focused_id,
-        kind=one["kind"],
-        parent_id=one["parent_id"],
-        is_modal=bool(one["is_modal"]),
-        is_minimised=bool(one["is_minimised"]),
+        is_on_screen=one["on_screen"],
         identity=str(one["pid"]),
-        is_obscured=bool(one["is_protected"]),
+        is_obscured=one["is_protected"],
+        **{name: one[name] for name in same},
     )

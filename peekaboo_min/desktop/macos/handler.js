@@ -1,23 +1,18 @@
 // {"kind": "app"|"path"|"url", "target": text} -> {"found": {name, bundle_id, path}|null, "installed": [...]}: the application that
 // opens it. For a name of an application `installed` has all that are, else nothing. Starts nothing.
-ObjC.import('AppKit');
-
+// Comes after window_list.js.
 const FOLDERS = ['/Applications', '/Applications/Utilities', '/System/Applications', '/System/Applications/Utilities',
     '/System/Library/CoreServices/Applications', '~/Applications'];
 const FINDER = '/System/Library/CoreServices/Finder.app';
 
-function isNil(value) {
-    return value === null || value === undefined || (typeof value.isNil === 'function' && value.isNil());
-}
-
 function about(path) {
     const bundle = $.NSBundle.bundleWithPath($(path));
-    const id = isNil(bundle) ? null : bundle.bundleIdentifier;
-    return {name: path.split('/').pop().replace(/\.app$/, ''), bundle_id: isNil(id) ? null : id.js, path: path};
+    const id = isNil(bundle) ? null : textOf(bundle.bundleIdentifier);
+    return {name: path.split('/').pop().replace(/\.app$/, ''), bundle_id: id, path: path};
 }
 
 function aboutUrl(url) {
-    return isNil(url) ? null : about(url.path.js.replace(/\/$/, ''));
+    return isNil(url) ? null : about(url.path.js);
 }
 
 function installed() {

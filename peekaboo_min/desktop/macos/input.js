@@ -1,19 +1,7 @@
-// one JSON request as the argument -> one JSON answer; the same contract as input.swift, for a Mac without a compiler
-//   {"do":"preflight"} -> {"ok":true,"accessibility":b,"post_event":b,"screen_recording":b}
-//   {"do":"move","window":W,"x":n,"y":n}; points are screen points
-//   {"do":"click","window":W,"x":n,"y":n,"button":"left","clicks":1,"flags":0}; button left, right or middle; clicks 1 to 3
-//   {"do":"scroll","window":W,"x":n,"y":n,"direction":"down","amount":3}; up, down, left or right; amount 1 to 50
-//   {"do":"drag","window":W,"x":n,"y":n,"to_x":n,"to_y":n,"button":"left"}
-//       -> {"ok":true,"pointer":{"x":n,"y":n},"done":n,"is_certain":b}. done: how many clicks, notches, drags or arrivals there
-//          were before something else came under the pointer, 0 where the pointer did not get there. is_certain: no overlay or
-//          open menu leaves a doubt whom they reached
-//   {"do":"type","window":W,"text":"...","stop_file":"...","delay_ms":0}  -> {"ok":true,"sent":n}, in characters
-//   {"do":"press","window":W,"key_code":n,"flags":n,"hold_ms":0,"repeat":1,"stop_file":"..."}  -> {"ok":true,"sent":n}, in presses;
-//       flags are CGEventFlags bits. By JXA also "character", "using" and "layouts": on another keyboard layout than these System Events
-//       finds the key
-//   refused -> {"ok":false,"code":"...","message":"...","sent":n,"reached_id":n|null}, and nothing was posted after `sent`
-//   W is {"id","pid","x","y","width","height","is_popup"}: what must be under the pointer, or have the keyboard, right before
-//   each press, notch or piece of text, or nothing is posted
+// one JSON request as the argument -> one JSON answer: those that input.swift lists, for a Mac without a compiler. Besides:
+//   {"do":"press", ..., "character":"a","using":["command down"],"layouts":["US"]}: on another keyboard layout than these
+//       System Events finds the key of the character
+// Comes after window_list.js and accessibility.js.
 ObjC.import('Foundation');
 // Bound by hand because nobody is on record as having found it in the bridge.
 ObjC.bindFunction('CGEventSourceSetLocalEventsSuppressionInterval', ['void', ['void *', 'double']]);
@@ -65,10 +53,10 @@ function openSource() {
 
 // The windows on the screen, front to back. Nothing that is posted to a locked screen arrives.
 function look() {
-    const about = session();
+    const locked = isLocked();
     const windows = windowList(ON_SCREEN_ONLY);
-    if (about === null || windows === null) throw refusal('NO_GUI_SESSION', 'there is no GUI session');
-    if (about.is_locked || !about.is_on_console) throw refusal('SCREEN_LOCKED', 'the screen is locked');
+    if (locked === null || windows === null) throw refusal('NO_GUI_SESSION', 'there is no GUI session');
+    if (locked) throw refusal('SCREEN_LOCKED', 'the screen is locked');
     return windows;
 }
 

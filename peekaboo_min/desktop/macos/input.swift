@@ -326,17 +326,14 @@ struct Button {
     let down: CGEventType, up: CGEventType, dragged: CGEventType
 }
 
-func button(of request: Request) throws -> Button {
-    switch request.button {
-    case "left": return Button(number: .left, down: .leftMouseDown, up: .leftMouseUp, dragged: .leftMouseDragged)
-    case "right": return Button(number: .right, down: .rightMouseDown, up: .rightMouseUp, dragged: .rightMouseDragged)
-    case "middle": return Button(number: .center, down: .otherMouseDown, up: .otherMouseUp, dragged: .otherMouseDragged)
-    default: throw invalid("button")
-    }
-}
+let buttons = [
+    "left": Button(number: .left, down: .leftMouseDown, up: .leftMouseUp, dragged: .leftMouseDragged),
+    "right": Button(number: .right, down: .rightMouseDown, up: .rightMouseUp, dragged: .rightMouseDragged),
+    "middle": Button(number: .center, down: .otherMouseDown, up: .otherMouseUp, dragged: .otherMouseDragged),
+]
 
 func click(_ request: Request) throws -> [String: Any] {
-    let button = try button(of: request)
+    let button = try need(buttons[request.button ?? ""], "button")
     let flags = try flags(of: request)
     return try atPointer(request, need(request.clicks, "clicks", in: 1...3)) { source, place, count in
         try postMouse(source, button.down, place, button.number, count, flags)
@@ -356,7 +353,7 @@ func scroll(_ request: Request) throws -> [String: Any] {
 }
 
 func drag(_ request: Request) throws -> [String: Any] {
-    let button = try button(of: request)
+    let button = try need(buttons[request.button ?? ""], "button")
     let end = try CGPoint(x: need(request.toX, "to_x"), y: need(request.toY, "to_y"))
     return try atPointer(request, 1) { source, start, _ in
         try postMouse(source, button.down, start, button.number, 1, [])

@@ -6,7 +6,7 @@ import json
 import os
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Optional
+from typing import Any
 
 from ...core.errors import ErrorCode, PeekabooError
 from ...core.log import log_debug, log_safe
@@ -36,21 +36,14 @@ _SCRIPT_HINT = "see the details; peekaboo-min doctor may help"
 _SILENT_HINT = "run peekaboo-min doctor"
 
 
-class ScriptError(PeekabooError):
-    """A script that failed; `number` is the one at the end of osascript's message, None when it has none."""
-
-    def __init__(self, code: ErrorCode, message: str, hint: str, details: str, number: Optional[int]) -> None:
-        super().__init__(code, message, hint, details)
-        self.number = number
-
-
 def run_jxa(
     names: Sequence[str],
     argument: Mapping[str, Any],
     timeout_s: float = SCRIPT_S,
     pass_fds: Sequence[int] = (),
 ) -> dict[str, Any]:
-    """Run JXA sources of the package, joined, with one JSON argument; return their JSON. Raises ScriptError.
+    """Run JXA sources of the package, joined, with one JSON argument; return their JSON. Raises as
+    run_program does, and what script_error makes of a failed script.
 
     pass_fds: descriptors that osascript inherits, where it acts.
     """
@@ -71,7 +64,7 @@ def run_jxa(
 def run_applescript(
     name: str, arguments: Sequence[str], timeout_s: float, dictionary: tuple[str, str] = ("", "")
 ) -> str:
-    """Run an AppleScript source of the package with arguments; return its result. Raises ScriptError.
+    """Run an AppleScript source of the package with arguments; return its result. Raises as run_jxa does.
 
     dictionary: the bundle id whose terms the source is compiled with, and the one to take instead. No
     argument can say it, and by the application's name macOS might ask a person where that application is.
@@ -94,7 +87,7 @@ def _run_script(arguments: Sequence[str], source: str, timeout_s: float, pass_fd
     raise script_error(done.code, done.stderr)
 
 
-def script_error(exit_code: int, stderr: str) -> ScriptError:
+def script_error(exit_code: int, stderr: str) -> PeekabooError:
     """What osascript's exit and its message mean."""
     details = stderr.strip()[-500:]
     found = _NUMBER_AT_END.search(details)
@@ -106,14 +99,12 @@ def script_error(exit_code: int, stderr: str) -> ScriptError:
     elif exit_code < 0 or exit_code > 128:
         code, message = ErrorCode.PROGRAM_FAILED, "osascript crashed"
     else:
-        code, message = (
-            ErrorCode.PROGRAM_FAILED,
-            f"the script failed{f' with error {number}' if number else ''}",
-        )
+        message = f"the script failed{f' with error {number}' if number else ''}"
+        code = ErrorCode.PROGRAM_FAILED
     hint = _HINTS.get(code, _SCRIPT_HINT if details else _SILENT_HINT)
     if code in _PANES:
         hint = f"allow it in System Settings > Privacy & Security > {_PANES[code][0]}: {settings_line(code)}"
-    return ScriptError(code, message, hint, details, number)
+    return PeekabooError(code, message, hint, details)
 
 
 # grants -----------------------------------------------------------------------------------------------

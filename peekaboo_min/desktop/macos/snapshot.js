@@ -107,17 +107,16 @@ function run(argv) {
         const bundleId = bundleIds.get(w.pid) || null;
         Object.assign(w, {bundle_id: bundleId, kind: 'window', parent_id: null, is_modal: false, is_minimised: false});
     }
-    const about = session() || {is_locked: false, is_on_console: false};
-    const isLocked = about.is_locked || !about.is_on_console;
+    const locked = isLocked() !== false;
     const regular = new Set(apps.filter(app => app.is_regular).map(app => app.pid));
     markPopups(windows, regular);
-    if (!isLocked) askAccessibility(windows, frontmost, regular);
+    if (!locked) askAccessibility(windows, frontmost, regular);
     return JSON.stringify({
         windows: windows,
         apps: apps,
         displays: screens(),
         frontmost_pid: frontmost,
         can_record: canRecord(onScreen),
-        is_locked: isLocked,
+        is_locked: locked,
     });
 }

@@ -65,17 +65,15 @@ function mayAct() {
     return Boolean($.AXIsProcessTrusted()) || Boolean($.CGPreflightPostEventAccess());
 }
 
-// Whether this user's session is on the screen (not behind fast user switching), and locked; null without a GUI session.
-function session() {
+// Whether this user's session is locked, or behind another user's on the screen; null without a GUI session.
+function isLocked() {
     const dictionary = $.CGSessionCopyCurrentDictionary();
     const cast = dictionary ? ObjC.castRefToObject(dictionary) : null;
     if (isNil(cast)) return null;
     const about = ObjC.deepUnwrap(cast) || {};
     const onConsole = about.kCGSSessionOnConsoleKey;
-    return {
-        is_on_console: onConsole === undefined || Boolean(Number(onConsole)),
-        is_locked: Boolean(Number(about.CGSSessionScreenIsLocked || 0)), // the key is there only while it is locked
-    };
+    const isOnConsole = onConsole === undefined || Boolean(Number(onConsole));
+    return !isOnConsole || Boolean(Number(about.CGSSessionScreenIsLocked || 0)); // the key is there only while it is locked
 }
 
 // A window that a person would call one: an app may keep invisible or tiny ones in front of it.
