@@ -139,12 +139,10 @@ def _refuse(answer: dict[str, Any], what_went_out: str) -> NoReturn:
     """Raise what a refusal of the acting program means."""
     code, sent = ErrorCode(answer["code"]), int(answer["sent"])
     message = clean_text(answer["message"], 500)
-    if sent and code is not ErrorCode.FOCUS_LOST:
+    if sent or code is ErrorCode.FOCUS_LOST:
         message += f"; {sent} {what_went_out}"
-    if answer["reached_id"] is not None and f"window {answer['reached_id']} " not in f"{message} ":
-        message += f" (window {answer['reached_id']})"
     if code is ErrorCode.FOCUS_LOST:
-        raise FocusLost(f"{message}; {sent} {what_went_out}")
+        raise FocusLost(message)
     if code is ErrorCode.PERMISSION_DENIED_ACCESSIBILITY:
         raise permission_error(code, "nothing was clicked or typed")
     if code is ErrorCode.SCREEN_LOCKED:

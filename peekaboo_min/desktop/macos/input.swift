@@ -11,8 +11,8 @@
 //   {"do":"press","window":W,"key_code":n,"flags":n,"hold_ms":0,"repeat":1,"stop_file":"..."}  -> {"ok":true,"sent":n}, in presses; flags are
 //       CGEventFlags bits
 //   refused -> {"ok":false,"code":"...","message":"...","sent":n,"reached_id":n|null}, and nothing was posted after `sent`
-//   W is {"id","pid","x","y","width","height","is_popup"}: what must be under the pointer, or have the keyboard, right before
-//   each press, notch or piece of text, or nothing is posted
+//   W is {"id","pid","x","y","width","height","is_popup"}, more is ignored: what must be under the pointer, or have the
+//   keyboard, right before each press, notch or piece of text, or nothing is posted
 import AppKit
 import ApplicationServices
 import CoreGraphics
