@@ -1,6 +1,6 @@
-"""Read the text in a picture: tesseract, helped by ImageMagick's convert.
+"""Read the text in an image: tesseract, helped by ImageMagick's convert.
 
-tesseract alone misses most texts that are lighter than what is behind them. So each picture is read twice, at
+tesseract alone misses most texts that are lighter than what is behind them. So each image is read twice, at
 the same time: as it is, and as its difference from the local background, which makes every text dark on
 white. Measured with `--psm 11` on 7 windows with 129 texts, each cropped in 4 ways: plain finds 289 of 516,
 of the white-on-colour buttons 28 of 224; both together 507 and 216. A 554x388 window costs 0.7 s of processor
@@ -20,14 +20,14 @@ from pathlib import Path
 from typing import Callable
 
 from ...core.cancellation import in_parallel
-from ...core.errors import ErrorCode, PeekabooError
+from ...core.errors import invalid
 from ...core.models import ImageInfo, RecognisedText, Rect, rect_around
 from ...core.text import clean_text
 from ...system.images import read_image_info
 from ...system.process import run_program
 
 _OCR_S = 60.0
-# Above it a picture is most likely one of a display with two pixels a point: its text is large, and time
+# Above it an image is most likely one of a display with two pixels a point: its text is large, and time
 # matters more.
 _LARGE_PIXELS = 2_000_000
 _LEAST_CONFIDENCE = 0.4
@@ -36,11 +36,10 @@ _SHARED_LITTLE = 0.3
 _SHARED_MUCH = 0.5
 # tesseract takes a widget's border or corner for a word of these.
 _BORDER_WORD = re.compile(r"[|()\[\]{}_~.,:;'‘’“”\"—–-]+")
-# Four times as fast for pictures of this size as with its own threads, which get in each other's way.
+# Four times as fast for images of this size as with its own threads, which get in each other's way.
 _ONE_THREAD = {"OMP_THREAD_LIMIT": "1"}
 # The most frequent grey of 13x13 pixels is the background: text covers less of it. Larger ones cost more time
-# and lose
-# texts near the edges of small buttons; Median instead of Mode, and half the size, find fewer.
+# and lose texts near the edges of small buttons; Median instead of Mode, and half the size, find fewer.
 _BACKGROUND = ["-statistic", "Mode", "13x13"]
 # The levels drop the faint edges of bevelled buttons, which confuse tesseract, and keep white on orange.
 _DARK_ON_WHITE = ["-compose", "Difference", "-composite", "-negate"]
@@ -64,11 +63,11 @@ _DASHES = re.compile(r"[-_—–]+")
 
 
 def read_text_by_tesseract(path: Path) -> list[RecognisedText]:
-    """The lines of text in a picture, top to bottom, each with its words; boxes in the picture's pixels.
+    """The lines of text in an image, top to bottom, each with its words; boxes in the image's pixels.
 
     Raises INVALID_ARGUMENT for what is no image, MISSING_PROGRAM, TIMEOUT, PROGRAM_FAILED.
     """
-    info, data, source = _picture(path)
+    info, data, source = _image(path)
     zoom = 2 if info.width * info.height <= _LARGE_PIXELS else 1
     # small text is read better enlarged
     enlarged = ["-filter", "Triangle", "-resize", f"{zoom}00%"] if zoom > 1 else []
@@ -84,9 +83,9 @@ def read_text_by_tesseract(path: Path) -> list[RecognisedText]:
 
 def read_characters_by_tesseract(path: Path) -> list[RecognisedText]:
     """What stands alone and is no wider than two or three characters, as on the keys of a calculator; boxes
-    in the picture's pixels. Raises as read_text_by_tesseract does.
+    in the image's pixels. Raises as read_text_by_tesseract does.
     """
-    info, data, source = _picture(path)
+    info, data, source = _image(path)
     grey = _converted(data, source, _against_background(info))
     boxes = _standing_alone(grey)
     readings = in_parallel(lambda size: _read_boxes(grey, boxes, size), _SIZES)
@@ -97,12 +96,12 @@ def read_characters_by_tesseract(path: Path) -> list[RecognisedText]:
     return [one for one in surest.values() if one.confidence >= _LEAST_CONFIDENCE_ALONE]
 
 
-def _picture(path: Path) -> tuple[ImageInfo, bytes, str]:
-    """A picture's size, its bytes, and what convert calls them on its stdin. Raises INVALID_ARGUMENT."""
+def _image(path: Path) -> tuple[ImageInfo, bytes, str]:
+    """An image's size, its bytes, and what convert calls them on its stdin. Raises INVALID_ARGUMENT."""
     info = read_image_info(path)
     if info is None:
-        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, f"{path} is not an image", hint="give a png or jpg")
-    # the kind is said: convert would run a drawing's or a script's commands as gladly
+        raise invalid(f"{path} is not an image", "give a png or jpg")
+    # the kind is named: convert would run a drawing's or a script's commands as gladly
     return info, path.read_bytes(), f"{info.kind.replace('jpg', 'jpeg')}:-[0]"
 
 
@@ -116,26 +115,26 @@ def _against_background(info: ImageInfo) -> list[str]:
 
 
 def _converted(data: bytes, source: str, steps: Sequence[str]) -> bytes:
-    """A picture in grey, after these steps of convert, as a PGM."""
+    """An image in grey, after these steps of convert, as a PGM."""
     words = ["convert", source, "-background", "white", "-alpha", "remove", "-colorspace", "Gray", *steps]
     return run_program([*words, "-depth", "8", "pgm:-"], timeout_s=_OCR_S, stdin=data).stdout
 
 
 def _read_lines(pgm: bytes, zoom: int) -> list[RecognisedText]:
-    words = ["tesseract", "stdin", "stdout", "--psm", "11", "tsv"]
-    printed = run_program(words, timeout_s=_OCR_S, stdin=pgm, environment=_ONE_THREAD).text
     lines: dict[tuple[str, ...], list[RecognisedText]] = {}
-    for cells in _words(printed):
-        left, top, width, height = (int(cell) / zoom for cell in cells[6:10])
-        word = RecognisedText(cells[11], Rect(left, top, width, height), float(cells[10]) / 100)
+    for cells in _words(pgm, "11"):
+        box = Rect(*(int(cell) / zoom for cell in cells[6:10]))
+        word = RecognisedText(cells[11], box, float(cells[10]) / 100)
         lines.setdefault(tuple(cells[1:5]), []).append(word)
     return [line for line in map(_line_of, lines.values()) if line.confidence >= _LEAST_CONFIDENCE]
 
 
-def _words(printed: str) -> Iterator[list[str]]:
-    """The words of a TSV: level (5: a word), page, block, paragraph, line, word, left, top, width, height,
-    confidence, text.
+def _words(image: bytes, segmentation: str) -> Iterator[list[str]]:
+    """The words that tesseract finds, each as it prints them: level (5: a word), page, block, paragraph,
+    line, word, left, top, width, height, confidence, text. segmentation: its page segmentation mode.
     """
+    words = ["tesseract", "stdin", "stdout", "--psm", segmentation, "tsv"]
+    printed = run_program(words, timeout_s=_OCR_S, stdin=image, environment=_ONE_THREAD).text
     for row in printed.split("\n")[1:]:
         cells = row.split("\t", 11)
         text = clean_text(cells[-1])
@@ -165,25 +164,12 @@ def _read_boxes(grey: bytes, boxes: Sequence[Rect], size: int) -> list[Recognise
         left, top = max(0, int(box.x) - _MARGIN), max(0, int(box.y) - _MARGIN)
         place = f"{int(box.width) + 2 * _MARGIN}x{int(box.height) + 2 * _MARGIN}+{left}+{top}"
         cuts += ["(", "-clone", "0", "-crop", place, "+repage", ")"]
-    shown = ["-normalize", "-filter", "Mitchell", "-resize", f"{size}00%", "-bordercolor", "white"]
-    words = [
-        "convert",
-        "pgm:-",
-        *cuts,
-        "-delete",
-        "0",
-        *shown,
-        "-border",
-        "16",
-        "-compress",
-        "none",
-        "tiff:-",
-    ]
+    larger = ["-normalize", "-filter", "Mitchell", "-resize", f"{size}00%"]
+    framed = ["-bordercolor", "white", "-border", "16"]
+    words = ["convert", "pgm:-", *cuts, "-delete", "0", *larger, *framed, "-compress", "none", "tiff:-"]
     pages = run_program(words, timeout_s=_OCR_S, stdin=grey).stdout
-    words = ["tesseract", "stdin", "stdout", "--psm", "10", "tsv"]
-    printed = run_program(words, timeout_s=_OCR_S, stdin=pages, environment=_ONE_THREAD).text
     found: dict[int, list[RecognisedText]] = {}
-    for cells in _words(printed):
+    for cells in _words(pages, "10"):
         page = int(cells[1]) - 1
         word = RecognisedText(cells[11], boxes[page], float(cells[10]) / 100)
         found.setdefault(page, []).append(word)
@@ -220,11 +206,8 @@ def _merged_lines(
     plain = [line for line in plain if _letters(line) > 0]
     merged = []
     for line in found:
-        same = [
-            one
-            for one in plain
-            if _shared(one, line, max) > _SHARED_MUCH and one.confidence > line.confidence
-        ]
+        surer = [one for one in plain if one.confidence > line.confidence]
+        same = [one for one in surer if _shared(one, line, max) > _SHARED_MUCH]
         merged.append(same[0] if same else line)
     return merged + [one for one in plain if all(_shared(one, line, min) < _SHARED_LITTLE for line in found)]
 
@@ -238,8 +221,6 @@ def _shared(
 ) -> float:
     """The area that two lines share, as a part of the larger (max) or the smaller (min) one's."""
     a, b = one.box, other.box
-    width = min(a.x + a.width, b.x + b.width) - max(a.x, b.x)
-    height = min(a.y + a.height, b.y + b.height) - max(a.y, b.y)
-    return (
-        max(0.0, width) * max(0.0, height) / max(1.0, compared_with(a.width * a.height, b.width * b.height))
-    )
+    common = a.clipped(b)
+    compared = max(1.0, compared_with(a.width * a.height, b.width * b.height))
+    return common.width * common.height / compared if common else 0.0
