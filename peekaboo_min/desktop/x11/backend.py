@@ -27,7 +27,7 @@ from ...core.models import (
 from ...system.files import held_locks
 from ...system.process import run_program
 from .connection import x_connection
-from .server import UTF8, ask_x, is_viewable, x11_session
+from .server import UTF8, check_xdotool, is_viewable, x11_session
 from .windows import take_scene
 
 _CAPTURE_S = 20.0
@@ -90,19 +90,16 @@ class X11Desktop:
         _run_maim(["-i", str(window.window_id), *part], path, kind)
 
     def focus(self, window: Window, may_click: bool = False) -> None:
-        target, holding = str(window.window_id), held_locks()
+        target = str(window.window_id)
         try:
             # windowactivate alone does not raise under every window manager
-            words = ["xdotool", "windowactivate", "--sync", target, "windowraise", target]
-            ask_x(words, _FOCUS_S, holding)
+            _run_xdotool("windowactivate", "--sync", target, "windowraise", target)
         except PeekabooError as e:
             if e.code not in (ErrorCode.PROGRAM_FAILED, ErrorCode.TIMEOUT):
                 raise
-            words = ["xdotool", "windowmap", "--sync", target, "windowraise", target, "windowfocus", target]
-            ask_x(words, _FOCUS_S, holding)
-            if may_click and window.window_id not in [
-                one.window_id for one in take_scene().windows if one.is_focused
-            ]:
+            _run_xdotool("windowmap", "--sync", target, "windowraise", target, "windowfocus", target)
+            now = take_scene().find(window.window_id) if may_click else None
+            if may_click and not (now and now.is_focused):
                 from .pointer import click_title_bar
 
                 click_title_bar(window)
@@ -188,6 +185,13 @@ class X11Desktop:
 
     def input_backend(self) -> str:
         return "xdotool"
+
+
+def _run_xdotool(*words: str) -> None:
+    done = run_program(
+        ["xdotool", *words], timeout_s=_FOCUS_S, accept=None, environment=UTF8, pass_fds=held_locks()
+    )
+    check_xdotool(done)
 
 
 def _run_maim(what: list[str], path: Path, kind: str) -> None:

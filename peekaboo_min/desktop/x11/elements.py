@@ -14,6 +14,7 @@ from ...system.process import run_program
 from ...system.programs import PACKAGES, look_for_program
 from ...system.resources import native_source
 from .connection import property_of, texts_in, x_connection
+from .windows import own_rect
 
 PYTHON = "python3"
 _READ_S = 12.0
@@ -37,15 +38,13 @@ def read_x11_elements(window: Window) -> list[Element]:
             "a window's elements are read by the system's python3 with gi, which is not installed",
             hint=f"install it: sudo apt-get install {PACKAGES[PYTHON]}; or use find_text",
         )
-    bounds, (left, right, above, below) = window.bounds, window.insets
-    whole = (bounds.x - left, bounds.y - above, bounds.width + left + right, bounds.height + above + below)
     question = {
         "pid": window.pid,
         "title": window.title,
         "is_popup": window.is_popup,
-        "bounds": _numbers(bounds),
-        "whole": whole,
-        "outer": _numbers(window.outer),
+        "bounds": window.bounds,
+        "whole": own_rect(window),
+        "outer": window.outer,
         "addresses": _bus_addresses(),
     }
     # -I: neither the working folder nor PYTHONPATH; no bus is started for us where there is none
@@ -55,7 +54,10 @@ def read_x11_elements(window: Window) -> list[Element]:
     bus = {_BUS: child_environment().get(_BUS, session)}
     done = run_program(words, timeout_s=_READ_S, stdin=source, environment=bus)
     answer: dict[str, Any] = json.loads(done.text)
-    found = [_element(*row) for row in answer["elements"]]
+    found = [
+        Element(role, clean_text(name), clean_text(value), tuple(states), Rect(*box))
+        for role, name, value, states, box in answer["elements"]
+    ]
     if not found:
         raise PeekabooError(
             ErrorCode.NO_ELEMENTS,
@@ -67,20 +69,12 @@ def read_x11_elements(window: Window) -> list[Element]:
     return _in_reading_order(found)
 
 
-def _numbers(rect: Rect) -> list[float]:
-    return [rect.x, rect.y, rect.width, rect.height]
-
-
 def _bus_addresses() -> list[str]:
     """What the X server's root window names: the bus of this very display."""
     with x_connection() as server:
         atom = server.atoms(["AT_SPI_BUS"])["AT_SPI_BUS"]
         (reply,) = server.ask([property_of(server.root_id, atom)])
     return texts_in(reply)[:1]
-
-
-def _element(role: str, name: str, value: str, states: list[str], box: list[float]) -> Element:
-    return Element(role, clean_text(name), clean_text(value), tuple(states), Rect(*box))
 
 
 def _in_reading_order(elements: list[Element]) -> list[Element]:

@@ -14,8 +14,7 @@ import json
 import sys
 import time
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any, Optional, Union
+from typing import Any, NamedTuple, Optional
 
 from gi.repository import Gio, GLib  # type: ignore[import-not-found,import-untyped,unused-ignore]
 
@@ -113,8 +112,7 @@ def open_bus(addresses: list[str]) -> Optional[Bus]:
         return None
 
 
-@dataclass(frozen=True)
-class Known:
+class Known(NamedTuple):
     """What a node says of itself."""
 
     node: Node
@@ -279,23 +277,16 @@ def values_of(bus: Bus, elements: list[Known]) -> list[tuple[str, str]]:
             calls.append((one.node, TEXT, "GetText", GLib.Variant("(ii)", (0, TEXT_LENGTH))))
         elif role in HAVE_NUMBER:
             calls.append((one.node, PROPERTIES, "Get", GLib.Variant("(ss)", (VALUE, "CurrentValue"))))
-        else:
-            calls.append((one.node, PROPERTIES, "Get", GLib.Variant("(ss)", (ACCESSIBLE, "Name"))))
-    nameless = [one for one in elements if not one.name and ROLES[one.role] not in NEED_A_NAME]
-    answers = bus.ask(calls + [(one.node, ACCESSIBLE, "GetRelationSet", None) for one in nameless])
+    valued = [call[0] for call in calls]
+    nameless = [one.node for one in elements if not one.name and ROLES[one.role] not in NEED_A_NAME]
+    answers = bus.ask(calls + [(node, ACCESSIBLE, "GetRelationSet", None) for node in nameless])
     names = {one.node: one.name for one in elements}
-    for one, answer in zip(nameless, answers[len(calls) :]):
-        targets = [
-            tuple(node) for kind, nodes in (answer or [[]])[0] if kind == LABELLED_BY for node in nodes
-        ]
-        names[one.node] = " ".join(names.get(node, "") for node in targets)
-    found = []
-    for one, answer in zip(elements, answers):
-        role, value = ROLES[one.role], ""
-        if answer and one.role != PASSWORD and role in (*HAVE_TEXT, *HAVE_NUMBER):
-            value = answer[0] if isinstance(answer[0], str) else f"{answer[0]:g}"
-        found.append((names[one.node], value))
-    return found
+    for node, answer in zip(nameless, answers[len(calls) :]):
+        targets = [tuple(to) for kind, nodes in (answer or [[]])[0] if kind == LABELLED_BY for to in nodes]
+        names[node] = " ".join(names.get(target, "") for target in targets)
+    values = {node: answer[0] for node, answer in zip(valued, answers) if answer}
+    texts = {node: one if isinstance(one, str) else f"{one:g}" for node, one in values.items()}
+    return [(names[one.node], texts.get(one.node, "")) for one in elements]
 
 
 def read(window: dict[str, Any]) -> dict[str, Any]:
@@ -303,7 +294,7 @@ def read(window: dict[str, Any]) -> dict[str, Any]:
     if bus is None:
         return {"elements": [], "problem": "bus", "rounds": 0}
     frames = frames_of(bus, window)
-    rows: list[list[Union[str, list[str], Box]]] = []
+    rows: list[list[Any]] = []
     for frame, relative_to, off in frames:
         nodes = walk(bus, frame, relative_to, window["is_popup"])
         boxes = {one.node: clipped(one.box, off, window["bounds"]) for one in nodes}

@@ -18,7 +18,7 @@ from .clipboard import Clipboard
 from .connection import property_of, texts_in, x_connection
 from .pointer import x11_modifiers, xdotool_session
 from .presses import PressRecord, recorded_presses
-from .server import UTF8, is_viewable, top_level, window_with_input_focus
+from .server import UTF8, client_with_focus, is_viewable, top_level
 from .windows import is_same_client
 
 _KEYS_S = 10.0
@@ -94,7 +94,7 @@ def type_x11_text(window: Window, text: str, stop_file: Path, delay_ms: int = 0)
     Raises FocusLost and POLICY_DENIED (the stop file), with how many characters went out, and
     INVALID_ARGUMENT for what would take longer than a call may.
     """
-    typing_ms = 2 * delay_ms or _KEY_DELAY_MS  # `type` waits half as long as it is told, `key` does not
+    typing_ms = 2 * delay_ms or _KEY_DELAY_MS  # `type` waits half of its delay, `key` does not
     delay_ms = delay_ms or _KEY_DELAY_MS
     pieces = list(pieces_of(text, max(1, min(_PIECE, _PIECE_MS // delay_ms))))
     pasted = sum(not piece.isascii() for piece in pieces)
@@ -186,7 +186,8 @@ class _Keyboard:
         self.check_focus()
 
     def check_focus(self) -> None:
-        focused_id = window_with_input_focus()
+        with x_connection() as server:
+            focused_id = client_with_focus(server)
         if not self._is_ours(focused_id):
             raise self._lost(f"{self._name(focused_id)} has the keyboard")
         if self._window.is_popup and not is_viewable(self._window.window_id):
@@ -227,9 +228,9 @@ class _Keyboard:
         press, release = ["keydown", *words], ["keyup", *words]
         with xdotool_session(release, seconds + _KEYS_S) as xdotool:
             line = [*_WHO, *press, "sleep", f"{seconds:.3f}", *release]
-            printed = xdotool.press(line, _PRINTED_WHO)
+            (focused_id,) = xdotool.press(line, _PRINTED_WHO)
             end = time.monotonic() + seconds
-            self._count(int(printed[1]))
+            self._count(focused_id)
             while time.monotonic() < end - _WATCH_S:
                 pause(_WATCH_S)
                 self.check()

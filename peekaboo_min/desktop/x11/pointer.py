@@ -21,8 +21,8 @@ from ...system.process import (
     start_daemon,
 )
 from .presses import recorded_presses
-from .server import UTF8, app_with_window, check_x, is_viewable, top_level, top_level_under_pointer
-from .windows import is_same_client, take_scene
+from .server import UTF8, app_with_window, check_xdotool, is_viewable, top_level, top_level_under_pointer
+from .windows import is_same_client, own_rect, take_scene
 
 _BUTTONS = {"left": "1", "middle": "2", "right": "3"}
 _WHEEL = {"up": "4", "down": "5", "left": "6", "right": "7"}
@@ -57,14 +57,14 @@ class Xdotool:
         self._program = program
         self.is_pressing = False
 
-    def look(self, words: Sequence[str], pattern: str) -> re.Match[str]:
-        """What a line prints that presses nothing, as soon as it fits the pattern. Raises what its error
-        output means when it never does.
+    def look(self, words: Sequence[str], pattern: str) -> Iterator[int]:
+        """The numbers of the pattern's groups in what a line prints that presses nothing, as soon as that
+        fits. Raises what its error output means when it never does.
         """
         text = self._program.ask(" ".join(words), lambda answer: re.search(pattern, answer) is not None)
         found = re.search(pattern, text)
         if found is None:
-            check_x("xdotool", self._program.end())
+            check_xdotool(self._program.end())
             what = "something may have been" if self.is_pressing else "nothing was"
             raise PeekabooError(
                 ErrorCode.PROGRAM_FAILED,
@@ -72,16 +72,16 @@ class Xdotool:
                 hint="take a new screenshot and see",
                 details=text[-300:],
             )
-        return found
+        return map(int, found.groups())
 
-    def press(self, words: Sequence[str], pattern: str) -> re.Match[str]:
+    def press(self, words: Sequence[str], pattern: str) -> Iterator[int]:
         """As `look`, for a line that presses something, and releases it in the end."""
         self.is_pressing = True
         return self.look(words, pattern)
 
     def end(self) -> None:
         """Wait until everything is done."""
-        check_x("xdotool", self._program.end())
+        check_xdotool(self._program.end())
         self.is_pressing = False
 
 
@@ -196,7 +196,7 @@ def _press(
 ) -> Delivery:
     """Move the pointer, ask what is under it, and press only when that is the window; so each time.
 
-    One xdotool does it, line by line: it moves and looks; it is told to press only when that was right; then
+    One xdotool does it, line by line: it moves and looks; it gets the press only when that was right; then
     it looks again and presses. What the server delivered by that is what was reached; where nobody asked for
     presses, or they are not recorded, what xdotool printed right before. It moves relative to the window,
     which the server does itself: a window that moves meanwhile takes its pixel along.
@@ -205,9 +205,9 @@ def _press(
     release: what releases a button or key that an interrupted press has left down: mouseup, its number first.
     """
     top_id = window.frame_id or window.window_id
-    left, _, above, _ = window.insets
-    inside = (int(point.x - window.bounds.x + left), int(point.y - window.bounds.y + above))
-    words = ["mousemove", "--window", str(window.window_id), "--", *map(str, inside)]
+    own = own_rect(window)
+    inside = [str(int(point.x - own.x)), str(int(point.y - own.y))]
+    words = ["mousemove", "--window", str(window.window_id), "--", *inside]
     words += ["getwindowgeometry", "--shell", str(window.window_id), "getmouselocation", "--shell"]
 
     def is_over(look: _Look) -> bool:
@@ -215,7 +215,7 @@ def _press(
 
     recording = recorded_presses() if press else nullcontext()
     with recording as record, xdotool_session(release, _ACT_S + times * _EACH_S) as xdotool:
-        look = _read_look(xdotool.look(words, _PRINTED_LOOK))
+        look = _Look(*xdotool.look(words, _PRINTED_LOOK))
         _check_still_there(window, point, look)
         if not press:
             is_there = is_over(look)
@@ -228,11 +228,11 @@ def _press(
             for number in range(times):
                 try:
                     if number:
-                        now = _read_look(xdotool.look(["sleep", again_s, *words], _PRINTED_LOOK))
+                        now = _Look(*xdotool.look(["sleep", again_s, *words], _PRINTED_LOOK))
                         if now != look or not is_over(now):
                             delivered = None  # this press is not made, nor are those after it
                             break
-                    pressed = _read_look(xdotool.press([*words, *press], _PRINTED_LOOK + r"\d+ \d+\n"))
+                    pressed = _Look(*xdotool.press([*words, *press], _PRINTED_LOOK + r"\d+ \d+\n"))
                     got_id = record.window_pressed(int(release[1])) if record else None
                     got_id = top_level(got_id) if got_id else 0
                     pressed = pressed._replace(under_id=got_id or pressed.under_id)
@@ -275,16 +275,12 @@ def _was_reached(window: Window, top_id: int, look: _Look, pressed: _Look, is_su
     return None
 
 
-def _read_look(printed: re.Match[str]) -> _Look:
-    return _Look(*map(int, printed.groups()))
-
-
 def _check_still_there(window: Window, point: Point, look: _Look) -> None:
-    left, right, above, below = window.insets
-    size = (window.bounds.width + left + right, window.bounds.height + above + below)
-    if (look.width, look.height) == size and look.point == Point(int(point.x), int(point.y)):
+    own = own_rect(window)
+    is_resized = (look.width, look.height) != (own.width, own.height)
+    if not is_resized and look.point == Point(int(point.x), int(point.y)):
         return
-    how = "resized" if (look.width, look.height) != size else "moved, or reaches beyond the screen's edge,"
+    how = "resized" if is_resized else "moved, or reaches beyond the screen's edge,"
     raise PeekabooError(
         ErrorCode.STALE_SCREENSHOT,
         f"window {window.window_id} was {how} in this moment; nothing was clicked",

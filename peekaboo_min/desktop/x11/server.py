@@ -1,14 +1,13 @@
-"""The X server: programs that ask it, and where a single window is."""
+"""Questions to the X server about single windows; what xdotool's errors mean."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import Optional
 
 from ...core.errors import ErrorCode, PeekabooError
 from ...core.text import clean_text
-from ...system.process import Completed, run_program
+from ...system.process import Completed
 from .connection import (
     ATTRIBUTES,
     CHILDREN,
@@ -25,25 +24,14 @@ from .connection import (
     x_connection,
 )
 
-QUERY_S = 5.0
 UTF8 = {"LC_ALL": "C.UTF-8"}
 IS_VIEWABLE = 2
 _WM_CLASS = 67  # an atom that every server has
 _DEEPEST = 16
 
 
-def ask_x(words: Sequence[str], timeout_s: float = QUERY_S, holding: Sequence[int] = ()) -> str:
-    """The output of a program that talks to the X server. Raises WINDOW_NOT_FOUND, NO_GUI_SESSION besides.
-
-    holding: descriptors that the program inherits.
-    """
-    done = run_program(words, timeout_s=timeout_s, accept=None, environment=UTF8, pass_fds=holding)
-    check_x(words[0], done)
-    return done.text
-
-
-def check_x(program: str, done: Completed) -> None:
-    """Raise what a failed program's error output means: NO_GUI_SESSION, WINDOW_NOT_FOUND, else
+def check_xdotool(done: Completed) -> None:
+    """Raise what the error output of an xdotool that failed means: NO_GUI_SESSION, WINDOW_NOT_FOUND, else
     PROGRAM_FAILED.
     """
     if done.code == 0:
@@ -51,7 +39,7 @@ def check_x(program: str, done: Completed) -> None:
     output = done.stderr.strip()
     if re.search(r"open (X )?display|open X|parse display name|no display", output, re.I):
         raise no_display(output)
-    if re.search(r"BadWindow|BadDrawable|Bad ?Drawable|No such window|no window with", output, re.I):
+    if re.search(r"BadWindow|Bad ?Drawable|No such window|no window with", output, re.I):
         raise PeekabooError(
             ErrorCode.WINDOW_NOT_FOUND,
             "that window is gone",
@@ -59,7 +47,7 @@ def check_x(program: str, done: Completed) -> None:
             details=output[:300],
         )
     raise PeekabooError(
-        ErrorCode.PROGRAM_FAILED, f"{program} failed with exit code {done.code}", details=output[-1000:]
+        ErrorCode.PROGRAM_FAILED, f"xdotool failed with exit code {done.code}", details=output[-1000:]
     )
 
 
@@ -120,13 +108,8 @@ def top_level_under_pointer() -> Optional[int]:
     return fields_in(reply, "4xI")[0] if reply else None
 
 
-def window_with_input_focus() -> int:
-    """The client that has the X input focus, or has the window that has it; 0 for none."""
-    with x_connection() as server:
-        return client_with_focus(server)
-
-
 def client_with_focus(server: XConnection) -> int:
+    """The client that has the X input focus, or has the window that has it; 0 for none."""
     (reply,) = server.ask([request(FOCUS)])
     (focused_id,) = fields_in(reply, "I")
     if focused_id == 1:  # PointerRoot: the window under the pointer would get the keys

@@ -60,6 +60,13 @@ def is_same_client(window_id: int, other_id: int) -> bool:
     return window_id >> _CLIENT_BITS == other_id >> _CLIENT_BITS
 
 
+def own_rect(window: Window) -> Rect:
+    """The window that its program made, with the shadow that GTK draws into it: see Window.insets."""
+    left, right, above, below = window.insets
+    x, y, width, height = window.bounds
+    return Rect(x - left, y - above, width + left + right, height + above + below)
+
+
 class _Root(NamedTuple):
     """What stands on the root window; empty and None where no window manager writes it."""
 
@@ -116,8 +123,9 @@ def take_scene() -> Scene:
         atoms = server.atoms((*names, f"_NET_WM_CM_S{server.screen}"))
         root = _read_root(server, atoms)
         tops = _read_facts(server, atoms, {one: one for one in root.top_ids})
-        clients = _listed_clients(server, atoms, root, tops) if root.has_list else {}
-        if not root.has_list:
+        if root.has_list:
+            clients = _listed_clients(server, atoms, root, tops)
+        else:
             clients = _clients_by_state(server, atoms, tops)
         focused_id = root.active_id or client_with_focus(server)
         focused = {focused_id, *containing_windows(server, focused_id)[-1:]}
@@ -125,13 +133,8 @@ def take_scene() -> Scene:
     frames = {one.top_id for one in clients.values()}
     others = [top for one, top in tops.items() if one not in clients.keys() | frames and top.is_seen]
     facts = {one.window_id: one for one in [*clients.values(), *others] if not one.is_input_only}
-    windows = [_window(one, tops[one.top_id].bounds, root, facts.keys()) for one in facts.values()]
-    places = {window_id: place for place, window_id in enumerate(root.top_ids)}
-    windows.sort(key=lambda one: places[one.frame_id or one.window_id])
-    windows = [
-        one._replace(is_focused=not one.is_popup and bool(focused & {one.window_id, one.frame_id}))
-        for one in windows
-    ]
+    in_order = sorted(facts.values(), key=lambda one: root.top_ids.index(one.top_id))
+    windows = [_window(one, tops[one.top_id].bounds, root, facts.keys(), focused) for one in in_order]
     windows = _with_owners(windows)
     if not root.has_compositor:
         windows = _with_obscured(windows)
@@ -236,7 +239,7 @@ def _read_displays(server: XConnection) -> list[Display]:
     return [Display(n, f"Screen {n}", Rect(*map(float, head))) for n, head in enumerate(heads, 1)]
 
 
-def _window(one: _Facts, frame: Rect, root: _Root, known_ids: Set[int]) -> Window:
+def _window(one: _Facts, frame: Rect, root: _Root, known_ids: Set[int], focused: Set[int]) -> Window:
     is_client = one.is_client or one.window_id in root.client_ids
     is_popup = not is_client and one.is_override_redirect
     desktop = one.number("_NET_WM_DESKTOP")
@@ -264,6 +267,7 @@ def _window(one: _Facts, frame: Rect, root: _Root, known_ids: Set[int]) -> Windo
         bounds=one.bounds,
         layer=_layer(one, is_popup, counts),
         is_on_screen=one.is_viewable and not (is_hidden and is_client),
+        is_focused=not is_popup and bool(focused & {one.window_id, one.top_id}),
         # a frame as large as the shadow covers nothing with it
         frame=frame if frame_id and max(one.insets) <= 0 and frame != one.bounds else None,
         kind="popup" if is_popup else "dialog" if is_dialog else "window",
@@ -277,8 +281,10 @@ def _window(one: _Facts, frame: Rect, root: _Root, known_ids: Set[int]) -> Windo
 
 
 def _layer(one: _Facts, is_popup: bool, counts: bool) -> int:
-    if is_popup or not counts:
-        return _POPUP_LAYER if is_popup else _UNOWNED_LAYER
+    if is_popup:
+        return _POPUP_LAYER
+    if not counts:
+        return _UNOWNED_LAYER
     return next((layer for name, layer in _LAYERS.items() if name in one.kinds), 0)
 
 
