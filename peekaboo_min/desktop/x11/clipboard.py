@@ -11,7 +11,15 @@ from ...core.cancellation import pause, uninterrupted
 from ...core.errors import ErrorCode, PeekabooError
 from ...core.log import log_info, log_warning
 from ...core.models import Window
-from ...system.process import RunningProgram, exit_hooks, run_program, running, start_daemon
+from ...system.process import (
+    Completed,
+    ProgramTimeout,
+    RunningProgram,
+    exit_hooks,
+    run_program,
+    running,
+    start_daemon,
+)
 
 _ANSWER_S = 2.0
 _FETCH_S = 5.0
@@ -37,14 +45,10 @@ _PROTOCOL_TARGETS = frozenset(("TARGETS", "MULTIPLE", "TIMESTAMP", "SAVE_TARGETS
 
 
 class _Saved(NamedTuple):
-    """The clipboard's content in one of its formats; no target means text."""
+    """What puts the clipboard's content back: a program, and what it reads."""
 
+    words: list[str]
     data: bytes
-    target: Optional[str] = None
-
-    @property
-    def words(self) -> list[str]:
-        return ["xclip", "-selection", "clipboard", *(["-target", self.target] if self.target else []), "-i"]
 
 
 class Clipboard:
@@ -132,27 +136,26 @@ def _wait_until_quiet(server: RunningProgram) -> int:
     return seen
 
 
-def _read_selection(selection: str, target: str) -> Optional[bytes]:
-    """What a selection holds in one format; None when it has none, or its owner does not answer."""
+def _ask_owner(selection: str, target: str) -> Optional[Completed]:
+    """What xclip prints of a selection in one format; None when its owner does not answer."""
     words = ["xclip", "-selection", selection, "-target", target, "-o"]
     try:
-        done = run_program(words, timeout_s=_ANSWER_S, accept=None)
-    except PeekabooError as e:
-        if e.code is ErrorCode.TIMEOUT:
-            return None
-        raise
-    return done.stdout if done.code == 0 else None
+        return run_program(words, timeout_s=_ANSWER_S, accept=None)
+    except ProgramTimeout:
+        return None
+
+
+def _read_selection(selection: str, target: str) -> Optional[bytes]:
+    """What a selection holds in one format; None when it has none, or its owner does not answer."""
+    done = _ask_owner(selection, target)
+    return done.stdout if done and done.code == 0 else None
 
 
 def _save_clipboard() -> Optional[_Saved]:
     """The clipboard's content, None when it is empty. Raises for what could not be put back."""
-    words = ["xclip", "-selection", "clipboard", "-target", "TARGETS", "-o"]
-    try:
-        done = run_program(words, timeout_s=_ANSWER_S, accept=None)
-    except PeekabooError as e:
-        if e.code is not ErrorCode.TIMEOUT:
-            raise
-        raise _not_kept("the program that owns the clipboard does not answer") from e
+    done = _ask_owner("clipboard", "TARGETS")
+    if done is None:
+        raise _not_kept("the program that owns the clipboard does not answer")
     if done.code:
         if "not available" in done.stderr:
             return None
@@ -172,7 +175,7 @@ def _save_clipboard() -> Optional[_Saved]:
     lost = [one for one in targets if one not in same]
     if lost:
         log_info(f"the clipboard is put back as {kept} only, without {', '.join(lost[:10])}")
-    return _Saved(data, None if texts else kept)
+    return _Saved(["xclip", "-selection", "clipboard", *([] if texts else ["-target", kept]), "-i"], data)
 
 
 def _not_kept(reason: str) -> PeekabooError:
@@ -186,9 +189,9 @@ def _not_kept(reason: str) -> PeekabooError:
 def _wait_until(is_true: Callable[[], bool], server: RunningProgram, seconds: float) -> bool:
     deadline = time.monotonic() + seconds
     while True:
-        has_ended = server.has_ended() or time.monotonic() > deadline
+        is_last_look = server.has_ended() or time.monotonic() > deadline
         if is_true():
             return True
-        if has_ended:
+        if is_last_look:
             return False
         pause(_POLL_S)

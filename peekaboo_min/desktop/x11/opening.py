@@ -6,7 +6,6 @@ Formats: freedesktop.org's Desktop Entry, MIME Applications and Base Directory s
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple, Optional
 
@@ -105,25 +104,20 @@ def _entries() -> dict[str, _Entry]:
     system = environment.get("XDG_DATA_DIRS") or "/usr/local/share:/usr/share"
     found: dict[str, Optional[_Entry]] = {}
     for folder in [home, *system.split(":")]:
-        for path in _entry_files(os.path.join(folder, "applications")) if os.path.isabs(folder) else ():
-            entry_id = os.path.relpath(path, os.path.join(folder, "applications")).replace("/", "-")
+        applications = Path(folder, "applications")
+        for path in sorted(applications.rglob("*.desktop")) if applications.is_absolute() else ():
+            entry_id = str(path.relative_to(applications)).replace("/", "-")
             if entry_id not in found and len(found) < _MOST_ENTRIES:
                 found[entry_id] = _read_entry(entry_id, path)
     return {entry_id: one for entry_id, one in found.items() if one}
 
 
-def _entry_files(folder: str) -> Iterator[str]:
-    for parent, folders, names in os.walk(folder):
-        folders.sort()
-        yield from (os.path.join(parent, name) for name in sorted(names) if name.endswith(".desktop"))
-
-
-def _read_entry(entry_id: str, path: str) -> Optional[_Entry]:
+def _read_entry(entry_id: str, path: Path) -> Optional[_Entry]:
     """None for what is no application, or is declared as deleted."""
     try:
-        if not Path(path).is_file():
+        if not path.is_file():
             return None
-        with open(path, encoding="utf-8", errors="replace") as f:
+        with path.open(encoding="utf-8", errors="replace") as f:
             text = f.read(_LONGEST_ENTRY)
     except OSError:
         return None  # gone, or another user's
