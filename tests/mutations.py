@@ -128,7 +128,6 @@ MUTATIONS: list[Mutation] = [
         ("nobody is active", "is_active: pid === frontmost,", "is_active: false,"),
         ("an invisible menu is a popup", " || w.alpha <= 0 || !regular", " || !regular"),
         ("a menu belongs to a window that is away", "one.pid === w.pid && one.on_screen && isOrdinary(one)", "one.pid === w.pid && one.id !== w.id"),
-        ("a locked screen's dialogs are asked for", "if (!locked) askAccessibility", "askAccessibility"),
         ("menus are asked about as dialogs", "w.layer >= 0 && w.layer < MENU_LAYER && w.alpha > 0);\n    if (own.length < 2)", "w.layer >= 0 && w.alpha > 0);\n    if (own.length < 2)"),
         ("a sheet belongs to nothing", "markDialog(windowOf(sheet, own, pid), window);", "markDialog(windowOf(sheet, own, pid), null);"),
         ("any display has no name", "name: textOf(screen.localizedName) || '',", "name: '',"),
