@@ -133,10 +133,6 @@ def children_call(node: Node) -> Call:
     return node, ACCESSIBLE, "GetChildren", None
 
 
-def extents_call(node: Node, relative_to: int) -> Call:
-    return node, COMPONENT, "GetExtents", GLib.Variant("(u)", (relative_to,))
-
-
 def nodes_in(answer: Any) -> list[Node]:
     return [tuple(one) for one in answer[0]] if answer else []
 
@@ -149,7 +145,7 @@ def describe(bus: Bus, nodes: list[Node], relative_to: int, without_children: se
             (node, ACCESSIBLE, "GetRole", None),
             (node, ACCESSIBLE, "GetState", None),
             (node, PROPERTIES, "GetAll", GLib.Variant("(s)", (ACCESSIBLE,))),
-            extents_call(node, relative_to),
+            (node, COMPONENT, "GetExtents", GLib.Variant("(u)", (relative_to,))),
         ]
     asked = [node for node in nodes if node not in without_children]
     answers = bus.ask(calls + [children_call(node) for node in asked])

@@ -260,8 +260,6 @@ class _Keyboard:
     def _is_ours(self, focused_id: int) -> bool:
         if focused_id in self._known:
             return True
-        if not focused_id:
-            return False
         if self._window.is_popup and is_same_client(focused_id, self._window.window_id):
             return True
         # some programs focus a child of their window; without a window manager xdotool names that
