@@ -405,7 +405,7 @@ MUTATIONS: list[Mutation] = [
     ),
     *_in(
         "desktop/macos/backend.py",
-        "screenshot or rectangle or displays or told_apart or exact_point or chosen_by or screen_recording or accessibility or front_to_back or thief",
+        "screenshot or rectangle or displays or told_apart or exact_point or chosen_by or screen_recording or accessibility or front_to_back or thief or without_a_session",
         ("the shadow is captured", 'shadow = [] if with_shadow else ["-o"]', "shadow = []"),
         ("the shutter is heard", '["screencapture", "-x", *options', '["screencapture", *options'),
         ("-D counts from 0", '["-D", str(display.number)]', '["-D", str(display.number - 1)]'),
@@ -459,7 +459,7 @@ MUTATIONS: list[Mutation] = [
         ("chords by place alone", 'request |= {"character": character,', '_ = {"character": character,'),
         ("no press is a delivered one", 'if not answer["done"]:', "if False:"),
         ("a doubtful press is a delivered one", 'Delivery(True if answer["is_certain"] and answer["done"] == times else None, pointer)', "Delivery(True, pointer)"),
-        ("what went out is not said", "raise FocusLost(message, sent)", "raise FocusLost(message, 0)"),
+        ("what went out is not said", 'message += f"; {sent} {what_went_out}"', "pass"),
         ("return is enter", '"return": 36', '"return": 76'),
         ("a and s are swapped", '"a": 0, "s": 1', '"a": 1, "s": 0'),
         ("cmd is ctrl", '"cmd": 0x100000', '"cmd": 0x40000'),
