@@ -51,18 +51,19 @@ def find_x11_handler(kind: str, target: str) -> Handler:
     if kind == "url":
         if not target.lower().startswith(("http://", "https://")):
             raise invalid(f"{clean_text(target, 80)!r} is neither an http nor an https address", "give one")
-        mime = f"x-scheme-handler/{target.lower().split(':')[0]}"
+        scheme = target.lower().split(":")[0]
+        types = [f"x-scheme-handler/{scheme}", "x-scheme-handler/http", "text/html"]
     else:
-        mime = _mime_of(target)
-    for asked in (mime, *(("x-scheme-handler/http", "text/html") if kind == "url" else ())):
-        found = entries.get(_ask_xdg_mime("default", asked))
+        types = [_mime_of(target)]
+    for mime in types:
+        found = entries.get(_ask_xdg_mime("default", mime))
         if found:
             return Handler(found.name, found.entry_id)
+    setting = f"xdg-mime default NAME.desktop {types[0]}"
     raise PeekabooError(
         ErrorCode.APP_NOT_FOUND,
-        f"no installed application opens {mime}",
-        hint="open an application by its name instead, or set a default: xdg-mime default NAME.desktop "
-        + mime,
+        f"no installed application opens {types[0]}",
+        hint=f"open an application by its name instead, or set a default: {setting}",
     )
 
 
