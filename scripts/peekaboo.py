@@ -124,7 +124,7 @@ The map, from the ground up. A module imports only from its own wing and from th
 tests/test_architecture.py enforces that.
 
 core          errors models settings log cancellation text version: imports nothing of ours
-system        process (the only subprocess) background programs, web (the only urllib.request), files images
+system        process (the only subprocess) programs, web (the only urllib.request), files images
               resources
 desktop       base: what a platform must do; select: which of the two this machine is; keys, matching
               macos: backend input osascript swift_helper, and the sources that they run
@@ -444,7 +444,7 @@ import os
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated, NamedTuple, Optional
 
 from ..ai.client import ModelChoice, ask_model, choose_named_model
 from ..automation.policy import check_may_act
@@ -455,19 +455,19 @@ from ..core.settings import Settings, settings_with_env_file, without_secrets
 from ..core.text import clean_text
 from ..desktop.select import this_desktop
 from ..integrations.keynote import check_is_mac
-from .keynote_protocol import (
-    DrawingStep,
-    FinalAnswer,
-    FunctionCall,
-    convert_arguments,
-    read_drawing,
-    read_reply,
-)
-from .mcp_client import McpClient, OfferedTool, talk_to_own_server
+from .keynote_protocol import Drawing, FinalAnswer, FunctionCall, convert_arguments, read_reply
+from .mcp_client import McpClient, OfferedTool, own_server
 
 _MAX_ITERATIONS = 50
 _DEFAULT_MODEL = "gemini"
 _AGENT_LOG = Path("logs") / "agent.log"
+
+
+class Turn(NamedTuple):
+    """The call that the model asked for, or its reply without one; and the answer to it."""
+
+    call: str
+    answer: str
 
 
 @dataclass
@@ -481,10 +481,11 @@ class DrawingRun:
     log_path: Path
     max_iterations: int
     run_id: str = field(default_factory=lambda: os.urandom(3).hex())
-    steps: list[DrawingStep] = field(default_factory=list)
+    turns: list[Turn] = field(default_factory=list)
+    drawing: Drawing = field(default_factory=Drawing)
 
     def log(self, text: str) -> None:
-        write_agent_line(f"client][run_id={self.run_id}", without_secrets(text), self.log_path)
+        write_agent_line(f"client][run_id={self.run_id}", text, self.log_path)
 
     def show(self, text: str) -> None:
         """Log the text, and print it as progress."""
@@ -492,7 +493,7 @@ class DrawingRun:
         print(clean_text(without_secrets(text), 500), file=sys.stderr, flush=True)
 
     def transcript(self) -> str:
-        return "\n".join(f"{n}. {step.call}\n   => {step.answer}" for n, step in enumerate(self.steps, 1))
+        return "\n".join(f"{n}. {turn.call}\n   => {turn.answer}" for n, turn in enumerate(self.turns, 1))
 
 
 def run_keynote_agent(
@@ -527,17 +528,16 @@ def run_keynote_agent(
     try:
         _run_with_server(run, own)
     except PeekabooError as e:
-        run.log(f"summary: failed after {len(run.steps)} turn(s): {e.code_name}: {e.sentence()}")
+        run.log(f"summary: failed after {len(run.turns)} turn(s): {e.code_name}: {e.sentence()}")
         raise
     return _drawing_result(run, notes)
 
 
 def _drawing_result(run: DrawingRun, notes: list[str]) -> Result:
     """The summary of a complete run, also written into the log."""
-    drawing = read_drawing(run.steps)
-    written = drawing.written_text(run.text)
-    messages = [*notes, *drawing.warnings()]
-    summary = f"done in {len(run.steps) + 1} turns with {run.choice.name}: wrote {written!r}"
+    written = run.drawing.written_text(run.text)
+    messages = [*notes, *run.drawing.warnings()]
+    summary = f"done in {len(run.turns) + 1} turns with {run.choice.name}: wrote {written!r}"
     run.log("; ".join([f"summary: {summary}", *(f"warning: {message}" for message in messages)]))
     return Result(
         f"{summary}\n{run.transcript()}\nlog: {run.log_path}",
@@ -545,7 +545,7 @@ def _drawing_result(run: DrawingRun, notes: list[str]) -> Result:
             "run_id": run.run_id,
             "model_used": run.choice.name,
             "text": written,
-            "calls": [{"call": step.call, "answer": step.answer} for step in run.steps],
+            "calls": [turn._asdict() for turn in run.turns],
             "log": str(run.log_path),
         },
         messages=tuple(messages),
@@ -588,7 +588,8 @@ def _run_with_server(run: DrawingRun, own: Settings) -> None:
         "KEYNOTE_DOCUMENT_MODE": own.keynote_document_mode,
         "SCREENSHOT_PATH": own.screenshot_path,
     }
-    talk_to_own_server(variables, lambda server: _converse_with_model(run, server))
+    with own_server(variables) as server:
+        _converse_with_model(run, server)
 
 
 def _converse_with_model(run: DrawingRun, server: McpClient) -> None:
@@ -609,16 +610,16 @@ def _converse_with_model(run: DrawingRun, server: McpClient) -> None:
         run.show(f"LLM => {answer.text}")
         reply = read_reply(answer.text)
         if not isinstance(reply, FinalAnswer):
-            run.steps.append(_take_step(run, server, tools, reply, answer.text))
+            run.turns.append(_take_turn(run, server, tools, reply, answer.text))
             continue
         run.log(f"FINAL_ANSWER parsed: {reply.text}")
-        missing = read_drawing(run.steps).missing(run.text)
+        missing = run.drawing.missing(run.text)
         if not missing:
             return
         if was_corrected:
             raise _failed(run, f"the model reports that it is done, but {missing}")
         was_corrected = True
-        run.steps.append(_refused(run, f"FINAL_ANSWER: {clean_text(reply.text)}", NOT_DONE.format(missing)))
+        run.turns.append(_refused(run, f"FINAL_ANSWER: {clean_text(reply.text)}", NOT_DONE.format(missing)))
     raise _failed(run, f"the model gave no FINAL_ANSWER in {run.max_iterations} turns")
 
 
@@ -636,17 +637,17 @@ def _tool_line(number: int, tool: OfferedTool) -> str:
     return f"{number}. {tool.name}({parameters}) - {tool.description}"
 
 
-def _take_step(
+def _take_turn(
     run: DrawingRun,
     server: McpClient,
     tools: dict[str, OfferedTool],
     reply: Optional[FunctionCall],
     text: str,
-) -> DrawingStep:
+) -> Turn:
     """Call what the reply asks for. An impossible call is not an error here: the model gets the reason."""
     if reply is None:
         run.log(f"no FUNCTION_CALL parsed: {NO_CALL_FOUND}")
-        return DrawingStep(f"(you replied) {clean_text(text)}", NO_CALL_FOUND)
+        return Turn(f"(you replied) {clean_text(text)}", NO_CALL_FOUND)
     run.log(f"FUNCTION_CALL parsed: {reply.text}")
     line = f"FUNCTION_CALL: {reply.text}"
     if reply.name not in tools:
@@ -657,16 +658,15 @@ def _take_step(
         arguments = convert_arguments(reply, tools[reply.name].schema)
     except PeekabooError as e:
         return _refused(run, line, f"ERROR: {e.sentence()}")
-    answer = server.call(reply.name, arguments)
-    needs_mark = answer.is_error and not answer.text.startswith("ERROR:")
-    result = f"ERROR: {answer.text}" if needs_mark else answer.text
-    run.show(f"tool result: {result}")
-    return DrawingStep(line, result, reply.name, str(arguments.get("text", "")))
+    answer = server.call(reply.name, arguments).text
+    run.show(f"tool result: {answer}")
+    run.drawing.note(answer, arguments.get("text", ""))
+    return Turn(line, answer)
 
 
-def _refused(run: DrawingRun, line: str, why: str) -> DrawingStep:
+def _refused(run: DrawingRun, line: str, why: str) -> Turn:
     run.show(f"not called: {why}")
-    return DrawingStep(line, why)
+    return Turn(line, why)
 
 
 # As in the Keynote agent's specification.
@@ -734,7 +734,6 @@ SOURCES['peekaboo_min/agents/keynote_protocol.py'] = 732, r'''"""The Keynote age
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Optional, Union
 
@@ -746,7 +745,7 @@ _ACTION_LINE = re.compile(
     r"[ \t>]*(?:[-*+] |\d+[.)] )?(?P<mark>[`*_]*)(?P<keyword>FUNCTION_CALL|FINAL_ANSWER):(?P<rest>.*)"
 )
 _LINE_END = re.compile(r"\r\n|\n|\r")
-_WHOLE_NUMBER = re.compile(r"([+-]?[0-9]{1,15})(\.0*)?")
+_WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,15}(\.0*)?")  # a float holds it exactly
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,2})?")
 _COORDINATES = ("x", "y", "width", "height")
 _FIELD = re.compile(r"(\w+)=([^,]*)")
@@ -820,40 +819,18 @@ def _convert_argument(tool: str, name: str, schema: dict[str, Any], argument: st
     if kind == "string":
         return argument
     number = argument.strip()
-    if kind == "integer" or (kind == "number" and name in _COORDINATES):
-        value = _whole(number) if kind == "integer" else _rounded(number)
-        if value is not None:
-            return value
-        raise invalid(f"{tool}: {name} is {argument[:40]!r}, which is not a whole number; write digits only")
+    if kind == "integer" and _WHOLE_NUMBER.fullmatch(number):
+        return int(float(number))
     if kind == "number" and _NUMBER.fullmatch(number):
-        return float(number)
+        return round(float(number)) if name in _COORDINATES else float(number)
     if kind == "boolean" and number.lower() in ("true", "false"):
         return number.lower() == "true"
-    raise invalid(f"{tool}: {name} is {argument[:40]!r}, which is not of the type {kind}")
-
-
-def _whole(text: str) -> Optional[int]:
-    found = _WHOLE_NUMBER.fullmatch(text)
-    return int(found[1]) if found else None
-
-
-def _rounded(text: str) -> Optional[int]:
-    return round(float(text)) if _NUMBER.fullmatch(text) else None
+    is_whole = kind == "integer" or (kind == "number" and name in _COORDINATES)
+    wanted = "a whole number; write digits only" if is_whole else f"of the type {kind}"
+    raise invalid(f"{tool}: {name} is {argument[:40]!r}, which is not {wanted}")
 
 
 # what a run drew and wrote ---
-
-
-@dataclass(frozen=True)
-class DrawingStep:
-    """One turn: the call that the model asked for (or its reply without one), and the answer to it."""
-
-    call: str
-    answer: str
-    tool: str = ""
-    """Empty when no tool was called."""
-    text: str = ""
-    """What the call asked to write."""
 
 
 @dataclass
@@ -867,6 +844,29 @@ class Drawing:
     """By the id of the rectangle that holds it."""
     notes: list[str] = field(default_factory=list)
     """What Keynote did otherwise than asked."""
+
+    def note(self, answer: str, text: str) -> None:
+        """Note what a tool's answer proves: RECTANGLE_OK first, then TEXT_OK for the same rectangle.
+
+        text: what its call asked to write.
+        """
+        answer, _, note = answer.partition(_NOTE)
+        status = answer.partition(":")[0]
+        fields = dict(_FIELD.findall(answer))
+        if status in ("KEYNOTE_READY", "KEYNOTE_READY_WITH_WARNING"):
+            self.slide = Rect(0, 0, float(fields["slide_width"]), float(fields["slide_height"]))
+        elif status == "SLIDE_SIZE":
+            self.slide = Rect(0, 0, float(fields["width"]), float(fields["height"]))
+        elif status == "RECTANGLE_OK":
+            self.rectangles[fields["id"]] = Rect(*(float(fields[name]) for name in _COORDINATES))
+            self.texts.pop(fields["id"], None)
+        elif status == "TEXT_OK" and fields["id"] in self.rectangles:
+            self.texts.pop(fields["id"], None)  # the last written stands last
+            self.texts[fields["id"]] = _with_pipes(text)
+        else:
+            return
+        if note:
+            self.notes.append(note)
 
     def written_text(self, wanted: Optional[str]) -> Optional[str]:
         """The text that is in a rectangle of this run: `wanted`, or the last one where any will do (None)."""
@@ -896,32 +896,6 @@ class Drawing:
         return found
 
 
-def read_drawing(steps: Iterable[DrawingStep]) -> Drawing:
-    """The drawing that the steps' answers prove: RECTANGLE_OK first, then TEXT_OK for the same rectangle."""
-    drawing = Drawing()
-    for step in steps:
-        answer, _, note = step.answer.partition(_NOTE)
-        fields = dict(_FIELD.findall(answer))
-        if step.tool == "open_keynote" and answer.startswith("KEYNOTE_READY"):
-            drawing.slide = Rect(0, 0, float(fields["slide_width"]), float(fields["slide_height"]))
-        elif step.tool == "get_slide_size" and answer.startswith("SLIDE_SIZE:"):
-            drawing.slide = Rect(0, 0, float(fields["width"]), float(fields["height"]))
-        elif step.tool == "draw_rectangle" and answer.startswith("RECTANGLE_OK:"):
-            position = (float(fields[name]) for name in ("x", "y", "width", "height"))
-            drawing.rectangles[fields["id"]] = Rect(*position)
-            drawing.texts.pop(fields["id"], None)
-        elif step.tool == "add_text_in_keynote" and answer.startswith("TEXT_OK:"):
-            if fields["id"] not in drawing.rectangles:
-                continue
-            drawing.texts.pop(fields["id"], None)  # the last written stands last
-            drawing.texts[fields["id"]] = _with_pipes(step.text)
-        else:
-            continue
-        if note:
-            drawing.notes.append(note)
-    return drawing
-
-
 def _with_pipes(text: str) -> str:
     """As add_text_in_keynote writes it: a FUNCTION_CALL cannot hold `|`."""
     return text.replace("¦", "|")
@@ -938,7 +912,7 @@ def _follows_rule(rectangle: Rect, slide: Rect) -> bool:
 '''
 
 # ==================== peekaboo_min/agents/loop.py =========================================================
-SOURCES['peekaboo_min/agents/loop.py'] = 941, r'''"""The vision agent's loop: look, decide, act, verify; with its limits."""
+SOURCES['peekaboo_min/agents/loop.py'] = 915, r'''"""The vision agent's loop: look, decide, act, verify; with its limits."""
 
 from __future__ import annotations
 
@@ -996,7 +970,7 @@ class AgentLoop:
         """
         task, run = self._task, self._run
         apps = list(this_desktop().snapshot().apps)
-        self._owner = self._target.choose(apps, task.app, task.window_id, task.window_title)
+        self._owner = self._target.choose(apps, task)
         self._check_may_continue()
         run.folder = new_run_folder(task.run_folder)
         self._choose_planner()
@@ -1013,15 +987,15 @@ class AgentLoop:
             self._check_may_continue()
             step = AgentStep(number)
             self._run.steps.append(step)
-            called_ms = self._server.called_ms
+            started, called_ms = time.perf_counter(), self._server.called_ms
             try:
                 status = self._take(step)
             except PeekabooError as e:
                 step.effect = step.effect or e.message
                 raise
             finally:
-                step.total_ms = _ms_since(step.started_at)
-                step.calls_ms = max(0.0, self._server.called_ms - called_ms - step.settle_ms)
+                step.times.total = _ms_since(started)
+                step.times.calls = max(0.0, self._server.called_ms - called_ms - step.times.settle)
                 save_step(self._run, step)
                 _show_progress(step)
             if status:
@@ -1067,7 +1041,7 @@ class AgentLoop:
         if step.number == 1 and not self._task.dry_run:
             self._target.focus()
         self._target.observe(step)
-        step.look_ms = _ms_since(started)
+        step.times.look = _ms_since(started)
         history = [each.history_line for each in self._run.steps if each.history_line]
         history += self._progress.facts()
         steps_left = self._task.max_steps - step.number + 1
@@ -1084,7 +1058,7 @@ class AgentLoop:
         if not action.is_input:
             started = time.perf_counter()
             self._enlarge(step) if action.kind == "zoom" else self._wait(step, action)
-            step.act_ms = _ms_since(started)
+            step.times.act = _ms_since(started)
             return ""
         if action.kind == "scroll" and step.pixel is None and step.image:
             step.pixel = Point(step.image.info.width // 2, step.image.info.height // 2)
@@ -1116,7 +1090,7 @@ class AgentLoop:
             step.effect = self._target.wait_for(action.text, action.seconds, left_s)
         else:
             pause(min(_WAIT_S if action.seconds is None else action.seconds, left_s))
-        step.settle_ms = _ms_since(started)
+        step.times.settle = _ms_since(started)
         self._target.follow()
 
     def _enlarge(self, step: AgentStep) -> None:
@@ -1162,7 +1136,7 @@ class AgentLoop:
             where = f"its window {now.title!r} is in front now" if now else "the app shows no window now"
             step.effect = where if step.effect == NOTHING_CHANGED else f"{step.effect}; {where}"
             step.changed, step.changed_rect = True, None
-        step.act_ms = _ms_since(started)
+        step.times.act = _ms_since(started)
         self._noops = 0
         self._refusals = self._refusals + 1 if step.refusal else 0
         if self._refusals >= _MAX_REFUSALS:
@@ -1188,7 +1162,7 @@ def _show_progress(step: AgentStep) -> None:
     action = step.describe_action(shows_text=False)
     why = f" ({step.action.why})" if step.action and step.action.why else ""
     effect = f" -> {step.effect}" if step.effect else ""
-    times = f"[{step.total_ms / 1000:.1f} s, {step.tokens_in}+{step.tokens_out} tokens]"
+    times = f"[{step.times.total / 1000:.1f} s, {step.tokens_in}+{step.tokens_out} tokens]"
     print(clean_text(f"step {step.number}: {action}{why}{effect} {times}", 600), file=sys.stderr, flush=True)
 
 
@@ -1273,7 +1247,7 @@ def _without_comment(action: Optional[Action], **changes: Any) -> Optional[Actio
 '''
 
 # ==================== peekaboo_min/agents/mcp_client.py ===================================================
-SOURCES['peekaboo_min/agents/mcp_client.py'] = 1276, r'''"""Talk to an MCP server over stdio, without async."""
+SOURCES['peekaboo_min/agents/mcp_client.py'] = 1250, r'''"""Talk to an MCP server over stdio, without async."""
 
 from __future__ import annotations
 
@@ -1283,9 +1257,9 @@ import json
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, Callable
+from typing import Any, Optional
 
 from ..core.errors import ErrorCode, PeekabooError
 from ..core.settings import child_environment
@@ -1304,6 +1278,12 @@ class ToolAnswer:
     is_error: bool
     code: str = ""
     """The error's code, from `_meta.backend_error_code`."""
+
+    def error(self) -> PeekabooError:
+        """The server's error as ours, to be raised."""
+        code = ErrorCode(self.code) if self.code in ErrorCode.__members__ else ErrorCode.INTERNAL_ERROR
+        message, _, hint = self.text.removeprefix(f"{self.code}: ").partition(". Next step: ")
+        return PeekabooError(code, message, hint)
 
 
 @dataclass(frozen=True)
@@ -1350,24 +1330,44 @@ class McpClient:
 
 
 def _data_in(text: str, structured: Any) -> dict[str, Any]:
-    """The data of an answer: its structured content, else the JSON line of its text."""
+    """The data of an answer: its structured content, else the JSON in the last line of its text."""
     if structured is not None:
         return dict(structured)
-    for line in text.splitlines():
-        if line.startswith("{"):
-            try:
-                return dict(json.loads(line))
-            except ValueError:
-                continue
+    last_line = text.rpartition("\n")[2]
+    if last_line.startswith("{"):
+        with suppress(ValueError):
+            return dict(json.loads(last_line))
     return {}
 
 
 @contextmanager
-def open_own_server(extra_environment: dict[str, str]) -> Iterator[McpClient]:
-    """Our own server as a child while the `with` block runs; it ends when its stdin is closed.
+def own_server(extra_environment: dict[str, str]) -> Iterator[McpClient]:
+    """Our own server as a child while the `with` block runs, whose exceptions pass through unchanged.
 
-    Raises ModuleNotFoundError without the package mcp.
+    Raises INVALID_ARGUMENT without the package mcp, PROGRAM_FAILED for a server that does not start or dies.
     """
+    failure: Optional[BaseException] = None
+    try:
+        with _session(extra_environment) as client:
+            try:
+                yield client
+            except BaseException as e:  # the session's task groups would wrap it in a group
+                failure = e
+    except ModuleNotFoundError as e:
+        message = "the agent is an MCP client and needs the package mcp, and Python 3.10 or newer"
+        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, message, hint=how_to_install()) from e
+    except Exception as e:
+        if not failure:  # after a failure the server's end adds nothing
+            message = f"our own MCP server did not start, or died: {type(e).__name__}"
+            hint = "see its output above, and its log"
+            raise PeekabooError(ErrorCode.PROGRAM_FAILED, message, hint=hint) from e
+    if failure:
+        raise failure
+
+
+@contextmanager
+def _session(extra_environment: dict[str, str]) -> Iterator[McpClient]:
+    """A session with our own server, which ends when its stdin is closed."""
     gc.disable()  # a fifth of its import: nothing is garbage while the SDK builds its models
     try:
         from anyio.from_thread import start_blocking_portal
@@ -1382,42 +1382,18 @@ def open_own_server(extra_environment: dict[str, str]) -> Iterator[McpClient]:
     parameters = StdioServerParameters(command=words[0], args=words[1:], env=environment)
 
     @asynccontextmanager
-    async def session():  # type: ignore[no-untyped-def]
+    async def connected():  # type: ignore[no-untyped-def]
         transport = stdio_client(parameters, errlog=sys.stderr)
         async with transport as (reader, writer), ClientSession(reader, writer) as client:
             await client.initialize()
             yield client
 
-    with start_blocking_portal() as portal, portal.wrap_async_context_manager(session()) as open_session:
-        yield McpClient(portal, open_session)
-
-
-def talk_to_own_server(extra_environment: dict[str, str], talk: Callable[[McpClient], None]) -> None:
-    """Run talk(client) with our own server as a child. Its exceptions pass through unchanged.
-
-    Raises INVALID_ARGUMENT without the package mcp, PROGRAM_FAILED for a server that does not start or dies.
-    """
-    failure: list[BaseException] = []
-    try:
-        with open_own_server(extra_environment) as client:
-            try:
-                talk(client)
-            except BaseException as e:  # the session's task groups would wrap it in a group
-                failure.append(e)
-    except ModuleNotFoundError as e:
-        message = "the agent is an MCP client and needs the package mcp, and Python 3.10 or newer"
-        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, message, hint=how_to_install()) from e
-    except Exception as e:
-        if not failure:  # after a failure the server's end adds nothing
-            message = f"our own MCP server did not start, or died: {type(e).__name__}"
-            hint = "see its output above, and its log"
-            raise PeekabooError(ErrorCode.PROGRAM_FAILED, message, hint=hint) from e
-    if failure:
-        raise failure[0]
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(connected()) as session:
+        yield McpClient(portal, session)
 '''
 
 # ==================== peekaboo_min/agents/model_check.py ==================================================
-SOURCES['peekaboo_min/agents/model_check.py'] = 1420, r'''"""In which grid a model says where something is: measured once, and kept."""
+SOURCES['peekaboo_min/agents/model_check.py'] = 1396, r'''"""In which grid a model says where something is: measured once, and kept."""
 
 from __future__ import annotations
 
@@ -1598,13 +1574,14 @@ def _keep(choice: ModelChoice, unit: Optional[str]) -> None:
 '''
 
 # ==================== peekaboo_min/agents/planner.py ======================================================
-SOURCES['peekaboo_min/agents/planner.py'] = 1601, r'''"""One action from a model: the prompt it gets, and how its reply is read."""
+SOURCES['peekaboo_min/agents/planner.py'] = 1577, r'''"""One action from a model: the prompt it gets, and how its reply is read."""
 
 from __future__ import annotations
 
 import json
 import time
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any, Optional
 
 from ..ai.client import ModelChoice, ask_model
@@ -1617,8 +1594,11 @@ from ..core.models import ImageData
 from ..core.settings import settings
 from ..desktop.select import this_desktop
 from .actions import ACTION_SCHEMA, Action, read_action
-from .run import AgentStep, AgentStop, Exchange, elements_text
+from .run import AgentStep, AgentStop, Exchange
 
+_MOST_ELEMENTS, _MOST_ELEMENT_CHARACTERS = 40, 3000
+_LONGEST_NAME = 60
+_PASSIVE_ROLES = ("text", "img", "heading", "tooltip", "progressbar", "meter")
 _HALF_A_PATCH = 16  # of a model that sees whole patches of 32 pixels
 
 
@@ -1706,7 +1686,7 @@ class Planner:
                 raise out_of_time() from e
             raise
         finally:
-            step.model_ms += (time.monotonic() - started) * 1000
+            step.times.model += (time.monotonic() - started) * 1000
         step.tokens_in += answer.tokens_in or 0
         step.tokens_out += answer.tokens_out or 0
         if answer.cost is not None:
@@ -1718,7 +1698,10 @@ class Planner:
         return reply
 
     def _second_question(self, prompt: str, reply: str, reason: str) -> str:
-        return agent_second_prompt(prompt, reply, reason)
+        """The same question again, after a reply that could not be used."""
+        quoted = _as_json_text(reply[:500])
+        wanted = f"That is unusable: {reason}. Answer again, with one JSON object."
+        return f"{prompt}\n\nYou answered: {quoted}\n{wanted}"
 
     def _check_action(self, action: Action, has_window: bool) -> None:
         problem = ""
@@ -1868,20 +1851,39 @@ def agent_prompt(
     return "\n".join(lines)
 
 
+def elements_text(elements: list[dict[str, Any]], image: Optional[ImageData], grid: Grid) -> list[str]:
+    """Elements for a prompt, a line each: `button "Save" x 412, y 87 [focused]`, x and y in the model's grid.
+
+    No more than a few lines: what can only be read gives way to what can be used.
+    """
+    if not elements or image is None:
+        return []
+    every = {_element_line(one, image, grid): one["role"] for one in elements}
+    shown = list(every)
+    if len(shown) > _MOST_ELEMENTS:
+        shown = [line for line, role in every.items() if role not in _PASSIVE_ROLES] or shown
+    lengths = list(accumulate(map(len, shown[:_MOST_ELEMENTS])))
+    lines = shown[: sum(length <= _MOST_ELEMENT_CHARACTERS for length in lengths)]
+    left_out = len(every) - len(lines)
+    return [*lines, f"({left_out} more, not listed)"] if left_out else lines
+
+
+def _element_line(element: dict[str, Any], image: ImageData, grid: Grid) -> str:
+    digits = 3 if grid.unit == FRACTIONS else None
+    x = round(element["x"] * grid.width / image.info.width, digits)
+    y = round(element["y"] * grid.height / image.info.height, digits)
+    # as JSON: a name cannot pretend to be more than a name
+    name, value = (json.dumps(element[key][:_LONGEST_NAME], ensure_ascii=False) for key in ("name", "value"))
+    states = f" [{', '.join(element['states'])}]" if element["states"] else ""
+    return f"{element['role']} {name}{f' = {value}' if element['value'] else ''} x {x}, y {y}{states}"
+
+
 def _as_json_text(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
-
-
-def agent_second_prompt(prompt: str, reply: str, reason: str) -> str:
-    """The same question again, after a reply that could not be used."""
-    quoted = _as_json_text(reply[:500])
-    return (
-        f"{prompt}\n\nYou answered: {quoted}\nThat is unusable: {reason}. Answer again, with one JSON object."
-    )
 '''
 
 # ==================== peekaboo_min/agents/replay.py =======================================================
-SOURCES['peekaboo_min/agents/replay.py'] = 1884, r'''"""A run as a shell script of our own commands, to repeat it without a model."""
+SOURCES['peekaboo_min/agents/replay.py'] = 1886, r'''"""A run as a shell script of our own commands, to repeat it without a model."""
 
 from __future__ import annotations
 
@@ -2000,10 +2002,7 @@ def _block(step: AgentStep, anchor: str) -> str:
     assert window and image
     title = "" if window.is_popup else clean_text(window.title or "")
     edge = max(image.info.width, image.info.height)
-    lines = [
-        number,
-        shlex.join(["window", window.app_name, title]),
-    ]
+    lines = [number, shlex.join(["window", window.app_name, title])]
     if step.pixel and not anchor:
         lines.append(f"look {edge} {image.info.width}")
     lines.append(_act_line(step, anchor))
@@ -2050,7 +2049,7 @@ def _words(pixel: Optional[Point]) -> list[str]:
 '''
 
 # ==================== peekaboo_min/agents/report.py =======================================================
-SOURCES['peekaboo_min/agents/report.py'] = 2053, r'''"""A run as one HTML page: works offline, runs nothing."""
+SOURCES['peekaboo_min/agents/report.py'] = 2052, r'''"""A run as one HTML page: works offline, runs nothing."""
 
 from __future__ import annotations
 
@@ -2174,19 +2173,19 @@ def _folded(title: str, text: str) -> str:
 
 
 def _facts(run: AgentRun) -> str:
-    seconds = {name: run.sum_of(f"{name}_ms") / 1000 for name in ("model", "look", "act", "settle")}
-    times = (
-        f"{run.summary_data()['seconds']:g} s: the model {seconds['model']:.1f}, looking "
-        f"{seconds['look']:.1f}, acting {seconds['act'] - seconds['settle']:.1f}, waiting for effects "
-        f"{seconds['settle']:.1f}"
+    times = run.times
+    shares = (
+        f"{run.summary_data()['seconds']:g} s: the model {times.model / 1000:.1f}, looking "
+        f"{times.look / 1000:.1f}, acting {(times.act - times.settle) / 1000:.1f}, waiting for effects "
+        f"{times.settle / 1000:.1f}"
     )
     facts = {
         "Model": run.model_used,
         "Places": run.grid,
         "Started": run.started_text + (" (dry run: nothing was touched)" if run.task.dry_run else ""),
         "Steps": str(len(run.steps)),
-        "Time": times,
-        "Tokens": f"{run.sum_of('tokens_in')} in, {run.sum_of('tokens_out')} out",
+        "Time": shares,
+        "Tokens": f"{run.tokens_in} in, {run.tokens_out} out",
         "Cost": "" if run.cost is None else f"{run.cost:g}, as the vendor's answers state it",
     }
     rows = "".join(f"<dt>{name}</dt><dd>{_text(value)}</dd>" for name, value in facts.items() if value)
@@ -2221,11 +2220,10 @@ def _figure(shot: str, caption: str) -> str:
 
 
 def _final_shot(run: AgentRun) -> str:
-    last = next((step for step in reversed(run.steps) if step.image), None)
-    if run.final_image:
-        return _figure(_shot("final", run.final_image.info, "the window at the end"), "At the end")
-    if last and last.image:
-        return _figure(_shot(f"image-{last.number}", last.image.info, "the window at the end"), "At the end")
+    shown = [(f"image-{step.number}", step.image) for step in run.steps] + [("final", run.final_image)]
+    for name, image in reversed(shown):
+        if image:
+            return _figure(_shot(name, image.info, "the window at the end"), "At the end")
     return ""
 
 
@@ -2241,7 +2239,7 @@ def _step_section(run: AgentRun, step: AgentStep) -> str:
     parts = [f"{done} → {step.effect}" if step.effect else done]
     if action and action.confidence is not None:
         parts.append(f"confidence {action.confidence:g}")
-    times = f"model {step.model_ms:.0f} ms, look {step.look_ms:.0f} ms, act {step.act_ms:.0f} ms"
+    times = f"model {step.times.model:.0f} ms, look {step.times.look:.0f} ms, act {step.times.act:.0f} ms"
     window = f"window {step.window.window_id} of {step.window.app_name}" if step.window else "no window"
     lines = [
         f"<h2>{step.number}. {_text(title)}</h2>",
@@ -2288,11 +2286,7 @@ def _shots(run: AgentRun, step: AgentStep) -> str:
 
 def _changed_outline(step: AgentStep, info: ImageInfo) -> str:
     rect = step.changed_rect
-    if (
-        rect is None
-        or step.image is None
-        or (step.image.info.width, step.image.info.height) != (info.width, info.height)
-    ):
+    if rect is None or step.image is None or step.image.info != info:
         return ""
     x, y = max(0.0, rect.x - 3), max(0.0, rect.y - 3)
     width, height = min(info.width - x, rect.width + 6), min(info.height - y, rect.height + 6)
@@ -2336,21 +2330,19 @@ def _arrow(x: float, y: float, size: float) -> str:
 '''
 
 # ==================== peekaboo_min/agents/run.py ==========================================================
-SOURCES['peekaboo_min/agents/run.py'] = 2339, r'''"""A run of the vision agent: screenshots, replies and actions in a folder."""
+SOURCES['peekaboo_min/agents/run.py'] = 2333, r'''"""A run of the vision agent: screenshots, replies and actions in a folder."""
 
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import statistics
 import time
-from dataclasses import asdict, dataclass, field
-from itertools import accumulate
+from dataclasses import asdict, astuple, dataclass, field
 from pathlib import Path
 from typing import Any, Optional
 
-from ..ai.grid import FRACTIONS, Grid
+from ..ai.grid import Grid
 from ..automation.listing import window_data
 from ..core.errors import ErrorCode, PeekabooError, file_error
 from ..core.models import ImageData, Point, Rect, Window, as_plain
@@ -2402,11 +2394,32 @@ class Exchange:
 
 
 @dataclass
+class Times:
+    """How long the parts of a step took, or those of all steps; milliseconds."""
+
+    look: float = 0.0
+    model: float = 0.0
+    act: float = 0.0
+    settle: float = 0.0
+    """The part of `act` spent waiting for the action's effect."""
+    calls: float = 0.0
+    """The tool calls of the step, without that part."""
+    total: float = 0.0
+
+    @property
+    def own(self) -> float:
+        """Our own share: without the model, and without waiting for an action's effect."""
+        return max(0.0, self.total - self.model - self.settle)
+
+    def as_data(self) -> dict[str, int]:
+        return {name: round(value) for name, value in (*asdict(self).items(), ("own", self.own))}
+
+
+@dataclass
 class AgentStep:
-    """One step, filled in as it proceeds; an interrupted one stays incomplete. Times are milliseconds."""
+    """One step, filled in as it proceeds; an interrupted one stays incomplete."""
 
     number: int
-    started_at: float = field(default_factory=time.perf_counter)
     window: Optional[Window] = None
     """None when the app shows no window."""
     image: Optional[ImageData] = None
@@ -2439,23 +2452,11 @@ class AgentStep:
     """Whether the action changed the window; None: not known, or nothing was done."""
     changed_rect: Optional[Rect] = None
     """Where, in pixels of `image`."""
-    look_ms: float = 0.0
-    model_ms: float = 0.0
-    act_ms: float = 0.0
-    settle_ms: float = 0.0
-    """The part of act_ms spent waiting for the action's effect."""
-    calls_ms: float = 0.0
-    """The tool calls of the step, without that part."""
-    total_ms: float = 0.0
+    times: Times = field(default_factory=Times)
     tokens_in: int = 0
     tokens_out: int = 0
     cost: Optional[float] = None
     """What the vendor's answers say that they cost; None where they say nothing."""
-
-    @property
-    def own_ms(self) -> float:
-        """Our own share: without the model, and without waiting for an action's effect."""
-        return max(0.0, self.total_ms - self.model_ms - self.settle_ms)
 
     def pixel_of(self, place: Optional[Point]) -> Optional[Point]:
         """A place in the model's grid as a pixel of `image`."""
@@ -2475,17 +2476,7 @@ class AgentStep:
         return f"{self.number}. {self.action.describe()} -> {self.effect or 'nothing changed'}"
 
     def as_data(self) -> dict[str, Any]:
-        times = {name: round(getattr(self, f"{name}_ms")) for name in _TIMES}
-        left_out = (
-            "number",
-            "started_at",
-            "image",
-            "detail",
-            "elements",
-            "window",
-            "action",
-            *map("{}_ms".format, _TIMES),
-        )
+        left_out = ("number", "window", "image", "elements", "detail", "action", "times")
         plain = {name: as_plain(value) for name, value in asdict(self).items() if name not in left_out}
         info = self.image.info if self.image else None
         return {
@@ -2496,43 +2487,8 @@ class AgentStep:
             "window": window_data(self.window) if self.window else None,
             "action": _action_data(self.action) if self.action else None,
             **plain,
-            "milliseconds": {**times, "own": round(self.own_ms)},
+            "milliseconds": self.times.as_data(),
         }
-
-
-_MOST_ELEMENTS, _MOST_ELEMENT_CHARACTERS = 40, 3000
-_LONGEST_NAME = 60
-_PASSIVE_ROLES = ("text", "img", "heading", "tooltip", "progressbar", "meter")
-
-
-def elements_text(elements: list[dict[str, Any]], image: Optional[ImageData], grid: Grid) -> list[str]:
-    """Elements for a prompt, a line each: `button "Save" x 412, y 87 [focused]`, x and y in the model's grid.
-
-    No more than a few lines: what can only be read gives way to what can be used.
-    """
-    if not elements or image is None:
-        return []
-    every = {_element_line(one, image, grid): one["role"] for one in elements}
-    shown = list(every)
-    if len(shown) > _MOST_ELEMENTS:
-        shown = [line for line, role in every.items() if role not in _PASSIVE_ROLES] or shown
-    lengths = list(accumulate(map(len, shown[:_MOST_ELEMENTS])))
-    lines = shown[: sum(length <= _MOST_ELEMENT_CHARACTERS for length in lengths)]
-    left_out = len(every) - len(lines)
-    return [*lines, f"({left_out} more, not listed)"] if left_out else lines
-
-
-def _element_line(element: dict[str, Any], image: ImageData, grid: Grid) -> str:
-    digits = 3 if grid.unit == FRACTIONS else None
-    x = round(element["x"] * grid.width / image.info.width, digits)
-    y = round(element["y"] * grid.height / image.info.height, digits)
-    # as JSON: a name cannot pretend to be more than a name
-    name, value = (json.dumps(element[key][:_LONGEST_NAME], ensure_ascii=False) for key in ("name", "value"))
-    states = f" [{', '.join(element['states'])}]" if element["states"] else ""
-    return f"{element['role']} {name}{f' = {value}' if element['value'] else ''} x {x}, y {y}{states}"
-
-
-_TIMES = ("look", "model", "act", "settle", "calls", "total")
 
 
 def _action_data(action: Action) -> dict[str, Any]:
@@ -2570,10 +2526,18 @@ class AgentRun:
     def started_text(self) -> str:
         return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(self.started))
 
-    def sum_of(self, name: str) -> int:
-        """Over all steps: tokens_in, model_ms..."""
-        values: list[float] = [getattr(step, name) for step in self.steps]
-        return round(sum(values))
+    @property
+    def times(self) -> Times:
+        """The sums over all steps."""
+        return Times(*map(sum, zip(*(astuple(step.times) for step in self.steps))))
+
+    @property
+    def tokens_in(self) -> int:
+        return sum(step.tokens_in for step in self.steps)
+
+    @property
+    def tokens_out(self) -> int:
+        return sum(step.tokens_out for step in self.steps)
 
     @property
     def cost(self) -> Optional[float]:
@@ -2589,13 +2553,13 @@ class AgentRun:
             "run_folder": str(self.folder) if self.folder else None,
             "report": str(self.report_path) if self.folder else None,
             "seconds": round(time.time() - self.started, 1),
-            "tokens_in": self.sum_of("tokens_in"),
-            "tokens_out": self.sum_of("tokens_out"),
+            "tokens_in": self.tokens_in,
+            "tokens_out": self.tokens_out,
             **({} if self.cost is None else {"cost": self.cost}),
         }
 
     def as_data(self) -> dict[str, Any]:
-        own = [step.own_ms for step in self.steps]
+        own = [step.times.own for step in self.steps]
         return {
             **self.summary_data(),
             "goal": self.task.goal,
@@ -2607,7 +2571,7 @@ class AgentRun:
             "version": VERSION,
             "system_prompt": self.system_prompt,
             "grid": self.grid,
-            "milliseconds": {name: self.sum_of(f"{name}_ms") for name in (*_TIMES, "own")},
+            "milliseconds": self.times.as_data(),
             "own_milliseconds_a_step": round(statistics.median(own)) if own else 0,
         }
 
@@ -2646,9 +2610,9 @@ def save_step(run: AgentRun, step: AgentStep) -> None:
     assert run.folder is not None
     stem = f"step_{step.number:03d}"
     if step.image:
-        _write_image(run.folder / image_file(step.number), step.image.data)
+        write_privately(run.folder / image_file(step.number), step.image.data)
     if step.detail:
-        _write_image(run.folder / f"{stem}_zoom.{step.detail.info.kind}", step.detail.data)
+        write_privately(run.folder / f"{stem}_zoom.{step.detail.info.kind}", step.detail.data)
     write_privately(run.folder / f"{stem}.json", _as_text(step.as_data()))
 
 
@@ -2656,7 +2620,7 @@ def save_run(run: AgentRun, report: str) -> None:
     """Write run.json, report.html and the last screenshot into the run's folder. Raises FILE_IO_ERROR."""
     assert run.folder is not None
     if run.final_image:
-        _write_image(run.folder / "final.jpg", run.final_image.data)
+        write_privately(run.folder / "final.jpg", run.final_image.data)
     write_privately(run.folder / "run.json", _as_text(run.as_data()))
     write_privately(run.folder / "report.html", report)
 
@@ -2664,30 +2628,10 @@ def save_run(run: AgentRun, report: str) -> None:
 def _as_text(data: dict[str, Any]) -> str:
     # ASCII: a reply may contain a lone surrogate, which UTF-8 cannot encode
     return json.dumps(data, indent=2) + "\n"
-
-
-def _write_image(path: Path, data: bytes) -> None:
-    try:
-        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600), "wb") as f:
-            f.write(data)
-    except OSError as e:
-        raise file_error(path, e) from e
-
-
-def own_time_text(folder: Path) -> str:
-    """Our own share of a saved run, as one line; for the benchmark."""
-    run = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-    times = run["milliseconds"]
-    total = times["own"] + times["settle"] + times["model"] or 1
-    return (
-        f"agent: {run['steps']} steps, our own time {run['own_milliseconds_a_step']} ms a step (median), "
-        f"{100 * times['own'] / total:.0f} % of the run; waiting for effects "
-        f"{100 * times['settle'] / total:.0f} %"
-    )
 '''
 
 # ==================== peekaboo_min/agents/target.py =======================================================
-SOURCES['peekaboo_min/agents/target.py'] = 2690, r'''"""The app that the vision agent works in, seen and acted on through MCP."""
+SOURCES['peekaboo_min/agents/target.py'] = 2634, r'''"""The app that the vision agent works in, seen and acted on through MCP."""
 
 from __future__ import annotations
 
@@ -2702,7 +2646,7 @@ from ..desktop.matching import find_app, find_window, windows_of
 from ..system.images import sniff_image
 from .actions import OPENED, Action
 from .mcp_client import McpClient, ToolAnswer
-from .run import AgentStep
+from .run import AgentStep, AgentTask
 
 LOOKING_TOOLS = "list_windows,take_window_screenshot,find_elements"
 ACTING_TOOLS = "desktop"
@@ -2737,27 +2681,26 @@ class AgentTarget:
         self._without_tree: set[tuple[str, int]] = set()
         self.window: Optional[Window] = None
 
-    def choose(
-        self, apps: list[App], app: Optional[str], window_id: Optional[int], title: Optional[str]
-    ) -> App:
+    def choose(self, apps: list[App], task: AgentTask) -> App:
         """Find the first window: by its id, by its title, or an app's front one. Returns the app.
 
         Raises WINDOW_NOT_FOUND (also for a title that several apps have), APP_NOT_FOUND,
         AMBIGUOUS_APP_IDENTIFIER.
         """
         windows = self._list()
-        if app is not None:
-            owner = find_app(app, apps)
+        if task.app is not None:
+            owner = find_app(task.app, apps)
             owned = windows_of(owner, [each for each in windows if not each.is_popup])
-            family = [each for each in windows if any(_have_same_owner(each, other) for other in owned)]
-            first = find_window(owner, family, title)
-        elif window_id is not None:
-            first = Scene(tuple(windows), (), ()).by_id(window_id)
+            owners = {_owner_of(each) for each in owned}
+            family = [each for each in windows if _owner_of(each) in owners]
+            first = find_window(owner, family, task.window_title)
         else:
-            first = _only_one_titled(windows, title or "")
-        if app is None:
-            owners = [each for each in apps if each.pid == first.pid and each.name == first.app_name]
-            owner = owners[0] if owners else App(first.app_name, first.pid)
+            if task.window_id is not None:
+                first = Scene(tuple(windows), (), ()).by_id(task.window_id)
+            else:
+                first = _only_one_titled(windows, task.window_title or "")
+            named = (each for each in apps if (each.pid, each.name) == (first.pid, first.app_name))
+            owner = next(named, App(first.app_name, first.pid))
         self._anchor = self.window = first
         self._front_id = self._family(windows)[0].window_id
         return owner
@@ -2768,12 +2711,10 @@ class AgentTarget:
         Where it does not get it, its window in front is looked at, a dialog maybe: each act focuses as well.
         """
         if self.window and not self.window.is_focused and not self.window.is_popup:
-            answer = self._server.call("focus_window", {"window_id": self.window.window_id})
-            if answer.code in ("FOCUS_FAILED", "WINDOW_BLOCKED"):
+            accepted = ("FOCUS_FAILED", "WINDOW_BLOCKED")
+            if self._call("focus_window", {"window_id": self.window.window_id}, accepted).is_error:
                 self._front_id = None
                 self.follow()
-            else:
-                self._checked(answer)
 
     def follow(self) -> None:
         """Set `window` to the app's front window if that changed, else to the same window as before.
@@ -2798,12 +2739,12 @@ class AgentTarget:
             if self.window is None:
                 return
             window = self.window
-            answer = self._server.call("take_window_screenshot", {"window_id": window.window_id})
-            is_last = attempt == _TRIES_TO_LOOK - 1
-            if is_last or answer.code not in ("WINDOW_NOT_FOUND", "CAPTURE_FAILED"):
+            accepted = ("WINDOW_NOT_FOUND", "CAPTURE_FAILED") if attempt < _TRIES_TO_LOOK - 1 else ()
+            answer = self._call("take_window_screenshot", {"window_id": window.window_id}, accepted)
+            if not answer.is_error:
                 break
             self.follow()  # the window closed just now
-        image = self._image_of(answer)
+        image = _image_of(answer)
         if "screenshot_id" not in answer.data:
             raise PeekabooError(
                 ErrorCode.CAPTURE_FAILED,
@@ -2840,16 +2781,14 @@ class AgentTarget:
         one, other = step.pixel, step.end_pixel
         region = [min(one.x, other.x), min(one.y, other.y), abs(one.x - other.x), abs(one.y - other.y)]
         arguments = {"window_id": step.window.window_id, "region": region}
-        return self._image_of(self._server.call("take_window_screenshot", arguments))
+        return _image_of(self._call("take_window_screenshot", arguments))
 
     def wait_for(self, text: str, seconds: Optional[float], left_s: float) -> str:
         """Wait until the window shows a text; returns what came of it. left_s: no longer than this."""
         assert self.window is not None
         timeout_s = max(1.0, min(seconds or _WAIT_FOR_TEXT_S, left_s, _LONGEST_WAIT_S))
         arguments = {"window_id": self.window.window_id, "text": text, "timeout_s": timeout_s}
-        answer = self._server.call("wait_for", arguments)
-        if answer.code != "TIMEOUT" and answer.code not in _RECOVERABLE:
-            self._checked(answer)
+        answer = self._call("wait_for", arguments, ("TIMEOUT", *_RECOVERABLE))
         return answer.text if answer.is_error else "the window shows it"
 
     def act(self, step: AgentStep) -> None:
@@ -2869,55 +2808,51 @@ class AgentTarget:
             arguments.update(x=step.pixel.x, y=step.pixel.y, screenshot_id=step.screenshot_id)
         if step.action.kind != "move":
             arguments["verify"] = True
-        answer = self._server.call(tool, arguments)
-        if answer.is_error and answer.code in _RECOVERABLE:
+        answer = self._call(tool, arguments, _RECOVERABLE)
+        if answer.is_error:
             _note_refusal(step, answer)
-            if answer.code == "WINDOW_BLOCKED":
-                self._front_id = None  # the dialog is followed, also one that was in front before
         else:
-            self._checked(answer)
             _note_effect(step, answer.data)
+        if answer.code == "WINDOW_BLOCKED":
+            self._front_id = None  # the dialog is followed, also one that was in front before
 
     def _open(self, step: AgentStep, arguments: dict[str, Any]) -> None:
         """Open something; its window, of whichever app, is the agent's from then on."""
         started = time.perf_counter()
-        answer = self._server.call("open", arguments)
-        step.settle_ms = (time.perf_counter() - started) * 1000
-        if answer.is_error and answer.code in _OPEN_FAILED:
+        answer = self._call("open", arguments, _OPEN_FAILED)
+        step.times.settle = (time.perf_counter() - started) * 1000
+        if answer.is_error:
             _note_refusal(step, answer)
             return
-        self._checked(answer)
         self._anchor = self.window = _read_window(answer.data)
         self._front_id = self.window.window_id
         step.changed = True
         step.effect = f"{self.window.title!r} of {self.window.app_name} is in front now"
 
     def _list(self) -> list[Window]:
-        answer = self._server.call("list_windows", {})
-        self._checked(answer)
-        return [_read_window(row) for row in answer.data["windows"]]
+        return [_read_window(row) for row in self._call("list_windows", {}).data["windows"]]
 
     def _family(self, windows: list[Window]) -> list[Window]:
         """The app's windows, front to back: an open menu or list first (it must be answered); no tooltips."""
-        own = [each for each in windows if _have_same_owner(each, self._anchor) and each.is_on_screen]
+        owner = _owner_of(self._anchor)
+        own = [each for each in windows if _owner_of(each) == owner and each.is_on_screen]
         own = [each for each in own if min(each.bounds.width, each.bounds.height) >= _SMALLEST_MENU]
         return sorted(own, key=lambda each: not each.is_popup)
 
-    def _image_of(self, answer: ToolAnswer) -> ImageData:
-        self._checked(answer)
-        info = sniff_image(answer.images[0]) if answer.images else None
-        if info is None:
-            message = "the server sent no screenshot of the window"
-            raise PeekabooError(ErrorCode.CAPTURE_FAILED, message, hint="see its log")
-        return ImageData(answer.images[0], info)
+    def _call(self, tool: str, arguments: dict[str, Any], accepted: tuple[str, ...] = ()) -> ToolAnswer:
+        """The tool's answer. Raises its error as ours, unless its code is one of `accepted`."""
+        answer = self._server.call(tool, arguments)
+        if answer.is_error and answer.code not in accepted:
+            raise answer.error()
+        return answer
 
-    def _checked(self, answer: ToolAnswer) -> None:
-        """Raises the server's error as ours."""
-        if answer.is_error:
-            known = answer.code in ErrorCode.__members__
-            code = ErrorCode(answer.code) if known else ErrorCode.INTERNAL_ERROR
-            message, _, hint = answer.text.partition(". Next step: ")
-            raise PeekabooError(code, message.removeprefix(f"{answer.code}: "), hint=hint)
+
+def _image_of(answer: ToolAnswer) -> ImageData:
+    info = sniff_image(answer.images[0]) if answer.images else None
+    if info is None:
+        message = "the server sent no screenshot of the window"
+        raise PeekabooError(ErrorCode.CAPTURE_FAILED, message, hint="see its log")
+    return ImageData(answer.images[0], info)
 
 
 def _read_window(data: dict[str, Any]) -> Window:
@@ -2932,10 +2867,6 @@ def _read_window(data: dict[str, Any]) -> Window:
         kind=data.get("kind", "window"),
         parent_id=data.get("parent_id"),
     )
-
-
-def _have_same_owner(first: Window, second: Window) -> bool:
-    return _owner_of(first) == _owner_of(second)
 
 
 def _owner_of(window: Window) -> tuple[str, int]:
@@ -2999,7 +2930,7 @@ def _note_effect(step: AgentStep, data: dict[str, Any]) -> None:
         step.point = Point(**data["point"])
     if "pixel" in data:
         step.pixel = Point(**data["pixel"])
-    step.settle_ms = data.get("effect_ms", 0.0)
+    step.times.settle = data.get("effect_ms", 0.0)
     if "changed_rect" in data and step.image:
         rect = dict(data["changed_rect"])
         factor = step.image.info.width / rect.pop("image_width")
@@ -3007,7 +2938,7 @@ def _note_effect(step: AgentStep, data: dict[str, Any]) -> None:
 '''
 
 # ==================== peekaboo_min/agents/vision_agent.py =================================================
-SOURCES['peekaboo_min/agents/vision_agent.py'] = 3010, r'''"""The vision agent: see -> decide -> act -> verify, through our own server."""
+SOURCES['peekaboo_min/agents/vision_agent.py'] = 2941, r'''"""The vision agent: see -> decide -> act -> verify, through our own server."""
 
 from __future__ import annotations
 
@@ -3029,7 +2960,7 @@ from ..desktop.select import this_desktop
 from ..system.files import write_privately
 from ..system.process import exit_hooks, exit_if_signalled
 from .loop import AgentLoop
-from .mcp_client import talk_to_own_server
+from .mcp_client import own_server
 from .model_check import measure_grid
 from .replay import replay_script
 from .report import run_report
@@ -3181,7 +3112,8 @@ def _serve_and_run(run: AgentRun, choice: ModelChoice) -> Optional[PeekabooError
     """The run, with a server that offers no more than it needs; returns the error that stopped it."""
     variables = {"PEEKABOO_TOOLS": LOOKING_TOOLS if run.task.dry_run else ACTING_TOOLS}
     try:
-        talk_to_own_server(variables, lambda server: AgentLoop(run, choice, server).work())
+        with own_server(variables) as server:
+            AgentLoop(run, choice, server).work()
     except PeekabooError as e:
         run.status = e.status if isinstance(e, AgentStop) else "failed"
         run.message = e.sentence()
@@ -3190,10 +3122,10 @@ def _serve_and_run(run: AgentRun, choice: ModelChoice) -> Optional[PeekabooError
 '''
 
 # ==================== peekaboo_min/ai/__init__.py =========================================================
-SOURCES['peekaboo_min/ai/__init__.py'] = 3193, r''''''
+SOURCES['peekaboo_min/ai/__init__.py'] = 3125, r''''''
 
 # ==================== peekaboo_min/ai/client.py ===========================================================
-SOURCES['peekaboo_min/ai/client.py'] = 3196, r'''"""Ask a model about images, or the machine's own text recognition."""
+SOURCES['peekaboo_min/ai/client.py'] = 3128, r'''"""Ask a model about images, or the machine's own text recognition."""
 
 from __future__ import annotations
 
@@ -3570,7 +3502,7 @@ def _post_with_retries(vendor: Vendor, question: Question, deadline: float) -> A
 '''
 
 # ==================== peekaboo_min/ai/conversation.py =====================================================
-SOURCES['peekaboo_min/ai/conversation.py'] = 3573, r'''"""A conversation with a model through its vendor's own computer-use tool."""
+SOURCES['peekaboo_min/ai/conversation.py'] = 3505, r'''"""A conversation with a model through its vendor's own computer-use tool."""
 
 from __future__ import annotations
 
@@ -3711,7 +3643,7 @@ def is_screenshot(act: dict[str, Any]) -> bool:
 '''
 
 # ==================== peekaboo_min/ai/dialects.py =========================================================
-SOURCES['peekaboo_min/ai/dialects.py'] = 3714, r'''"""Replies as models write them, as an object with the names of our schema."""
+SOURCES['peekaboo_min/ai/dialects.py'] = 3646, r'''"""Replies as models write them, as an object with the names of our schema."""
 
 from __future__ import annotations
 
@@ -3937,7 +3869,7 @@ def _place(text: str) -> tuple[float, float]:
 '''
 
 # ==================== peekaboo_min/ai/errors.py ===========================================================
-SOURCES['peekaboo_min/ai/errors.py'] = 3940, r'''"""What a vendor's refusal means: whether to ask again, and what to do."""
+SOURCES['peekaboo_min/ai/errors.py'] = 3872, r'''"""What a vendor's refusal means: whether to ask again, and what to do."""
 
 from __future__ import annotations
 
@@ -4073,7 +4005,7 @@ def check_reply(vendor: Vendor, model: str, reply: Reply) -> None:
 '''
 
 # ==================== peekaboo_min/ai/grid.py =============================================================
-SOURCES['peekaboo_min/ai/grid.py'] = 4076, r'''"""The grid in which a model says where something is, by the model's name."""
+SOURCES['peekaboo_min/ai/grid.py'] = 4008, r'''"""The grid in which a model says where something is, by the model's name."""
 
 from __future__ import annotations
 
@@ -4175,7 +4107,7 @@ def unit_by_variable() -> Optional[str]:
 '''
 
 # ==================== peekaboo_min/ai/images.py ===========================================================
-SOURCES['peekaboo_min/ai/images.py'] = 4178, r'''"""Images for a model: read, checked, at a size that no vendor shrinks."""
+SOURCES['peekaboo_min/ai/images.py'] = 4110, r'''"""Images for a model: read, checked, at a size that no vendor shrinks."""
 
 from __future__ import annotations
 
@@ -4367,7 +4299,7 @@ def private_copy(image: ImageData) -> Iterator[Path]:
 '''
 
 # ==================== peekaboo_min/ai/native.py ===========================================================
-SOURCES['peekaboo_min/ai/native.py'] = 4370, r'''"""The computer-use tools of Anthropic, OpenAI and Gemini."""
+SOURCES['peekaboo_min/ai/native.py'] = 4302, r'''"""The computer-use tools of Anthropic, OpenAI and Gemini."""
 
 from __future__ import annotations
 
@@ -4657,7 +4589,7 @@ def _notches(pixels: float) -> int:
 '''
 
 # ==================== peekaboo_min/ai/providers.py ========================================================
-SOURCES['peekaboo_min/ai/providers.py'] = 4660, r'''"""The vendors of vision models: the request to each, and its answer."""
+SOURCES['peekaboo_min/ai/providers.py'] = 4592, r'''"""The vendors of vision models: the request to each, and its answer."""
 
 from __future__ import annotations
 
@@ -4934,10 +4866,10 @@ VENDORS: dict[str, Vendor] = {
 '''
 
 # ==================== peekaboo_min/automation/__init__.py =================================================
-SOURCES['peekaboo_min/automation/__init__.py'] = 4937, r''''''
+SOURCES['peekaboo_min/automation/__init__.py'] = 4869, r''''''
 
 # ==================== peekaboo_min/automation/capture.py ==================================================
-SOURCES['peekaboo_min/automation/capture.py'] = 4940, r'''"""Take screenshots of displays and windows, and record what each pixel means."""
+SOURCES['peekaboo_min/automation/capture.py'] = 4872, r'''"""Take screenshots of displays and windows, and record what each pixel means."""
 
 from __future__ import annotations
 
@@ -5328,7 +5260,7 @@ def image_for_model(
 '''
 
 # ==================== peekaboo_min/automation/coordinates.py ==============================================
-SOURCES['peekaboo_min/automation/coordinates.py'] = 5331, r'''"""The coordinate records: what each window screenshot showed, as files."""
+SOURCES['peekaboo_min/automation/coordinates.py'] = 5263, r'''"""The coordinate records: what each window screenshot showed, as files."""
 
 from __future__ import annotations
 
@@ -5461,7 +5393,7 @@ def _stale(message: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/automation/effects.py ==================================================
-SOURCES['peekaboo_min/automation/effects.py'] = 5464, r'''"""What an act changed in its window, by screenshots before and after."""
+SOURCES['peekaboo_min/automation/effects.py'] = 5396, r'''"""What an act changed in its window, by screenshots before and after."""
 
 from __future__ import annotations
 
@@ -5643,7 +5575,7 @@ def wait_until_painted(desktop: Desktop, window: Window) -> None:
 '''
 
 # ==================== peekaboo_min/automation/elements.py =================================================
-SOURCES['peekaboo_min/automation/elements.py'] = 5646, r'''"""The elements of a window, as text and as data."""
+SOURCES['peekaboo_min/automation/elements.py'] = 5578, r'''"""The elements of a window, as text and as data."""
 
 from __future__ import annotations
 
@@ -5733,7 +5665,7 @@ def _fits(element: Element, text: Optional[str], role: Optional[str]) -> bool:
 '''
 
 # ==================== peekaboo_min/automation/find_text.py ================================================
-SOURCES['peekaboo_min/automation/find_text.py'] = 5736, r'''"""Where a text is in a window, by text recognition; and a click there."""
+SOURCES['peekaboo_min/automation/find_text.py'] = 5668, r'''"""Where a text is in a window, by text recognition; and a click there."""
 
 from __future__ import annotations
 
@@ -6030,7 +5962,7 @@ def found_text(wanted: str, hits: Sequence[TextHit], record: Screenshot) -> str:
 '''
 
 # ==================== peekaboo_min/automation/image.py ====================================================
-SOURCES['peekaboo_min/automation/image.py'] = 6033, r'''"""The job of `image`: what to capture, where to save it, and the answer."""
+SOURCES['peekaboo_min/automation/image.py'] = 5965, r'''"""The job of `image`: what to capture, where to save it, and the answer."""
 
 from __future__ import annotations
 
@@ -6392,7 +6324,7 @@ def _windows_in_pixels(display: Display, windows: Sequence[Window], info: ImageI
 '''
 
 # ==================== peekaboo_min/automation/input.py ====================================================
-SOURCES['peekaboo_min/automation/input.py'] = 6395, r'''"""Every act in a window: its safety rules, the input lock, the effect."""
+SOURCES['peekaboo_min/automation/input.py'] = 6327, r'''"""Every act in a window: its safety rules, the input lock, the effect."""
 
 from __future__ import annotations
 
@@ -6790,7 +6722,7 @@ def _where(window: Window) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/automation/listing.py ==================================================
-SOURCES['peekaboo_min/automation/listing.py'] = 6793, r'''"""Apps, windows and screens, as text and as data."""
+SOURCES['peekaboo_min/automation/listing.py'] = 6725, r'''"""Apps, windows and screens, as text and as data."""
 
 from __future__ import annotations
 
@@ -6948,7 +6880,7 @@ def _bounds_text(window: Window) -> str:
 '''
 
 # ==================== peekaboo_min/automation/opening.py ==================================================
-SOURCES['peekaboo_min/automation/opening.py'] = 6951, r'''"""Open an application, a file or an address, and wait for its window."""
+SOURCES['peekaboo_min/automation/opening.py'] = 6883, r'''"""Open an application, a file or an address, and wait for its window."""
 
 from __future__ import annotations
 
@@ -7139,7 +7071,7 @@ def _names(*names: str) -> set[str]:
 '''
 
 # ==================== peekaboo_min/automation/policy.py ===================================================
-SOURCES['peekaboo_min/automation/policy.py'] = 7142, r'''"""What may be acted on, and the audit log of what was done."""
+SOURCES['peekaboo_min/automation/policy.py'] = 7074, r'''"""What may be acted on, and the audit log of what was done."""
 
 from __future__ import annotations
 
@@ -7229,7 +7161,7 @@ def write_audit_line(action: str, where: dict[str, Any]) -> None:
 '''
 
 # ==================== peekaboo_min/automation/wait.py =====================================================
-SOURCES['peekaboo_min/automation/wait.py'] = 7232, r'''"""Wait until a window shows a text, opens, closes or rests."""
+SOURCES['peekaboo_min/automation/wait.py'] = 7164, r'''"""Wait until a window shows a text, opens, closes or rests."""
 
 from __future__ import annotations
 
@@ -7430,10 +7362,10 @@ class _StillLook:
 '''
 
 # ==================== peekaboo_min/core/__init__.py =======================================================
-SOURCES['peekaboo_min/core/__init__.py'] = 7433, r''''''
+SOURCES['peekaboo_min/core/__init__.py'] = 7365, r''''''
 
 # ==================== peekaboo_min/core/cancellation.py ===================================================
-SOURCES['peekaboo_min/core/cancellation.py'] = 7436, r'''"""One call: its cancel token, time budget, progress, waits and threads."""
+SOURCES['peekaboo_min/core/cancellation.py'] = 7368, r'''"""One call: its cancel token, time budget, progress, waits and threads."""
 
 from __future__ import annotations
 
@@ -7449,21 +7381,10 @@ from .errors import ErrorCode, PeekabooError
 _AT_ONCE = 4
 
 
-class CancelToken:
-    """Kills every program that runs under it, and everything that waits on it."""
+class CancelToken(threading.Event):
+    """An event that kills every program that runs under it, and ends everything that waits on it."""
 
-    def __init__(self) -> None:
-        self._event = threading.Event()
-
-    @property
-    def is_cancelled(self) -> bool:
-        return self._event.is_set()
-
-    def cancel(self) -> None:
-        self._event.set()
-
-    def wait(self, seconds: float) -> None:
-        self._event.wait(seconds)
+    cancel = threading.Event.set
 
 
 _TOKEN: ContextVar[Optional[CancelToken]] = ContextVar("cancel_token", default=None)
@@ -7478,7 +7399,7 @@ def use_cancel_token(token: CancelToken) -> None:
 def check_cancelled() -> None:
     """Raises CANCELLED when the current call was cancelled."""
     token = _TOKEN.get()
-    if token and token.is_cancelled:
+    if token and token.is_set():
         raise PeekabooError(ErrorCode.CANCELLED, "the call was cancelled")
 
 
@@ -7532,10 +7453,8 @@ _Item = TypeVar("_Item")
 _Answer = TypeVar("_Answer")
 
 
-def in_parallel(
-    work: Callable[[_Item], _Answer], items: Sequence[_Item], at_once: int = _AT_ONCE
-) -> list[_Answer]:
-    """work(item) for every item, at most `at_once` at a time, in order; the first exception is raised."""
+def in_parallel(work: Callable[[_Item], _Answer], items: Sequence[_Item]) -> list[_Answer]:
+    """work(item) for every item, four at a time at most, in order; the first exception is raised."""
     if len(items) < 2:
         return [work(item) for item in items]
     # threads of our own: concurrent.futures takes 7 ms to import
@@ -7555,7 +7474,7 @@ def in_parallel(
                 errors[number] = e
 
     # each thread gets the caller's context, and with it the cancel token
-    threads = [threading.Thread(target=copy_context().run, args=(run,)) for _ in items[:at_once]]
+    threads = [threading.Thread(target=copy_context().run, args=(run,)) for _ in items[:_AT_ONCE]]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -7589,11 +7508,13 @@ def is_uninterrupted() -> bool:
 '''
 
 # ==================== peekaboo_min/core/errors.py =========================================================
-SOURCES['peekaboo_min/core/errors.py'] = 7592, r'''"""PeekabooError, the only expected exception, and its codes."""
+SOURCES['peekaboo_min/core/errors.py'] = 7511, r'''"""PeekabooError, the only expected exception, and its codes."""
 
 from __future__ import annotations
 
 import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
 
@@ -7665,20 +7586,18 @@ class PeekabooError(Exception):
     """An expected failure: `message` says what is wrong, `hint` what to do next.
 
     `details` holds what a program or a person may want to look at besides: candidates, a program's own
-    output.
+    output. `code_name` is the code that programs see: another program's or document's `name`, else ours.
     """
 
-    def __init__(self, code: ErrorCode, message: str, hint: str = "", details: str = "") -> None:
+    def __init__(
+        self, code: ErrorCode, message: str, hint: str = "", details: str = "", name: str = ""
+    ) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
         self.hint = hint
         self.details = details
-
-    @property
-    def code_name(self) -> str:
-        """The code that programs see."""
-        return self.code.value
+        self.code_name = name or code.value
 
     def message_for_model(self, name: str) -> str:
         """`NAME: what is wrong. Next step: ... (the beginning of the details)`, as a tool's answer."""
@@ -7694,24 +7613,11 @@ class PeekabooError(Exception):
 
 
 class FocusLost(PeekabooError):
-    """FOCUS_LOST: another window has the keyboard. `characters_sent` had gone out before that was noticed."""
+    """FOCUS_LOST: another window has the keyboard."""
 
-    def __init__(self, message: str, characters_sent: int = 0) -> None:
+    def __init__(self, message: str) -> None:
         hint = "take a new screenshot, see what the window holds, then focus it and type the rest"
         super().__init__(ErrorCode.FOCUS_LOST, message, hint)
-        self.characters_sent = characters_sent
-
-
-class RelayedError(PeekabooError):
-    """An error with another program's or document's name for it, which programs see instead of our code."""
-
-    def __init__(self, name: str, code: ErrorCode, message: str, hint: str = "", details: str = "") -> None:
-        super().__init__(code, message, hint, details)
-        self._name = name
-
-    @property
-    def code_name(self) -> str:
-        return self._name
 
 
 def invalid(message: str, hint: str = "") -> PeekabooError:
@@ -7740,10 +7646,19 @@ def file_error(path: Path, error: Exception) -> PeekabooError:
     reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
     hint = hints.get(getattr(error, "errno", None) or 0, "choose another path")
     return PeekabooError(ErrorCode.FILE_IO_ERROR, f"{path}: {reason}", hint)
+
+
+@contextmanager
+def file_errors(path: Path) -> Iterator[None]:
+    """Raises FILE_IO_ERROR about `path` for an OSError of the `with` block."""
+    try:
+        yield
+    except OSError as e:
+        raise file_error(path, e) from e
 '''
 
 # ==================== peekaboo_min/core/log.py ============================================================
-SOURCES['peekaboo_min/core/log.py'] = 7746, r'''"""The log file, a command's debug lines, and the Keynote agent's log."""
+SOURCES['peekaboo_min/core/log.py'] = 7661, r'''"""The log file, a command's debug lines, and the Keynote agent's log."""
 
 from __future__ import annotations
 
@@ -7759,8 +7674,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Callable, Optional
 
-from .errors import file_error
-from .settings import settings, system_temporary_folder, without_secrets
+from .errors import file_errors
+from .settings import settings, without_secrets
 from .text import encodable, on_one_line
 
 # pino's names, which the specification uses, from the least to the most severe
@@ -7816,10 +7731,6 @@ def collect_debug_lines() -> list[str]:
     lines: list[str] = []
     _sinks.append(lambda _level, text, _stack: lines.append(text))
     return lines
-
-
-def default_log_file() -> Path:
-    return system_temporary_folder() / "peekaboo-mcp.log"
 
 
 def _open_own_file(path: str) -> int:
@@ -7911,7 +7822,8 @@ def write_agent_line(source: str, text: str, path: Optional[Path] = None) -> Non
     """Write `[UTC][source] text` as one line of the log at `path`, else of PEEKABOO_AGENT_LOG if it is set.
 
     Without `path` the server's own log gets it as well, whoever the client is.
-    Client and server write into the same file, which thus shows who did what. Raises FILE_IO_ERROR.
+    Client and server write into the same file, which thus shows who did what. No key of the settings is
+    written. Raises FILE_IO_ERROR.
     """
     if path is None:
         log_info(f"[{source}] {text}")
@@ -7919,16 +7831,14 @@ def write_agent_line(source: str, text: str, path: Optional[Path] = None) -> Non
             return
         path = Path(settings().agent_log)
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    line = on_one_line(f"[{now}][{source}] {text}")  # a model's reply must not look like a line of ours
-    try:
-        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as f:
-            f.write(line.encode("utf-8") + b"\n")
-    except OSError as e:
-        raise file_error(path, e) from e
+    # a model's reply must not look like a line of ours
+    line = on_one_line(without_secrets(f"[{now}][{source}] {text}"))
+    with file_errors(path), open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as f:
+        f.write(line.encode("utf-8") + b"\n")
 '''
 
 # ==================== peekaboo_min/core/models.py =========================================================
-SOURCES['peekaboo_min/core/models.py'] = 7931, r'''"""The data types: points, windows, displays, screenshots, results.
+SOURCES['peekaboo_min/core/models.py'] = 7841, r'''"""The data types: points, windows, displays, screenshots, results.
 
 Named tuples, not dataclasses: importing those and making thirty of them would be a third of a command's time.
 """
@@ -8309,7 +8219,7 @@ class Result(NamedTuple):
 '''
 
 # ==================== peekaboo_min/core/settings.py =======================================================
-SOURCES['peekaboo_min/core/settings.py'] = 8312, r'''"""Environment variables, read once into a frozen Settings."""
+SOURCES['peekaboo_min/core/settings.py'] = 8222, r'''"""Environment variables, read once into a frozen Settings."""
 
 from __future__ import annotations
 
@@ -8317,14 +8227,17 @@ import os
 import re
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from .errors import ErrorCode, PeekabooError, invalid
 
-_TRUE_WORDS = ("1", "true", "yes", "on")
-_FALSE_WORDS = ("", "0", "false", "no", "off")
+_BOOLEANS = {
+    **dict.fromkeys(("1", "true", "yes", "on"), True),
+    **dict.fromkeys(("0", "false", "no", "off"), False),
+}
 
 # What a `.env` in the working folder may set. Never an address: a stranger's folder must not redirect
 # screenshots.
@@ -8349,13 +8262,12 @@ class Variable(NamedTuple):
 
     name: str
     help: str
-    default: Any
-    also: str
-    is_secret: bool
+    default: Any = ""
+    also: str = ""
+    is_secret: bool = False
 
 
-def _variable(name: str, help_text: str, default: Any = "", also: str = "", secret: bool = False) -> Any:
-    return Variable(name, help_text, default, also, secret)
+_variable: Any = Variable  # of whatever type the field is
 
 
 class Settings(NamedTuple):
@@ -8366,13 +8278,13 @@ class Settings(NamedTuple):
         "what `analyze` asks, in order of preference: `ollama/qwen3-vl:8b,openai/gpt-5.4-mini` or `ocr`; "
         "without it `analyze` fails with AI_NOT_CONFIGURED",
     )
-    openai_key: str = _variable("OPENAI_API_KEY", "key for `openai`", secret=True)
-    anthropic_key: str = _variable("ANTHROPIC_API_KEY", "key for `anthropic`", secret=True)
+    openai_key: str = _variable("OPENAI_API_KEY", "key for `openai`", is_secret=True)
+    anthropic_key: str = _variable("ANTHROPIC_API_KEY", "key for `anthropic`", is_secret=True)
     gemini_key: str = _variable(
         "GEMINI_API_KEY",
         "key for `gemini` (`GOOGLE_API_KEY` is read too)",
         also="GOOGLE_API_KEY",
-        secret=True,
+        is_secret=True,
     )
     ollama_base_url: str = _variable(
         "PEEKABOO_OLLAMA_BASE_URL", "where Ollama listens", "http://localhost:11434"
@@ -8492,9 +8404,8 @@ class Settings(NamedTuple):
 
     @property
     def xdg_state_folder(self) -> Path:
-        return (
-            Path(self.state_home) if self.state_home else Path.home() / ".local" / "state"
-        ) / "peekaboo_min"
+        home = Path(self.state_home) if self.state_home else Path.home() / ".local" / "state"
+        return home / "peekaboo_min"
 
 
 VARIABLES: dict[str, Variable] = Settings._field_defaults
@@ -8512,22 +8423,15 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
 
 
 def _convert(name: str, text: str, default: Any) -> Any:
-    if isinstance(default, bool):
-        if text.lower() in _TRUE_WORDS:
-            return True
-        if text.lower() in _FALSE_WORDS:
-            return False
-        wanted = "1 or 0"
-    elif isinstance(default, (int, float)):
-        try:
-            number = type(default)(text)
-            if 0 <= number < float("inf"):
-                return number
-        except ValueError:
-            pass
-        wanted = "a number that is not negative"
-    else:
+    if isinstance(default, str):
         return text
+    with suppress(KeyError, ValueError):
+        if isinstance(default, bool):
+            return _BOOLEANS[text.lower()]
+        number = type(default)(text)
+        if 0 <= number < float("inf"):
+            return number
+    wanted = "1 or 0" if isinstance(default, bool) else "a number that is not negative"
     raise invalid(f"the environment variable {name} is {text[:40]!r}", f"set it to {wanted}, or unset it")
 
 
@@ -8580,11 +8484,6 @@ def _read_env_file(path: Path) -> dict[str, str]:
     return {match[1]: match[2] or match[3] or match[4] or "" for match in found}
 
 
-def variable_table() -> list[tuple[str, str, str]]:
-    """Every variable that is read: its name, its default as text, what it does."""
-    return [(each.name, str(each.default or ""), each.help) for each in VARIABLES.values()]
-
-
 def changed_settings(read: Settings) -> dict[str, str]:
     """The variables with another value than the default, as text; of a secret only that it is set."""
     return {
@@ -8626,7 +8525,7 @@ def system_temporary_folder() -> Path:
 '''
 
 # ==================== peekaboo_min/core/text.py ===========================================================
-SOURCES['peekaboo_min/core/text.py'] = 8629, r'''"""Text from outside, made safe to show or to send."""
+SOURCES['peekaboo_min/core/text.py'] = 8528, r'''"""Text from outside, made safe to show or to send."""
 
 from __future__ import annotations
 
@@ -8667,16 +8566,16 @@ def cut_to_bytes(text: str, limit: int) -> str:
 '''
 
 # ==================== peekaboo_min/core/version.py ========================================================
-SOURCES['peekaboo_min/core/version.py'] = 8670, r'''"""The version."""
+SOURCES['peekaboo_min/core/version.py'] = 8569, r'''"""The version."""
 
 VERSION = "0.1.0"
 '''
 
 # ==================== peekaboo_min/desktop/__init__.py ====================================================
-SOURCES['peekaboo_min/desktop/__init__.py'] = 8676, r''''''
+SOURCES['peekaboo_min/desktop/__init__.py'] = 8575, r''''''
 
 # ==================== peekaboo_min/desktop/base.py ========================================================
-SOURCES['peekaboo_min/desktop/base.py'] = 8679, r'''"""class Desktop(Protocol): what a platform must do; it never decides."""
+SOURCES['peekaboo_min/desktop/base.py'] = 8578, r'''"""class Desktop(Protocol): what a platform must do; it never decides."""
 
 from __future__ import annotations
 
@@ -8837,26 +8736,25 @@ class Desktop(Protocol):
 '''
 
 # ==================== peekaboo_min/desktop/keys.py ========================================================
-SOURCES['peekaboo_min/desktop/keys.py'] = 8840, r'''"""Key names in the spellings that people use, read into one (pure)."""
+SOURCES['peekaboo_min/desktop/keys.py'] = 8739, r'''"""Key names in the spellings that people use, read into one (pure)."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from ..core.errors import ErrorCode, PeekabooError
+from ..core.errors import PeekabooError, invalid
 from ..core.models import KeyChord
 
-MODIFIERS = ("cmd", "ctrl", "alt", "shift", "super", "fn")
+# Our name of a modifier -> other spellings of it (compared without case).
 _MODIFIER_SPELLINGS = {
-    "cmd": "cmd", "command": "cmd", "meta": "cmd", "⌘": "cmd",
-    "ctrl": "ctrl", "control": "ctrl", "⌃": "ctrl", "^": "ctrl",
-    "alt": "alt", "option": "alt", "opt": "alt", "⌥": "alt",
-    "shift": "shift", "⇧": "shift",
-    "super": "super", "win": "super", "windows": "super",
-    "fn": "fn", "function": "fn",
-}  # fmt: skip
-
+    "cmd": "command meta ⌘",
+    "ctrl": "control ⌃ ^",
+    "alt": "option opt ⌥",
+    "shift": "⇧",
+    "super": "win windows",
+    "fn": "function",
+}
 # Our name of a key -> other spellings of it (compared without case, spaces, `_` and `-`).
 _KEY_SPELLINGS = {
     "return": "enter ret newline linefeed ⏎ ↩",
@@ -8889,16 +8787,15 @@ _KEY_SPELLINGS = {
     "left_bracket": "[ bracketleft leftbracket",
     "right_bracket": "] bracketright rightbracket",
 }
-LETTERS_AND_DIGITS = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 
 def _squeeze(word: str) -> str:
     return re.sub(r"(?<=.)[ _-](?=.)", "", word.lower())
 
 
-_KEYS = {_squeeze(name): name for name in _KEY_SPELLINGS}
-_KEYS.update({_squeeze(word): name for name, words in _KEY_SPELLINGS.items() for word in words.split()})
-_KEYS.update({character: character for character in LETTERS_AND_DIGITS})
+_MODIFIERS = {word: name for name, words in _MODIFIER_SPELLINGS.items() for word in (name, *words.split())}
+_KEYS = {_squeeze(word): name for name, words in _KEY_SPELLINGS.items() for word in (name, *words.split())}
+_KEYS.update({character: character for character in "abcdefghijklmnopqrstuvwxyz0123456789"})
 _KEYS.update({f"f{number}": f"f{number}" for number in range(1, 21)})
 
 
@@ -8912,57 +8809,51 @@ def read_chord(key: str, modifiers: Sequence[str] = ()) -> KeyChord:
     held = [_read_modifier(word) for word in [*modifiers, *words[:-1]]]
     name = _KEYS.get(_squeeze(words[-1]))
     if name is None:
-        raise _unknown_key(words[-1], _KEYS)
-    return KeyChord(name, tuple(one for one in MODIFIERS if one in held))
+        raise _unknown_key(words[-1])
+    return KeyChord(name, tuple(one for one in _MODIFIER_SPELLINGS if one in held))
 
 
 def _split_chord(text: str) -> list[str]:
     text = text.strip()
     if not text:
-        raise PeekabooError(
-            ErrorCode.INVALID_ARGUMENT, "no key was named", hint="name one, like `Return` or `cmd+s`"
-        )
+        raise invalid("no key was named", "name one, like `Return` or `cmd+s`")
     if len(text) == 1:
         return [text]
     # The last character may be a separator that is itself the key: `cmd++`, `cmd+,`.
     head, last = (text[:-2], text[-1]) if text[-1] in "+," and text[-2] in "+," else (text, "")
     words = [word.strip() for word in re.split(r"[+,]", head)]
     by_dashes = re.split(r"[\s-]+", text)
-    if len(words) == 1 and not last and all(part.lower() in _MODIFIER_SPELLINGS for part in by_dashes[:-1]):
+    if len(words) == 1 and not last and all(part.lower() in _MODIFIERS for part in by_dashes[:-1]):
         words = by_dashes  # `cmd-shift-t`, `cmd shift t`; but not `page-down`
     if not all(words):
-        raise PeekabooError(
-            ErrorCode.INVALID_ARGUMENT, f"{text[:40]!r} is not a chord", hint="write it like `cmd+shift+t`"
-        )
+        raise invalid(f"{text[:40]!r} is not a chord", "write it like `cmd+shift+t`")
     return [*words, last] if last else words
 
 
 def _read_modifier(word: str) -> str:
-    name = _MODIFIER_SPELLINGS.get(word.strip().lower())
+    name = _MODIFIERS.get(word.strip().lower())
     if name is None:
-        raise _unknown_key(word, _MODIFIER_SPELLINGS, "modifier")
+        raise invalid(
+            f"there is no modifier called {word[:40]!r}", "known are " + ", ".join(_MODIFIER_SPELLINGS)
+        )
     return name
 
 
-def _unknown_key(word: str, known: Iterable[str], kind: str = "key") -> PeekabooError:
+def _unknown_key(word: str) -> PeekabooError:
     import difflib  # 3 ms that only a wrong name needs
 
-    near = difflib.get_close_matches(word.lower(), list(known), 3, 0.6)
-    hint = (
-        f"did you mean {' or '.join(near)}?"
-        if near
-        else "known are a-z, 0-9, f1-f20, " + ", ".join(_KEY_SPELLINGS)
-    )
-    if kind == "modifier":
-        hint = "known are " + ", ".join(MODIFIERS)
-    return PeekabooError(ErrorCode.INVALID_ARGUMENT, f"there is no {kind} called {word[:40]!r}", hint=hint)
+    near = difflib.get_close_matches(word.lower(), list(_KEYS), 3, 0.6)
+    hint = f"did you mean {' or '.join(near)}?"
+    if not near:
+        hint = "known are a-z, 0-9, f1-f20, " + ", ".join(_KEY_SPELLINGS)
+    return invalid(f"there is no key called {word[:40]!r}", hint)
 '''
 
 # ==================== peekaboo_min/desktop/macos/__init__.py ==============================================
-SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 8962, r''''''
+SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 8853, r''''''
 
 # ==================== peekaboo_min/desktop/macos/accessibility.js =========================================
-SOURCES['peekaboo_min/desktop/macos/accessibility.js'] = 8965, r'''// Comes after window_list.js: windows, sheets and the focus as the accessibility tree has them; without the grant: nothing.
+SOURCES['peekaboo_min/desktop/macos/accessibility.js'] = 8856, r'''// Comes after window_list.js: windows, sheets and the focus as the accessibility tree has them; without the grant: nothing.
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXUIElementCreateApplication', ['id', ['int']]);
 ObjC.bindFunction('AXUIElementCreateSystemWide', ['id', []]);
@@ -9050,7 +8941,7 @@ function candidates(app, target) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/automation.js ============================================
-SOURCES['peekaboo_min/desktop/macos/automation.js'] = 9053, r'''// {} -> {"automation": bool|null}: may Keynote be controlled? null when it does not run, was never asked for, or cannot be
+SOURCES['peekaboo_min/desktop/macos/automation.js'] = 8944, r'''// {} -> {"automation": bool|null}: may Keynote be controlled? null when it does not run, was never asked for, or cannot be
 // told. Raises no dialog. By itself, because a bridge that fails here must not take other answers along.
 ObjC.import('AppKit');
 ObjC.import('CoreServices');
@@ -9069,7 +8960,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/backend.py ===============================================
-SOURCES['peekaboo_min/desktop/macos/backend.py'] = 9072, r'''"""Desktop by screencapture, osascript and the Swift helper."""
+SOURCES['peekaboo_min/desktop/macos/backend.py'] = 8963, r'''"""Desktop by screencapture, osascript and the Swift helper."""
 
 from __future__ import annotations
 
@@ -9103,7 +8994,6 @@ from ..matching import find_app
 from .input import act, act_at_pointer, chord_request, mac_modifier_flags, target_of
 from .osascript import (
     WINDOW_SOURCES,
-    ScriptError,
     no_session_error,
     permission_error,
     run_jxa,
@@ -9132,9 +9022,7 @@ class MacDesktop:
     }
 
     def permissions(self) -> Permissions:
-        grants = _session()
-        if not grants["has_session"]:
-            raise no_session_error()
+        grants = _grants()
         return Permissions(grants["screen_recording"], grants["accessibility"], _may_automate_keynote())
 
     def denied(self, code: ErrorCode, what: str) -> PeekabooError:
@@ -9144,10 +9032,13 @@ class MacDesktop:
         scene = run_jxa([*WINDOW_SOURCES, "desktop/macos/snapshot.js"], {})
         if scene["windows"] is None:
             raise no_session_error()
-        focused = _focused_id(scene)
+        windows = [_window(one, scene["can_record"]) for one in scene["windows"]]
+        own = [one for one in windows if one.pid == scene["frontmost_pid"]]
+        # an app may keep invisible and tiny windows in front of the one that has the keyboard
+        focused = next((one for one in own if one.is_on_screen and one.is_ordinary), None)
         return Scene(
-            windows=tuple(_window(one, focused, scene["can_record"]) for one in scene["windows"]),
-            apps=tuple(_app(one) for one in scene["apps"]),
+            windows=tuple(one._replace(is_focused=one is focused) for one in windows),
+            apps=tuple(App(**{**one, "name": clean_text(one["name"])}) for one in scene["apps"]),
             displays=_displays(scene["displays"]),
             can_see_titles=scene["can_record"],
             is_locked=scene["is_locked"],
@@ -9168,7 +9059,7 @@ class MacDesktop:
     def capture_window(self, window: Window, path: Path, kind: str, with_shadow: bool = False) -> None:
         if window.title is None:
             # the listing saw no title, so Screen Recording is not granted: up to macOS 15 screencapture would
-            # exit 0 with a picture of the wallpaper
+            # exit 0 with a screenshot of the wallpaper
             raise _may_not_record()
         shadow = [] if with_shadow else ["-o"]  # a shadow's margin would shift every pixel
         self._screencapture([*shadow, "-l", str(window.window_id)], path, kind)
@@ -9187,9 +9078,7 @@ class MacDesktop:
         if window.is_popup:
             return  # whatever comes to the front would close it
         sources = [*WINDOW_SOURCES, "desktop/macos/focus.js"]
-        state = run_jxa(
-            sources, {"window": {**target_of(window), "title": window.title}}, pass_fds=held_locks()
-        )
+        state = run_jxa(sources, {"window": target_of(window)}, pass_fds=held_locks())
         log_debug(f"focus: {json.dumps(state)}")
         if state["is_active"] and (state["is_front"] or state["matches"] == 1):
             return
@@ -9214,7 +9103,7 @@ class MacDesktop:
 
     def drag(self, window: Window, start: Point, end: Point, button: str) -> Delivery:
         request = {"do": "drag", "to_x": end.x, "to_y": end.y, "button": button}
-        with uninterrupted():  # a hand that is killed in the middle would leave the button down
+        with uninterrupted():  # a program that is killed in the middle would leave the button down
             return act_at_pointer(window, start, 1, request)
 
     def move_pointer(self, window: Window, point: Point) -> Delivery:
@@ -9238,7 +9127,7 @@ class MacDesktop:
             )
         request = {"do": "press", **chord_request(chord), "hold_ms": hold_ms, "repeat": repeat}
         request["stop_file"] = str(stop_file or "")
-        with uninterrupted() if hold_ms else nullcontext():  # a killed hand would leave the key down
+        with uninterrupted() if hold_ms else nullcontext():  # a killed program would leave the key down
             act(window, request, repeat * (_S_PER_PRESS + hold_ms / 1000))
 
     def select_all(self, window: Window, stop_file: Path) -> None:
@@ -9246,7 +9135,7 @@ class MacDesktop:
 
     def read_elements(self, window: Window) -> list[Element]:
         sources = [*WINDOW_SOURCES, "desktop/macos/elements.js"]
-        answer = run_jxa(sources, {"window": {**target_of(window), "title": window.title}}, _ELEMENTS_S)
+        answer = run_jxa(sources, {"window": target_of(window)}, _ELEMENTS_S)
         if not answer["is_trusted"]:
             raise permission_error(
                 ErrorCode.PERMISSION_DENIED_ACCESSIBILITY, f"the elements of {window.app_name} cannot be read"
@@ -9260,7 +9149,7 @@ class MacDesktop:
         return sorted(elements, key=lambda one: (round(one.box.centre.y / _LINE), one.box.x))
 
     def find_handler(self, kind: str, target: str) -> Handler:
-        answer = run_jxa(["desktop/macos/handler.js"], {"kind": kind, "target": target})
+        answer = run_jxa([WINDOW_SOURCES[0], "desktop/macos/handler.js"], {"kind": kind, "target": target})
         found = answer["found"] or (_installed_app(target, answer["installed"]) if kind == "app" else None)
         if found is None:
             raise PeekabooError(
@@ -9368,36 +9257,35 @@ def _installed_app(name: str, installed: list[dict[str, Any]]) -> dict[str, Any]
     return apps[find_app(name.strip().removesuffix(".app"), list(apps), "installed")]
 
 
-def _session() -> dict[str, Any]:
-    return run_jxa([WINDOW_SOURCES[0], "desktop/macos/permissions.js"], {})
+def _grants() -> dict[str, Any]:
+    """What permissions.js answers. Raises NO_GUI_SESSION."""
+    grants = run_jxa([WINDOW_SOURCES[0], "desktop/macos/permissions.js"], {})
+    if not grants["has_session"]:
+        raise no_session_error()
+    return grants
 
 
 def _may_automate_keynote() -> Optional[bool]:
     # in a child of its own: a crash or a hang there says nothing about the other grants
     try:
-        answer = run_jxa(["desktop/macos/automation.js"], {})["automation"]
-        return None if answer is None else bool(answer)
+        answer: Optional[bool] = run_jxa(["desktop/macos/automation.js"], {})["automation"]
+        return answer
     except PeekabooError as e:
-        if isinstance(e, ScriptError) or e.code is ErrorCode.TIMEOUT:
-            log_debug(f"whether Keynote may be controlled is not known: {e.message}")
-            return None
-        raise
+        if e.code in (ErrorCode.CANCELLED, ErrorCode.MISSING_PROGRAM):
+            raise
+        log_debug(f"whether Keynote may be controlled is not known: {e.message}")
+        return None
 
 
 def _check_may_record() -> None:
-    # up to macOS 15 screencapture would exit 0 with a picture of the wallpaper
-    grants = _session()
-    if not grants["has_session"]:
-        raise no_session_error()
-    if not grants["screen_recording"]:
+    # up to macOS 15 screencapture would exit 0 with a screenshot of the wallpaper
+    if not _grants()["screen_recording"]:
         raise _may_not_record()
 
 
 def _capture_error(details: str) -> PeekabooError:
     """`could not create image` has many causes: ask about each."""
-    grants = _session()
-    if not grants["has_session"]:
-        return no_session_error()
+    grants = _grants()
     if grants["is_locked"]:
         return screen_locked_error(details)
     if not grants["screen_recording"]:
@@ -9424,52 +9312,23 @@ def _rect(bounds: dict[str, float]) -> Rect:
     return Rect(float(bounds["x"]), float(bounds["y"]), float(bounds["width"]), float(bounds["height"]))
 
 
-def _app(one: dict[str, Any]) -> App:
-    return App(
-        name=clean_text(one["name"]),
-        pid=int(one["pid"]),
-        bundle_id=one["bundle_id"],
-        is_active=bool(one["is_active"]),
-        is_regular=bool(one["is_regular"]),
-        window_count=int(one["window_count"]),
-    )
-
-
-def _focused_id(scene: dict[str, Any]) -> Optional[int]:
-    """The front window of the frontmost app. An app may keep invisible and tiny windows in front of it."""
-    for one in scene["windows"]:
-        bounds = one["bounds"]
-        is_seen = one["alpha"] > 0 and min(bounds["width"], bounds["height"]) >= 50
-        is_ordinary = is_seen and (one["layer"] == 0 or one["is_modal"])
-        if one["pid"] == scene["frontmost_pid"] and is_ordinary and one["on_screen"]:
-            return int(one["id"])
-    return None
-
-
-def _window(one: dict[str, Any], focused_id: Optional[int], can_record: bool) -> Window:
+def _window(one: dict[str, Any], can_record: bool) -> Window:
     title: Optional[str] = one["title"]  # as it is: two windows may differ in what a person does not see
+    same = ("pid", "bundle_id", "layer", "alpha", "kind", "parent_id", "is_modal", "is_minimised")
     return Window(
-        window_id=int(one["id"]),
+        window_id=one["id"],
         app_name=clean_text(one["app"]),
-        pid=int(one["pid"]),
         title=title or "" if can_record else title,
         bounds=_rect(one["bounds"]),
-        bundle_id=one["bundle_id"],
-        layer=int(one["layer"]),
-        alpha=float(one["alpha"]),
-        is_on_screen=bool(one["on_screen"]),
-        is_focused=one["id"] == focused_id,
-        kind=one["kind"],
-        parent_id=one["parent_id"],
-        is_modal=bool(one["is_modal"]),
-        is_minimised=bool(one["is_minimised"]),
+        is_on_screen=one["on_screen"],
         identity=str(one["pid"]),
-        is_obscured=bool(one["is_protected"]),
+        is_obscured=one["is_protected"],
+        **{name: one[name] for name in same},
     )
 '''
 
 # ==================== peekaboo_min/desktop/macos/elements.js ==============================================
-SOURCES['peekaboo_min/desktop/macos/elements.js'] = 9472, r'''// {"window": {id, pid, title, x, y, width, height, is_popup}} -> {"is_trusted": bool, "is_found": bool, "is_hung": bool,
+SOURCES['peekaboo_min/desktop/macos/elements.js'] = 9331, r'''// {"window": {id, pid, title, x, y, width, height, is_popup}} -> {"is_trusted": bool, "is_found": bool, "is_hung": bool,
 //   "elements": [{role, name, value, states, x, y, width, height}]}: what the window shows, clipped to it, in screen points.
 // By JXA alone: one call an element fetches all its attributes, so a compiled program would save little.
 ObjC.bindFunction('AXUIElementCopyMultipleAttributeValues', ['int', ['id', 'id', 'unsigned int', 'id*']]);
@@ -9629,7 +9488,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/focus.js =================================================
-SOURCES['peekaboo_min/desktop/macos/focus.js'] = 9632, r'''// {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted", "title_bar_is_free": bool, "matches": n}
+SOURCES['peekaboo_min/desktop/macos/focus.js'] = 9491, r'''// {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted", "title_bar_is_free": bool, "matches": n}
 // matches: how many windows of the application could be the one that is meant; only a single one is raised.
 const ANSWER_S = 0.5;
 const TITLE_BAR_HALF = 10;
@@ -9680,26 +9539,21 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/handler.js ===============================================
-SOURCES['peekaboo_min/desktop/macos/handler.js'] = 9683, r'''// {"kind": "app"|"path"|"url", "target": text} -> {"found": {name, bundle_id, path}|null, "installed": [...]}: the application that
+SOURCES['peekaboo_min/desktop/macos/handler.js'] = 9542, r'''// {"kind": "app"|"path"|"url", "target": text} -> {"found": {name, bundle_id, path}|null, "installed": [...]}: the application that
 // opens it. For a name of an application `installed` has all that are, else nothing. Starts nothing.
-ObjC.import('AppKit');
-
+// Comes after window_list.js.
 const FOLDERS = ['/Applications', '/Applications/Utilities', '/System/Applications', '/System/Applications/Utilities',
     '/System/Library/CoreServices/Applications', '~/Applications'];
 const FINDER = '/System/Library/CoreServices/Finder.app';
 
-function isNil(value) {
-    return value === null || value === undefined || (typeof value.isNil === 'function' && value.isNil());
-}
-
 function about(path) {
     const bundle = $.NSBundle.bundleWithPath($(path));
-    const id = isNil(bundle) ? null : bundle.bundleIdentifier;
-    return {name: path.split('/').pop().replace(/\.app$/, ''), bundle_id: isNil(id) ? null : id.js, path: path};
+    const id = isNil(bundle) ? null : textOf(bundle.bundleIdentifier);
+    return {name: path.split('/').pop().replace(/\.app$/, ''), bundle_id: id, path: path};
 }
 
 function aboutUrl(url) {
-    return isNil(url) ? null : about(url.path.js.replace(/\/$/, ''));
+    return isNil(url) ? null : about(url.path.js);
 }
 
 function installed() {
@@ -9728,22 +9582,10 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.js =================================================
-SOURCES['peekaboo_min/desktop/macos/input.js'] = 9731, r'''// one JSON request as the argument -> one JSON answer; the same contract as input.swift, for a Mac without a compiler
-//   {"do":"preflight"} -> {"ok":true,"accessibility":b,"post_event":b,"screen_recording":b}
-//   {"do":"move","window":W,"x":n,"y":n}; points are screen points
-//   {"do":"click","window":W,"x":n,"y":n,"button":"left","clicks":1,"flags":0}; button left, right or middle; clicks 1 to 3
-//   {"do":"scroll","window":W,"x":n,"y":n,"direction":"down","amount":3}; up, down, left or right; amount 1 to 50
-//   {"do":"drag","window":W,"x":n,"y":n,"to_x":n,"to_y":n,"button":"left"}
-//       -> {"ok":true,"pointer":{"x":n,"y":n},"done":n,"is_certain":b}. done: how many clicks, notches, drags or arrivals there
-//          were before something else came under the pointer, 0 where the pointer did not get there. is_certain: no overlay or
-//          open menu leaves a doubt whom they reached
-//   {"do":"type","window":W,"text":"...","stop_file":"...","delay_ms":0}  -> {"ok":true,"sent":n}, in characters
-//   {"do":"press","window":W,"key_code":n,"flags":n,"hold_ms":0,"repeat":1,"stop_file":"..."}  -> {"ok":true,"sent":n}, in presses;
-//       flags are CGEventFlags bits. By JXA also "character", "using" and "layouts": on another keyboard layout than these System Events
-//       finds the key
-//   refused -> {"ok":false,"code":"...","message":"...","sent":n,"reached_id":n|null}, and nothing was posted after `sent`
-//   W is {"id","pid","x","y","width","height","is_popup"}: what must be under the pointer, or have the keyboard, right before
-//   each press, notch or piece of text, or nothing is posted
+SOURCES['peekaboo_min/desktop/macos/input.js'] = 9585, r'''// one JSON request as the argument -> one JSON answer: those that input.swift lists, for a Mac without a compiler. Besides:
+//   {"do":"press", ..., "character":"a","using":["command down"],"layouts":["US"]}: on another keyboard layout than these
+//       System Events finds the key of the character
+// Comes after window_list.js and accessibility.js.
 ObjC.import('Foundation');
 // Bound by hand because nobody is on record as having found it in the bridge.
 ObjC.bindFunction('CGEventSourceSetLocalEventsSuppressionInterval', ['void', ['void *', 'double']]);
@@ -9795,10 +9637,10 @@ function openSource() {
 
 // The windows on the screen, front to back. Nothing that is posted to a locked screen arrives.
 function look() {
-    const about = session();
+    const locked = isLocked();
     const windows = windowList(ON_SCREEN_ONLY);
-    if (about === null || windows === null) throw refusal('NO_GUI_SESSION', 'there is no GUI session');
-    if (about.is_locked || !about.is_on_console) throw refusal('SCREEN_LOCKED', 'the screen is locked');
+    if (locked === null || windows === null) throw refusal('NO_GUI_SESSION', 'there is no GUI session');
+    if (locked) throw refusal('SCREEN_LOCKED', 'the screen is locked');
     return windows;
 }
 
@@ -10129,7 +9971,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.py =================================================
-SOURCES['peekaboo_min/desktop/macos/input.py'] = 10132, r'''"""Post mouse and keyboard events by the Swift helper or JXA; key codes."""
+SOURCES['peekaboo_min/desktop/macos/input.py'] = 9974, r'''"""Post mouse and keyboard events by the Swift helper or JXA; key codes."""
 
 from __future__ import annotations
 
@@ -10203,11 +10045,9 @@ def mac_key_flags(chord: KeyChord) -> int:
 
 
 def mac_modifier_flags(modifiers: Sequence[str]) -> int:
-    """The CGEventFlags of modifiers by the names of keys.py. Raises INVALID_ARGUMENT for an unknown one."""
+    """The CGEventFlags of modifiers by the names of keys.py."""
     flags = 0
     for one in modifiers:
-        if one not in _FLAGS:
-            raise invalid(f"there is no modifier {one[:40]!r}", hint="use " + ", ".join(_FLAGS))
         flags |= _FLAGS[one]
     return flags
 
@@ -10227,7 +10067,8 @@ def chord_request(chord: KeyChord) -> dict[str, Any]:
 
 def target_of(window: Window) -> dict[str, Any]:
     """What the native sources know a window by."""
-    return {"id": window.window_id, "pid": window.pid, **window.bounds._asdict(), "is_popup": window.is_popup}
+    known = {"id": window.window_id, "pid": window.pid, "title": window.title, "is_popup": window.is_popup}
+    return {**known, **window.bounds._asdict()}
 
 
 def act_at_pointer(
@@ -10271,12 +10112,10 @@ def _refuse(answer: dict[str, Any], what_went_out: str) -> NoReturn:
     """Raise what a refusal of the acting program means."""
     code, sent = ErrorCode(answer["code"]), int(answer["sent"])
     message = clean_text(answer["message"], 500)
-    if sent and code is not ErrorCode.FOCUS_LOST:
+    if sent or code is ErrorCode.FOCUS_LOST:
         message += f"; {sent} {what_went_out}"
-    if answer["reached_id"] is not None and f"window {answer['reached_id']} " not in f"{message} ":
-        message += f" (window {answer['reached_id']})"
     if code is ErrorCode.FOCUS_LOST:
-        raise FocusLost(f"{message}; {sent} {what_went_out}", sent)
+        raise FocusLost(message)
     if code is ErrorCode.PERMISSION_DENIED_ACCESSIBILITY:
         raise permission_error(code, "nothing was clicked or typed")
     if code is ErrorCode.SCREEN_LOCKED:
@@ -10312,7 +10151,7 @@ def _helper_answer(stdout: bytes, stderr: str, code: int) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.swift ==============================================
-SOURCES['peekaboo_min/desktop/macos/input.swift'] = 10315, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
+SOURCES['peekaboo_min/desktop/macos/input.swift'] = 10154, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
 //   {"do":"preflight"} -> {"ok":true,"accessibility":b,"post_event":b,"screen_recording":b}
 //   {"do":"move","window":W,"x":n,"y":n}; points are screen points
 //   {"do":"click","window":W,"x":n,"y":n,"button":"left","clicks":1,"flags":0}; button left, right or middle; clicks 1 to 3
@@ -10325,8 +10164,8 @@ SOURCES['peekaboo_min/desktop/macos/input.swift'] = 10315, r'''// one JSON reque
 //   {"do":"press","window":W,"key_code":n,"flags":n,"hold_ms":0,"repeat":1,"stop_file":"..."}  -> {"ok":true,"sent":n}, in presses; flags are
 //       CGEventFlags bits
 //   refused -> {"ok":false,"code":"...","message":"...","sent":n,"reached_id":n|null}, and nothing was posted after `sent`
-//   W is {"id","pid","x","y","width","height","is_popup"}: what must be under the pointer, or have the keyboard, right before
-//   each press, notch or piece of text, or nothing is posted
+//   W is {"id","pid","x","y","width","height","is_popup"}, more is ignored: what must be under the pointer, or have the
+//   keyboard, right before each press, notch or piece of text, or nothing is posted
 import AppKit
 import ApplicationServices
 import CoreGraphics
@@ -10640,17 +10479,14 @@ struct Button {
     let down: CGEventType, up: CGEventType, dragged: CGEventType
 }
 
-func button(of request: Request) throws -> Button {
-    switch request.button {
-    case "left": return Button(number: .left, down: .leftMouseDown, up: .leftMouseUp, dragged: .leftMouseDragged)
-    case "right": return Button(number: .right, down: .rightMouseDown, up: .rightMouseUp, dragged: .rightMouseDragged)
-    case "middle": return Button(number: .center, down: .otherMouseDown, up: .otherMouseUp, dragged: .otherMouseDragged)
-    default: throw invalid("button")
-    }
-}
+let buttons = [
+    "left": Button(number: .left, down: .leftMouseDown, up: .leftMouseUp, dragged: .leftMouseDragged),
+    "right": Button(number: .right, down: .rightMouseDown, up: .rightMouseUp, dragged: .rightMouseDragged),
+    "middle": Button(number: .center, down: .otherMouseDown, up: .otherMouseUp, dragged: .otherMouseDragged),
+]
 
 func click(_ request: Request) throws -> [String: Any] {
-    let button = try button(of: request)
+    let button = try need(buttons[request.button ?? ""], "button")
     let flags = try flags(of: request)
     return try atPointer(request, need(request.clicks, "clicks", in: 1...3)) { source, place, count in
         try postMouse(source, button.down, place, button.number, count, flags)
@@ -10670,7 +10506,7 @@ func scroll(_ request: Request) throws -> [String: Any] {
 }
 
 func drag(_ request: Request) throws -> [String: Any] {
-    let button = try button(of: request)
+    let button = try need(buttons[request.button ?? ""], "button")
     let end = try CGPoint(x: need(request.toX, "to_x"), y: need(request.toY, "to_y"))
     return try atPointer(request, 1) { source, start, _ in
         try postMouse(source, button.down, start, button.number, 1, [])
@@ -10781,7 +10617,7 @@ try FileHandle.standardOutput.write(contentsOf: output + Data("\n".utf8))
 '''
 
 # ==================== peekaboo_min/desktop/macos/osascript.py =============================================
-SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 10784, r'''"""Run JXA or AppleScript; what its errors, and missing grants, mean."""
+SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 10620, r'''"""Run JXA or AppleScript; what its errors, and missing grants, mean."""
 
 from __future__ import annotations
 
@@ -10789,7 +10625,7 @@ import json
 import os
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Optional
+from typing import Any
 
 from ...core.errors import ErrorCode, PeekabooError
 from ...core.log import log_debug, log_safe
@@ -10819,21 +10655,14 @@ _SCRIPT_HINT = "see the details; peekaboo-min doctor may help"
 _SILENT_HINT = "run peekaboo-min doctor"
 
 
-class ScriptError(PeekabooError):
-    """A script that failed; `number` is the one at the end of osascript's message, None when it has none."""
-
-    def __init__(self, code: ErrorCode, message: str, hint: str, details: str, number: Optional[int]) -> None:
-        super().__init__(code, message, hint, details)
-        self.number = number
-
-
 def run_jxa(
     names: Sequence[str],
     argument: Mapping[str, Any],
     timeout_s: float = SCRIPT_S,
     pass_fds: Sequence[int] = (),
 ) -> dict[str, Any]:
-    """Run JXA sources of the package, joined, with one JSON argument; return their JSON. Raises ScriptError.
+    """Run JXA sources of the package, joined, with one JSON argument; return their JSON. Raises as
+    run_program does, and what script_error makes of a failed script.
 
     pass_fds: descriptors that osascript inherits, where it acts.
     """
@@ -10854,7 +10683,7 @@ def run_jxa(
 def run_applescript(
     name: str, arguments: Sequence[str], timeout_s: float, dictionary: tuple[str, str] = ("", "")
 ) -> str:
-    """Run an AppleScript source of the package with arguments; return its result. Raises ScriptError.
+    """Run an AppleScript source of the package with arguments; return its result. Raises as run_jxa does.
 
     dictionary: the bundle id whose terms the source is compiled with, and the one to take instead. No
     argument can say it, and by the application's name macOS might ask a person where that application is.
@@ -10877,7 +10706,7 @@ def _run_script(arguments: Sequence[str], source: str, timeout_s: float, pass_fd
     raise script_error(done.code, done.stderr)
 
 
-def script_error(exit_code: int, stderr: str) -> ScriptError:
+def script_error(exit_code: int, stderr: str) -> PeekabooError:
     """What osascript's exit and its message mean."""
     details = stderr.strip()[-500:]
     found = _NUMBER_AT_END.search(details)
@@ -10889,14 +10718,12 @@ def script_error(exit_code: int, stderr: str) -> ScriptError:
     elif exit_code < 0 or exit_code > 128:
         code, message = ErrorCode.PROGRAM_FAILED, "osascript crashed"
     else:
-        code, message = (
-            ErrorCode.PROGRAM_FAILED,
-            f"the script failed{f' with error {number}' if number else ''}",
-        )
+        message = f"the script failed{f' with error {number}' if number else ''}"
+        code = ErrorCode.PROGRAM_FAILED
     hint = _HINTS.get(code, _SCRIPT_HINT if details else _SILENT_HINT)
     if code in _PANES:
         hint = f"allow it in System Settings > Privacy & Security > {_PANES[code][0]}: {settings_line(code)}"
-    return ScriptError(code, message, hint, details, number)
+    return PeekabooError(code, message, hint, details)
 
 
 # grants -----------------------------------------------------------------------------------------------
@@ -10971,21 +10798,21 @@ def no_session_error() -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/desktop/macos/permissions.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 10974, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
+SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 10801, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
 function run(argv) {
     const onScreen = windowList(ON_SCREEN_ONLY);
-    const about = session();
+    const locked = isLocked();
     return JSON.stringify({
         screen_recording: canRecord(onScreen || []),
         accessibility: mayAct(),
-        has_session: about !== null && onScreen !== null,
-        is_locked: about !== null && (about.is_locked || !about.is_on_console),
+        has_session: locked !== null && onScreen !== null,
+        is_locked: Boolean(locked),
     });
 }
 '''
 
 # ==================== peekaboo_min/desktop/macos/probe.js =================================================
-SOURCES['peekaboo_min/desktop/macos/probe.js'] = 10988, r'''// {"ask": name, ...} -> what only a Mac can tell, for `doctor --probe`; comes after window_list.js and accessibility.js.
+SOURCES['peekaboo_min/desktop/macos/probe.js'] = 10815, r'''// {"ask": name, ...} -> what only a Mac can tell, for `doctor --probe`; comes after window_list.js and accessibility.js.
 // Events are made and read back, never posted.
 ObjC.import('Foundation');
 ObjC.bindFunction('CGEventKeyboardSetUnicodeString', ['void', ['void *', 'unsigned long', 'void *']]);
@@ -11042,7 +10869,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/read_text.js =============================================
-SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 11045, r'''// {"path": file, "characters": bool} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
+SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 10872, r'''// {"path": file, "characters": bool} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
 // characters: those that stand alone, looked for in overlapping parts of the image; one may be there more than once.
 ObjC.import('Foundation');
 ObjC.import('Vision');
@@ -11088,7 +10915,7 @@ function partsOfImage() {
 '''
 
 # ==================== peekaboo_min/desktop/macos/snapshot.js ==============================================
-SOURCES['peekaboo_min/desktop/macos/snapshot.js'] = 11091, r'''// {} -> one look at the desktop, or {"windows": null} without a GUI session:
+SOURCES['peekaboo_min/desktop/macos/snapshot.js'] = 10918, r'''// {} -> one look at the desktop, or {"windows": null} without a GUI session:
 //   {"windows": [{id, pid, app, bundle_id, title, layer, alpha, on_screen, bounds, kind, parent_id, is_modal, is_minimised}],
 //    "apps": [{pid, name, bundle_id, is_active, is_regular, window_count}], "displays": [{name, scale, bounds}], main first,
 //    "frontmost_pid": n|null, "can_record": bool, "is_locked": bool}
@@ -11197,24 +11024,23 @@ function run(argv) {
         const bundleId = bundleIds.get(w.pid) || null;
         Object.assign(w, {bundle_id: bundleId, kind: 'window', parent_id: null, is_modal: false, is_minimised: false});
     }
-    const about = session() || {is_locked: false, is_on_console: false};
-    const isLocked = about.is_locked || !about.is_on_console;
+    const locked = isLocked() !== false;
     const regular = new Set(apps.filter(app => app.is_regular).map(app => app.pid));
     markPopups(windows, regular);
-    if (!isLocked) askAccessibility(windows, frontmost, regular);
+    if (!locked) askAccessibility(windows, frontmost, regular);
     return JSON.stringify({
         windows: windows,
         apps: apps,
         displays: screens(),
         frontmost_pid: frontmost,
         can_record: canRecord(onScreen),
-        is_locked: isLocked,
+        is_locked: locked,
     });
 }
 '''
 
 # ==================== peekaboo_min/desktop/macos/swift_helper.py ==========================================
-SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 11217, r'''"""Compile input.swift ahead of time, and find what was compiled."""
+SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 11043, r'''"""Compile input.swift ahead of time, and find what was compiled."""
 
 from __future__ import annotations
 
@@ -11354,7 +11180,7 @@ def _manifest() -> Path:
 '''
 
 # ==================== peekaboo_min/desktop/macos/window_list.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 11357, r'''// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
+SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 11183, r'''// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
 ObjC.import('AppKit');
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXIsProcessTrusted', ['bool', []]);
@@ -11421,17 +11247,15 @@ function mayAct() {
     return Boolean($.AXIsProcessTrusted()) || Boolean($.CGPreflightPostEventAccess());
 }
 
-// Whether this user's session is on the screen (not behind fast user switching), and locked; null without a GUI session.
-function session() {
+// Whether this user's session is locked, or behind another user's on the screen; null without a GUI session.
+function isLocked() {
     const dictionary = $.CGSessionCopyCurrentDictionary();
     const cast = dictionary ? ObjC.castRefToObject(dictionary) : null;
     if (isNil(cast)) return null;
     const about = ObjC.deepUnwrap(cast) || {};
     const onConsole = about.kCGSSessionOnConsoleKey;
-    return {
-        is_on_console: onConsole === undefined || Boolean(Number(onConsole)),
-        is_locked: Boolean(Number(about.CGSSessionScreenIsLocked || 0)), // the key is there only while it is locked
-    };
+    const isOnConsole = onConsole === undefined || Boolean(Number(onConsole));
+    return !isOnConsole || Boolean(Number(about.CGSSessionScreenIsLocked || 0)); // the key is there only while it is locked
 }
 
 // A window that a person would call one: an app may keep invisible or tiny ones in front of it.
@@ -11460,7 +11284,7 @@ function frontmostPid() {
 '''
 
 # ==================== peekaboo_min/desktop/matching.py ====================================================
-SOURCES['peekaboo_min/desktop/matching.py'] = 11463, r'''"""Which app or window an identifier means, what covers or blocks it (pure)."""
+SOURCES['peekaboo_min/desktop/matching.py'] = 11287, r'''"""Which app or window an identifier means, what covers or blocks it (pure)."""
 
 from __future__ import annotations
 
@@ -11468,7 +11292,7 @@ import re
 from collections.abc import Sequence
 from typing import Callable, Optional
 
-from ..core.errors import ErrorCode, PeekabooError
+from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.models import App, Point, Scene, Window
 from ..core.text import clean_text
 
@@ -11516,28 +11340,18 @@ def blocking_dialog(window: Window, scene: Scene) -> Optional[Window]:
 
     A modal dialog of an application that names no parent blocks all windows of it that are behind the dialog.
     """
-    found: Optional[Window] = None
-    seen = {window.window_id}
-    while True:
-        owner_id = (found or window).window_id
-        dialog = next(
-            (
-                one
-                for one in scene.windows
-                if one.is_modal
-                and one.is_on_screen
-                and one.window_id not in seen
-                and (one.parent_id == owner_id or _is_in_front_as_modal(one, found or window, scene))
-            ),
-            None,
-        )
-        if dialog is None:
-            return found
-        found = dialog
-        seen.add(dialog.window_id)
+    found = None
+    dialogs = [one for one in scene.windows if one.is_modal and one.is_on_screen]
+    dialogs = [one for one in dialogs if one.window_id != window.window_id]
+    while blocking := [one for one in dialogs if _is_blocked_by(found or window, one, scene)]:
+        found = blocking[0]
+        dialogs.remove(found)
+    return found
 
 
-def _is_in_front_as_modal(dialog: Window, window: Window, scene: Scene) -> bool:
+def _is_blocked_by(window: Window, dialog: Window, scene: Scene) -> bool:
+    if dialog.parent_id == window.window_id:
+        return True
     if dialog.parent_id is not None or dialog.pid is None or dialog.pid != window.pid or window.is_popup:
         return False
     if window not in scene.windows or window.parent_id == dialog.window_id:
@@ -11554,9 +11368,7 @@ def find_app(identifier: str, apps: Sequence[App], kind: str = "running") -> App
     """
     wanted = identifier.strip()
     if not wanted:
-        raise PeekabooError(
-            ErrorCode.INVALID_ARGUMENT, "the app's name is empty", hint="name an app, or leave it out"
-        )
+        raise invalid("the app's name is empty", "name an app, or leave it out")
     if wanted.lower().startswith("pid:"):
         return _app_by_pid(wanted[4:], apps)
     low = wanted.lower()
@@ -11600,9 +11412,7 @@ def _is_helper(app: App) -> bool:
 
 def _app_by_pid(text: str, apps: Sequence[App]) -> App:
     if not text.strip().isascii() or not text.strip().isdigit():
-        raise PeekabooError(
-            ErrorCode.INVALID_ARGUMENT, f"{text[:40]!r} is no process id", hint="write it like PID:501"
-        )
+        raise invalid(f"{text[:40]!r} is no process id", "write it like PID:501")
     digits = text.strip().lstrip("0")[:40]  # int() refuses more than 4,300 digits
     for app in apps:
         if str(app.pid) == digits:
@@ -11694,9 +11504,7 @@ def find_window(
             hint=f"its windows are {titles}",
         )
     if index is not None and index < 0:
-        raise PeekabooError(
-            ErrorCode.INVALID_ARGUMENT, f"the window index is {index}", hint="count from 0 (the frontmost)"
-        )
+        raise invalid(f"the window index is {index}", "count from 0 (the frontmost)")
     if index is not None and index >= len(windows):
         raise PeekabooError(
             ErrorCode.WINDOW_NOT_FOUND,
@@ -11723,7 +11531,7 @@ def cover_at(point: Point, target: Window, windows: Sequence[Window]) -> Optiona
 '''
 
 # ==================== peekaboo_min/desktop/select.py ======================================================
-SOURCES['peekaboo_min/desktop/select.py'] = 11726, r'''"""Which Desktop this machine has."""
+SOURCES['peekaboo_min/desktop/select.py'] = 11534, r'''"""Which Desktop this machine has."""
 
 from __future__ import annotations
 
@@ -11736,7 +11544,7 @@ from .base import Desktop
 @lru_cache(maxsize=1)
 def this_desktop() -> Desktop:
     """The desktop in front of us."""
-    # one of the two, not both: each has ten rooms behind it
+    # one of the two, not both: each imports ten modules
     if platform_name() == "macos":
         from .macos.backend import MacDesktop
 
@@ -11747,10 +11555,10 @@ def this_desktop() -> Desktop:
 '''
 
 # ==================== peekaboo_min/desktop/x11/__init__.py ================================================
-SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 11750, r''''''
+SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 11558, r''''''
 
 # ==================== peekaboo_min/desktop/x11/backend.py =================================================
-SOURCES['peekaboo_min/desktop/x11/backend.py'] = 11753, r'''"""Desktop by maim, xdotool, xclip, and questions to the X server.
+SOURCES['peekaboo_min/desktop/x11/backend.py'] = 11561, r'''"""Desktop by maim, xdotool, xclip, and questions to the X server.
 
 Commands that answer wrongly with exit 0 are not used: the place in `xdotool getwindowgeometry` and wmctrl (a
 frame's offset is added twice), `xwd -id` (paints other windows), `xdotool type` beyond ASCII, unknown key
@@ -11779,7 +11587,7 @@ from ...core.models import (
 from ...system.files import held_locks
 from ...system.process import run_program
 from .connection import x_connection
-from .server import UTF8, ask_x, is_viewable, x11_session
+from .server import UTF8, check_xdotool, is_viewable, x11_session
 from .windows import take_scene
 
 _CAPTURE_S = 20.0
@@ -11842,19 +11650,16 @@ class X11Desktop:
         _run_maim(["-i", str(window.window_id), *part], path, kind)
 
     def focus(self, window: Window, may_click: bool = False) -> None:
-        target, holding = str(window.window_id), held_locks()
+        target = str(window.window_id)
         try:
             # windowactivate alone does not raise under every window manager
-            words = ["xdotool", "windowactivate", "--sync", target, "windowraise", target]
-            ask_x(words, _FOCUS_S, holding)
+            _run_xdotool("windowactivate", "--sync", target, "windowraise", target)
         except PeekabooError as e:
             if e.code not in (ErrorCode.PROGRAM_FAILED, ErrorCode.TIMEOUT):
                 raise
-            words = ["xdotool", "windowmap", "--sync", target, "windowraise", target, "windowfocus", target]
-            ask_x(words, _FOCUS_S, holding)
-            if may_click and window.window_id not in [
-                one.window_id for one in take_scene().windows if one.is_focused
-            ]:
+            _run_xdotool("windowmap", "--sync", target, "windowraise", target, "windowfocus", target)
+            now = take_scene().find(window.window_id) if may_click else None
+            if may_click and not (now and now.is_focused):
                 from .pointer import click_title_bar
 
                 click_title_bar(window)
@@ -11942,6 +11747,13 @@ class X11Desktop:
         return "xdotool"
 
 
+def _run_xdotool(*words: str) -> None:
+    done = run_program(
+        ["xdotool", *words], timeout_s=_FOCUS_S, accept=None, environment=UTF8, pass_fds=held_locks()
+    )
+    check_xdotool(done)
+
+
 def _run_maim(what: list[str], path: Path, kind: str) -> None:
     """To stdout: a file appears only as a whole. Without the cursor, as the specification wants."""
     words = ["maim", "--hidecursor", "-f", kind, *what]
@@ -11959,7 +11771,7 @@ def _run_maim(what: list[str], path: Path, kind: str) -> None:
 '''
 
 # ==================== peekaboo_min/desktop/x11/clipboard.py ===============================================
-SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 11962, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
+SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 11774, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
 
 from __future__ import annotations
 
@@ -11972,8 +11784,15 @@ from ...core.cancellation import pause, uninterrupted
 from ...core.errors import ErrorCode, PeekabooError
 from ...core.log import log_info, log_warning
 from ...core.models import Window
-from ...system.background import BackgroundProgram, background_program
-from ...system.process import exit_hooks, run_program, start_daemon
+from ...system.process import (
+    Completed,
+    ProgramTimeout,
+    RunningProgram,
+    exit_hooks,
+    run_program,
+    running,
+    start_daemon,
+)
 
 _ANSWER_S = 2.0
 _FETCH_S = 5.0
@@ -11999,14 +11818,10 @@ _PROTOCOL_TARGETS = frozenset(("TARGETS", "MULTIPLE", "TIMESTAMP", "SAVE_TARGETS
 
 
 class _Saved(NamedTuple):
-    """The clipboard's content in one of its formats; no target means text."""
+    """What puts the clipboard's content back: a program, and what it reads."""
 
+    words: list[str]
     data: bytes
-    target: Optional[str] = None
-
-    @property
-    def words(self) -> list[str]:
-        return ["xclip", "-selection", "clipboard", *(["-target", self.target] if self.target else []), "-i"]
 
 
 class Clipboard:
@@ -12045,13 +11860,13 @@ class Clipboard:
         def is_served() -> bool:
             return _requests(server) > 0 and _read_selection(self._selection, "UTF8_STRING") == data
 
-        with background_program(words, data) as server:
+        with running(words, data) as server:
             if not _wait_until(is_served, server, _ANSWER_S):
                 raise PeekabooError(
                     ErrorCode.PROGRAM_FAILED,
                     "xclip does not serve the text, so it was not pasted",
                     hint="check that no clipboard manager takes its place; ASCII needs no clipboard",
-                    details=server.output()[-300:],
+                    details=server.stderr_so_far()[-300:],
                 )
             asked = _wait_until_quiet(server)  # a clipboard manager fetches what is new
             press(self._key)
@@ -12081,12 +11896,12 @@ class Clipboard:
             start_daemon(self._saved.words, self._saved.data)
 
 
-def _requests(server: BackgroundProgram) -> int:
+def _requests(server: RunningProgram) -> int:
     """How many requests xclip waits for or has answered; 1 as soon as it serves."""
-    return server.output().count("selection request number")
+    return server.stderr_so_far().count("selection request number")
 
 
-def _wait_until_quiet(server: BackgroundProgram) -> int:
+def _wait_until_quiet(server: RunningProgram) -> int:
     seen = -1
     while seen != _requests(server):
         seen = _requests(server)
@@ -12094,27 +11909,26 @@ def _wait_until_quiet(server: BackgroundProgram) -> int:
     return seen
 
 
-def _read_selection(selection: str, target: str) -> Optional[bytes]:
-    """What a selection holds in one format; None when it has none, or its owner does not answer."""
+def _ask_owner(selection: str, target: str) -> Optional[Completed]:
+    """What xclip prints of a selection in one format; None when its owner does not answer."""
     words = ["xclip", "-selection", selection, "-target", target, "-o"]
     try:
-        done = run_program(words, timeout_s=_ANSWER_S, accept=None)
-    except PeekabooError as e:
-        if e.code is ErrorCode.TIMEOUT:
-            return None
-        raise
-    return done.stdout if done.code == 0 else None
+        return run_program(words, timeout_s=_ANSWER_S, accept=None)
+    except ProgramTimeout:
+        return None
+
+
+def _read_selection(selection: str, target: str) -> Optional[bytes]:
+    """What a selection holds in one format; None when it has none, or its owner does not answer."""
+    done = _ask_owner(selection, target)
+    return done.stdout if done and done.code == 0 else None
 
 
 def _save_clipboard() -> Optional[_Saved]:
     """The clipboard's content, None when it is empty. Raises for what could not be put back."""
-    words = ["xclip", "-selection", "clipboard", "-target", "TARGETS", "-o"]
-    try:
-        done = run_program(words, timeout_s=_ANSWER_S, accept=None)
-    except PeekabooError as e:
-        if e.code is not ErrorCode.TIMEOUT:
-            raise
-        raise _not_kept("the program that owns the clipboard does not answer") from e
+    done = _ask_owner("clipboard", "TARGETS")
+    if done is None:
+        raise _not_kept("the program that owns the clipboard does not answer")
     if done.code:
         if "not available" in done.stderr:
             return None
@@ -12134,7 +11948,7 @@ def _save_clipboard() -> Optional[_Saved]:
     lost = [one for one in targets if one not in same]
     if lost:
         log_info(f"the clipboard is put back as {kept} only, without {', '.join(lost[:10])}")
-    return _Saved(data, None if texts else kept)
+    return _Saved(["xclip", "-selection", "clipboard", *([] if texts else ["-target", kept]), "-i"], data)
 
 
 def _not_kept(reason: str) -> PeekabooError:
@@ -12145,19 +11959,19 @@ def _not_kept(reason: str) -> PeekabooError:
     )
 
 
-def _wait_until(is_true: Callable[[], bool], server: BackgroundProgram, seconds: float) -> bool:
+def _wait_until(is_true: Callable[[], bool], server: RunningProgram, seconds: float) -> bool:
     deadline = time.monotonic() + seconds
     while True:
-        has_ended = server.has_ended() or time.monotonic() > deadline
+        is_last_look = server.has_ended() or time.monotonic() > deadline
         if is_true():
             return True
-        if has_ended:
+        if is_last_look:
             return False
         pause(_POLL_S)
 '''
 
 # ==================== peekaboo_min/desktop/x11/connection.py ==============================================
-SOURCES['peekaboo_min/desktop/x11/connection.py'] = 12160, r'''"""One connection to the X server that only asks: many questions at once.
+SOURCES['peekaboo_min/desktop/x11/connection.py'] = 11974, r'''"""One connection to the X server that only asks: many questions at once.
 
 `xwininfo` and `xprop` answer about one window each, a process a window: for 40 windows that is three times a
 walk of `xwininfo -root -tree`, and a title with a line break fakes lines of theirs. Here all questions go out
@@ -12425,7 +12239,7 @@ def _entries(data: bytes) -> Iterator[tuple[bytes, ...]]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/elements.py ================================================
-SOURCES['peekaboo_min/desktop/x11/elements.py'] = 12428, r'''"""The elements of a window: AT-SPI's tree, read by the system's own Python."""
+SOURCES['peekaboo_min/desktop/x11/elements.py'] = 12242, r'''"""The elements of a window: AT-SPI's tree, read by the system's own Python."""
 
 from __future__ import annotations
 
@@ -12441,6 +12255,7 @@ from ...system.process import run_program
 from ...system.programs import PACKAGES, look_for_program
 from ...system.resources import native_source
 from .connection import property_of, texts_in, x_connection
+from .windows import own_rect
 
 PYTHON = "python3"
 _READ_S = 12.0
@@ -12464,15 +12279,13 @@ def read_x11_elements(window: Window) -> list[Element]:
             "a window's elements are read by the system's python3 with gi, which is not installed",
             hint=f"install it: sudo apt-get install {PACKAGES[PYTHON]}; or use find_text",
         )
-    bounds, (left, right, above, below) = window.bounds, window.insets
-    whole = (bounds.x - left, bounds.y - above, bounds.width + left + right, bounds.height + above + below)
     question = {
         "pid": window.pid,
         "title": window.title,
         "is_popup": window.is_popup,
-        "bounds": _numbers(bounds),
-        "whole": whole,
-        "outer": _numbers(window.outer),
+        "bounds": window.bounds,
+        "whole": own_rect(window),
+        "outer": window.outer,
         "addresses": _bus_addresses(),
     }
     # -I: neither the working folder nor PYTHONPATH; no bus is started for us where there is none
@@ -12482,7 +12295,10 @@ def read_x11_elements(window: Window) -> list[Element]:
     bus = {_BUS: child_environment().get(_BUS, session)}
     done = run_program(words, timeout_s=_READ_S, stdin=source, environment=bus)
     answer: dict[str, Any] = json.loads(done.text)
-    found = [_element(*row) for row in answer["elements"]]
+    found = [
+        Element(role, clean_text(name), clean_text(value), tuple(states), Rect(*box))
+        for role, name, value, states, box in answer["elements"]
+    ]
     if not found:
         raise PeekabooError(
             ErrorCode.NO_ELEMENTS,
@@ -12494,20 +12310,12 @@ def read_x11_elements(window: Window) -> list[Element]:
     return _in_reading_order(found)
 
 
-def _numbers(rect: Rect) -> list[float]:
-    return [rect.x, rect.y, rect.width, rect.height]
-
-
 def _bus_addresses() -> list[str]:
     """What the X server's root window names: the bus of this very display."""
     with x_connection() as server:
         atom = server.atoms(["AT_SPI_BUS"])["AT_SPI_BUS"]
         (reply,) = server.ask([property_of(server.root_id, atom)])
     return texts_in(reply)[:1]
-
-
-def _element(role: str, name: str, value: str, states: list[str], box: list[float]) -> Element:
-    return Element(role, clean_text(name), clean_text(value), tuple(states), Rect(*box))
 
 
 def _in_reading_order(elements: list[Element]) -> list[Element]:
@@ -12533,7 +12341,7 @@ def _with_labels(row: list[Element]) -> list[Element]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/elements_atspi.py ==========================================
-SOURCES['peekaboo_min/desktop/x11/elements_atspi.py'] = 12536, r'''"""A window as JSON -> {elements: [[role, name, value, states, box]]...}.
+SOURCES['peekaboo_min/desktop/x11/elements_atspi.py'] = 12344, r'''"""A window as JSON -> {elements: [[role, name, value, states, box]]...}.
 
 In: {pid, title, is_popup, bounds, whole, outer, addresses}; `whole` is `bounds` with the shadow that GTK
 draws, `outer` with what a window manager draws. Out, besides: `problem`, "bus", "application" or "" for none;
@@ -12549,8 +12357,7 @@ import json
 import sys
 import time
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any, Optional, Union
+from typing import Any, NamedTuple, Optional
 
 from gi.repository import Gio, GLib  # type: ignore[import-not-found,import-untyped,unused-ignore]
 
@@ -12648,8 +12455,7 @@ def open_bus(addresses: list[str]) -> Optional[Bus]:
         return None
 
 
-@dataclass(frozen=True)
-class Known:
+class Known(NamedTuple):
     """What a node says of itself."""
 
     node: Node
@@ -12670,10 +12476,6 @@ def children_call(node: Node) -> Call:
     return node, ACCESSIBLE, "GetChildren", None
 
 
-def extents_call(node: Node, relative_to: int) -> Call:
-    return node, COMPONENT, "GetExtents", GLib.Variant("(u)", (relative_to,))
-
-
 def nodes_in(answer: Any) -> list[Node]:
     return [tuple(one) for one in answer[0]] if answer else []
 
@@ -12686,7 +12488,7 @@ def describe(bus: Bus, nodes: list[Node], relative_to: int, without_children: se
             (node, ACCESSIBLE, "GetRole", None),
             (node, ACCESSIBLE, "GetState", None),
             (node, PROPERTIES, "GetAll", GLib.Variant("(s)", (ACCESSIBLE,))),
-            extents_call(node, relative_to),
+            (node, COMPONENT, "GetExtents", GLib.Variant("(u)", (relative_to,))),
         ]
     asked = [node for node in nodes if node not in without_children]
     answers = bus.ask(calls + [children_call(node) for node in asked])
@@ -12814,23 +12616,16 @@ def values_of(bus: Bus, elements: list[Known]) -> list[tuple[str, str]]:
             calls.append((one.node, TEXT, "GetText", GLib.Variant("(ii)", (0, TEXT_LENGTH))))
         elif role in HAVE_NUMBER:
             calls.append((one.node, PROPERTIES, "Get", GLib.Variant("(ss)", (VALUE, "CurrentValue"))))
-        else:
-            calls.append((one.node, PROPERTIES, "Get", GLib.Variant("(ss)", (ACCESSIBLE, "Name"))))
-    nameless = [one for one in elements if not one.name and ROLES[one.role] not in NEED_A_NAME]
-    answers = bus.ask(calls + [(one.node, ACCESSIBLE, "GetRelationSet", None) for one in nameless])
+    valued = [call[0] for call in calls]
+    nameless = [one.node for one in elements if not one.name and ROLES[one.role] not in NEED_A_NAME]
+    answers = bus.ask(calls + [(node, ACCESSIBLE, "GetRelationSet", None) for node in nameless])
     names = {one.node: one.name for one in elements}
-    for one, answer in zip(nameless, answers[len(calls) :]):
-        targets = [
-            tuple(node) for kind, nodes in (answer or [[]])[0] if kind == LABELLED_BY for node in nodes
-        ]
-        names[one.node] = " ".join(names.get(node, "") for node in targets)
-    found = []
-    for one, answer in zip(elements, answers):
-        role, value = ROLES[one.role], ""
-        if answer and one.role != PASSWORD and role in (*HAVE_TEXT, *HAVE_NUMBER):
-            value = answer[0] if isinstance(answer[0], str) else f"{answer[0]:g}"
-        found.append((names[one.node], value))
-    return found
+    for node, answer in zip(nameless, answers[len(calls) :]):
+        targets = [tuple(to) for kind, nodes in (answer or [[]])[0] if kind == LABELLED_BY for to in nodes]
+        names[node] = " ".join(names.get(target, "") for target in targets)
+    values = {node: answer[0] for node, answer in zip(valued, answers) if answer}
+    texts = {node: one if isinstance(one, str) else f"{one:g}" for node, one in values.items()}
+    return [(names[one.node], texts.get(one.node, "")) for one in elements]
 
 
 def read(window: dict[str, Any]) -> dict[str, Any]:
@@ -12838,7 +12633,7 @@ def read(window: dict[str, Any]) -> dict[str, Any]:
     if bus is None:
         return {"elements": [], "problem": "bus", "rounds": 0}
     frames = frames_of(bus, window)
-    rows: list[list[Union[str, list[str], Box]]] = []
+    rows: list[list[Any]] = []
     for frame, relative_to, off in frames:
         nodes = walk(bus, frame, relative_to, window["is_popup"])
         boxes = {one.node: clipped(one.box, off, window["bounds"]) for one in nodes}
@@ -12856,7 +12651,7 @@ if __name__ == "__main__":
 '''
 
 # ==================== peekaboo_min/desktop/x11/keyboard.py ================================================
-SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 12859, r'''"""The keyboard on X11: xdotool for ASCII and chords, else the clipboard."""
+SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 12654, r'''"""The keyboard on X11: xdotool for ASCII and chords, else the clipboard."""
 
 from __future__ import annotations
 
@@ -12876,7 +12671,7 @@ from .clipboard import Clipboard
 from .connection import property_of, texts_in, x_connection
 from .pointer import x11_modifiers, xdotool_session
 from .presses import PressRecord, recorded_presses
-from .server import UTF8, is_viewable, top_level, window_with_input_focus
+from .server import UTF8, client_with_focus, is_viewable, top_level
 from .windows import is_same_client
 
 _KEYS_S = 10.0
@@ -12952,7 +12747,7 @@ def type_x11_text(window: Window, text: str, stop_file: Path, delay_ms: int = 0)
     Raises FocusLost and POLICY_DENIED (the stop file), with how many characters went out, and
     INVALID_ARGUMENT for what would take longer than a call may.
     """
-    typing_ms = 2 * delay_ms or _KEY_DELAY_MS  # `type` waits half as long as it is told, `key` does not
+    typing_ms = 2 * delay_ms or _KEY_DELAY_MS  # `type` waits half of its delay, `key` does not
     delay_ms = delay_ms or _KEY_DELAY_MS
     pieces = list(pieces_of(text, max(1, min(_PIECE, _PIECE_MS // delay_ms))))
     pasted = sum(not piece.isascii() for piece in pieces)
@@ -13044,7 +12839,8 @@ class _Keyboard:
         self.check_focus()
 
     def check_focus(self) -> None:
-        focused_id = window_with_input_focus()
+        with x_connection() as server:
+            focused_id = client_with_focus(server)
         if not self._is_ours(focused_id):
             raise self._lost(f"{self._name(focused_id)} has the keyboard")
         if self._window.is_popup and not is_viewable(self._window.window_id):
@@ -13085,9 +12881,9 @@ class _Keyboard:
         press, release = ["keydown", *words], ["keyup", *words]
         with xdotool_session(release, seconds + _KEYS_S) as xdotool:
             line = [*_WHO, *press, "sleep", f"{seconds:.3f}", *release]
-            printed = xdotool.press(line, _PRINTED_WHO)
+            (focused_id,) = xdotool.press(line, _PRINTED_WHO)
             end = time.monotonic() + seconds
-            self._count(int(printed[1]))
+            self._count(focused_id)
             while time.monotonic() < end - _WATCH_S:
                 pause(_WATCH_S)
                 self.check()
@@ -13117,8 +12913,6 @@ class _Keyboard:
     def _is_ours(self, focused_id: int) -> bool:
         if focused_id in self._known:
             return True
-        if not focused_id:
-            return False
         if self._window.is_popup and is_same_client(focused_id, self._window.window_id):
             return True
         # some programs focus a child of their window; without a window manager xdotool names that
@@ -13141,15 +12935,13 @@ class _Keyboard:
         if not self._sent:
             return FocusLost(f"{what}; before that nothing was typed or pressed")
         doubt = f", and some of the next {self.in_doubt} may have gone to the other window"
-        return FocusLost(
-            f"{what}; before that {sure} {self._unit} went out{doubt if self.in_doubt else ''}", sure
-        )
+        return FocusLost(f"{what}; before that {sure} {self._unit} went out{doubt if self.in_doubt else ''}")
 '''
 
 # ==================== peekaboo_min/desktop/x11/ocr.py =====================================================
-SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 13150, r'''"""Read the text in a picture: tesseract, helped by ImageMagick's convert.
+SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 12942, r'''"""Read the text in an image: tesseract, helped by ImageMagick's convert.
 
-tesseract alone misses most texts that are lighter than what is behind them. So each picture is read twice, at
+tesseract alone misses most texts that are lighter than what is behind them. So each image is read twice, at
 the same time: as it is, and as its difference from the local background, which makes every text dark on
 white. Measured with `--psm 11` on 7 windows with 129 texts, each cropped in 4 ways: plain finds 289 of 516,
 of the white-on-colour buttons 28 of 224; both together 507 and 216. A 554x388 window costs 0.7 s of processor
@@ -13169,14 +12961,14 @@ from pathlib import Path
 from typing import Callable
 
 from ...core.cancellation import in_parallel
-from ...core.errors import ErrorCode, PeekabooError
+from ...core.errors import invalid
 from ...core.models import ImageInfo, RecognisedText, Rect, rect_around
 from ...core.text import clean_text
 from ...system.images import read_image_info
 from ...system.process import run_program
 
 _OCR_S = 60.0
-# Above it a picture is most likely one of a display with two pixels a point: its text is large, and time
+# Above it an image is most likely one of a display with two pixels a point: its text is large, and time
 # matters more.
 _LARGE_PIXELS = 2_000_000
 _LEAST_CONFIDENCE = 0.4
@@ -13185,11 +12977,10 @@ _SHARED_LITTLE = 0.3
 _SHARED_MUCH = 0.5
 # tesseract takes a widget's border or corner for a word of these.
 _BORDER_WORD = re.compile(r"[|()\[\]{}_~.,:;'‘’“”\"—–-]+")
-# Four times as fast for pictures of this size as with its own threads, which get in each other's way.
+# Four times as fast for images of this size as with its own threads, which get in each other's way.
 _ONE_THREAD = {"OMP_THREAD_LIMIT": "1"}
 # The most frequent grey of 13x13 pixels is the background: text covers less of it. Larger ones cost more time
-# and lose
-# texts near the edges of small buttons; Median instead of Mode, and half the size, find fewer.
+# and lose texts near the edges of small buttons; Median instead of Mode, and half the size, find fewer.
 _BACKGROUND = ["-statistic", "Mode", "13x13"]
 # The levels drop the faint edges of bevelled buttons, which confuse tesseract, and keep white on orange.
 _DARK_ON_WHITE = ["-compose", "Difference", "-composite", "-negate"]
@@ -13213,11 +13004,11 @@ _DASHES = re.compile(r"[-_—–]+")
 
 
 def read_text_by_tesseract(path: Path) -> list[RecognisedText]:
-    """The lines of text in a picture, top to bottom, each with its words; boxes in the picture's pixels.
+    """The lines of text in an image, top to bottom, each with its words; boxes in the image's pixels.
 
     Raises INVALID_ARGUMENT for what is no image, MISSING_PROGRAM, TIMEOUT, PROGRAM_FAILED.
     """
-    info, data, source = _picture(path)
+    info, data, source = _image(path)
     zoom = 2 if info.width * info.height <= _LARGE_PIXELS else 1
     # small text is read better enlarged
     enlarged = ["-filter", "Triangle", "-resize", f"{zoom}00%"] if zoom > 1 else []
@@ -13233,9 +13024,9 @@ def read_text_by_tesseract(path: Path) -> list[RecognisedText]:
 
 def read_characters_by_tesseract(path: Path) -> list[RecognisedText]:
     """What stands alone and is no wider than two or three characters, as on the keys of a calculator; boxes
-    in the picture's pixels. Raises as read_text_by_tesseract does.
+    in the image's pixels. Raises as read_text_by_tesseract does.
     """
-    info, data, source = _picture(path)
+    info, data, source = _image(path)
     grey = _converted(data, source, _against_background(info))
     boxes = _standing_alone(grey)
     readings = in_parallel(lambda size: _read_boxes(grey, boxes, size), _SIZES)
@@ -13246,12 +13037,12 @@ def read_characters_by_tesseract(path: Path) -> list[RecognisedText]:
     return [one for one in surest.values() if one.confidence >= _LEAST_CONFIDENCE_ALONE]
 
 
-def _picture(path: Path) -> tuple[ImageInfo, bytes, str]:
-    """A picture's size, its bytes, and what convert calls them on its stdin. Raises INVALID_ARGUMENT."""
+def _image(path: Path) -> tuple[ImageInfo, bytes, str]:
+    """An image's size, its bytes, and what convert calls them on its stdin. Raises INVALID_ARGUMENT."""
     info = read_image_info(path)
     if info is None:
-        raise PeekabooError(ErrorCode.INVALID_ARGUMENT, f"{path} is not an image", hint="give a png or jpg")
-    # the kind is said: convert would run a drawing's or a script's commands as gladly
+        raise invalid(f"{path} is not an image", "give a png or jpg")
+    # the kind is named: convert would run a drawing's or a script's commands as gladly
     return info, path.read_bytes(), f"{info.kind.replace('jpg', 'jpeg')}:-[0]"
 
 
@@ -13265,26 +13056,26 @@ def _against_background(info: ImageInfo) -> list[str]:
 
 
 def _converted(data: bytes, source: str, steps: Sequence[str]) -> bytes:
-    """A picture in grey, after these steps of convert, as a PGM."""
+    """An image in grey, after these steps of convert, as a PGM."""
     words = ["convert", source, "-background", "white", "-alpha", "remove", "-colorspace", "Gray", *steps]
     return run_program([*words, "-depth", "8", "pgm:-"], timeout_s=_OCR_S, stdin=data).stdout
 
 
 def _read_lines(pgm: bytes, zoom: int) -> list[RecognisedText]:
-    words = ["tesseract", "stdin", "stdout", "--psm", "11", "tsv"]
-    printed = run_program(words, timeout_s=_OCR_S, stdin=pgm, environment=_ONE_THREAD).text
     lines: dict[tuple[str, ...], list[RecognisedText]] = {}
-    for cells in _words(printed):
-        left, top, width, height = (int(cell) / zoom for cell in cells[6:10])
-        word = RecognisedText(cells[11], Rect(left, top, width, height), float(cells[10]) / 100)
+    for cells in _words(pgm, "11"):
+        box = Rect(*(int(cell) / zoom for cell in cells[6:10]))
+        word = RecognisedText(cells[11], box, float(cells[10]) / 100)
         lines.setdefault(tuple(cells[1:5]), []).append(word)
     return [line for line in map(_line_of, lines.values()) if line.confidence >= _LEAST_CONFIDENCE]
 
 
-def _words(printed: str) -> Iterator[list[str]]:
-    """The words of a TSV: level (5: a word), page, block, paragraph, line, word, left, top, width, height,
-    confidence, text.
+def _words(image: bytes, segmentation: str) -> Iterator[list[str]]:
+    """The words that tesseract finds, each as it prints them: level (5: a word), page, block, paragraph,
+    line, word, left, top, width, height, confidence, text. segmentation: its page segmentation mode.
     """
+    words = ["tesseract", "stdin", "stdout", "--psm", segmentation, "tsv"]
+    printed = run_program(words, timeout_s=_OCR_S, stdin=image, environment=_ONE_THREAD).text
     for row in printed.split("\n")[1:]:
         cells = row.split("\t", 11)
         text = clean_text(cells[-1])
@@ -13314,25 +13105,12 @@ def _read_boxes(grey: bytes, boxes: Sequence[Rect], size: int) -> list[Recognise
         left, top = max(0, int(box.x) - _MARGIN), max(0, int(box.y) - _MARGIN)
         place = f"{int(box.width) + 2 * _MARGIN}x{int(box.height) + 2 * _MARGIN}+{left}+{top}"
         cuts += ["(", "-clone", "0", "-crop", place, "+repage", ")"]
-    shown = ["-normalize", "-filter", "Mitchell", "-resize", f"{size}00%", "-bordercolor", "white"]
-    words = [
-        "convert",
-        "pgm:-",
-        *cuts,
-        "-delete",
-        "0",
-        *shown,
-        "-border",
-        "16",
-        "-compress",
-        "none",
-        "tiff:-",
-    ]
+    larger = ["-normalize", "-filter", "Mitchell", "-resize", f"{size}00%"]
+    framed = ["-bordercolor", "white", "-border", "16"]
+    words = ["convert", "pgm:-", *cuts, "-delete", "0", *larger, *framed, "-compress", "none", "tiff:-"]
     pages = run_program(words, timeout_s=_OCR_S, stdin=grey).stdout
-    words = ["tesseract", "stdin", "stdout", "--psm", "10", "tsv"]
-    printed = run_program(words, timeout_s=_OCR_S, stdin=pages, environment=_ONE_THREAD).text
     found: dict[int, list[RecognisedText]] = {}
-    for cells in _words(printed):
+    for cells in _words(pages, "10"):
         page = int(cells[1]) - 1
         word = RecognisedText(cells[11], boxes[page], float(cells[10]) / 100)
         found.setdefault(page, []).append(word)
@@ -13369,11 +13147,8 @@ def _merged_lines(
     plain = [line for line in plain if _letters(line) > 0]
     merged = []
     for line in found:
-        same = [
-            one
-            for one in plain
-            if _shared(one, line, max) > _SHARED_MUCH and one.confidence > line.confidence
-        ]
+        surer = [one for one in plain if one.confidence > line.confidence]
+        same = [one for one in surer if _shared(one, line, max) > _SHARED_MUCH]
         merged.append(same[0] if same else line)
     return merged + [one for one in plain if all(_shared(one, line, min) < _SHARED_LITTLE for line in found)]
 
@@ -13387,15 +13162,13 @@ def _shared(
 ) -> float:
     """The area that two lines share, as a part of the larger (max) or the smaller (min) one's."""
     a, b = one.box, other.box
-    width = min(a.x + a.width, b.x + b.width) - max(a.x, b.x)
-    height = min(a.y + a.height, b.y + b.height) - max(a.y, b.y)
-    return (
-        max(0.0, width) * max(0.0, height) / max(1.0, compared_with(a.width * a.height, b.width * b.height))
-    )
+    common = a.clipped(b)
+    compared = max(1.0, compared_with(a.width * a.height, b.width * b.height))
+    return common.width * common.height / compared if common else 0.0
 '''
 
 # ==================== peekaboo_min/desktop/x11/opening.py =================================================
-SOURCES['peekaboo_min/desktop/x11/opening.py'] = 13398, r'''"""Open applications by their desktop entries, files by the default one.
+SOURCES['peekaboo_min/desktop/x11/opening.py'] = 13171, r'''"""Open applications by their desktop entries, files by the default one.
 
 Formats: freedesktop.org's Desktop Entry, MIME Applications and Base Directory specifications.
 """
@@ -13403,7 +13176,6 @@ Formats: freedesktop.org's Desktop Entry, MIME Applications and Base Directory s
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple, Optional
 
@@ -13449,18 +13221,19 @@ def find_x11_handler(kind: str, target: str) -> Handler:
     if kind == "url":
         if not target.lower().startswith(("http://", "https://")):
             raise invalid(f"{clean_text(target, 80)!r} is neither an http nor an https address", "give one")
-        mime = f"x-scheme-handler/{target.lower().split(':')[0]}"
+        scheme = target.lower().split(":")[0]
+        types = [f"x-scheme-handler/{scheme}", "x-scheme-handler/http", "text/html"]
     else:
-        mime = _mime_of(target)
-    for asked in (mime, *(("x-scheme-handler/http", "text/html") if kind == "url" else ())):
-        found = entries.get(_ask_xdg_mime("default", asked))
+        types = [_mime_of(target)]
+    for mime in types:
+        found = entries.get(_ask_xdg_mime("default", mime))
         if found:
             return Handler(found.name, found.entry_id)
+    setting = f"xdg-mime default NAME.desktop {types[0]}"
     raise PeekabooError(
         ErrorCode.APP_NOT_FOUND,
-        f"no installed application opens {mime}",
-        hint="open an application by its name instead, or set a default: xdg-mime default NAME.desktop "
-        + mime,
+        f"no installed application opens {types[0]}",
+        hint=f"open an application by its name instead, or set a default: {setting}",
     )
 
 
@@ -13502,25 +13275,20 @@ def _entries() -> dict[str, _Entry]:
     system = environment.get("XDG_DATA_DIRS") or "/usr/local/share:/usr/share"
     found: dict[str, Optional[_Entry]] = {}
     for folder in [home, *system.split(":")]:
-        for path in _entry_files(os.path.join(folder, "applications")) if os.path.isabs(folder) else ():
-            entry_id = os.path.relpath(path, os.path.join(folder, "applications")).replace("/", "-")
+        applications = Path(folder, "applications")
+        for path in sorted(applications.rglob("*.desktop")) if applications.is_absolute() else ():
+            entry_id = str(path.relative_to(applications)).replace("/", "-")
             if entry_id not in found and len(found) < _MOST_ENTRIES:
                 found[entry_id] = _read_entry(entry_id, path)
     return {entry_id: one for entry_id, one in found.items() if one}
 
 
-def _entry_files(folder: str) -> Iterator[str]:
-    for parent, folders, names in os.walk(folder):
-        folders.sort()
-        yield from (os.path.join(parent, name) for name in sorted(names) if name.endswith(".desktop"))
-
-
-def _read_entry(entry_id: str, path: str) -> Optional[_Entry]:
+def _read_entry(entry_id: str, path: Path) -> Optional[_Entry]:
     """None for what is no application, or is declared as deleted."""
     try:
-        if not Path(path).is_file():
+        if not path.is_file():
             return None
-        with open(path, encoding="utf-8", errors="replace") as f:
+        with path.open(encoding="utf-8", errors="replace") as f:
             text = f.read(_LONGEST_ENTRY)
     except OSError:
         return None  # gone, or another user's
@@ -13541,7 +13309,7 @@ def _read_entry(entry_id: str, path: str) -> Optional[_Entry]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/pointer.py =================================================
-SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 13544, r'''"""The pointer on X11, by an xdotool that releases what it has pressed."""
+SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 13312, r'''"""The pointer on X11, by an xdotool that releases what it has pressed."""
 
 from __future__ import annotations
 
@@ -13554,12 +13322,18 @@ from ...core.cancellation import check_cancelled, uninterrupted
 from ...core.errors import ErrorCode, PeekabooError, invalid
 from ...core.log import log_debug, log_warning
 from ...core.models import Delivery, Point, Window
-from ...system.background import InteractiveProgram, interactive_program
 from ...system.files import held_locks
-from ...system.process import exit_hooks, kill_all_programs, run_program, start_daemon
+from ...system.process import (
+    RunningProgram,
+    exit_hooks,
+    kill_all_programs,
+    run_program,
+    running,
+    start_daemon,
+)
 from .presses import recorded_presses
-from .server import UTF8, app_with_window, check_x, is_viewable, top_level, top_level_under_pointer
-from .windows import is_same_client, take_scene
+from .server import UTF8, app_with_window, check_xdotool, is_viewable, top_level, top_level_under_pointer
+from .windows import is_same_client, own_rect, take_scene
 
 _BUTTONS = {"left": "1", "middle": "2", "right": "3"}
 _WHEEL = {"up": "4", "down": "5", "left": "6", "right": "7"}
@@ -13590,18 +13364,18 @@ def x11_modifiers(modifiers: Sequence[str]) -> list[str]:
 class Xdotool:
     """An xdotool that does each line at once. It ends by itself when we are killed, after its last line."""
 
-    def __init__(self, program: InteractiveProgram) -> None:
+    def __init__(self, program: RunningProgram) -> None:
         self._program = program
         self.is_pressing = False
 
-    def look(self, words: Sequence[str], pattern: str) -> re.Match[str]:
-        """What a line prints that presses nothing, as soon as it fits the pattern. Raises what its error
-        output means when it never does.
+    def look(self, words: Sequence[str], pattern: str) -> Iterator[int]:
+        """The numbers of the pattern's groups in what a line prints that presses nothing, as soon as that
+        fits. Raises what its error output means when it never does.
         """
         text = self._program.ask(" ".join(words), lambda answer: re.search(pattern, answer) is not None)
         found = re.search(pattern, text)
         if found is None:
-            check_x("xdotool", self._program.end())
+            check_xdotool(self._program.end())
             what = "something may have been" if self.is_pressing else "nothing was"
             raise PeekabooError(
                 ErrorCode.PROGRAM_FAILED,
@@ -13609,16 +13383,16 @@ class Xdotool:
                 hint="take a new screenshot and see",
                 details=text[-300:],
             )
-        return found
+        return map(int, found.groups())
 
-    def press(self, words: Sequence[str], pattern: str) -> re.Match[str]:
+    def press(self, words: Sequence[str], pattern: str) -> Iterator[int]:
         """As `look`, for a line that presses something, and releases it in the end."""
         self.is_pressing = True
         return self.look(words, pattern)
 
     def end(self) -> None:
         """Wait until everything is done."""
-        check_x("xdotool", self._program.end())
+        check_xdotool(self._program.end())
         self.is_pressing = False
 
 
@@ -13637,9 +13411,7 @@ def xdotool_session(release: Sequence[str], timeout_s: float) -> Iterator[Xdotoo
 
     exit_hooks.append(release_by_daemon)
     try:
-        with interactive_program(
-            ["xdotool", "-"], timeout_s=timeout_s, environment=UTF8, pass_fds=held_locks()
-        ) as program:
+        with running(["xdotool", "-"], None, timeout_s, UTF8, pass_fds=held_locks()) as program:
             session.append(Xdotool(program))
             yield session[0]
     finally:
@@ -13735,7 +13507,7 @@ def _press(
 ) -> Delivery:
     """Move the pointer, ask what is under it, and press only when that is the window; so each time.
 
-    One xdotool does it, line by line: it moves and looks; it is told to press only when that was right; then
+    One xdotool does it, line by line: it moves and looks; it gets the press only when that was right; then
     it looks again and presses. What the server delivered by that is what was reached; where nobody asked for
     presses, or they are not recorded, what xdotool printed right before. It moves relative to the window,
     which the server does itself: a window that moves meanwhile takes its pixel along.
@@ -13744,9 +13516,9 @@ def _press(
     release: what releases a button or key that an interrupted press has left down: mouseup, its number first.
     """
     top_id = window.frame_id or window.window_id
-    left, _, above, _ = window.insets
-    inside = (int(point.x - window.bounds.x + left), int(point.y - window.bounds.y + above))
-    words = ["mousemove", "--window", str(window.window_id), "--", *map(str, inside)]
+    own = own_rect(window)
+    inside = [str(int(point.x - own.x)), str(int(point.y - own.y))]
+    words = ["mousemove", "--window", str(window.window_id), "--", *inside]
     words += ["getwindowgeometry", "--shell", str(window.window_id), "getmouselocation", "--shell"]
 
     def is_over(look: _Look) -> bool:
@@ -13754,7 +13526,7 @@ def _press(
 
     recording = recorded_presses() if press else nullcontext()
     with recording as record, xdotool_session(release, _ACT_S + times * _EACH_S) as xdotool:
-        look = _read_look(xdotool.look(words, _PRINTED_LOOK))
+        look = _Look(*xdotool.look(words, _PRINTED_LOOK))
         _check_still_there(window, point, look)
         if not press:
             is_there = is_over(look)
@@ -13767,11 +13539,11 @@ def _press(
             for number in range(times):
                 try:
                     if number:
-                        now = _read_look(xdotool.look(["sleep", again_s, *words], _PRINTED_LOOK))
+                        now = _Look(*xdotool.look(["sleep", again_s, *words], _PRINTED_LOOK))
                         if now != look or not is_over(now):
                             delivered = None  # this press is not made, nor are those after it
                             break
-                    pressed = _read_look(xdotool.press([*words, *press], _PRINTED_LOOK + r"\d+ \d+\n"))
+                    pressed = _Look(*xdotool.press([*words, *press], _PRINTED_LOOK + r"\d+ \d+\n"))
                     got_id = record.window_pressed(int(release[1])) if record else None
                     got_id = top_level(got_id) if got_id else 0
                     pressed = pressed._replace(under_id=got_id or pressed.under_id)
@@ -13814,16 +13586,12 @@ def _was_reached(window: Window, top_id: int, look: _Look, pressed: _Look, is_su
     return None
 
 
-def _read_look(printed: re.Match[str]) -> _Look:
-    return _Look(*map(int, printed.groups()))
-
-
 def _check_still_there(window: Window, point: Point, look: _Look) -> None:
-    left, right, above, below = window.insets
-    size = (window.bounds.width + left + right, window.bounds.height + above + below)
-    if (look.width, look.height) == size and look.point == Point(int(point.x), int(point.y)):
+    own = own_rect(window)
+    is_resized = (look.width, look.height) != (own.width, own.height)
+    if not is_resized and look.point == Point(int(point.x), int(point.y)):
         return
-    how = "resized" if (look.width, look.height) != size else "moved, or reaches beyond the screen's edge,"
+    how = "resized" if is_resized else "moved, or reaches beyond the screen's edge,"
     raise PeekabooError(
         ErrorCode.STALE_SCREENSHOT,
         f"window {window.window_id} was {how} in this moment; nothing was clicked",
@@ -13855,7 +13623,7 @@ def _found_id(under_id: int) -> int:
 '''
 
 # ==================== peekaboo_min/desktop/x11/presses.py =================================================
-SOURCES['peekaboo_min/desktop/x11/presses.py'] = 13858, r'''"""Which windows got a press or a key: the X server records what it delivers.
+SOURCES['peekaboo_min/desktop/x11/presses.py'] = 13626, r'''"""Which windows got a press or a key: the X server records what it delivers.
 
 A look before the press leaves microseconds for another window, and a window manager that holds a press back
 until it has seen it passes it on to what is under the pointer then. Encodings: the protocol specifications of
@@ -13973,17 +13741,16 @@ def _start(connection: XConnection) -> Optional[PressRecord]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/server.py ==================================================
-SOURCES['peekaboo_min/desktop/x11/server.py'] = 13976, r'''"""The X server: programs that ask it, and where a single window is."""
+SOURCES['peekaboo_min/desktop/x11/server.py'] = 13744, r'''"""Questions to the X server about single windows; what xdotool's errors mean."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import Optional
 
 from ...core.errors import ErrorCode, PeekabooError
 from ...core.text import clean_text
-from ...system.process import Completed, run_program
+from ...system.process import Completed
 from .connection import (
     ATTRIBUTES,
     CHILDREN,
@@ -14000,25 +13767,14 @@ from .connection import (
     x_connection,
 )
 
-QUERY_S = 5.0
 UTF8 = {"LC_ALL": "C.UTF-8"}
 IS_VIEWABLE = 2
 _WM_CLASS = 67  # an atom that every server has
 _DEEPEST = 16
 
 
-def ask_x(words: Sequence[str], timeout_s: float = QUERY_S, holding: Sequence[int] = ()) -> str:
-    """The output of a program that talks to the X server. Raises WINDOW_NOT_FOUND, NO_GUI_SESSION besides.
-
-    holding: descriptors that the program inherits.
-    """
-    done = run_program(words, timeout_s=timeout_s, accept=None, environment=UTF8, pass_fds=holding)
-    check_x(words[0], done)
-    return done.text
-
-
-def check_x(program: str, done: Completed) -> None:
-    """Raise what a failed program's error output means: NO_GUI_SESSION, WINDOW_NOT_FOUND, else
+def check_xdotool(done: Completed) -> None:
+    """Raise what the error output of an xdotool that failed means: NO_GUI_SESSION, WINDOW_NOT_FOUND, else
     PROGRAM_FAILED.
     """
     if done.code == 0:
@@ -14026,7 +13782,7 @@ def check_x(program: str, done: Completed) -> None:
     output = done.stderr.strip()
     if re.search(r"open (X )?display|open X|parse display name|no display", output, re.I):
         raise no_display(output)
-    if re.search(r"BadWindow|BadDrawable|Bad ?Drawable|No such window|no window with", output, re.I):
+    if re.search(r"BadWindow|Bad ?Drawable|No such window|no window with", output, re.I):
         raise PeekabooError(
             ErrorCode.WINDOW_NOT_FOUND,
             "that window is gone",
@@ -14034,7 +13790,7 @@ def check_x(program: str, done: Completed) -> None:
             details=output[:300],
         )
     raise PeekabooError(
-        ErrorCode.PROGRAM_FAILED, f"{program} failed with exit code {done.code}", details=output[-1000:]
+        ErrorCode.PROGRAM_FAILED, f"xdotool failed with exit code {done.code}", details=output[-1000:]
     )
 
 
@@ -14095,13 +13851,8 @@ def top_level_under_pointer() -> Optional[int]:
     return fields_in(reply, "4xI")[0] if reply else None
 
 
-def window_with_input_focus() -> int:
-    """The client that has the X input focus, or has the window that has it; 0 for none."""
-    with x_connection() as server:
-        return client_with_focus(server)
-
-
 def client_with_focus(server: XConnection) -> int:
+    """The client that has the X input focus, or has the window that has it; 0 for none."""
     (reply,) = server.ask([request(FOCUS)])
     (focused_id,) = fields_in(reply, "I")
     if focused_id == 1:  # PointerRoot: the window under the pointer would get the keys
@@ -14114,7 +13865,7 @@ def client_with_focus(server: XConnection) -> int:
 '''
 
 # ==================== peekaboo_min/desktop/x11/windows.py =================================================
-SOURCES['peekaboo_min/desktop/x11/windows.py'] = 14117, r'''"""The windows, apps and displays of an X server, in one look."""
+SOURCES['peekaboo_min/desktop/x11/windows.py'] = 13868, r'''"""The windows, apps and displays of an X server, in one look."""
 
 from __future__ import annotations
 
@@ -14176,6 +13927,13 @@ def is_same_client(window_id: int, other_id: int) -> bool:
     return window_id >> _CLIENT_BITS == other_id >> _CLIENT_BITS
 
 
+def own_rect(window: Window) -> Rect:
+    """The window that its program made, with the shadow that GTK draws into it: see Window.insets."""
+    left, right, above, below = window.insets
+    x, y, width, height = window.bounds
+    return Rect(x - left, y - above, width + left + right, height + above + below)
+
+
 class _Root(NamedTuple):
     """What stands on the root window; empty and None where no window manager writes it."""
 
@@ -14232,8 +13990,9 @@ def take_scene() -> Scene:
         atoms = server.atoms((*names, f"_NET_WM_CM_S{server.screen}"))
         root = _read_root(server, atoms)
         tops = _read_facts(server, atoms, {one: one for one in root.top_ids})
-        clients = _listed_clients(server, atoms, root, tops) if root.has_list else {}
-        if not root.has_list:
+        if root.has_list:
+            clients = _listed_clients(server, atoms, root, tops)
+        else:
             clients = _clients_by_state(server, atoms, tops)
         focused_id = root.active_id or client_with_focus(server)
         focused = {focused_id, *containing_windows(server, focused_id)[-1:]}
@@ -14241,13 +14000,8 @@ def take_scene() -> Scene:
     frames = {one.top_id for one in clients.values()}
     others = [top for one, top in tops.items() if one not in clients.keys() | frames and top.is_seen]
     facts = {one.window_id: one for one in [*clients.values(), *others] if not one.is_input_only}
-    windows = [_window(one, tops[one.top_id].bounds, root, facts.keys()) for one in facts.values()]
-    places = {window_id: place for place, window_id in enumerate(root.top_ids)}
-    windows.sort(key=lambda one: places[one.frame_id or one.window_id])
-    windows = [
-        one._replace(is_focused=not one.is_popup and bool(focused & {one.window_id, one.frame_id}))
-        for one in windows
-    ]
+    in_order = sorted(facts.values(), key=lambda one: root.top_ids.index(one.top_id))
+    windows = [_window(one, tops[one.top_id].bounds, root, facts.keys(), focused) for one in in_order]
     windows = _with_owners(windows)
     if not root.has_compositor:
         windows = _with_obscured(windows)
@@ -14352,7 +14106,7 @@ def _read_displays(server: XConnection) -> list[Display]:
     return [Display(n, f"Screen {n}", Rect(*map(float, head))) for n, head in enumerate(heads, 1)]
 
 
-def _window(one: _Facts, frame: Rect, root: _Root, known_ids: Set[int]) -> Window:
+def _window(one: _Facts, frame: Rect, root: _Root, known_ids: Set[int], focused: Set[int]) -> Window:
     is_client = one.is_client or one.window_id in root.client_ids
     is_popup = not is_client and one.is_override_redirect
     desktop = one.number("_NET_WM_DESKTOP")
@@ -14380,6 +14134,7 @@ def _window(one: _Facts, frame: Rect, root: _Root, known_ids: Set[int]) -> Windo
         bounds=one.bounds,
         layer=_layer(one, is_popup, counts),
         is_on_screen=one.is_viewable and not (is_hidden and is_client),
+        is_focused=not is_popup and bool(focused & {one.window_id, one.top_id}),
         # a frame as large as the shadow covers nothing with it
         frame=frame if frame_id and max(one.insets) <= 0 and frame != one.bounds else None,
         kind="popup" if is_popup else "dialog" if is_dialog else "window",
@@ -14393,8 +14148,10 @@ def _window(one: _Facts, frame: Rect, root: _Root, known_ids: Set[int]) -> Windo
 
 
 def _layer(one: _Facts, is_popup: bool, counts: bool) -> int:
-    if is_popup or not counts:
-        return _POPUP_LAYER if is_popup else _UNOWNED_LAYER
+    if is_popup:
+        return _POPUP_LAYER
+    if not counts:
+        return _UNOWNED_LAYER
     return next((layer for name, layer in _LAYERS.items() if name in one.kinds), 0)
 
 
@@ -14437,10 +14194,10 @@ def _apps(windows: Sequence[Window]) -> list[App]:
 '''
 
 # ==================== peekaboo_min/frontends/__init__.py ==================================================
-SOURCES['peekaboo_min/frontends/__init__.py'] = 14440, r''''''
+SOURCES['peekaboo_min/frontends/__init__.py'] = 14197, r''''''
 
 # ==================== peekaboo_min/frontends/capture_tools.py =============================================
-SOURCES['peekaboo_min/frontends/capture_tools.py'] = 14443, r'''"""The tools that look: image, analyze, list, screenshot_app_window; and exec."""
+SOURCES['peekaboo_min/frontends/capture_tools.py'] = 14200, r'''"""The tools that look: image, analyze, list, screenshot_app_window; and exec."""
 
 from __future__ import annotations
 
@@ -14458,7 +14215,7 @@ from ..automation.capture import (
 from ..automation.image import ImageRequest, image_result
 from ..automation.listing import list_app_windows, list_running_apps
 from ..core.cancellation import time_budget
-from ..core.errors import ErrorCode, PeekabooError, RelayedError, check_range, invalid
+from ..core.errors import ErrorCode, PeekabooError, check_range, invalid
 from ..core.models import Result, Scene, Window
 from ..core.settings import settings
 from ..desktop.matching import app_by_bundle_id, find_app, find_window, visible_windows, windows_of
@@ -14693,7 +14450,7 @@ def screenshot_app_window(
     except PeekabooError as e:
         if e.code not in _DOCUMENT_NAMES:
             raise
-        raise RelayedError(_DOCUMENT_NAMES[e.code], e.code, e.message, e.hint, e.details) from e
+        raise PeekabooError(e.code, e.message, e.hint, e.details, _DOCUMENT_NAMES[e.code]) from e
     data = {
         "path": str(image.path),
         "uri": image.path.as_uri(),
@@ -14733,7 +14490,7 @@ def peekaboo_exec(
 '''
 
 # ==================== peekaboo_min/frontends/cli.py =======================================================
-SOURCES['peekaboo_min/frontends/cli.py'] = 14736, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
+SOURCES['peekaboo_min/frontends/cli.py'] = 14493, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
 
 from __future__ import annotations
 
@@ -15018,7 +14775,7 @@ def _unknown_command(arguments: Sequence[str]) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/frontends/client_config.py =============================================
-SOURCES['peekaboo_min/frontends/client_config.py'] = 15021, r'''"""What an MCP client must be configured with to start this installation."""
+SOURCES['peekaboo_min/frontends/client_config.py'] = 14778, r'''"""What an MCP client must be configured with to start this installation."""
 
 from __future__ import annotations
 
@@ -15028,8 +14785,7 @@ import re
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Optional
+from typing import Any, NamedTuple, Optional
 
 from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.models import Result
@@ -15049,6 +14805,9 @@ _SSH_S = 30.0
 # never an option of ssh, and one word of a shell
 _SSH_HOST = re.compile(r"([\w.][\w.-]*@)?[\w][\w.-]*", re.ASCII)
 _DISPLAY = re.compile(r":\d{1,5}(\.\d+)?", re.ASCII)
+_NO_DISPLAY = (
+    "DISPLAY is not set here: run this in a terminal of the desktop, or add DISPLAY to its environment"
+)
 # What a host is asked, in one session: its system, where the program is, and whether its display answers.
 _ASK_HOST = (
     'uname -s; PATH="$HOME/.local/bin:$PATH"; program=$(command -v peekaboo-min); echo "$program"; '
@@ -15056,23 +14815,21 @@ _ASK_HOST = (
 )
 
 
-@dataclass(frozen=True)
-class Launch:
+class Launch(NamedTuple):
     """How a client starts the server."""
 
     argv: list[str]
-    environment: dict[str, str]
+    environment: Mapping[str, str] = {}
     """Variables with the values that they have here."""
-    forwarded: list[str]
+    forwarded: Sequence[str] = ()
     """Names that a client which filters its own environment has to pass on."""
-    asked: Sequence[str]
-    """The names that --env gave."""
+    warnings: Sequence[str] = ()
 
 
-@dataclass(frozen=True)
-class _Client:
-    linux_file: str
-    mac_file: str
+class _Client(NamedTuple):
+    file: str
+    mac_file: str = ""
+    """Where a Mac has another one."""
     key: str = "mcpServers"
     """What the servers stand under in its JSON file; empty: the file is TOML."""
     has_type: bool = False
@@ -15088,22 +14845,19 @@ class _Client:
 
 _CODE_FILE = "Code/User/mcp.json (or .vscode/mcp.json of one project)"
 _MAC = "~/Library/Application Support"
-_CLAUDE_FILE, _CURSOR_FILE = "~/.claude.json", "~/.cursor/mcp.json"
-_CODEX_FILE, _GEMINI_FILE = "~/.codex/config.toml", "~/.gemini/settings.json"
 _DESKTOP_FILE = "Claude/claude_desktop_config.json"
 _CLIENTS = {
     "claude-code": _Client(
-        _CLAUDE_FILE,
-        _CLAUDE_FILE,
+        "~/.claude.json",
         has_type=True,
         add_command="claude mcp add --scope user peekaboo",
         filters=False,
     ),
     "claude-desktop": _Client(f"~/.config/{_DESKTOP_FILE}", f"{_MAC}/{_DESKTOP_FILE}"),
-    "codex": _Client(_CODEX_FILE, _CODEX_FILE, key="", add_command="codex mcp add peekaboo"),
-    "cursor": _Client(_CURSOR_FILE, _CURSOR_FILE),
+    "codex": _Client("~/.codex/config.toml", key="", add_command="codex mcp add peekaboo"),
+    "cursor": _Client("~/.cursor/mcp.json"),
     "gemini": _Client(
-        _GEMINI_FILE, _GEMINI_FILE, add_command="gemini mcp add -s user", env_flag="-e", filters=False
+        "~/.gemini/settings.json", add_command="gemini mcp add -s user", env_flag="-e", filters=False
     ),
     "vscode": _Client(
         f"~/.config/{_CODE_FILE}",
@@ -15122,41 +14876,31 @@ def client_configuration(
     """The configuration as text, where to put it as messages.
 
     names: further variables that the server gets. host: start it there, by ssh, on `display`.
-    Raises INVALID_ARGUMENT for an unknown client, an unset variable, or a Python that cannot serve; for a
-    host what _ssh_launch raises.
+    Raises INVALID_ARGUMENT for an unset variable, or a Python that cannot serve; for a host what _ssh_launch
+    raises.
     """
-    if client not in _CLIENTS:
-        known = ", ".join(_CLIENTS)
-        raise invalid(f"there is no client {client[:40]!r}", f"the clients are {known}")
     own = _CLIENTS[client]
     is_mac = platform_name() == "macos"
-    warnings: list[str] = []
     if host is not None:
         if names:
             problem = "--env does not go over ssh: the value would show in that host's list of processes"
             raise invalid(problem, "set the variable on the host, such as in its ~/.pam_environment")
-        launch, warnings = _ssh_launch(host, display or ":0")
+        launch = _ssh_launch(host, display or ":0")
     elif display is not None:
         raise invalid("--display is for --ssh", "name the host with --ssh, or set DISPLAY here")
     else:
         launch = _launch(own, names, is_mac)
-    file = own.mac_file if is_mac else own.linux_file
+    file = (is_mac and own.mac_file) or own.file
     text = _dump({own.key: {"peekaboo": _server(own, launch)}}) if own.key else _codex_toml(launch)
     _check_encodable(text)
-    command = _command(client, own, launch) if own.add_command else ""
+    command = _command(client, own, launch, names) if own.add_command else ""
     messages = [f"put this into {file}"]
     if command:
         messages.append(f"or run: {command}")
     if names and "env_vars" not in text:
         messages.append(f"it holds the value of {', '.join(names)}: let nobody else read that file")
-    messages += warnings
-    if not is_mac and host is None and "DISPLAY" not in launch.environment:
-        messages.append(
-            "DISPLAY is not set here: run this in a terminal of the desktop, or add DISPLAY to its "
-            "environment"
-        )
     data = {"client": client, "file": file, "text": text, "command": command}
-    return Result(text, data, messages=tuple(messages))
+    return Result(text, data, messages=(*messages, *launch.warnings))
 
 
 def _launch(client: _Client, names: Sequence[str], is_mac: bool) -> Launch:
@@ -15167,15 +14911,16 @@ def _launch(client: _Client, names: Sequence[str], is_mac: bool) -> Launch:
         if name not in here:
             problem = f"the environment variable {name} is not set here"
             raise invalid(problem, f"set it: {name}=VALUE {_SCRIPT} config ...")
-    display = [] if is_mac else [name for name in ("DISPLAY",) if here.get(name)]
+    display = [] if is_mac else ["DISPLAY"]
     forwarded = ["XAUTHORITY"] if client.filters and not is_mac else []
-    values = [*display, *(name for name in forwarded if here.get(name)), *names]
+    values = [*(name for name in [*display, *forwarded] if here.get(name)), *names]
     environment = {name: here[name] for name in values}
-    return Launch(_argv(environment), environment, list(dict.fromkeys([*forwarded, *names])), names)
+    warnings = [] if is_mac or "DISPLAY" in environment else [_NO_DISPLAY]
+    return Launch(_argv(environment), environment, list(dict.fromkeys([*forwarded, *names])), warnings)
 
 
-def _ssh_launch(host: str, display: str) -> tuple[Launch, list[str]]:
-    """How a client starts the server on another machine, and warnings. Asks that machine by ssh.
+def _ssh_launch(host: str, display: str) -> Launch:
+    """How a client starts the server on another machine. Asks that machine by ssh.
 
     Raises INVALID_ARGUMENT, PROGRAM_FAILED where ssh fails or the program is not there, NO_GUI_SESSION for a
     Mac, TIMEOUT.
@@ -15212,7 +14957,7 @@ def _ssh_launch(host: str, display: str) -> tuple[Launch, list[str]]:
         )
     argv = ["ssh", "-T", host, "env", f"DISPLAY={display}", shlex.quote(program)]
     warnings = [] if code == "0" else [f"the display {display} of {host} does not answer: log in there first"]
-    return Launch(argv, {}, [], ()), warnings
+    return Launch(argv, warnings=warnings)
 
 
 def _argv(environment: Mapping[str, str]) -> list[str]:
@@ -15291,7 +15036,7 @@ def _check_encodable(text: str) -> None:
 def _server(client: _Client, launch: Launch) -> dict[str, Any]:
     block: dict[str, Any] = {"type": "stdio"} if client.has_type else {}
     block.update(command=launch.argv[0], args=launch.argv[1:])
-    return {**block, "env": launch.environment} if launch.environment else block
+    return {**block, "env": dict(launch.environment)} if launch.environment else block
 
 
 def _dump(value: Any, indent: Optional[int] = 2) -> str:
@@ -15320,14 +15065,14 @@ def _toml(text: str) -> str:
     return _dump(text, None).replace("\x7f", "\\u007f")
 
 
-def _command(name: str, client: _Client, launch: Launch) -> str:
+def _command(name: str, client: _Client, launch: Launch, asked: Sequence[str]) -> str:
     """The client's own command, for a shell. Values of --env are left to that shell: no key is shown."""
     if name == "vscode":  # its command takes the block as it is, values and all
         block = {"name": "peekaboo", **_server(client, launch)}
-        return "" if launch.asked else f"{client.add_command} {shlex.quote(_dump(block, None))}"
+        return "" if asked else f"{client.add_command} {shlex.quote(_dump(block, None))}"
     flags = [
         f'{client.env_flag} {each}="${each}"'
-        if each in launch.asked
+        if each in asked
         else f"{client.env_flag} {shlex.quote(f'{each}={value}')}"
         for each, value in launch.environment.items()
     ]
@@ -15336,7 +15081,7 @@ def _command(name: str, client: _Client, launch: Launch) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/commands.py ==================================================
-SOURCES['peekaboo_min/frontends/commands.py'] = 15339, r'''"""COMMANDS: every shell command, with the module of its function."""
+SOURCES['peekaboo_min/frontends/commands.py'] = 15084, r'''"""COMMANDS: every shell command, with the module of its function."""
 
 from __future__ import annotations
 
@@ -15442,7 +15187,7 @@ def in_shell_names(text: str) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/desktop_tools.py =============================================
-SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 15445, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
+SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 15190, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
 
 from __future__ import annotations
 
@@ -15803,25 +15548,23 @@ def _with_effect_text(text: str, data: dict[str, Any]) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/doctor.py ====================================================
-SOURCES['peekaboo_min/frontends/doctor.py'] = 15806, r'''"""What this machine has and may do: server status, permissions, doctor."""
+SOURCES['peekaboo_min/frontends/doctor.py'] = 15551, r'''"""What this machine has and may do: server status, permissions, doctor."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Optional
+from typing import Any
 
 from ..ai.client import parse_providers, provider_status
 from ..core.errors import ErrorCode, PeekabooError
-from ..core.log import default_log_file
 from ..core.models import Permissions, Result
 from ..core.settings import changed_settings, settings
 from ..core.version import VERSION
 from ..desktop.base import Desktop
 from ..desktop.select import this_desktop
 from ..integrations.peekaboo_cli import peekaboo_program
-from ..system.files import state_folder, temporary_folder
+from ..system.files import log_file, state_folder, temporary_folder
 from ..system.process import run_program
 from ..system.programs import PACKAGES, look_for_program
 
@@ -15840,16 +15583,19 @@ class Check:
     code: ErrorCode = ErrorCode.MISSING_PROGRAM
     """What a failure of it means."""
 
+    @property
+    def is_problem(self) -> bool:
+        return not (self.is_fine or self.is_optional)
+
     def line(self) -> str:
         mark = "ok      " if self.is_fine else ("-       " if self.is_optional else "MISSING ")
         return f"{mark}{self.name}: {self.found}" + (f"\n        {self.advice}" if self.advice else "")
 
     def as_data(self) -> dict[str, Any]:
-        needed = not self.is_optional
         return {
             "name": self.name,
             "ok": self.is_fine,
-            "needed": needed,
+            "needed": not self.is_optional,
             "found": self.found,
             "advice": self.advice,
         }
@@ -15869,20 +15615,16 @@ def initial_status() -> str:
 def server_status_text(desktop: Desktop) -> str:
     """The text of `list server_status`, for which the providers are asked live."""
     # by memory: a client asks often, and an unchanged program answers as before
-    programs = [
+    checks = [
         *(_check_program(name, afresh=False) for name in desktop.needs),
         _check_original(asks_version=False),
+        *_check_display(desktop),
     ]
-    checks = [*programs, *_check_display(desktop)]
     providers = [
         f"{status.choice.name}: {'available' if status.is_available else status.problem}"
         for status in provider_status()
     ] or ["none configured: set PEEKABOO_AI_PROVIDERS"]
-    problems = [
-        f"{check.name}: {check.advice or check.found}"
-        for check in checks
-        if not (check.is_fine or check.is_optional)
-    ]
+    problems = [f"{check.name}: {check.advice or check.found}" for check in checks if check.is_problem]
     sections = {
         "AI providers": providers,
         "Programs and permissions": [check.line() for check in checks],
@@ -15908,10 +15650,10 @@ def permissions_result(desktop: Desktop) -> Result:
     if not checks:
         return Result("an X11 desktop asks for no permissions", {"permissions": permissions_data(granted)})
     lines = "\n".join(check.line() for check in checks)
-    missing = [check for check in checks if not check.is_fine]
+    missing = next((check for check in checks if check.is_problem), None)
     if missing:
-        first = desktop.denied(missing[0].code, f"{missing[0].name} is not granted")
-        raise PeekabooError(first.code, first.message, first.hint, details=lines)
+        error = desktop.denied(missing.code, f"{missing.name} is not granted")
+        raise PeekabooError(error.code, error.message, error.hint, details=lines)
     return Result(lines, {"permissions": permissions_data(granted)})
 
 
@@ -15946,9 +15688,12 @@ def doctor_result() -> Result:
         Check("mouse and keyboard by", True, desktop.input_backend()),
     ]
     text = "\n".join(check.line() for check in checks)
-    problem = _first_problem(checks)
-    if problem:
-        raise PeekabooError(problem.code, problem.message, problem.hint, details=text)
+    missing = [check for check in checks if check.is_problem]
+    if missing:
+        packages = sorted({PACKAGES[check.name] for check in missing if check.name in PACKAGES})
+        hint = f"sudo apt-get install {' '.join(packages)}" if packages else missing[0].advice
+        message = f"missing: {', '.join(check.name for check in missing)}"
+        raise PeekabooError(missing[0].code, message, hint, details=text)
     return Result(
         f"{text}\nall that is needed is here",
         {"checks": [check.as_data() for check in checks], **machine_data()},
@@ -16021,15 +15766,6 @@ def _check_original(asks_version: bool = True) -> Check:
     return Check("peekaboo", True, found, is_optional=True)
 
 
-def _first_problem(checks: Sequence[Check]) -> Optional[PeekabooError]:
-    missing = [check for check in checks if not check.is_fine and not check.is_optional]
-    if not missing:
-        return None
-    packages = sorted({PACKAGES[check.name] for check in missing if check.name in PACKAGES})
-    hint = f"sudo apt-get install {' '.join(packages)}" if packages else missing[0].advice
-    return PeekabooError(missing[0].code, f"missing: {', '.join(check.name for check in missing)}", hint=hint)
-
-
 def machine_data() -> dict[str, Any]:
     """What kind of machine this is, for a report."""
     import platform  # 2 ms that only a report needs
@@ -16040,12 +15776,12 @@ def machine_data() -> dict[str, Any]:
         "system": platform.platform(terse=True),
         "python": platform.python_version(),
         "input": this_desktop().input_backend(),
-        "log_file": settings().log_file or str(default_log_file()),
+        "log_file": str(log_file()),
     }
 '''
 
 # ==================== peekaboo_min/frontends/help.py ======================================================
-SOURCES['peekaboo_min/frontends/help.py'] = 16048, r'''"""What the shell explains: commands, the README's chapters, completion."""
+SOURCES['peekaboo_min/frontends/help.py'] = 15784, r'''"""What the shell explains: commands, the README's chapters, completion."""
 
 from __future__ import annotations
 
@@ -16293,7 +16029,7 @@ def _cases(entries: Iterable[tuple[str, Sequence[str]]]) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/look_commands.py =============================================
-SOURCES['peekaboo_min/frontends/look_commands.py'] = 16296, r'''"""The shell's commands that look: windows, list, image."""
+SOURCES['peekaboo_min/frontends/look_commands.py'] = 16032, r'''"""The shell's commands that look: windows, list, image."""
 
 from __future__ import annotations
 
@@ -16408,7 +16144,7 @@ def piped(result: Result, paths: Sequence[Path]) -> Result:
 '''
 
 # ==================== peekaboo_min/frontends/machine_commands.py ==========================================
-SOURCES['peekaboo_min/frontends/machine_commands.py'] = 16411, r'''"""Commands about this machine, its models and its mail; the reference."""
+SOURCES['peekaboo_min/frontends/machine_commands.py'] = 16147, r'''"""Commands about this machine, its models and its mail; the reference."""
 
 from __future__ import annotations
 
@@ -16418,14 +16154,13 @@ from typing import Annotated, Literal, Optional
 
 from ..ai.client import analyze_file
 from ..automation.policy import stop_file
-from ..core.log import default_log_file
 from ..core.models import Result
-from ..core.settings import settings, settings_with_env_file, variable_table
+from ..core.settings import VARIABLES, settings_with_env_file
 from ..desktop.macos.swift_helper import build_helper
 from ..desktop.select import this_desktop
 from ..integrations.gmail_oauth import gmail_folder, gmail_login
 from ..integrations.peekaboo_cli import run_peekaboo_in_shell
-from ..system.files import remove_all, state_folder, sweep, temporary_folder
+from ..system.files import log_file, remove_all, state_folder, sweep, temporary_folder
 from .capture_tools import AnalyzeType
 from .client_config import client_configuration
 from .doctor import doctor_result, initial_status, machine_data, permissions_data, permissions_result
@@ -16526,7 +16261,7 @@ def _clean_all() -> Result:
     """What a user put into our folders stays: the stop file, which must not end by itself, and the client of
     Gmail.
     """
-    log = Path(settings().log_file) if settings().log_file else default_log_file()
+    log = log_file()
     kept = [path for path in (stop_file(), gmail_folder() / "credentials.json") if path.exists()]
     others = [gmail_folder() / "token.json", log, log.with_name(f"{log.name}.1")]
     folders = [str(temporary_folder()), str(state_folder())]
@@ -16579,7 +16314,8 @@ def tools_command() -> Result:
 
     Example: peekaboo-min tools > TOOLS.md
     """
-    return Result(tool_reference(), {"markdown": tool_reference()})
+    reference = tool_reference()
+    return Result(reference, {"markdown": reference})
 
 
 def gmail_login_command() -> Result:
@@ -16603,31 +16339,24 @@ def _tool_section(tool: Tool) -> str:
     signature = read_signature(tool.function)
     description = " ".join(signature.description.split())
     rows = [
-        f"| `{parameter.name}` | {_type_name(parameter)} | {_needed(parameter)} | {_cell(parameter.help)} |"
-        for parameter in signature.parameters
+        f"| `{each.name}` | {_type_name(each)} | {_default(each)} | {_cell(each.help)} |"
+        for each in signature.parameters
     ]
     table = ["", "| parameter | type | default | meaning |", "|---|---|---|---|", *rows] if rows else []
     return "\n".join([f"#### `{tool.name}`", "", description, *table])
 
 
 def _type_name(parameter: Parameter) -> str:
-    if parameter.choices:
-        name = ", ".join(f"`{choice}`" for choice in parameter.choices)
-    else:
-        name = {str: "text", int: "whole number", float: "number", bool: "true or false"}.get(
-            parameter.type_, "object"
-        )
+    names = {str: "text", int: "whole number", float: "number", bool: "true or false"}
+    choices = ", ".join(f"`{choice}`" for choice in parameter.choices)
+    name = choices or names.get(parameter.type_, "object")
     return f"list of {name}" if parameter.is_list else name
 
 
-def _needed(parameter: Parameter) -> str:
-    return (
-        "required"
-        if parameter.is_required
-        else f"`{json.dumps(parameter.default)}`"
-        if parameter.default is not None
-        else ""
-    )
+def _default(parameter: Parameter) -> str:
+    if parameter.is_required:
+        return "required"
+    return "" if parameter.default is None else f"`{json.dumps(parameter.default)}`"
 
 
 def _cell(text: str) -> str:
@@ -16637,14 +16366,14 @@ def _cell(text: str) -> str:
 def variable_reference() -> str:
     """Every environment variable that is read, as a Markdown table."""
     rows = [
-        f"| `{name}` | {_cell(default)} | {_cell(help_text)} |"
-        for name, default, help_text in variable_table()
+        f"| `{each.name}` | {_cell(str(each.default or ''))} | {_cell(each.help)} |"
+        for each in VARIABLES.values()
     ]
     return "\n".join(["| variable | default | what it does |", "|---|---|---|", *rows])
 '''
 
 # ==================== peekaboo_min/frontends/probes.py ====================================================
-SOURCES['peekaboo_min/frontends/probes.py'] = 16647, r'''"""The facts that we rely on, each with a harmless probe: `doctor --probe`."""
+SOURCES['peekaboo_min/frontends/probes.py'] = 16376, r'''"""The facts that we rely on, each with a harmless probe: `doctor --probe`."""
 
 from __future__ import annotations
 
@@ -16652,20 +16381,18 @@ import json
 import os
 import platform
 import re
-import struct
 import tempfile
 import time
-import zlib
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Callable, Optional
+from typing import Any, Callable, NamedTuple, Optional
 
 from ..core.errors import PeekabooError
 from ..core.models import Rect, Result
 from ..core.version import VERSION
 from ..desktop.macos.osascript import WINDOW_SOURCES, responsible_app, run_applescript, run_jxa
 from ..integrations.keynote_deck import KEYNOTE_IDS
-from ..system.images import read_image_info
+from ..system.images import Bitmap, read_image_info
 from ..system.process import Completed, run_program
 from ..system.resources import native_source
 
@@ -16673,113 +16400,86 @@ _FACT_S, _COMPILE_S = 20.0, 180.0
 _WORD = re.compile(r"[A-Za-z]{3,}")
 _UNICODE = "é東👍"
 
-Outcome = tuple[Optional[bool], str]
-"""Whether a fact holds (None: nobody knows), and what was seen."""
+
+class Outcome(NamedTuple):
+    """Whether a fact holds (None: nobody knows), what was seen, and the exit code of the program asked."""
+
+    holds: Optional[bool]
+    seen: str
+    exit_code: Optional[int] = None
 
 
-@dataclass(frozen=True)
-class Probe:
-    """A fact, the argv of a program that shows it, and what its output means; None for unknown."""
-
-    fact: str
-    argv: tuple[str, ...]
-    holds: Callable[[Completed, Path], Optional[bool]]
-    stdin: str = ""
-    is_private: bool = False
-    """True where the answer holds titles or names that nobody means to share."""
+Look = Callable[[Path], Outcome]
+"""Asks about a fact, in a folder that holds in.png and bad.png. Nothing is clicked, typed, posted or sent."""
 
 
 def probe_facts(system: str) -> Result:
     """Run every probe of a platform: a line per fact, and one JSON document to paste into a report."""
+    probes = _mac_probes() if system == "macos" else _x11_probes()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        (folder / "in.png").write_bytes(_small_png())
+        row = b"\x20\x40\x80" * 40
+        (folder / "in.png").write_bytes(Bitmap(40, 3, (row,) * 20).as_png())
         (folder / "bad.png").write_text("not an image", encoding="utf-8")
-        if system == "macos":
-            answers = [_answer(probe, folder) for probe in _mac_probes()]
-            answers += [_answer_in_steps(fact, steps, folder) for fact, steps in mac_steps()]
-        else:
-            answers = [_answer(probe, folder) for probe in _x11_probes()]
+        answers = [_answer(fact, look, folder) for fact, look in probes.items()]
     lines = [f"{each['verdict']:<13}{each['fact']}  ({each['milliseconds']} ms)" for each in answers]
-    machine = about_this_mac() if system == "macos" else {}
+    machine = _this_mac() if system == "macos" else {}
     report = {"platform": system, "version": VERSION, **machine, "probes": answers}
     shown = json.dumps(report, ensure_ascii=False)
     return Result("\n".join([*lines, "", "to report, paste this:", shown]), report)
 
 
-def _answer(probe: Probe, folder: Path) -> dict[str, Any]:
-    argv = [argument.replace("{folder}", str(folder)) for argument in probe.argv]
-    started = time.monotonic()
-    code, output, holds = None, "", None
-    try:
-        done = run_program(argv, timeout_s=_FACT_S, stdin=probe.stdin.encode("utf-8"), accept=None)
-        code, output = done.code, f"{done.text[:300]}{done.stderr[-300:]}".strip()
-        holds = probe.holds(done, folder)
-    except PeekabooError as e:
-        output = e.message
-    return _row(probe.fact, holds, code, "" if probe.is_private else output, started, folder)
-
-
-def _answer_in_steps(fact: str, steps: Callable[[Path], Outcome], folder: Path) -> dict[str, Any]:
+def _answer(fact: str, look: Look, folder: Path) -> dict[str, Any]:
     started = time.monotonic()
     try:
-        holds, output = steps(folder)
+        outcome = look(folder)
     except PeekabooError as e:
-        holds, output = None, f"{e.message}: {e.details}"
+        outcome = Outcome(None, ": ".join(filter(None, (e.message, e.details))))
     except (KeyError, TypeError, ValueError) as e:  # an answer of another shape than we know
-        holds, output = False, repr(e)
-    return _row(fact, holds, None, output, started, folder)
-
-
-def _row(
-    fact: str, holds: Optional[bool], code: Optional[int], output: str, started: float, folder: Path
-) -> dict[str, Any]:
+        outcome = Outcome(False, repr(e))
     return {
         "fact": fact,
-        "verdict": {True: "confirmed", False: "CONTRADICTED", None: "unknown"}[holds],
-        "exit_code": code,
-        "output": output.replace(str(folder), "{folder}"),
+        "verdict": {True: "confirmed", False: "CONTRADICTED", None: "unknown"}[outcome.holds],
+        "exit_code": outcome.exit_code,
+        "output": outcome.seen.replace(str(folder), "{folder}"),
         "milliseconds": round((time.monotonic() - started) * 1000),
     }
 
 
-def _small_png(width: int = 40, height: int = 20) -> bytes:
-    def chunk(kind: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+def _program(
+    argv: Sequence[str],
+    holds: Callable[[Completed, Path], Optional[bool]],
+    stdin: str = "",
+    is_private: bool = False,
+) -> Look:
+    """What the output of a program means. is_private: it holds titles or names that nobody means to share."""
 
-    rows = (b"\0" + b"\x80\x40\x20" * width) * height
-    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    return (
-        b"\x89PNG\r\n\x1a\n"
-        + chunk(b"IHDR", header)
-        + chunk(b"IDAT", zlib.compress(rows))
-        + chunk(b"IEND", b"")
-    )
-
-
-def _size_is(name: str, width: int, height: int) -> Callable[[Completed, Path], Optional[bool]]:
-    def look(_done: Completed, folder: Path) -> Optional[bool]:
-        path = folder / name
-        info = read_image_info(path) if path.exists() else None
-        return info is not None and (info.width, info.height) == (width, height)
+    def look(folder: Path) -> Outcome:
+        words = [argument.replace("{folder}", str(folder)) for argument in argv]
+        done = run_program(words, timeout_s=_FACT_S, stdin=stdin.encode("utf-8"), accept=None)
+        seen = "" if is_private else f"{done.text[:300]}{done.stderr[-300:]}".strip()
+        return Outcome(holds(done, folder), seen, done.code)
 
     return look
 
 
-def _jxa(
-    fact: str, source: str, holds: Callable[[Any], Optional[bool]], is_private: bool = False, **asked: str
-) -> Probe:
-    """A probe of what JXA answers, as JSON."""
+def _jxa(source: str, holds: Callable[[Any], Optional[bool]], is_private: bool = False, **asked: str) -> Look:
+    """What the answer of JXA means, as JSON."""
 
-    def look(done: Completed, _folder: Path) -> Optional[bool]:
+    def is_confirmed(done: Completed, _folder: Path) -> Optional[bool]:
         try:
             return holds(json.loads(done.text)) if done.code == 0 else False
         except (ValueError, KeyError, TypeError):
             return False
 
-    return Probe(
-        fact, ("osascript", "-l", "JavaScript", "-", json.dumps(asked or {"a": 1})), look, source, is_private
-    )
+    argv = ("osascript", "-l", "JavaScript", "-", json.dumps(asked or {"a": 1}))
+    return _program(argv, is_confirmed, source, is_private)
+
+
+def _size(path: Path) -> str:
+    """`WIDTHxHEIGHT` in pixels; empty for what is not a whole image."""
+    info = read_image_info(path) if path.exists() else None
+    return f"{info.width}x{info.height}" if info else ""
 
 
 _THROW = "function run(argv) { throw new Error('(-1712) is not the number'); }"
@@ -16793,7 +16493,7 @@ function run(argv) {
 """
 
 
-def _jxa_probes() -> list[Probe]:
+def _jxa_probes() -> dict[str, Look]:
     window_list = native_source("desktop/macos/window_list.js")
     accessibility = native_source("desktop/macos/accessibility.js")
     listing = window_list + accessibility + native_source("desktop/macos/snapshot.js")
@@ -16801,100 +16501,100 @@ def _jxa_probes() -> list[Probe]:
     automation = native_source("desktop/macos/automation.js")
     probe = window_list + accessibility + native_source("desktop/macos/probe.js")
     bounds = {"x", "y", "width", "height"}
-    return [
-        Probe("osascript ends a JXA error with its number, and exits 1",
-              ("osascript", "-l", "JavaScript", "-"),
-              lambda done, _: done.code == 1 and done.stderr.rstrip().endswith("(-2700)"), _THROW),
-        _jxa("JXA from stdin gets its argument",
-             "function run(argv) { return argv[0]; }", lambda answer: answer == {"a": 1}),
-        _jxa("the window list can be read, with bounds by X, Y, Width, Height", listing,
-             lambda answer: bool(answer["windows"])
-             and all(set(window["bounds"]) == bounds for window in answer["windows"]), True),
-        _jxa("other programs' titles are visible exactly with Screen Recording", listing,
-             # without it the host still sees its own
-             lambda answer: answer["can_record"]
-             == (len({w["pid"] for w in answer["windows"] if w["layer"] == 0 and w["title"]}) > 1), True),
-        _jxa("the main display is first and stands at 0,0", listing,
-             lambda answer: [answer["displays"][0]["bounds"][key] for key in "xy"] == [0, 0], True),
-        _jxa("Screen Recording and Accessibility can be asked without a dialog", session,
-             lambda answer: {type(answer[key]) for key in ("screen_recording", "accessibility")} == {bool}),
-        _jxa("whether Keynote may be controlled can be asked without a dialog", automation,
-             lambda answer: None if answer["automation"] is None else True),
-        _jxa("NSInteger and NSUInteger come over the bridge as numbers or strings", probe,
-             lambda answer: {answer["policy"], answer["count"]} <= {"number", "string"}
-             and answer["policy_number"] in (0, 1) and answer["count_number"] > 0, ask="types"),
-        _jxa("NSScreen's first screen is the main display", probe,
-             lambda answer: answer["first"] == answer["main"], ask="main_display"),
-        _jxa("a Unicode key event holds the text that was put into it", probe,
-             lambda answer: answer["text"] == _UNICODE, ask="unicode", text=_UNICODE),
-        _jxa("a scroll and a drag event hold what was put into them", probe,
-             lambda answer: answer == {"wheel": [3, -2], "drag": [6, 12, 34]}, ask="pointer_events"),
-        _jxa("the session says whether it is on the console", probe,
-             lambda answer: "kCGSSessionOnConsoleKey" in answer["keys"], ask="session"),
-        _jxa("at least one Keynote is installed", _KEYNOTES, lambda answer: any(answer) or None),
-    ]  # fmt: skip
+    return {
+        "osascript ends a JXA error with its number, and exits 1":
+            _program(("osascript", "-l", "JavaScript", "-"),
+                     lambda done, _: done.code == 1 and done.stderr.rstrip().endswith("(-2700)"), _THROW),
+        "JXA from stdin gets its argument":
+            _jxa("function run(argv) { return argv[0]; }", lambda answer: answer == {"a": 1}),
+        "the window list can be read, with bounds by X, Y, Width, Height":
+            _jxa(listing, lambda answer: bool(answer["windows"])
+                 and all(set(window["bounds"]) == bounds for window in answer["windows"]), True),
+        "other programs' titles are visible exactly with Screen Recording":
+            # without it the host still sees its own
+            _jxa(listing, lambda answer: answer["can_record"]
+                 == (len({w["pid"] for w in answer["windows"] if w["layer"] == 0 and w["title"]}) > 1), True),
+        "the main display is first and stands at 0,0":
+            _jxa(listing, lambda answer: [answer["displays"][0]["bounds"][key] for key in "xy"] == [0, 0],
+                 True),
+        "Screen Recording and Accessibility can be asked without a dialog":
+            _jxa(session, lambda answer:
+                 {type(answer[key]) for key in ("screen_recording", "accessibility")} == {bool}),
+        "whether Keynote may be controlled can be asked without a dialog":
+            _jxa(automation, lambda answer: None if answer["automation"] is None else True),
+        "NSInteger and NSUInteger come over the bridge as numbers or strings":
+            _jxa(probe, lambda answer: {answer["policy"], answer["count"]} <= {"number", "string"}
+                 and answer["policy_number"] in (0, 1) and answer["count_number"] > 0, ask="types"),
+        "NSScreen's first screen is the main display":
+            _jxa(probe, lambda answer: answer["first"] == answer["main"], ask="main_display"),
+        "a Unicode key event holds the text that was put into it":
+            _jxa(probe, lambda answer: answer["text"] == _UNICODE, ask="unicode", text=_UNICODE),
+        "a scroll and a drag event hold what was put into them":
+            _jxa(probe, lambda answer: answer == {"wheel": [3, -2], "drag": [6, 12, 34]},
+                 ask="pointer_events"),
+        "the session says whether it is on the console":
+            _jxa(probe, lambda answer: "kCGSSessionOnConsoleKey" in answer["keys"], ask="session"),
+        "at least one Keynote is installed": _jxa(_KEYNOTES, lambda answer: any(answer) or None),
+    }  # fmt: skip
 
 
-def _mac_probes() -> list[Probe]:
-    return [
-        *_jxa_probes(),
-        Probe("an unknown option of screencapture is refused with exit 1",
-              ("screencapture", "-Z", "{folder}/z.png"),
-              lambda done, folder: done.code == 1 and not (folder / "z.png").exists()),
-        Probe("a window that is not there: exit 1 and no file",
-              ("screencapture", "-x", "-o", "-l", "999999999", "{folder}/w.png"),
-              lambda done, folder: done.code != 0 and not (folder / "w.png").exists()),
-        Probe("a display that is not there: no file", ("screencapture", "-x", "-D", "99", "{folder}/d.png"),
-              lambda done, folder: done.code != 0 and not (folder / "d.png").exists()),
-        Probe("screencapture -R takes points: 10x10 points are 10 or 20 pixels",
-              ("screencapture", "-x", "-R", "0,0,10,10", "{folder}/r.png"),
-              lambda done, folder: None if done.code
-              else any(_size_is("r.png", n, n)(done, folder) for n in (10, 20))),
-        Probe("the keyboard's layout can be read",
-              ("defaults", "read", "com.apple.HIToolbox", "AppleCurrentKeyboardLayoutInputSourceID"),
-              lambda done, _: done.code == 0 and "keylayout" in done.text),
-        Probe("sips -z takes the height first",
-              ("sips", "-z", "10", "20", "{folder}/in.png", "--out", "{folder}/out.png"),
-              _size_is("out.png", 20, 10)),
-        Probe("sips leaves no file for what is not an image",
-              ("sips", "-z", "10", "20", "{folder}/bad.png", "--out", "{folder}/bad_out.png"),
-              lambda _, folder: not (folder / "bad_out.png").exists()),
-        Probe("xcode-select -p exits 0, or 2 without tools, and opens no dialog", ("xcode-select", "-p"),
-              lambda done, _: done.code in (0, 2)),
-        Probe("this runs in the GUI session",
-              ("launchctl", "managername"), lambda done, _: done.text.strip() == "Aqua"),
-        Probe("ps shows the process ancestry", ("ps", "-axo", "pid=,ppid=,comm="),
-              lambda done, _: done.code == 0 and ".app/" in done.text, is_private=True),
-    ]  # fmt: skip
+def _mac_probes() -> dict[str, Look]:
+    return {
+        **_jxa_probes(),
+        "an unknown option of screencapture is refused with exit 1":
+            _program(("screencapture", "-Z", "{folder}/z.png"),
+                     lambda done, folder: done.code == 1 and not (folder / "z.png").exists()),
+        "a window that is not there: exit 1 and no file":
+            _program(("screencapture", "-x", "-o", "-l", "999999999", "{folder}/w.png"),
+                     lambda done, folder: done.code != 0 and not (folder / "w.png").exists()),
+        "a display that is not there: no file":
+            _program(("screencapture", "-x", "-D", "99", "{folder}/d.png"),
+                     lambda done, folder: done.code != 0 and not (folder / "d.png").exists()),
+        "screencapture -R takes points: 10x10 points are 10 or 20 pixels":
+            _program(("screencapture", "-x", "-R", "0,0,10,10", "{folder}/r.png"),
+                     lambda done, folder: None if done.code
+                     else _size(folder / "r.png") in ("10x10", "20x20")),
+        "the keyboard's layout can be read":
+            _program(("defaults", "read", "com.apple.HIToolbox", "AppleCurrentKeyboardLayoutInputSourceID"),
+                     lambda done, _: done.code == 0 and "keylayout" in done.text),
+        "sips -z takes the height first":
+            _program(("sips", "-z", "10", "20", "{folder}/in.png", "--out", "{folder}/out.png"),
+                     lambda _, folder: _size(folder / "out.png") == "20x10"),
+        "sips leaves no file for what is not an image":
+            _program(("sips", "-z", "10", "20", "{folder}/bad.png", "--out", "{folder}/bad_out.png"),
+                     lambda _, folder: not (folder / "bad_out.png").exists()),
+        "xcode-select -p exits 0, or 2 without tools, and opens no dialog":
+            _program(("xcode-select", "-p"), lambda done, _: done.code in (0, 2)),
+        "this runs in the GUI session":
+            _program(("launchctl", "managername"), lambda done, _: done.text.strip() == "Aqua"),
+        "ps shows the process ancestry":
+            _program(("ps", "-axo", "pid=,ppid=,comm="),
+                     lambda done, _: done.code == 0 and ".app/" in done.text, is_private=True),
+        "accessibility and the window server agree on the front window's frame": _frames,
+        "-l -o of the front window is as large as its bounds times the scale": _window_capture,
+        "-D n and -R of every display are as large as its bounds times the scale": _display_captures,
+        "text recognition reads the front window's title": _vision,
+        "both AppleScripts compile with the installed Keynote's terms": _applescripts,
+        "the responsible process is the app that we name in errors": _responsible,
+        "the Swift helper compiles by xcrun, and its preflight is osascript's": _helper,
+    }  # fmt: skip
 
 
-def _x11_probes() -> list[Probe]:
-    return [
-        Probe("an unknown key is ignored with exit 0, and only stderr shows it",
-              ("xdotool", "key", "no_such_key"),
-              lambda done, _: done.code == 0 and "No such key name" in done.stderr),
-        Probe("maim captures into a file",
-              ("maim", "-g", "10x10+0+0", "{folder}/m.png"), _size_is("m.png", 10, 10)),
-        Probe("convert resizes exactly",
-              ("convert", "{folder}/in.png", "-resize", "20x10!", "{folder}/out.png"),
-              _size_is("out.png", 20, 10)),
-    ]  # fmt: skip
+def _x11_probes() -> dict[str, Look]:
+    return {
+        "an unknown key is ignored with exit 0, and only stderr shows it":
+            _program(("xdotool", "key", "no_such_key"),
+                     lambda done, _: done.code == 0 and "No such key name" in done.stderr),
+        "maim captures into a file":
+            _program(("maim", "-g", "10x10+0+0", "{folder}/m.png"),
+                     lambda _, folder: _size(folder / "m.png") == "10x10"),
+        "convert resizes exactly":
+            _program(("convert", "{folder}/in.png", "-resize", "20x10!", "{folder}/out.png"),
+                     lambda _, folder: _size(folder / "out.png") == "20x10"),
+    }  # fmt: skip
 
 
-def mac_steps() -> list[tuple[str, Callable[[Path], Outcome]]]:
-    """Facts, and how each is asked about. Nothing is clicked, typed, posted or sent."""
-    return [
-        ("accessibility and the window server agree on the front window's frame", _frames),
-        ("-l -o of the front window is as large as its bounds times the scale", _window_capture),
-        ("-D n and -R of every display are as large as its bounds times the scale", _display_captures),
-        ("text recognition reads the front window's title", _vision),
-        ("both AppleScripts compile with the installed Keynote's terms", _applescripts),
-        ("the responsible process is the app that we name in errors", _responsible),
-        ("the Swift helper compiles by xcrun, and its preflight is osascript's", _helper),
-    ]
-
-
-def about_this_mac() -> dict[str, Any]:
+def _this_mac() -> dict[str, Any]:
     """macOS' version, the architecture, the displays and the host app, for the report."""
     try:
         version = run_program(["sw_vers", "-productVersion"], timeout_s=_FACT_S).text.strip()
@@ -16924,8 +16624,9 @@ def _grants() -> dict[str, Any]:
 def _frames(_folder: Path) -> Outcome:
     front, focused = (_probe_js("frames")[key] for key in ("front", "focused"))
     if front is None or focused is None:
-        return None, "no front window, or no Accessibility"
-    return all(abs(front[key] - focused[key]) <= 2 for key in front), f"{front} and {focused}"
+        return Outcome(None, "no front window, or no Accessibility")
+    agrees = all(abs(front[key] - focused[key]) <= 2 for key in front)
+    return Outcome(agrees, f"{front} and {focused}")
 
 
 def _front_window() -> tuple[Optional[dict[str, Any]], float]:
@@ -16941,19 +16642,18 @@ def _front_window() -> tuple[Optional[dict[str, Any]], float]:
 
 
 def _captured(options: list[str], path: Path) -> str:
-    """The picture's size in pixels, or what screencapture complained of."""
+    """The screenshot's size in pixels, or what screencapture complained of."""
     done = run_program(["screencapture", "-x", *options, str(path)], timeout_s=_FACT_S, accept=None)
-    info = read_image_info(path) if path.exists() else None
-    return f"{info.width}x{info.height}" if info else done.stderr.strip()[-80:]
+    return _size(path) or done.stderr.strip()[-80:]
 
 
 def _window_capture(folder: Path) -> Outcome:
     window, scale = _front_window()
     if window is None:
-        return None, "no front window, or no Screen Recording"
+        return Outcome(None, "no front window, or no Screen Recording")
     expected = _pixels(window["bounds"], scale)
     seen = _captured(["-o", "-l", str(window["id"])], folder / "front.png")
-    return seen == expected, f"{seen}, expected {expected}"
+    return Outcome(seen == expected, f"{seen}, expected {expected}")
 
 
 def _pixels(bounds: dict[str, float], scale: float) -> str:
@@ -16962,7 +16662,7 @@ def _pixels(bounds: dict[str, float], scale: float) -> str:
 
 def _display_captures(folder: Path) -> Outcome:
     if not _grants()["screen_recording"]:
-        return None, "no Screen Recording"
+        return Outcome(None, "no Screen Recording")
     seen, holds = [], True
     for number, one in enumerate(_look()["displays"], 1):
         rect = ",".join(str(round(one["bounds"][key])) for key in ("x", "y", "width", "height"))
@@ -16973,27 +16673,27 @@ def _display_captures(folder: Path) -> Outcome:
         ]
         holds = holds and sizes == [expected, expected]
         seen.append(f"-D {number}: {sizes[0]}, -R {rect}: {sizes[1]}, expected {expected}")
-    return holds, "; ".join(seen)
+    return Outcome(holds, "; ".join(seen))
 
 
 def _vision(folder: Path) -> Outcome:
     window, _ = _front_window()
     words = _WORD.findall(window["title"]) if window else []
     if window is None or not words:
-        return None, "no front window with words in its title, or no Screen Recording"
+        return Outcome(None, "no front window with words in its title, or no Screen Recording")
     path = folder / "title.png"
     _captured(["-o", "-l", str(window["id"])], path)
-    lines = run_jxa(["desktop/macos/read_text.js"], {"path": str(path), "characters": False}, 2 * _FACT_S)[
-        "lines"
-    ]
+    request = {"path": str(path), "characters": False}
+    lines = run_jxa(["desktop/macos/read_text.js"], request, 2 * _FACT_S)["lines"]
     is_read = any(word.lower() in line["text"].lower() for word in words for line in lines)
-    return is_read or None, f"{len(lines)} lines" + ("" if is_read else ", not the title")  # it may be hidden
+    seen = f"{len(lines)} lines" + ("" if is_read else ", not the title")
+    return Outcome(is_read or None, seen)  # the title bar may be hidden
 
 
 def _applescripts(_folder: Path) -> Outcome:
     found = run_jxa(["integrations/keynote.js"], {"do": "find"})["bundle_id"]
     if found is None:
-        return None, "no Keynote is installed"
+        return Outcome(None, "no Keynote is installed")
     ends = []
     for name in ("draw", "export"):
         try:
@@ -17003,7 +16703,7 @@ def _applescripts(_folder: Path) -> Outcome:
             ends.append("it ran")
         except PeekabooError as e:
             ends.append(e.details)
-    return all(end.endswith("(-1728)") for end in ends), "; ".join(ends)
+    return Outcome(all(end.endswith("(-1728)") for end in ends), "; ".join(ends))
 
 
 def _responsible(_folder: Path) -> Outcome:
@@ -17012,41 +16712,30 @@ def _responsible(_folder: Path) -> Outcome:
     names = [line.split(None, 2)[2] for line in listed.splitlines() if line.split(None, 1)[:1] == [str(pid)]]
     ours = responsible_app()
     app = names[0].rpartition(".app/")[0].rpartition("/")[2] if names else ""
-    return (app == ours if app else None), f"responsible: {app or 'unknown'}; ours: {ours}"
+    return Outcome(app == ours if app else None, f"responsible: {app or 'unknown'}; ours: {ours}")
 
 
 def _helper(folder: Path) -> Outcome:
     if run_program(["xcode-select", "-p"], timeout_s=_FACT_S, accept=None).code:
-        return None, "no developer tools"
+        return Outcome(None, "no developer tools")
     source, program = folder / "input.swift", folder / "input"
     source.write_text(native_source("desktop/macos/input.swift"), encoding="utf-8")
-    argv = [
-        "xcrun",
-        "--sdk",
-        "macosx",
-        "swiftc",
-        "-O",
-        "-swift-version",
-        "5",
-        str(source),
-        "-o",
-        str(program),
-    ]
+    compiler = ["xcrun", "--sdk", "macosx", "swiftc", "-O", "-swift-version", "5"]
     started = time.monotonic()
-    done = run_program(argv, timeout_s=_COMPILE_S, accept=None)
+    done = run_program([*compiler, str(source), "-o", str(program)], timeout_s=_COMPILE_S, accept=None)
     seconds = time.monotonic() - started
     if done.code:
-        return False, done.stderr[-300:]
+        return Outcome(False, done.stderr[-300:])
     request = b'{"do": "preflight"}'
     own = json.loads(run_program([str(program)], timeout_s=_FACT_S, stdin=request).text)
     grants = _grants()
     seen = (own["screen_recording"], own["accessibility"] or own["post_event"])
     agrees = seen == (grants["screen_recording"], grants["accessibility"])
-    return agrees, f"compiled in {seconds:.1f} s; helper: {own}; osascript: {grants}"
+    return Outcome(agrees, f"compiled in {seconds:.1f} s; helper: {own}; osascript: {grants}")
 '''
 
 # ==================== peekaboo_min/frontends/results.py ===================================================
-SOURCES['peekaboo_min/frontends/results.py'] = 17049, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
+SOURCES['peekaboo_min/frontends/results.py'] = 16738, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
 
 from __future__ import annotations
 
@@ -17059,12 +16748,12 @@ from typing import Any
 from ..core.errors import PeekabooError
 from ..core.models import Result
 from ..core.text import encodable
+from .signatures import LARGEST_NUMBER
 
 # Clients end the connection at 16 MB a message (Claude Code) or wait for ever (Codex).
 _VALUE_CAP = 200_000  # characters of one value of the data, and of the text
 _IMAGES_CAP = 10_000_000  # characters of base64
 _ERROR_CAP = 4_000
-_LARGEST_INTEGER = 10**100  # str() refuses more than 4,300 digits
 _CUT = "... (cut)"
 
 
@@ -17090,7 +16779,7 @@ class Outgoing:
         if value is None or isinstance(value, bool):
             return value
         if isinstance(value, int):
-            return int(value) if abs(value) <= _LARGEST_INTEGER else None
+            return int(value) if abs(value) <= LARGEST_NUMBER else None
         if isinstance(value, float):
             return value if math.isfinite(value) else None
         if isinstance(value, dict):
@@ -17213,7 +16902,7 @@ def plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/server.py ====================================================
-SOURCES['peekaboo_min/frontends/server.py'] = 17216, r'''"""The one MCPServer. It only translates."""
+SOURCES['peekaboo_min/frontends/server.py'] = 16905, r'''"""The one MCPServer. It only translates."""
 
 from __future__ import annotations
 
@@ -17229,12 +16918,12 @@ from typing import Annotated, Any, Callable, Optional
 
 from ..core.cancellation import CancelToken, use_cancel_token, use_progress_reporter
 from ..core.errors import ErrorCode, PeekabooError, invalid
-from ..core.log import default_log_file, log_debug, log_error, log_info, start_log_file
+from ..core.log import log_debug, log_error, log_info, start_log_file
 from ..core.settings import platform_name, settings
 from ..core.version import VERSION
 from ..desktop.macos.swift_helper import build_in_background
 from ..integrations.keynote_deck import keep_deck_in_memory
-from ..system.files import asked_path, sweep
+from ..system.files import log_file, sweep
 from ..system.images import MadeImages
 from ..system.process import end_cleanly_on_signals, exit_hooks, kill_all_programs
 from .doctor import SERVER_NAME, initial_status
@@ -17320,8 +17009,7 @@ def serve() -> int:
         )
     try:
         own = settings()
-        log_path = asked_path(own.log_file) if own.log_file else default_log_file()
-        start_log_file(log_path, own.log_level, own.logs_to_console)
+        start_log_file(log_file(), own.log_level, own.logs_to_console)
         server = build_server()
     except PeekabooError as e:
         print(f"peekaboo-min: {e.sentence()}", file=sys.stderr)
@@ -17366,7 +17054,8 @@ def build_server() -> Any:
             log_debug(f"call {name} ({', '.join(sorted(arguments))})")
             tool = tools.get(name)
             if tool is None:
-                return refusal(_unknown_tool(name, list(tools)))
+                known = f"the tools are {', '.join(tools)}"
+                return refusal(invalid(f"there is no tool called {name[:60]!r}", known))
             try:
                 given = given_arguments(read_signature(tool.function), arguments)
                 async with _reporting_progress(context, tool.title):
@@ -17482,7 +17171,8 @@ async def _reporting_progress(context: Any, title: str) -> AsyncIterator[None]:
             log_debug(f"no progress was reported: {sender.exception()}")
 
 
-def _sweeping(_server: Any) -> Any:
+@asynccontextmanager
+async def _sweeping(_server: Any) -> AsyncIterator[dict[str, Any]]:
     """The server's life: expired images are deleted at its start, and every minute."""
     import anyio
 
@@ -17494,14 +17184,10 @@ def _sweeping(_server: Any) -> Any:
                 log_error(f"expired files could not be deleted: {e.message}")
             await anyio.sleep(_SWEEP_EVERY_S)
 
-    @asynccontextmanager
-    async def life():  # type: ignore[no-untyped-def]
-        async with anyio.create_task_group() as group:
-            group.start_soon(sweep_regularly)
-            yield {}
-            group.cancel_scope.cancel()
-
-    return life()
+    async with anyio.create_task_group() as group:
+        group.start_soon(sweep_regularly)
+        yield {}
+        group.cancel_scope.cancel()
 
 
 def _as_mcp_tool(tool: Tool, result_type: Any, images: MadeImages) -> Any:
@@ -17603,14 +17289,10 @@ def _problem(error: dict[str, Any]) -> str:
     parameter = ".".join(str(part) for part in error["loc"]) or "arguments"
     what = "there is no such parameter" if error["type"] == "extra_forbidden" else str(error["msg"])
     return f"{parameter[:80]}: {what[:300]}"
-
-
-def _unknown_tool(name: str, known: list[str]) -> PeekabooError:
-    return invalid(f"there is no tool called {name[:60]!r}", f"the tools are {', '.join(known)}")
 '''
 
 # ==================== peekaboo_min/frontends/signatures.py ================================================
-SOURCES['peekaboo_min/frontends/signatures.py'] = 17613, r'''"""A function's parameters and help, and the arguments sent for them."""
+SOURCES['peekaboo_min/frontends/signatures.py'] = 17295, r'''"""A function's parameters and help, and the arguments sent for them."""
 
 from __future__ import annotations
 
@@ -17625,7 +17307,7 @@ from .commands import in_shell_names
 
 # Strict clients send every parameter: these are 0 where a model means to leave them out.
 _ZERO_MEANS_ABSENT = ("window_id", "max_dimension")
-_LARGEST_NUMBER = 10**100  # str() refuses more than 4,300 digits
+LARGEST_NUMBER = 10**100  # str() refuses more than 4,300 digits
 _LOOKS_LIKE_NUMBER = r"(?i)-(\d|\.\d|inf|nan)"
 HELP_FLAGS = ("-h", "--help")
 
@@ -17716,21 +17398,15 @@ def check_numbers(name: str, value: Any) -> None:
         raise invalid(
             f"{name[:80]}: NaN and infinity are not numbers that can be used", "give a finite number"
         )
-    elif isinstance(value, int) and abs(value) > _LARGEST_NUMBER:
+    elif isinstance(value, int) and abs(value) > LARGEST_NUMBER:
         raise invalid(f"{name[:80]}: the number has too many digits", "give a smaller number")
 
 
 def _read_parameter(name: str, hint: Any, is_positional: bool, defaults: Mapping[str, Any]) -> Parameter:
     # Python 3.9 and 3.10 wrap `Annotated[str, ...] = None` into an Optional of their own: look inside it
-    inner = _without_none(hint)
-    help_text = ""
-    for layer in (hint, inner):
-        if hasattr(layer, "__metadata__"):
-            help_text = " ".join(str(layer.__metadata__[0]).split())
-            annotation = layer.__origin__
-            break
-    else:
-        annotation = hint
+    annotated = [each for each in (hint, _without_none(hint)) if hasattr(each, "__metadata__")]
+    help_text = " ".join(str(annotated[0].__metadata__[0]).split()) if annotated else ""
+    annotation = annotated[0].__origin__ if annotated else hint
     type_ = _without_none(annotation)
     is_list = get_origin(type_) is list
     if is_list:
@@ -17881,7 +17557,7 @@ def _read_text(parameter: Parameter, text: str) -> Any:
 '''
 
 # ==================== peekaboo_min/frontends/tools.py =====================================================
-SOURCES['peekaboo_min/frontends/tools.py'] = 17884, r'''"""TOOLS: every MCP tool, a typed function with its wire name and its effects."""
+SOURCES['peekaboo_min/frontends/tools.py'] = 17560, r'''"""TOOLS: every MCP tool, a typed function with its wire name and its effects."""
 
 from __future__ import annotations
 
@@ -18006,10 +17682,10 @@ def offered_tools() -> list[Tool]:
 '''
 
 # ==================== peekaboo_min/integrations/__init__.py ===============================================
-SOURCES['peekaboo_min/integrations/__init__.py'] = 18009, r''''''
+SOURCES['peekaboo_min/integrations/__init__.py'] = 17685, r''''''
 
 # ==================== peekaboo_min/integrations/gmail.py ==================================================
-SOURCES['peekaboo_min/integrations/gmail.py'] = 18012, r'''"""send_email: one mail through Gmail's API."""
+SOURCES['peekaboo_min/integrations/gmail.py'] = 17688, r'''"""send_email: one mail through Gmail's API."""
 
 from __future__ import annotations
 
@@ -18152,7 +17828,7 @@ def _send_error(error: WebError) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/integrations/gmail_oauth.py ============================================
-SOURCES['peekaboo_min/integrations/gmail_oauth.py'] = 18155, r'''"""Google's permission to send mail: requested once, stored, renewed."""
+SOURCES['peekaboo_min/integrations/gmail_oauth.py'] = 17831, r'''"""Google's permission to send mail: requested once, stored, renewed."""
 
 from __future__ import annotations
 
@@ -18167,7 +17843,7 @@ import threading
 import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from ..core.cancellation import check_cancelled
 from ..core.errors import ErrorCode, PeekabooError, file_error
@@ -18318,17 +17994,13 @@ def google_error(message: str, hint: str) -> PeekabooError:
     return PeekabooError(ErrorCode.PROGRAM_FAILED, message, hint=hint)
 
 
-def gmail_login(
-    timeout_s: Annotated[float, "how many seconds to wait for you in the browser; default 300"] = 300.0,
-) -> Result:
-    """Asks Google in a browser for the permission to send mail, and stores it in token.json. It needs
-    credentials.json first.
+def gmail_login(timeout_s: float = 300.0) -> Result:
+    """Ask Google in a browser for the permission to send mail, and store it in token.json.
 
     The address is opened, and printed to stderr in case a browser has to be started by hand on this machine.
-
-    Example: peekaboo-min gmail-login
+    timeout_s: how long to wait for the person there.
+    Raises FILE_IO_ERROR (no credentials.json), TIMEOUT, PROGRAM_FAILED (denied), CANCELLED.
     """
-    # Raises FILE_IO_ERROR (no credentials.json), TIMEOUT, PROGRAM_FAILED (denied), CANCELLED
     from urllib.parse import urlencode
 
     client = read_client()
@@ -18455,7 +18127,7 @@ class _RedirectServer:
 '''
 
 # ==================== peekaboo_min/integrations/keynote.js ================================================
-SOURCES['peekaboo_min/integrations/keynote.js'] = 18458, r'''// One JSON argument in, JSON out, by its "do":
+SOURCES['peekaboo_min/integrations/keynote.js'] = 18130, r'''// One JSON argument in, JSON out, by its "do":
 // {"do": "find"} -> {"bundle_id": text|null}: the Keynote that is installed. Sends nothing to it.
 // {"do": "open", bundle_id, theme, always_new, width, height} -> {document_id, name, is_new, has_theme, is_blank, width, height}
 // {"do": "size", bundle_id, document_id} -> {width, height, is_skipped} of slide 1
@@ -18620,7 +18292,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/integrations/keynote.py ================================================
-SOURCES['peekaboo_min/integrations/keynote.py'] = 18623, r'''"""The five Keynote tools."""
+SOURCES['peekaboo_min/integrations/keynote.py'] = 18295, r'''"""The five Keynote tools."""
 
 from __future__ import annotations
 
@@ -18640,12 +18312,7 @@ from ..core.models import Rect, Result
 from ..core.settings import platform_name, settings
 from ..core.text import clean_text, control_character_in
 from ..desktop.macos.osascript import permission_error, run_applescript, run_jxa
-from ..system.files import (
-    asked_path,
-    file_lock,
-    move_into_place,
-    temporary_folder,
-)
+from ..system.files import asked_path, file_lock, move_into_place, temporary_folder
 from ..system.images import prepare_target, read_image_info
 from .keynote_deck import KEYNOTE_IDS, Deck, load_deck, save_deck
 
@@ -18675,8 +18342,6 @@ _PROBLEMS = {
         "close any dialog in Keynote, then call open_keynote again",
     ),
 }
-
-
 # What a failure of osascript means for Keynote, with its own message in the braces.
 _REFUSALS = {
     ErrorCode.TIMEOUT: (
@@ -18721,10 +18386,10 @@ def _keynote_tool(function: Callable[..., Result]) -> Callable[..., Result]:
     return call
 
 
-def _run_logged(what: str, run: Callable[..., Any], source: Any, given: Any) -> Any:
+def _run_logged(what: str, run: Callable[[], Any]) -> Any:
     """The output of run_jxa or run_applescript, also written into the agent's log. Raises PeekabooError."""
     try:
-        output = run(source, given, KEYNOTE_S)
+        output = run()
     except PeekabooError as e:
         write_agent_line("server", f"osascript {what} failed: {e.details or e.message}")
         raise _keynote_error(e) from e
@@ -18734,7 +18399,8 @@ def _run_logged(what: str, run: Callable[..., Any], source: Any, given: Any) -> 
 
 def _ask_keynote(request: dict[str, Any]) -> dict[str, Any]:
     """The answer of keynote.js. Raises PeekabooError for a problem or a refusal."""
-    answer: dict[str, Any] = _run_logged(request["do"], run_jxa, ["integrations/keynote.js"], request)
+    source = ["integrations/keynote.js"]
+    answer: dict[str, Any] = _run_logged(request["do"], lambda: run_jxa(source, request, KEYNOTE_S))
     failures = "; ".join(answer.get("failures", ()))
     if failures:
         log_debug(f"idioms that Keynote rejected: {failures}")
@@ -18747,8 +18413,8 @@ def _ask_keynote(request: dict[str, Any]) -> dict[str, Any]:
 
 def _run_applescript(what: str, argv: list[str]) -> str:
     """keynote_draw or keynote_export for the Keynote that argv begins with. Raises PeekabooError."""
-    run = functools.partial(run_applescript, dictionary=(KEYNOTE_IDS[0], argv[0]))
-    output: str = _run_logged(what, run, f"integrations/keynote_{what}.applescript", argv)
+    source, dictionary = f"integrations/keynote_{what}.applescript", (KEYNOTE_IDS[0], argv[0])
+    output: str = _run_logged(what, lambda: run_applescript(source, argv, KEYNOTE_S, dictionary))
     return output
 
 
@@ -18789,11 +18455,11 @@ def _check_and_audit(action: str, bundle_id: str, where: dict[str, Any]) -> None
     write_audit_line(action, {"app": "Keynote", "bundle_id": bundle_id, **where})
 
 
-def _keynote_result(text: str, data: dict[str, Any], note: str = "") -> Result:
-    """A result in the seed's grammar; a note may follow the fields."""
-    if note:
-        text, data = f"{text}, note={note}", {**data, "note": note}
-    return Result(text, data, is_text_only=True)
+def _keynote_result(status: str, fields: dict[str, Any], note: str = "", **more: str) -> Result:
+    """`STATUS: name=value, ...`, in the Keynote specification's grammar; `more` is in the data only."""
+    shown = {**fields, "note": note} if note else fields
+    text = ", ".join(f"{name}={value}" for name, value in shown.items())
+    return Result(f"{status}: {text}", {**shown, **more}, is_text_only=True)
 
 
 @_keynote_tool
@@ -18827,9 +18493,8 @@ def open_keynote() -> Result:
     if not opened["is_blank"]:
         notes.append("there is no layout Blank so slide 1 keeps its placeholders")
     status = "KEYNOTE_READY_WITH_WARNING" if notes else "KEYNOTE_READY"
-    text = f"{status}: slide=1, slide_width={deck.slide_width}, slide_height={deck.slide_height}"
-    size = {"slide_width": deck.slide_width, "slide_height": deck.slide_height}
-    return _keynote_result(text, {"slide": 1, **size, **deck.address()}, "; ".join(notes))
+    fields = {"slide": 1, "slide_width": deck.slide_width, "slide_height": deck.slide_height}
+    return _keynote_result(status, fields, "; ".join(notes), **deck.address())
 
 
 @_keynote_tool
@@ -18843,7 +18508,7 @@ def get_slide_size() -> Result:
     slide = _ask_keynote({"do": "size", **deck.address()})
     width, height = round(slide["width"]), round(slide["height"])
     save_deck(deck._replace(slide_width=width, slide_height=height))
-    return _keynote_result(f"SLIDE_SIZE: width={width}, height={height}", {"width": width, "height": height})
+    return _keynote_result("SLIDE_SIZE", {"width": width, "height": height})
 
 
 @_keynote_tool
@@ -18865,13 +18530,12 @@ def draw_rectangle(
     drawn = _ask_keynote({"do": "draw", **deck.address(), **asked.as_data()})
     log_debug(f"the rectangle was drawn by {drawn.get('by', 'JXA')}")
     actual = Rect(drawn["x"], drawn["y"], drawn["width"], drawn["height"])
-    deck = deck.with_rectangle(drawn["index"], actual)
+    # shapes have no id; ours stays the same when the index changes
+    own_id = f"{deck.document_id}/1/{drawn['index']}"
+    deck = deck._replace(rectangle_id=own_id, rectangle_index=drawn["index"], rectangle=actual)
     save_deck(deck)
-    data = {"id": deck.rectangle_id, **actual.as_data()}
     note = "" if actual == asked else f"Keynote did not keep {x},{y} {width}x{height}"
-    return _keynote_result(
-        "RECTANGLE_OK: " + ", ".join(f"{key}={value}" for key, value in data.items()), data, note
-    )
+    return _keynote_result("RECTANGLE_OK", {"id": deck.rectangle_id, **actual.as_data()}, note)
 
 
 def _check_fits(rect: Rect, deck: Deck) -> None:
@@ -18910,11 +18574,10 @@ def add_text_in_keynote(
     _check_and_audit("add_text_in_keynote", deck.bundle_id, details)
     shape = {"index": deck.rectangle_index, **deck.rectangle.as_data()}
     written = _ask_keynote({"do": "text", **deck.address(), **shape, "text": text})
-    save_deck(deck.with_rectangle(written["index"], deck.rectangle, deck.rectangle_id))
+    save_deck(deck._replace(rectangle_index=written["index"]))
     kept = str(written["text"]).replace("\r\n", "\n").replace("\r", "\n")
     note = "" if kept == text else f"Keynote keeps {len(kept)} characters"
-    data = {"id": deck.rectangle_id, "characters": len(text)}
-    return _keynote_result(f"TEXT_OK: id={deck.rectangle_id}, characters={len(text)}", data, note)
+    return _keynote_result("TEXT_OK", {"id": deck.rectangle_id, "characters": len(text)}, note)
 
 
 def _check_shape_text(text: str) -> None:
@@ -18949,7 +18612,7 @@ def screenshot_slide(
             raise
         log_debug(f"no export into the temporary folder: {e.message}")
         _export_slide(deck, target.parent, target)  # a sandboxed Keynote may not write into the other
-    return _keynote_result(f"SCREENSHOT_SAVED: path={target}", {"path": str(target)})
+    return _keynote_result("SCREENSHOT_SAVED", {"path": str(target)})
 
 
 def _export_slide(deck: Deck, parent: Path, target: Path) -> None:
@@ -18978,7 +18641,7 @@ def _slide_target(path: str) -> Path:
 '''
 
 # ==================== peekaboo_min/integrations/keynote_deck.py ===========================================
-SOURCES['peekaboo_min/integrations/keynote_deck.py'] = 18981, r'''"""The Keynote deck that calls share: in a file, or in a server's memory."""
+SOURCES['peekaboo_min/integrations/keynote_deck.py'] = 18644, r'''"""The Keynote deck that calls share: in a file, or in a server's memory."""
 
 from __future__ import annotations
 
@@ -19010,11 +18673,6 @@ class Deck(NamedTuple):
 
     def address(self) -> dict[str, str]:
         return {"bundle_id": self.bundle_id, "document_id": self.document_id}
-
-    def with_rectangle(self, index: int, rectangle: Rect, rectangle_id: str = "") -> Deck:
-        """The id is our own, because shapes have none; a rectangle whose index changed keeps it."""
-        own_id = rectangle_id or f"{self.document_id}/1/{index}"
-        return self._replace(rectangle_id=own_id, rectangle_index=index, rectangle=rectangle)
 
 
 # A server's deck, as the Keynote specification's SERVER_STATE: it ends with the server. Empty in a shell
@@ -19054,7 +18712,7 @@ def save_deck(deck: Deck) -> None:
 '''
 
 # ==================== peekaboo_min/integrations/keynote_draw.applescript ==================================
-SOURCES['peekaboo_min/integrations/keynote_draw.applescript'] = 19057, r'''-- argv: bundle id, document id, x, y, width, height -> "index|x|y|width|height": a new rectangle on slide 1 as it stands there then.
+SOURCES['peekaboo_min/integrations/keynote_draw.applescript'] = 18715, r'''-- argv: bundle id, document id, x, y, width, height -> "index|x|y|width|height": a new rectangle on slide 1 as it stands there then.
 -- For a Keynote that takes no idiom of JXA's. The index is that among the slide's shapes, from 1; numbers as this Mac writes them
 -- ("380,5" in German). Values are got into variables first: an application need not know `item 1 of position` or `width as text`.
 on run argv
@@ -19091,7 +18749,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/keynote_export.applescript ================================
-SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 19094, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
+SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 18752, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
 -- AppleScript, because JXA cannot pass the options. There is no export of one slide, and `slide images` writes a folder:
 -- <folder's name>.001.png and so on, of the slides that are not skipped.
 on run argv
@@ -19110,7 +18768,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/peekaboo_cli.py ===========================================
-SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 19113, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
+SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 18771, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
 
 from __future__ import annotations
 
@@ -19128,7 +18786,7 @@ from typing import Any, NamedTuple, Optional
 from ..automation.capture import CapturedImage, Subject, image_for_model
 from ..automation.image import ImageRequest, check_request
 from ..automation.policy import check_may_act, write_audit_line
-from ..core.errors import ErrorCode, PeekabooError, RelayedError, invalid
+from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.log import log_debug, log_error, log_safe, log_warning
 from ..core.models import ImageData, Result
 from ..core.settings import settings
@@ -19149,6 +18807,7 @@ _MAX_ATTACHMENTS = 50
 _MAX_FILES = 5000
 _LARGEST_IMAGE_BYTES = 50_000_000
 _MAX_OUTPUT_CHARACTERS = 20_000
+_EXECUTION_ERROR = "SWIFT_CLI_EXECUTION_ERROR"
 # The parts of the specification's JSON envelope, and their types.
 _ENVELOPE = {"data": dict, "error": dict, "messages": list, "debug_logs": list}
 
@@ -19170,12 +18829,29 @@ def peekaboo_program() -> PeekabooProgram:
 
     Raises MISSING_PROGRAM for a PEEKABOO_CLI_PATH that is not an executable.
     """
+    path = _named_program() or find_program("peekaboo")
+    return PeekabooProgram([path], is_ours=False) if path else PeekabooProgram(own_command(), is_ours=True)
+
+
+def _named_program() -> Optional[str]:
+    """The executable that PEEKABOO_CLI_PATH names; None where it is unset. Raises MISSING_PROGRAM."""
     asked = settings().cli_path
-    path = _executable(asked) if asked else find_program("peekaboo")
-    if asked and path is None:
+    if not asked:
+        return None
+    path = os.path.abspath(os.path.expanduser(asked))
+    if not os.path.isfile(path) or not os.access(path, os.X_OK):
         message = f"PEEKABOO_CLI_PATH names {asked}, which is not an executable"
         raise PeekabooError(ErrorCode.MISSING_PROGRAM, message, hint="correct it, or unset it")
-    return PeekabooProgram([path], is_ours=False) if path else PeekabooProgram(own_command(), is_ours=True)
+    return path
+
+
+def delegate_path() -> Optional[str]:
+    """The command line that PEEKABOO_CLI_PATH names, when it is an executable; None otherwise."""
+    try:
+        return _named_program()
+    except PeekabooError as e:
+        log_warning(f"{e.message}: not used")
+        return None
 
 
 @lru_cache(maxsize=8)
@@ -19314,20 +18990,6 @@ def _metadata(done: Completed, was_killed: bool, max_characters: int) -> dict[st
     return data
 
 
-def delegate_path() -> Optional[str]:
-    """The command line that PEEKABOO_CLI_PATH names, when it is an executable; None otherwise."""
-    asked = settings().cli_path
-    path = _executable(asked) if asked else None
-    if asked and path is None:
-        log_warning(f"PEEKABOO_CLI_PATH names {asked}, which is not an executable: not used")
-    return path
-
-
-def _executable(asked: str) -> Optional[str]:
-    path = os.path.abspath(os.path.expanduser(asked))
-    return path if os.path.isfile(path) and os.access(path, os.X_OK) else None
-
-
 def image_by_cli(
     desktop: Desktop, path: str, request: ImageRequest, capture_focus: str, returns_data: bool
 ) -> Result:
@@ -19337,7 +18999,18 @@ def image_by_cli(
         check_may_act("foreground capture")
     asked = os.path.expanduser(request.path or settings().default_save_path)
     with nullcontext(asked) if asked else working_folder("image") as target:
-        reply = _ask_cli(path, _image_arguments(request, capture_focus, str(target)), _IMAGE_S)
+        options = {
+            "--app": request.app,
+            "--mode": request.effective_mode,
+            "--window-title": request.window_title,
+            "--window-index": request.window_index,
+            "--window-id": request.window_id,
+            "--max-dimension": request.max_dimension,
+            "--path": target,
+            "--format": request.kind,
+            "--capture-focus": capture_focus,
+        }
+        reply = _ask_cli(path, ["image", *_words(options)], _IMAGE_S)
         files = _rows(reply, "saved_files")
         if not all(isinstance(file.get("path"), str) for file in files):
             raise _invalid_output("a saved file has no path")
@@ -19347,21 +19020,6 @@ def image_by_cli(
         data["images"] = [_returned_data(file, image) for file, image in zip(files, images)]
     lines = [f"Captured {len(files)} image(s). Saved files:", *(file["path"] for file in files)]
     return Result("\n".join(lines), data, images, reply.messages)
-
-
-def _image_arguments(request: ImageRequest, capture_focus: str, target: str) -> list[str]:
-    return [
-        "image",
-        *_option("--app", request.app),
-        *_option("--mode", request.effective_mode),
-        *_option("--window-title", request.window_title),
-        *_option("--window-index", request.window_index),
-        *_option("--window-id", request.window_id),
-        *_option("--max-dimension", request.max_dimension),
-        *_option("--path", target),
-        *_option("--format", request.kind),
-        *_option("--capture-focus", capture_focus),
-    ]
 
 
 def _saved_image(desktop: Desktop, file: dict[str, Any]) -> ImageData:
@@ -19396,8 +19054,8 @@ def list_by_cli(path: str, app: Optional[str], details: Sequence[str]) -> Result
         reply = _ask_cli(path, ["list", "apps"], _LIST_S)
         text = f"Found {len(_rows(reply, 'applications'))} running application(s)"
         return reply._replace(text=text)
-    arguments = ["list", "windows", *_option("--app", app), *_option("--include-details", ",".join(details))]
-    reply = _ask_cli(path, arguments, _LIST_S)
+    options = {"--app": app, "--include-details": ",".join(details)}
+    reply = _ask_cli(path, ["list", "windows", *_words(options)], _LIST_S)
     text = f"Found {len(_rows(reply, 'windows'))} window(s) for application: {app}"
     if not isinstance(reply.data.get("target_application_info"), dict):
         raise _invalid_output("it has no target_application_info")
@@ -19411,11 +19069,13 @@ def _rows(reply: Result, key: str) -> list[dict[str, Any]]:
     return rows
 
 
-def _option(flag: str, value: Any) -> list[str]:
-    if value is None or value == "":
-        return []
-    # a value that looks like a flag is joined to its own
-    return [f"{flag}={value}"] if str(value).startswith("-") else [flag, str(value)]
+def _words(options: dict[str, Any]) -> list[str]:
+    """The options that have a value, as words; a value that looks like a flag is joined to its own."""
+    words: list[str] = []
+    for flag, value in options.items():
+        if value not in (None, ""):
+            words += [f"{flag}={value}"] if str(value).startswith("-") else [flag, str(value)]
+    return words
 
 
 def _ask_cli(path: str, arguments: list[str], timeout_s: float) -> Result:
@@ -19435,25 +19095,21 @@ def _ask_cli(path: str, arguments: list[str], timeout_s: float) -> Result:
         if done.code:
             log_error(f"{failed}: {done.text[:500]}")
             output = (done.stderr.strip() or done.text.strip() or "none")[-300:]
-            raise _execution_error(failed, hint=f"see its output: {output}") from None
+            hint = f"see its output: {output}"
+            raise PeekabooError(ErrorCode.PROGRAM_FAILED, failed, hint, name=_EXECUTION_ERROR) from None
         raise _invalid_output(done.text[:200] or "it is empty") from None
     for entry in parts["debug_logs"]:
         log_debug(f"backend=swift swift_log={entry}")
     if not succeeded or done.code:
         error = parts["error"]
-        raise _execution_error(
+        raise PeekabooError(
+            ErrorCode.PROGRAM_FAILED,
             str(error.get("message") or failed),
-            code=str(error.get("code") or "SWIFT_CLI_EXECUTION_ERROR"),
             details=str(error.get("details") or ""),
+            name=str(error.get("code") or _EXECUTION_ERROR),
         )
     messages = tuple(clean_text(str(message), 1000) for message in parts["messages"])
     return Result("", data, (), messages)
-
-
-def _execution_error(
-    message: str, code: str = "SWIFT_CLI_EXECUTION_ERROR", hint: str = "", details: str = ""
-) -> RelayedError:
-    return RelayedError(code, ErrorCode.PROGRAM_FAILED, message, hint=hint, details=details)
 
 
 def _cleaned(value: Any, key: str = "") -> Any:
@@ -19465,114 +19121,18 @@ def _cleaned(value: Any, key: str = "") -> Any:
     return clean_text(value) if isinstance(value, str) and key != "path" else value
 
 
-def _invalid_output(what: str) -> RelayedError:
+def _invalid_output(what: str) -> PeekabooError:
     message = f"the peekaboo command line's output is not valid: {what}"
     log_error(message)
-    return RelayedError(
-        "SWIFT_CLI_INVALID_OUTPUT",
-        ErrorCode.PROGRAM_FAILED,
-        message,
-        hint="check that PEEKABOO_CLI_PATH names a peekaboo, or unset it",
-    )
+    hint = "check that PEEKABOO_CLI_PATH names a peekaboo, or unset it"
+    return PeekabooError(ErrorCode.PROGRAM_FAILED, message, hint, name="SWIFT_CLI_INVALID_OUTPUT")
 '''
 
 # ==================== peekaboo_min/system/__init__.py =====================================================
-SOURCES['peekaboo_min/system/__init__.py'] = 19480, r''''''
-
-# ==================== peekaboo_min/system/background.py ===================================================
-SOURCES['peekaboo_min/system/background.py'] = 19483, r'''"""Programs that run beside us: one serves, one answers line by line."""
-
-from __future__ import annotations
-
-import os
-import selectors
-import signal
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from typing import Callable
-
-from ..core.cancellation import within_budget
-from .process import DEVNULL, PIPE, Completed, Process, ProgramTimeout, read_to_end, running, time_to_wait
-
-
-class BackgroundProgram:
-    """A program that runs beside us."""
-
-    def __init__(self, process: Process) -> None:
-        self._process = process
-        self._output = b""
-
-    def has_ended(self) -> bool:
-        return self._process.poll() is not None
-
-    def output(self) -> str:
-        """What it wrote to stderr so far."""
-        with suppress(BlockingIOError):
-            self._output += os.read(self._process.stderr.fileno(), 1 << 16)  # type: ignore[union-attr]
-        return self._output.decode("utf-8", "replace")
-
-
-@contextmanager
-def background_program(argv: Sequence[str], stdin: bytes) -> Iterator[BackgroundProgram]:
-    """A program that runs while the `with` block does, and is killed at its end. It reads `stdin` first."""
-    with running(argv, stdin, stdout=DEVNULL, stderr=PIPE) as process:
-        os.set_blocking(process.stderr.fileno(), False)  # type: ignore[union-attr]
-        yield BackgroundProgram(process)
-
-
-class InteractiveProgram:
-    """A program that reads lines from stdin, does what each says at once, and answers on stdout."""
-
-    def __init__(self, process: Process, deadline: float, timeout_s: float) -> None:
-        self._process = process
-        self._name = os.path.basename(str(process.args[0]))  # type: ignore[index]
-        self._deadline = deadline
-        self._timeout_s = timeout_s
-
-    def ask(self, line: str, is_whole: Callable[[str], bool]) -> str:
-        """Send one line; return its answer once `is_whole` says so, or what came until the program ended.
-
-        Raises TIMEOUT, CANCELLED.
-        """
-        assert self._process.stdin and self._process.stdout
-        try:
-            os.write(self._process.stdin.fileno(), f"{line}\n".encode("ascii"))
-        except BrokenPipeError:
-            return ""  # it has ended; the caller gets its error output from end()
-        answer = b""
-        with selectors.DefaultSelector() as selector:
-            selector.register(self._process.stdout, selectors.EVENT_READ)
-            while not is_whole(answer.decode("utf-8", "replace")):
-                if selector.select(time_to_wait(self._deadline, self._timed_out)):
-                    chunk = os.read(self._process.stdout.fileno(), 1 << 16)
-                    if not chunk:
-                        break
-                    answer += chunk
-        return answer.decode("utf-8", "replace")
-
-    def _timed_out(self) -> ProgramTimeout:
-        return ProgramTimeout(self._name, self._timeout_s, Completed(-signal.SIGKILL, b"", ""))
-
-    def end(self) -> Completed:
-        """Close its stdin, and wait until it has done everything. Raises TIMEOUT, CANCELLED."""
-        assert self._process.stdin
-        self._process.stdin.close()
-        return read_to_end(self._process, self._deadline, self._timeout_s)
-
-
-@contextmanager
-def interactive_program(
-    argv: Sequence[str], *, timeout_s: float, environment: Mapping[str, str], pass_fds: Sequence[int] = ()
-) -> Iterator[InteractiveProgram]:
-    """A program to talk with while the `with` block runs; its whole group is killed at the block's end."""
-    timeout_s = within_budget(timeout_s)
-    with running(argv, None, PIPE, PIPE, environment=environment, pass_fds=pass_fds) as process:
-        yield InteractiveProgram(process, time.monotonic() + timeout_s, timeout_s)
-'''
+SOURCES['peekaboo_min/system/__init__.py'] = 19132, r''''''
 
 # ==================== peekaboo_min/system/files.py ========================================================
-SOURCES['peekaboo_min/system/files.py'] = 19575, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
+SOURCES['peekaboo_min/system/files.py'] = 19135, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
 
 from __future__ import annotations
 
@@ -19586,10 +19146,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Optional
+from typing import Optional, Union
 
 from ..core.cancellation import pause
-from ..core.errors import ErrorCode, PeekabooError, file_error, invalid
+from ..core.errors import ErrorCode, PeekabooError, file_error, file_errors, invalid
 from ..core.log import log_warning
 from ..core.settings import platform_name, settings, system_temporary_folder
 from ..core.text import clean_text, cut_to_bytes, encodable
@@ -19632,14 +19192,12 @@ def temporary_folder() -> Path:
 
 def _private_folder(folder: Path, hint: str) -> Path:
     """The folder, created where it is missing, that only this user can enter. Raises FILE_IO_ERROR."""
-    try:
+    with file_errors(folder):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         found = folder.lstat()
         is_ours = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022
         if is_ours and found.st_mode & 0o055:
             folder.chmod(0o700)  # nobody else could write here, and from now on nobody else can read
-    except (OSError, ValueError) as e:
-        raise file_error(folder, e) from e
     if not is_ours:
         raise PeekabooError(
             ErrorCode.FILE_IO_ERROR, f"{folder} is not a folder that only you can write to", hint=hint
@@ -19663,6 +19221,12 @@ def asked_path(text: str) -> Path:
         raise file_error(Path(text), e) from e
 
 
+def log_file() -> Path:
+    """Where the server logs. Raises INVALID_ARGUMENT, FILE_IO_ERROR."""
+    asked = settings().log_file
+    return asked_path(asked) if asked else system_temporary_folder() / "peekaboo-mcp.log"
+
+
 def new_temporary_path(stem: str, kind: str) -> Path:
     """A path that nothing has yet, in our temporary folder."""
     return temporary_folder() / file_name(f"{stem}_{os.urandom(6).hex()}", kind)
@@ -19672,11 +19236,9 @@ def new_temporary_path(stem: str, kind: str) -> Path:
 def working_folder(prefix: str) -> Iterator[Path]:
     """A new temporary folder that is not swept while the block runs. Raises FILE_IO_ERROR."""
     folder = temporary_folder() / f"{prefix}_{os.urandom(6).hex()}"
-    try:
+    with file_errors(folder):
         folder.mkdir(mode=0o700)
         descriptor = os.open(folder, os.O_RDONLY)
-    except OSError as e:
-        raise file_error(folder, e) from e
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH)
         yield folder
@@ -19733,11 +19295,9 @@ def remove_all(kept: Sequence[Path], others: Sequence[Path]) -> list[Path]:
     staying = []
     for entry in [each for folder in folders for each in os.scandir(folder)]:
         path = Path(entry.path)
-        try:
+        with file_errors(path):
             if any(path == one or path in one.parents for one in kept) or not _delete_unused(entry):
                 staying.append(path)
-        except OSError as e:
-            raise file_error(path, e) from e
     for path in others:
         try:
             path.unlink(missing_ok=True)
@@ -19774,13 +19334,13 @@ def move_into_place(source: Path, target: Path) -> None:
                 leftover.unlink()
 
 
-def write_privately(path: Path, text: str) -> None:
-    """Put `text` into `path` (0600); a reader sees the old file or the new one. Raises FILE_IO_ERROR."""
+def write_privately(path: Path, content: Union[str, bytes]) -> None:
+    """Put `content` into `path` (0600); a reader sees the old file or the new one. Raises FILE_IO_ERROR."""
     fresh = path.with_name(f"{path.name}.{os.urandom(4).hex()}")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as f:
-            f.write(encodable(text))
+        with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as f:
+            f.write(content if isinstance(content, bytes) else encodable(content).encode("utf-8"))
         os.replace(fresh, path)
     except OSError as e:
         with suppress(OSError):
@@ -19806,10 +19366,8 @@ def file_lock(lock_name: str, wait_s: float, what: str) -> Iterator[None]:
     Raises FILE_IO_ERROR, and TIMEOUT when another process keeps it.
     """
     path = state_folder() / lock_name
-    try:
+    with file_errors(path):
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-    except OSError as e:
-        raise file_error(path, e) from e
     with open(descriptor, "a") as f:
         deadline = time.monotonic() + wait_s
         while True:
@@ -19829,7 +19387,7 @@ def file_lock(lock_name: str, wait_s: float, what: str) -> Iterator[None]:
 '''
 
 # ==================== peekaboo_min/system/images.py =======================================================
-SOURCES['peekaboo_min/system/images.py'] = 19832, r'''"""Image files: kind, size and pixels, read from their bytes."""
+SOURCES['peekaboo_min/system/images.py'] = 19390, r'''"""Image files: kind, size and pixels, read from their bytes."""
 
 from __future__ import annotations
 
@@ -19844,11 +19402,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, Optional
 
-from ..core.errors import ErrorCode, PeekabooError, file_error, invalid
+from ..core.errors import ErrorCode, PeekabooError, file_errors, invalid
 from ..core.models import ImageInfo, Rect
 
 EXTENSIONS = {".png": "png", ".jpg": "jpg", ".jpeg": "jpg", ".webp": "webp", ".gif": "gif"}
 _HEADER_BYTES = 256 * 1024
+_PNG_START = b"\x89PNG\r\n\x1a\n"
 
 # A model shrinks what is larger, and then answers in pixels that we never saw (Anthropic's standard tier;
 # also what
@@ -19861,7 +19420,7 @@ MODEL_BYTES = 700_000
 def sniff_image(data: bytes) -> Optional[ImageInfo]:
     """Kind and size from the first bytes of a file, or None when they are not an image's."""
     try:
-        if data[:8] == b"\x89PNG\r\n\x1a\n" and data[12:16] == b"IHDR":
+        if data[:8] == _PNG_START and data[12:16] == b"IHDR":
             return ImageInfo("png", *struct.unpack(">II", data[16:24]))
         if data[:3] == b"\xff\xd8\xff":
             return _sniff_jpeg(data)
@@ -19891,9 +19450,8 @@ def _sniff_webp(data: bytes) -> Optional[ImageInfo]:
     if len(data) < (25 if data[12:16] == b"VP8L" else 30):
         return None
     if data[12:16] == b"VP8X":
-        return ImageInfo(
-            "webp", int.from_bytes(data[24:27], "little") + 1, int.from_bytes(data[27:30], "little") + 1
-        )
+        width, height = (int.from_bytes(data[at : at + 3], "little") + 1 for at in (24, 27))
+        return ImageInfo("webp", width, height)
     if data[12:16] == b"VP8L":
         bits = int.from_bytes(data[21:25], "little")
         return ImageInfo("webp", (bits & 0x3FFF) + 1, ((bits >> 14) & 0x3FFF) + 1)
@@ -19904,8 +19462,7 @@ def _sniff_webp(data: bytes) -> Optional[ImageInfo]:
 def read_image_header(path: Path) -> Optional[ImageInfo]:
     """Kind and size that a file's first bytes give, None when they are not an image's. Raises OSError."""
     with open(path, "rb") as f:
-        info = sniff_image(f.read(_HEADER_BYTES))
-    return info if info and info.width and info.height else None
+        return _info_of_start(f)
 
 
 def read_image_info(path: Path) -> Optional[ImageInfo]:
@@ -19924,13 +19481,14 @@ def whole_image(data: bytes) -> Optional[ImageInfo]:
 
 
 def _info_of_whole(f: BinaryIO) -> Optional[ImageInfo]:
+    info = _info_of_start(f)
+    has_end = {"png": _has_png_end, "jpg": _has_jpeg_end, "gif": _has_gif_end, "webp": _has_webp_end}
+    return info if info and has_end[info.kind](f) else None
+
+
+def _info_of_start(f: BinaryIO) -> Optional[ImageInfo]:
     info = sniff_image(f.read(_HEADER_BYTES))
-    if not info or not info.width or not info.height:
-        return None
-    has_end = {"png": _has_png_end, "jpg": _has_jpeg_end, "gif": _has_gif_end, "webp": _has_webp_end}[
-        info.kind
-    ]
-    return info if has_end(f) else None
+    return info if info and info.width and info.height else None
 
 
 def _has_png_end(f: BinaryIO) -> bool:
@@ -20005,8 +19563,7 @@ class Bitmap(NamedTuple):
 
     def as_png(self) -> bytes:
         def chunk(kind: bytes, data: bytes) -> bytes:
-            checksum = zlib.crc32(kind + data)
-            return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", checksum)
+            return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
         lines = bytearray()
         for row in self.rows:
@@ -20014,14 +19571,8 @@ class Bitmap(NamedTuple):
             line[0::3], line[1::3], line[2::3] = (row[part :: self.step] for part in (2, 1, 0))
             lines += b"\0" + line
         header = struct.pack(">IIBBBBB", self.width, len(self.rows), 8, 2, 0, 0, 0)
-        return b"".join(
-            [
-                b"\x89PNG\r\n\x1a\n",
-                chunk(b"IHDR", header),
-                chunk(b"IDAT", zlib.compress(bytes(lines), 6)),
-                chunk(b"IEND", b""),
-            ]
-        )
+        pixels = zlib.compress(bytes(lines), 6)
+        return _PNG_START + chunk(b"IHDR", header) + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
 
 
 def read_bitmap(path: Path) -> Optional[Bitmap]:
@@ -20052,10 +19603,8 @@ def changed_rect(before: Bitmap, after: Bitmap) -> Optional[Rect]:
         return None
     pairs = [(before.rows[place], after.rows[place]) for place in changed]
     left = min(_first_difference(one, other) for one, other in pairs) // before.step
-    right = (
-        max(len(one) - 1 - _first_difference(one[::-1], other[::-1]) for one, other in pairs) // before.step
-    )
-    return Rect(left, changed[0], right - left + 1, changed[-1] - changed[0] + 1)
+    same_at_end = min(_first_difference(one[::-1], other[::-1]) for one, other in pairs) // before.step
+    return Rect(left, changed[0], before.width - same_at_end - left, changed[-1] - changed[0] + 1)
 
 
 def _first_difference(one: bytes, other: bytes) -> int:
@@ -20092,7 +19641,7 @@ def prepare_target(path: Path) -> None:
 
     Raises FILE_IO_ERROR.
     """
-    try:
+    with file_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.is_dir():
             raise PeekabooError(ErrorCode.FILE_IO_ERROR, f"{path} is a folder", hint="name a file in it")
@@ -20105,8 +19654,6 @@ def prepare_target(path: Path) -> None:
             )
         if not os.access(path if path.exists() else path.parent, os.W_OK):
             raise PermissionError(errno.EACCES, "Permission denied")
-    except OSError as e:
-        raise file_error(path, e) from e
 
 
 _LARGEST_BYTES = 7_500_000  # clients end the connection at 16 MB a message; base64 adds a third
@@ -20145,7 +19692,7 @@ def _read(path: Path) -> Optional[tuple[ImageInfo, bytes]]:
 '''
 
 # ==================== peekaboo_min/system/process.py ======================================================
-SOURCES['peekaboo_min/system/process.py'] = 20148, r'''"""Run one program: the only module that imports subprocess."""
+SOURCES['peekaboo_min/system/process.py'] = 19695, r'''"""Run one program: the only module that imports subprocess."""
 
 from __future__ import annotations
 
@@ -20158,10 +19705,10 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from typing import Any, Callable, NamedTuple, Optional
+from typing import Callable, NamedTuple, Optional
 
 from ..core.cancellation import check_cancelled, is_uninterrupted, within_budget
-from ..core.errors import ErrorCode, PeekabooError, file_error, invalid
+from ..core.errors import ErrorCode, PeekabooError, file_errors, invalid
 from ..core.log import log_debug, log_info, log_warning, loggable_arguments
 from ..core.settings import child_environment, system_temporary_folder
 from ..core.text import clean_text
@@ -20177,7 +19724,6 @@ _LAST_LOOK_S = 0.2
 _UNINTERRUPTED_S = 1.0
 
 Process = subprocess.Popen[bytes]
-PIPE, DEVNULL = subprocess.PIPE, subprocess.DEVNULL
 
 
 class Completed(NamedTuple):
@@ -20234,18 +19780,14 @@ def run_program(
     of its name. Raises MISSING_PROGRAM, ProgramTimeout, CANCELLED, PROGRAM_FAILED; the program's whole
     process group is dead by then.
     """
-    timeout_s = within_budget(timeout_s)
     if folder and not os.path.isdir(folder):
         raise PeekabooError(
             ErrorCode.FILE_IO_ERROR, f"the folder {folder} does not exist", hint="create it, or name another"
         )
-    output = DEVNULL if leaves_daemon else PIPE
     name = os.path.basename(argv[0])
     try:
-        with running(
-            argv, stdin, output, output, folder, environment, pass_fds, leaves_daemon=leaves_daemon
-        ) as process:
-            done = read_to_end(process, time.monotonic() + timeout_s, timeout_s)
+        with running(argv, stdin, timeout_s, environment, folder, leaves_daemon, pass_fds) as program:
+            done = program.end()
     except ProgramTimeout as e:
         _log_stderr(stderr_label or name, e.output)
         raise
@@ -20268,60 +19810,33 @@ def _log_stderr(name: str, done: Completed) -> None:
 def running(
     argv: Sequence[str],
     stdin: Optional[bytes],
-    stdout: int,
-    stderr: int,
-    folder: Optional[str] = None,
+    timeout_s: float = float("inf"),
     environment: Optional[Mapping[str, str]] = None,
-    pass_fds: Sequence[int] = (),
+    folder: Optional[str] = None,
     leaves_daemon: bool = False,
-) -> Iterator[Process]:
+    pass_fds: Sequence[int] = (),
+) -> Iterator[RunningProgram]:
     """A program, as run_program describes it, that is killed with its whole group when the block ends.
 
-    stdin None: a pipe. Raises MISSING_PROGRAM, INVALID_ARGUMENT, FILE_IO_ERROR, CANCELLED.
+    It leads a process group of its own, and is registered before a signal to us can be handled. It reads
+    `stdin` from an unlinked temporary file: nothing has to be fed to it while it runs; None: from a pipe.
+    Raises MISSING_PROGRAM, INVALID_ARGUMENT, FILE_IO_ERROR, CANCELLED, TIMEOUT.
     """
     check_cancelled()
+    timeout_s = within_budget(timeout_s)
     argv = [program_path(argv[0], run_program), *argv[1:]]
-    started = time.monotonic()
-    process = _start(argv, stdin, stdout, stderr, folder, environment, pass_fds)
-    try:
-        yield process
-    finally:
-        if process.returncode is None or not leaves_daemon:
-            _kill_group(process)
-        _running.discard(process)
-        _uninterrupted.discard(process)
-        _log_run(argv, process.returncode, time.monotonic() - started)
-
-
-def _log_run(argv: Sequence[str], code: int, seconds: float) -> None:
-    ending = f"exit code {code}" if code >= 0 else f"killed by {signal.Signals(-code).name}"
-    text = " ".join([os.path.basename(argv[0]), *loggable_arguments(argv[1:])])
-    log_debug(f"ran {text}: {ending}, {seconds * 1000:.0f} ms")
-
-
-def _start(
-    argv: Sequence[str],
-    stdin: Optional[bytes],
-    stdout: int,
-    stderr: int,
-    folder: Optional[str],
-    environment: Optional[Mapping[str, str]],
-    pass_fds: Sequence[int],
-) -> Process:
-    """A process in a group of its own, registered before a signal to us can be handled.
-
-    It reads `stdin` from an unlinked temporary file: nothing has to be fed to it while it runs.
-    """
     _check_argv(argv)
+    started = time.monotonic()
     thread = threading.get_ident()
-    with nullcontext(PIPE) if stdin is None else _file_holding(stdin) as source:
+    output = subprocess.DEVNULL if leaves_daemon else subprocess.PIPE
+    with nullcontext(subprocess.PIPE) if stdin is None else _file_holding(stdin) as source:
         _starting.add(thread)
         try:
             process = subprocess.Popen(
                 argv,
                 stdin=source,
-                stdout=stdout,
-                stderr=stderr,
+                stdout=output,
+                stderr=output,
                 cwd=folder,
                 env={**child_environment(), **(environment or {})},
                 start_new_session=True,
@@ -20331,17 +19846,18 @@ def _start(
             if is_uninterrupted():
                 _uninterrupted.add(process)
         except OSError as e:
-            if e.errno == errno.E2BIG:
-                raise invalid("the arguments are too long for this system", "pass less") from e
-            raise PeekabooError(
-                ErrorCode.MISSING_PROGRAM,
-                f"{argv[0]} cannot be started: {e.strerror}",
-                hint="check that it is a program",
-            ) from e
+            raise _not_started(argv[0], e) from e
         finally:
             _starting.discard(thread)
-    exit_if_signalled()
-    return process
+    try:
+        exit_if_signalled()
+        yield RunningProgram(process, timeout_s)
+    finally:
+        if process.returncode is None or not leaves_daemon:
+            _kill_group(process)
+        _running.discard(process)
+        _uninterrupted.discard(process)
+        _log_run(argv, process.returncode, time.monotonic() - started)
 
 
 def _check_argv(argv: Sequence[str]) -> None:
@@ -20358,89 +19874,140 @@ def _check_argv(argv: Sequence[str]) -> None:
 def _file_holding(data: bytes) -> Iterator[int]:
     """A descriptor from which `data` can be read, or DEVNULL for none. Raises FILE_IO_ERROR."""
     if not data:
-        yield DEVNULL
+        yield subprocess.DEVNULL
         return
     from tempfile import TemporaryFile
 
-    try:
-        with TemporaryFile(dir=system_temporary_folder()) as f:
-            f.write(data)
-            f.seek(0)
-            descriptor = os.dup(f.fileno())
-    except OSError as e:
-        raise file_error(system_temporary_folder(), e) from e
+    folder = system_temporary_folder()
+    with file_errors(folder), TemporaryFile(dir=folder) as f:
+        f.write(data)
+        f.seek(0)
+        descriptor = os.dup(f.fileno())
     try:
         yield descriptor
     finally:
         os.close(descriptor)
 
 
-def read_to_end(process: Process, deadline: float, timeout_s: float) -> Completed:
-    """Read a process until it has ended; a pipe that a grandchild keeps open does not hold us.
+def _not_started(path: str, error: OSError) -> PeekabooError:
+    if error.errno == errno.E2BIG:
+        return invalid("the arguments are too long for this system", "pass less")
+    message = f"{path} cannot be started: {error.strerror}"
+    return PeekabooError(ErrorCode.MISSING_PROGRAM, message, hint="check that it is a program")
 
-    Of stderr the last part is kept. More than the cap on stdout is an error before more than the cap is
-    held, which is why this is not `communicate`: that collects whatever comes until its timeout.
+
+def _log_run(argv: Sequence[str], code: int, seconds: float) -> None:
+    ending = f"exit code {code}" if code >= 0 else f"killed by {signal.Signals(-code).name}"
+    text = " ".join([os.path.basename(argv[0]), *loggable_arguments(argv[1:])])
+    log_debug(f"ran {text}: {ending}, {seconds * 1000:.0f} ms")
+
+
+class RunningProgram:
+    """A program that runs: to its end, answering line by line, or beside us until it is killed.
+
+    Its methods raise ProgramTimeout once its time is over, and CANCELLED.
     """
-    name = os.path.basename(str(process.args[0]))  # type: ignore[index]
-    outputs = {stream: bytearray() for stream in (process.stdout, process.stderr) if stream}
 
-    def timed_out() -> ProgramTimeout:
-        return ProgramTimeout(name, timeout_s, _completed(process, outputs, -signal.SIGKILL))
+    def __init__(self, process: Process, timeout_s: float) -> None:
+        self._process = process
+        self._name = os.path.basename(process.args[0])  # type: ignore
+        self._timeout_s = timeout_s
+        self._deadline = time.monotonic() + timeout_s
+        self._stdout, self._stderr = bytearray(), bytearray()
 
-    last_look: Optional[float] = None  # once the leader has ended while a grandchild still holds a pipe
-    with selectors.DefaultSelector() as selector:
-        for stream in outputs:
-            selector.register(stream, selectors.EVENT_READ)
-        while selector.get_map():
-            ready = selector.select(time_to_wait(deadline, timed_out))
-            if last_look and not ready:
-                break
-            for key, _ in ready:
-                output = outputs[key.fileobj]  # type: ignore[index]
-                chunk = os.read(key.fd, 1 << 16)
-                output += chunk
-                if not chunk:
-                    selector.unregister(key.fileobj)
-                elif key.fileobj is process.stderr:
-                    del output[:-_STDERR_CAP]
-                elif len(output) > _OUTPUT_CAP:
-                    raise PeekabooError(
-                        ErrorCode.PROGRAM_FAILED,
-                        f"{name} wrote more than {_OUTPUT_CAP} bytes",
-                        hint="ask it for less",
-                    )
-            # only after reading: we may have been suspended for longer than the last look takes
-            if last_look is None and process.poll() is not None:
-                last_look = time.monotonic() + _LAST_LOOK_S
-            elif last_look and time.monotonic() > last_look:
-                break
-    nap_s = _FIRST_NAP_S  # its pipes are closed, so it ends in a moment: look soon at first, then less often
-    while process.poll() is None:
-        time.sleep(min(nap_s, time_to_wait(deadline, timed_out)))
-        nap_s *= 2
-    return _completed(process, outputs, process.returncode)
+    def has_ended(self) -> bool:
+        return self._process.poll() is not None
 
+    def stderr_so_far(self) -> str:
+        """What it wrote to stderr until now."""
+        assert self._process.stderr
+        os.set_blocking(self._process.stderr.fileno(), False)
+        with suppress(BlockingIOError):
+            self._stderr += os.read(self._process.stderr.fileno(), 1 << 16)
+        return self._stderr.decode("utf-8", "replace")
 
-def time_to_wait(deadline: float, timed_out: Callable[[], ProgramTimeout]) -> float:
-    """Seconds until the next look at the clock and the cancel token. Raises ProgramTimeout, CANCELLED."""
-    check_cancelled()
-    remaining = deadline - time.monotonic()
-    if remaining <= 0:
-        raise timed_out()
-    return min(remaining, _WAKE_S)
+    def ask(self, line: str, is_whole: Callable[[str], bool]) -> str:
+        """Send one line; return its answer once `is_whole` says so, or what came until the program ended."""
+        assert self._process.stdin and self._process.stdout
+        try:
+            os.write(self._process.stdin.fileno(), f"{line}\n".encode("ascii"))
+        except BrokenPipeError:
+            return ""  # it has ended; the caller gets its error output from end()
+        answer = b""
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._process.stdout, selectors.EVENT_READ)
+            while not is_whole(answer.decode("utf-8", "replace")):
+                if selector.select(self._time_to_wait()):
+                    chunk = os.read(self._process.stdout.fileno(), 1 << 16)
+                    if not chunk:
+                        break
+                    answer += chunk
+        return answer.decode("utf-8", "replace")
 
+    def end(self) -> Completed:
+        """Close its stdin and read until it has ended; a pipe that a grandchild keeps open does not hold us.
 
-def _completed(process: Process, outputs: Mapping[Any, bytearray], code: int) -> Completed:
-    stdout, stderr = (bytes(outputs.get(stream, b"")) for stream in (process.stdout, process.stderr))
-    return Completed(code, stdout, stderr.decode("utf-8", "replace"))
+        Of stderr the last part is kept. More than the cap on stdout is an error, PROGRAM_FAILED, before more
+        than the cap is held, which is why this is not `communicate`: that collects whatever comes until its
+        timeout.
+        """
+        process = self._process
+        if process.stdin:
+            process.stdin.close()
+        last_look: Optional[float] = None  # once the leader has ended while a grandchild still holds a pipe
+        with selectors.DefaultSelector() as selector:
+            for stream, output in ((process.stdout, self._stdout), (process.stderr, self._stderr)):
+                if stream:
+                    selector.register(stream, selectors.EVENT_READ, output)
+            while selector.get_map():
+                ready = selector.select(self._time_to_wait())
+                if last_look and not ready:
+                    break
+                for key, _ in ready:
+                    if not self._read_into(key.data, key.fd):
+                        selector.unregister(key.fd)
+                # only after reading: we may have been suspended for longer than the last look takes
+                if last_look is None and self.has_ended():
+                    last_look = time.monotonic() + _LAST_LOOK_S
+                elif last_look and time.monotonic() > last_look:
+                    break
+        # its pipes are closed, so it ends in a moment: look soon at first, then less often
+        nap_s = _FIRST_NAP_S
+        while not self.has_ended():
+            time.sleep(min(nap_s, self._time_to_wait()))
+            nap_s *= 2
+        return self._completed(process.returncode)
+
+    def _read_into(self, output: bytearray, descriptor: int) -> bool:
+        """Read what is there; False at the end. Raises PROGRAM_FAILED when it is too much."""
+        chunk = os.read(descriptor, 1 << 16)
+        output += chunk
+        if output is self._stderr:
+            del output[:-_STDERR_CAP]
+        elif len(output) > _OUTPUT_CAP:
+            raise PeekabooError(
+                ErrorCode.PROGRAM_FAILED,
+                f"{self._name} wrote more than {_OUTPUT_CAP} bytes",
+                hint="ask it for less",
+            )
+        return bool(chunk)
+
+    def _completed(self, code: int) -> Completed:
+        return Completed(code, bytes(self._stdout), self._stderr.decode("utf-8", "replace"))
+
+    def _time_to_wait(self) -> float:
+        """Seconds until the next look at the clock and the cancel token. Raises ProgramTimeout, CANCELLED."""
+        check_cancelled()
+        remaining = self._deadline - time.monotonic()
+        if remaining <= 0:
+            raise ProgramTimeout(self._name, self._timeout_s, self._completed(-signal.SIGKILL))
+        return min(remaining, _WAKE_S)
 
 
 def _kill_group(process: Process) -> None:
     _signal_group(process)
-    for stream in (process.stdin, process.stdout, process.stderr):
-        if stream:
-            with suppress(BrokenPipeError):
-                stream.close()
+    for stream in filter(None, (process.stdin, process.stdout, process.stderr)):
+        stream.close()
     process.wait()
 
 
@@ -20450,8 +20017,8 @@ def start_daemon(argv: Sequence[str], stdin: bytes) -> None:
         subprocess.Popen(
             [program_path(argv[0], run_program), *argv[1:]],
             stdin=source,
-            stdout=DEVNULL,
-            stderr=DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
             env=child_environment(),
             start_new_session=True,
         )
@@ -20517,7 +20084,7 @@ def exit_if_signalled() -> None:
 '''
 
 # ==================== peekaboo_min/system/programs.py =====================================================
-SOURCES['peekaboo_min/system/programs.py'] = 20520, r'''"""Where a program is, known by what it answers, and its package if missing."""
+SOURCES['peekaboo_min/system/programs.py'] = 20087, r'''"""Where a program is, known by what it answers, and its package if missing."""
 
 from __future__ import annotations
 
@@ -20714,7 +20281,7 @@ def _remember(path: str, status: os.stat_result, version: str) -> None:
 '''
 
 # ==================== peekaboo_min/system/resources.py ====================================================
-SOURCES['peekaboo_min/system/resources.py'] = 20717, r'''"""Our own files: native sources, and the argv that starts us again."""
+SOURCES['peekaboo_min/system/resources.py'] = 20284, r'''"""Our own files: native sources, and the argv that starts us again."""
 
 from __future__ import annotations
 
@@ -20768,7 +20335,7 @@ def how_to_install() -> str:
 '''
 
 # ==================== peekaboo_min/system/web.py ==========================================================
-SOURCES['peekaboo_min/system/web.py'] = 20771, r'''"""One JSON request to a web server: the only user of urllib.request.
+SOURCES['peekaboo_min/system/web.py'] = 20338, r'''"""One JSON request to a web server: the only user of urllib.request.
 
 urllib is imported inside the functions: it costs 30 ms, and most commands make no request.
 """
@@ -20869,12 +20436,8 @@ def is_loopback(url: str) -> bool:
 
 def _ask(url: str, data: Optional[bytes], headers: dict[str, str], timeout_s: float) -> Any:
     _check_request(url, headers)
-    raw = _fetch(
-        url,
-        data,
-        {"Accept": "application/json", "User-Agent": f"peekaboo_min/{VERSION}", **headers},
-        timeout_s,
-    )
+    headers = {"Accept": "application/json", "User-Agent": f"peekaboo_min/{VERSION}", **headers}
+    raw = _fetch(url, data, headers, timeout_s)
     try:
         return json.loads(raw, parse_constant=lambda _name: None)  # NaN and Infinity are not JSON
     except (ValueError, RecursionError):
@@ -20888,12 +20451,8 @@ def _check_request(url: str, headers: Mapping[str, str]) -> None:
 
     try:
         parts = urlsplit(url)
-        is_fine = (
-            parts.scheme in ("http", "https")
-            and bool(parts.hostname)
-            and parts.port != 0
-            and "@" not in parts.netloc
-        )
+        has_host = bool(parts.hostname) and parts.port != 0 and "@" not in parts.netloc
+        is_fine = has_host and parts.scheme in ("http", "https")
     except ValueError:  # a port that is not a number
         is_fine = False
     if not is_fine or not url.isascii() or re.search(r"[\x00-\x20\x7f]", url):
@@ -20935,9 +20494,8 @@ def _fetch(url: str, data: Optional[bytes], headers: dict[str, str], timeout_s: 
         while not done.wait(max(0.0, min(_WATCH_S, deadline - time.monotonic()))):
             check_cancelled()
             if time.monotonic() >= deadline:
-                raise WebError(
-                    "timeout", f"{host_of(url)} did not answer within {round(timeout_s, 2):g} seconds"
-                )
+                message = f"{host_of(url)} did not answer within {round(timeout_s, 2):g} seconds"
+                raise WebError("timeout", message)
     finally:
         for each in () if done.is_set() else sockets:
             with suppress(OSError):  # it may be closed already
@@ -20997,13 +20555,8 @@ def _status_error(url: str, status: int, headers: Any, raw: bytes) -> WebError:
         body = json.loads(text)
     except (ValueError, RecursionError):
         body = "" if text.lstrip().startswith("<") else text
-    return WebError(
-        "status",
-        f"{host_of(url)} answered with status {status}",
-        status,
-        body,
-        _read_retry_after(headers.get("Retry-After")),
-    )
+    message = f"{host_of(url)} answered with status {status}"
+    return WebError("status", message, status, body, _read_retry_after(headers.get("Retry-After")))
 
 
 def _read_retry_after(value: Optional[str]) -> Optional[float]:
@@ -21043,7 +20596,7 @@ def _meaning_of(error: Exception, url: str) -> Exception:
 '''
 
 # ==================== README.md ===========================================================================
-SOURCES['peekaboo_min/README.md'] = 21046, r'''# peekaboo_min
+SOURCES['peekaboo_min/README.md'] = 20599, r'''# peekaboo_min
 
 Eyes and hands for AI agents on a desktop, in small, readable Python: it lists windows, takes screenshots of them, finds texts and
 controls, clicks and types by the pixels of the screenshot, asks a vision model what it sees, and draws in Keynote. It is an MCP
