@@ -10,7 +10,7 @@ from typing import Annotated, NamedTuple, Optional
 
 from ..ai.client import ModelChoice, ask_model, choose_named_model
 from ..automation.policy import check_may_act
-from ..core.errors import ErrorCode, PeekabooError, file_error, invalid
+from ..core.errors import ErrorCode, PeekabooError, file_errors, invalid
 from ..core.log import write_agent_line
 from ..core.models import Result
 from ..core.settings import Settings, settings_with_env_file, without_secrets
@@ -133,10 +133,8 @@ def _wanted_text(text: Optional[str], query: Optional[str]) -> tuple[Optional[st
 
 def _new_log_path() -> Path:
     path = _AGENT_LOG.absolute()
-    try:
+    with file_errors(path.parent):
         path.parent.mkdir(exist_ok=True)
-    except OSError as e:
-        raise file_error(path.parent, e) from e
     return path
 
 

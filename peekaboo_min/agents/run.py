@@ -6,13 +6,14 @@ import json
 import shlex
 import statistics
 import time
+from contextlib import suppress
 from dataclasses import asdict, astuple, dataclass, field
 from pathlib import Path
 from typing import Any, Optional
 
 from ..ai.grid import Grid
 from ..automation.listing import window_data
-from ..core.errors import ErrorCode, PeekabooError, file_error
+from ..core.errors import ErrorCode, PeekabooError, file_errors
 from ..core.models import ImageData, Point, Rect, Window, as_plain
 from ..core.version import VERSION
 from ..system.files import asked_path, write_privately
@@ -249,24 +250,20 @@ def new_run_folder(asked: Optional[str]) -> Path:
 
     Raises FILE_IO_ERROR, also for a folder that is not empty.
     """
-    path = asked_path(asked) if asked else None
-    stem = Path.cwd() / time.strftime("peekaboo-run-%Y%m%dT%H%M%SZ", time.gmtime())
-    try:
-        if path:
+    if asked:
+        path = asked_path(asked)
+        with file_errors(path):
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
             if any(path.iterdir()):
                 raise PeekabooError(ErrorCode.FILE_IO_ERROR, f"{path} is not empty", hint="name a new folder")
+        return path
+    stem = asked_path(time.strftime("peekaboo-run-%Y%m%dT%H%M%SZ", time.gmtime()))
+    for number in range(1, 100):
+        path = stem if number == 1 else stem.with_name(f"{stem.name}-{number}")
+        with file_errors(path), suppress(FileExistsError):  # another run began in this second
+            path.mkdir(mode=0o700)
             return path
-        for number in range(1, 100):
-            path = stem if number == 1 else stem.with_name(f"{stem.name}-{number}")
-            try:
-                path.mkdir(mode=0o700)
-                return path
-            except FileExistsError:
-                continue  # another run began in this second
-        raise PeekabooError(ErrorCode.FILE_IO_ERROR, f"{stem} exists already", hint="name a new folder")
-    except OSError as e:
-        raise file_error(path or stem, e) from e
+    raise PeekabooError(ErrorCode.FILE_IO_ERROR, f"{stem} exists already", hint="name a new folder")
 
 
 def image_file(number: int) -> str:
