@@ -11,7 +11,7 @@ from typing import Optional
 
 from ..ai.client import ModelChoice, ask_model
 from ..ai.grid import FRACTIONS, PIXELS, THOUSANDTHS, grid_over, unit_by_name, unit_by_variable
-from ..ai.images import fit_images
+from ..ai.images import fit_for_model
 from ..ai.providers import VENDORS
 from ..core.errors import ErrorCode, PeekabooError
 from ..core.log import log_info
@@ -98,7 +98,7 @@ def measure_grid(choice: ModelChoice, timeout_s: float) -> GridChoice:
     timeout_s: for each question. Raises what ask_model raises.
     """
     image = ImageData(_IMAGE, ImageInfo("png", _WIDTH, _HEIGHT), "Two numbered squares")
-    (fitted,) = fit_images(this_desktop(), choice.provider, choice.model, [image], in_pixels=True)
+    fitted = fit_for_model(this_desktop(), choice.provider, choice.model, image, in_pixels=True)
     unit, problem = None, ""
     try:
         places = {digit: _asked_place(choice, fitted, digit, timeout_s) for digit in _SQUARES}

@@ -11,7 +11,7 @@ from typing import Any, Optional
 from ..ai.client import ModelChoice, ask_model
 from ..ai.conversation import Conversation
 from ..ai.grid import FRACTIONS, PIXELS, THOUSANDTHS, Grid, grid_over
-from ..ai.images import fit_images, fitted_size
+from ..ai.images import fit_for_model, fitted_size
 from ..ai.providers import Vendor
 from ..core.errors import ErrorCode, PeekabooError
 from ..core.models import ImageData
@@ -86,7 +86,7 @@ class Planner:
             fitted = fitted_size(choice.provider, choice.model, width, height)
             if max(abs(fitted[0] - width), abs(fitted[1] - height)) <= _HALF_A_PATCH:
                 return image  # the vendor's rounding moves no share of a side, and scaling takes a program
-        return fit_images(this_desktop(), choice.provider, choice.model, [image], in_pixels)[0]
+        return fit_for_model(this_desktop(), choice.provider, choice.model, image, in_pixels)
 
     def _ask(self, step: AgentStep, images: list[ImageData], question: str, deadline: float) -> str:
         started = time.monotonic()

@@ -30,7 +30,7 @@ from .errors import (
     provider_error,
     vendor_text,
 )
-from .images import fit_images, load_image, private_copy
+from .images import fit_for_model, load_image, private_copy
 from .providers import VENDORS, Question, Reply, Vendor, ollama_model_sees
 
 OCR = "ocr"
@@ -254,7 +254,7 @@ def ask_model(
     """Ask a model a question about some images, or about none.
 
     choice: from choose_provider or choose_model. schema: of the one JSON object that is wanted; the vendor
-    enforces it where it can, so the caller checks the answer. are_fitted: the images come from fit_images.
+    enforces it where it can, so the caller checks the answer. are_fitted: the images come from fit_for_model.
     timeout_s: for all of it, retries included; None: PEEKABOO_AI_TIMEOUT.
     vendor: the choice's own vendor, asked in another way (see ai.native); None: as usual.
     Raises AI_NOT_CONFIGURED (no key), AI_PROVIDER_ERROR, CANCELLED, and the errors of reading and scaling.
@@ -273,7 +273,7 @@ def ask_model(
             hint = "set it, or choose another provider"
             raise PeekabooError(ErrorCode.AI_NOT_CONFIGURED, message, hint=hint)
         if not are_fitted:
-            loaded = list(fit_images(desktop, choice.provider, choice.model, loaded))
+            loaded = [fit_for_model(desktop, choice.provider, choice.model, each) for each in loaded]
         reply = _ask_vendor(vendor, Question(choice.model, prompt, tuple(loaded), system, schema), deadline)
     seconds = time.monotonic() - started
     tokens = f"tokens {reply.tokens_in} in, {reply.tokens_out} out"

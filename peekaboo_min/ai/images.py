@@ -6,7 +6,7 @@ import math
 import os
 import re
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,12 +14,13 @@ from ..core.errors import PeekabooError, file_error, invalid
 from ..core.models import ImageData
 from ..desktop.base import Desktop
 from ..system.files import new_temporary_path
-from ..system.images import sniff_image, whole_image
+from ..system.images import MODEL_BYTES, model_size, sniff_image, whole_image
 from .grid import PIXELS, base_name, is_claude_from, unit_by_name
 
 _MAX_FILE_BYTES = 64 * 1024 * 1024
 _MAX_PIXELS = 200_000_000
 _MAX_IMAGE_BYTES = 3_600_000  # Anthropic takes 5 MB of base64 per image
+_JPEG_QUALITIES = (80, 60, 40, 20)
 _NOT_AN_IMAGE = "is not an image, whatever its name suggests"
 _PATCH = 28  # Anthropic's and Qwen2.5-VL's, pixels
 _FEWEST_PATCHES, _MOST_PATCHES = 1024, 1536
@@ -93,7 +94,8 @@ def _fit_edges(width: int, height: int, longest: int, shortest: int) -> tuple[in
 
 def _fit_anthropic(name: str, width: int, height: int) -> tuple[int, int]:
     """Anthropic limits the pixels of the long edge, and the number of patches."""
-    edge, patches = (2576, 4784) if _is_high_resolution(name) else (1568, 1568)
+    # where a version is unknown, the smaller size is safe for all
+    edge, patches = (2576, 4784) if is_claude_from(_HIGH_RESOLUTION_FROM, name) else (1568, 1568)
     for long_side in range(min(max(width, height), edge), 0, -1):
         if width >= height:
             size = long_side, max(1, round(long_side * height / width))
@@ -102,11 +104,6 @@ def _fit_anthropic(name: str, width: int, height: int) -> tuple[int, int]:
         if math.ceil(size[0] / _PATCH) * math.ceil(size[1] / _PATCH) <= patches:
             break
     return size
-
-
-def _is_high_resolution(name: str) -> bool:
-    """Opus from 4.7 on, other families from 5 on. Where that is unknown the smaller size is safe for both."""
-    return is_claude_from(_HIGH_RESOLUTION_FROM, name)
 
 
 def _fit_smart_resize(width: int, height: int) -> tuple[int, int]:
@@ -136,42 +133,48 @@ def _whole_patches(width: int, height: int) -> tuple[int, int]:
     return rounded(width), rounded(height)
 
 
-def fit_images(
-    desktop: Desktop, provider: str, model: str, images: Sequence[ImageData], in_pixels: bool = False
-) -> tuple[ImageData, ...]:
-    """The images as the model should get them, see fitted_size; one that fits already keeps its bytes."""
-    return tuple(
-        _fit(desktop, image, fitted_size(provider, model, image.info.width, image.info.height, in_pixels))
-        for image in images
-    )
+def fit_for_model(
+    desktop: Desktop, provider: str, model: str, image: ImageData, in_pixels: bool = False
+) -> ImageData:
+    """An image as the model should get it, see fitted_size; one that fits already keeps its bytes."""
+    size = fitted_size(provider, model, image.info.width, image.info.height, in_pixels)
+    return _fit(desktop, image, size, _MAX_IMAGE_BYTES)
 
 
-def _fit(desktop: Desktop, image: ImageData, size: tuple[int, int]) -> ImageData:
-    is_right = size == (image.info.width, image.info.height) and image.info.kind in ("png", "jpg", "webp")
-    if is_right and len(image.data) <= _MAX_IMAGE_BYTES:
+def fit_for_client(desktop: Desktop, image: ImageData) -> ImageData:
+    """An image as any MCP client takes it, whatever its model; one that fits already keeps its bytes."""
+    return _fit(desktop, image, model_size(image.info), MODEL_BYTES)
+
+
+def _fit(desktop: Desktop, image: ImageData, size: tuple[int, int], most_bytes: int) -> ImageData:
+    """The image at this size: a PNG where that is small enough, else a JPEG of the best quality that is."""
+    is_right_size = size == (image.info.width, image.info.height)
+    if is_right_size and len(image.data) <= most_bytes:
         return image
-    if not is_right and image.info.kind != "jpg":
-        fitted = _scale(desktop, image, size, "png")
-        if len(fitted.data) <= _MAX_IMAGE_BYTES:
-            return fitted
-    return _scale(desktop, image, size, "jpg")
+    attempts = [("jpg", quality) for quality in _JPEG_QUALITIES]
+    if not is_right_size and image.info.kind != "jpg":
+        attempts.insert(0, ("png", _JPEG_QUALITIES[0]))
+    with private_copy(image) as source:
+        for kind, quality in attempts:
+            data = _resized(desktop, source, size, kind, quality)
+            if len(data) <= most_bytes:
+                break
+    info = whole_image(data)
+    if info is None:
+        raise invalid(f"{image.label or 'the image'} cannot be scaled", hint="save it again as PNG")
+    return image._replace(data=data, info=info)
 
 
-def _scale(desktop: Desktop, image: ImageData, size: tuple[int, int], kind: str) -> ImageData:
-    """Through two files with names of our own: the desktop's programs read and write files."""
+def _resized(desktop: Desktop, source: Path, size: tuple[int, int], kind: str, quality: int) -> bytes:
+    """Through a file with a name of our own: the desktop's programs read and write files."""
     target = new_temporary_path("model", kind)
     try:
-        with private_copy(image) as source:
-            desktop.fit_image(source, target, size[0], size[1], kind)
-        data = target.read_bytes()
+        desktop.fit_image(source, target, size[0], size[1], kind, quality)
+        return target.read_bytes()
     except OSError as e:
         raise file_error(target, e) from e
     finally:
         target.unlink(missing_ok=True)
-    info = sniff_image(data)
-    if info is None:
-        raise invalid(f"{image.label or 'the image'} cannot be scaled", hint="save it again as PNG")
-    return ImageData(data, info, image.label, image.source_path)
 
 
 @contextmanager

@@ -16,13 +16,12 @@ from ..core.models import Display, ImageData, ImageInfo, Rect, Scene, Screenshot
 from ..core.text import clean_text
 from ..desktop.base import Desktop
 from ..system.files import new_temporary_path
-from ..system.images import MODEL_BYTES, model_size, prepare_target, read_image_info
+from ..system.images import model_size, prepare_target, read_image_info
 from .coordinates import find_record, forget_record, forget_records, record_of, save_record
 from .effects import take_bitmap
 
 _TRIES = 3
 _CAPTURE_SETTLE_S = 0.15
-_JPEG_QUALITIES = (80, 60, 40, 20)
 _NOT_CLICKABLE = (
     "the window could not be captured by itself: the image shows the window's rectangle on the screen, "
     "has no screenshot_id, and its pixels cannot be clicked"
@@ -41,6 +40,11 @@ class Subject(NamedTuple):
     """The index of a window in its app, or of a display, from 0."""
     windows: tuple[Window, ...] = ()
     """Of a display: the windows that it shows, front to back."""
+
+
+def window_subject(window: Window, number: Optional[int] = None) -> Subject:
+    label = window.title or window.app_name
+    return Subject(label, f"_window{number or 0}_{label}", window=window, number=number)
 
 
 class CapturedImage(NamedTuple):
@@ -135,18 +139,6 @@ def _move_all(sources: Sequence[Path], targets: Sequence[Path]) -> None:
                 path.unlink()
 
 
-def screenshot_window(
-    desktop: Desktop,
-    window: Window,
-    kind: str,
-    max_dimension: Optional[int] = None,
-    with_shadow: bool = False,
-) -> CapturedImage:
-    """One window into a file of our temporary folder; without a shadow, it has a coordinate record."""
-    subject = Subject(window.title or window.app_name, window=window)
-    return _capture_subject(desktop, subject, kind, max_dimension, with_shadow)
-
-
 def screenshot_to_read(desktop: Desktop, window: Window) -> tuple[CapturedImage, Screenshot]:
     """One window at its own pixels, for a job that answers in those of take_window_screenshot. The caller
     deletes the file.
@@ -157,10 +149,13 @@ def screenshot_to_read(desktop: Desktop, window: Window) -> tuple[CapturedImage,
 
 def image_to_read(desktop: Desktop, window: Window) -> CapturedImage:
     """One window at its own pixels, as a PNG, without a record. The caller deletes the file."""
-    path, info = _new_image(
-        desktop, "png", None, lambda path: _capture_settled(desktop, window, path, "png", False)
+    return _new_image(
+        desktop,
+        window_subject(window),
+        "png",
+        None,
+        lambda path: _capture_settled(desktop, window, path, "png"),
     )
-    return CapturedImage(path, info, Subject(window.title or window.app_name, window=window))
 
 
 def record_to_read(desktop: Desktop, window: Window, image: CapturedImage) -> Screenshot:
@@ -173,10 +168,14 @@ def screenshot_rect(
     desktop: Desktop, window: Window, kind: str, max_dimension: Optional[int] = None
 ) -> CapturedImage:
     """What the screen shows where the window is, whatever that is."""
-    path, info = _new_image(
-        desktop, kind, max_dimension, lambda path: desktop.capture_rect(window.bounds, path, kind)
+    image = _new_image(
+        desktop,
+        window_subject(window),
+        kind,
+        max_dimension,
+        lambda path: desktop.capture_rect(window.bounds, path, kind),
     )
-    return CapturedImage(path, info, Subject(window.title or window.app_name, window=window), is_of_rect=True)
+    return image._replace(is_of_rect=True)
 
 
 def screenshot_window_or_rect(
@@ -187,12 +186,13 @@ def screenshot_window_or_rect(
     max_dimension: Optional[int] = None,
     with_shadow: bool = False,
 ) -> CapturedImage:
-    """As screenshot_window; where that fails and the screen shows the whole window, as screenshot_rect.
+    """One window into a file of our temporary folder; without a shadow, it has a coordinate record.
 
-    Then a click by the pixels of an older image is refused, for it might be meant for this one.
+    Where that fails and the screen shows the whole window, as screenshot_rect: then a click by the pixels of
+    an older image is refused, for it might be meant for this one.
     """
     try:
-        return screenshot_window(desktop, window, kind, max_dimension, with_shadow)
+        return _capture_subject(desktop, window_subject(window), kind, max_dimension, with_shadow)
     except PeekabooError as e:
         if e.code is not ErrorCode.CAPTURE_FAILED or not _is_seen_whole(window, scene):
             raise
@@ -247,9 +247,10 @@ def screenshot_region(
     part = bitmap.cropped(
         round(left * scale_x), round(top * scale_y), round(right * scale_x), round(bottom * scale_y)
     )
-    path, info = _new_image(desktop, "png", max_dimension, lambda path: path.write_bytes(part.as_png()))
-    subject = Subject(window.title or window.app_name, window=window)
-    return WindowPart(CapturedImage(path, info, subject), record, Rect(left, top, right - left, bottom - top))
+    image = _new_image(
+        desktop, window_subject(window), "png", max_dimension, lambda path: path.write_bytes(part.as_png())
+    )
+    return WindowPart(image, record, Rect(left, top, right - left, bottom - top))
 
 
 def _is_seen_whole(window: Window, scene: Scene) -> bool:
@@ -282,34 +283,41 @@ def _capture_subject(
         elif display:
             desktop.capture_display(display, path, kind)
 
-    path, info = _new_image(desktop, kind, max_dimension, take)
-    # a shadow's margin shifts every pixel
-    record = save_record(desktop.session, window, info) if window and not with_shadow else None
-    return CapturedImage(path, info, subject, record)
+    image = _new_image(desktop, subject, kind, max_dimension, take)
+    if window and not with_shadow:  # a shadow's margin shifts every pixel
+        image = image._replace(screenshot=save_record(desktop.session, window, image.info))
+    return image
 
 
 def _new_image(
-    desktop: Desktop, kind: str, max_dimension: Optional[int], take: Callable[[Path], Any]
-) -> tuple[Path, ImageInfo]:
+    desktop: Desktop,
+    subject: Subject,
+    kind: str,
+    max_dimension: Optional[int],
+    take: Callable[[Path], Any],
+) -> CapturedImage:
     """A file of our temporary folder (0600) that `take` fills, checked, and shrunk to max_dimension."""
-    path = new_temporary_path("peekaboo", kind)
+    path, smaller = new_temporary_path("peekaboo", kind), new_temporary_path("peekaboo", kind)
     try:
         take(path)
         info = _checked(path)
         if max_dimension and max(info.width, info.height) > max_dimension:
-            size = model_size(info, max_dimension, 10**9)
-            os.replace(_fitted(desktop, path, size, [(kind, _JPEG_QUALITIES[0])]), path)
+            desktop.fit_image(path, smaller, *model_size(info, max_dimension, 10**9), kind)
+            os.replace(smaller, path)
             info = _checked(path)
         path.chmod(0o600)
-        return path, info
+        return CapturedImage(path, info, subject)
     except BaseException as e:
-        path.unlink(missing_ok=True)
+        for leftover in (path, smaller):
+            leftover.unlink(missing_ok=True)
         if isinstance(e, OSError):
             raise file_error(path, e) from e
         raise
 
 
-def _capture_settled(desktop: Desktop, window: Window, path: Path, kind: str, with_shadow: bool) -> None:
+def _capture_settled(
+    desktop: Desktop, window: Window, path: Path, kind: str, with_shadow: bool = False
+) -> None:
     """A window that opens or closes just now is listed but cannot be captured for a moment: try again."""
     for left in reversed(range(_TRIES)):
         try:
@@ -336,31 +344,6 @@ def _checked(path: Path) -> ImageInfo:
     return info
 
 
-def _fitted(
-    desktop: Desktop,
-    source: Path,
-    size: tuple[int, int],
-    attempts: Sequence[tuple[str, int]],
-    most_bytes: Optional[int] = None,
-) -> Path:
-    """A new file with `source` at another size: the first of the attempts (kind, quality) that is small
-    enough, else the last.
-    """
-    for kind, quality in attempts:
-        path = new_temporary_path("peekaboo", kind)
-        try:
-            desktop.fit_image(source, path, size[0], size[1], kind, quality)
-            _checked(path)
-        except BaseException:
-            path.unlink(missing_ok=True)
-            raise
-        is_last = (kind, quality) == attempts[-1]
-        if is_last or most_bytes is None or path.stat().st_size <= most_bytes:
-            break
-        path.unlink()
-    return path
-
-
 def image_for_model(
     desktop: Desktop, image: CapturedImage, replaces_file: bool = False
 ) -> tuple[ImageData, Optional[Screenshot]]:
@@ -369,20 +352,14 @@ def image_for_model(
     Returns the image and the coordinate record of its own pixels. The file of `image` is left as it is.
     replaces_file: nobody gets to see it; its record is forgotten where the returned image has another size.
     """
-    size, data, info = model_size(image.info), image.path.read_bytes(), image.info
-    is_right_size = (info.width, info.height) == size
-    if not is_right_size or len(data) > MODEL_BYTES:
-        attempts = [("jpg", quality) for quality in _JPEG_QUALITIES]
-        if not is_right_size and info.kind != "jpg":
-            attempts.insert(0, ("png", _JPEG_QUALITIES[0]))
-        fitted = _fitted(desktop, image.path, size, attempts, MODEL_BYTES)
-        try:
-            data, info = fitted.read_bytes(), _checked(fitted)
-        finally:
-            fitted.unlink(missing_ok=True)
+    from ..ai.images import fit_for_client  # only what returns an image needs it
+
+    taken = ImageData(image.path.read_bytes(), image.info, image.subject.label, str(image.path))
+    fitted = fit_for_client(desktop, taken)
     record, window = image.screenshot, image.subject.window
-    if record and window and (info.width, info.height) != (record.image_width, record.image_height):
+    size = fitted.info.width, fitted.info.height
+    if record and window and size != (record.image_width, record.image_height):
         if replaces_file:
             forget_record(desktop.session, record)
-        record = save_record(desktop.session, window, info)
-    return ImageData(data, info, image.subject.label, str(image.path)), record
+        record = save_record(desktop.session, window, fitted.info)
+    return fitted, record

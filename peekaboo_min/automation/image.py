@@ -17,7 +17,14 @@ from ..desktop.base import Desktop
 from ..desktop.matching import find_app, find_window, visible_windows, windows_of
 from ..system.files import asked_path, file_name, new_temporary_path
 from ..system.images import EXTENSIONS, kind_by_name
-from .capture import CapturedImage, Subject, image_for_model, scene_to_capture, take_images
+from .capture import (
+    CapturedImage,
+    Subject,
+    image_for_model,
+    scene_to_capture,
+    take_images,
+    window_subject,
+)
 from .effects import wait_until_painted
 from .input import focus_by_id
 from .policy import check_may_act
@@ -154,15 +161,15 @@ def _find_subjects(scene: Scene, request: ImageRequest) -> list[Subject]:
     if mode == "screen":
         return _screens(scene, request.screen_index)
     if request.window_id is not None:
-        return [_window_subject(scene.by_id(request.window_id), None)]
+        return [window_subject(scene.by_id(request.window_id))]
     if mode == "frontmost" or request.app is None:
-        return [_window_subject(_frontmost(scene), 0)]
+        return [window_subject(_frontmost(scene), 0)]
     app = find_app(request.app, scene.apps)
     own = visible_windows(windows_of(app, scene.windows))
     chosen = find_window(app, own, request.window_title, request.window_index)
     if mode == "multi":
-        return [_window_subject(window, index) for index, window in enumerate(own)]
-    return [_window_subject(chosen, own.index(chosen))]
+        return [window_subject(window, index) for index, window in enumerate(own)]
+    return [window_subject(chosen, own.index(chosen))]
 
 
 def _screens(scene: Scene, index: Optional[int]) -> list[Subject]:
@@ -184,11 +191,6 @@ def _screens(scene: Scene, index: Optional[int]) -> list[Subject]:
         for number, display in enumerate(displays)
         if index is None or number == index
     ]
-
-
-def _window_subject(window: Window, index: Optional[int]) -> Subject:
-    label = window.title or window.app_name
-    return Subject(label, f"_window{index or 0}_{label}", window=window, number=index)
 
 
 def _frontmost(scene: Scene) -> Window:
@@ -236,7 +238,7 @@ def _subjects_in_front(desktop: Desktop, request: ImageRequest) -> tuple[list[Su
         return _find_subjects(scene, request), messages
     if window.is_on_screen or request.window_id is not None:
         is_indexed = request.window_id is None
-        return [_window_subject(window, request.window_index or 0 if is_indexed else None)], messages
+        return [window_subject(window, request.window_index or 0 if is_indexed else None)], messages
     return _find_subjects(scene, request._replace(window_title=None, window_index=None)), messages
 
 

@@ -13,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, Optional
 
-from ..automation.capture import CapturedImage, Subject, image_for_model
+from ..ai.images import fit_for_client
 from ..automation.image import ImageRequest, check_request
 from ..automation.policy import check_may_act, write_audit_line
 from ..core.errors import ErrorCode, PeekabooError, invalid
@@ -201,8 +201,8 @@ def _attachment(desktop: Desktop, path: Path, folder: Path) -> Optional[ImageDat
     try:
         info = read_image_info(path)
         assert info is not None  # _images_below kept only images
-        image = CapturedImage(path, info, Subject(str(path.relative_to(folder))))
-        return image_for_model(desktop, image)[0]
+        label = str(path.relative_to(folder))
+        return fit_for_client(desktop, ImageData(path.read_bytes(), info, label, str(path)))
     except (OSError, PeekabooError) as e:
         log_warning(f"{path} is not attached: {e}")
         return None
@@ -258,7 +258,7 @@ def _saved_image(desktop: Desktop, file: dict[str, Any]) -> ImageData:
     if info is None:
         raise _invalid_output(f"{path} is not an image")
     label = str(file.get("item_label") or file.get("window_title") or path.name)
-    return image_for_model(desktop, CapturedImage(path, info, Subject(label)))[0]
+    return fit_for_client(desktop, ImageData(path.read_bytes(), info, label, str(path)))
 
 
 def _returned_data(file: dict[str, Any], image: ImageData) -> dict[str, Any]:
