@@ -9,9 +9,9 @@ from itertools import accumulate
 from typing import Any, Optional
 
 from ..ai.client import ModelChoice, ask_model
-from ..ai.conversation import Conversation
 from ..ai.grid import FRACTIONS, PIXELS, THOUSANDTHS, Grid, grid_over
 from ..ai.images import fit_for_model, fitted_size
+from ..ai.native import Conversation
 from ..ai.providers import Vendor
 from ..core.errors import ErrorCode, PeekabooError
 from ..core.models import ImageData

@@ -73,8 +73,9 @@ def read_reply(text: str) -> dict[str, Any]:
     return _in_our_names(_first_object(text, opening))
 
 
-def _refuse(reason: str) -> NoReturn:
-    raise PeekabooError(ErrorCode.AI_PROVIDER_ERROR, reason)
+def unusable(reason: str) -> PeekabooError:
+    """AI_PROVIDER_ERROR for a reply that is no action, to be raised."""
+    return PeekabooError(ErrorCode.AI_PROVIDER_ERROR, reason)
 
 
 def _in_our_names(reply: dict[str, Any]) -> dict[str, Any]:
@@ -93,7 +94,7 @@ def _in_our_names(reply: dict[str, Any]) -> dict[str, Any]:
     reply = _renamed(reply, {**_SHARED_FIELDS, **fields})
     for key, value in implied.items():
         if reply.get(key) not in (None, value):
-            _refuse(f"the action {name} with {key} {reply[key]!r} has two meanings")
+            raise unusable(f"the action {name} with {key} {reply[key]!r} has two meanings")
         reply[key] = value
     if reply["action"] == "press" and isinstance(reply.get("key"), list):
         reply["key"] = "+".join(str(key) for key in reply["key"])
@@ -106,7 +107,7 @@ def _renamed(reply: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
     for key, value in reply.items():
         ours = names.get(key, key)
         if ours != "why" and found.get(ours) not in (None, "", []) and value not in (None, "", []):
-            _refuse(f"{ours} is given twice, under two names")
+            raise unusable(f"{ours} is given twice, under two names")
         if found.get(ours) in (None, "", []):
             found[ours] = value
     return found
@@ -118,25 +119,25 @@ def _renamed(reply: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
 def _first_object(text: str, start: int) -> dict[str, Any]:
     """The first JSON object in a text; the text around it (fences, prose) is ignored."""
     if start < 0:
-        _refuse("the reply contains no JSON object")
+        raise unusable("the reply contains no JSON object")
     decoder = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_constant=_no_constant)
     try:
         found: dict[str, Any] = decoder.raw_decode(text, start)[0]
     except (ValueError, RecursionError) as e:
         reason = e.msg if isinstance(e, json.JSONDecodeError) else "a number or the nesting is too large"
-        _refuse(f"the reply is not valid JSON: {reason}")
+        raise unusable(f"the reply is not valid JSON: {reason}") from e
     return found
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        _refuse("the JSON object repeats a property")
+        raise unusable("the JSON object repeats a property")
     return found
 
 
 def _no_constant(name: str) -> NoReturn:
-    _refuse(f"{name} is not a JSON number")
+    raise unusable(f"{name} is not a JSON number")
 
 
 # Qwen ---
@@ -146,11 +147,11 @@ def _tool_call(text: str) -> dict[str, Any]:
     """`<tool_call>{"name": "computer_use", "arguments": {"action", "coordinate": [x, y]}}</tool_call>`."""
     calls = _TOOL_CALL.findall(text)
     if len(calls) != 1 or text.count("<tool_call>") != 1:
-        _refuse(f"the reply has {text.count('<tool_call>')} tool calls; it must be one, and complete")
+        raise unusable(f"the reply has {text.count('<tool_call>')} tool calls; it must be one, and complete")
     call = _first_object(calls[0], calls[0].find("{"))
     arguments = call.get("arguments")
     if call.get("name") != "computer_use" or not isinstance(arguments, dict):
-        _refuse("the tool call is not one of computer_use with its arguments")
+        raise unusable("the tool call is not one of computer_use with its arguments")
     return unpaired(arguments)
 
 
@@ -166,7 +167,7 @@ def unpaired(arguments: dict[str, Any]) -> dict[str, Any]:
             fields = ("x2", "y2")
         if place is not None:
             if not isinstance(place, list) or len(place) != len(fields) or set(fields) & set(reply):
-                _refuse(f"{name} must be {'one pair' if len(fields) == 2 else 'two pairs'} of numbers")
+                raise unusable(f"{name} must be {'one pair' if len(fields) == 2 else 'two pairs'} of numbers")
             reply.update(zip(fields, place))
     if arguments.get("pixels") is not None:
         reply.update(_scroll_of(arguments["pixels"], is_horizontal=arguments.get("action") == "hscroll"))
@@ -177,12 +178,16 @@ def _scroll_of(pixels: Any, is_horizontal: bool) -> dict[str, Any]:
     """Qwen's scroll: up and to the right are positive. Small numbers are notches, as its harnesses do it."""
     is_number = isinstance(pixels, (int, float)) and not isinstance(pixels, bool)
     if not is_number or not 0 < abs(pixels) < _MOST_PIXELS:
-        _refuse(f"pixels is {str(pixels)[:60]}; it must be a number other than 0")
-    size = abs(pixels)
-    notches = round(size if size <= _MOST_NOTCHES else size / _PIXELS_PER_NOTCH)
+        raise unusable(f"pixels is {str(pixels)[:60]}; it must be a number other than 0")
     backwards, forwards = ("left", "right") if is_horizontal else ("down", "up")
     direction = forwards if pixels > 0 else backwards
-    return {"direction": direction, "amount": max(1, min(_MOST_NOTCHES, notches))}
+    is_in_notches = abs(pixels) <= _MOST_NOTCHES
+    return {"direction": direction, "amount": notches_of(pixels, 1 if is_in_notches else _PIXELS_PER_NOTCH)}
+
+
+def notches_of(pixels: float, pixels_per_notch: int = _PIXELS_PER_NOTCH) -> int:
+    """How many notches of the wheel a scroll by so many pixels is, in either direction."""
+    return max(1, min(_MOST_NOTCHES, round(abs(pixels) / pixels_per_notch)))
 
 
 # UI-TARS ---
@@ -192,7 +197,7 @@ def _action_line(lines: list[str], thoughts: list[str]) -> dict[str, Any]:
     """`Action: click(point='<point>x y</point>')`, with `Thought: ...` before it."""
     call = _CALL.fullmatch(lines[0].strip())
     if len(lines) != 1 or not call:
-        _refuse("the reply must have one line `Action: NAME(...)`")
+        raise unusable("the reply must have one line `Action: NAME(...)`")
     reply: dict[str, Any] = {"action": call[1]}
     if thoughts:
         reply["why"] = thoughts[0].strip()
@@ -200,12 +205,12 @@ def _action_line(lines: list[str], thoughts: list[str]) -> dict[str, Any]:
     while rest:
         argument = _ARGUMENT.match(rest)
         if not argument or argument[1] in reply:
-            _refuse(f"the arguments of {call[1]} cannot be read")
+            raise unusable(f"the arguments of {call[1]} cannot be read")
         name, value = argument[1], argument[2] if argument[2] is not None else argument[3]
         rest = rest[argument.end() :]
         if name in _POINTS:
             if _POINTS[name][0] in reply:
-                _refuse("the action has two places")
+                raise unusable("the action has two places")
             reply.update(zip(_POINTS[name], _place(value)))
         elif call[1] == "hotkey" and name in ("key", "hotkey"):
             reply["key"] = "+".join(value.split())
@@ -219,5 +224,5 @@ def _action_line(lines: list[str], thoughts: list[str]) -> dict[str, Any]:
 def _place(text: str) -> tuple[float, float]:
     found = _PLACE.fullmatch(re.sub(r"<\|box_(?:start|end)\|>", "", text).strip())
     if not found or not all(math.isfinite(float(each)) for each in found.groups()):
-        _refuse(f"{text[:60]!r} is not one place")
+        raise unusable(f"{text[:60]!r} is not one place")
     return float(found[1]), float(found[2])

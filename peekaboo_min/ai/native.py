@@ -1,16 +1,18 @@
-"""The computer-use tools of Anthropic, OpenAI and Gemini."""
+"""A conversation with a model through its vendor's computer-use tool: Anthropic's, OpenAI's or Gemini's."""
 
 from __future__ import annotations
 
+import json
 import re
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from ..core.errors import invalid
-from ..core.settings import settings
-from .conversation import LONGEST_TEXT, Call, Conversation, is_screenshot, unusable
-from .dialects import unpaired
-from .grid import THOUSANDTHS, base_name, is_claude_from
-from .providers import VENDORS, Question, Reply, as_base64
+from ..core.settings import settings, without_secrets
+from ..core.text import clean_text
+from .dialects import notches_of, unpaired, unusable
+from .grid import PIXELS, THOUSANDTHS, base_name, is_claude_from
+from .providers import VENDORS, Question, Reply, Vendor, as_base64
 
 NATIVE_MODELS = (
     "anthropic (Claude Opus 4.5, Sonnet 4.6, Fable 5, Mythos 5, Haiku 5.5 and later), "
@@ -28,10 +30,12 @@ _AT_POINTER = ("scroll", "left_click", "right_click", "middle_click", "double_cl
 _MOST_ANTHROPIC_IMAGES, _KEPT_ANTHROPIC_IMAGES = 20, 10
 _KEPT_GEMINI_TURNS = 3
 _NO_LONGER_SHOWN = {"type": "text", "text": "(an earlier screenshot, no longer shown)"}
-_PIXELS_PER_NOTCH = 100
-_MOST_NOTCHES = 50
 _GEMINI_SCROLL_PIXELS = 300  # its default
 _GEMINI_OWN = ("intent", "press_enter", "magnitude", "magnitude_in_pixels", "magnitude_in_wheel_clicks")
+_NOT_EXECUTED = "Not executed: only the first action of a turn is. The screenshot shows the state after it."
+# Anthropic's own sentence for what follows a failed action
+_NOT_AFTER_FAILURE = "Not executed: an earlier computer action in this turn failed."
+_LONGEST_TEXT = 300
 
 
 def conversation_with(provider: str, model: str) -> Conversation:
@@ -47,6 +51,121 @@ def conversation_with(provider: str, model: str) -> Conversation:
     raise invalid(
         f"we know of no computer-use tool for {provider}/{model}; --native is for {NATIVE_MODELS}", hint=hint
     )
+
+
+class Call(NamedTuple):
+    """One call of an answer, which must get a result. Its acts keep the vendor's own names."""
+
+    call_id: str
+    name: str
+    acts: list[dict[str, Any]]
+    checks: list[dict[str, Any]]
+    """What the vendor wants a person to consent to."""
+
+
+class Conversation:
+    """A run's questions and answers, as one vendor's API has them; each call gets its result.
+
+    One action a turn is carried out. Its result is the next question, with its images; the other calls of
+    the turn are answered as not executed.
+    """
+
+    unit = PIXELS
+    """What the tool counts in, over the last image."""
+    provider: str
+    ask_path = ""
+
+    def __init__(self, model: str) -> None:
+        self.model = model
+        self.headers: dict[str, str] = {}
+        self.is_refused = False
+        """The last action cannot be done: the next question says why, without an image."""
+        self._messages: list[dict[str, Any]] = []
+        self._calls: list[Call] = []
+        self._acted = 0  # the number of the call whose action is carried out
+
+    @property
+    def vendor(self) -> Vendor:
+        """The vendor, asked through its tool."""
+        usual = VENDORS[self.provider]
+        return replace(
+            usual,
+            ask_path=self.ask_path or usual.ask_path,
+            headers_for=lambda key: {**usual.headers_for(key), **self.headers},
+            body=self.body,
+            read=self.read,
+        )
+
+    @property
+    def safety_check(self) -> str:
+        """What a person has to consent to before the next question, which acknowledges it; may be empty."""
+        checks = [check for call in self._calls for check in call.checks]
+        texts = [
+            str(check.get("message") or check.get("explanation") or "no reason given") for check in checks
+        ]
+        return clean_text(without_secrets("; ".join(texts)), _LONGEST_TEXT)
+
+    def body(self, question: Question) -> dict[str, Any]:
+        """The request for a question. It becomes a part of the conversation."""
+        raise NotImplementedError
+
+    def read(self, answer: Any) -> Reply:
+        """An answer, as JSON: its text, and its calls in the vendor's names. Raises as Vendor.read does."""
+        reply = self._read(answer)
+        if reply.refusal or reply.cut_short:
+            return reply
+        self._calls, self._acted, self.is_refused = self._calls_of(answer), 0, False
+        calls = [{"id": call.call_id, "acts": call.acts, "checks": call.checks} for call in self._calls]
+        is_empty = not calls and not reply.text.strip()
+        return replace(reply, text="" if is_empty else json.dumps({"text": reply.text, "calls": calls}))
+
+    def action_in(self, reply: str) -> str:
+        """The action to carry out, of a reply from `read`, as JSON that ai.dialects reads.
+
+        Each question shows a screenshot, so that asking for one is no action. An answer without a call is
+        the end, unless it asks something or says UNSURE. Raises AI_PROVIDER_ERROR.
+        """
+        found = json.loads(reply)
+        why = found["text"].strip()
+        acts = [(number, act) for number, call in enumerate(found["calls"]) for act in call["acts"]]
+        if not found["calls"]:
+            is_unsure = why.upper().startswith("UNSURE") or why.endswith("?")
+            return json.dumps({"action": "noop" if is_unsure else "done", "why": why[:_LONGEST_TEXT]})
+        if not acts:
+            raise unusable("the call has no action")
+        self._acted, act = next((each for each in acts if not _is_screenshot(each[1])), acts[0])
+        try:
+            found = {"action": "wait", "seconds": 0} if _is_screenshot(act) else self._translated(act)
+        except (KeyError, IndexError, TypeError, ValueError, AttributeError):
+            raise unusable(f"the arguments of {str(_name_of(act))[:40]} cannot be read") from None
+        return json.dumps({"why": why[:_LONGEST_TEXT], **found})
+
+    def _read(self, answer: Any) -> Reply:
+        return VENDORS[self.provider].read(answer)
+
+    def _calls_of(self, answer: Any) -> list[Call]:
+        raise NotImplementedError
+
+    def _translated(self, act: dict[str, Any]) -> dict[str, Any]:
+        """The action in names that ai.dialects reads. Raises AI_PROVIDER_ERROR, or as Vendor.read does."""
+        raise NotImplementedError
+
+    def _problem_of(self, number: int) -> str:
+        """Why a call of the turn was not executed; empty for the one that was, and for screenshots."""
+        is_shown = number == self._acted or all(map(_is_screenshot, self._calls[number].acts))
+        return "" if is_shown else self._problem_of_others
+
+    @property
+    def _problem_of_others(self) -> str:
+        return _NOT_AFTER_FAILURE if self.is_refused else _NOT_EXECUTED
+
+
+def _name_of(act: dict[str, Any]) -> Any:
+    return act.get("action") or act.get("type")
+
+
+def _is_screenshot(act: dict[str, Any]) -> bool:
+    return _name_of(act) in ("screenshot", "take_screenshot")
 
 
 class _Anthropic(Conversation):
@@ -97,17 +216,23 @@ class _Anthropic(Conversation):
 
         Newer models bind their thinking to the messages before it: then it has to go.
         """
-        count = sum(block["type"] == "image" for block in _anthropic_blocks(self._messages))
-        if count <= _MOST_ANTHROPIC_IMAGES:
+        contents = []
+        for message in self._messages:
+            results = [block["content"] for block in message["content"] if block["type"] == "tool_result"]
+            contents += [message["content"], *results]
+        images = [
+            (content, at)
+            for content in contents
+            for at, block in enumerate(content)
+            if block["type"] == "image"
+        ]
+        if len(images) <= _MOST_ANTHROPIC_IMAGES:
             return
-        left = count - _KEPT_ANTHROPIC_IMAGES
+        for content, at in images[:-_KEPT_ANTHROPIC_IMAGES]:
+            content[at] = _NO_LONGER_SHOWN
         for message in self._messages:
             kinds = ("thinking", "redacted_thinking") if message["role"] == "assistant" else ()
             message["content"] = [block for block in message["content"] if block["type"] not in kinds]
-            for content in [message["content"], *_anthropic_results([message])]:
-                for at, block in enumerate(content):
-                    if block["type"] == "image" and left:
-                        content[at], left = _NO_LONGER_SHOWN, left - 1
 
     def _calls_of(self, answer: Any) -> list[Call]:
         self._messages.append({"role": "assistant", "content": answer["content"]})
@@ -129,18 +254,6 @@ class _Anthropic(Conversation):
         return unpaired(act)
 
 
-def _anthropic_results(messages: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    """The contents of all results."""
-    blocks = [block for message in messages for block in message["content"]]
-    return [block["content"] for block in blocks if block["type"] == "tool_result"]
-
-
-def _anthropic_blocks(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """All blocks, those in results included."""
-    contents = [message["content"] for message in messages] + _anthropic_results(messages)
-    return [block for content in contents for block in content]
-
-
 class _OpenAI(Conversation):
     """The vendor keeps the conversation, and drops its beginning when it is too long (`truncation`)."""
 
@@ -157,7 +270,7 @@ class _OpenAI(Conversation):
             self._last_image = f"data:{image.info.mime_type};base64,{as_base64(image)}"
         items = [self._result(call) for call in self._calls]
         text = question.prompt
-        if sum(not is_screenshot(act) for call in self._calls for act in call.acts) > 1:
+        if sum(not _is_screenshot(act) for call in self._calls for act in call.acts) > 1:
             text = f"{self._problem_of_others}\n\n{text}"
         content = [{"type": "input_text", "text": text}]
         if question.images and not items:
@@ -216,7 +329,7 @@ class _OpenAI(Conversation):
                 raise unusable("scroll in one direction at a time, by scroll_x or scroll_y")
             names = ("right", "left") if right else ("down", "up")
             found.update(x=act["x"], y=act["y"], direction=names[(right or down) < 0])
-            found["amount"] = _notches(right or down)
+            found["amount"] = notches_of(right or down)
         elif name not in ("double_click", "move", "type", "wait"):
             raise unusable(f"there is no action {name!r}")
         return found
@@ -273,15 +386,11 @@ class _Gemini(Conversation):
         if name not in self.offered:
             raise unusable(f"{name[:40]} is not available")
         if act.get("intent"):
-            found["why"] = act["intent"][:LONGEST_TEXT]
+            found["why"] = act["intent"][:_LONGEST_TEXT]
         if act.get("press_enter") is True:
             found["text"] += "\n"
         if name == "scroll":
             found.update(x=act["x"], y=act["y"])
             pixels = act.get("magnitude_in_pixels") or act.get("magnitude") or _GEMINI_SCROLL_PIXELS
-            found["amount"] = act.get("magnitude_in_wheel_clicks") or _notches(pixels)
+            found["amount"] = act.get("magnitude_in_wheel_clicks") or notches_of(pixels)
         return found
-
-
-def _notches(pixels: float) -> int:
-    return max(1, min(_MOST_NOTCHES, round(abs(pixels) / _PIXELS_PER_NOTCH)))

@@ -15,9 +15,8 @@ from worlds import PATIENCE_S, ROOT
 
 from peekaboo_min.agents.actions import Action, read_action
 from peekaboo_min.ai.client import Answer, ask_model, choose_model
-from peekaboo_min.ai.conversation import Conversation
 from peekaboo_min.ai.grid import PIXELS, THOUSANDTHS, Grid, grid_over, unit_by_name
-from peekaboo_min.ai.native import NATIVE_MODELS, conversation_with
+from peekaboo_min.ai.native import NATIVE_MODELS, Conversation, conversation_with
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
 from peekaboo_min.core.models import ImageData, ImageInfo, Point
 from peekaboo_min.core.settings import settings
