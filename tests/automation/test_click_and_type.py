@@ -92,6 +92,7 @@ def test_a_double_click_and_the_other_buttons_arrive(on_x11: Program, form: Form
     assert form.wait_for_event("double")["widget"] == "said"
     on_x11.data("click", form_window, x, y, "--button", "right")
     on_x11.data("click", form_window, x, y, "--button", "middle")
+    wait_for(lambda: len(form.events("click")) >= 4, "four clicks arrive")
     assert [one["button"] for one in form.events("click")] == [1, 1, 3, 2]
 
 
