@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from ..core.cancellation import report_progress
 from ..core.errors import ErrorCode, PeekabooError, invalid
-from ..core.models import NOTHING_FOUND, RecognisedText, Rect, Result, Screenshot, Window, rect_around
+from ..core.models import NOTHING_FOUND, RecognisedText, Rect, Result, Screenshot, rect_around
 from ..core.text import clean_text
 from ..desktop.base import Desktop
 from .capture import CapturedImage, scene_to_capture, screenshot_to_read
@@ -61,31 +61,41 @@ class TextHit(NamedTuple):
         }
 
 
-class WindowText(NamedTuple):
-    """The recognised lines of a window, in pixels of `record`, which `click` takes."""
+class TextSearch(NamedTuple):
+    """The recognised lines of a window, and where the wanted text is in them, the best match first; all in
+    pixels of `record`, which `click` takes.
+    """
 
+    wanted: str
     record: Screenshot
     lines: tuple[RecognisedText, ...]
+    hits: list[TextHit]
 
-    def search(self, wanted: str) -> list[TextHit]:
-        return find_in_lines(wanted, self.lines)
-
-    def as_data(self, hits: Sequence[TextHit]) -> dict[str, Any]:
+    def as_data(self) -> dict[str, Any]:
         return {
             "window_id": self.record.window_id,
             "screenshot_id": self.record.screenshot_id,
             "image_width": self.record.image_width,
             "image_height": self.record.image_height,
-            "found": [hit.as_data() for hit in hits],
+            "found": [hit.as_data() for hit in self.hits],
         }
 
-    def nearest(self, wanted: str) -> str:
+    def found(self) -> str:
+        """Where it is, for people."""
+        lines = [f"{hit.at}: {hit.text!r} ({hit.match})" for hit in self.hits]
+        where = f"in window {self.record.window_id}, in pixels of screenshot {self.record.screenshot_id}"
+        if len(lines) == 1:
+            return f"found {self.wanted[:80]!r} {where}: {lines[0]}"
+        head = f"found {self.wanted[:80]!r} in {len(lines)} places {where}, the best first:"
+        return "\n".join([head, *lines])
+
+    def nearest(self) -> str:
         """What was recognised instead, for people."""
         texts = list(dict.fromkeys(clean_text(line.text) for line in self.lines))
-        head = f"no text like {wanted[:80]!r} was recognised in window {self.record.window_id}"
+        head = f"no text like {self.wanted[:80]!r} was recognised in window {self.record.window_id}"
         if not texts:
             return f"{head}; no text at all was recognised there"
-        nearest = sorted(texts, key=lambda text: -_likeness(wanted, text))[:_NEAREST_SHOWN]
+        nearest = sorted(texts, key=lambda text: -_likeness(self.wanted, text))[:_NEAREST_SHOWN]
         return f"{head}; the nearest of {len(texts)} lines: " + ", ".join(map(repr, nearest))
 
 
@@ -97,14 +107,9 @@ def wanted_text(text: str) -> str:
     return wanted
 
 
-def read_window(desktop: Desktop, window: Window, wanted: str) -> WindowText:
-    """The text of a window as it is now. wanted: what is looked for there."""
-    return read_image(desktop, *screenshot_to_read(desktop, window), wanted)
-
-
-def read_image(desktop: Desktop, image: CapturedImage, record: Screenshot, wanted: str) -> WindowText:
-    """The text of a window's screenshot, recognised at full resolution, placed in the pixels of `record`. Its
-    file is deleted.
+def search_image(desktop: Desktop, image: CapturedImage, record: Screenshot, wanted: str) -> TextSearch:
+    """Look for a text in a window's screenshot, recognised at full resolution, placed in the pixels of
+    `record`. The image's file is deleted.
     """
     report_progress(f"reading the text of window {record.window_id}")
     try:
@@ -115,7 +120,8 @@ def read_image(desktop: Desktop, image: CapturedImage, record: Screenshot, wante
     finally:
         image.path.unlink(missing_ok=True)
     factor = record.image_width / image.info.width
-    return WindowText(record, tuple(_scaled(line, factor) for line in lines))
+    scaled = tuple(_scaled(line, factor) for line in lines)
+    return TextSearch(wanted, record, scaled, find_in_lines(wanted, scaled))
 
 
 def with_characters(
@@ -149,15 +155,15 @@ def find_text_in_window(desktop: Desktop, window_id: int, text: str) -> Result:
     Raises INVALID_ARGUMENT for a text without a word, and what capturing and recognising raise.
     """
     wanted = wanted_text(text)
-    seen = read_window(desktop, scene_to_capture(desktop).by_id(window_id), wanted)
-    hits = seen.search(wanted)
-    if not hits:
-        return Result(f"{seen.nearest(wanted)}; {_ELSE}", seen.as_data(hits), exit_code=NOTHING_FOUND)
-    return Result(found_text(wanted, hits, seen.record), seen.as_data(hits))
+    window = scene_to_capture(desktop).by_id(window_id)
+    seen = search_image(desktop, *screenshot_to_read(desktop, window), wanted)
+    if not seen.hits:
+        return Result(f"{seen.nearest()}; {_ELSE}", seen.as_data(), exit_code=NOTHING_FOUND)
+    return Result(seen.found(), seen.as_data())
 
 
 def click_text_in_window(
-    desktop: Desktop, window_id: int, text: str, button: str = "left", clicks: int = 1, verify: bool = False
+    desktop: Desktop, window_id: int, text: str, button: str, clicks: int, verify: bool
 ) -> dict[str, Any]:
     """Find a text in a window and click its middle; `text` in the answer is what was clicked.
 
@@ -168,12 +174,11 @@ def click_text_in_window(
     check_may_act("click")
     window = scene_to_capture(desktop).by_id(window_id)
     check_may_act("click", window.app_name, window.bundle_id)
-    seen = read_window(desktop, window, wanted)
-    hits = seen.search(wanted)
-    if not hits:
+    seen = search_image(desktop, *screenshot_to_read(desktop, window), wanted)
+    if not seen.hits:
         hint = f"{_ELSE}; or take a screenshot and click by its pixels, or scroll to the text"
-        raise PeekabooError(ErrorCode.TEXT_NOT_FOUND, seen.nearest(wanted), hint)
-    best, *others = hits
+        raise PeekabooError(ErrorCode.TEXT_NOT_FOUND, seen.nearest(), hint)
+    best, *others = seen.hits
     equal = [best, *(hit for hit in others if hit.rank == best.rank)]
     if len(equal) > 1:
         places = "; ".join(f"{hit.text!r} at {hit.at}" for hit in equal)
@@ -207,10 +212,7 @@ def _apart(hits: Sequence[TextHit]) -> list[TextHit]:
     """Hits of one line without those that overlap a better one."""
     kept: list[TextHit] = []
     for hit in hits:
-        if all(
-            hit.box.x >= other.box.x + other.box.width or other.box.x >= hit.box.x + hit.box.width
-            for other in kept
-        ):
+        if not any(hit.box.overlaps(other.box) for other in kept):
             kept.append(hit)
     return kept
 
@@ -284,11 +286,3 @@ def _likeness(wanted: str, text: str, least: float = 0.0) -> float:
     if matcher.real_quick_ratio() < least or matcher.quick_ratio() < least:
         return 0.0
     return matcher.ratio()
-
-
-def found_text(wanted: str, hits: Sequence[TextHit], record: Screenshot) -> str:
-    lines = [f"{hit.at}: {hit.text!r} ({hit.match})" for hit in hits]
-    where = f"in window {record.window_id}, in pixels of screenshot {record.screenshot_id}"
-    if len(lines) == 1:
-        return f"found {wanted[:80]!r} {where}: {lines[0]}"
-    return "\n".join([f"found {wanted[:80]!r} in {len(lines)} places {where}, the best first:", *lines])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any, Callable, Optional, Union
+from typing import Callable, Optional, Union
 
 from ..core.cancellation import pause, report_progress, time_budget
 from ..core.errors import ErrorCode, PeekabooError, check_range, invalid
@@ -15,7 +15,7 @@ from ..desktop.matching import catalogue_windows, find_app, windows_of
 from ..system.images import Bitmap, changed_rect, png_pixels
 from .capture import image_to_read, record_to_read, scene_to_capture
 from .effects import is_caret, take_bitmap
-from .find_text import found_text, read_image, wanted_text
+from .find_text import search_image, wanted_text
 from .listing import window_data
 
 _LONGEST_S = 45.0
@@ -163,13 +163,11 @@ class _TextLook:
                 image.path.unlink()
                 continue
             record = record_to_read(self._desktop, window, image)
-            seen = read_image(self._desktop, image, record, self._wanted)
+            seen = search_image(self._desktop, image, record, self._wanted)
             self._read.add(state)
-            hits = seen.search(self._wanted)
-            if hits:
-                data: dict[str, Any] = seen.as_data(hits)
-                return Result(found_text(self._wanted, hits, seen.record), data)
-            self._last = seen.nearest(self._wanted)
+            if seen.hits:
+                return Result(seen.found(), seen.as_data())
+            self._last = seen.nearest()
         return self._last
 
 
