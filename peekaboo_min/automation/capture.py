@@ -17,7 +17,7 @@ from ..core.text import clean_text
 from ..desktop.base import Desktop
 from ..system.files import new_temporary_path
 from ..system.images import model_size, prepare_target, read_image_info
-from .coordinates import find_record, forget_record, forget_records, record_of, save_record
+from .coordinates import find_record, forget_records, record_of, save_record
 from .effects import take_bitmap
 
 _TRIES = 3
@@ -86,7 +86,7 @@ def take_images(
     subjects: Sequence[Subject],
     targets: Sequence[Path],
     kind: str,
-    max_dimension: Optional[int] = None,
+    max_dimension: Optional[int],
 ) -> list[CapturedImage]:
     """One file for each subject, all or none: a failure leaves the files and folders as they were before."""
     new_folders = _missing_folders(targets)
@@ -107,7 +107,7 @@ def take_images(
         for image in taken:
             image.path.unlink(missing_ok=True)
             if image.screenshot:
-                forget_record(desktop.session, image.screenshot)
+                forget_records(desktop.session, image.screenshot.window_id, image.screenshot.screenshot_id)
         for folder in new_folders:
             with suppress(OSError):  # something is in it
                 folder.rmdir()
@@ -224,10 +224,7 @@ class WindowPart(NamedTuple):
 
 
 def screenshot_region(
-    desktop: Desktop,
-    window: Window,
-    region: Sequence[float],
-    max_dimension: Optional[int] = None,
+    desktop: Desktop, window: Window, region: Sequence[float], max_dimension: Optional[int] = None
 ) -> WindowPart:
     """region: x, y, width and height in pixels of the window's last screenshot. The caller deletes the file.
 
@@ -269,11 +266,7 @@ def _is_seen_whole(window: Window, scene: Scene) -> bool:
 
 
 def _capture_subject(
-    desktop: Desktop,
-    subject: Subject,
-    kind: str,
-    max_dimension: Optional[int],
-    with_shadow: bool = False,
+    desktop: Desktop, subject: Subject, kind: str, max_dimension: Optional[int], with_shadow: bool = False
 ) -> CapturedImage:
     display, window = subject.display, subject.window
 
@@ -290,11 +283,7 @@ def _capture_subject(
 
 
 def _new_image(
-    desktop: Desktop,
-    subject: Subject,
-    kind: str,
-    max_dimension: Optional[int],
-    take: Callable[[Path], Any],
+    desktop: Desktop, subject: Subject, kind: str, max_dimension: Optional[int], take: Callable[[Path], Any]
 ) -> CapturedImage:
     """A file of our temporary folder (0600) that `take` fills, checked, and shrunk to max_dimension."""
     path, smaller = new_temporary_path("peekaboo", kind), new_temporary_path("peekaboo", kind)
@@ -360,6 +349,6 @@ def image_for_model(
     size = fitted.info.width, fitted.info.height
     if record and window and size != (record.image_width, record.image_height):
         if replaces_file:
-            forget_record(desktop.session, record)
+            forget_records(desktop.session, window.window_id, record.screenshot_id)
         record = save_record(desktop.session, window, fitted.info)
     return fitted, record

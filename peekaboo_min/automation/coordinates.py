@@ -42,14 +42,9 @@ def save_record(session: str, window: Window, info: ImageInfo) -> Screenshot:
     return screenshot
 
 
-def forget_record(session: str, screenshot: Screenshot) -> None:
-    """Delete the record of an image that nobody got."""
-    _record_path(session, screenshot.window_id, screenshot.screenshot_id).unlink(missing_ok=True)
-
-
-def forget_records(session: str, window_id: int) -> None:
-    """Delete all records of a window: a click needs a new screenshot."""
-    for path in temporary_folder().glob(_record_path(session, window_id, "*").name):
+def forget_records(session: str, window_id: int, screenshot_id: str = "*") -> None:
+    """Delete the record of an image that nobody got, or all of a window: a click needs a new screenshot."""
+    for path in temporary_folder().glob(_record_path(session, window_id, screenshot_id).name):
         path.unlink(missing_ok=True)
 
 
@@ -67,35 +62,32 @@ def find_record(session: str, window: Window, screenshot_id: Optional[str] = Non
     records = [record for record in map(_read, paths) if record]
     if not records:
         which = f"no screenshot {screenshot_id} of" if screenshot_id else "no screenshot of"
-        raise PeekabooError(
-            ErrorCode.STALE_SCREENSHOT, f"there is {which} window {window.window_id}", hint=_HINT
-        )
+        raise _stale(f"there is {which} window {window.window_id}", _HINT)
     record = max(records, key=lambda one: one.taken_at)
-    _check_same_window(record, window)
-    if not record.bounds.has_size_of(window.bounds):
-        raise _stale(f"window {window.window_id} was resized since its last screenshot")
-    _check_shape(record, window)
+    problem = _problem_of(record, window)
+    if problem:
+        raise _stale(problem, "take a new one, and use its pixels")
     if screenshot_id is None:
         _check_one_scale(record, window, records)
     return record
 
 
-def _check_same_window(record: Screenshot, window: Window) -> None:
-    """The window server gives a closed window's id to another one."""
+def _problem_of(record: Screenshot, window: Window) -> str:
+    """Why a record is not true for the window as it is now; empty when it is."""
+    which = f"window {window.window_id}"
+    # the window server gives a closed window's id to another one
     if (record.app_name, record.pid) != (window.app_name, window.pid):
-        raise _stale(f"window {window.window_id} now belongs to {window.app_name or 'another program'}")
+        return f"{which} now belongs to {window.app_name or 'another program'}"
     if record.identity != window.identity:
-        raise _stale(f"window {window.window_id} is another one than at its last screenshot")
-
-
-def _check_shape(record: Screenshot, window: Window) -> None:
+        return f"{which} is another one than at its last screenshot"
+    if not record.bounds.has_size_of(window.bounds):
+        return f"{which} was resized since its last screenshot"
     scale_x = record.image_width / window.bounds.width
     scale_y = record.image_height / window.bounds.height
     difference = abs(scale_x - scale_y)
     if difference > 0.02 * max(scale_x, scale_y) and difference * window.bounds.height > 1.5:
-        raise _stale(
-            f"the screenshot of window {window.window_id} does not have its shape (a sheet, a shadow?)"
-        )
+        return f"the screenshot of {which} does not have its shape (a sheet, a shadow?)"
+    return ""
 
 
 def _check_one_scale(record: Screenshot, window: Window, records: Sequence[Screenshot]) -> None:
@@ -103,11 +95,10 @@ def _check_one_scale(record: Screenshot, window: Window, records: Sequence[Scree
     for one in records:
         is_live = one.bounds.has_size_of(window.bounds) and one.identity == window.identity
         if is_live and abs(one.scale - record.scale) > _SAME_SCALE * record.scale:
-            raise PeekabooError(
-                ErrorCode.STALE_SCREENSHOT,
+            raise _stale(
                 f"there are screenshots of window {window.window_id} at different scales "
                 f"({one.scale:g} and {record.scale:g})",
-                hint="pass the screenshot_id of the one whose pixels these are",
+                "pass the screenshot_id of the one whose pixels these are",
             )
 
 
@@ -126,5 +117,5 @@ def _read(path: Path) -> Optional[Screenshot]:
         return None
 
 
-def _stale(message: str) -> PeekabooError:
-    return PeekabooError(ErrorCode.STALE_SCREENSHOT, message, hint="take a new one, and use its pixels")
+def _stale(message: str, hint: str) -> PeekabooError:
+    return PeekabooError(ErrorCode.STALE_SCREENSHOT, message, hint)

@@ -17,14 +17,7 @@ from ..desktop.base import Desktop
 from ..desktop.matching import find_app, find_window, visible_windows, windows_of
 from ..system.files import asked_path, file_name, new_temporary_path
 from ..system.images import EXTENSIONS, kind_by_name
-from .capture import (
-    CapturedImage,
-    Subject,
-    image_for_model,
-    scene_to_capture,
-    take_images,
-    window_subject,
-)
+from .capture import CapturedImage, Subject, image_for_model, scene_to_capture, take_images, window_subject
 from .effects import wait_until_painted
 from .input import focus_by_id
 from .policy import check_may_act
@@ -63,7 +56,7 @@ class ImageRequest(NamedTuple):
 def image_result(
     desktop: Desktop,
     request: ImageRequest,
-    capture_focus: str = "background",
+    capture_focus: str,
     returns_data: bool = False,
     question: Optional[str] = None,
 ) -> Result:
@@ -73,13 +66,14 @@ def image_result(
     question: then a configured model is asked about the images: `analysis_text` and `model_used` besides.
     """
     check_request(request)
-    kind = _kind_of_files(request)
+    base, is_file = _destination(request)
+    kind = kind_by_name(base) if base and is_file else request.kind or "png"
     analyse = _analyst(desktop, question) if question is not None else None
     if capture_focus == "foreground":
         subjects, messages = _subjects_in_front(desktop, request)
     else:
         subjects, messages = _find_subjects(scene_to_capture(desktop), request), ()
-    targets = _paths_of(request, kind, subjects)
+    targets = _paths_of(base, is_file, kind, subjects)
     images = take_images(desktop, subjects, targets, kind, request.max_dimension)
     data: dict[str, Any] = {"saved_files": []}
     returned: tuple[ImageData, ...] = ()
@@ -230,15 +224,17 @@ def _subjects_in_front(desktop: Desktop, request: ImageRequest) -> tuple[list[Su
             raise
         log_warning(_NOT_RAISED)
         messages = (f"the window could not be brought to the front: {e.sentence()}",)
-    if request.effective_mode in ("screen", "multi") or messages:
+    shows_more = request.effective_mode in ("screen", "multi")
+    if shows_more or messages:
         scene = scene_to_capture(desktop)
         window = scene.by_id(window.window_id)
     is_behind = bool(messages) and window.is_on_screen and request.window_index is None
-    if request.effective_mode in ("screen", "multi") or is_behind:
+    if shows_more or is_behind:
         return _find_subjects(scene, request), messages
-    if window.is_on_screen or request.window_id is not None:
-        is_indexed = request.window_id is None
-        return [window_subject(window, request.window_index or 0 if is_indexed else None)], messages
+    if request.window_id is not None:
+        return [window_subject(window)], messages
+    if window.is_on_screen:
+        return [window_subject(window, request.window_index or 0)], messages
     return _find_subjects(scene, request._replace(window_title=None, window_index=None)), messages
 
 
@@ -259,35 +255,27 @@ def _window_to_raise(scene: Scene, request: ImageRequest) -> Optional[Window]:
 # where to save it
 
 
-def _asked_path(request: ImageRequest) -> Optional[Path]:
-    """Where the images go: the asked path, else the environment's; None for our temporary folder."""
-    asked = request.path or ("" if request.is_temporary else settings().default_save_path)
-    return asked_path(asked) if asked else None
+def _destination(request: ImageRequest) -> tuple[Optional[Path], bool]:
+    """Where the images go (the asked path, else the environment's; None: our temporary folder), and whether
+    that is the name of a file, whose bytes will be what it says, whatever the format asked.
 
-
-def _names_a_file(request: ImageRequest, path: Path) -> bool:
-    has_extension = path.suffix.lower() in (*EXTENSIONS, *_OTHER_EXTENSIONS)
-    return has_extension and not (request.path or "").endswith("/") and not path.is_dir()
-
-
-def _kind_of_files(request: ImageRequest) -> str:
-    """png or jpg: a file's bytes are what its name says, whatever the format asked.
-
-    Raises INVALID_ARGUMENT for another image's name, FILE_IO_ERROR.
+    Raises FILE_IO_ERROR.
     """
-    base = _asked_path(request)
+    asked = request.path or ("" if request.is_temporary else settings().default_save_path)
+    if not asked:
+        return None, False
+    path = asked_path(asked)
+    has_extension = path.suffix.lower() in (*EXTENSIONS, *_OTHER_EXTENSIONS)
     try:
-        is_free = base is None or not _names_a_file(request, base)
+        return path, has_extension and not asked.endswith("/") and not path.is_dir()
     except OSError as e:  # a name that no file system takes
-        raise file_error(Path(request.path or settings().default_save_path), e) from e
-    return request.kind or "png" if is_free or base is None else kind_by_name(base)
+        raise file_error(Path(asked), e) from e
 
 
-def _paths_of(request: ImageRequest, kind: str, subjects: Sequence[Subject]) -> list[Path]:
-    base = _asked_path(request)
+def _paths_of(base: Optional[Path], is_file: bool, kind: str, subjects: Sequence[Subject]) -> list[Path]:
     if base is None:
         return [new_temporary_path(_stem(subject), kind) for subject in subjects]
-    if not _names_a_file(request, base):
+    if not is_file:
         return [base / file_name(f"{_moment()}_{_stem(subject)}", kind) for subject in subjects]
     if len(subjects) == 1:
         return [base]

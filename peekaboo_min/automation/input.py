@@ -20,7 +20,7 @@ from ..desktop.matching import blocking_dialog, cover_at
 from ..system.files import file_lock
 from .coordinates import find_record
 from .effects import Effect, FieldWatch, Watch
-from .policy import check_may_act, stop_file, write_audit_line
+from .policy import check_may_act, denied, stop_file, write_audit_line
 
 _LOCK_S = 20.0
 _FOCUS_S = 2.0
@@ -69,10 +69,10 @@ def click_pixel(
     desktop: Desktop,
     window_id: int,
     pixel: Point,
-    button: str = "left",
-    clicks: int = 1,
-    screenshot_id: Optional[str] = None,
-    verify: bool = False,
+    button: str,
+    clicks: int,
+    screenshot_id: Optional[str],
+    verify: bool,
     modifiers: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Click a pixel of a window's screenshot; the answer says where that was and what is known of the effect.
@@ -99,8 +99,8 @@ def scroll_at(
     pixel: Point,
     direction: str,
     amount: int,
-    screenshot_id: Optional[str] = None,
-    verify: bool = False,
+    screenshot_id: Optional[str],
+    verify: bool,
 ) -> dict[str, Any]:
     """Turn the wheel by `amount` notches over a pixel of a screenshot. Raises as click_pixel does."""
     _check_choice("direction", direction, DIRECTIONS)
@@ -117,9 +117,9 @@ def drag_pixels(
     window_id: int,
     start: Point,
     end: Point,
-    button: str = "left",
-    screenshot_id: Optional[str] = None,
-    verify: bool = False,
+    button: str,
+    screenshot_id: Optional[str],
+    verify: bool,
 ) -> dict[str, Any]:
     """Press at one pixel of a window's screenshot and release at another. Raises as click_pixel does."""
     _check_choice("button", button, BUTTONS)
@@ -130,7 +130,7 @@ def drag_pixels(
 
 
 def move_to_pixel(
-    desktop: Desktop, window_id: int, pixel: Point, screenshot_id: Optional[str] = None
+    desktop: Desktop, window_id: int, pixel: Point, screenshot_id: Optional[str]
 ) -> dict[str, Any]:
     """Move the pointer over a pixel of a window's screenshot. Raises as click_pixel does."""
     return _by_pointer(
@@ -184,12 +184,7 @@ def _by_pointer(
 
 
 def type_into_window(
-    desktop: Desktop,
-    window_id: int,
-    text: str,
-    verify: bool = False,
-    replace: bool = False,
-    delay_ms: int = 0,
+    desktop: Desktop, window_id: int, text: str, verify: bool, replace: bool, delay_ms: int
 ) -> dict[str, Any]:
     """Type text into a window, which is focused first unless it is a popup.
 
@@ -202,19 +197,15 @@ def type_into_window(
     replaced: dict[str, Any] = {}
 
     def post(window: Window) -> None:
-        if replace:
-            field = FieldWatch(desktop, window)
+        field = FieldWatch(desktop, window) if replace else None
+        if field:
             desktop.select_all(window, stop_file())
-            post_text(window)
-            replaced["replaced"] = field.is_replaced(text)
-        else:
-            post_text(window)
-
-    def post_text(window: Window) -> None:
         if text:
             desktop.type_text(window, text, stop_file(), delay_ms)
         else:
             desktop.press_key(window, _DELETE, stop_file=stop_file())
+        if field:
+            replaced["replaced"] = field.is_replaced(text)
 
     def check(window: Window) -> None:
         if replace and _NO_SELECT_ALL.search(window.app_name):
@@ -233,10 +224,10 @@ def press_in_window(
     desktop: Desktop,
     window_id: int,
     key: str,
-    modifiers: Sequence[str] = (),
-    verify: bool = False,
-    hold_ms: int = 0,
-    repeat: int = 1,
+    modifiers: Sequence[str],
+    verify: bool,
+    hold_ms: int,
+    repeat: int,
 ) -> dict[str, Any]:
     """Press a key or chord in a window, which is focused first unless it is a popup. Raises as click_pixel
     does.
@@ -302,10 +293,9 @@ def _permitted_window(action: str, scene: Scene, window_id: int) -> Window:
     window = scene.by_id(window_id)
     if not window.app_name:
         check_may_act(action)
-        raise PeekabooError(
-            ErrorCode.POLICY_DENIED,
+        raise denied(
             f"{action} in window {window_id} is refused: it belongs to no known application",
-            hint="act on a window that list_windows shows",
+            "act on a window that list_windows shows",
         )
     check_may_act(action, window.app_name, window.bundle_id)
     if scene.is_locked:
@@ -344,20 +334,17 @@ def _focused(desktop: Desktop, scene: Scene, window_id: int) -> Scene:
 
     It is asked for more than once: activation is a request, and a window that maps just now cannot take it.
     """
-    deadline = time.monotonic() + _FOCUS_S
+    started = ask_at = time.monotonic()
     while True:
-        desktop.focus(scene.by_id(window_id), settings().may_focus_by_click)
-        ask_again = time.monotonic() + _FOCUS_AGAIN_S
-        while True:
-            scene = desktop.snapshot()
-            window = scene.by_id(window_id)
-            _check_not_blocked(window, scene)  # a Mac tells of dialogs only once the application is in front
-            if window.is_focused and window.is_on_screen:
-                return scene
-            if time.monotonic() > min(deadline, ask_again):
-                break
-            pause(_FOCUS_POLL_S)
-        if time.monotonic() > deadline:
+        if time.monotonic() >= ask_at:
+            desktop.focus(scene.by_id(window_id), settings().may_focus_by_click)
+            ask_at = time.monotonic() + _FOCUS_AGAIN_S
+        scene = desktop.snapshot()
+        window = scene.by_id(window_id)
+        _check_not_blocked(window, scene)  # a Mac tells of dialogs only once the application is in front
+        if window.is_focused and window.is_on_screen:
+            return scene
+        if time.monotonic() > started + _FOCUS_S:
             may_click = "" if settings().may_focus_by_click else _MAY_CLICK
             raise PeekabooError(
                 ErrorCode.FOCUS_FAILED,
@@ -365,6 +352,7 @@ def _focused(desktop: Desktop, scene: Scene, window_id: int) -> Scene:
                 hint="nothing was done; close a dialog that may be in its way, or bring it forward by hand"
                 + may_click,
             )
+        pause(_FOCUS_POLL_S)
 
 
 def _check_on_a_display(scene: Scene, window: Window, points: Sequence[Point]) -> None:

@@ -28,7 +28,7 @@ def list_running_apps(desktop: Desktop) -> Result:
     return Result(text, {"applications": [_app_data(app) for app in apps]})
 
 
-def list_app_windows(desktop: Desktop, identifier: str, details: Sequence[str] = ()) -> Result:
+def list_app_windows(desktop: Desktop, identifier: str, details: Sequence[str]) -> Result:
     """`{"windows": [...], "target_application_info": {...}}`, front to back; details as in DETAILS."""
     unknown = [name for name in details if name not in DETAILS]
     if unknown:

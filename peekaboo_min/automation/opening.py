@@ -18,7 +18,7 @@ from ..desktop.matching import visible_windows
 from ..system.files import asked_path
 from .input import input_lock
 from .listing import window_data
-from .policy import check_may_act, write_audit_line
+from .policy import check_may_act, denied, write_audit_line
 
 _LONGEST_S = 45.0
 _POLL_S = 0.15
@@ -26,35 +26,19 @@ _POLL_S = 0.15
 _GRACE_S = 2.0
 _LONGEST_URL = 4000
 # What a system's opener would execute, install, or follow to something else, by its name.
-_EXECUTED = frozenset(
-    (
-        *(
-            ".app",
-            ".action",
-            ".command",
-            ".tool",
-            ".terminal",
-            ".workflow",
-            ".scpt",
-            ".scptd",
-            ".applescript",
-        ),
-        *(".jxa", ".osax", ".pkg", ".mpkg", ".prefpane", ".saver", ".qlgenerator", ".mobileconfig"),
-        *(".desktop", ".appimage", ".run", ".deb", ".rpm", ".flatpakref", ".flatpak", ".snap"),
-        *(".sh", ".bash", ".zsh", ".fish", ".csh", ".ksh", ".py", ".pyw", ".pyz", ".pl", ".rb", ".php"),
-        *(".lua", ".tcl", ".js", ".mjs", ".jar", ".jnlp", ".class", ".exe", ".com", ".bat", ".cmd", ".msi"),
-        *(".ps1", ".vbs", ".url", ".webloc", ".inetloc", ".fileloc", ".lnk", ".shortcut"),
-    )
-)
+_EXECUTED = {
+    *(".app", ".action", ".command", ".tool", ".terminal", ".workflow", ".scpt", ".scptd"),
+    *(".applescript", ".jxa", ".osax", ".pkg", ".mpkg", ".prefpane", ".saver", ".qlgenerator"),
+    *(".mobileconfig", ".desktop", ".appimage", ".run", ".deb", ".rpm", ".flatpakref", ".flatpak", ".snap"),
+    *(".sh", ".bash", ".zsh", ".fish", ".csh", ".ksh", ".py", ".pyw", ".pyz", ".pl", ".rb", ".php"),
+    *(".lua", ".tcl", ".js", ".mjs", ".jar", ".jnlp", ".class", ".exe", ".com", ".bat", ".cmd", ".msi"),
+    *(".ps1", ".vbs", ".url", ".webloc", ".inetloc", ".fileloc", ".lnk", ".shortcut"),
+}
 _EXECUTABLE_BYTES = (b"#!", b"\x7fELF", b"MZ", b"\xcf\xfa\xed\xfe", b"\xce\xfa\xed\xfe", b"\xca\xfe\xba\xbe")
 
 
 def open_target(
-    desktop: Desktop,
-    app: Optional[str] = None,
-    path: Optional[str] = None,
-    url: Optional[str] = None,
-    timeout_s: float = 20.0,
+    desktop: Desktop, app: Optional[str], path: Optional[str], url: Optional[str], timeout_s: float
 ) -> Result:
     """Open one of these by the system's opener, and wait for the window that shows it.
 
@@ -72,9 +56,7 @@ def open_target(
     target = {"app": _checked_name, "path": _checked_path, "url": _checked_url}[kind](asked)
     handler = desktop.find_handler(kind, target)
     if not handler.app_name:
-        raise _refused(
-            f"no application is known that opens {asked[:200]}", "open it by an app of your choice"
-        )
+        raise denied(f"no application is known that opens {asked[:200]}", "open it by an app of your choice")
     check_may_act("open", handler.app_name, handler.bundle_id)
     with input_lock(desktop.session):
         before = desktop.snapshot()
@@ -92,10 +74,6 @@ def open_target(
     name = f"window {window.window_id} of {window.app_name} ({clean_text(window.title or '')!r})"
     data: dict[str, Any] = {**window_data(window), "is_new_window": is_new, "handler": handler.app_name}
     return Result(f"{name} {'opened' if is_new else 'was there already and is in front now'}", data)
-
-
-def _refused(message: str, hint: str) -> PeekabooError:
-    return PeekabooError(ErrorCode.POLICY_DENIED, message, hint)
 
 
 def _checked_name(name: str) -> str:
@@ -136,7 +114,7 @@ def _checked_path(path: str) -> str:
     names = {one.suffix.lower() for one in (asked, target)}
     is_program = not is_folder and (status.st_mode & 0o111 or start.startswith(_EXECUTABLE_BYTES))
     if names & _EXECUTED or is_program or (target / "Contents" / "MacOS").is_dir():
-        raise _refused(
+        raise denied(
             f"{asked} is refused: opening it could execute it, or something that it names",
             "open a document, or an installed application by its name: open app",
         )

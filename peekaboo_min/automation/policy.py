@@ -23,17 +23,17 @@ def stop_file() -> Path:
 def check_may_act(action: str, app_name: str = "", bundle_id: Optional[str] = None) -> None:
     """Raises POLICY_DENIED when `action` (like click) is forbidden, in that app where one is named."""
     if settings().is_read_only:
-        raise _denied(
+        raise denied(
             f"{action} is refused: PEEKABOO_READONLY is set", "unset it to let this machine be acted on"
         )
     if os.path.lexists(stop_file()):
-        raise _denied(f"{action} is refused: the stop file {stop_file()} exists", "delete it to go on")
+        raise denied(f"{action} is refused: the stop file {stop_file()} exists", "delete it to go on")
     if not app_name:
         return
     if _matches(settings().deny_apps, app_name, bundle_id, skeleton):
-        raise _denied(f"{action} in {app_name} is refused: PEEKABOO_DENY_APPS names it", "use another app")
+        raise denied(f"{action} in {app_name} is refused: PEEKABOO_DENY_APPS names it", "use another app")
     if settings().allow_apps and not _matches(settings().allow_apps, app_name, bundle_id):
-        raise _denied(
+        raise denied(
             f"{action} in {app_name} is refused: PEEKABOO_ALLOW_APPS does not name it", "use an allowed app"
         )
 
@@ -62,7 +62,8 @@ def skeleton(name: str) -> str:
     return text.translate(_LOOKALIKES).casefold().translate(_LOOKALIKES)
 
 
-def _denied(message: str, hint: str) -> PeekabooError:
+def denied(message: str, hint: str) -> PeekabooError:
+    """POLICY_DENIED, to be raised."""
     return PeekabooError(ErrorCode.POLICY_DENIED, message, hint=hint)
 
 
