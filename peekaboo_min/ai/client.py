@@ -7,10 +7,8 @@ import random
 import re
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
 from pathlib import Path
-from typing import Any, Optional, Union
+from typing import Any, NamedTuple, Optional, Union
 
 from ..core.cancellation import in_parallel, pause, report_progress
 from ..core.errors import ErrorCode, PeekabooError, invalid
@@ -53,8 +51,7 @@ _NOT_CONFIGURED = (
 _EXAMPLE = 'for example "ollama/qwen3-vl:8b,openai/gpt-5.4-mini", or "ocr" to read text without a model'
 
 
-@dataclass(frozen=True)
-class ModelChoice:
+class ModelChoice(NamedTuple):
     """A provider and its model. An unknown provider is reported only when it is used."""
 
     provider: str
@@ -66,8 +63,7 @@ class ModelChoice:
         return f"{self.provider}/{self.model}"
 
 
-@dataclass(frozen=True)
-class ProviderStatus:
+class ProviderStatus(NamedTuple):
     """Whether a configured provider would answer now; `problem` is empty when it would."""
 
     choice: ModelChoice
@@ -78,8 +74,7 @@ class ProviderStatus:
         return not self.problem
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(NamedTuple):
     """A model's answer. Tokens are None where the provider does not count them."""
 
     text: str
@@ -321,7 +316,7 @@ def _ask_vendor(vendor: Vendor, question: Question, deadline: float) -> Reply:
     check_reply(vendor, question.model, reply)
     text = shown_text(without_secrets(text))  # an endpoint may repeat what it was sent
     tokens_in, tokens_out = _count(reply.tokens_in), _count(reply.tokens_out)
-    return replace(reply, text=text, tokens_in=tokens_in, tokens_out=tokens_out, cost=_amount(reply.cost))
+    return reply._replace(text=text, tokens_in=tokens_in, tokens_out=tokens_out, cost=_amount(reply.cost))
 
 
 def shown_text(text: str) -> str:
@@ -342,14 +337,9 @@ def _amount(value: Any) -> Optional[float]:
 
 def _model_sees(base_url: str, model: str) -> bool:
     try:
-        return _ollama_sees(base_url, model)
+        return ollama_model_sees(base_url, model, _PROBE_S)
     except WebError:
         return True  # the question itself will show what is wrong
-
-
-@lru_cache(maxsize=16)
-def _ollama_sees(_base_url: str, model: str) -> bool:
-    return ollama_model_sees(model, _PROBE_S)
 
 
 def _post_with_retries(vendor: Vendor, question: Question, deadline: float) -> Any:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Optional
+from typing import NamedTuple, Optional
 
 from ..core.errors import invalid
 from ..core.models import Point
@@ -25,8 +24,7 @@ _FAMILIES = (
 )
 
 
-@dataclass(frozen=True)
-class Grid:
+class Grid(NamedTuple):
     """A grid over an image, in which a model is asked and its reply is read; 0x0 where there is no image."""
 
     unit: str

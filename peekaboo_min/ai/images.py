@@ -35,8 +35,6 @@ def load_image(path: Path) -> ImageData:
         data = _read_regular(path)
     except OSError as e:
         raise file_error(path, e) from e
-    except ValueError:
-        raise invalid("a path cannot hold a NUL character") from None
     info = whole_image(data)
     if not info:
         is_part = sniff_image(data) is not None
@@ -73,8 +71,7 @@ def fitted_size(
 
     By the model's name, because gateways offer every vendor's models. A model whose image is resized answers
     in the pixels of the resized one. A fitted size fits unchanged.
-    in_pixels: the model answers in pixels, although its name does not tell; then a size that everything we
-    know of leaves alone.
+    in_pixels: it answers in pixels, although its name does not tell; then what everything known leaves alone.
     """
     name = base_name(model)
     if "claude" in name or provider == "anthropic":

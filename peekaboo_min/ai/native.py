@@ -1,10 +1,9 @@
-"""A conversation with a model through its vendor's computer-use tool: Anthropic's, OpenAI's or Gemini's."""
+"""Conversations by the computer-use tools of Anthropic, OpenAI and Gemini."""
 
 from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ..core.errors import invalid
@@ -42,11 +41,11 @@ def conversation_with(provider: str, model: str) -> Conversation:
     """A new conversation. Raises INVALID_ARGUMENT for a model whose vendor has no tool that we know of."""
     name = base_name(model)
     if provider == "anthropic" and is_claude_from({**_TOOLSET_FROM, **_OLDER_FROM}, name):
-        return _Anthropic(model, is_older=not is_claude_from(_TOOLSET_FROM, name))
+        return _Anthropic(is_older=not is_claude_from(_TOOLSET_FROM, name))
     if provider == "openai" and re.match(r"gpt-(5\.([4-9]|\d\d)|[6-9]|\d\d)(?!.*nano)", name):
-        return _OpenAI(model)
+        return _OpenAI()
     if provider == "gemini" and re.match(r"gemini-(3\.([5-9]|\d\d)|[4-9]|\d\d)", name):
-        return _Gemini(model)
+        return _Gemini()
     hint = "run the agent without --native: then it works with every model that sees"
     raise invalid(
         f"we know of no computer-use tool for {provider}/{model}; --native is for {NATIVE_MODELS}", hint=hint
@@ -75,8 +74,7 @@ class Conversation:
     provider: str
     ask_path = ""
 
-    def __init__(self, model: str) -> None:
-        self.model = model
+    def __init__(self) -> None:
         self.headers: dict[str, str] = {}
         self.is_refused = False
         """The last action cannot be done: the next question says why, without an image."""
@@ -88,8 +86,7 @@ class Conversation:
     def vendor(self) -> Vendor:
         """The vendor, asked through its tool."""
         usual = VENDORS[self.provider]
-        return replace(
-            usual,
+        return usual._replace(
             ask_path=self.ask_path or usual.ask_path,
             headers_for=lambda key: {**usual.headers_for(key), **self.headers},
             body=self.body,
@@ -117,7 +114,7 @@ class Conversation:
         self._calls, self._acted, self.is_refused = self._calls_of(answer), 0, False
         calls = [{"id": call.call_id, "acts": call.acts, "checks": call.checks} for call in self._calls]
         is_empty = not calls and not reply.text.strip()
-        return replace(reply, text="" if is_empty else json.dumps({"text": reply.text, "calls": calls}))
+        return reply._replace(text="" if is_empty else json.dumps({"text": reply.text, "calls": calls}))
 
     def action_in(self, reply: str) -> str:
         """The action to carry out, of a reply from `read`, as JSON that ai.dialects reads.
@@ -173,8 +170,8 @@ class _Anthropic(Conversation):
     # A button that is held from one turn to the next cannot be: a person may act in between.
     withheld = ("left_mouse_down", "left_mouse_up", "cursor_position")
 
-    def __init__(self, model: str, is_older: bool) -> None:
-        super().__init__(model)
+    def __init__(self, is_older: bool) -> None:
+        super().__init__()
         self.headers = _OLDER_HEADER if is_older else {}
         self._is_older = is_older
         self._size = (1, 1)
@@ -260,8 +257,8 @@ class _OpenAI(Conversation):
     provider = "openai"
     ask_path = "/responses"
 
-    def __init__(self, model: str) -> None:
-        super().__init__(model)
+    def __init__(self) -> None:
+        super().__init__()
         self._last_id = ""
         self._last_image = ""  # a call must be answered with one, even when the app has no window any more
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
-from dataclasses import dataclass, field
-from typing import Any, Callable, Optional
+from functools import lru_cache
+from typing import Any, Callable, NamedTuple, Optional
 
 from ..core.models import ImageData
 from ..core.settings import VARIABLES, settings
@@ -14,8 +14,7 @@ from ..system.web import ask_json, quote_for_path
 _SCHEMA_TEXT = "Answer with one JSON object that fits this JSON schema, and with nothing else:"
 
 
-@dataclass(frozen=True)
-class Question:
+class Question(NamedTuple):
     """A question for a model. The schema is that of the one JSON object wanted; None for free text.
 
     Its objects are closed, every property is required, and nothing has limits: OpenAI and Anthropic refuse
@@ -23,14 +22,16 @@ class Question:
     """
 
     model: str
-    prompt: str = field(repr=False)
-    images: tuple[ImageData, ...] = field(default=(), repr=False)
-    system: str = field(default="", repr=False)
-    schema: Optional[dict[str, Any]] = field(default=None, repr=False)
+    prompt: str
+    images: tuple[ImageData, ...] = ()
+    system: str = ""
+    schema: Optional[dict[str, Any]] = None
+
+    def __repr__(self) -> str:
+        return f"Question({self.model!r})"  # never a prompt in a log
 
 
-@dataclass(frozen=True)
-class Reply:
+class Reply(NamedTuple):
     """A vendor's answer. `cut_short`: it reached the limit of tokens. `refusal`: why there is no answer."""
 
     text: str
@@ -42,8 +43,7 @@ class Reply:
     """What the answer itself says that it cost, as OpenRouter's do."""
 
 
-@dataclass(frozen=True)
-class Vendor:
+class Vendor(NamedTuple):
     """One vendor. key_field and base_field name its key (empty: none) and its address in Settings."""
 
     title: str
@@ -136,10 +136,10 @@ def _read_ollama(answer: Any) -> Reply:
     return Reply(answer["response"], answer.get("prompt_eval_count"), answer.get("eval_count"), cut_short)
 
 
-def ollama_model_sees(model: str, timeout_s: float) -> bool:
+@lru_cache(maxsize=16)
+def ollama_model_sees(base_url: str, model: str, timeout_s: float) -> bool:
     """Whether an Ollama model takes images: some that do not still answer, blindly. Raises WebError."""
-    url = VENDORS["ollama"].base_url + "/api/show"
-    found = ask_json(url, headers={}, body={"model": model}, timeout_s=timeout_s)
+    found = ask_json(base_url + "/api/show", headers={}, body={"model": model}, timeout_s=timeout_s)
     capabilities = found.get("capabilities") if isinstance(found, dict) else None
     return not isinstance(capabilities, list) or "vision" in capabilities  # Ollama before 0.6 lists none
 
@@ -258,7 +258,7 @@ VENDORS: dict[str, Vendor] = {
     "openai": Vendor(
         "OpenAI", "gpt-5.4-mini", "openai_key", "openai_base_url", "/models", "/chat/completions",
         lambda key: {"Authorization": f"Bearer {key}"}, _openai_body, _read_openai,
-        may_lack_key=lambda: _is_compatible_server(),
+        may_lack_key=_is_compatible_server,
     ),
     "gemini": Vendor(
         "Gemini", "gemini-3.6-flash", "gemini_key", "gemini_base_url",
