@@ -93,7 +93,7 @@ def take_images(
     taken: list[CapturedImage] = []
 
     def take(subject: Subject) -> CapturedImage:
-        image = _capture_subject(desktop, subject, kind, max_dimension)
+        image = _recorded(desktop, _capture_subject(desktop, subject, kind, max_dimension))
         taken.append(image)
         report_progress(f"captured {clean_text(subject.label)}")
         return image
@@ -140,22 +140,14 @@ def _move_all(sources: Sequence[Path], targets: Sequence[Path]) -> None:
 
 
 def screenshot_to_read(desktop: Desktop, window: Window) -> tuple[CapturedImage, Screenshot]:
-    """One window at its own pixels, for a job that answers in those of take_window_screenshot. The caller
-    deletes the file.
-    """
+    """A window at its own pixels, its record in those of take_window_screenshot. The caller deletes it."""
     image = image_to_read(desktop, window)
     return image, record_to_read(desktop, window, image)
 
 
 def image_to_read(desktop: Desktop, window: Window) -> CapturedImage:
     """One window at its own pixels, as a PNG, without a record. The caller deletes the file."""
-    return _new_image(
-        desktop,
-        window_subject(window),
-        "png",
-        None,
-        lambda path: _capture_settled(desktop, window, path, "png"),
-    )
+    return _capture_subject(desktop, window_subject(window), "png", None)
 
 
 def record_to_read(desktop: Desktop, window: Window, image: CapturedImage) -> Screenshot:
@@ -192,7 +184,8 @@ def screenshot_window_or_rect(
     an older image is refused, for it might be meant for this one.
     """
     try:
-        return _capture_subject(desktop, window_subject(window), kind, max_dimension, with_shadow)
+        image = _capture_subject(desktop, window_subject(window), kind, max_dimension, with_shadow)
+        return image if with_shadow else _recorded(desktop, image)  # a margin shifts all pixels
     except PeekabooError as e:
         if e.code is not ErrorCode.CAPTURE_FAILED or not _is_seen_whole(window, scene):
             raise
@@ -276,10 +269,13 @@ def _capture_subject(
         elif display:
             desktop.capture_display(display, path, kind)
 
-    image = _new_image(desktop, subject, kind, max_dimension, take)
-    if window and not with_shadow:  # a shadow's margin shifts every pixel
-        image = image._replace(screenshot=save_record(desktop.session, window, image.info))
-    return image
+    return _new_image(desktop, subject, kind, max_dimension, take)
+
+
+def _recorded(desktop: Desktop, image: CapturedImage) -> CapturedImage:
+    """The image with a coordinate record, where it shows a window."""
+    window = image.subject.window
+    return image._replace(screenshot=save_record(desktop.session, window, image.info)) if window else image
 
 
 def _new_image(
@@ -304,9 +300,7 @@ def _new_image(
         raise
 
 
-def _capture_settled(
-    desktop: Desktop, window: Window, path: Path, kind: str, with_shadow: bool = False
-) -> None:
+def _capture_settled(desktop: Desktop, window: Window, path: Path, kind: str, with_shadow: bool) -> None:
     """A window that opens or closes just now is listed but cannot be captured for a moment: try again."""
     for left in reversed(range(_TRIES)):
         try:

@@ -49,12 +49,10 @@ def forget_records(session: str, window_id: int, screenshot_id: str = "*") -> No
 
 
 def find_record(session: str, window: Window, screenshot_id: Optional[str] = None) -> Screenshot:
-    """The record named by `screenshot_id`, else the last one of the window; still true for the window as it
-    is now.
+    """The record named by `screenshot_id`, else the window's last one; true for the window as it is now.
 
     A window that moved since is fine. Raises STALE_SCREENSHOT for no record, a resized window, another owner,
-    an image that does not have the window's shape, and without a screenshot_id for images of different
-    scales.
+    an image not of the window's shape, and without a screenshot_id for images of different scales.
     """
     if screenshot_id is not None and not re.fullmatch(r"[0-9a-f]{16}", screenshot_id):
         raise invalid("screenshot_id is 16 hexadecimal digits", _HINT)

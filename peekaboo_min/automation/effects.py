@@ -14,8 +14,7 @@ from ..system.files import new_temporary_path
 from ..system.images import Bitmap, changed_rect, read_bitmap
 
 _EFFECT_S = 0.3
-# A caret that blinks shows its other state within this time (GTK: 1.2 s for both states, Qt 1 s, xterm 0.9
-# s).
+# A caret that blinks shows its other state within this time (both states: GTK 1.2 s, Qt 1 s, xterm 0.9 s).
 _BLINK_S = 1.3
 _LOOK_AGAIN_S = 0.05
 _PAINT_S, _PAINT_POLL_S = 2.0, 0.15
@@ -54,9 +53,7 @@ class Effect(NamedTuple):
 
 
 class FieldWatch:
-    """The value of a window's focused field before and after it was replaced, where its application offers a
-    tree.
-    """
+    """The focused field's value before and after it was replaced, where its application offers a tree."""
 
     def __init__(self, desktop: Desktop, window: Window) -> None:
         self._desktop, self._window = desktop, window

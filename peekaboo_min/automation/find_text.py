@@ -62,8 +62,8 @@ class TextHit(NamedTuple):
 
 
 class TextSearch(NamedTuple):
-    """The recognised lines of a window, and where the wanted text is in them, the best match first; all in
-    pixels of `record`, which `click` takes.
+    """What was recognised in a window, and where the wanted text is, the best match first; in pixels of
+    `record`, which `click` takes.
     """
 
     wanted: str

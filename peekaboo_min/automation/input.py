@@ -190,8 +190,7 @@ def type_into_window(
 
     replace: all that the field holds is selected first; then the text may be empty, and `replaced` in the
     answer is true, false, or None where the application offers no value of the field.
-    Raises as click_pixel does, and FOCUS_LOST, POLICY_DENIED (the stop file) with how many characters went
-    out.
+    Raises as click_pixel does; FOCUS_LOST and POLICY_DENIED (the stop file) say how many characters went out.
     """
     _check_text(text, replace, delay_ms)
     replaced: dict[str, Any] = {}
@@ -229,9 +228,7 @@ def press_in_window(
     hold_ms: int,
     repeat: int,
 ) -> dict[str, Any]:
-    """Press a key or chord in a window, which is focused first unless it is a popup. Raises as click_pixel
-    does.
-    """
+    """Press a key or chord in a window, focused first unless it is a popup. Raises as click_pixel does."""
     chord = read_chord(key, modifiers)
     check_range("hold_ms", hold_ms, 0, 5000)
     check_range("repeat", repeat, 1, 50)

@@ -44,8 +44,7 @@ def open_target(
 
     data: the window as list_windows has it, `is_new_window`, `handler` (the application that was asked).
     A window of the application that was there before counts when it is in front afterwards.
-    Raises INVALID_ARGUMENT, POLICY_DENIED (also for what would be executed), APP_NOT_FOUND, TIMEOUT for no
-    window.
+    Raises INVALID_ARGUMENT, POLICY_DENIED (also for what would be executed), APP_NOT_FOUND, and TIMEOUT.
     """
     given = {kind: value for kind, value in (("app", app), ("path", path), ("url", url)) if value is not None}
     if len(given) != 1:

@@ -42,8 +42,7 @@ def wait_for_condition(
     app; without a condition: until the app has a window.
 
     data: `waited_s`, and what find_text answers (text), a window as list_windows has it (title, still, app).
-    Raises TIMEOUT with what was seen last, WINDOW_NOT_FOUND for a window that is gone, and what looking
-    raises.
+    Raises TIMEOUT with what was seen last, WINDOW_NOT_FOUND for one that is gone, and what looking raises.
     """
     goal, look = _condition(desktop, window_id, app, text, title, closed, still)
     check_range("timeout_s", timeout_s, 1, _LONGEST_S)
