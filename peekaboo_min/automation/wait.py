@@ -25,7 +25,7 @@ _STILL_S = 1.0
 _WINDOWS_READ = 3
 
 # The result when the condition holds; else what was seen.
-_Look = Callable[[Scene, Sequence[Window]], Union[Result, str]]
+_Look = Callable[[Sequence[Window]], Union[Result, str]]
 
 
 def wait_for_condition(
@@ -52,7 +52,7 @@ def wait_for_condition(
         while True:
             try:
                 scene = desktop.snapshot() if closed else scene_to_capture(desktop)
-                answer = look(scene, _windows(scene, window_id, app, closed))
+                answer = look(_windows(scene, window_id, app, closed))
             except PeekabooError as e:
                 if e.code not in (ErrorCode.APP_NOT_FOUND, ErrorCode.CAPTURE_FAILED, ErrorCode.TIMEOUT):
                     raise
@@ -97,14 +97,14 @@ def _condition(
         part = title.strip().casefold()
         if not part:
             raise invalid("the title is empty", "give the title, or a part of it")
-        return f"the title {title[:80]!r} of {where}", lambda _, windows: _titled(part, windows)
+        return f"the title {title[:80]!r} of {where}", lambda windows: _titled(part, windows)
     if closed:
-        return f"the end of {where}", lambda _, windows: _closed(where, windows)
+        return f"the end of {where}", lambda windows: _closed(where, windows)
     if still:
         return f"stillness of {where}", _StillLook(desktop)
     if window_id is not None:
         raise invalid("no condition is given", "wait for text, title, closed or still")
-    return where, lambda _, windows: _of_window("open", windows[0]) if windows else "no window of it"
+    return where, lambda windows: _of_window("open", windows[0]) if windows else "no window of it"
 
 
 def _windows(scene: Scene, window_id: Optional[int], app: Optional[str], may_be_gone: bool) -> list[Window]:
@@ -153,7 +153,7 @@ class _TextLook:
         self._read: set[int] = set()
         self._last = "no window"
 
-    def __call__(self, scene: Scene, windows: Sequence[Window]) -> Union[Result, str]:
+    def __call__(self, windows: Sequence[Window]) -> Union[Result, str]:
         shown = [window for window in windows if window.is_on_screen] or windows
         for window in shown[:_WINDOWS_READ]:
             image = image_to_read(self._desktop, window)
@@ -179,7 +179,7 @@ class _StillLook:
         self._states: list[Bitmap] = []
         self._since = 0.0
 
-    def __call__(self, scene: Scene, windows: Sequence[Window]) -> Union[Result, str]:
+    def __call__(self, windows: Sequence[Window]) -> Union[Result, str]:
         if not windows:
             return "no window"
         window, now = windows[0], take_bitmap(self._desktop, windows[0])
