@@ -51,12 +51,7 @@ class Rect(NamedTuple):
         )
 
     def overlaps(self, other: Rect) -> bool:
-        return (
-            self.x < other.x + other.width
-            and other.x < self.x + self.width
-            and self.y < other.y + other.height
-            and other.y < self.y + self.height
-        )
+        return self.clipped(other) is not None
 
     def clipped(self, frame: Rect) -> Optional[Rect]:
         """The part that lies in `frame`; None for none."""
