@@ -162,6 +162,26 @@ def test_a_calculator_gets_every_key_that_comes_again(on: RealDesktop) -> None:
     wait_for(lambda: on.pasted() == b"6666", f"the result, not {on.pasted()!r}")
 
 
+@pytest.mark.parametrize("layout", ["de", "ru"])
+def test_every_character_and_chord_arrives_on_a_keyboard_that_lacks_its_key(
+    on: RealDesktop, layout: str
+) -> None:
+    """German keys type no ^ and no ` alone, Russian ones no Latin letter."""
+    need("setxkbmap")
+    text = "".join(map(chr, range(33, 127))) + " Zoë"
+    zenity = on.start("zenity", "--entry", "--title", "A name", "--entry-text", "old text")
+    window = on.window_titled("A name")
+    on.run("setxkbmap", layout)
+    try:
+        on.done("press_key", window, key="ctrl+a")
+        on.done("type_text", window, text=text)
+        on.done("press_key", window, key="w")
+        on.done("press_key", window, key="return")
+        assert on.output(zenity) == f"{text}w\n"
+    finally:
+        on.run("setxkbmap", "us")
+
+
 # an editor: menus, and a dialog that is modal
 
 

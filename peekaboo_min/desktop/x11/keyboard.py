@@ -1,9 +1,10 @@
-"""The keyboard on X11: xdotool for ASCII and chords, else the clipboard."""
+"""The keyboard on X11: xdotool for what keys type, and for chords, else the clipboard."""
 
 from __future__ import annotations
 
 import os
 import re
+import struct
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -15,7 +16,7 @@ from ...core.models import KeyChord, Window
 from ...system.files import held_locks
 from ...system.process import run_program
 from .clipboard import Clipboard
-from .connection import property_of, texts_in, x_connection
+from .connection import KEYBOARD, property_of, request, texts_in, x_connection
 from .pointer import x11_modifiers, xdotool_session
 from .presses import PressRecord, recorded_presses
 from .server import UTF8, client_with_focus, is_viewable, top_level
@@ -43,6 +44,17 @@ _KEYSYMS = {
 }  # fmt: skip
 
 _LINE_KEYS = {"\n": "Return", "\t": "Tab"}
+# What the keys of our other names type; letters and digits type themselves.
+_TYPED = {
+    "space": " ", "plus": "+", "comma": ",", "minus": "-", "equal": "=", "period": ".", "slash": "/",
+    "backslash": "\\", "semicolon": ";", "quote": "'", "backquote": "`", "left_bracket": "[",
+    "right_bracket": "]",
+}  # fmt: skip
+_ASCII = frozenset(map(chr, range(32, 127)))
+_LOWEST_KEY, _KEYS = 8, 248
+# For what no key types, xdotool changes the keyboard's map, and changes it back when the key is up: a program
+# that reads the map later gets no character. zenity and xterm need 20 to 100 ms.
+_BOUND_MS = 120
 
 
 def press_x11_key(
@@ -53,7 +65,13 @@ def press_x11_key(
     """
     keysym = _KEYSYMS.get(chord.key) or (chord.key.upper() if re.fullmatch(r"f\d+", chord.key) else chord.key)
     keys = "+".join([*x11_modifiers(chord.modifiers), keysym])
-    _check_time(repeat * (hold_ms / 1000 + _AGAIN_S), repeat, "times")
+    is_bound = _TYPED.get(chord.key, chord.key) in _ASCII - characters_with_keys()
+    if is_bound and hold_ms:
+        raise invalid(
+            f"the keyboard's layout has no key {chord.key!r} that could be held", "press it without hold_ms"
+        )
+    bound_ms = _BOUND_MS if is_bound else 0
+    _check_time(repeat * (hold_ms / 1000 + 2 * bound_ms / 1000 + _AGAIN_S), repeat, "times")
     with recorded_presses() as record:
         keyboard = _Keyboard(window, repeat, "key press(es)", stop_file, record)
         for number in range(repeat):
@@ -63,7 +81,19 @@ def press_x11_key(
             if hold_ms:
                 keyboard.hold(keys, hold_ms / 1000)
             else:
-                keyboard.send(_key_words(keys))
+                keyboard.send(_key_words(keys, bound_ms))
+
+
+def characters_with_keys() -> frozenset[str]:
+    """The ASCII characters that some key of the keyboard types, with whatever modifiers or in another group:
+    a German one has no ^ but a dead key, a Russian one no Latin letters.
+    """
+    with x_connection() as server:
+        (reply,) = server.ask([request(KEYBOARD, _LOWEST_KEY | _KEYS << 8)])
+    if reply is None:
+        return _ASCII
+    keysyms = struct.unpack(f"<{len(reply) // 4 - 8}I", reply[32:])
+    return _ASCII.intersection(chr(keysym) for keysym in keysyms if keysym < 127)
 
 
 def select_x11_all(window: Window, stop_file: Path) -> None:
@@ -89,15 +119,17 @@ def _is_tk(window: Window) -> bool:
 
 
 def type_x11_text(window: Window, text: str, stop_file: Path, delay_ms: int = 0) -> None:
-    """Type text: returns and tabs as their keys, ASCII by xdotool, other characters through the clipboard.
+    """Type text: returns and tabs as their keys, what keys type by xdotool, other characters
+    through the clipboard.
 
     Raises FocusLost and POLICY_DENIED (the stop file), with how many characters went out, and
     INVALID_ARGUMENT for what would take longer than a call may.
     """
     typing_ms = 2 * delay_ms or _KEY_DELAY_MS  # `type` waits half of its delay, `key` does not
     delay_ms = delay_ms or _KEY_DELAY_MS
-    pieces = list(pieces_of(text, max(1, min(_PIECE, _PIECE_MS // delay_ms))))
-    pasted = sum(not piece.isascii() for piece in pieces)
+    by_key = characters_with_keys()
+    pieces = list(pieces_of(text, max(1, min(_PIECE, _PIECE_MS // delay_ms)), by_key))
+    pasted = sum(piece not in _LINE_KEYS and not by_key.issuperset(piece) for piece in pieces)
     seconds = pasted * _PASTE_S + len(pieces) * _PIECE_S + len(text) * delay_ms / 1000
     _check_time(seconds, len(text), "characters of it")
     clipboard = Clipboard(window)
@@ -109,10 +141,10 @@ def type_x11_text(window: Window, text: str, stop_file: Path, delay_ms: int = 0)
             keyboard.check()
             if piece in _LINE_KEYS:
                 keyboard.send(_key_words(_LINE_KEYS[piece], delay_ms))
-            elif piece.isascii():
+            elif by_key.issuperset(piece):
                 keyboard.send(typing, piece, piece.encode("ascii"))
             else:
-                keyboard.paste(clipboard, piece)
+                keyboard.paste(clipboard, piece, 0 if "v" in by_key else _BOUND_MS)
         if keyboard.in_doubt:  # after a return or tab another focus may be its effect
             keyboard.check_focus()
 
@@ -123,15 +155,15 @@ def _check_time(seconds: float, count: int, unit: str) -> None:
         raise invalid(f"this would take about {seconds:.0f} seconds", f"send at most {most} {unit} at once")
 
 
-def pieces_of(text: str, most: int = _PIECE) -> Iterator[str]:
-    """What is sent at once: a return, a tab, or at most 20 characters that are all ASCII (of these at most
-    `most`) or all not.
+def pieces_of(text: str, most: int = _PIECE, by_key: frozenset[str] = _ASCII) -> Iterator[str]:
+    """What is sent at once: a return, a tab, at most `most` characters that are all typed by keys, or at most
+    20 that are not all.
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     for run in re.findall(r"\n|\t|[^\n\t]+", text):
         while run:
             piece = run[:_PIECE]
-            if piece.isascii():
+            if by_key.issuperset(piece):
                 piece = piece[:most]
             elif len(run) > _PIECE:
                 piece = _whole_characters(run)
@@ -236,10 +268,10 @@ class _Keyboard:
                 self.check()
             xdotool.end()
 
-    def paste(self, clipboard: Clipboard, text: str) -> None:
+    def paste(self, clipboard: Clipboard, text: str, bound_ms: int) -> None:
         sent = self._sent
         try:
-            clipboard.paste(text, lambda key: self.send(_key_words(key), text))
+            clipboard.paste(text, lambda key: self.send(_key_words(key, bound_ms), text))
         except PeekabooError as e:
             if e.code is not ErrorCode.PROGRAM_FAILED or not sent:
                 raise
