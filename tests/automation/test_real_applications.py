@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, Callable
 
 import pytest
 from desktops import BROWSER_OPTIONS, RealDesktop, browser, real_desktop, settled
@@ -322,6 +322,128 @@ def test_the_button_of_a_plain_x_program_ends_it_and_is_delivered(bare: RealDesk
     answer = bare.click(window, 60, size["height"] - 20)
     assert message.wait(20) == 101
     assert answer["delivered"] is True
+
+
+REPORTER = """
+import tkinter
+root = tkinter.Tk(className="Reporter")
+root.title("Reporter")
+root.geometry("300x200+100+100")
+for kind in ("Button", "KeyPress"):
+    root.bind(f"<{kind}>", lambda event, kind=kind: print(kind, event.num, event.keysym))
+root.bind("<F12>", lambda event: root.destroy())
+root.mainloop()
+"""
+
+
+@contextmanager
+def reporter(on: RealDesktop) -> Iterator[tuple[dict[str, Any], Callable[[], str]]]:
+    """The window of a program that prints the presses and keys that it gets, and what ends it with that."""
+    pytest.importorskip("tkinter")
+    program = on.start(sys.executable, "-c", REPORTER)
+    window = on.window_titled("Reporter")
+
+    def seen() -> str:
+        on.run("xdotool", "windowfocus", "--sync", str(window["window_id"]), "key", "F12")
+        return on.output(program)
+
+    try:
+        yield window, seen
+    finally:
+        on.close_applications()
+
+
+def test_a_click_that_another_program_has_grabbed_is_not_reported_as_delivered(bare: RealDesktop) -> None:
+    """As xkill does, xwininfo waits for a click on any window; the window gets nothing of it."""
+    with reporter(bare) as (window, seen):
+        bare.done("take_window_screenshot", window)
+        waiting = bare.start("stdbuf", "-oL", "xwininfo")
+        assert waiting.stdout
+        for _ in range(4):
+            assert waiting.stdout.readline()
+        reply = bare.call("click", window, x=100, y=50)
+        assert (reply.code, reply.data["delivered"]) == ("", None)
+        assert "Absolute upper-left" in bare.output(waiting)
+        bare.done("click", window, x=100, y=50, button="right")
+        assert seen() == "Button 3 ??\n"
+
+
+def test_a_click_that_the_window_manager_takes_is_not_reported_as_delivered(bare: RealDesktop) -> None:
+    with reporter(bare) as (window, seen):
+        bare.done("take_window_screenshot", window)
+        reply = bare.call("click", window, x=100, y=50, modifiers=["alt"])
+        assert (reply.code, reply.data["delivered"]) == ("", None)
+        bare.done("click", window, x=100, y=50, modifiers=["ctrl"])
+        keys = [line for line in seen().splitlines() if line.startswith("Button")]
+        assert keys == ["Button 1 ??"]
+
+
+GRABBER = """
+import sys
+from peekaboo_min.desktop.x11.connection import request, x_connection
+GRAB_KEYBOARD, ASYNCHRONOUS = 31, 0x0101
+with x_connection() as server:
+    (reply,) = server.ask([request(GRAB_KEYBOARD, server.root_id, 0, ASYNCHRONOUS)])
+    print("grabbed" if reply and reply[1] == 0 else reply, flush=True)
+    while server.receive(600):
+        pass
+"""
+
+
+def test_text_that_another_program_has_grabbed_is_reported_as_lost(bare: RealDesktop) -> None:
+    """As launchers and selectors of regions do, it grabs the keyboard for the root window."""
+    with reporter(bare) as (window, seen):
+        bare.done("press_key", window, key="x")
+        grabber = bare.start(sys.executable, "-c", GRABBER, PYTHONPATH=str(ROOT))
+        assert grabber.stdout and grabber.stdout.readline() == "grabbed\n"
+        for tool, arguments in (("type_text", {"text": "ab"}), ("press_key", {"key": "return"})):
+            reply = bare.call(tool, window, **arguments)
+            assert reply.code == "FOCUS_LOST", f"{tool}: {reply}"
+            assert "grabbed the keyboard" in reply.text
+        grabber.kill()
+        grabber.wait(20)
+        bare.done("press_key", window, key="f5")
+        assert seen() == "KeyPress ?? x\nKeyPress ?? F5\n"
+
+
+def test_nothing_is_pressed_while_a_hand_holds_a_button(bare: RealDesktop) -> None:
+    with reporter(bare) as (window, seen):
+        bare.done("take_window_screenshot", window)
+        bare.run("xdotool", "mousemove", "900", "600", "mousedown", "1")
+        for tool, arguments in (
+            ("click", {}),
+            ("scroll", {"direction": "up"}),
+            ("drag", {"to_x": 9, "to_y": 9}),
+        ):
+            reply = bare.call(tool, window, x=100, y=50, **arguments)
+            assert reply.code == "WINDOW_BLOCKED", f"{tool}: {reply}"
+        assert bare.run("xdotool", "getmouselocation").startswith(b"x:900 y:600")
+        bare.run("xdotool", "mouseup", "1")
+        bare.done("click", window, x=100, y=50)
+        assert seen() == "Button 1 ??\n"
+
+
+def test_a_swapped_mouse_clicks_and_scrolls_as_named(bare: RealDesktop) -> None:
+    need("xmodmap")
+    with reporter(bare) as (window, seen):
+        bare.done("take_window_screenshot", window)
+        bare.run("xmodmap", "-e", "pointer = 3 2 1 5 4")
+        try:
+            bare.done("click", window, x=100, y=50)
+            bare.done("click", window, x=100, y=50, button="right")
+            bare.done("scroll", window, x=100, y=50, direction="down", amount=1)
+        finally:
+            bare.run("xmodmap", "-e", "pointer = 1 2 3 4 5")
+        assert seen() == "Button 1 ??\nButton 3 ??\nButton 5 ??\n"
+
+
+def test_caps_lock_is_switched_on_and_off(bare: RealDesktop) -> None:
+    with reporter(bare) as (window, seen):
+        bare.done("press_key", window, key="caps_lock")
+        bare.run("xdotool", "key", "a")
+        bare.done("press_key", window, key="caps_lock")
+        bare.run("xdotool", "key", "a")
+        assert seen() == "KeyPress ?? Caps_Lock\nKeyPress ?? A\nKeyPress ?? Caps_Lock\nKeyPress ?? a\n"
 
 
 def test_a_minimised_editor_is_listed_as_such_and_comes_back_by_focus(bare: RealDesktop) -> None:

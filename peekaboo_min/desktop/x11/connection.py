@@ -60,7 +60,7 @@ def no_display(details: str) -> PeekabooError:
 # requests: each is answered by one reply, or by an error ----------------------------------------------------
 
 ATTRIBUTES, GEOMETRY, CHILDREN, ATOM, PROPERTY, OWNER = 3, 14, 15, 16, 20, 23
-POINTER, ORIGIN, FOCUS, EXTENSION, KEYBOARD = 38, 40, 43, 98, 101
+POINTER, ORIGIN, FOCUS, EXTENSION, KEYBOARD, BUTTONS = 38, 40, 43, 98, 101, 117
 
 
 def request(opcode: int, *words: int, data: int = 0, text: bytes = b"") -> bytes:

@@ -74,6 +74,7 @@ def press_x11_key(
     _check_time(repeat * (hold_ms / 1000 + 2 * bound_ms / 1000 + _AGAIN_S), repeat, "times")
     with recorded_presses() as record:
         keyboard = _Keyboard(window, repeat, "key press(es)", stop_file, record)
+        keyboard.is_shortcut = bool(chord.modifiers) or keysym[0] == "F"
         for number in range(repeat):
             if number:
                 pause(_AGAIN_S)
@@ -186,7 +187,9 @@ def _whole_characters(run: str) -> str:
 
 def _key_words(keys: str, delay_ms: int = 0) -> list[str]:
     # `--window 0`: real events for what has the focus; a window's number would send synthetic ones
-    return ["key", "--window", "0", "--clearmodifiers", "--delay", str(delay_ms), "--", keys]
+    words = ["key", "--window", "0", "--delay", str(delay_ms)]
+    # xdotool would put Caps Lock back as it was
+    return [*words, *([] if keys == "Caps_Lock" else ["--clearmodifiers"]), "--", keys]
 
 
 class _Keyboard:
@@ -204,6 +207,8 @@ class _Keyboard:
         self._sent = 0
         self.in_doubt = 0
         """How many of those sent may have gone elsewhere: the focus has not been looked at since."""
+        self.is_shortcut = False
+        """Whether a window manager may have bound it: the root window gets it then."""
 
     def check(self) -> None:
         """Raises what ends it here: CANCELLED, POLICY_DENIED, FocusLost."""
@@ -301,13 +306,17 @@ class _Keyboard:
         return True
 
     def _is_thief(self, window_id: int) -> bool:
-        """Whether it is another program's; not what a window manager's shortcut is bound to, the root."""
+        """Whether it is another program's. The root window stands for one that has grabbed the keyboard."""
         if self._is_ours(window_id) or is_same_client(window_id, self._window.window_id):
             return False
-        return top_level(window_id) != 0
+        return not self.is_shortcut or top_level(window_id) != 0
 
     def _name(self, focused_id: int) -> str:
-        return f"window {focused_id}, not window {self._window.window_id}," if focused_id else "no window"
+        if not focused_id:
+            return "no window"
+        if not top_level(focused_id):
+            return "a program that has grabbed the keyboard"
+        return f"window {focused_id}, not window {self._window.window_id},"
 
     def _lost(self, what: str) -> FocusLost:
         sure = self._sent - self.in_doubt

@@ -20,12 +20,21 @@ from ...system.process import (
     running,
     start_daemon,
 )
-from .presses import recorded_presses
-from .server import UTF8, app_with_window, check_xdotool, is_viewable, top_level, top_level_under_pointer
+from .presses import Delivered, recorded_presses
+from .server import (
+    UTF8,
+    app_with_window,
+    check_xdotool,
+    held_buttons,
+    is_viewable,
+    physical_button,
+    top_level,
+    top_level_under_pointer,
+)
 from .windows import is_same_client, own_rect, take_scene
 
-_BUTTONS = {"left": "1", "middle": "2", "right": "3"}
-_WHEEL = {"up": "4", "down": "5", "left": "6", "right": "7"}
+_BUTTONS = {"left": 1, "middle": 2, "right": 3}
+_WHEEL = {"up": 4, "down": 5, "left": 6, "right": 7}
 _ACT_S, _EACH_S = 8.0, 0.2
 _CLICK = ("click", "--delay", "0")  # it would wait 100 ms after it
 _CLICK_AGAIN_S, _NOTCH_AGAIN_S, _HELD_ON_S = "0.06", "0.005", "0.1"
@@ -132,7 +141,8 @@ class _Look(NamedTuple):
 def click_x11(
     window: Window, point: Point, button: str, clicks: int, modifiers: Sequence[str] = ()
 ) -> Delivery:
-    press, release = [*_CLICK, _BUTTONS[button]], ["mouseup", _BUTTONS[button]]
+    number = physical_button(_BUTTONS[button])
+    press, release = [*_CLICK, number], ["mouseup", number]
     held = x11_modifiers(modifiers)
     if held:
         up = ["keyup", "--delay", "0", "+".join(held)]
@@ -140,12 +150,15 @@ def click_x11(
         # modifiers of that moment
         press = ["keydown", "--delay", "0", "+".join(held), *press, "sleep", _HELD_ON_S, *up]
         release += up
-    return _press(window, point, [*press, _IS_PRESSED], release, clicks, _CLICK_AGAIN_S)
+    return _press(
+        window, point, [*press, _IS_PRESSED], release, _BUTTONS[button], times=clicks, again_s=_CLICK_AGAIN_S
+    )
 
 
 def scroll_x11(window: Window, point: Point, direction: str, amount: int) -> Delivery:
-    wheel = _WHEEL[direction]
-    return _press(window, point, [*_CLICK, wheel, _IS_PRESSED], ["mouseup", wheel], amount, _NOTCH_AGAIN_S)
+    number = physical_button(_WHEEL[direction])
+    press, release = [*_CLICK, number, _IS_PRESSED], ["mouseup", number]
+    return _press(window, point, press, release, _WHEEL[direction], times=amount, again_s=_NOTCH_AGAIN_S)
 
 
 def drag_x11(window: Window, start: Point, end: Point, button: str) -> Delivery:
@@ -162,9 +175,10 @@ def drag_x11(window: Window, start: Point, end: Point, button: str) -> Delivery:
         x = start.x + (end.x - start.x) * step / _DRAG_STEPS
         y = start.y + (end.y - start.y) * step / _DRAG_STEPS
         path += ["mousemove", "--", str(int(x)), str(int(y)), "sleep", "0.015"]
-    release = ["mouseup", _BUTTONS[button]]
-    press = ["mousedown", _BUTTONS[button], _IS_PRESSED, "sleep", "0.1", *path, "sleep", "0.1", *release]
-    return _press(window, start, press, release)
+    number = physical_button(_BUTTONS[button])
+    release = ["mouseup", number]
+    press = ["mousedown", number, _IS_PRESSED, "sleep", "0.1", *path, "sleep", "0.1", *release]
+    return _press(window, start, press, release, _BUTTONS[button])
 
 
 def move_x11(window: Window, point: Point) -> Delivery:
@@ -191,6 +205,7 @@ def _press(
     point: Point,
     press: Sequence[str],
     release: Sequence[str],
+    button: int = 0,
     times: int = 1,
     again_s: str = "0",
 ) -> Delivery:
@@ -202,8 +217,10 @@ def _press(
     which the server does itself: a window that moves meanwhile takes its pixel along.
 
     press: what presses, and prints something then; nothing: the pointer is only moved.
-    release: what releases a button or key that an interrupted press has left down: mouseup, its number first.
+    release: what releases a button or key that an interrupted press has left down.
+    button: the one that programs see; none for the pointer alone.
     """
+    _check_no_button_is_held()
     top_id = window.frame_id or window.window_id
     own = own_rect(window)
     inside = [str(int(point.x - own.x)), str(int(point.y - own.y))]
@@ -233,8 +250,11 @@ def _press(
                             delivered = None  # this press is not made, nor are those after it
                             break
                     pressed = _Look(*xdotool.press([*words, *press], _PRINTED_LOOK + r"\d+ \d+\n"))
-                    got_id = record.window_pressed(int(release[1])) if record else None
-                    got_id = top_level(got_id) if got_id else 0
+                    got = record.press_of(button) if record else None
+                    if got and not _is_programs(got, window, top_id):
+                        delivered = None
+                        break
+                    got_id = top_level(got.window_id) if got else 0
                     pressed = pressed._replace(under_id=got_id or pressed.under_id)
                     delivered = _was_reached(window, top_id, look, pressed, got_id != 0)
                 except PeekabooError as e:
@@ -246,6 +266,23 @@ def _press(
             if delivered is not False:
                 xdotool.end()
     return Delivery(delivered, pressed.point, _found_id(pressed.under_id) if delivered is False else None)
+
+
+def _check_no_button_is_held() -> None:
+    if held_buttons():
+        raise PeekabooError(
+            ErrorCode.WINDOW_BLOCKED,
+            "a mouse button is held down, so no window would get another press; nothing was clicked",
+            hint="wait until whoever drags something has dropped it; or release it: xdotool mouseup 1",
+        )
+
+
+def _is_programs(got: Delivered, window: Window, top_id: int) -> bool:
+    """Whether a program got a press by a window of its own: not the window manager for a shortcut, nor a
+    program that has grabbed the pointer to let a window be chosen.
+    """
+    is_frames = is_same_client(got.client, top_id) and not is_same_client(window.window_id, top_id)
+    return got.is_owners and not is_frames
 
 
 def _was_reached(window: Window, top_id: int, look: _Look, pressed: _Look, is_sure: bool) -> Optional[bool]:

@@ -11,22 +11,39 @@ import struct
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Optional
+from typing import NamedTuple, Optional
 
 from ...core.errors import ErrorCode, PeekabooError
 from ...core.log import log_debug
 from .connection import EXTENSION, XConnection, fields_in, named, request, x_connection
+from .windows import is_same_client
 
 _CREATE_CONTEXT, _ENABLE_CONTEXT = 1, 5
 _ALL_CLIENTS = 3
 _KEY, _PRESS, _RELEASE, _GENERIC = 2, 4, 5, 35  # XInput numbers them in its generic events alike
 _START_S = 1.0
-# The server delivers at once. What nobody asked for is not recorded (GTK takes the wheel as motion), and is
-# waited for only once.
+# The server delivers at once. What nobody asked for is not recorded, and is waited for only once.
 _FIRST_S = 0.1
 # A release is not delivered to a program that asked for presses only.
 _RELEASE_S = 0.06
-_POLL_S = 0.02
+_FLOOD_S = 1.0
+
+
+class Delivered(NamedTuple):
+    """A press, a release or a key that the server delivered."""
+
+    kind: int
+    detail: int
+    """The button, or the key's code."""
+    window_id: int
+    client: int
+    """The first id of the client that got it: not the window's own where a window manager's shortcut took it,
+    or a program that has grabbed the pointer.
+    """
+
+    @property
+    def is_owners(self) -> bool:
+        return is_same_client(self.client, self.window_id)
 
 
 class PressRecord:
@@ -37,23 +54,25 @@ class PressRecord:
         self._xinput = xinput
         self._first_s = _FIRST_S
 
-    def window_pressed(self, button: int) -> Optional[int]:
-        """The last window that got a press of that button since the last call; None for none.
+    def press_of(self, button: int) -> Optional[Delivered]:
+        """The last press of that button since the last call; that which a window's own client got counts more
+        than another's. None for none.
 
-        It was called once the button is up, or soon will be.
+        It is called once the button is up, or soon will be.
         """
-        pressed: Optional[int] = None
+        pressed: Optional[Delivered] = None
         end = time.monotonic() + self._first_s
         while True:
-            for kind, detail, window_id in self._events(_POLL_S if time.monotonic() < end else 0):
-                if detail != button:
+            events = self._events(end)
+            for one in events or ():
+                if one.detail != button:
                     continue
-                if kind == _RELEASE and pressed is not None:
+                if one.kind == _RELEASE and one.is_owners and pressed and pressed.is_owners:
                     return pressed
-                if kind == _PRESS:
-                    pressed = window_id
-                    end = time.monotonic() + _RELEASE_S
-            if time.monotonic() >= end:
+                if one.kind == _PRESS and (one.is_owners or not (pressed and pressed.is_owners)):
+                    pressed = one
+                    end = time.monotonic() + (_RELEASE_S if one.is_owners else _FIRST_S)
+            if events is None:
                 self._first_s = 0 if pressed is None else _FIRST_S
                 return pressed
 
@@ -62,25 +81,33 @@ class PressRecord:
         found: set[int] = set()
         end = time.monotonic() + self._first_s
         while True:
-            is_late = count <= 0 or time.monotonic() >= end
-            events = self._events(0 if is_late else _POLL_S)
-            keys = [window_id for kind, _, window_id in events if kind == _KEY]
-            if is_late and not keys:
+            if count <= 0:
+                end = min(end, time.monotonic())
+            events = self._events(end)
+            if events is None:
                 self._first_s = _FIRST_S if found else 0
                 return found
+            keys = [one.window_id for one in events if one.kind == _KEY]
             found.update(keys)
             count -= len(keys)
 
-    def _events(self, seconds: float) -> Iterator[tuple[int, int, int]]:
-        reply = self._connection.receive(seconds)
-        for at in range(32, len(reply or b"") - 31, 32):
-            kind, detail = struct.unpack_from("<BB", reply or b"", at)
+    def _events(self, end: float) -> Optional[list[Delivered]]:
+        """What counts of the server's next message; None when none comes until `end`, or they never stop."""
+        now = time.monotonic()
+        reply = self._connection.receive(max(0, end - now)) if now < end + _FLOOD_S else None
+        if reply is None:
+            return None
+        (client,) = fields_in(reply, "4xI")
+        found = []
+        for at in range(32, len(reply) - 31, 32):
+            kind, detail = struct.unpack_from("<BB", reply, at)
             if kind == _GENERIC and detail == self._xinput:
-                kind, detail, window_id = struct.unpack_from("<8xH6xI4xI4x", reply or b"", at)
+                kind, detail, window_id = struct.unpack_from("<8xH6xI4xI4x", reply, at)
             else:
-                (window_id,) = struct.unpack_from("<12xI", reply or b"", at)
+                (window_id,) = struct.unpack_from("<12xI", reply, at)
             if kind in (_KEY, _PRESS, _RELEASE):
-                yield kind, detail, window_id
+                found.append(Delivered(kind, detail, window_id, client))
+        return found
 
 
 @contextmanager
@@ -102,13 +129,12 @@ def _start(connection: XConnection) -> Optional[PressRecord]:
     (has_record, record), (has_xinput, xinput) = (fields_in(reply, "BB") for reply in replies)
     if not has_record:
         return None
-    kinds = [(_KEY, _KEY), (_PRESS, _RELEASE), *([(_GENERIC, _GENERIC)] if has_xinput else [])]
-    ranges = b"".join(struct.pack("<16xBB6x", *kind) for kind in kinds)
+    # one range, though most of it does not count: of several, Xorg 21 forgets those above 31
+    kinds = struct.pack("<16xBB6x", _KEY, _GENERIC if has_xinput else _RELEASE)
     clients = struct.pack("<I", _ALL_CLIENTS)
     context = connection.resource_base
-    words = (context, 0, 1, len(kinds))
     connection.send(
-        request(record, *words, data=_CREATE_CONTEXT, text=clients + ranges)
+        request(record, context, 0, 1, 1, data=_CREATE_CONTEXT, text=clients + kinds)
         + request(record, context, data=_ENABLE_CONTEXT)
     )
     started = connection.receive(_START_S)

@@ -10,6 +10,7 @@ from ...core.text import clean_text
 from ...system.process import Completed
 from .connection import (
     ATTRIBUTES,
+    BUTTONS,
     CHILDREN,
     FOCUS,
     POINTER,
@@ -106,6 +107,21 @@ def top_level_under_pointer() -> Optional[int]:
             raise
         return None
     return fields_in(reply, "4xI")[0] if reply else None
+
+
+def held_buttons() -> int:
+    """The mouse buttons that are down, as bits; the wheel's are up again at once."""
+    with x_connection() as server:
+        (reply,) = server.ask([request(POINTER, server.root_id)])
+    return fields_in(reply, "16xH")[0] >> 8 & 0b11111
+
+
+def physical_button(button: int) -> str:
+    """The number to press for the button that programs see, which differ for whoever swapped them."""
+    with x_connection() as server:
+        (reply,) = server.ask([request(BUTTONS)])
+    mapped = reply[32 : 32 + reply[1]] if reply else b""
+    return str(mapped.index(button) + 1 if button in mapped else button)
 
 
 def client_with_focus(server: XConnection) -> int:
