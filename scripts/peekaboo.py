@@ -130,7 +130,7 @@ desktop       base: what a platform must do; select: which of the two this machi
               macos: backend input osascript swift_helper, and the sources that they run
               x11: backend connection server windows elements elements_atspi opening pointer presses keyboard
                    clipboard ocr
-ai            client providers errors images grid dialects conversation native: asking a model
+ai            client providers errors images grid dialects native: asking a model
 automation    policy coordinates effects capture image listing elements input find_text wait opening: the jobs
 integrations  keynote keynote_deck gmail gmail_oauth peekaboo_cli
 agents        mcp_client; keynote_agent keynote_protocol; vision_agent loop target planner actions model_check
@@ -448,7 +448,7 @@ from typing import Annotated, NamedTuple, Optional
 
 from ..ai.client import ModelChoice, ask_model, choose_named_model
 from ..automation.policy import check_may_act
-from ..core.errors import ErrorCode, PeekabooError, file_error, invalid
+from ..core.errors import ErrorCode, PeekabooError, file_errors, invalid
 from ..core.log import write_agent_line
 from ..core.models import Result
 from ..core.settings import Settings, settings_with_env_file, without_secrets
@@ -571,10 +571,8 @@ def _wanted_text(text: Optional[str], query: Optional[str]) -> tuple[Optional[st
 
 def _new_log_path() -> Path:
     path = _AGENT_LOG.absolute()
-    try:
+    with file_errors(path.parent):
         path.parent.mkdir(exist_ok=True)
-    except OSError as e:
-        raise file_error(path.parent, e) from e
     return path
 
 
@@ -729,7 +727,7 @@ def keynote_turn_prompt(query: str, steps: str) -> str:
 '''
 
 # ==================== peekaboo_min/agents/keynote_protocol.py =============================================
-SOURCES['peekaboo_min/agents/keynote_protocol.py'] = 732, r'''"""The Keynote agent's lines: FUNCTION_CALL, and what the answers prove."""
+SOURCES['peekaboo_min/agents/keynote_protocol.py'] = 730, r'''"""The Keynote agent's lines: FUNCTION_CALL, and what the answers prove."""
 
 from __future__ import annotations
 
@@ -912,7 +910,7 @@ def _follows_rule(rectangle: Rect, slide: Rect) -> bool:
 '''
 
 # ==================== peekaboo_min/agents/loop.py =========================================================
-SOURCES['peekaboo_min/agents/loop.py'] = 915, r'''"""The vision agent's loop: look, decide, act, verify; with its limits."""
+SOURCES['peekaboo_min/agents/loop.py'] = 913, r'''"""The vision agent's loop: look, decide, act, verify; with its limits."""
 
 from __future__ import annotations
 
@@ -1247,7 +1245,7 @@ def _without_comment(action: Optional[Action], **changes: Any) -> Optional[Actio
 '''
 
 # ==================== peekaboo_min/agents/mcp_client.py ===================================================
-SOURCES['peekaboo_min/agents/mcp_client.py'] = 1250, r'''"""Talk to an MCP server over stdio, without async."""
+SOURCES['peekaboo_min/agents/mcp_client.py'] = 1248, r'''"""Talk to an MCP server over stdio, without async."""
 
 from __future__ import annotations
 
@@ -1393,7 +1391,7 @@ def _session(extra_environment: dict[str, str]) -> Iterator[McpClient]:
 '''
 
 # ==================== peekaboo_min/agents/model_check.py ==================================================
-SOURCES['peekaboo_min/agents/model_check.py'] = 1396, r'''"""In which grid a model says where something is: measured once, and kept."""
+SOURCES['peekaboo_min/agents/model_check.py'] = 1394, r'''"""In which grid a model says where something is: measured once, and kept."""
 
 from __future__ import annotations
 
@@ -1406,7 +1404,7 @@ from typing import Optional
 
 from ..ai.client import ModelChoice, ask_model
 from ..ai.grid import FRACTIONS, PIXELS, THOUSANDTHS, grid_over, unit_by_name, unit_by_variable
-from ..ai.images import fit_images
+from ..ai.images import fit_for_model
 from ..ai.providers import VENDORS
 from ..core.errors import ErrorCode, PeekabooError
 from ..core.log import log_info
@@ -1493,7 +1491,7 @@ def measure_grid(choice: ModelChoice, timeout_s: float) -> GridChoice:
     timeout_s: for each question. Raises what ask_model raises.
     """
     image = ImageData(_IMAGE, ImageInfo("png", _WIDTH, _HEIGHT), "Two numbered squares")
-    (fitted,) = fit_images(this_desktop(), choice.provider, choice.model, [image], in_pixels=True)
+    fitted = fit_for_model(this_desktop(), choice.provider, choice.model, image, in_pixels=True)
     unit, problem = None, ""
     try:
         places = {digit: _asked_place(choice, fitted, digit, timeout_s) for digit in _SQUARES}
@@ -1574,7 +1572,7 @@ def _keep(choice: ModelChoice, unit: Optional[str]) -> None:
 '''
 
 # ==================== peekaboo_min/agents/planner.py ======================================================
-SOURCES['peekaboo_min/agents/planner.py'] = 1577, r'''"""One action from a model: the prompt it gets, and how its reply is read."""
+SOURCES['peekaboo_min/agents/planner.py'] = 1575, r'''"""One action from a model: the prompt it gets, and how its reply is read."""
 
 from __future__ import annotations
 
@@ -1585,9 +1583,9 @@ from itertools import accumulate
 from typing import Any, Optional
 
 from ..ai.client import ModelChoice, ask_model
-from ..ai.conversation import Conversation
 from ..ai.grid import FRACTIONS, PIXELS, THOUSANDTHS, Grid, grid_over
-from ..ai.images import fit_images, fitted_size
+from ..ai.images import fit_for_model, fitted_size
+from ..ai.native import Conversation
 from ..ai.providers import Vendor
 from ..core.errors import ErrorCode, PeekabooError
 from ..core.models import ImageData
@@ -1662,7 +1660,7 @@ class Planner:
             fitted = fitted_size(choice.provider, choice.model, width, height)
             if max(abs(fitted[0] - width), abs(fitted[1] - height)) <= _HALF_A_PATCH:
                 return image  # the vendor's rounding moves no share of a side, and scaling takes a program
-        return fit_images(this_desktop(), choice.provider, choice.model, [image], in_pixels)[0]
+        return fit_for_model(this_desktop(), choice.provider, choice.model, image, in_pixels)
 
     def _ask(self, step: AgentStep, images: list[ImageData], question: str, deadline: float) -> str:
         started = time.monotonic()
@@ -1883,7 +1881,7 @@ def _as_json_text(text: str) -> str:
 '''
 
 # ==================== peekaboo_min/agents/replay.py =======================================================
-SOURCES['peekaboo_min/agents/replay.py'] = 1886, r'''"""A run as a shell script of our own commands, to repeat it without a model."""
+SOURCES['peekaboo_min/agents/replay.py'] = 1884, r'''"""A run as a shell script of our own commands, to repeat it without a model."""
 
 from __future__ import annotations
 
@@ -2049,7 +2047,7 @@ def _words(pixel: Optional[Point]) -> list[str]:
 '''
 
 # ==================== peekaboo_min/agents/report.py =======================================================
-SOURCES['peekaboo_min/agents/report.py'] = 2052, r'''"""A run as one HTML page: works offline, runs nothing."""
+SOURCES['peekaboo_min/agents/report.py'] = 2050, r'''"""A run as one HTML page: works offline, runs nothing."""
 
 from __future__ import annotations
 
@@ -2330,7 +2328,7 @@ def _arrow(x: float, y: float, size: float) -> str:
 '''
 
 # ==================== peekaboo_min/agents/run.py ==========================================================
-SOURCES['peekaboo_min/agents/run.py'] = 2333, r'''"""A run of the vision agent: screenshots, replies and actions in a folder."""
+SOURCES['peekaboo_min/agents/run.py'] = 2331, r'''"""A run of the vision agent: screenshots, replies and actions in a folder."""
 
 from __future__ import annotations
 
@@ -2338,13 +2336,14 @@ import json
 import shlex
 import statistics
 import time
+from contextlib import suppress
 from dataclasses import asdict, astuple, dataclass, field
 from pathlib import Path
 from typing import Any, Optional
 
 from ..ai.grid import Grid
 from ..automation.listing import window_data
-from ..core.errors import ErrorCode, PeekabooError, file_error
+from ..core.errors import ErrorCode, PeekabooError, file_errors
 from ..core.models import ImageData, Point, Rect, Window, as_plain
 from ..core.version import VERSION
 from ..system.files import asked_path, write_privately
@@ -2581,24 +2580,20 @@ def new_run_folder(asked: Optional[str]) -> Path:
 
     Raises FILE_IO_ERROR, also for a folder that is not empty.
     """
-    path = asked_path(asked) if asked else None
-    stem = Path.cwd() / time.strftime("peekaboo-run-%Y%m%dT%H%M%SZ", time.gmtime())
-    try:
-        if path:
+    if asked:
+        path = asked_path(asked)
+        with file_errors(path):
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
             if any(path.iterdir()):
                 raise PeekabooError(ErrorCode.FILE_IO_ERROR, f"{path} is not empty", hint="name a new folder")
+        return path
+    stem = asked_path(time.strftime("peekaboo-run-%Y%m%dT%H%M%SZ", time.gmtime()))
+    for number in range(1, 100):
+        path = stem if number == 1 else stem.with_name(f"{stem.name}-{number}")
+        with file_errors(path), suppress(FileExistsError):  # another run began in this second
+            path.mkdir(mode=0o700)
             return path
-        for number in range(1, 100):
-            path = stem if number == 1 else stem.with_name(f"{stem.name}-{number}")
-            try:
-                path.mkdir(mode=0o700)
-                return path
-            except FileExistsError:
-                continue  # another run began in this second
-        raise PeekabooError(ErrorCode.FILE_IO_ERROR, f"{stem} exists already", hint="name a new folder")
-    except OSError as e:
-        raise file_error(path or stem, e) from e
+    raise PeekabooError(ErrorCode.FILE_IO_ERROR, f"{stem} exists already", hint="name a new folder")
 
 
 def image_file(number: int) -> str:
@@ -2631,7 +2626,7 @@ def _as_text(data: dict[str, Any]) -> str:
 '''
 
 # ==================== peekaboo_min/agents/target.py =======================================================
-SOURCES['peekaboo_min/agents/target.py'] = 2634, r'''"""The app that the vision agent works in, seen and acted on through MCP."""
+SOURCES['peekaboo_min/agents/target.py'] = 2629, r'''"""The app that the vision agent works in, seen and acted on through MCP."""
 
 from __future__ import annotations
 
@@ -2938,7 +2933,7 @@ def _note_effect(step: AgentStep, data: dict[str, Any]) -> None:
 '''
 
 # ==================== peekaboo_min/agents/vision_agent.py =================================================
-SOURCES['peekaboo_min/agents/vision_agent.py'] = 2941, r'''"""The vision agent: see -> decide -> act -> verify, through our own server."""
+SOURCES['peekaboo_min/agents/vision_agent.py'] = 2936, r'''"""The vision agent: see -> decide -> act -> verify, through our own server."""
 
 from __future__ import annotations
 
@@ -3122,10 +3117,10 @@ def _serve_and_run(run: AgentRun, choice: ModelChoice) -> Optional[PeekabooError
 '''
 
 # ==================== peekaboo_min/ai/__init__.py =========================================================
-SOURCES['peekaboo_min/ai/__init__.py'] = 3125, r''''''
+SOURCES['peekaboo_min/ai/__init__.py'] = 3120, r''''''
 
 # ==================== peekaboo_min/ai/client.py ===========================================================
-SOURCES['peekaboo_min/ai/client.py'] = 3128, r'''"""Ask a model about images, or the machine's own text recognition."""
+SOURCES['peekaboo_min/ai/client.py'] = 3123, r'''"""Ask a model about images, or the machine's own text recognition."""
 
 from __future__ import annotations
 
@@ -3134,10 +3129,8 @@ import random
 import re
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
 from pathlib import Path
-from typing import Any, Optional, Union
+from typing import Any, NamedTuple, Optional, Union
 
 from ..core.cancellation import in_parallel, pause, report_progress
 from ..core.errors import ErrorCode, PeekabooError, invalid
@@ -3157,7 +3150,7 @@ from .errors import (
     provider_error,
     vendor_text,
 )
-from .images import fit_images, load_image, private_copy
+from .images import fit_for_model, load_image, private_copy
 from .providers import VENDORS, Question, Reply, Vendor, ollama_model_sees
 
 OCR = "ocr"
@@ -3180,8 +3173,7 @@ _NOT_CONFIGURED = (
 _EXAMPLE = 'for example "ollama/qwen3-vl:8b,openai/gpt-5.4-mini", or "ocr" to read text without a model'
 
 
-@dataclass(frozen=True)
-class ModelChoice:
+class ModelChoice(NamedTuple):
     """A provider and its model. An unknown provider is reported only when it is used."""
 
     provider: str
@@ -3193,8 +3185,7 @@ class ModelChoice:
         return f"{self.provider}/{self.model}"
 
 
-@dataclass(frozen=True)
-class ProviderStatus:
+class ProviderStatus(NamedTuple):
     """Whether a configured provider would answer now; `problem` is empty when it would."""
 
     choice: ModelChoice
@@ -3205,8 +3196,7 @@ class ProviderStatus:
         return not self.problem
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(NamedTuple):
     """A model's answer. Tokens are None where the provider does not count them."""
 
     text: str
@@ -3381,7 +3371,7 @@ def ask_model(
     """Ask a model a question about some images, or about none.
 
     choice: from choose_provider or choose_model. schema: of the one JSON object that is wanted; the vendor
-    enforces it where it can, so the caller checks the answer. are_fitted: the images come from fit_images.
+    enforces it where it can, so the caller checks the answer. are_fitted: the images come from fit_for_model.
     timeout_s: for all of it, retries included; None: PEEKABOO_AI_TIMEOUT.
     vendor: the choice's own vendor, asked in another way (see ai.native); None: as usual.
     Raises AI_NOT_CONFIGURED (no key), AI_PROVIDER_ERROR, CANCELLED, and the errors of reading and scaling.
@@ -3400,7 +3390,7 @@ def ask_model(
             hint = "set it, or choose another provider"
             raise PeekabooError(ErrorCode.AI_NOT_CONFIGURED, message, hint=hint)
         if not are_fitted:
-            loaded = list(fit_images(desktop, choice.provider, choice.model, loaded))
+            loaded = [fit_for_model(desktop, choice.provider, choice.model, each) for each in loaded]
         reply = _ask_vendor(vendor, Question(choice.model, prompt, tuple(loaded), system, schema), deadline)
     seconds = time.monotonic() - started
     tokens = f"tokens {reply.tokens_in} in, {reply.tokens_out} out"
@@ -3448,7 +3438,7 @@ def _ask_vendor(vendor: Vendor, question: Question, deadline: float) -> Reply:
     check_reply(vendor, question.model, reply)
     text = shown_text(without_secrets(text))  # an endpoint may repeat what it was sent
     tokens_in, tokens_out = _count(reply.tokens_in), _count(reply.tokens_out)
-    return replace(reply, text=text, tokens_in=tokens_in, tokens_out=tokens_out, cost=_amount(reply.cost))
+    return reply._replace(text=text, tokens_in=tokens_in, tokens_out=tokens_out, cost=_amount(reply.cost))
 
 
 def shown_text(text: str) -> str:
@@ -3469,14 +3459,9 @@ def _amount(value: Any) -> Optional[float]:
 
 def _model_sees(base_url: str, model: str) -> bool:
     try:
-        return _ollama_sees(base_url, model)
+        return ollama_model_sees(base_url, model, _PROBE_S)
     except WebError:
         return True  # the question itself will show what is wrong
-
-
-@lru_cache(maxsize=16)
-def _ollama_sees(_base_url: str, model: str) -> bool:
-    return ollama_model_sees(model, _PROBE_S)
 
 
 def _post_with_retries(vendor: Vendor, question: Question, deadline: float) -> Any:
@@ -3501,149 +3486,8 @@ def _post_with_retries(vendor: Vendor, question: Question, deadline: float) -> A
     raise AssertionError("the last try returns or raises")
 '''
 
-# ==================== peekaboo_min/ai/conversation.py =====================================================
-SOURCES['peekaboo_min/ai/conversation.py'] = 3505, r'''"""A conversation with a model through its vendor's own computer-use tool."""
-
-from __future__ import annotations
-
-import json
-from dataclasses import dataclass, replace
-from typing import Any
-
-from ..core.errors import ErrorCode, PeekabooError
-from ..core.settings import without_secrets
-from ..core.text import clean_text
-from .grid import PIXELS
-from .providers import VENDORS, Question, Reply, Vendor
-
-_NOT_EXECUTED = "Not executed: only the first action of a turn is. The screenshot shows the state after it."
-# Anthropic's own sentence for what follows a failed action
-_NOT_AFTER_FAILURE = "Not executed: an earlier computer action in this turn failed."
-LONGEST_TEXT = 300
-
-
-@dataclass(frozen=True)
-class Call:
-    """One call of an answer, which must get a result. Its acts keep the vendor's own names."""
-
-    call_id: str
-    name: str
-    acts: list[dict[str, Any]]
-    checks: list[dict[str, Any]]
-    """What the vendor wants a person to consent to."""
-
-
-def unusable(reason: str) -> PeekabooError:
-    return PeekabooError(ErrorCode.AI_PROVIDER_ERROR, reason)
-
-
-class Conversation:
-    """A run's questions and answers, as one vendor's API has them; each call gets its result.
-
-    One action a turn is carried out. Its result is the next question, with its images; the other calls of
-    the turn are answered as not executed.
-    """
-
-    unit = PIXELS
-    """What the tool counts in, over the last image."""
-    provider: str
-    ask_path = ""
-
-    def __init__(self, model: str) -> None:
-        self.model = model
-        self.headers: dict[str, str] = {}
-        self.is_refused = False
-        """The last action cannot be done: the next question says why, without an image."""
-        self._messages: list[dict[str, Any]] = []
-        self._calls: list[Call] = []
-        self._acted = 0  # the number of the call whose action is carried out
-
-    @property
-    def vendor(self) -> Vendor:
-        """The vendor, asked through its tool."""
-        usual = VENDORS[self.provider]
-        return replace(
-            usual,
-            ask_path=self.ask_path or usual.ask_path,
-            headers_for=lambda key: {**usual.headers_for(key), **self.headers},
-            body=self.body,
-            read=self.read,
-        )
-
-    @property
-    def safety_check(self) -> str:
-        """What a person has to consent to before the next question, which acknowledges it; may be empty."""
-        checks = [check for call in self._calls for check in call.checks]
-        texts = [
-            str(check.get("message") or check.get("explanation") or "no reason given") for check in checks
-        ]
-        return clean_text(without_secrets("; ".join(texts)), LONGEST_TEXT)
-
-    def body(self, question: Question) -> dict[str, Any]:
-        """The request for a question. It becomes a part of the conversation."""
-        raise NotImplementedError
-
-    def read(self, answer: Any) -> Reply:
-        """An answer, as JSON: its text, and its calls in the vendor's names. Raises as Vendor.read does."""
-        reply = self._read(answer)
-        if reply.refusal or reply.cut_short:
-            return reply
-        self._calls, self._acted, self.is_refused = self._calls_of(answer), 0, False
-        calls = [{"id": call.call_id, "acts": call.acts, "checks": call.checks} for call in self._calls]
-        is_empty = not calls and not reply.text.strip()
-        return replace(reply, text="" if is_empty else json.dumps({"text": reply.text, "calls": calls}))
-
-    def action_in(self, reply: str) -> str:
-        """The action to carry out, of a reply from `read`, as JSON that ai.dialects reads.
-
-        Each question shows a screenshot, so that asking for one is no action. An answer without a call is
-        the end, unless it asks something or says UNSURE. Raises AI_PROVIDER_ERROR.
-        """
-        found = json.loads(reply)
-        why = found["text"].strip()
-        acts = [(number, act) for number, call in enumerate(found["calls"]) for act in call["acts"]]
-        if not found["calls"]:
-            is_unsure = why.upper().startswith("UNSURE") or why.endswith("?")
-            return json.dumps({"action": "noop" if is_unsure else "done", "why": why[:LONGEST_TEXT]})
-        if not acts:
-            raise unusable("the call has no action")
-        self._acted, act = next((each for each in acts if not is_screenshot(each[1])), acts[0])
-        try:
-            found = {"action": "wait", "seconds": 0} if is_screenshot(act) else self._translated(act)
-        except (KeyError, IndexError, TypeError, ValueError, AttributeError):
-            raise unusable(f"the arguments of {str(_name_of(act))[:40]} cannot be read") from None
-        return json.dumps({"why": why[:LONGEST_TEXT], **found})
-
-    def _read(self, answer: Any) -> Reply:
-        return VENDORS[self.provider].read(answer)
-
-    def _calls_of(self, answer: Any) -> list[Call]:
-        raise NotImplementedError
-
-    def _translated(self, act: dict[str, Any]) -> dict[str, Any]:
-        """The action in names that ai.dialects reads. Raises AI_PROVIDER_ERROR, or as Vendor.read does."""
-        raise NotImplementedError
-
-    def _problem_of(self, number: int) -> str:
-        """Why a call of the turn was not executed; empty for the one that was, and for screenshots."""
-        is_shown = number == self._acted or all(map(is_screenshot, self._calls[number].acts))
-        return "" if is_shown else self._problem_of_others
-
-    @property
-    def _problem_of_others(self) -> str:
-        return _NOT_AFTER_FAILURE if self.is_refused else _NOT_EXECUTED
-
-
-def _name_of(act: dict[str, Any]) -> Any:
-    return act.get("action") or act.get("type")
-
-
-def is_screenshot(act: dict[str, Any]) -> bool:
-    return _name_of(act) in ("screenshot", "take_screenshot")
-'''
-
 # ==================== peekaboo_min/ai/dialects.py =========================================================
-SOURCES['peekaboo_min/ai/dialects.py'] = 3646, r'''"""Replies as models write them, as an object with the names of our schema."""
+SOURCES['peekaboo_min/ai/dialects.py'] = 3490, r'''"""Replies as models write them, as an object with the names of our schema."""
 
 from __future__ import annotations
 
@@ -3718,8 +3562,9 @@ def read_reply(text: str) -> dict[str, Any]:
     return _in_our_names(_first_object(text, opening))
 
 
-def _refuse(reason: str) -> NoReturn:
-    raise PeekabooError(ErrorCode.AI_PROVIDER_ERROR, reason)
+def unusable(reason: str) -> PeekabooError:
+    """AI_PROVIDER_ERROR for a reply that is no action, to be raised."""
+    return PeekabooError(ErrorCode.AI_PROVIDER_ERROR, reason)
 
 
 def _in_our_names(reply: dict[str, Any]) -> dict[str, Any]:
@@ -3738,7 +3583,7 @@ def _in_our_names(reply: dict[str, Any]) -> dict[str, Any]:
     reply = _renamed(reply, {**_SHARED_FIELDS, **fields})
     for key, value in implied.items():
         if reply.get(key) not in (None, value):
-            _refuse(f"the action {name} with {key} {reply[key]!r} has two meanings")
+            raise unusable(f"the action {name} with {key} {reply[key]!r} has two meanings")
         reply[key] = value
     if reply["action"] == "press" and isinstance(reply.get("key"), list):
         reply["key"] = "+".join(str(key) for key in reply["key"])
@@ -3751,7 +3596,7 @@ def _renamed(reply: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
     for key, value in reply.items():
         ours = names.get(key, key)
         if ours != "why" and found.get(ours) not in (None, "", []) and value not in (None, "", []):
-            _refuse(f"{ours} is given twice, under two names")
+            raise unusable(f"{ours} is given twice, under two names")
         if found.get(ours) in (None, "", []):
             found[ours] = value
     return found
@@ -3763,25 +3608,25 @@ def _renamed(reply: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
 def _first_object(text: str, start: int) -> dict[str, Any]:
     """The first JSON object in a text; the text around it (fences, prose) is ignored."""
     if start < 0:
-        _refuse("the reply contains no JSON object")
+        raise unusable("the reply contains no JSON object")
     decoder = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_constant=_no_constant)
     try:
         found: dict[str, Any] = decoder.raw_decode(text, start)[0]
     except (ValueError, RecursionError) as e:
         reason = e.msg if isinstance(e, json.JSONDecodeError) else "a number or the nesting is too large"
-        _refuse(f"the reply is not valid JSON: {reason}")
+        raise unusable(f"the reply is not valid JSON: {reason}") from e
     return found
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        _refuse("the JSON object repeats a property")
+        raise unusable("the JSON object repeats a property")
     return found
 
 
 def _no_constant(name: str) -> NoReturn:
-    _refuse(f"{name} is not a JSON number")
+    raise unusable(f"{name} is not a JSON number")
 
 
 # Qwen ---
@@ -3791,11 +3636,11 @@ def _tool_call(text: str) -> dict[str, Any]:
     """`<tool_call>{"name": "computer_use", "arguments": {"action", "coordinate": [x, y]}}</tool_call>`."""
     calls = _TOOL_CALL.findall(text)
     if len(calls) != 1 or text.count("<tool_call>") != 1:
-        _refuse(f"the reply has {text.count('<tool_call>')} tool calls; it must be one, and complete")
+        raise unusable(f"the reply has {text.count('<tool_call>')} tool calls; it must be one, and complete")
     call = _first_object(calls[0], calls[0].find("{"))
     arguments = call.get("arguments")
     if call.get("name") != "computer_use" or not isinstance(arguments, dict):
-        _refuse("the tool call is not one of computer_use with its arguments")
+        raise unusable("the tool call is not one of computer_use with its arguments")
     return unpaired(arguments)
 
 
@@ -3811,7 +3656,7 @@ def unpaired(arguments: dict[str, Any]) -> dict[str, Any]:
             fields = ("x2", "y2")
         if place is not None:
             if not isinstance(place, list) or len(place) != len(fields) or set(fields) & set(reply):
-                _refuse(f"{name} must be {'one pair' if len(fields) == 2 else 'two pairs'} of numbers")
+                raise unusable(f"{name} must be {'one pair' if len(fields) == 2 else 'two pairs'} of numbers")
             reply.update(zip(fields, place))
     if arguments.get("pixels") is not None:
         reply.update(_scroll_of(arguments["pixels"], is_horizontal=arguments.get("action") == "hscroll"))
@@ -3822,12 +3667,16 @@ def _scroll_of(pixels: Any, is_horizontal: bool) -> dict[str, Any]:
     """Qwen's scroll: up and to the right are positive. Small numbers are notches, as its harnesses do it."""
     is_number = isinstance(pixels, (int, float)) and not isinstance(pixels, bool)
     if not is_number or not 0 < abs(pixels) < _MOST_PIXELS:
-        _refuse(f"pixels is {str(pixels)[:60]}; it must be a number other than 0")
-    size = abs(pixels)
-    notches = round(size if size <= _MOST_NOTCHES else size / _PIXELS_PER_NOTCH)
+        raise unusable(f"pixels is {str(pixels)[:60]}; it must be a number other than 0")
     backwards, forwards = ("left", "right") if is_horizontal else ("down", "up")
     direction = forwards if pixels > 0 else backwards
-    return {"direction": direction, "amount": max(1, min(_MOST_NOTCHES, notches))}
+    is_in_notches = abs(pixels) <= _MOST_NOTCHES
+    return {"direction": direction, "amount": notches_of(pixels, 1 if is_in_notches else _PIXELS_PER_NOTCH)}
+
+
+def notches_of(pixels: float, pixels_per_notch: int = _PIXELS_PER_NOTCH) -> int:
+    """How many notches of the wheel a scroll by so many pixels is, in either direction."""
+    return max(1, min(_MOST_NOTCHES, round(abs(pixels) / pixels_per_notch)))
 
 
 # UI-TARS ---
@@ -3837,7 +3686,7 @@ def _action_line(lines: list[str], thoughts: list[str]) -> dict[str, Any]:
     """`Action: click(point='<point>x y</point>')`, with `Thought: ...` before it."""
     call = _CALL.fullmatch(lines[0].strip())
     if len(lines) != 1 or not call:
-        _refuse("the reply must have one line `Action: NAME(...)`")
+        raise unusable("the reply must have one line `Action: NAME(...)`")
     reply: dict[str, Any] = {"action": call[1]}
     if thoughts:
         reply["why"] = thoughts[0].strip()
@@ -3845,12 +3694,12 @@ def _action_line(lines: list[str], thoughts: list[str]) -> dict[str, Any]:
     while rest:
         argument = _ARGUMENT.match(rest)
         if not argument or argument[1] in reply:
-            _refuse(f"the arguments of {call[1]} cannot be read")
+            raise unusable(f"the arguments of {call[1]} cannot be read")
         name, value = argument[1], argument[2] if argument[2] is not None else argument[3]
         rest = rest[argument.end() :]
         if name in _POINTS:
             if _POINTS[name][0] in reply:
-                _refuse("the action has two places")
+                raise unusable("the action has two places")
             reply.update(zip(_POINTS[name], _place(value)))
         elif call[1] == "hotkey" and name in ("key", "hotkey"):
             reply["key"] = "+".join(value.split())
@@ -3864,12 +3713,12 @@ def _action_line(lines: list[str], thoughts: list[str]) -> dict[str, Any]:
 def _place(text: str) -> tuple[float, float]:
     found = _PLACE.fullmatch(re.sub(r"<\|box_(?:start|end)\|>", "", text).strip())
     if not found or not all(math.isfinite(float(each)) for each in found.groups()):
-        _refuse(f"{text[:60]!r} is not one place")
+        raise unusable(f"{text[:60]!r} is not one place")
     return float(found[1]), float(found[2])
 '''
 
 # ==================== peekaboo_min/ai/errors.py ===========================================================
-SOURCES['peekaboo_min/ai/errors.py'] = 3872, r'''"""What a vendor's refusal means: whether to ask again, and what to do."""
+SOURCES['peekaboo_min/ai/errors.py'] = 3721, r'''"""What a vendor's refusal means: whether to ask again, and what to do."""
 
 from __future__ import annotations
 
@@ -4005,13 +3854,12 @@ def check_reply(vendor: Vendor, model: str, reply: Reply) -> None:
 '''
 
 # ==================== peekaboo_min/ai/grid.py =============================================================
-SOURCES['peekaboo_min/ai/grid.py'] = 4008, r'''"""The grid in which a model says where something is, by the model's name."""
+SOURCES['peekaboo_min/ai/grid.py'] = 3857, r'''"""The grid in which a model says where something is, by the model's name."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Optional
+from typing import NamedTuple, Optional
 
 from ..core.errors import invalid
 from ..core.models import Point
@@ -4032,8 +3880,7 @@ _FAMILIES = (
 )
 
 
-@dataclass(frozen=True)
-class Grid:
+class Grid(NamedTuple):
     """A grid over an image, in which a model is asked and its reply is read; 0x0 where there is no image."""
 
     unit: str
@@ -4107,7 +3954,7 @@ def unit_by_variable() -> Optional[str]:
 '''
 
 # ==================== peekaboo_min/ai/images.py ===========================================================
-SOURCES['peekaboo_min/ai/images.py'] = 4110, r'''"""Images for a model: read, checked, at a size that no vendor shrinks."""
+SOURCES['peekaboo_min/ai/images.py'] = 3957, r'''"""Images for a model: read, checked, at a size that no vendor shrinks."""
 
 from __future__ import annotations
 
@@ -4115,7 +3962,7 @@ import math
 import os
 import re
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -4123,12 +3970,13 @@ from ..core.errors import PeekabooError, file_error, invalid
 from ..core.models import ImageData
 from ..desktop.base import Desktop
 from ..system.files import new_temporary_path
-from ..system.images import sniff_image, whole_image
+from ..system.images import MODEL_BYTES, model_size, sniff_image, whole_image
 from .grid import PIXELS, base_name, is_claude_from, unit_by_name
 
 _MAX_FILE_BYTES = 64 * 1024 * 1024
 _MAX_PIXELS = 200_000_000
 _MAX_IMAGE_BYTES = 3_600_000  # Anthropic takes 5 MB of base64 per image
+_JPEG_QUALITIES = (80, 60, 40, 20)
 _NOT_AN_IMAGE = "is not an image, whatever its name suggests"
 _PATCH = 28  # Anthropic's and Qwen2.5-VL's, pixels
 _FEWEST_PATCHES, _MOST_PATCHES = 1024, 1536
@@ -4143,8 +3991,6 @@ def load_image(path: Path) -> ImageData:
         data = _read_regular(path)
     except OSError as e:
         raise file_error(path, e) from e
-    except ValueError:
-        raise invalid("a path cannot hold a NUL character") from None
     info = whole_image(data)
     if not info:
         is_part = sniff_image(data) is not None
@@ -4181,8 +4027,7 @@ def fitted_size(
 
     By the model's name, because gateways offer every vendor's models. A model whose image is resized answers
     in the pixels of the resized one. A fitted size fits unchanged.
-    in_pixels: the model answers in pixels, although its name does not tell; then a size that everything we
-    know of leaves alone.
+    in_pixels: it answers in pixels, although its name does not tell; then what everything known leaves alone.
     """
     name = base_name(model)
     if "claude" in name or provider == "anthropic":
@@ -4202,7 +4047,8 @@ def _fit_edges(width: int, height: int, longest: int, shortest: int) -> tuple[in
 
 def _fit_anthropic(name: str, width: int, height: int) -> tuple[int, int]:
     """Anthropic limits the pixels of the long edge, and the number of patches."""
-    edge, patches = (2576, 4784) if _is_high_resolution(name) else (1568, 1568)
+    # where a version is unknown, the smaller size is safe for all
+    edge, patches = (2576, 4784) if is_claude_from(_HIGH_RESOLUTION_FROM, name) else (1568, 1568)
     for long_side in range(min(max(width, height), edge), 0, -1):
         if width >= height:
             size = long_side, max(1, round(long_side * height / width))
@@ -4211,11 +4057,6 @@ def _fit_anthropic(name: str, width: int, height: int) -> tuple[int, int]:
         if math.ceil(size[0] / _PATCH) * math.ceil(size[1] / _PATCH) <= patches:
             break
     return size
-
-
-def _is_high_resolution(name: str) -> bool:
-    """Opus from 4.7 on, other families from 5 on. Where that is unknown the smaller size is safe for both."""
-    return is_claude_from(_HIGH_RESOLUTION_FROM, name)
 
 
 def _fit_smart_resize(width: int, height: int) -> tuple[int, int]:
@@ -4245,42 +4086,48 @@ def _whole_patches(width: int, height: int) -> tuple[int, int]:
     return rounded(width), rounded(height)
 
 
-def fit_images(
-    desktop: Desktop, provider: str, model: str, images: Sequence[ImageData], in_pixels: bool = False
-) -> tuple[ImageData, ...]:
-    """The images as the model should get them, see fitted_size; one that fits already keeps its bytes."""
-    return tuple(
-        _fit(desktop, image, fitted_size(provider, model, image.info.width, image.info.height, in_pixels))
-        for image in images
-    )
+def fit_for_model(
+    desktop: Desktop, provider: str, model: str, image: ImageData, in_pixels: bool = False
+) -> ImageData:
+    """An image as the model should get it, see fitted_size; one that fits already keeps its bytes."""
+    size = fitted_size(provider, model, image.info.width, image.info.height, in_pixels)
+    return _fit(desktop, image, size, _MAX_IMAGE_BYTES)
 
 
-def _fit(desktop: Desktop, image: ImageData, size: tuple[int, int]) -> ImageData:
-    is_right = size == (image.info.width, image.info.height) and image.info.kind in ("png", "jpg", "webp")
-    if is_right and len(image.data) <= _MAX_IMAGE_BYTES:
+def fit_for_client(desktop: Desktop, image: ImageData) -> ImageData:
+    """An image as any MCP client takes it, whatever its model; one that fits already keeps its bytes."""
+    return _fit(desktop, image, model_size(image.info), MODEL_BYTES)
+
+
+def _fit(desktop: Desktop, image: ImageData, size: tuple[int, int], most_bytes: int) -> ImageData:
+    """The image at this size: a PNG where that is small enough, else a JPEG of the best quality that is."""
+    is_right_size = size == (image.info.width, image.info.height)
+    if is_right_size and len(image.data) <= most_bytes:
         return image
-    if not is_right and image.info.kind != "jpg":
-        fitted = _scale(desktop, image, size, "png")
-        if len(fitted.data) <= _MAX_IMAGE_BYTES:
-            return fitted
-    return _scale(desktop, image, size, "jpg")
+    attempts = [("jpg", quality) for quality in _JPEG_QUALITIES]
+    if not is_right_size and image.info.kind != "jpg":
+        attempts.insert(0, ("png", _JPEG_QUALITIES[0]))
+    with private_copy(image) as source:
+        for kind, quality in attempts:
+            data = _resized(desktop, source, size, kind, quality)
+            if len(data) <= most_bytes:
+                break
+    info = whole_image(data)
+    if info is None:
+        raise invalid(f"{image.label or 'the image'} cannot be scaled", hint="save it again as PNG")
+    return image._replace(data=data, info=info)
 
 
-def _scale(desktop: Desktop, image: ImageData, size: tuple[int, int], kind: str) -> ImageData:
-    """Through two files with names of our own: the desktop's programs read and write files."""
+def _resized(desktop: Desktop, source: Path, size: tuple[int, int], kind: str, quality: int) -> bytes:
+    """Through a file with a name of our own: the desktop's programs read and write files."""
     target = new_temporary_path("model", kind)
     try:
-        with private_copy(image) as source:
-            desktop.fit_image(source, target, size[0], size[1], kind)
-        data = target.read_bytes()
+        desktop.fit_image(source, target, size[0], size[1], kind, quality)
+        return target.read_bytes()
     except OSError as e:
         raise file_error(target, e) from e
     finally:
         target.unlink(missing_ok=True)
-    info = sniff_image(data)
-    if info is None:
-        raise invalid(f"{image.label or 'the image'} cannot be scaled", hint="save it again as PNG")
-    return ImageData(data, info, image.label, image.source_path)
 
 
 @contextmanager
@@ -4299,19 +4146,20 @@ def private_copy(image: ImageData) -> Iterator[Path]:
 '''
 
 # ==================== peekaboo_min/ai/native.py ===========================================================
-SOURCES['peekaboo_min/ai/native.py'] = 4302, r'''"""The computer-use tools of Anthropic, OpenAI and Gemini."""
+SOURCES['peekaboo_min/ai/native.py'] = 4149, r'''"""Conversations by the computer-use tools of Anthropic, OpenAI and Gemini."""
 
 from __future__ import annotations
 
+import json
 import re
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..core.errors import invalid
-from ..core.settings import settings
-from .conversation import LONGEST_TEXT, Call, Conversation, is_screenshot, unusable
-from .dialects import unpaired
-from .grid import THOUSANDTHS, base_name, is_claude_from
-from .providers import VENDORS, Question, Reply, as_base64
+from ..core.settings import settings, without_secrets
+from ..core.text import clean_text
+from .dialects import notches_of, unpaired, unusable
+from .grid import PIXELS, THOUSANDTHS, base_name, is_claude_from
+from .providers import VENDORS, Question, Reply, Vendor, as_base64
 
 NATIVE_MODELS = (
     "anthropic (Claude Opus 4.5, Sonnet 4.6, Fable 5, Mythos 5, Haiku 5.5 and later), "
@@ -4329,25 +4177,140 @@ _AT_POINTER = ("scroll", "left_click", "right_click", "middle_click", "double_cl
 _MOST_ANTHROPIC_IMAGES, _KEPT_ANTHROPIC_IMAGES = 20, 10
 _KEPT_GEMINI_TURNS = 3
 _NO_LONGER_SHOWN = {"type": "text", "text": "(an earlier screenshot, no longer shown)"}
-_PIXELS_PER_NOTCH = 100
-_MOST_NOTCHES = 50
 _GEMINI_SCROLL_PIXELS = 300  # its default
 _GEMINI_OWN = ("intent", "press_enter", "magnitude", "magnitude_in_pixels", "magnitude_in_wheel_clicks")
+_NOT_EXECUTED = "Not executed: only the first action of a turn is. The screenshot shows the state after it."
+# Anthropic's own sentence for what follows a failed action
+_NOT_AFTER_FAILURE = "Not executed: an earlier computer action in this turn failed."
+_LONGEST_TEXT = 300
 
 
 def conversation_with(provider: str, model: str) -> Conversation:
     """A new conversation. Raises INVALID_ARGUMENT for a model whose vendor has no tool that we know of."""
     name = base_name(model)
     if provider == "anthropic" and is_claude_from({**_TOOLSET_FROM, **_OLDER_FROM}, name):
-        return _Anthropic(model, is_older=not is_claude_from(_TOOLSET_FROM, name))
+        return _Anthropic(is_older=not is_claude_from(_TOOLSET_FROM, name))
     if provider == "openai" and re.match(r"gpt-(5\.([4-9]|\d\d)|[6-9]|\d\d)(?!.*nano)", name):
-        return _OpenAI(model)
+        return _OpenAI()
     if provider == "gemini" and re.match(r"gemini-(3\.([5-9]|\d\d)|[4-9]|\d\d)", name):
-        return _Gemini(model)
+        return _Gemini()
     hint = "run the agent without --native: then it works with every model that sees"
     raise invalid(
         f"we know of no computer-use tool for {provider}/{model}; --native is for {NATIVE_MODELS}", hint=hint
     )
+
+
+class Call(NamedTuple):
+    """One call of an answer, which must get a result. Its acts keep the vendor's own names."""
+
+    call_id: str
+    name: str
+    acts: list[dict[str, Any]]
+    checks: list[dict[str, Any]]
+    """What the vendor wants a person to consent to."""
+
+
+class Conversation:
+    """A run's questions and answers, as one vendor's API has them; each call gets its result.
+
+    One action a turn is carried out. Its result is the next question, with its images; the other calls of
+    the turn are answered as not executed.
+    """
+
+    unit = PIXELS
+    """What the tool counts in, over the last image."""
+    provider: str
+    ask_path = ""
+
+    def __init__(self) -> None:
+        self.headers: dict[str, str] = {}
+        self.is_refused = False
+        """The last action cannot be done: the next question says why, without an image."""
+        self._messages: list[dict[str, Any]] = []
+        self._calls: list[Call] = []
+        self._acted = 0  # the number of the call whose action is carried out
+
+    @property
+    def vendor(self) -> Vendor:
+        """The vendor, asked through its tool."""
+        usual = VENDORS[self.provider]
+        return usual._replace(
+            ask_path=self.ask_path or usual.ask_path,
+            headers_for=lambda key: {**usual.headers_for(key), **self.headers},
+            body=self.body,
+            read=self.read,
+        )
+
+    @property
+    def safety_check(self) -> str:
+        """What a person has to consent to before the next question, which acknowledges it; may be empty."""
+        checks = [check for call in self._calls for check in call.checks]
+        texts = [
+            str(check.get("message") or check.get("explanation") or "no reason given") for check in checks
+        ]
+        return clean_text(without_secrets("; ".join(texts)), _LONGEST_TEXT)
+
+    def body(self, question: Question) -> dict[str, Any]:
+        """The request for a question. It becomes a part of the conversation."""
+        raise NotImplementedError
+
+    def read(self, answer: Any) -> Reply:
+        """An answer, as JSON: its text, and its calls in the vendor's names. Raises as Vendor.read does."""
+        reply = self._read(answer)
+        if reply.refusal or reply.cut_short:
+            return reply
+        self._calls, self._acted, self.is_refused = self._calls_of(answer), 0, False
+        calls = [{"id": call.call_id, "acts": call.acts, "checks": call.checks} for call in self._calls]
+        is_empty = not calls and not reply.text.strip()
+        return reply._replace(text="" if is_empty else json.dumps({"text": reply.text, "calls": calls}))
+
+    def action_in(self, reply: str) -> str:
+        """The action to carry out, of a reply from `read`, as JSON that ai.dialects reads.
+
+        Each question shows a screenshot, so that asking for one is no action. An answer without a call is
+        the end, unless it asks something or says UNSURE. Raises AI_PROVIDER_ERROR.
+        """
+        found = json.loads(reply)
+        why = found["text"].strip()
+        acts = [(number, act) for number, call in enumerate(found["calls"]) for act in call["acts"]]
+        if not found["calls"]:
+            is_unsure = why.upper().startswith("UNSURE") or why.endswith("?")
+            return json.dumps({"action": "noop" if is_unsure else "done", "why": why[:_LONGEST_TEXT]})
+        if not acts:
+            raise unusable("the call has no action")
+        self._acted, act = next((each for each in acts if not _is_screenshot(each[1])), acts[0])
+        try:
+            found = {"action": "wait", "seconds": 0} if _is_screenshot(act) else self._translated(act)
+        except (KeyError, IndexError, TypeError, ValueError, AttributeError):
+            raise unusable(f"the arguments of {str(_name_of(act))[:40]} cannot be read") from None
+        return json.dumps({"why": why[:_LONGEST_TEXT], **found})
+
+    def _read(self, answer: Any) -> Reply:
+        return VENDORS[self.provider].read(answer)
+
+    def _calls_of(self, answer: Any) -> list[Call]:
+        raise NotImplementedError
+
+    def _translated(self, act: dict[str, Any]) -> dict[str, Any]:
+        """The action in names that ai.dialects reads. Raises AI_PROVIDER_ERROR, or as Vendor.read does."""
+        raise NotImplementedError
+
+    def _problem_of(self, number: int) -> str:
+        """Why a call of the turn was not executed; empty for the one that was, and for screenshots."""
+        is_shown = number == self._acted or all(map(_is_screenshot, self._calls[number].acts))
+        return "" if is_shown else self._problem_of_others
+
+    @property
+    def _problem_of_others(self) -> str:
+        return _NOT_AFTER_FAILURE if self.is_refused else _NOT_EXECUTED
+
+
+def _name_of(act: dict[str, Any]) -> Any:
+    return act.get("action") or act.get("type")
+
+
+def _is_screenshot(act: dict[str, Any]) -> bool:
+    return _name_of(act) in ("screenshot", "take_screenshot")
 
 
 class _Anthropic(Conversation):
@@ -4355,8 +4318,8 @@ class _Anthropic(Conversation):
     # A button that is held from one turn to the next cannot be: a person may act in between.
     withheld = ("left_mouse_down", "left_mouse_up", "cursor_position")
 
-    def __init__(self, model: str, is_older: bool) -> None:
-        super().__init__(model)
+    def __init__(self, is_older: bool) -> None:
+        super().__init__()
         self.headers = _OLDER_HEADER if is_older else {}
         self._is_older = is_older
         self._size = (1, 1)
@@ -4398,17 +4361,23 @@ class _Anthropic(Conversation):
 
         Newer models bind their thinking to the messages before it: then it has to go.
         """
-        count = sum(block["type"] == "image" for block in _anthropic_blocks(self._messages))
-        if count <= _MOST_ANTHROPIC_IMAGES:
+        contents = []
+        for message in self._messages:
+            results = [block["content"] for block in message["content"] if block["type"] == "tool_result"]
+            contents += [message["content"], *results]
+        images = [
+            (content, at)
+            for content in contents
+            for at, block in enumerate(content)
+            if block["type"] == "image"
+        ]
+        if len(images) <= _MOST_ANTHROPIC_IMAGES:
             return
-        left = count - _KEPT_ANTHROPIC_IMAGES
+        for content, at in images[:-_KEPT_ANTHROPIC_IMAGES]:
+            content[at] = _NO_LONGER_SHOWN
         for message in self._messages:
             kinds = ("thinking", "redacted_thinking") if message["role"] == "assistant" else ()
             message["content"] = [block for block in message["content"] if block["type"] not in kinds]
-            for content in [message["content"], *_anthropic_results([message])]:
-                for at, block in enumerate(content):
-                    if block["type"] == "image" and left:
-                        content[at], left = _NO_LONGER_SHOWN, left - 1
 
     def _calls_of(self, answer: Any) -> list[Call]:
         self._messages.append({"role": "assistant", "content": answer["content"]})
@@ -4430,26 +4399,14 @@ class _Anthropic(Conversation):
         return unpaired(act)
 
 
-def _anthropic_results(messages: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    """The contents of all results."""
-    blocks = [block for message in messages for block in message["content"]]
-    return [block["content"] for block in blocks if block["type"] == "tool_result"]
-
-
-def _anthropic_blocks(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """All blocks, those in results included."""
-    contents = [message["content"] for message in messages] + _anthropic_results(messages)
-    return [block for content in contents for block in content]
-
-
 class _OpenAI(Conversation):
     """The vendor keeps the conversation, and drops its beginning when it is too long (`truncation`)."""
 
     provider = "openai"
     ask_path = "/responses"
 
-    def __init__(self, model: str) -> None:
-        super().__init__(model)
+    def __init__(self) -> None:
+        super().__init__()
         self._last_id = ""
         self._last_image = ""  # a call must be answered with one, even when the app has no window any more
 
@@ -4458,7 +4415,7 @@ class _OpenAI(Conversation):
             self._last_image = f"data:{image.info.mime_type};base64,{as_base64(image)}"
         items = [self._result(call) for call in self._calls]
         text = question.prompt
-        if sum(not is_screenshot(act) for call in self._calls for act in call.acts) > 1:
+        if sum(not _is_screenshot(act) for call in self._calls for act in call.acts) > 1:
             text = f"{self._problem_of_others}\n\n{text}"
         content = [{"type": "input_text", "text": text}]
         if question.images and not items:
@@ -4517,7 +4474,7 @@ class _OpenAI(Conversation):
                 raise unusable("scroll in one direction at a time, by scroll_x or scroll_y")
             names = ("right", "left") if right else ("down", "up")
             found.update(x=act["x"], y=act["y"], direction=names[(right or down) < 0])
-            found["amount"] = _notches(right or down)
+            found["amount"] = notches_of(right or down)
         elif name not in ("double_click", "move", "type", "wait"):
             raise unusable(f"there is no action {name!r}")
         return found
@@ -4574,29 +4531,25 @@ class _Gemini(Conversation):
         if name not in self.offered:
             raise unusable(f"{name[:40]} is not available")
         if act.get("intent"):
-            found["why"] = act["intent"][:LONGEST_TEXT]
+            found["why"] = act["intent"][:_LONGEST_TEXT]
         if act.get("press_enter") is True:
             found["text"] += "\n"
         if name == "scroll":
             found.update(x=act["x"], y=act["y"])
             pixels = act.get("magnitude_in_pixels") or act.get("magnitude") or _GEMINI_SCROLL_PIXELS
-            found["amount"] = act.get("magnitude_in_wheel_clicks") or _notches(pixels)
+            found["amount"] = act.get("magnitude_in_wheel_clicks") or notches_of(pixels)
         return found
-
-
-def _notches(pixels: float) -> int:
-    return max(1, min(_MOST_NOTCHES, round(abs(pixels) / _PIXELS_PER_NOTCH)))
 '''
 
 # ==================== peekaboo_min/ai/providers.py ========================================================
-SOURCES['peekaboo_min/ai/providers.py'] = 4592, r'''"""The vendors of vision models: the request to each, and its answer."""
+SOURCES['peekaboo_min/ai/providers.py'] = 4545, r'''"""The vendors of vision models: the request to each, and its answer."""
 
 from __future__ import annotations
 
 import base64
 import json
-from dataclasses import dataclass, field
-from typing import Any, Callable, Optional
+from functools import lru_cache
+from typing import Any, Callable, NamedTuple, Optional
 
 from ..core.models import ImageData
 from ..core.settings import VARIABLES, settings
@@ -4605,8 +4558,7 @@ from ..system.web import ask_json, quote_for_path
 _SCHEMA_TEXT = "Answer with one JSON object that fits this JSON schema, and with nothing else:"
 
 
-@dataclass(frozen=True)
-class Question:
+class Question(NamedTuple):
     """A question for a model. The schema is that of the one JSON object wanted; None for free text.
 
     Its objects are closed, every property is required, and nothing has limits: OpenAI and Anthropic refuse
@@ -4614,14 +4566,16 @@ class Question:
     """
 
     model: str
-    prompt: str = field(repr=False)
-    images: tuple[ImageData, ...] = field(default=(), repr=False)
-    system: str = field(default="", repr=False)
-    schema: Optional[dict[str, Any]] = field(default=None, repr=False)
+    prompt: str
+    images: tuple[ImageData, ...] = ()
+    system: str = ""
+    schema: Optional[dict[str, Any]] = None
+
+    def __repr__(self) -> str:
+        return f"Question({self.model!r})"  # never a prompt in a log
 
 
-@dataclass(frozen=True)
-class Reply:
+class Reply(NamedTuple):
     """A vendor's answer. `cut_short`: it reached the limit of tokens. `refusal`: why there is no answer."""
 
     text: str
@@ -4633,8 +4587,7 @@ class Reply:
     """What the answer itself says that it cost, as OpenRouter's do."""
 
 
-@dataclass(frozen=True)
-class Vendor:
+class Vendor(NamedTuple):
     """One vendor. key_field and base_field name its key (empty: none) and its address in Settings."""
 
     title: str
@@ -4727,10 +4680,10 @@ def _read_ollama(answer: Any) -> Reply:
     return Reply(answer["response"], answer.get("prompt_eval_count"), answer.get("eval_count"), cut_short)
 
 
-def ollama_model_sees(model: str, timeout_s: float) -> bool:
+@lru_cache(maxsize=16)
+def ollama_model_sees(base_url: str, model: str, timeout_s: float) -> bool:
     """Whether an Ollama model takes images: some that do not still answer, blindly. Raises WebError."""
-    url = VENDORS["ollama"].base_url + "/api/show"
-    found = ask_json(url, headers={}, body={"model": model}, timeout_s=timeout_s)
+    found = ask_json(base_url + "/api/show", headers={}, body={"model": model}, timeout_s=timeout_s)
     capabilities = found.get("capabilities") if isinstance(found, dict) else None
     return not isinstance(capabilities, list) or "vision" in capabilities  # Ollama before 0.6 lists none
 
@@ -4849,7 +4802,7 @@ VENDORS: dict[str, Vendor] = {
     "openai": Vendor(
         "OpenAI", "gpt-5.4-mini", "openai_key", "openai_base_url", "/models", "/chat/completions",
         lambda key: {"Authorization": f"Bearer {key}"}, _openai_body, _read_openai,
-        may_lack_key=lambda: _is_compatible_server(),
+        may_lack_key=_is_compatible_server,
     ),
     "gemini": Vendor(
         "Gemini", "gemini-3.6-flash", "gemini_key", "gemini_base_url",
@@ -4866,10 +4819,10 @@ VENDORS: dict[str, Vendor] = {
 '''
 
 # ==================== peekaboo_min/automation/__init__.py =================================================
-SOURCES['peekaboo_min/automation/__init__.py'] = 4869, r''''''
+SOURCES['peekaboo_min/automation/__init__.py'] = 4822, r''''''
 
 # ==================== peekaboo_min/automation/capture.py ==================================================
-SOURCES['peekaboo_min/automation/capture.py'] = 4872, r'''"""Take screenshots of displays and windows, and record what each pixel means."""
+SOURCES['peekaboo_min/automation/capture.py'] = 4825, r'''"""Take screenshots of displays and windows, and record what each pixel means."""
 
 from __future__ import annotations
 
@@ -4887,13 +4840,12 @@ from ..core.models import Display, ImageData, ImageInfo, Rect, Scene, Screenshot
 from ..core.text import clean_text
 from ..desktop.base import Desktop
 from ..system.files import new_temporary_path
-from ..system.images import MODEL_BYTES, model_size, prepare_target, read_image_info
-from .coordinates import find_record, forget_record, forget_records, record_of, save_record
+from ..system.images import model_size, prepare_target, read_image_info
+from .coordinates import find_record, forget_records, record_of, save_record
 from .effects import take_bitmap
 
 _TRIES = 3
 _CAPTURE_SETTLE_S = 0.15
-_JPEG_QUALITIES = (80, 60, 40, 20)
 _NOT_CLICKABLE = (
     "the window could not be captured by itself: the image shows the window's rectangle on the screen, "
     "has no screenshot_id, and its pixels cannot be clicked"
@@ -4912,6 +4864,11 @@ class Subject(NamedTuple):
     """The index of a window in its app, or of a display, from 0."""
     windows: tuple[Window, ...] = ()
     """Of a display: the windows that it shows, front to back."""
+
+
+def window_subject(window: Window, number: Optional[int] = None) -> Subject:
+    label = window.title or window.app_name
+    return Subject(label, f"_window{number or 0}_{label}", window=window, number=number)
 
 
 class CapturedImage(NamedTuple):
@@ -4953,14 +4910,14 @@ def take_images(
     subjects: Sequence[Subject],
     targets: Sequence[Path],
     kind: str,
-    max_dimension: Optional[int] = None,
+    max_dimension: Optional[int],
 ) -> list[CapturedImage]:
     """One file for each subject, all or none: a failure leaves the files and folders as they were before."""
     new_folders = _missing_folders(targets)
     taken: list[CapturedImage] = []
 
     def take(subject: Subject) -> CapturedImage:
-        image = _capture_subject(desktop, subject, kind, max_dimension)
+        image = _recorded(desktop, _capture_subject(desktop, subject, kind, max_dimension))
         taken.append(image)
         report_progress(f"captured {clean_text(subject.label)}")
         return image
@@ -4974,7 +4931,7 @@ def take_images(
         for image in taken:
             image.path.unlink(missing_ok=True)
             if image.screenshot:
-                forget_record(desktop.session, image.screenshot)
+                forget_records(desktop.session, image.screenshot.window_id, image.screenshot.screenshot_id)
         for folder in new_folders:
             with suppress(OSError):  # something is in it
                 folder.rmdir()
@@ -5006,32 +4963,15 @@ def _move_all(sources: Sequence[Path], targets: Sequence[Path]) -> None:
                 path.unlink()
 
 
-def screenshot_window(
-    desktop: Desktop,
-    window: Window,
-    kind: str,
-    max_dimension: Optional[int] = None,
-    with_shadow: bool = False,
-) -> CapturedImage:
-    """One window into a file of our temporary folder; without a shadow, it has a coordinate record."""
-    subject = Subject(window.title or window.app_name, window=window)
-    return _capture_subject(desktop, subject, kind, max_dimension, with_shadow)
-
-
 def screenshot_to_read(desktop: Desktop, window: Window) -> tuple[CapturedImage, Screenshot]:
-    """One window at its own pixels, for a job that answers in those of take_window_screenshot. The caller
-    deletes the file.
-    """
+    """A window at its own pixels, its record in those of take_window_screenshot. The caller deletes it."""
     image = image_to_read(desktop, window)
     return image, record_to_read(desktop, window, image)
 
 
 def image_to_read(desktop: Desktop, window: Window) -> CapturedImage:
     """One window at its own pixels, as a PNG, without a record. The caller deletes the file."""
-    path, info = _new_image(
-        desktop, "png", None, lambda path: _capture_settled(desktop, window, path, "png", False)
-    )
-    return CapturedImage(path, info, Subject(window.title or window.app_name, window=window))
+    return _capture_subject(desktop, window_subject(window), "png", None)
 
 
 def record_to_read(desktop: Desktop, window: Window, image: CapturedImage) -> Screenshot:
@@ -5044,10 +4984,14 @@ def screenshot_rect(
     desktop: Desktop, window: Window, kind: str, max_dimension: Optional[int] = None
 ) -> CapturedImage:
     """What the screen shows where the window is, whatever that is."""
-    path, info = _new_image(
-        desktop, kind, max_dimension, lambda path: desktop.capture_rect(window.bounds, path, kind)
+    image = _new_image(
+        desktop,
+        window_subject(window),
+        kind,
+        max_dimension,
+        lambda path: desktop.capture_rect(window.bounds, path, kind),
     )
-    return CapturedImage(path, info, Subject(window.title or window.app_name, window=window), is_of_rect=True)
+    return image._replace(is_of_rect=True)
 
 
 def screenshot_window_or_rect(
@@ -5058,12 +5002,14 @@ def screenshot_window_or_rect(
     max_dimension: Optional[int] = None,
     with_shadow: bool = False,
 ) -> CapturedImage:
-    """As screenshot_window; where that fails and the screen shows the whole window, as screenshot_rect.
+    """One window into a file of our temporary folder; without a shadow, it has a coordinate record.
 
-    Then a click by the pixels of an older image is refused, for it might be meant for this one.
+    Where that fails and the screen shows the whole window, as screenshot_rect: then a click by the pixels of
+    an older image is refused, for it might be meant for this one.
     """
     try:
-        return screenshot_window(desktop, window, kind, max_dimension, with_shadow)
+        image = _capture_subject(desktop, window_subject(window), kind, max_dimension, with_shadow)
+        return image if with_shadow else _recorded(desktop, image)  # a margin shifts all pixels
     except PeekabooError as e:
         if e.code is not ErrorCode.CAPTURE_FAILED or not _is_seen_whole(window, scene):
             raise
@@ -5095,10 +5041,7 @@ class WindowPart(NamedTuple):
 
 
 def screenshot_region(
-    desktop: Desktop,
-    window: Window,
-    region: Sequence[float],
-    max_dimension: Optional[int] = None,
+    desktop: Desktop, window: Window, region: Sequence[float], max_dimension: Optional[int] = None
 ) -> WindowPart:
     """region: x, y, width and height in pixels of the window's last screenshot. The caller deletes the file.
 
@@ -5118,9 +5061,10 @@ def screenshot_region(
     part = bitmap.cropped(
         round(left * scale_x), round(top * scale_y), round(right * scale_x), round(bottom * scale_y)
     )
-    path, info = _new_image(desktop, "png", max_dimension, lambda path: path.write_bytes(part.as_png()))
-    subject = Subject(window.title or window.app_name, window=window)
-    return WindowPart(CapturedImage(path, info, subject), record, Rect(left, top, right - left, bottom - top))
+    image = _new_image(
+        desktop, window_subject(window), "png", max_dimension, lambda path: path.write_bytes(part.as_png())
+    )
+    return WindowPart(image, record, Rect(left, top, right - left, bottom - top))
 
 
 def _is_seen_whole(window: Window, scene: Scene) -> bool:
@@ -5139,11 +5083,7 @@ def _is_seen_whole(window: Window, scene: Scene) -> bool:
 
 
 def _capture_subject(
-    desktop: Desktop,
-    subject: Subject,
-    kind: str,
-    max_dimension: Optional[int],
-    with_shadow: bool = False,
+    desktop: Desktop, subject: Subject, kind: str, max_dimension: Optional[int], with_shadow: bool = False
 ) -> CapturedImage:
     display, window = subject.display, subject.window
 
@@ -5153,28 +5093,32 @@ def _capture_subject(
         elif display:
             desktop.capture_display(display, path, kind)
 
-    path, info = _new_image(desktop, kind, max_dimension, take)
-    # a shadow's margin shifts every pixel
-    record = save_record(desktop.session, window, info) if window and not with_shadow else None
-    return CapturedImage(path, info, subject, record)
+    return _new_image(desktop, subject, kind, max_dimension, take)
+
+
+def _recorded(desktop: Desktop, image: CapturedImage) -> CapturedImage:
+    """The image with a coordinate record, where it shows a window."""
+    window = image.subject.window
+    return image._replace(screenshot=save_record(desktop.session, window, image.info)) if window else image
 
 
 def _new_image(
-    desktop: Desktop, kind: str, max_dimension: Optional[int], take: Callable[[Path], Any]
-) -> tuple[Path, ImageInfo]:
+    desktop: Desktop, subject: Subject, kind: str, max_dimension: Optional[int], take: Callable[[Path], Any]
+) -> CapturedImage:
     """A file of our temporary folder (0600) that `take` fills, checked, and shrunk to max_dimension."""
-    path = new_temporary_path("peekaboo", kind)
+    path, smaller = new_temporary_path("peekaboo", kind), new_temporary_path("peekaboo", kind)
     try:
         take(path)
         info = _checked(path)
         if max_dimension and max(info.width, info.height) > max_dimension:
-            size = model_size(info, max_dimension, 10**9)
-            os.replace(_fitted(desktop, path, size, [(kind, _JPEG_QUALITIES[0])]), path)
+            desktop.fit_image(path, smaller, *model_size(info, max_dimension, 10**9), kind)
+            os.replace(smaller, path)
             info = _checked(path)
         path.chmod(0o600)
-        return path, info
+        return CapturedImage(path, info, subject)
     except BaseException as e:
-        path.unlink(missing_ok=True)
+        for leftover in (path, smaller):
+            leftover.unlink(missing_ok=True)
         if isinstance(e, OSError):
             raise file_error(path, e) from e
         raise
@@ -5207,31 +5151,6 @@ def _checked(path: Path) -> ImageInfo:
     return info
 
 
-def _fitted(
-    desktop: Desktop,
-    source: Path,
-    size: tuple[int, int],
-    attempts: Sequence[tuple[str, int]],
-    most_bytes: Optional[int] = None,
-) -> Path:
-    """A new file with `source` at another size: the first of the attempts (kind, quality) that is small
-    enough, else the last.
-    """
-    for kind, quality in attempts:
-        path = new_temporary_path("peekaboo", kind)
-        try:
-            desktop.fit_image(source, path, size[0], size[1], kind, quality)
-            _checked(path)
-        except BaseException:
-            path.unlink(missing_ok=True)
-            raise
-        is_last = (kind, quality) == attempts[-1]
-        if is_last or most_bytes is None or path.stat().st_size <= most_bytes:
-            break
-        path.unlink()
-    return path
-
-
 def image_for_model(
     desktop: Desktop, image: CapturedImage, replaces_file: bool = False
 ) -> tuple[ImageData, Optional[Screenshot]]:
@@ -5240,27 +5159,21 @@ def image_for_model(
     Returns the image and the coordinate record of its own pixels. The file of `image` is left as it is.
     replaces_file: nobody gets to see it; its record is forgotten where the returned image has another size.
     """
-    size, data, info = model_size(image.info), image.path.read_bytes(), image.info
-    is_right_size = (info.width, info.height) == size
-    if not is_right_size or len(data) > MODEL_BYTES:
-        attempts = [("jpg", quality) for quality in _JPEG_QUALITIES]
-        if not is_right_size and info.kind != "jpg":
-            attempts.insert(0, ("png", _JPEG_QUALITIES[0]))
-        fitted = _fitted(desktop, image.path, size, attempts, MODEL_BYTES)
-        try:
-            data, info = fitted.read_bytes(), _checked(fitted)
-        finally:
-            fitted.unlink(missing_ok=True)
+    from ..ai.images import fit_for_client  # only what returns an image needs it
+
+    taken = ImageData(image.path.read_bytes(), image.info, image.subject.label, str(image.path))
+    fitted = fit_for_client(desktop, taken)
     record, window = image.screenshot, image.subject.window
-    if record and window and (info.width, info.height) != (record.image_width, record.image_height):
+    size = fitted.info.width, fitted.info.height
+    if record and window and size != (record.image_width, record.image_height):
         if replaces_file:
-            forget_record(desktop.session, record)
-        record = save_record(desktop.session, window, info)
-    return ImageData(data, info, image.subject.label, str(image.path)), record
+            forget_records(desktop.session, window.window_id, record.screenshot_id)
+        record = save_record(desktop.session, window, fitted.info)
+    return fitted, record
 '''
 
 # ==================== peekaboo_min/automation/coordinates.py ==============================================
-SOURCES['peekaboo_min/automation/coordinates.py'] = 5263, r'''"""The coordinate records: what each window screenshot showed, as files."""
+SOURCES['peekaboo_min/automation/coordinates.py'] = 5176, r'''"""The coordinate records: what each window screenshot showed, as files."""
 
 from __future__ import annotations
 
@@ -5304,24 +5217,17 @@ def save_record(session: str, window: Window, info: ImageInfo) -> Screenshot:
     return screenshot
 
 
-def forget_record(session: str, screenshot: Screenshot) -> None:
-    """Delete the record of an image that nobody got."""
-    _record_path(session, screenshot.window_id, screenshot.screenshot_id).unlink(missing_ok=True)
-
-
-def forget_records(session: str, window_id: int) -> None:
-    """Delete all records of a window: a click needs a new screenshot."""
-    for path in temporary_folder().glob(_record_path(session, window_id, "*").name):
+def forget_records(session: str, window_id: int, screenshot_id: str = "*") -> None:
+    """Delete the record of an image that nobody got, or all of a window: a click needs a new screenshot."""
+    for path in temporary_folder().glob(_record_path(session, window_id, screenshot_id).name):
         path.unlink(missing_ok=True)
 
 
 def find_record(session: str, window: Window, screenshot_id: Optional[str] = None) -> Screenshot:
-    """The record named by `screenshot_id`, else the last one of the window; still true for the window as it
-    is now.
+    """The record named by `screenshot_id`, else the window's last one; true for the window as it is now.
 
     A window that moved since is fine. Raises STALE_SCREENSHOT for no record, a resized window, another owner,
-    an image that does not have the window's shape, and without a screenshot_id for images of different
-    scales.
+    an image not of the window's shape, and without a screenshot_id for images of different scales.
     """
     if screenshot_id is not None and not re.fullmatch(r"[0-9a-f]{16}", screenshot_id):
         raise invalid("screenshot_id is 16 hexadecimal digits", _HINT)
@@ -5329,35 +5235,32 @@ def find_record(session: str, window: Window, screenshot_id: Optional[str] = Non
     records = [record for record in map(_read, paths) if record]
     if not records:
         which = f"no screenshot {screenshot_id} of" if screenshot_id else "no screenshot of"
-        raise PeekabooError(
-            ErrorCode.STALE_SCREENSHOT, f"there is {which} window {window.window_id}", hint=_HINT
-        )
+        raise _stale(f"there is {which} window {window.window_id}", _HINT)
     record = max(records, key=lambda one: one.taken_at)
-    _check_same_window(record, window)
-    if not record.bounds.has_size_of(window.bounds):
-        raise _stale(f"window {window.window_id} was resized since its last screenshot")
-    _check_shape(record, window)
+    problem = _problem_of(record, window)
+    if problem:
+        raise _stale(problem, "take a new one, and use its pixels")
     if screenshot_id is None:
         _check_one_scale(record, window, records)
     return record
 
 
-def _check_same_window(record: Screenshot, window: Window) -> None:
-    """The window server gives a closed window's id to another one."""
+def _problem_of(record: Screenshot, window: Window) -> str:
+    """Why a record is not true for the window as it is now; empty when it is."""
+    which = f"window {window.window_id}"
+    # the window server gives a closed window's id to another one
     if (record.app_name, record.pid) != (window.app_name, window.pid):
-        raise _stale(f"window {window.window_id} now belongs to {window.app_name or 'another program'}")
+        return f"{which} now belongs to {window.app_name or 'another program'}"
     if record.identity != window.identity:
-        raise _stale(f"window {window.window_id} is another one than at its last screenshot")
-
-
-def _check_shape(record: Screenshot, window: Window) -> None:
+        return f"{which} is another one than at its last screenshot"
+    if not record.bounds.has_size_of(window.bounds):
+        return f"{which} was resized since its last screenshot"
     scale_x = record.image_width / window.bounds.width
     scale_y = record.image_height / window.bounds.height
     difference = abs(scale_x - scale_y)
     if difference > 0.02 * max(scale_x, scale_y) and difference * window.bounds.height > 1.5:
-        raise _stale(
-            f"the screenshot of window {window.window_id} does not have its shape (a sheet, a shadow?)"
-        )
+        return f"the screenshot of {which} does not have its shape (a sheet, a shadow?)"
+    return ""
 
 
 def _check_one_scale(record: Screenshot, window: Window, records: Sequence[Screenshot]) -> None:
@@ -5365,11 +5268,10 @@ def _check_one_scale(record: Screenshot, window: Window, records: Sequence[Scree
     for one in records:
         is_live = one.bounds.has_size_of(window.bounds) and one.identity == window.identity
         if is_live and abs(one.scale - record.scale) > _SAME_SCALE * record.scale:
-            raise PeekabooError(
-                ErrorCode.STALE_SCREENSHOT,
+            raise _stale(
                 f"there are screenshots of window {window.window_id} at different scales "
                 f"({one.scale:g} and {record.scale:g})",
-                hint="pass the screenshot_id of the one whose pixels these are",
+                "pass the screenshot_id of the one whose pixels these are",
             )
 
 
@@ -5388,12 +5290,12 @@ def _read(path: Path) -> Optional[Screenshot]:
         return None
 
 
-def _stale(message: str) -> PeekabooError:
-    return PeekabooError(ErrorCode.STALE_SCREENSHOT, message, hint="take a new one, and use its pixels")
+def _stale(message: str, hint: str) -> PeekabooError:
+    return PeekabooError(ErrorCode.STALE_SCREENSHOT, message, hint)
 '''
 
 # ==================== peekaboo_min/automation/effects.py ==================================================
-SOURCES['peekaboo_min/automation/effects.py'] = 5396, r'''"""What an act changed in its window, by screenshots before and after."""
+SOURCES['peekaboo_min/automation/effects.py'] = 5298, r'''"""What an act changed in its window, by screenshots before and after."""
 
 from __future__ import annotations
 
@@ -5409,8 +5311,7 @@ from ..system.files import new_temporary_path
 from ..system.images import Bitmap, changed_rect, read_bitmap
 
 _EFFECT_S = 0.3
-# A caret that blinks shows its other state within this time (GTK: 1.2 s for both states, Qt 1 s, xterm 0.9
-# s).
+# A caret that blinks shows its other state within this time (both states: GTK 1.2 s, Qt 1 s, xterm 0.9 s).
 _BLINK_S = 1.3
 _LOOK_AGAIN_S = 0.05
 _PAINT_S, _PAINT_POLL_S = 2.0, 0.15
@@ -5449,9 +5350,7 @@ class Effect(NamedTuple):
 
 
 class FieldWatch:
-    """The value of a window's focused field before and after it was replaced, where its application offers a
-    tree.
-    """
+    """The focused field's value before and after it was replaced, where its application offers a tree."""
 
     def __init__(self, desktop: Desktop, window: Window) -> None:
         self._desktop, self._window = desktop, window
@@ -5575,7 +5474,7 @@ def wait_until_painted(desktop: Desktop, window: Window) -> None:
 '''
 
 # ==================== peekaboo_min/automation/elements.py =================================================
-SOURCES['peekaboo_min/automation/elements.py'] = 5578, r'''"""The elements of a window, as text and as data."""
+SOURCES['peekaboo_min/automation/elements.py'] = 5477, r'''"""The elements of a window, as text and as data."""
 
 from __future__ import annotations
 
@@ -5665,7 +5564,7 @@ def _fits(element: Element, text: Optional[str], role: Optional[str]) -> bool:
 '''
 
 # ==================== peekaboo_min/automation/find_text.py ================================================
-SOURCES['peekaboo_min/automation/find_text.py'] = 5668, r'''"""Where a text is in a window, by text recognition; and a click there."""
+SOURCES['peekaboo_min/automation/find_text.py'] = 5567, r'''"""Where a text is in a window, by text recognition; and a click there."""
 
 from __future__ import annotations
 
@@ -5674,7 +5573,7 @@ from typing import Any, NamedTuple
 
 from ..core.cancellation import report_progress
 from ..core.errors import ErrorCode, PeekabooError, invalid
-from ..core.models import NOTHING_FOUND, RecognisedText, Rect, Result, Screenshot, Window, rect_around
+from ..core.models import NOTHING_FOUND, RecognisedText, Rect, Result, Screenshot, rect_around
 from ..core.text import clean_text
 from ..desktop.base import Desktop
 from .capture import CapturedImage, scene_to_capture, screenshot_to_read
@@ -5728,31 +5627,41 @@ class TextHit(NamedTuple):
         }
 
 
-class WindowText(NamedTuple):
-    """The recognised lines of a window, in pixels of `record`, which `click` takes."""
+class TextSearch(NamedTuple):
+    """What was recognised in a window, and where the wanted text is, the best match first; in pixels of
+    `record`, which `click` takes.
+    """
 
+    wanted: str
     record: Screenshot
     lines: tuple[RecognisedText, ...]
+    hits: list[TextHit]
 
-    def search(self, wanted: str) -> list[TextHit]:
-        return find_in_lines(wanted, self.lines)
-
-    def as_data(self, hits: Sequence[TextHit]) -> dict[str, Any]:
+    def as_data(self) -> dict[str, Any]:
         return {
             "window_id": self.record.window_id,
             "screenshot_id": self.record.screenshot_id,
             "image_width": self.record.image_width,
             "image_height": self.record.image_height,
-            "found": [hit.as_data() for hit in hits],
+            "found": [hit.as_data() for hit in self.hits],
         }
 
-    def nearest(self, wanted: str) -> str:
+    def found(self) -> str:
+        """Where it is, for people."""
+        lines = [f"{hit.at}: {hit.text!r} ({hit.match})" for hit in self.hits]
+        where = f"in window {self.record.window_id}, in pixels of screenshot {self.record.screenshot_id}"
+        if len(lines) == 1:
+            return f"found {self.wanted[:80]!r} {where}: {lines[0]}"
+        head = f"found {self.wanted[:80]!r} in {len(lines)} places {where}, the best first:"
+        return "\n".join([head, *lines])
+
+    def nearest(self) -> str:
         """What was recognised instead, for people."""
         texts = list(dict.fromkeys(clean_text(line.text) for line in self.lines))
-        head = f"no text like {wanted[:80]!r} was recognised in window {self.record.window_id}"
+        head = f"no text like {self.wanted[:80]!r} was recognised in window {self.record.window_id}"
         if not texts:
             return f"{head}; no text at all was recognised there"
-        nearest = sorted(texts, key=lambda text: -_likeness(wanted, text))[:_NEAREST_SHOWN]
+        nearest = sorted(texts, key=lambda text: -_likeness(self.wanted, text))[:_NEAREST_SHOWN]
         return f"{head}; the nearest of {len(texts)} lines: " + ", ".join(map(repr, nearest))
 
 
@@ -5764,14 +5673,9 @@ def wanted_text(text: str) -> str:
     return wanted
 
 
-def read_window(desktop: Desktop, window: Window, wanted: str) -> WindowText:
-    """The text of a window as it is now. wanted: what is looked for there."""
-    return read_image(desktop, *screenshot_to_read(desktop, window), wanted)
-
-
-def read_image(desktop: Desktop, image: CapturedImage, record: Screenshot, wanted: str) -> WindowText:
-    """The text of a window's screenshot, recognised at full resolution, placed in the pixels of `record`. Its
-    file is deleted.
+def search_image(desktop: Desktop, image: CapturedImage, record: Screenshot, wanted: str) -> TextSearch:
+    """Look for a text in a window's screenshot, recognised at full resolution, placed in the pixels of
+    `record`. The image's file is deleted.
     """
     report_progress(f"reading the text of window {record.window_id}")
     try:
@@ -5782,7 +5686,8 @@ def read_image(desktop: Desktop, image: CapturedImage, record: Screenshot, wante
     finally:
         image.path.unlink(missing_ok=True)
     factor = record.image_width / image.info.width
-    return WindowText(record, tuple(_scaled(line, factor) for line in lines))
+    scaled = tuple(_scaled(line, factor) for line in lines)
+    return TextSearch(wanted, record, scaled, find_in_lines(wanted, scaled))
 
 
 def with_characters(
@@ -5816,15 +5721,15 @@ def find_text_in_window(desktop: Desktop, window_id: int, text: str) -> Result:
     Raises INVALID_ARGUMENT for a text without a word, and what capturing and recognising raise.
     """
     wanted = wanted_text(text)
-    seen = read_window(desktop, scene_to_capture(desktop).by_id(window_id), wanted)
-    hits = seen.search(wanted)
-    if not hits:
-        return Result(f"{seen.nearest(wanted)}; {_ELSE}", seen.as_data(hits), exit_code=NOTHING_FOUND)
-    return Result(found_text(wanted, hits, seen.record), seen.as_data(hits))
+    window = scene_to_capture(desktop).by_id(window_id)
+    seen = search_image(desktop, *screenshot_to_read(desktop, window), wanted)
+    if not seen.hits:
+        return Result(f"{seen.nearest()}; {_ELSE}", seen.as_data(), exit_code=NOTHING_FOUND)
+    return Result(seen.found(), seen.as_data())
 
 
 def click_text_in_window(
-    desktop: Desktop, window_id: int, text: str, button: str = "left", clicks: int = 1, verify: bool = False
+    desktop: Desktop, window_id: int, text: str, button: str, clicks: int, verify: bool
 ) -> dict[str, Any]:
     """Find a text in a window and click its middle; `text` in the answer is what was clicked.
 
@@ -5835,12 +5740,11 @@ def click_text_in_window(
     check_may_act("click")
     window = scene_to_capture(desktop).by_id(window_id)
     check_may_act("click", window.app_name, window.bundle_id)
-    seen = read_window(desktop, window, wanted)
-    hits = seen.search(wanted)
-    if not hits:
+    seen = search_image(desktop, *screenshot_to_read(desktop, window), wanted)
+    if not seen.hits:
         hint = f"{_ELSE}; or take a screenshot and click by its pixels, or scroll to the text"
-        raise PeekabooError(ErrorCode.TEXT_NOT_FOUND, seen.nearest(wanted), hint)
-    best, *others = hits
+        raise PeekabooError(ErrorCode.TEXT_NOT_FOUND, seen.nearest(), hint)
+    best, *others = seen.hits
     equal = [best, *(hit for hit in others if hit.rank == best.rank)]
     if len(equal) > 1:
         places = "; ".join(f"{hit.text!r} at {hit.at}" for hit in equal)
@@ -5874,10 +5778,7 @@ def _apart(hits: Sequence[TextHit]) -> list[TextHit]:
     """Hits of one line without those that overlap a better one."""
     kept: list[TextHit] = []
     for hit in hits:
-        if all(
-            hit.box.x >= other.box.x + other.box.width or other.box.x >= hit.box.x + hit.box.width
-            for other in kept
-        ):
+        if not any(hit.box.overlaps(other.box) for other in kept):
             kept.append(hit)
     return kept
 
@@ -5951,18 +5852,10 @@ def _likeness(wanted: str, text: str, least: float = 0.0) -> float:
     if matcher.real_quick_ratio() < least or matcher.quick_ratio() < least:
         return 0.0
     return matcher.ratio()
-
-
-def found_text(wanted: str, hits: Sequence[TextHit], record: Screenshot) -> str:
-    lines = [f"{hit.at}: {hit.text!r} ({hit.match})" for hit in hits]
-    where = f"in window {record.window_id}, in pixels of screenshot {record.screenshot_id}"
-    if len(lines) == 1:
-        return f"found {wanted[:80]!r} {where}: {lines[0]}"
-    return "\n".join([f"found {wanted[:80]!r} in {len(lines)} places {where}, the best first:", *lines])
 '''
 
 # ==================== peekaboo_min/automation/image.py ====================================================
-SOURCES['peekaboo_min/automation/image.py'] = 5965, r'''"""The job of `image`: what to capture, where to save it, and the answer."""
+SOURCES['peekaboo_min/automation/image.py'] = 5858, r'''"""The job of `image`: what to capture, where to save it, and the answer."""
 
 from __future__ import annotations
 
@@ -5981,7 +5874,7 @@ from ..desktop.base import Desktop
 from ..desktop.matching import find_app, find_window, visible_windows, windows_of
 from ..system.files import asked_path, file_name, new_temporary_path
 from ..system.images import EXTENSIONS, kind_by_name
-from .capture import CapturedImage, Subject, image_for_model, scene_to_capture, take_images
+from .capture import CapturedImage, Subject, image_for_model, scene_to_capture, take_images, window_subject
 from .effects import wait_until_painted
 from .input import focus_by_id
 from .policy import check_may_act
@@ -6020,7 +5913,7 @@ class ImageRequest(NamedTuple):
 def image_result(
     desktop: Desktop,
     request: ImageRequest,
-    capture_focus: str = "background",
+    capture_focus: str,
     returns_data: bool = False,
     question: Optional[str] = None,
 ) -> Result:
@@ -6030,13 +5923,14 @@ def image_result(
     question: then a configured model is asked about the images: `analysis_text` and `model_used` besides.
     """
     check_request(request)
-    kind = _kind_of_files(request)
+    base, is_file = _destination(request)
+    kind = kind_by_name(base) if base and is_file else request.kind or "png"
     analyse = _analyst(desktop, question) if question is not None else None
     if capture_focus == "foreground":
         subjects, messages = _subjects_in_front(desktop, request)
     else:
         subjects, messages = _find_subjects(scene_to_capture(desktop), request), ()
-    targets = _paths_of(request, kind, subjects)
+    targets = _paths_of(base, is_file, kind, subjects)
     images = take_images(desktop, subjects, targets, kind, request.max_dimension)
     data: dict[str, Any] = {"saved_files": []}
     returned: tuple[ImageData, ...] = ()
@@ -6118,15 +6012,15 @@ def _find_subjects(scene: Scene, request: ImageRequest) -> list[Subject]:
     if mode == "screen":
         return _screens(scene, request.screen_index)
     if request.window_id is not None:
-        return [_window_subject(scene.by_id(request.window_id), None)]
+        return [window_subject(scene.by_id(request.window_id))]
     if mode == "frontmost" or request.app is None:
-        return [_window_subject(_frontmost(scene), 0)]
+        return [window_subject(_frontmost(scene), 0)]
     app = find_app(request.app, scene.apps)
     own = visible_windows(windows_of(app, scene.windows))
     chosen = find_window(app, own, request.window_title, request.window_index)
     if mode == "multi":
-        return [_window_subject(window, index) for index, window in enumerate(own)]
-    return [_window_subject(chosen, own.index(chosen))]
+        return [window_subject(window, index) for index, window in enumerate(own)]
+    return [window_subject(chosen, own.index(chosen))]
 
 
 def _screens(scene: Scene, index: Optional[int]) -> list[Subject]:
@@ -6148,11 +6042,6 @@ def _screens(scene: Scene, index: Optional[int]) -> list[Subject]:
         for number, display in enumerate(displays)
         if index is None or number == index
     ]
-
-
-def _window_subject(window: Window, index: Optional[int]) -> Subject:
-    label = window.title or window.app_name
-    return Subject(label, f"_window{index or 0}_{label}", window=window, number=index)
 
 
 def _frontmost(scene: Scene) -> Window:
@@ -6192,15 +6081,17 @@ def _subjects_in_front(desktop: Desktop, request: ImageRequest) -> tuple[list[Su
             raise
         log_warning(_NOT_RAISED)
         messages = (f"the window could not be brought to the front: {e.sentence()}",)
-    if request.effective_mode in ("screen", "multi") or messages:
+    shows_more = request.effective_mode in ("screen", "multi")
+    if shows_more or messages:
         scene = scene_to_capture(desktop)
         window = scene.by_id(window.window_id)
     is_behind = bool(messages) and window.is_on_screen and request.window_index is None
-    if request.effective_mode in ("screen", "multi") or is_behind:
+    if shows_more or is_behind:
         return _find_subjects(scene, request), messages
-    if window.is_on_screen or request.window_id is not None:
-        is_indexed = request.window_id is None
-        return [_window_subject(window, request.window_index or 0 if is_indexed else None)], messages
+    if request.window_id is not None:
+        return [window_subject(window)], messages
+    if window.is_on_screen:
+        return [window_subject(window, request.window_index or 0)], messages
     return _find_subjects(scene, request._replace(window_title=None, window_index=None)), messages
 
 
@@ -6221,35 +6112,27 @@ def _window_to_raise(scene: Scene, request: ImageRequest) -> Optional[Window]:
 # where to save it
 
 
-def _asked_path(request: ImageRequest) -> Optional[Path]:
-    """Where the images go: the asked path, else the environment's; None for our temporary folder."""
-    asked = request.path or ("" if request.is_temporary else settings().default_save_path)
-    return asked_path(asked) if asked else None
+def _destination(request: ImageRequest) -> tuple[Optional[Path], bool]:
+    """Where the images go (the asked path, else the environment's; None: our temporary folder), and whether
+    that is the name of a file, whose bytes will be what it says, whatever the format asked.
 
-
-def _names_a_file(request: ImageRequest, path: Path) -> bool:
-    has_extension = path.suffix.lower() in (*EXTENSIONS, *_OTHER_EXTENSIONS)
-    return has_extension and not (request.path or "").endswith("/") and not path.is_dir()
-
-
-def _kind_of_files(request: ImageRequest) -> str:
-    """png or jpg: a file's bytes are what its name says, whatever the format asked.
-
-    Raises INVALID_ARGUMENT for another image's name, FILE_IO_ERROR.
+    Raises FILE_IO_ERROR.
     """
-    base = _asked_path(request)
+    asked = request.path or ("" if request.is_temporary else settings().default_save_path)
+    if not asked:
+        return None, False
+    path = asked_path(asked)
+    has_extension = path.suffix.lower() in (*EXTENSIONS, *_OTHER_EXTENSIONS)
     try:
-        is_free = base is None or not _names_a_file(request, base)
+        return path, has_extension and not asked.endswith("/") and not path.is_dir()
     except OSError as e:  # a name that no file system takes
-        raise file_error(Path(request.path or settings().default_save_path), e) from e
-    return request.kind or "png" if is_free or base is None else kind_by_name(base)
+        raise file_error(Path(asked), e) from e
 
 
-def _paths_of(request: ImageRequest, kind: str, subjects: Sequence[Subject]) -> list[Path]:
-    base = _asked_path(request)
+def _paths_of(base: Optional[Path], is_file: bool, kind: str, subjects: Sequence[Subject]) -> list[Path]:
     if base is None:
         return [new_temporary_path(_stem(subject), kind) for subject in subjects]
-    if not _names_a_file(request, base):
+    if not is_file:
         return [base / file_name(f"{_moment()}_{_stem(subject)}", kind) for subject in subjects]
     if len(subjects) == 1:
         return [base]
@@ -6324,7 +6207,7 @@ def _windows_in_pixels(display: Display, windows: Sequence[Window], info: ImageI
 '''
 
 # ==================== peekaboo_min/automation/input.py ====================================================
-SOURCES['peekaboo_min/automation/input.py'] = 6327, r'''"""Every act in a window: its safety rules, the input lock, the effect."""
+SOURCES['peekaboo_min/automation/input.py'] = 6210, r'''"""Every act in a window: its safety rules, the input lock, the effect."""
 
 from __future__ import annotations
 
@@ -6346,7 +6229,7 @@ from ..desktop.matching import blocking_dialog, cover_at
 from ..system.files import file_lock
 from .coordinates import find_record
 from .effects import Effect, FieldWatch, Watch
-from .policy import check_may_act, stop_file, write_audit_line
+from .policy import check_may_act, denied, stop_file, write_audit_line
 
 _LOCK_S = 20.0
 _FOCUS_S = 2.0
@@ -6395,10 +6278,10 @@ def click_pixel(
     desktop: Desktop,
     window_id: int,
     pixel: Point,
-    button: str = "left",
-    clicks: int = 1,
-    screenshot_id: Optional[str] = None,
-    verify: bool = False,
+    button: str,
+    clicks: int,
+    screenshot_id: Optional[str],
+    verify: bool,
     modifiers: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Click a pixel of a window's screenshot; the answer says where that was and what is known of the effect.
@@ -6425,8 +6308,8 @@ def scroll_at(
     pixel: Point,
     direction: str,
     amount: int,
-    screenshot_id: Optional[str] = None,
-    verify: bool = False,
+    screenshot_id: Optional[str],
+    verify: bool,
 ) -> dict[str, Any]:
     """Turn the wheel by `amount` notches over a pixel of a screenshot. Raises as click_pixel does."""
     _check_choice("direction", direction, DIRECTIONS)
@@ -6443,9 +6326,9 @@ def drag_pixels(
     window_id: int,
     start: Point,
     end: Point,
-    button: str = "left",
-    screenshot_id: Optional[str] = None,
-    verify: bool = False,
+    button: str,
+    screenshot_id: Optional[str],
+    verify: bool,
 ) -> dict[str, Any]:
     """Press at one pixel of a window's screenshot and release at another. Raises as click_pixel does."""
     _check_choice("button", button, BUTTONS)
@@ -6456,7 +6339,7 @@ def drag_pixels(
 
 
 def move_to_pixel(
-    desktop: Desktop, window_id: int, pixel: Point, screenshot_id: Optional[str] = None
+    desktop: Desktop, window_id: int, pixel: Point, screenshot_id: Optional[str]
 ) -> dict[str, Any]:
     """Move the pointer over a pixel of a window's screenshot. Raises as click_pixel does."""
     return _by_pointer(
@@ -6510,37 +6393,27 @@ def _by_pointer(
 
 
 def type_into_window(
-    desktop: Desktop,
-    window_id: int,
-    text: str,
-    verify: bool = False,
-    replace: bool = False,
-    delay_ms: int = 0,
+    desktop: Desktop, window_id: int, text: str, verify: bool, replace: bool, delay_ms: int
 ) -> dict[str, Any]:
     """Type text into a window, which is focused first unless it is a popup.
 
     replace: all that the field holds is selected first; then the text may be empty, and `replaced` in the
     answer is true, false, or None where the application offers no value of the field.
-    Raises as click_pixel does, and FOCUS_LOST, POLICY_DENIED (the stop file) with how many characters went
-    out.
+    Raises as click_pixel does; FOCUS_LOST and POLICY_DENIED (the stop file) say how many characters went out.
     """
     _check_text(text, replace, delay_ms)
     replaced: dict[str, Any] = {}
 
     def post(window: Window) -> None:
-        if replace:
-            field = FieldWatch(desktop, window)
+        field = FieldWatch(desktop, window) if replace else None
+        if field:
             desktop.select_all(window, stop_file())
-            post_text(window)
-            replaced["replaced"] = field.is_replaced(text)
-        else:
-            post_text(window)
-
-    def post_text(window: Window) -> None:
         if text:
             desktop.type_text(window, text, stop_file(), delay_ms)
         else:
             desktop.press_key(window, _DELETE, stop_file=stop_file())
+        if field:
+            replaced["replaced"] = field.is_replaced(text)
 
     def check(window: Window) -> None:
         if replace and _NO_SELECT_ALL.search(window.app_name):
@@ -6559,14 +6432,12 @@ def press_in_window(
     desktop: Desktop,
     window_id: int,
     key: str,
-    modifiers: Sequence[str] = (),
-    verify: bool = False,
-    hold_ms: int = 0,
-    repeat: int = 1,
+    modifiers: Sequence[str],
+    verify: bool,
+    hold_ms: int,
+    repeat: int,
 ) -> dict[str, Any]:
-    """Press a key or chord in a window, which is focused first unless it is a popup. Raises as click_pixel
-    does.
-    """
+    """Press a key or chord in a window, focused first unless it is a popup. Raises as click_pixel does."""
     chord = read_chord(key, modifiers)
     check_range("hold_ms", hold_ms, 0, 5000)
     check_range("repeat", repeat, 1, 50)
@@ -6628,10 +6499,9 @@ def _permitted_window(action: str, scene: Scene, window_id: int) -> Window:
     window = scene.by_id(window_id)
     if not window.app_name:
         check_may_act(action)
-        raise PeekabooError(
-            ErrorCode.POLICY_DENIED,
+        raise denied(
             f"{action} in window {window_id} is refused: it belongs to no known application",
-            hint="act on a window that list_windows shows",
+            "act on a window that list_windows shows",
         )
     check_may_act(action, window.app_name, window.bundle_id)
     if scene.is_locked:
@@ -6670,20 +6540,17 @@ def _focused(desktop: Desktop, scene: Scene, window_id: int) -> Scene:
 
     It is asked for more than once: activation is a request, and a window that maps just now cannot take it.
     """
-    deadline = time.monotonic() + _FOCUS_S
+    started = ask_at = time.monotonic()
     while True:
-        desktop.focus(scene.by_id(window_id), settings().may_focus_by_click)
-        ask_again = time.monotonic() + _FOCUS_AGAIN_S
-        while True:
-            scene = desktop.snapshot()
-            window = scene.by_id(window_id)
-            _check_not_blocked(window, scene)  # a Mac tells of dialogs only once the application is in front
-            if window.is_focused and window.is_on_screen:
-                return scene
-            if time.monotonic() > min(deadline, ask_again):
-                break
-            pause(_FOCUS_POLL_S)
-        if time.monotonic() > deadline:
+        if time.monotonic() >= ask_at:
+            desktop.focus(scene.by_id(window_id), settings().may_focus_by_click)
+            ask_at = time.monotonic() + _FOCUS_AGAIN_S
+        scene = desktop.snapshot()
+        window = scene.by_id(window_id)
+        _check_not_blocked(window, scene)  # a Mac tells of dialogs only once the application is in front
+        if window.is_focused and window.is_on_screen:
+            return scene
+        if time.monotonic() > started + _FOCUS_S:
             may_click = "" if settings().may_focus_by_click else _MAY_CLICK
             raise PeekabooError(
                 ErrorCode.FOCUS_FAILED,
@@ -6691,6 +6558,7 @@ def _focused(desktop: Desktop, scene: Scene, window_id: int) -> Scene:
                 hint="nothing was done; close a dialog that may be in its way, or bring it forward by hand"
                 + may_click,
             )
+        pause(_FOCUS_POLL_S)
 
 
 def _check_on_a_display(scene: Scene, window: Window, points: Sequence[Point]) -> None:
@@ -6722,7 +6590,7 @@ def _where(window: Window) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/automation/listing.py ==================================================
-SOURCES['peekaboo_min/automation/listing.py'] = 6725, r'''"""Apps, windows and screens, as text and as data."""
+SOURCES['peekaboo_min/automation/listing.py'] = 6593, r'''"""Apps, windows and screens, as text and as data."""
 
 from __future__ import annotations
 
@@ -6752,7 +6620,7 @@ def list_running_apps(desktop: Desktop) -> Result:
     return Result(text, {"applications": [_app_data(app) for app in apps]})
 
 
-def list_app_windows(desktop: Desktop, identifier: str, details: Sequence[str] = ()) -> Result:
+def list_app_windows(desktop: Desktop, identifier: str, details: Sequence[str]) -> Result:
     """`{"windows": [...], "target_application_info": {...}}`, front to back; details as in DETAILS."""
     unknown = [name for name in details if name not in DETAILS]
     if unknown:
@@ -6880,7 +6748,7 @@ def _bounds_text(window: Window) -> str:
 '''
 
 # ==================== peekaboo_min/automation/opening.py ==================================================
-SOURCES['peekaboo_min/automation/opening.py'] = 6883, r'''"""Open an application, a file or an address, and wait for its window."""
+SOURCES['peekaboo_min/automation/opening.py'] = 6751, r'''"""Open an application, a file or an address, and wait for its window."""
 
 from __future__ import annotations
 
@@ -6900,7 +6768,7 @@ from ..desktop.matching import visible_windows
 from ..system.files import asked_path
 from .input import input_lock
 from .listing import window_data
-from .policy import check_may_act, write_audit_line
+from .policy import check_may_act, denied, write_audit_line
 
 _LONGEST_S = 45.0
 _POLL_S = 0.15
@@ -6908,42 +6776,25 @@ _POLL_S = 0.15
 _GRACE_S = 2.0
 _LONGEST_URL = 4000
 # What a system's opener would execute, install, or follow to something else, by its name.
-_EXECUTED = frozenset(
-    (
-        *(
-            ".app",
-            ".action",
-            ".command",
-            ".tool",
-            ".terminal",
-            ".workflow",
-            ".scpt",
-            ".scptd",
-            ".applescript",
-        ),
-        *(".jxa", ".osax", ".pkg", ".mpkg", ".prefpane", ".saver", ".qlgenerator", ".mobileconfig"),
-        *(".desktop", ".appimage", ".run", ".deb", ".rpm", ".flatpakref", ".flatpak", ".snap"),
-        *(".sh", ".bash", ".zsh", ".fish", ".csh", ".ksh", ".py", ".pyw", ".pyz", ".pl", ".rb", ".php"),
-        *(".lua", ".tcl", ".js", ".mjs", ".jar", ".jnlp", ".class", ".exe", ".com", ".bat", ".cmd", ".msi"),
-        *(".ps1", ".vbs", ".url", ".webloc", ".inetloc", ".fileloc", ".lnk", ".shortcut"),
-    )
-)
+_EXECUTED = {
+    *(".app", ".action", ".command", ".tool", ".terminal", ".workflow", ".scpt", ".scptd"),
+    *(".applescript", ".jxa", ".osax", ".pkg", ".mpkg", ".prefpane", ".saver", ".qlgenerator"),
+    *(".mobileconfig", ".desktop", ".appimage", ".run", ".deb", ".rpm", ".flatpakref", ".flatpak", ".snap"),
+    *(".sh", ".bash", ".zsh", ".fish", ".csh", ".ksh", ".py", ".pyw", ".pyz", ".pl", ".rb", ".php"),
+    *(".lua", ".tcl", ".js", ".mjs", ".jar", ".jnlp", ".class", ".exe", ".com", ".bat", ".cmd", ".msi"),
+    *(".ps1", ".vbs", ".url", ".webloc", ".inetloc", ".fileloc", ".lnk", ".shortcut"),
+}
 _EXECUTABLE_BYTES = (b"#!", b"\x7fELF", b"MZ", b"\xcf\xfa\xed\xfe", b"\xce\xfa\xed\xfe", b"\xca\xfe\xba\xbe")
 
 
 def open_target(
-    desktop: Desktop,
-    app: Optional[str] = None,
-    path: Optional[str] = None,
-    url: Optional[str] = None,
-    timeout_s: float = 20.0,
+    desktop: Desktop, app: Optional[str], path: Optional[str], url: Optional[str], timeout_s: float
 ) -> Result:
     """Open one of these by the system's opener, and wait for the window that shows it.
 
     data: the window as list_windows has it, `is_new_window`, `handler` (the application that was asked).
     A window of the application that was there before counts when it is in front afterwards.
-    Raises INVALID_ARGUMENT, POLICY_DENIED (also for what would be executed), APP_NOT_FOUND, TIMEOUT for no
-    window.
+    Raises INVALID_ARGUMENT, POLICY_DENIED (also for what would be executed), APP_NOT_FOUND, and TIMEOUT.
     """
     given = {kind: value for kind, value in (("app", app), ("path", path), ("url", url)) if value is not None}
     if len(given) != 1:
@@ -6954,9 +6805,7 @@ def open_target(
     target = {"app": _checked_name, "path": _checked_path, "url": _checked_url}[kind](asked)
     handler = desktop.find_handler(kind, target)
     if not handler.app_name:
-        raise _refused(
-            f"no application is known that opens {asked[:200]}", "open it by an app of your choice"
-        )
+        raise denied(f"no application is known that opens {asked[:200]}", "open it by an app of your choice")
     check_may_act("open", handler.app_name, handler.bundle_id)
     with input_lock(desktop.session):
         before = desktop.snapshot()
@@ -6974,10 +6823,6 @@ def open_target(
     name = f"window {window.window_id} of {window.app_name} ({clean_text(window.title or '')!r})"
     data: dict[str, Any] = {**window_data(window), "is_new_window": is_new, "handler": handler.app_name}
     return Result(f"{name} {'opened' if is_new else 'was there already and is in front now'}", data)
-
-
-def _refused(message: str, hint: str) -> PeekabooError:
-    return PeekabooError(ErrorCode.POLICY_DENIED, message, hint)
 
 
 def _checked_name(name: str) -> str:
@@ -7018,7 +6863,7 @@ def _checked_path(path: str) -> str:
     names = {one.suffix.lower() for one in (asked, target)}
     is_program = not is_folder and (status.st_mode & 0o111 or start.startswith(_EXECUTABLE_BYTES))
     if names & _EXECUTED or is_program or (target / "Contents" / "MacOS").is_dir():
-        raise _refused(
+        raise denied(
             f"{asked} is refused: opening it could execute it, or something that it names",
             "open a document, or an installed application by its name: open app",
         )
@@ -7071,7 +6916,7 @@ def _names(*names: str) -> set[str]:
 '''
 
 # ==================== peekaboo_min/automation/policy.py ===================================================
-SOURCES['peekaboo_min/automation/policy.py'] = 7074, r'''"""What may be acted on, and the audit log of what was done."""
+SOURCES['peekaboo_min/automation/policy.py'] = 6919, r'''"""What may be acted on, and the audit log of what was done."""
 
 from __future__ import annotations
 
@@ -7096,17 +6941,17 @@ def stop_file() -> Path:
 def check_may_act(action: str, app_name: str = "", bundle_id: Optional[str] = None) -> None:
     """Raises POLICY_DENIED when `action` (like click) is forbidden, in that app where one is named."""
     if settings().is_read_only:
-        raise _denied(
+        raise denied(
             f"{action} is refused: PEEKABOO_READONLY is set", "unset it to let this machine be acted on"
         )
     if os.path.lexists(stop_file()):
-        raise _denied(f"{action} is refused: the stop file {stop_file()} exists", "delete it to go on")
+        raise denied(f"{action} is refused: the stop file {stop_file()} exists", "delete it to go on")
     if not app_name:
         return
     if _matches(settings().deny_apps, app_name, bundle_id, skeleton):
-        raise _denied(f"{action} in {app_name} is refused: PEEKABOO_DENY_APPS names it", "use another app")
+        raise denied(f"{action} in {app_name} is refused: PEEKABOO_DENY_APPS names it", "use another app")
     if settings().allow_apps and not _matches(settings().allow_apps, app_name, bundle_id):
-        raise _denied(
+        raise denied(
             f"{action} in {app_name} is refused: PEEKABOO_ALLOW_APPS does not name it", "use an allowed app"
         )
 
@@ -7135,7 +6980,8 @@ def skeleton(name: str) -> str:
     return text.translate(_LOOKALIKES).casefold().translate(_LOOKALIKES)
 
 
-def _denied(message: str, hint: str) -> PeekabooError:
+def denied(message: str, hint: str) -> PeekabooError:
+    """POLICY_DENIED, to be raised."""
     return PeekabooError(ErrorCode.POLICY_DENIED, message, hint=hint)
 
 
@@ -7161,13 +7007,13 @@ def write_audit_line(action: str, where: dict[str, Any]) -> None:
 '''
 
 # ==================== peekaboo_min/automation/wait.py =====================================================
-SOURCES['peekaboo_min/automation/wait.py'] = 7164, r'''"""Wait until a window shows a text, opens, closes or rests."""
+SOURCES['peekaboo_min/automation/wait.py'] = 7010, r'''"""Wait until a window shows a text, opens, closes or rests."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any, Callable, Optional, Union
+from typing import Callable, Optional, Union
 
 from ..core.cancellation import pause, report_progress, time_budget
 from ..core.errors import ErrorCode, PeekabooError, check_range, invalid
@@ -7178,7 +7024,7 @@ from ..desktop.matching import catalogue_windows, find_app, windows_of
 from ..system.images import Bitmap, changed_rect, png_pixels
 from .capture import image_to_read, record_to_read, scene_to_capture
 from .effects import is_caret, take_bitmap
-from .find_text import found_text, read_image, wanted_text
+from .find_text import search_image, wanted_text
 from .listing import window_data
 
 _LONGEST_S = 45.0
@@ -7188,7 +7034,7 @@ _STILL_S = 1.0
 _WINDOWS_READ = 3
 
 # The result when the condition holds; else what was seen.
-_Look = Callable[[Scene, Sequence[Window]], Union[Result, str]]
+_Look = Callable[[Sequence[Window]], Union[Result, str]]
 
 
 def wait_for_condition(
@@ -7205,8 +7051,7 @@ def wait_for_condition(
     app; without a condition: until the app has a window.
 
     data: `waited_s`, and what find_text answers (text), a window as list_windows has it (title, still, app).
-    Raises TIMEOUT with what was seen last, WINDOW_NOT_FOUND for a window that is gone, and what looking
-    raises.
+    Raises TIMEOUT with what was seen last, WINDOW_NOT_FOUND for one that is gone, and what looking raises.
     """
     goal, look = _condition(desktop, window_id, app, text, title, closed, still)
     check_range("timeout_s", timeout_s, 1, _LONGEST_S)
@@ -7216,7 +7061,7 @@ def wait_for_condition(
         while True:
             try:
                 scene = desktop.snapshot() if closed else scene_to_capture(desktop)
-                answer = look(scene, _windows(scene, window_id, app, closed))
+                answer = look(_windows(scene, window_id, app, closed))
             except PeekabooError as e:
                 if e.code not in (ErrorCode.APP_NOT_FOUND, ErrorCode.CAPTURE_FAILED, ErrorCode.TIMEOUT):
                     raise
@@ -7261,14 +7106,14 @@ def _condition(
         part = title.strip().casefold()
         if not part:
             raise invalid("the title is empty", "give the title, or a part of it")
-        return f"the title {title[:80]!r} of {where}", lambda _, windows: _titled(part, windows)
+        return f"the title {title[:80]!r} of {where}", lambda windows: _titled(part, windows)
     if closed:
-        return f"the end of {where}", lambda _, windows: _closed(where, windows)
+        return f"the end of {where}", lambda windows: _closed(where, windows)
     if still:
         return f"stillness of {where}", _StillLook(desktop)
     if window_id is not None:
         raise invalid("no condition is given", "wait for text, title, closed or still")
-    return where, lambda _, windows: _of_window("open", windows[0]) if windows else "no window of it"
+    return where, lambda windows: _of_window("open", windows[0]) if windows else "no window of it"
 
 
 def _windows(scene: Scene, window_id: Optional[int], app: Optional[str], may_be_gone: bool) -> list[Window]:
@@ -7317,7 +7162,7 @@ class _TextLook:
         self._read: set[int] = set()
         self._last = "no window"
 
-    def __call__(self, scene: Scene, windows: Sequence[Window]) -> Union[Result, str]:
+    def __call__(self, windows: Sequence[Window]) -> Union[Result, str]:
         shown = [window for window in windows if window.is_on_screen] or windows
         for window in shown[:_WINDOWS_READ]:
             image = image_to_read(self._desktop, window)
@@ -7326,13 +7171,11 @@ class _TextLook:
                 image.path.unlink()
                 continue
             record = record_to_read(self._desktop, window, image)
-            seen = read_image(self._desktop, image, record, self._wanted)
+            seen = search_image(self._desktop, image, record, self._wanted)
             self._read.add(state)
-            hits = seen.search(self._wanted)
-            if hits:
-                data: dict[str, Any] = seen.as_data(hits)
-                return Result(found_text(self._wanted, hits, seen.record), data)
-            self._last = seen.nearest(self._wanted)
+            if seen.hits:
+                return Result(seen.found(), seen.as_data())
+            self._last = seen.nearest()
         return self._last
 
 
@@ -7345,7 +7188,7 @@ class _StillLook:
         self._states: list[Bitmap] = []
         self._since = 0.0
 
-    def __call__(self, scene: Scene, windows: Sequence[Window]) -> Union[Result, str]:
+    def __call__(self, windows: Sequence[Window]) -> Union[Result, str]:
         if not windows:
             return "no window"
         window, now = windows[0], take_bitmap(self._desktop, windows[0])
@@ -7362,10 +7205,10 @@ class _StillLook:
 '''
 
 # ==================== peekaboo_min/core/__init__.py =======================================================
-SOURCES['peekaboo_min/core/__init__.py'] = 7365, r''''''
+SOURCES['peekaboo_min/core/__init__.py'] = 7208, r''''''
 
 # ==================== peekaboo_min/core/cancellation.py ===================================================
-SOURCES['peekaboo_min/core/cancellation.py'] = 7368, r'''"""One call: its cancel token, time budget, progress, waits and threads."""
+SOURCES['peekaboo_min/core/cancellation.py'] = 7211, r'''"""One call: its cancel token, time budget, progress, waits and threads."""
 
 from __future__ import annotations
 
@@ -7508,7 +7351,7 @@ def is_uninterrupted() -> bool:
 '''
 
 # ==================== peekaboo_min/core/errors.py =========================================================
-SOURCES['peekaboo_min/core/errors.py'] = 7511, r'''"""PeekabooError, the only expected exception, and its codes."""
+SOURCES['peekaboo_min/core/errors.py'] = 7354, r'''"""PeekabooError, the only expected exception, and its codes."""
 
 from __future__ import annotations
 
@@ -7658,7 +7501,7 @@ def file_errors(path: Path) -> Iterator[None]:
 '''
 
 # ==================== peekaboo_min/core/log.py ============================================================
-SOURCES['peekaboo_min/core/log.py'] = 7661, r'''"""The log file, a command's debug lines, and the Keynote agent's log."""
+SOURCES['peekaboo_min/core/log.py'] = 7504, r'''"""The log file, a command's debug lines, and the Keynote agent's log."""
 
 from __future__ import annotations
 
@@ -7838,7 +7681,7 @@ def write_agent_line(source: str, text: str, path: Optional[Path] = None) -> Non
 '''
 
 # ==================== peekaboo_min/core/models.py =========================================================
-SOURCES['peekaboo_min/core/models.py'] = 7841, r'''"""The data types: points, windows, displays, screenshots, results.
+SOURCES['peekaboo_min/core/models.py'] = 7684, r'''"""The data types: points, windows, displays, screenshots, results.
 
 Named tuples, not dataclasses: importing those and making thirty of them would be a third of a command's time.
 """
@@ -7891,12 +7734,7 @@ class Rect(NamedTuple):
         )
 
     def overlaps(self, other: Rect) -> bool:
-        return (
-            self.x < other.x + other.width
-            and other.x < self.x + self.width
-            and self.y < other.y + other.height
-            and other.y < self.y + self.height
-        )
+        return self.clipped(other) is not None
 
     def clipped(self, frame: Rect) -> Optional[Rect]:
         """The part that lies in `frame`; None for none."""
@@ -8219,7 +8057,7 @@ class Result(NamedTuple):
 '''
 
 # ==================== peekaboo_min/core/settings.py =======================================================
-SOURCES['peekaboo_min/core/settings.py'] = 8222, r'''"""Environment variables, read once into a frozen Settings."""
+SOURCES['peekaboo_min/core/settings.py'] = 8060, r'''"""Environment variables, read once into a frozen Settings."""
 
 from __future__ import annotations
 
@@ -8525,7 +8363,7 @@ def system_temporary_folder() -> Path:
 '''
 
 # ==================== peekaboo_min/core/text.py ===========================================================
-SOURCES['peekaboo_min/core/text.py'] = 8528, r'''"""Text from outside, made safe to show or to send."""
+SOURCES['peekaboo_min/core/text.py'] = 8366, r'''"""Text from outside, made safe to show or to send."""
 
 from __future__ import annotations
 
@@ -8566,16 +8404,16 @@ def cut_to_bytes(text: str, limit: int) -> str:
 '''
 
 # ==================== peekaboo_min/core/version.py ========================================================
-SOURCES['peekaboo_min/core/version.py'] = 8569, r'''"""The version."""
+SOURCES['peekaboo_min/core/version.py'] = 8407, r'''"""The version."""
 
 VERSION = "0.1.0"
 '''
 
 # ==================== peekaboo_min/desktop/__init__.py ====================================================
-SOURCES['peekaboo_min/desktop/__init__.py'] = 8575, r''''''
+SOURCES['peekaboo_min/desktop/__init__.py'] = 8413, r''''''
 
 # ==================== peekaboo_min/desktop/base.py ========================================================
-SOURCES['peekaboo_min/desktop/base.py'] = 8578, r'''"""class Desktop(Protocol): what a platform must do; it never decides."""
+SOURCES['peekaboo_min/desktop/base.py'] = 8416, r'''"""class Desktop(Protocol): what a platform must do; it never decides."""
 
 from __future__ import annotations
 
@@ -8736,7 +8574,7 @@ class Desktop(Protocol):
 '''
 
 # ==================== peekaboo_min/desktop/keys.py ========================================================
-SOURCES['peekaboo_min/desktop/keys.py'] = 8739, r'''"""Key names in the spellings that people use, read into one (pure)."""
+SOURCES['peekaboo_min/desktop/keys.py'] = 8577, r'''"""Key names in the spellings that people use, read into one (pure)."""
 
 from __future__ import annotations
 
@@ -8850,10 +8688,10 @@ def _unknown_key(word: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/desktop/macos/__init__.py ==============================================
-SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 8853, r''''''
+SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 8691, r''''''
 
 # ==================== peekaboo_min/desktop/macos/accessibility.js =========================================
-SOURCES['peekaboo_min/desktop/macos/accessibility.js'] = 8856, r'''// Comes after window_list.js: windows, sheets and the focus as the accessibility tree has them; without the grant: nothing.
+SOURCES['peekaboo_min/desktop/macos/accessibility.js'] = 8694, r'''// Comes after window_list.js: windows, sheets and the focus as the accessibility tree has them; without the grant: nothing.
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXUIElementCreateApplication', ['id', ['int']]);
 ObjC.bindFunction('AXUIElementCreateSystemWide', ['id', []]);
@@ -8941,7 +8779,7 @@ function candidates(app, target) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/automation.js ============================================
-SOURCES['peekaboo_min/desktop/macos/automation.js'] = 8944, r'''// {} -> {"automation": bool|null}: may Keynote be controlled? null when it does not run, was never asked for, or cannot be
+SOURCES['peekaboo_min/desktop/macos/automation.js'] = 8782, r'''// {} -> {"automation": bool|null}: may Keynote be controlled? null when it does not run, was never asked for, or cannot be
 // told. Raises no dialog. By itself, because a bridge that fails here must not take other answers along.
 ObjC.import('AppKit');
 ObjC.import('CoreServices');
@@ -8960,7 +8798,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/backend.py ===============================================
-SOURCES['peekaboo_min/desktop/macos/backend.py'] = 8963, r'''"""Desktop by screencapture, osascript and the Swift helper."""
+SOURCES['peekaboo_min/desktop/macos/backend.py'] = 8801, r'''"""Desktop by screencapture, osascript and the Swift helper."""
 
 from __future__ import annotations
 
@@ -9328,7 +9166,7 @@ def _window(one: dict[str, Any], can_record: bool) -> Window:
 '''
 
 # ==================== peekaboo_min/desktop/macos/elements.js ==============================================
-SOURCES['peekaboo_min/desktop/macos/elements.js'] = 9331, r'''// {"window": {id, pid, title, x, y, width, height, is_popup}} -> {"is_trusted": bool, "is_found": bool, "is_hung": bool,
+SOURCES['peekaboo_min/desktop/macos/elements.js'] = 9169, r'''// {"window": {id, pid, title, x, y, width, height, is_popup}} -> {"is_trusted": bool, "is_found": bool, "is_hung": bool,
 //   "elements": [{role, name, value, states, x, y, width, height}]}: what the window shows, clipped to it, in screen points.
 // By JXA alone: one call an element fetches all its attributes, so a compiled program would save little.
 ObjC.bindFunction('AXUIElementCopyMultipleAttributeValues', ['int', ['id', 'id', 'unsigned int', 'id*']]);
@@ -9488,7 +9326,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/focus.js =================================================
-SOURCES['peekaboo_min/desktop/macos/focus.js'] = 9491, r'''// {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted", "title_bar_is_free": bool, "matches": n}
+SOURCES['peekaboo_min/desktop/macos/focus.js'] = 9329, r'''// {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted", "title_bar_is_free": bool, "matches": n}
 // matches: how many windows of the application could be the one that is meant; only a single one is raised.
 const ANSWER_S = 0.5;
 const TITLE_BAR_HALF = 10;
@@ -9539,7 +9377,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/handler.js ===============================================
-SOURCES['peekaboo_min/desktop/macos/handler.js'] = 9542, r'''// {"kind": "app"|"path"|"url", "target": text} -> {"found": {name, bundle_id, path}|null, "installed": [...]}: the application that
+SOURCES['peekaboo_min/desktop/macos/handler.js'] = 9380, r'''// {"kind": "app"|"path"|"url", "target": text} -> {"found": {name, bundle_id, path}|null, "installed": [...]}: the application that
 // opens it. For a name of an application `installed` has all that are, else nothing. Starts nothing.
 // Comes after window_list.js.
 const FOLDERS = ['/Applications', '/Applications/Utilities', '/System/Applications', '/System/Applications/Utilities',
@@ -9582,7 +9420,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.js =================================================
-SOURCES['peekaboo_min/desktop/macos/input.js'] = 9585, r'''// one JSON request as the argument -> one JSON answer: those that input.swift lists, for a Mac without a compiler. Besides:
+SOURCES['peekaboo_min/desktop/macos/input.js'] = 9423, r'''// one JSON request as the argument -> one JSON answer: those that input.swift lists, for a Mac without a compiler. Besides:
 //   {"do":"press", ..., "character":"a","using":["command down"],"layouts":["US"]}: on another keyboard layout than these
 //       System Events finds the key of the character
 // Comes after window_list.js and accessibility.js.
@@ -9971,7 +9809,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.py =================================================
-SOURCES['peekaboo_min/desktop/macos/input.py'] = 9974, r'''"""Post mouse and keyboard events by the Swift helper or JXA; key codes."""
+SOURCES['peekaboo_min/desktop/macos/input.py'] = 9812, r'''"""Post mouse and keyboard events by the Swift helper or JXA; key codes."""
 
 from __future__ import annotations
 
@@ -10151,7 +9989,7 @@ def _helper_answer(stdout: bytes, stderr: str, code: int) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.swift ==============================================
-SOURCES['peekaboo_min/desktop/macos/input.swift'] = 10154, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
+SOURCES['peekaboo_min/desktop/macos/input.swift'] = 9992, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
 //   {"do":"preflight"} -> {"ok":true,"accessibility":b,"post_event":b,"screen_recording":b}
 //   {"do":"move","window":W,"x":n,"y":n}; points are screen points
 //   {"do":"click","window":W,"x":n,"y":n,"button":"left","clicks":1,"flags":0}; button left, right or middle; clicks 1 to 3
@@ -10617,7 +10455,7 @@ try FileHandle.standardOutput.write(contentsOf: output + Data("\n".utf8))
 '''
 
 # ==================== peekaboo_min/desktop/macos/osascript.py =============================================
-SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 10620, r'''"""Run JXA or AppleScript; what its errors, and missing grants, mean."""
+SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 10458, r'''"""Run JXA or AppleScript; what its errors, and missing grants, mean."""
 
 from __future__ import annotations
 
@@ -10798,7 +10636,7 @@ def no_session_error() -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/desktop/macos/permissions.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 10801, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
+SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 10639, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
 function run(argv) {
     const onScreen = windowList(ON_SCREEN_ONLY);
     const locked = isLocked();
@@ -10812,7 +10650,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/probe.js =================================================
-SOURCES['peekaboo_min/desktop/macos/probe.js'] = 10815, r'''// {"ask": name, ...} -> what only a Mac can tell, for `doctor --probe`; comes after window_list.js and accessibility.js.
+SOURCES['peekaboo_min/desktop/macos/probe.js'] = 10653, r'''// {"ask": name, ...} -> what only a Mac can tell, for `doctor --probe`; comes after window_list.js and accessibility.js.
 // Events are made and read back, never posted.
 ObjC.import('Foundation');
 ObjC.bindFunction('CGEventKeyboardSetUnicodeString', ['void', ['void *', 'unsigned long', 'void *']]);
@@ -10869,7 +10707,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/read_text.js =============================================
-SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 10872, r'''// {"path": file, "characters": bool} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
+SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 10710, r'''// {"path": file, "characters": bool} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
 // characters: those that stand alone, looked for in overlapping parts of the image; one may be there more than once.
 ObjC.import('Foundation');
 ObjC.import('Vision');
@@ -10915,7 +10753,7 @@ function partsOfImage() {
 '''
 
 # ==================== peekaboo_min/desktop/macos/snapshot.js ==============================================
-SOURCES['peekaboo_min/desktop/macos/snapshot.js'] = 10918, r'''// {} -> one look at the desktop, or {"windows": null} without a GUI session:
+SOURCES['peekaboo_min/desktop/macos/snapshot.js'] = 10756, r'''// {} -> one look at the desktop, or {"windows": null} without a GUI session:
 //   {"windows": [{id, pid, app, bundle_id, title, layer, alpha, on_screen, bounds, kind, parent_id, is_modal, is_minimised}],
 //    "apps": [{pid, name, bundle_id, is_active, is_regular, window_count}], "displays": [{name, scale, bounds}], main first,
 //    "frontmost_pid": n|null, "can_record": bool, "is_locked": bool}
@@ -11040,7 +10878,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/swift_helper.py ==========================================
-SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 11043, r'''"""Compile input.swift ahead of time, and find what was compiled."""
+SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 10881, r'''"""Compile input.swift ahead of time, and find what was compiled."""
 
 from __future__ import annotations
 
@@ -11180,7 +11018,7 @@ def _manifest() -> Path:
 '''
 
 # ==================== peekaboo_min/desktop/macos/window_list.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 11183, r'''// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
+SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 11021, r'''// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
 ObjC.import('AppKit');
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXIsProcessTrusted', ['bool', []]);
@@ -11284,7 +11122,7 @@ function frontmostPid() {
 '''
 
 # ==================== peekaboo_min/desktop/matching.py ====================================================
-SOURCES['peekaboo_min/desktop/matching.py'] = 11287, r'''"""Which app or window an identifier means, what covers or blocks it (pure)."""
+SOURCES['peekaboo_min/desktop/matching.py'] = 11125, r'''"""Which app or window an identifier means, what covers or blocks it (pure)."""
 
 from __future__ import annotations
 
@@ -11531,7 +11369,7 @@ def cover_at(point: Point, target: Window, windows: Sequence[Window]) -> Optiona
 '''
 
 # ==================== peekaboo_min/desktop/select.py ======================================================
-SOURCES['peekaboo_min/desktop/select.py'] = 11534, r'''"""Which Desktop this machine has."""
+SOURCES['peekaboo_min/desktop/select.py'] = 11372, r'''"""Which Desktop this machine has."""
 
 from __future__ import annotations
 
@@ -11555,10 +11393,10 @@ def this_desktop() -> Desktop:
 '''
 
 # ==================== peekaboo_min/desktop/x11/__init__.py ================================================
-SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 11558, r''''''
+SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 11396, r''''''
 
 # ==================== peekaboo_min/desktop/x11/backend.py =================================================
-SOURCES['peekaboo_min/desktop/x11/backend.py'] = 11561, r'''"""Desktop by maim, xdotool, xclip, and questions to the X server.
+SOURCES['peekaboo_min/desktop/x11/backend.py'] = 11399, r'''"""Desktop by maim, xdotool, xclip, and questions to the X server.
 
 Commands that answer wrongly with exit 0 are not used: the place in `xdotool getwindowgeometry` and wmctrl (a
 frame's offset is added twice), `xwd -id` (paints other windows), `xdotool type` beyond ASCII, unknown key
@@ -11771,7 +11609,7 @@ def _run_maim(what: list[str], path: Path, kind: str) -> None:
 '''
 
 # ==================== peekaboo_min/desktop/x11/clipboard.py ===============================================
-SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 11774, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
+SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 11612, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
 
 from __future__ import annotations
 
@@ -11971,7 +11809,7 @@ def _wait_until(is_true: Callable[[], bool], server: RunningProgram, seconds: fl
 '''
 
 # ==================== peekaboo_min/desktop/x11/connection.py ==============================================
-SOURCES['peekaboo_min/desktop/x11/connection.py'] = 11974, r'''"""One connection to the X server that only asks: many questions at once.
+SOURCES['peekaboo_min/desktop/x11/connection.py'] = 11812, r'''"""One connection to the X server that only asks: many questions at once.
 
 `xwininfo` and `xprop` answer about one window each, a process a window: for 40 windows that is three times a
 walk of `xwininfo -root -tree`, and a title with a line break fakes lines of theirs. Here all questions go out
@@ -12033,7 +11871,7 @@ def no_display(details: str) -> PeekabooError:
 # requests: each is answered by one reply, or by an error ----------------------------------------------------
 
 ATTRIBUTES, GEOMETRY, CHILDREN, ATOM, PROPERTY, OWNER = 3, 14, 15, 16, 20, 23
-POINTER, ORIGIN, FOCUS, EXTENSION = 38, 40, 43, 98
+POINTER, ORIGIN, FOCUS, EXTENSION, KEYBOARD, BUTTONS = 38, 40, 43, 98, 101, 117
 
 
 def request(opcode: int, *words: int, data: int = 0, text: bytes = b"") -> bytes:
@@ -12239,7 +12077,7 @@ def _entries(data: bytes) -> Iterator[tuple[bytes, ...]]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/elements.py ================================================
-SOURCES['peekaboo_min/desktop/x11/elements.py'] = 12242, r'''"""The elements of a window: AT-SPI's tree, read by the system's own Python."""
+SOURCES['peekaboo_min/desktop/x11/elements.py'] = 12080, r'''"""The elements of a window: AT-SPI's tree, read by the system's own Python."""
 
 from __future__ import annotations
 
@@ -12341,7 +12179,7 @@ def _with_labels(row: list[Element]) -> list[Element]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/elements_atspi.py ==========================================
-SOURCES['peekaboo_min/desktop/x11/elements_atspi.py'] = 12344, r'''"""A window as JSON -> {elements: [[role, name, value, states, box]]...}.
+SOURCES['peekaboo_min/desktop/x11/elements_atspi.py'] = 12182, r'''"""A window as JSON -> {elements: [[role, name, value, states, box]]...}.
 
 In: {pid, title, is_popup, bounds, whole, outer, addresses}; `whole` is `bounds` with the shadow that GTK
 draws, `outer` with what a window manager draws. Out, besides: `problem`, "bus", "application" or "" for none;
@@ -12651,12 +12489,13 @@ if __name__ == "__main__":
 '''
 
 # ==================== peekaboo_min/desktop/x11/keyboard.py ================================================
-SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 12654, r'''"""The keyboard on X11: xdotool for ASCII and chords, else the clipboard."""
+SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 12492, r'''"""The keyboard on X11: xdotool for what keys type, and for chords, else the clipboard."""
 
 from __future__ import annotations
 
 import os
 import re
+import struct
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -12668,7 +12507,7 @@ from ...core.models import KeyChord, Window
 from ...system.files import held_locks
 from ...system.process import run_program
 from .clipboard import Clipboard
-from .connection import property_of, texts_in, x_connection
+from .connection import KEYBOARD, property_of, request, texts_in, x_connection
 from .pointer import x11_modifiers, xdotool_session
 from .presses import PressRecord, recorded_presses
 from .server import UTF8, client_with_focus, is_viewable, top_level
@@ -12696,6 +12535,17 @@ _KEYSYMS = {
 }  # fmt: skip
 
 _LINE_KEYS = {"\n": "Return", "\t": "Tab"}
+# What the keys of our other names type; letters and digits type themselves.
+_TYPED = {
+    "space": " ", "plus": "+", "comma": ",", "minus": "-", "equal": "=", "period": ".", "slash": "/",
+    "backslash": "\\", "semicolon": ";", "quote": "'", "backquote": "`", "left_bracket": "[",
+    "right_bracket": "]",
+}  # fmt: skip
+_ASCII = frozenset(map(chr, range(32, 127)))
+_LOWEST_KEY, _KEYS = 8, 248
+# For what no key types, xdotool changes the keyboard's map, and changes it back when the key is up: a program
+# that reads the map later gets no character. zenity and xterm need 20 to 100 ms.
+_BOUND_MS = 120
 
 
 def press_x11_key(
@@ -12706,9 +12556,16 @@ def press_x11_key(
     """
     keysym = _KEYSYMS.get(chord.key) or (chord.key.upper() if re.fullmatch(r"f\d+", chord.key) else chord.key)
     keys = "+".join([*x11_modifiers(chord.modifiers), keysym])
-    _check_time(repeat * (hold_ms / 1000 + _AGAIN_S), repeat, "times")
+    is_bound = _TYPED.get(chord.key, chord.key) in _ASCII - characters_with_keys()
+    if is_bound and hold_ms:
+        raise invalid(
+            f"the keyboard's layout has no key {chord.key!r} that could be held", "press it without hold_ms"
+        )
+    bound_ms = _BOUND_MS if is_bound else 0
+    _check_time(repeat * (hold_ms / 1000 + 2 * bound_ms / 1000 + _AGAIN_S), repeat, "times")
     with recorded_presses() as record:
         keyboard = _Keyboard(window, repeat, "key press(es)", stop_file, record)
+        keyboard.is_shortcut = bool(chord.modifiers) or keysym[0] == "F"
         for number in range(repeat):
             if number:
                 pause(_AGAIN_S)
@@ -12716,7 +12573,19 @@ def press_x11_key(
             if hold_ms:
                 keyboard.hold(keys, hold_ms / 1000)
             else:
-                keyboard.send(_key_words(keys))
+                keyboard.send(_key_words(keys, bound_ms))
+
+
+def characters_with_keys() -> frozenset[str]:
+    """The ASCII characters that some key of the keyboard types, with whatever modifiers or in another group:
+    a German one has no ^ but a dead key, a Russian one no Latin letters.
+    """
+    with x_connection() as server:
+        (reply,) = server.ask([request(KEYBOARD, _LOWEST_KEY | _KEYS << 8)])
+    if reply is None:
+        return _ASCII
+    keysyms = struct.unpack(f"<{len(reply) // 4 - 8}I", reply[32:])
+    return _ASCII.intersection(chr(keysym) for keysym in keysyms if keysym < 127)
 
 
 def select_x11_all(window: Window, stop_file: Path) -> None:
@@ -12742,15 +12611,17 @@ def _is_tk(window: Window) -> bool:
 
 
 def type_x11_text(window: Window, text: str, stop_file: Path, delay_ms: int = 0) -> None:
-    """Type text: returns and tabs as their keys, ASCII by xdotool, other characters through the clipboard.
+    """Type text: returns and tabs as their keys, what keys type by xdotool, other characters
+    through the clipboard.
 
     Raises FocusLost and POLICY_DENIED (the stop file), with how many characters went out, and
     INVALID_ARGUMENT for what would take longer than a call may.
     """
     typing_ms = 2 * delay_ms or _KEY_DELAY_MS  # `type` waits half of its delay, `key` does not
     delay_ms = delay_ms or _KEY_DELAY_MS
-    pieces = list(pieces_of(text, max(1, min(_PIECE, _PIECE_MS // delay_ms))))
-    pasted = sum(not piece.isascii() for piece in pieces)
+    by_key = characters_with_keys()
+    pieces = list(pieces_of(text, max(1, min(_PIECE, _PIECE_MS // delay_ms)), by_key))
+    pasted = sum(piece not in _LINE_KEYS and not by_key.issuperset(piece) for piece in pieces)
     seconds = pasted * _PASTE_S + len(pieces) * _PIECE_S + len(text) * delay_ms / 1000
     _check_time(seconds, len(text), "characters of it")
     clipboard = Clipboard(window)
@@ -12762,10 +12633,10 @@ def type_x11_text(window: Window, text: str, stop_file: Path, delay_ms: int = 0)
             keyboard.check()
             if piece in _LINE_KEYS:
                 keyboard.send(_key_words(_LINE_KEYS[piece], delay_ms))
-            elif piece.isascii():
+            elif by_key.issuperset(piece):
                 keyboard.send(typing, piece, piece.encode("ascii"))
             else:
-                keyboard.paste(clipboard, piece)
+                keyboard.paste(clipboard, piece, 0 if "v" in by_key else _BOUND_MS)
         if keyboard.in_doubt:  # after a return or tab another focus may be its effect
             keyboard.check_focus()
 
@@ -12776,15 +12647,15 @@ def _check_time(seconds: float, count: int, unit: str) -> None:
         raise invalid(f"this would take about {seconds:.0f} seconds", f"send at most {most} {unit} at once")
 
 
-def pieces_of(text: str, most: int = _PIECE) -> Iterator[str]:
-    """What is sent at once: a return, a tab, or at most 20 characters that are all ASCII (of these at most
-    `most`) or all not.
+def pieces_of(text: str, most: int = _PIECE, by_key: frozenset[str] = _ASCII) -> Iterator[str]:
+    """What is sent at once: a return, a tab, at most `most` characters that are all typed by keys, or at most
+    20 that are not all.
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     for run in re.findall(r"\n|\t|[^\n\t]+", text):
         while run:
             piece = run[:_PIECE]
-            if piece.isascii():
+            if by_key.issuperset(piece):
                 piece = piece[:most]
             elif len(run) > _PIECE:
                 piece = _whole_characters(run)
@@ -12807,7 +12678,9 @@ def _whole_characters(run: str) -> str:
 
 def _key_words(keys: str, delay_ms: int = 0) -> list[str]:
     # `--window 0`: real events for what has the focus; a window's number would send synthetic ones
-    return ["key", "--window", "0", "--clearmodifiers", "--delay", str(delay_ms), "--", keys]
+    words = ["key", "--window", "0", "--delay", str(delay_ms)]
+    # xdotool would put Caps Lock back as it was
+    return [*words, *([] if keys == "Caps_Lock" else ["--clearmodifiers"]), "--", keys]
 
 
 class _Keyboard:
@@ -12825,6 +12698,8 @@ class _Keyboard:
         self._sent = 0
         self.in_doubt = 0
         """How many of those sent may have gone elsewhere: the focus has not been looked at since."""
+        self.is_shortcut = False
+        """Whether a window manager may have bound it: the root window gets it then."""
 
     def check(self) -> None:
         """Raises what ends it here: CANCELLED, POLICY_DENIED, FocusLost."""
@@ -12889,10 +12764,10 @@ class _Keyboard:
                 self.check()
             xdotool.end()
 
-    def paste(self, clipboard: Clipboard, text: str) -> None:
+    def paste(self, clipboard: Clipboard, text: str, bound_ms: int) -> None:
         sent = self._sent
         try:
-            clipboard.paste(text, lambda key: self.send(_key_words(key), text))
+            clipboard.paste(text, lambda key: self.send(_key_words(key, bound_ms), text))
         except PeekabooError as e:
             if e.code is not ErrorCode.PROGRAM_FAILED or not sent:
                 raise
@@ -12922,13 +12797,17 @@ class _Keyboard:
         return True
 
     def _is_thief(self, window_id: int) -> bool:
-        """Whether it is another program's; not what a window manager's shortcut is bound to, the root."""
+        """Whether it is another program's. The root window stands for one that has grabbed the keyboard."""
         if self._is_ours(window_id) or is_same_client(window_id, self._window.window_id):
             return False
-        return top_level(window_id) != 0
+        return not self.is_shortcut or top_level(window_id) != 0
 
     def _name(self, focused_id: int) -> str:
-        return f"window {focused_id}, not window {self._window.window_id}," if focused_id else "no window"
+        if not focused_id:
+            return "no window"
+        if not top_level(focused_id):
+            return "a program that has grabbed the keyboard"
+        return f"window {focused_id}, not window {self._window.window_id},"
 
     def _lost(self, what: str) -> FocusLost:
         sure = self._sent - self.in_doubt
@@ -12939,7 +12818,7 @@ class _Keyboard:
 '''
 
 # ==================== peekaboo_min/desktop/x11/ocr.py =====================================================
-SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 12942, r'''"""Read the text in an image: tesseract, helped by ImageMagick's convert.
+SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 12821, r'''"""Read the text in an image: tesseract, helped by ImageMagick's convert.
 
 tesseract alone misses most texts that are lighter than what is behind them. So each image is read twice, at
 the same time: as it is, and as its difference from the local background, which makes every text dark on
@@ -13168,7 +13047,7 @@ def _shared(
 '''
 
 # ==================== peekaboo_min/desktop/x11/opening.py =================================================
-SOURCES['peekaboo_min/desktop/x11/opening.py'] = 13171, r'''"""Open applications by their desktop entries, files by the default one.
+SOURCES['peekaboo_min/desktop/x11/opening.py'] = 13050, r'''"""Open applications by their desktop entries, files by the default one.
 
 Formats: freedesktop.org's Desktop Entry, MIME Applications and Base Directory specifications.
 """
@@ -13309,7 +13188,7 @@ def _read_entry(entry_id: str, path: Path) -> Optional[_Entry]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/pointer.py =================================================
-SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 13312, r'''"""The pointer on X11, by an xdotool that releases what it has pressed."""
+SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 13191, r'''"""The pointer on X11, by an xdotool that releases what it has pressed."""
 
 from __future__ import annotations
 
@@ -13331,12 +13210,21 @@ from ...system.process import (
     running,
     start_daemon,
 )
-from .presses import recorded_presses
-from .server import UTF8, app_with_window, check_xdotool, is_viewable, top_level, top_level_under_pointer
+from .presses import Delivered, recorded_presses
+from .server import (
+    UTF8,
+    app_with_window,
+    check_xdotool,
+    held_buttons,
+    is_viewable,
+    physical_button,
+    top_level,
+    top_level_under_pointer,
+)
 from .windows import is_same_client, own_rect, take_scene
 
-_BUTTONS = {"left": "1", "middle": "2", "right": "3"}
-_WHEEL = {"up": "4", "down": "5", "left": "6", "right": "7"}
+_BUTTONS = {"left": 1, "middle": 2, "right": 3}
+_WHEEL = {"up": 4, "down": 5, "left": 6, "right": 7}
 _ACT_S, _EACH_S = 8.0, 0.2
 _CLICK = ("click", "--delay", "0")  # it would wait 100 ms after it
 _CLICK_AGAIN_S, _NOTCH_AGAIN_S, _HELD_ON_S = "0.06", "0.005", "0.1"
@@ -13443,7 +13331,8 @@ class _Look(NamedTuple):
 def click_x11(
     window: Window, point: Point, button: str, clicks: int, modifiers: Sequence[str] = ()
 ) -> Delivery:
-    press, release = [*_CLICK, _BUTTONS[button]], ["mouseup", _BUTTONS[button]]
+    number = physical_button(_BUTTONS[button])
+    press, release = [*_CLICK, number], ["mouseup", number]
     held = x11_modifiers(modifiers)
     if held:
         up = ["keyup", "--delay", "0", "+".join(held)]
@@ -13451,12 +13340,15 @@ def click_x11(
         # modifiers of that moment
         press = ["keydown", "--delay", "0", "+".join(held), *press, "sleep", _HELD_ON_S, *up]
         release += up
-    return _press(window, point, [*press, _IS_PRESSED], release, clicks, _CLICK_AGAIN_S)
+    return _press(
+        window, point, [*press, _IS_PRESSED], release, _BUTTONS[button], times=clicks, again_s=_CLICK_AGAIN_S
+    )
 
 
 def scroll_x11(window: Window, point: Point, direction: str, amount: int) -> Delivery:
-    wheel = _WHEEL[direction]
-    return _press(window, point, [*_CLICK, wheel, _IS_PRESSED], ["mouseup", wheel], amount, _NOTCH_AGAIN_S)
+    number = physical_button(_WHEEL[direction])
+    press, release = [*_CLICK, number, _IS_PRESSED], ["mouseup", number]
+    return _press(window, point, press, release, _WHEEL[direction], times=amount, again_s=_NOTCH_AGAIN_S)
 
 
 def drag_x11(window: Window, start: Point, end: Point, button: str) -> Delivery:
@@ -13473,9 +13365,10 @@ def drag_x11(window: Window, start: Point, end: Point, button: str) -> Delivery:
         x = start.x + (end.x - start.x) * step / _DRAG_STEPS
         y = start.y + (end.y - start.y) * step / _DRAG_STEPS
         path += ["mousemove", "--", str(int(x)), str(int(y)), "sleep", "0.015"]
-    release = ["mouseup", _BUTTONS[button]]
-    press = ["mousedown", _BUTTONS[button], _IS_PRESSED, "sleep", "0.1", *path, "sleep", "0.1", *release]
-    return _press(window, start, press, release)
+    number = physical_button(_BUTTONS[button])
+    release = ["mouseup", number]
+    press = ["mousedown", number, _IS_PRESSED, "sleep", "0.1", *path, "sleep", "0.1", *release]
+    return _press(window, start, press, release, _BUTTONS[button])
 
 
 def move_x11(window: Window, point: Point) -> Delivery:
@@ -13502,6 +13395,7 @@ def _press(
     point: Point,
     press: Sequence[str],
     release: Sequence[str],
+    button: int = 0,
     times: int = 1,
     again_s: str = "0",
 ) -> Delivery:
@@ -13513,8 +13407,10 @@ def _press(
     which the server does itself: a window that moves meanwhile takes its pixel along.
 
     press: what presses, and prints something then; nothing: the pointer is only moved.
-    release: what releases a button or key that an interrupted press has left down: mouseup, its number first.
+    release: what releases a button or key that an interrupted press has left down.
+    button: the one that programs see; none for the pointer alone.
     """
+    _check_no_button_is_held()
     top_id = window.frame_id or window.window_id
     own = own_rect(window)
     inside = [str(int(point.x - own.x)), str(int(point.y - own.y))]
@@ -13544,8 +13440,11 @@ def _press(
                             delivered = None  # this press is not made, nor are those after it
                             break
                     pressed = _Look(*xdotool.press([*words, *press], _PRINTED_LOOK + r"\d+ \d+\n"))
-                    got_id = record.window_pressed(int(release[1])) if record else None
-                    got_id = top_level(got_id) if got_id else 0
+                    got = record.press_of(button) if record else None
+                    if got and not _is_programs(got, window, top_id):
+                        delivered = None
+                        break
+                    got_id = top_level(got.window_id) if got else 0
                     pressed = pressed._replace(under_id=got_id or pressed.under_id)
                     delivered = _was_reached(window, top_id, look, pressed, got_id != 0)
                 except PeekabooError as e:
@@ -13557,6 +13456,23 @@ def _press(
             if delivered is not False:
                 xdotool.end()
     return Delivery(delivered, pressed.point, _found_id(pressed.under_id) if delivered is False else None)
+
+
+def _check_no_button_is_held() -> None:
+    if held_buttons():
+        raise PeekabooError(
+            ErrorCode.WINDOW_BLOCKED,
+            "a mouse button is held down, so no window would get another press; nothing was clicked",
+            hint="wait until whoever drags something has dropped it; or release it: xdotool mouseup 1",
+        )
+
+
+def _is_programs(got: Delivered, window: Window, top_id: int) -> bool:
+    """Whether a program got a press by a window of its own: not the window manager for a shortcut, nor a
+    program that has grabbed the pointer to let a window be chosen.
+    """
+    is_frames = is_same_client(got.client, top_id) and not is_same_client(window.window_id, top_id)
+    return got.is_owners and not is_frames
 
 
 def _was_reached(window: Window, top_id: int, look: _Look, pressed: _Look, is_sure: bool) -> Optional[bool]:
@@ -13623,7 +13539,7 @@ def _found_id(under_id: int) -> int:
 '''
 
 # ==================== peekaboo_min/desktop/x11/presses.py =================================================
-SOURCES['peekaboo_min/desktop/x11/presses.py'] = 13626, r'''"""Which windows got a press or a key: the X server records what it delivers.
+SOURCES['peekaboo_min/desktop/x11/presses.py'] = 13542, r'''"""Which windows got a press or a key: the X server records what it delivers.
 
 A look before the press leaves microseconds for another window, and a window manager that holds a press back
 until it has seen it passes it on to what is under the pointer then. Encodings: the protocol specifications of
@@ -13636,22 +13552,39 @@ import struct
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Optional
+from typing import NamedTuple, Optional
 
 from ...core.errors import ErrorCode, PeekabooError
 from ...core.log import log_debug
 from .connection import EXTENSION, XConnection, fields_in, named, request, x_connection
+from .windows import is_same_client
 
 _CREATE_CONTEXT, _ENABLE_CONTEXT = 1, 5
 _ALL_CLIENTS = 3
 _KEY, _PRESS, _RELEASE, _GENERIC = 2, 4, 5, 35  # XInput numbers them in its generic events alike
 _START_S = 1.0
-# The server delivers at once. What nobody asked for is not recorded (GTK takes the wheel as motion), and is
-# waited for only once.
+# The server delivers at once. What nobody asked for is not recorded, and is waited for only once.
 _FIRST_S = 0.1
 # A release is not delivered to a program that asked for presses only.
 _RELEASE_S = 0.06
-_POLL_S = 0.02
+_FLOOD_S = 1.0
+
+
+class Delivered(NamedTuple):
+    """A press, a release or a key that the server delivered."""
+
+    kind: int
+    detail: int
+    """The button, or the key's code."""
+    window_id: int
+    client: int
+    """The first id of the client that got it: not the window's own where a window manager's shortcut took it,
+    or a program that has grabbed the pointer.
+    """
+
+    @property
+    def is_owners(self) -> bool:
+        return is_same_client(self.client, self.window_id)
 
 
 class PressRecord:
@@ -13662,23 +13595,25 @@ class PressRecord:
         self._xinput = xinput
         self._first_s = _FIRST_S
 
-    def window_pressed(self, button: int) -> Optional[int]:
-        """The last window that got a press of that button since the last call; None for none.
+    def press_of(self, button: int) -> Optional[Delivered]:
+        """The last press of that button since the last call; that which a window's own client got counts more
+        than another's. None for none.
 
-        It was called once the button is up, or soon will be.
+        It is called once the button is up, or soon will be.
         """
-        pressed: Optional[int] = None
+        pressed: Optional[Delivered] = None
         end = time.monotonic() + self._first_s
         while True:
-            for kind, detail, window_id in self._events(_POLL_S if time.monotonic() < end else 0):
-                if detail != button:
+            events = self._events(end)
+            for one in events or ():
+                if one.detail != button:
                     continue
-                if kind == _RELEASE and pressed is not None:
+                if one.kind == _RELEASE and one.is_owners and pressed and pressed.is_owners:
                     return pressed
-                if kind == _PRESS:
-                    pressed = window_id
-                    end = time.monotonic() + _RELEASE_S
-            if time.monotonic() >= end:
+                if one.kind == _PRESS and (one.is_owners or not (pressed and pressed.is_owners)):
+                    pressed = one
+                    end = time.monotonic() + (_RELEASE_S if one.is_owners else _FIRST_S)
+            if events is None:
                 self._first_s = 0 if pressed is None else _FIRST_S
                 return pressed
 
@@ -13687,25 +13622,33 @@ class PressRecord:
         found: set[int] = set()
         end = time.monotonic() + self._first_s
         while True:
-            is_late = count <= 0 or time.monotonic() >= end
-            events = self._events(0 if is_late else _POLL_S)
-            keys = [window_id for kind, _, window_id in events if kind == _KEY]
-            if is_late and not keys:
+            if count <= 0:
+                end = min(end, time.monotonic())
+            events = self._events(end)
+            if events is None:
                 self._first_s = _FIRST_S if found else 0
                 return found
+            keys = [one.window_id for one in events if one.kind == _KEY]
             found.update(keys)
             count -= len(keys)
 
-    def _events(self, seconds: float) -> Iterator[tuple[int, int, int]]:
-        reply = self._connection.receive(seconds)
-        for at in range(32, len(reply or b"") - 31, 32):
-            kind, detail = struct.unpack_from("<BB", reply or b"", at)
+    def _events(self, end: float) -> Optional[list[Delivered]]:
+        """What counts of the server's next message; None when none comes until `end`, or they never stop."""
+        now = time.monotonic()
+        reply = self._connection.receive(max(0, end - now)) if now < end + _FLOOD_S else None
+        if reply is None:
+            return None
+        (client,) = fields_in(reply, "4xI")
+        found = []
+        for at in range(32, len(reply) - 31, 32):
+            kind, detail = struct.unpack_from("<BB", reply, at)
             if kind == _GENERIC and detail == self._xinput:
-                kind, detail, window_id = struct.unpack_from("<8xH6xI4xI4x", reply or b"", at)
+                kind, detail, window_id = struct.unpack_from("<8xH6xI4xI4x", reply, at)
             else:
-                (window_id,) = struct.unpack_from("<12xI", reply or b"", at)
+                (window_id,) = struct.unpack_from("<12xI", reply, at)
             if kind in (_KEY, _PRESS, _RELEASE):
-                yield kind, detail, window_id
+                found.append(Delivered(kind, detail, window_id, client))
+        return found
 
 
 @contextmanager
@@ -13727,13 +13670,12 @@ def _start(connection: XConnection) -> Optional[PressRecord]:
     (has_record, record), (has_xinput, xinput) = (fields_in(reply, "BB") for reply in replies)
     if not has_record:
         return None
-    kinds = [(_KEY, _KEY), (_PRESS, _RELEASE), *([(_GENERIC, _GENERIC)] if has_xinput else [])]
-    ranges = b"".join(struct.pack("<16xBB6x", *kind) for kind in kinds)
+    # one range, though most of it does not count: of several, Xorg 21 forgets those above 31
+    kinds = struct.pack("<16xBB6x", _KEY, _GENERIC if has_xinput else _RELEASE)
     clients = struct.pack("<I", _ALL_CLIENTS)
     context = connection.resource_base
-    words = (context, 0, 1, len(kinds))
     connection.send(
-        request(record, *words, data=_CREATE_CONTEXT, text=clients + ranges)
+        request(record, context, 0, 1, 1, data=_CREATE_CONTEXT, text=clients + kinds)
         + request(record, context, data=_ENABLE_CONTEXT)
     )
     started = connection.receive(_START_S)
@@ -13741,7 +13683,7 @@ def _start(connection: XConnection) -> Optional[PressRecord]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/server.py ==================================================
-SOURCES['peekaboo_min/desktop/x11/server.py'] = 13744, r'''"""Questions to the X server about single windows; what xdotool's errors mean."""
+SOURCES['peekaboo_min/desktop/x11/server.py'] = 13686, r'''"""Questions to the X server about single windows; what xdotool's errors mean."""
 
 from __future__ import annotations
 
@@ -13753,6 +13695,7 @@ from ...core.text import clean_text
 from ...system.process import Completed
 from .connection import (
     ATTRIBUTES,
+    BUTTONS,
     CHILDREN,
     FOCUS,
     POINTER,
@@ -13851,6 +13794,21 @@ def top_level_under_pointer() -> Optional[int]:
     return fields_in(reply, "4xI")[0] if reply else None
 
 
+def held_buttons() -> int:
+    """The mouse buttons that are down, as bits; the wheel's are up again at once."""
+    with x_connection() as server:
+        (reply,) = server.ask([request(POINTER, server.root_id)])
+    return fields_in(reply, "16xH")[0] >> 8 & 0b11111
+
+
+def physical_button(button: int) -> str:
+    """The number to press for the button that programs see, which differ for whoever swapped them."""
+    with x_connection() as server:
+        (reply,) = server.ask([request(BUTTONS)])
+    mapped = reply[32 : 32 + reply[1]] if reply else b""
+    return str(mapped.index(button) + 1 if button in mapped else button)
+
+
 def client_with_focus(server: XConnection) -> int:
     """The client that has the X input focus, or has the window that has it; 0 for none."""
     (reply,) = server.ask([request(FOCUS)])
@@ -13865,7 +13823,7 @@ def client_with_focus(server: XConnection) -> int:
 '''
 
 # ==================== peekaboo_min/desktop/x11/windows.py =================================================
-SOURCES['peekaboo_min/desktop/x11/windows.py'] = 13868, r'''"""The windows, apps and displays of an X server, in one look."""
+SOURCES['peekaboo_min/desktop/x11/windows.py'] = 13826, r'''"""The windows, apps and displays of an X server, in one look."""
 
 from __future__ import annotations
 
@@ -14194,10 +14152,10 @@ def _apps(windows: Sequence[Window]) -> list[App]:
 '''
 
 # ==================== peekaboo_min/frontends/__init__.py ==================================================
-SOURCES['peekaboo_min/frontends/__init__.py'] = 14197, r''''''
+SOURCES['peekaboo_min/frontends/__init__.py'] = 14155, r''''''
 
 # ==================== peekaboo_min/frontends/capture_tools.py =============================================
-SOURCES['peekaboo_min/frontends/capture_tools.py'] = 14200, r'''"""The tools that look: image, analyze, list, screenshot_app_window; and exec."""
+SOURCES['peekaboo_min/frontends/capture_tools.py'] = 14158, r'''"""The tools that look: image, analyze, list, screenshot_app_window; and exec."""
 
 from __future__ import annotations
 
@@ -14490,7 +14448,7 @@ def peekaboo_exec(
 '''
 
 # ==================== peekaboo_min/frontends/cli.py =======================================================
-SOURCES['peekaboo_min/frontends/cli.py'] = 14493, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
+SOURCES['peekaboo_min/frontends/cli.py'] = 14451, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
 
 from __future__ import annotations
 
@@ -14775,7 +14733,7 @@ def _unknown_command(arguments: Sequence[str]) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/frontends/client_config.py =============================================
-SOURCES['peekaboo_min/frontends/client_config.py'] = 14778, r'''"""What an MCP client must be configured with to start this installation."""
+SOURCES['peekaboo_min/frontends/client_config.py'] = 14736, r'''"""What an MCP client must be configured with to start this installation."""
 
 from __future__ import annotations
 
@@ -15081,7 +15039,7 @@ def _command(name: str, client: _Client, launch: Launch, asked: Sequence[str]) -
 '''
 
 # ==================== peekaboo_min/frontends/commands.py ==================================================
-SOURCES['peekaboo_min/frontends/commands.py'] = 15084, r'''"""COMMANDS: every shell command, with the module of its function."""
+SOURCES['peekaboo_min/frontends/commands.py'] = 15042, r'''"""COMMANDS: every shell command, with the module of its function."""
 
 from __future__ import annotations
 
@@ -15187,7 +15145,7 @@ def in_shell_names(text: str) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/desktop_tools.py =============================================
-SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 15190, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
+SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 15148, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
 
 from __future__ import annotations
 
@@ -15548,7 +15506,7 @@ def _with_effect_text(text: str, data: dict[str, Any]) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/doctor.py ====================================================
-SOURCES['peekaboo_min/frontends/doctor.py'] = 15551, r'''"""What this machine has and may do: server status, permissions, doctor."""
+SOURCES['peekaboo_min/frontends/doctor.py'] = 15509, r'''"""What this machine has and may do: server status, permissions, doctor."""
 
 from __future__ import annotations
 
@@ -15781,7 +15739,7 @@ def machine_data() -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/help.py ======================================================
-SOURCES['peekaboo_min/frontends/help.py'] = 15784, r'''"""What the shell explains: commands, the README's chapters, completion."""
+SOURCES['peekaboo_min/frontends/help.py'] = 15742, r'''"""What the shell explains: commands, the README's chapters, completion."""
 
 from __future__ import annotations
 
@@ -16029,7 +15987,7 @@ def _cases(entries: Iterable[tuple[str, Sequence[str]]]) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/look_commands.py =============================================
-SOURCES['peekaboo_min/frontends/look_commands.py'] = 16032, r'''"""The shell's commands that look: windows, list, image."""
+SOURCES['peekaboo_min/frontends/look_commands.py'] = 15990, r'''"""The shell's commands that look: windows, list, image."""
 
 from __future__ import annotations
 
@@ -16144,7 +16102,7 @@ def piped(result: Result, paths: Sequence[Path]) -> Result:
 '''
 
 # ==================== peekaboo_min/frontends/machine_commands.py ==========================================
-SOURCES['peekaboo_min/frontends/machine_commands.py'] = 16147, r'''"""Commands about this machine, its models and its mail; the reference."""
+SOURCES['peekaboo_min/frontends/machine_commands.py'] = 16105, r'''"""Commands about this machine, its models and its mail; the reference."""
 
 from __future__ import annotations
 
@@ -16373,7 +16331,7 @@ def variable_reference() -> str:
 '''
 
 # ==================== peekaboo_min/frontends/probes.py ====================================================
-SOURCES['peekaboo_min/frontends/probes.py'] = 16376, r'''"""The facts that we rely on, each with a harmless probe: `doctor --probe`."""
+SOURCES['peekaboo_min/frontends/probes.py'] = 16334, r'''"""The facts that we rely on, each with a harmless probe: `doctor --probe`."""
 
 from __future__ import annotations
 
@@ -16735,7 +16693,7 @@ def _helper(folder: Path) -> Outcome:
 '''
 
 # ==================== peekaboo_min/frontends/results.py ===================================================
-SOURCES['peekaboo_min/frontends/results.py'] = 16738, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
+SOURCES['peekaboo_min/frontends/results.py'] = 16696, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
 
 from __future__ import annotations
 
@@ -16902,7 +16860,7 @@ def plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/server.py ====================================================
-SOURCES['peekaboo_min/frontends/server.py'] = 16905, r'''"""The one MCPServer. It only translates."""
+SOURCES['peekaboo_min/frontends/server.py'] = 16863, r'''"""The one MCPServer. It only translates."""
 
 from __future__ import annotations
 
@@ -17292,7 +17250,7 @@ def _problem(error: dict[str, Any]) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/signatures.py ================================================
-SOURCES['peekaboo_min/frontends/signatures.py'] = 17295, r'''"""A function's parameters and help, and the arguments sent for them."""
+SOURCES['peekaboo_min/frontends/signatures.py'] = 17253, r'''"""A function's parameters and help, and the arguments sent for them."""
 
 from __future__ import annotations
 
@@ -17557,7 +17515,7 @@ def _read_text(parameter: Parameter, text: str) -> Any:
 '''
 
 # ==================== peekaboo_min/frontends/tools.py =====================================================
-SOURCES['peekaboo_min/frontends/tools.py'] = 17560, r'''"""TOOLS: every MCP tool, a typed function with its wire name and its effects."""
+SOURCES['peekaboo_min/frontends/tools.py'] = 17518, r'''"""TOOLS: every MCP tool, a typed function with its wire name and its effects."""
 
 from __future__ import annotations
 
@@ -17682,10 +17640,10 @@ def offered_tools() -> list[Tool]:
 '''
 
 # ==================== peekaboo_min/integrations/__init__.py ===============================================
-SOURCES['peekaboo_min/integrations/__init__.py'] = 17685, r''''''
+SOURCES['peekaboo_min/integrations/__init__.py'] = 17643, r''''''
 
 # ==================== peekaboo_min/integrations/gmail.py ==================================================
-SOURCES['peekaboo_min/integrations/gmail.py'] = 17688, r'''"""send_email: one mail through Gmail's API."""
+SOURCES['peekaboo_min/integrations/gmail.py'] = 17646, r'''"""send_email: one mail through Gmail's API."""
 
 from __future__ import annotations
 
@@ -17828,7 +17786,7 @@ def _send_error(error: WebError) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/integrations/gmail_oauth.py ============================================
-SOURCES['peekaboo_min/integrations/gmail_oauth.py'] = 17831, r'''"""Google's permission to send mail: requested once, stored, renewed."""
+SOURCES['peekaboo_min/integrations/gmail_oauth.py'] = 17789, r'''"""Google's permission to send mail: requested once, stored, renewed."""
 
 from __future__ import annotations
 
@@ -18127,7 +18085,7 @@ class _RedirectServer:
 '''
 
 # ==================== peekaboo_min/integrations/keynote.js ================================================
-SOURCES['peekaboo_min/integrations/keynote.js'] = 18130, r'''// One JSON argument in, JSON out, by its "do":
+SOURCES['peekaboo_min/integrations/keynote.js'] = 18088, r'''// One JSON argument in, JSON out, by its "do":
 // {"do": "find"} -> {"bundle_id": text|null}: the Keynote that is installed. Sends nothing to it.
 // {"do": "open", bundle_id, theme, always_new, width, height} -> {document_id, name, is_new, has_theme, is_blank, width, height}
 // {"do": "size", bundle_id, document_id} -> {width, height, is_skipped} of slide 1
@@ -18292,7 +18250,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/integrations/keynote.py ================================================
-SOURCES['peekaboo_min/integrations/keynote.py'] = 18295, r'''"""The five Keynote tools."""
+SOURCES['peekaboo_min/integrations/keynote.py'] = 18253, r'''"""The five Keynote tools."""
 
 from __future__ import annotations
 
@@ -18641,7 +18599,7 @@ def _slide_target(path: str) -> Path:
 '''
 
 # ==================== peekaboo_min/integrations/keynote_deck.py ===========================================
-SOURCES['peekaboo_min/integrations/keynote_deck.py'] = 18644, r'''"""The Keynote deck that calls share: in a file, or in a server's memory."""
+SOURCES['peekaboo_min/integrations/keynote_deck.py'] = 18602, r'''"""The Keynote deck that calls share: in a file, or in a server's memory."""
 
 from __future__ import annotations
 
@@ -18712,7 +18670,7 @@ def save_deck(deck: Deck) -> None:
 '''
 
 # ==================== peekaboo_min/integrations/keynote_draw.applescript ==================================
-SOURCES['peekaboo_min/integrations/keynote_draw.applescript'] = 18715, r'''-- argv: bundle id, document id, x, y, width, height -> "index|x|y|width|height": a new rectangle on slide 1 as it stands there then.
+SOURCES['peekaboo_min/integrations/keynote_draw.applescript'] = 18673, r'''-- argv: bundle id, document id, x, y, width, height -> "index|x|y|width|height": a new rectangle on slide 1 as it stands there then.
 -- For a Keynote that takes no idiom of JXA's. The index is that among the slide's shapes, from 1; numbers as this Mac writes them
 -- ("380,5" in German). Values are got into variables first: an application need not know `item 1 of position` or `width as text`.
 on run argv
@@ -18749,7 +18707,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/keynote_export.applescript ================================
-SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 18752, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
+SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 18710, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
 -- AppleScript, because JXA cannot pass the options. There is no export of one slide, and `slide images` writes a folder:
 -- <folder's name>.001.png and so on, of the slides that are not skipped.
 on run argv
@@ -18768,7 +18726,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/peekaboo_cli.py ===========================================
-SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 18771, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
+SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 18729, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
 
 from __future__ import annotations
 
@@ -18783,7 +18741,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, Optional
 
-from ..automation.capture import CapturedImage, Subject, image_for_model
+from ..ai.images import fit_for_client
 from ..automation.image import ImageRequest, check_request
 from ..automation.policy import check_may_act, write_audit_line
 from ..core.errors import ErrorCode, PeekabooError, invalid
@@ -18971,8 +18929,8 @@ def _attachment(desktop: Desktop, path: Path, folder: Path) -> Optional[ImageDat
     try:
         info = read_image_info(path)
         assert info is not None  # _images_below kept only images
-        image = CapturedImage(path, info, Subject(str(path.relative_to(folder))))
-        return image_for_model(desktop, image)[0]
+        label = str(path.relative_to(folder))
+        return fit_for_client(desktop, ImageData(path.read_bytes(), info, label, str(path)))
     except (OSError, PeekabooError) as e:
         log_warning(f"{path} is not attached: {e}")
         return None
@@ -19028,7 +18986,7 @@ def _saved_image(desktop: Desktop, file: dict[str, Any]) -> ImageData:
     if info is None:
         raise _invalid_output(f"{path} is not an image")
     label = str(file.get("item_label") or file.get("window_title") or path.name)
-    return image_for_model(desktop, CapturedImage(path, info, Subject(label)))[0]
+    return fit_for_client(desktop, ImageData(path.read_bytes(), info, label, str(path)))
 
 
 def _returned_data(file: dict[str, Any], image: ImageData) -> dict[str, Any]:
@@ -19129,10 +19087,10 @@ def _invalid_output(what: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/system/__init__.py =====================================================
-SOURCES['peekaboo_min/system/__init__.py'] = 19132, r''''''
+SOURCES['peekaboo_min/system/__init__.py'] = 19090, r''''''
 
 # ==================== peekaboo_min/system/files.py ========================================================
-SOURCES['peekaboo_min/system/files.py'] = 19135, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
+SOURCES['peekaboo_min/system/files.py'] = 19093, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
 
 from __future__ import annotations
 
@@ -19387,7 +19345,7 @@ def file_lock(lock_name: str, wait_s: float, what: str) -> Iterator[None]:
 '''
 
 # ==================== peekaboo_min/system/images.py =======================================================
-SOURCES['peekaboo_min/system/images.py'] = 19390, r'''"""Image files: kind, size and pixels, read from their bytes."""
+SOURCES['peekaboo_min/system/images.py'] = 19348, r'''"""Image files: kind, size and pixels, read from their bytes."""
 
 from __future__ import annotations
 
@@ -19692,7 +19650,7 @@ def _read(path: Path) -> Optional[tuple[ImageInfo, bytes]]:
 '''
 
 # ==================== peekaboo_min/system/process.py ======================================================
-SOURCES['peekaboo_min/system/process.py'] = 19695, r'''"""Run one program: the only module that imports subprocess."""
+SOURCES['peekaboo_min/system/process.py'] = 19653, r'''"""Run one program: the only module that imports subprocess."""
 
 from __future__ import annotations
 
@@ -20084,7 +20042,7 @@ def exit_if_signalled() -> None:
 '''
 
 # ==================== peekaboo_min/system/programs.py =====================================================
-SOURCES['peekaboo_min/system/programs.py'] = 20087, r'''"""Where a program is, known by what it answers, and its package if missing."""
+SOURCES['peekaboo_min/system/programs.py'] = 20045, r'''"""Where a program is, known by what it answers, and its package if missing."""
 
 from __future__ import annotations
 
@@ -20281,7 +20239,7 @@ def _remember(path: str, status: os.stat_result, version: str) -> None:
 '''
 
 # ==================== peekaboo_min/system/resources.py ====================================================
-SOURCES['peekaboo_min/system/resources.py'] = 20284, r'''"""Our own files: native sources, and the argv that starts us again."""
+SOURCES['peekaboo_min/system/resources.py'] = 20242, r'''"""Our own files: native sources, and the argv that starts us again."""
 
 from __future__ import annotations
 
@@ -20335,7 +20293,7 @@ def how_to_install() -> str:
 '''
 
 # ==================== peekaboo_min/system/web.py ==========================================================
-SOURCES['peekaboo_min/system/web.py'] = 20338, r'''"""One JSON request to a web server: the only user of urllib.request.
+SOURCES['peekaboo_min/system/web.py'] = 20296, r'''"""One JSON request to a web server: the only user of urllib.request.
 
 urllib is imported inside the functions: it costs 30 ms, and most commands make no request.
 """
@@ -20596,7 +20554,7 @@ def _meaning_of(error: Exception, url: str) -> Exception:
 '''
 
 # ==================== README.md ===========================================================================
-SOURCES['peekaboo_min/README.md'] = 20599, r'''# peekaboo_min
+SOURCES['peekaboo_min/README.md'] = 20557, r'''# peekaboo_min
 
 Eyes and hands for AI agents on a desktop, in small, readable Python: it lists windows, takes screenshots of them, finds texts and
 controls, clicks and types by the pixels of the screenshot, asks a vision model what it sees, and draws in Keynote. It is an MCP
