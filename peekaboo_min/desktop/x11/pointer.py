@@ -222,10 +222,7 @@ def _press(
     """
     _check_no_button_is_held()
     top_id = window.frame_id or window.window_id
-    own = own_rect(window)
-    inside = [str(int(point.x - own.x)), str(int(point.y - own.y))]
-    words = ["mousemove", "--window", str(window.window_id), "--", *inside]
-    words += ["getwindowgeometry", "--shell", str(window.window_id), "getmouselocation", "--shell"]
+    words = _to_move_and_look(window, point)
 
     def is_over(look: _Look) -> bool:
         return look.under_id in (window.window_id, top_id) or top_level_under_pointer() == top_id
@@ -266,6 +263,14 @@ def _press(
             if delivered is not False:
                 xdotool.end()
     return Delivery(delivered, pressed.point, _found_id(pressed.under_id) if delivered is False else None)
+
+
+def _to_move_and_look(window: Window, point: Point) -> list[str]:
+    """What xdotool does before a press: to the point, relative to the window, and a look at where both are."""
+    own, target = own_rect(window), str(window.window_id)
+    inside = [str(int(point.x - own.x)), str(int(point.y - own.y))]
+    look = ["getwindowgeometry", "--shell", target, "getmouselocation", "--shell"]
+    return ["mousemove", "--window", target, "--", *inside, *look]
 
 
 def _check_no_button_is_held() -> None:
