@@ -12489,7 +12489,7 @@ if __name__ == "__main__":
 '''
 
 # ==================== peekaboo_min/desktop/x11/keyboard.py ================================================
-SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 12492, r'''"""The keyboard on X11: xdotool for what keys type, and for chords, else the clipboard."""
+SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 12492, r'''"""Keys on X11: text and chords, while the focus is where it should be."""
 
 from __future__ import annotations
 
@@ -13456,7 +13456,7 @@ def _press(
 
 
 def _to_move_and_look(window: Window, point: Point) -> list[str]:
-    """What xdotool does before a press: to the point, relative to the window, and a look at where both are."""
+    """What xdotool does before a press: to the point, relative to the window, and a look at both."""
     own, target = own_rect(window), str(window.window_id)
     inside = [str(int(point.x - own.x)), str(int(point.y - own.y))]
     look = ["getwindowgeometry", "--shell", target, "getmouselocation", "--shell"]

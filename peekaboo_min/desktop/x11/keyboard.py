@@ -1,4 +1,4 @@
-"""The keyboard on X11: xdotool for what keys type, and for chords, else the clipboard."""
+"""Keys on X11: text and chords, while the focus is where it should be."""
 
 from __future__ import annotations
 

@@ -266,7 +266,7 @@ def _press(
 
 
 def _to_move_and_look(window: Window, point: Point) -> list[str]:
-    """What xdotool does before a press: to the point, relative to the window, and a look at where both are."""
+    """What xdotool does before a press: to the point, relative to the window, and a look at both."""
     own, target = own_rect(window), str(window.window_id)
     inside = [str(int(point.x - own.x)), str(int(point.y - own.y))]
     look = ["getwindowgeometry", "--shell", target, "getmouselocation", "--shell"]
