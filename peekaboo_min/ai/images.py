@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ..core.errors import PeekabooError, file_error, invalid
+from ..core.errors import PeekabooError, file_errors, invalid
 from ..core.models import ImageData
 from ..desktop.base import Desktop
-from ..system.files import new_temporary_path
+from ..system.files import new_temporary_path, write_privately
 from ..system.images import MODEL_BYTES, model_size, sniff_image, whole_image
 from .grid import PIXELS, base_name, is_claude_from, unit_by_name
 
@@ -31,10 +31,8 @@ _HIGH_RESOLUTION_FROM = {"opus": (4, 7), "sonnet": (5, 0), "fable": (5, 0), "myt
 
 def load_image(path: Path) -> ImageData:
     """An image file's bytes and true kind, whatever its name. Raises FILE_IO_ERROR, INVALID_ARGUMENT."""
-    try:
+    with file_errors(path):
         data = _read_regular(path)
-    except OSError as e:
-        raise file_error(path, e) from e
     info = whole_image(data)
     if not info:
         is_part = sniff_image(data) is not None
@@ -167,9 +165,8 @@ def _resized(desktop: Desktop, source: Path, size: tuple[int, int], kind: str, q
     target = new_temporary_path("model", kind)
     try:
         desktop.fit_image(source, target, size[0], size[1], kind, quality)
-        return target.read_bytes()
-    except OSError as e:
-        raise file_error(target, e) from e
+        with file_errors(target):
+            return target.read_bytes()
     finally:
         target.unlink(missing_ok=True)
 
@@ -178,12 +175,8 @@ def _resized(desktop: Desktop, source: Path, size: tuple[int, int], kind: str, q
 def private_copy(image: ImageData) -> Iterator[Path]:
     """An image as a file of ours (0600) while the `with` block runs. Raises FILE_IO_ERROR."""
     path = new_temporary_path("model", image.info.kind)
+    write_privately(path, image.data)
     try:
-        try:
-            with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as f:
-                f.write(image.data)
-        except OSError as e:
-            raise file_error(path, e) from e
         yield path
     finally:
         path.unlink(missing_ok=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Callable, NamedTuple, Optional
 
 from ..core.cancellation import in_parallel, pause, report_progress
-from ..core.errors import ErrorCode, PeekabooError, file_error, invalid
+from ..core.errors import ErrorCode, PeekabooError, file_errors, invalid
 from ..core.log import log_debug
 from ..core.models import Display, ImageData, ImageInfo, Rect, Scene, Screenshot, Window
 from ..core.text import clean_text
@@ -129,10 +129,8 @@ def _move_all(sources: Sequence[Path], targets: Sequence[Path]) -> None:
     try:
         for move, froms, tos in ((shutil.move, sources, staged), (os.replace, staged, targets)):
             for source, to, target in zip(froms, tos, targets):
-                try:
+                with file_errors(target):
                     move(str(source), str(to))
-                except OSError as e:
-                    raise file_error(target, e) from e
     finally:
         for path in staged:
             with suppress(OSError):
@@ -284,19 +282,18 @@ def _new_image(
     """A file of our temporary folder (0600) that `take` fills, checked, and shrunk to max_dimension."""
     path, smaller = new_temporary_path("peekaboo", kind), new_temporary_path("peekaboo", kind)
     try:
-        take(path)
-        info = _checked(path)
-        if max_dimension and max(info.width, info.height) > max_dimension:
-            desktop.fit_image(path, smaller, *model_size(info, max_dimension, 10**9), kind)
-            os.replace(smaller, path)
+        with file_errors(path):
+            take(path)
             info = _checked(path)
-        path.chmod(0o600)
+            if max_dimension and max(info.width, info.height) > max_dimension:
+                desktop.fit_image(path, smaller, *model_size(info, max_dimension, 10**9), kind)
+                os.replace(smaller, path)
+                info = _checked(path)
+            path.chmod(0o600)
         return CapturedImage(path, info, subject)
-    except BaseException as e:
+    except BaseException:
         for leftover in (path, smaller):
             leftover.unlink(missing_ok=True)
-        if isinstance(e, OSError):
-            raise file_error(path, e) from e
         raise
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Optional
+from typing import Any, Optional
 
 from ..core.models import NOTHING_FOUND, Element, Rect, Result
 from ..core.text import clean_text
@@ -13,36 +13,8 @@ _ELEMENTS_AT_MOST = 200
 _ROLES_SHOWN = 30
 
 
-class _Placed(NamedTuple):
-    """An element, and its box in pixels of a screenshot."""
-
-    element: Element
-    box: Rect
-
-    def as_data(self) -> dict[str, Any]:
-        """x and y are its middle: what `click` takes."""
-        centre = self.box.centre
-        return {
-            "role": self.element.role,
-            "name": clean_text(self.element.name),
-            "value": clean_text(self.element.value),
-            "states": list(self.element.states),
-            "x": int(centre.x),
-            "y": int(centre.y),
-            "width": round(self.box.width),
-            "height": round(self.box.height),
-        }
-
-    def __str__(self) -> str:
-        """`button "Save" 120,48`; with its value and states where it has any."""
-        data = self.as_data()
-        value = f' = "{data["value"]}"' if data["value"] else ""
-        states = f" [{', '.join(data['states'])}]" if data["states"] else ""
-        return f'{data["role"]} "{data["name"]}"{value} {data["x"]},{data["y"]}{states}'
-
-
 def find_elements_in_window(
-    desktop: Desktop, window_id: int, text: Optional[str] = None, role: Optional[str] = None
+    desktop: Desktop, window_id: int, text: Optional[str], role: Optional[str]
 ) -> Result:
     """The visible elements of a window in reading order, at most 200: those whose name or value holds `text`,
     of this role.
@@ -55,12 +27,11 @@ def find_elements_in_window(
     all_elements = desktop.read_elements(window)
     image, record = screenshot_to_read(desktop, window)
     image.path.unlink(missing_ok=True)
-    found = [
-        _Placed(element, record.to_pixels(element.box, window.bounds))
-        for element in all_elements
-        if _fits(element, text, role)
+    found = [element for element in all_elements if _fits(element, text, role)]
+    shown = [
+        _data_of(element, record.to_pixels(element.box, window.bounds))
+        for element in found[:_ELEMENTS_AT_MOST]
     ]
-    shown = found[:_ELEMENTS_AT_MOST]
     head = f"{len(shown)} element(s) of window {window_id}"
     if len(found) > len(shown):
         head += f", the first of {len(found)}: name a text or a role to see others"
@@ -75,13 +46,35 @@ def find_elements_in_window(
         "image_width": record.image_width,
         "image_height": record.image_height,
         "count": len(found),
-        "elements": [one.as_data() for one in shown],
+        "elements": shown,
     }
     code = 0 if found else NOTHING_FOUND
-    return Result("\n".join([head, *map(str, shown)]), data, is_text_enough=True, exit_code=code)
+    lines = [head, *map(_line_of, shown)]
+    return Result("\n".join(lines), data, is_text_enough=True, exit_code=code)
 
 
 def _fits(element: Element, text: Optional[str], role: Optional[str]) -> bool:
     wanted = (text or "").strip().casefold()
     has_text = wanted in element.name.casefold() or wanted in element.value.casefold()
     return has_text and (role is None or element.role == role.strip().lower())
+
+
+def _data_of(element: Element, box: Rect) -> dict[str, Any]:
+    """An element whose box is in pixels of a screenshot; x and y are its middle: what `click` takes."""
+    return {
+        "role": element.role,
+        "name": clean_text(element.name),
+        "value": clean_text(element.value),
+        "states": list(element.states),
+        "x": int(box.centre.x),
+        "y": int(box.centre.y),
+        "width": round(box.width),
+        "height": round(box.height),
+    }
+
+
+def _line_of(data: dict[str, Any]) -> str:
+    """`button "Save" 120,48`; with its value and states where it has any."""
+    value = f' = "{data["value"]}"' if data["value"] else ""
+    states = f" [{', '.join(data['states'])}]" if data["states"] else ""
+    return f'{data["role"]} "{data["name"]}"{value} {data["x"]},{data["y"]}{states}'

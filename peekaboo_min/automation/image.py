@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Callable, NamedTuple, Optional
 
-from ..core.errors import ErrorCode, PeekabooError, file_error, invalid
+from ..core.errors import ErrorCode, PeekabooError, file_errors, invalid
 from ..core.log import log_warning
 from ..core.models import Display, ImageData, ImageInfo, Rect, Result, Scene, Screenshot, Window
 from ..core.settings import settings
@@ -266,10 +266,8 @@ def _destination(request: ImageRequest) -> tuple[Optional[Path], bool]:
         return None, False
     path = asked_path(asked)
     has_extension = path.suffix.lower() in (*EXTENSIONS, *_OTHER_EXTENSIONS)
-    try:
+    with file_errors(Path(asked)):  # a name that no file system takes
         return path, has_extension and not asked.endswith("/") and not path.is_dir()
-    except OSError as e:  # a name that no file system takes
-        raise file_error(Path(asked), e) from e
 
 
 def _paths_of(base: Optional[Path], is_file: bool, kind: str, subjects: Sequence[Subject]) -> list[Path]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Optional
 
 from ..core.cancellation import pause, report_progress
-from ..core.errors import ErrorCode, PeekabooError, check_range, file_error, invalid
+from ..core.errors import ErrorCode, PeekabooError, check_range, file_errors, invalid
 from ..core.models import Handler, Result, Scene, Window
 from ..core.text import clean_text
 from ..desktop.base import Desktop
@@ -101,15 +101,13 @@ def _checked_url(url: str) -> str:
 def _checked_path(path: str) -> str:
     """The file's own path, links resolved, where opening it executes nothing. Raises POLICY_DENIED."""
     asked = asked_path(path)
-    try:
+    with file_errors(asked):
         target = asked.resolve(strict=True)
         status = target.stat()
         is_folder = stat.S_ISDIR(status.st_mode)
         if not is_folder and not stat.S_ISREG(status.st_mode):
             raise invalid(f"{asked} is neither a file nor a folder", "name a document")
         start = b"" if is_folder else _first_bytes(target)
-    except OSError as e:
-        raise file_error(asked, e) from e
     names = {one.suffix.lower() for one in (asked, target)}
     is_program = not is_folder and (status.st_mode & 0o111 or start.startswith(_EXECUTABLE_BYTES))
     if names & _EXECUTED or is_program or (target / "Contents" / "MacOS").is_dir():

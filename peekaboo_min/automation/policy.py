@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Callable, Optional
 
-from ..core.errors import ErrorCode, PeekabooError, file_error
+from ..core.errors import ErrorCode, PeekabooError, file_errors
 from ..core.log import log_info
 from ..core.settings import settings
 from ..system.files import asked_path, state_folder
@@ -79,10 +79,8 @@ def write_audit_line(action: str, where: dict[str, Any]) -> None:
         "action": action,
         **where,
     }
-    try:
+    with file_errors(path):
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         with open(descriptor, "a", encoding="utf-8") as f:
             f.write(json.dumps(line, ensure_ascii=False) + "\n")
-    except OSError as e:
-        raise file_error(path, e) from e
     log_info(f"{action} {json.dumps(where, ensure_ascii=False)}")
