@@ -57,14 +57,31 @@ class CapturedImage(NamedTuple):
     """The coordinate record; None where the pixels cannot be clicked (a screen, a shadow, a rectangle)."""
     is_of_rect: bool = False
     """True where it shows what the screen shows in the window's rectangle."""
+    region: Optional[Rect] = None
+    """The part of the window that it shows, in pixels of `screenshot`; None: all. `click` takes those pixels,
+    never this image's.
+    """
 
     def window_data(self) -> dict[str, Any]:
         """What a screenshot of a window answers; no screenshot_id where its pixels cannot be clicked."""
+        if self.screenshot and self.region:
+            size = {"region_image_width": self.info.width, "region_image_height": self.info.height}
+            return {**self.screenshot.as_data(), "region": self.region.as_data(), **size}
         if self.screenshot:
             return self.screenshot.as_data()
         data = record_of(self.subject.window, self.info).as_data() if self.subject.window else {}
         data.pop("screenshot_id", None)
         return data
+
+    def region_text(self) -> str:
+        """How a click by the pixels of a part is computed; empty for an image of all of it."""
+        if not self.screenshot or not self.region:
+            return ""
+        x, y, scale = self.region.x, self.region.y, self.info.width / self.region.width
+        return (
+            f"a part of window {self.screenshot.window_id}; its pixel (u, v) is x = {x:g} + u / {scale:.4g}, "
+            f"y = {y:g} + v / {scale:.4g} for click, with screenshot_id {self.screenshot.screenshot_id}"
+        )
 
     def warnings(self) -> tuple[str, ...]:
         return (_NOT_CLICKABLE,) if self.is_of_rect else ()
@@ -193,31 +210,12 @@ def screenshot_window_or_rect(
     return image
 
 
-class WindowPart(NamedTuple):
-    """A part of a window at its own pixels, as a PNG, and where that is in the window's last screenshot."""
-
-    image: CapturedImage
-    record: Screenshot
-    region: Rect
-    """In pixels of `record`, which `click` takes; never of this image."""
-
-    def as_data(self, info: ImageInfo) -> dict[str, Any]:
-        """info: of the image as it is answered."""
-        size = {"region_image_width": info.width, "region_image_height": info.height}
-        return {**self.record.as_data(), "region": self.region.as_data(), **size}
-
-    def text(self, info: ImageInfo) -> str:
-        x, y, scale = self.region.x, self.region.y, info.width / self.region.width
-        return (
-            f"a part of window {self.record.window_id}; its pixel (u, v) is x = {x:g} + u / {scale:.4g}, "
-            f"y = {y:g} + v / {scale:.4g} for click, with screenshot_id {self.record.screenshot_id}"
-        )
-
-
 def screenshot_region(
     desktop: Desktop, window: Window, region: Sequence[float], max_dimension: Optional[int] = None
-) -> WindowPart:
-    """region: x, y, width and height in pixels of the window's last screenshot. The caller deletes the file.
+) -> CapturedImage:
+    """A part of a window at its own pixels, as a PNG. The caller deletes the file.
+
+    region: x, y, width and height in pixels of the window's last screenshot.
 
     Raises INVALID_ARGUMENT for a region that is not in it, and as find_record and take_bitmap do.
     """
@@ -238,7 +236,7 @@ def screenshot_region(
     image = _new_image(
         desktop, window_subject(window), "png", max_dimension, lambda path: path.write_bytes(part.as_png())
     )
-    return WindowPart(image, record, Rect(left, top, right - left, bottom - top))
+    return image._replace(screenshot=record, region=Rect(left, top, right - left, bottom - top))
 
 
 def _is_seen_whole(window: Window, scene: Scene) -> bool:
@@ -326,20 +324,21 @@ def _checked(path: Path) -> ImageInfo:
 
 def image_for_model(
     desktop: Desktop, image: CapturedImage, replaces_file: bool = False
-) -> tuple[ImageData, Optional[Screenshot]]:
+) -> tuple[ImageData, CapturedImage]:
     """An image as a model should get it: not larger than it would be shrunk to, and not too many bytes.
 
-    Returns the image and the coordinate record of its own pixels. The file of `image` is left as it is.
+    Returns the image, and what is known of it: with a coordinate record of its own pixels. The file of
+    `image` is left as it is.
     replaces_file: nobody gets to see it; its record is forgotten where the returned image has another size.
     """
     from ..ai.images import fit_for_client  # only what returns an image needs it
 
     taken = ImageData(image.path.read_bytes(), image.info, image.subject.label, str(image.path))
     fitted = fit_for_client(desktop, taken)
-    record, window = image.screenshot, image.subject.window
+    shown, record = image._replace(info=fitted.info), image.screenshot
     size = fitted.info.width, fitted.info.height
-    if record and window and size != (record.image_width, record.image_height):
+    if record and not image.region and size != (record.image_width, record.image_height):
         if replaces_file:
-            forget_records(desktop.session, window.window_id, record.screenshot_id)
-        record = save_record(desktop.session, window, fitted.info)
-    return fitted, record
+            forget_records(desktop.session, record.window_id, record.screenshot_id)
+        shown = _recorded(desktop, shown)
+    return fitted, shown

@@ -10,7 +10,7 @@ from typing import Any, Callable, NamedTuple, Optional
 
 from ..core.errors import ErrorCode, PeekabooError, file_errors, invalid
 from ..core.log import log_warning
-from ..core.models import Display, ImageData, ImageInfo, Rect, Result, Scene, Screenshot, Window
+from ..core.models import Display, ImageData, ImageInfo, Rect, Result, Scene, Window
 from ..core.settings import settings
 from ..core.text import clean_text
 from ..desktop.base import Desktop
@@ -80,19 +80,16 @@ def image_result(
     try:
         text = _summary(images, request.is_temporary)
         if not request.is_temporary:
-            data["saved_files"] = [
-                {"path": str(image.path), **_image_data(image, image.info, image.screenshot)}
-                for image in images
-            ]
+            data["saved_files"] = [{"path": str(image.path), **_image_data(image)} for image in images]
         if returns_data:
             pairs = [image_for_model(desktop, image, request.is_temporary) for image in images]
             returned = tuple(picture for picture, _ in pairs)
             data["images"] = [
                 {
-                    **({} if request.is_temporary else {"source_path": str(image.path)}),
-                    **_image_data(image, picture.info, record),
+                    **({} if request.is_temporary else {"source_path": str(shown.path)}),
+                    **_image_data(shown),
                 }
-                for image, (picture, record) in zip(images, pairs)
+                for _, shown in pairs
             ]
         if analyse:
             data.update(analyse(images))
@@ -308,9 +305,9 @@ def _about(image: CapturedImage) -> str:
     return text
 
 
-def _image_data(image: CapturedImage, info: ImageInfo, record: Optional[Screenshot]) -> dict[str, Any]:
-    """What an image of this size shows, and what its pixels mean: of the file, or of what a model gets."""
-    subject, window = image.subject, image.subject.window
+def _image_data(image: CapturedImage) -> dict[str, Any]:
+    """What an image shows, and what its pixels mean: of the file, or of what a model gets."""
+    info, subject, window = image.info, image.subject, image.subject.window
     data: dict[str, Any] = {
         "item_label": clean_text(subject.label),
         "mime_type": info.mime_type,
@@ -323,8 +320,8 @@ def _image_data(image: CapturedImage, info: ImageInfo, record: Optional[Screensh
             data["window_index"] = subject.number
     if subject.display:
         data["windows"] = _windows_in_pixels(subject.display, subject.windows, info)
-    if record:
-        data.update(scale=record.scale, screenshot_id=record.screenshot_id)
+    if image.screenshot:
+        data.update(scale=image.screenshot.scale, screenshot_id=image.screenshot.screenshot_id)
     return data
 
 

@@ -79,21 +79,15 @@ def take_window_screenshot(window_id: WindowId, region: Region = None) -> Result
     scene = scene_to_capture(desktop)
     window = scene.by_id(window_id)
     if region is not None:
-        part = screenshot_region(desktop, window, region)
-        try:
-            picture, _ = image_for_model(desktop, part.image)
-        finally:
-            part.image.path.unlink(missing_ok=True)
-        return Result(part.text(picture.info), part.as_data(picture.info), (picture,))
-    image = screenshot_window_or_rect(desktop, scene, window, "jpg")
+        image = screenshot_region(desktop, window, region)
+    else:
+        image = screenshot_window_or_rect(desktop, scene, window, "jpg")
     try:
-        picture, record = image_for_model(desktop, image, replaces_file=True)
+        picture, image = image_for_model(desktop, image, replaces_file=True)
     finally:
         image.path.unlink(missing_ok=True)
-    image = image._replace(info=picture.info, screenshot=record)
-    return Result(
-        f"window {window_id} of {window.app_name}", image.window_data(), (picture,), messages=image.warnings()
-    )
+    text = image.region_text() or f"window {window_id} of {window.app_name}"
+    return Result(text, image.window_data(), (picture,), messages=image.warnings())
 
 
 def screenshot_command(
@@ -121,11 +115,11 @@ def screenshot_command(
         prepare_target(target)
     window = scene.by_id(window_id)
     if region is not None:
-        part = screenshot_region(desktop, window, region, max_dimension)
-        image, data, text = part.image, part.as_data(part.image.info), part.text(part.image.info)
+        image = screenshot_region(desktop, window, region, max_dimension)
     else:
         image = screenshot_window_or_rect(desktop, scene, window, kind, max_dimension)
-        data = image.window_data()
+    data, text = image.window_data(), image.region_text()
+    if not text:
         parts = [f"{data['image_width']}x{data['image_height']} pixels", f"scale {data['scale']:g}"]
         if image.screenshot:
             parts.append(f"screenshot_id {data['screenshot_id']}")
