@@ -15,7 +15,7 @@ from ..core.log import log_debug
 from ..core.models import Display, ImageData, ImageInfo, Rect, Scene, Screenshot, Window
 from ..core.text import clean_text
 from ..desktop.base import Desktop
-from ..system.files import new_temporary_path
+from ..system.files import move_all_into_place, new_temporary_path
 from ..system.images import model_size, prepare_target, read_image_info
 from .coordinates import find_record, forget_records, record_of, save_record
 from .effects import take_bitmap
@@ -119,7 +119,7 @@ def take_images(
         for target in targets:
             prepare_target(target)
         images = in_parallel(take, subjects)
-        _move_all([image.path for image in images], targets)
+        move_all_into_place([image.path for image in images], targets)
     except BaseException:
         for image in taken:
             image.path.unlink(missing_ok=True)
@@ -136,22 +136,6 @@ def _missing_folders(targets: Sequence[Path]) -> list[Path]:
     """The parents that do not exist yet, inner ones first."""
     missing = {parent for target in targets for parent in target.parents if not os.path.exists(parent)}
     return sorted(missing, key=lambda folder: len(folder.parts), reverse=True)
-
-
-def _move_all(sources: Sequence[Path], targets: Sequence[Path]) -> None:
-    """First onto the targets' disk, which may be full; when all are there, they are only renamed."""
-    import shutil  # with bz2 and lzma: 5 ms of every command
-
-    staged = [target.with_name(f".peekaboo_{os.urandom(6).hex()}") for target in targets]
-    try:
-        for move, froms, tos in ((shutil.move, sources, staged), (os.replace, staged, targets)):
-            for source, to, target in zip(froms, tos, targets):
-                with file_errors(target):
-                    move(str(source), str(to))
-    finally:
-        for path in staged:
-            with suppress(OSError):
-                path.unlink()
 
 
 def screenshot_to_read(desktop: Desktop, window: Window) -> tuple[CapturedImage, Screenshot]:

@@ -176,28 +176,39 @@ def remove_all(kept: Sequence[Path], others: Sequence[Path]) -> list[Path]:
 
 
 def move_into_place(source: Path, target: Path) -> None:
-    """Put a finished file where it was asked for. Raises FILE_IO_ERROR; `source` is gone in either case.
+    """Put a finished file where it was asked for. Raises FILE_IO_ERROR; `source` is gone in either case."""
+    move_all_into_place([source], [target])
 
-    On another file system it is copied beside the target first: a full disk must not cost the file that is
-    there.
+
+def move_all_into_place(sources: Sequence[Path], targets: Sequence[Path]) -> None:
+    """Put finished files where they were asked for, all or none. Raises FILE_IO_ERROR; the sources are gone
+    in either case.
+
+    First each goes beside its target, on whose disk there may be no room: that must not cost the file that
+    is there. When all are there, they are only renamed.
     """
-    beside = target.with_name(f".peekaboo_{os.urandom(6).hex()}")
+    staged = [target.with_name(f".peekaboo_{os.urandom(6).hex()}") for target in targets]
     try:
-        try:
-            os.replace(source, target)
-        except OSError as e:
-            if e.errno != errno.EXDEV:
-                raise
-            from shutil import copy2
-
-            copy2(source, beside)
-            os.replace(beside, target)
-    except OSError as e:
-        raise file_error(target, e) from e
+        for move, froms, tos in ((_move, sources, staged), (os.replace, staged, targets)):
+            for source, to, target in zip(froms, tos, targets):
+                with file_errors(target):
+                    move(source, to)
     finally:
-        for leftover in (source, beside):
+        for leftover in (*sources, *staged):
             with suppress(OSError):
                 leftover.unlink()
+
+
+def _move(source: Path, target: Path) -> None:
+    """Raises OSError."""
+    try:
+        os.replace(source, target)
+    except OSError as e:
+        if e.errno != errno.EXDEV:
+            raise
+        from shutil import copy2  # with bz2 and lzma: 5 ms, and seldom needed
+
+        copy2(source, target)
 
 
 def write_privately(path: Path, content: Union[str, bytes]) -> None:
