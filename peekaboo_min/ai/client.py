@@ -69,10 +69,6 @@ class ProviderStatus(NamedTuple):
     choice: ModelChoice
     problem: str
 
-    @property
-    def is_available(self) -> bool:
-        return not self.problem
-
 
 class Answer(NamedTuple):
     """A model's answer. Tokens are None where the provider does not count them."""

@@ -307,7 +307,7 @@ def _checked(path: Path) -> ImageInfo:
 
 
 def image_for_model(
-    desktop: Desktop, image: CapturedImage, replaces_file: bool = False
+    desktop: Desktop, image: CapturedImage, replaces_file: bool
 ) -> tuple[ImageData, CapturedImage]:
     """An image as a model should get it: not larger than it would be shrunk to, and not too many bytes.
 

@@ -71,8 +71,7 @@ def server_status_text(desktop: Desktop) -> str:
         *_check_display(desktop),
     ]
     providers = [
-        f"{status.choice.name}: {'available' if status.is_available else status.problem}"
-        for status in provider_status()
+        f"{status.choice.name}: {status.problem or 'available'}" for status in provider_status()
     ] or ["none configured: set PEEKABOO_AI_PROVIDERS"]
     problems = [f"{check.name}: {check.advice or check.found}" for check in checks if check.is_problem]
     sections = {
