@@ -12,7 +12,7 @@ from ..automation.capture import (
 )
 from ..automation.elements import find_elements_in_window
 from ..automation.find_text import click_text_in_window, find_text_in_window
-from ..automation.image import check_dimension
+from ..automation.image import check_dimension, piped
 from ..automation.input import (
     click_pixel,
     drag_pixels,
@@ -31,7 +31,6 @@ from ..desktop.matching import catalogue_windows
 from ..desktop.select import this_desktop
 from ..system.files import asked_path, move_into_place
 from ..system.images import kind_by_name, prepare_target
-from .look_commands import piped
 
 # Parameters that several tools share.
 WindowId = Annotated[int, "its id, from list_windows"]

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal, Optional
 
 from ..automation.listing import catalogue, list_app_windows, list_displays, list_running_apps
-from ..core.errors import invalid
 from ..core.models import Result
 from ..desktop.matching import catalogue_windows, find_app, windows_of
 from ..desktop.select import this_desktop
@@ -91,7 +89,7 @@ def image_command(
     leaves shot.png; with --mode multi it leaves shot_window0_TITLE.png, shot_window1_TITLE.png, ...
     """
     # imported here: the listings above must start at once
-    from ..automation.image import ImageRequest, image_result
+    from ..automation.image import ImageRequest, image_result, piped
 
     is_piped = path == "-"
     request = ImageRequest(
@@ -100,13 +98,3 @@ def image_command(
     )  # fmt: skip
     result = image_result(this_desktop(), request, capture_focus, question=question)
     return piped(result, [Path(row["path"]) for row in result.data["saved_files"]]) if is_piped else result
-
-
-def piped(result: Result, paths: Sequence[Path]) -> Result:
-    """The image's bytes for stdout instead of its file. Raises INVALID_ARGUMENT for several images."""
-    images = [path.read_bytes() for path in paths]
-    for path in paths:
-        path.unlink(missing_ok=True)
-    if len(images) != 1:
-        raise invalid(f"{len(images)} images cannot be one output", "name one screen or window, or a folder")
-    return result._replace(stdout=images[0])
