@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Optional
@@ -80,9 +81,10 @@ def test_an_application_without_a_tree_says_so_at_once(on_mac: Program, mac: Fak
     assert on_mac.error("elements", 1090)["code"] == "PERMISSION_DENIED_SCREEN_RECORDING"
 
 
-def test_a_gtk_field_is_found_replaced_and_its_button_pressed(on_gtk: Program) -> None:
+@pytest.mark.parametrize("scale", ["1", "2"])
+def test_a_gtk_field_is_found_replaced_and_its_button_pressed(on_gtk: Program, scale: str) -> None:
     words = ["zenity", "--entry", "--text", "City", "--entry-text", "Århus"]
-    with group_of(words, on_gtk.environment) as process:
+    with group_of(words, {**on_gtk.environment, "GDK_SCALE": scale}) as process:
         told = elements_of(on_gtk, process, "textbox")
         window_id, (field,) = told["window_id"], told["elements"]
         assert field["value"] == "Århus"
@@ -109,6 +111,27 @@ def test_a_calculators_keys_are_pressed_by_their_names(on_gtk: Program) -> None:
             return elements_of(on_gtk, process, "textbox")["elements"][0]["value"]
 
         wait_for(lambda: shown() == "56", "the display shows the product")
+
+
+@pytest.mark.parametrize("scale", ["1", "1.5", "2"])
+def test_a_qt_calculators_keys_are_pressed_at_any_scale(on_gtk: Program, scale: str) -> None:
+    if not shutil.which("kcalc"):
+        pytest.skip("there is no kcalc on this machine")
+    environment = {**on_gtk.environment, "QT_SCALE_FACTOR": scale, "QT_LINUX_ACCESSIBILITY_ALWAYS_ON": "1"}
+    with group_of(["kcalc"], environment) as process:
+        told = elements_of(on_gtk, process, "button")
+        keys = {one["name"]: one for one in told["elements"]}
+        for name in "4242":
+            x, y, shot = keys[name]["x"], keys[name]["y"], told["screenshot_id"]
+            on_gtk.data("click", told["window_id"], x, y, "--screenshot-id", shot)
+        on_gtk.data("press", told["window_id"], "ctrl+c")
+        words = ["xclip", "-selection", "clipboard", "-o"]
+
+        def copied() -> str:
+            return subprocess.run(words, env=environment, capture_output=True, text=True, timeout=20).stdout
+
+        wait_for(lambda: copied() == "4242", "the calculator shows it")
+        assert process.poll() is None
 
 
 def test_a_page_is_read(  # a longer name makes the path of Chromium's socket too long

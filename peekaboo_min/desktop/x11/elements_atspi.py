@@ -133,6 +133,11 @@ def children_call(node: Node) -> Call:
     return node, ACCESSIBLE, "GetChildren", None
 
 
+def property_call(node: Node, name: str, interface: str = ACCESSIBLE) -> Call:
+    # never GetAll: Qt 5 reads a second argument that it does not have, and crashes
+    return node, PROPERTIES, "Get", GLib.Variant("(ss)", (interface, name))
+
+
 def nodes_in(answer: Any) -> list[Node]:
     return [tuple(one) for one in answer[0]] if answer else []
 
@@ -144,50 +149,77 @@ def describe(bus: Bus, nodes: list[Node], relative_to: int, without_children: se
         calls += [
             (node, ACCESSIBLE, "GetRole", None),
             (node, ACCESSIBLE, "GetState", None),
-            (node, PROPERTIES, "GetAll", GLib.Variant("(s)", (ACCESSIBLE,))),
+            property_call(node, "Name"),
+            property_call(node, "Description"),
             (node, COMPONENT, "GetExtents", GLib.Variant("(u)", (relative_to,))),
+            property_call(node, "ChildCount") if node in without_children else children_call(node),
         ]
-    asked = [node for node in nodes if node not in without_children]
-    answers = bus.ask(calls + [children_call(node) for node in asked])
-    children = dict(zip(asked, answers[len(calls) :]))
+    answers = bus.ask(calls)
     found = []
     for place, node in enumerate(nodes):
-        role, state, properties, box = answers[4 * place : 4 * place + 4]
-        if role and state and properties:
+        role, state, name, description, box, below = answers[6 * place : 6 * place + 6]
+        if role and state and name:
             bits = sum(word << 32 * number for number, word in enumerate(state[0]))
             states = frozenset(number for number in range(64) if bits >> number & 1)
-            name = properties[0].get("Name") or properties[0].get("Description") or ""
-            count = properties[0].get("ChildCount", 0)
+            text = name[0] or (description[0] if description else "")
+            is_counted = node in without_children
+            count = below[0] if is_counted and below else 0
             at = box[0] if box else (0, 0, 0, 0)
-            found.append(Known(node, role[0], states, name, count, at, nodes_in(children.get(node))))
+            found.append(Known(node, role[0], states, text, count, at, [] if is_counted else nodes_in(below)))
     return found
 
 
-def frames_of(bus: Bus, window: dict[str, Any]) -> list[tuple[Node, int, tuple[int, int]]]:
-    """The window's own node, what its coordinates are to be relative to, and what is to be added to them.
+class Frame(NamedTuple):
+    """The node of a window, and what makes screen points of its coordinates."""
 
-    Of a popup, whose content may hang below any window of its application, all of these.
-    """
+    node: Node
+    relative_to: int = SCREEN
+    scale: float = 1.0
+    off: tuple[float, float] = (0, 0)
+    """Added after scaling."""
+
+
+def frames_of(bus: Bus, window: dict[str, Any]) -> list[Frame]:
+    """The window's own node; of a popup, whose content may hang below any window of its application, all."""
     applications = nodes_in(bus.ask([children_call(("org.a11y.atspi.Registry", ROOT))])[0])
     driver = ("org.freedesktop.DBus", "/org/freedesktop/DBus")
     pid_words = (driver[0], "GetConnectionUnixProcessID")
     pids = bus.ask([(driver, *pid_words, GLib.Variant("(s)", (one[0],))) for one in applications])
     own = [one for one, pid in zip(applications, pids) if pid and pid[0] == window["pid"]]
     answers = bus.ask([children_call(one) for one in own or applications])
-    frames = describe(bus, [frame for answer in answers for frame in nodes_in(answer)], SCREEN, set())
+    nodes = [frame for answer in answers for frame in nodes_in(answer)]
+    # Chromium has no tree before attributes are asked for
+    bus.ask([(node, ACCESSIBLE, "GetAttributes", None) for node in nodes])
+    frames = describe(bus, nodes, SCREEN, set())
     if window["is_popup"]:
-        return [(frame.node, SCREEN, (0, 0)) for frame in frames if own]
+        return [Frame(frame.node) for frame in frames if own]
     scored = []
     for frame in frames:
         # GTK counts what the window manager draws around a window, too
-        fitting = [one for one in (window[name] for name in RECTANGLES) if is_near(frame.box[2:], one[2:])]
+        rectangles = [window[name] for name in RECTANGLES]
+        fitting = [one for one in rectangles if is_near(frame.box[2:], one[2:])]
+        scaled = [one for one in rectangles if scale_of(frame.box, one)]
         is_here = any(is_near(frame.box, one) for one in fitting)
         has_title = frame.name == window["title"]
         # a sandbox hides its processes: then only by title and size
         if own or (has_title and fitting):
-            at = (frame.node, SCREEN, (0, 0)) if is_here else (frame.node, WINDOW, window["whole"][:2])
-            scored.append((2 * has_title + 2 * bool(fitting) + is_here, at))
+            at = Frame(frame.node, WINDOW, off=tuple(window["whole"][:2]))
+            if is_here:
+                at = Frame(frame.node)
+            elif scaled and not fitting:
+                scale = scale_of(frame.box, scaled[0])
+                x, y = (scaled[0][i] - scale * frame.box[i] for i in (0, 1))
+                at = Frame(frame.node, SCREEN, scale, (x, y))
+            scored.append((2 * has_title + 2 * bool(fitting or scaled) + is_here, at))
     return [max(scored, key=lambda one: one[0])[1]] if scored else []
+
+
+def scale_of(box: Box, rectangle: Any) -> float:
+    """How many screen points one of the application's own is, by the sizes of a window (GDK_SCALE and
+    QT_SCALE_FACTOR set it); 0 where they do not have the same shape.
+    """
+    scale = float(rectangle[2] / max(1, box[2]))
+    return scale if 0.5 <= scale <= 4 and abs(box[3] * scale - rectangle[3]) <= 2 * max(1, scale) else 0.0
 
 
 def is_near(one: Any, other: Any) -> bool:
@@ -243,10 +275,11 @@ def walk(bus: Bus, frame: Node, relative_to: int, is_popup: bool) -> list[Known]
     return found
 
 
-def clipped(box: Box, off: tuple[int, int], bounds: Box) -> Optional[Box]:
-    x, y = box[0] + off[0], box[1] + off[1]
+def clipped(box: Box, frame: Frame, bounds: Box) -> Optional[tuple[float, ...]]:
+    x, y = (frame.scale * box[i] + frame.off[i] for i in (0, 1))
+    width, height = (frame.scale * box[i] for i in (2, 3))
     left, top = max(x, bounds[0]), max(y, bounds[1])
-    right, bottom = min(x + box[2], bounds[0] + bounds[2]), min(y + box[3], bounds[1] + bounds[3])
+    right, bottom = min(x + width, bounds[0] + bounds[2]), min(y + height, bounds[1] + bounds[3])
     return (left, top, right - left, bottom - top) if right > left and bottom > top else None
 
 
@@ -272,7 +305,7 @@ def values_of(bus: Bus, elements: list[Known]) -> list[tuple[str, str]]:
         if role in HAVE_TEXT and one.role != PASSWORD:
             calls.append((one.node, TEXT, "GetText", GLib.Variant("(ii)", (0, TEXT_LENGTH))))
         elif role in HAVE_NUMBER:
-            calls.append((one.node, PROPERTIES, "Get", GLib.Variant("(ss)", (VALUE, "CurrentValue"))))
+            calls.append(property_call(one.node, "CurrentValue", VALUE))
     valued = [call[0] for call in calls]
     nameless = [one.node for one in elements if not one.name and ROLES[one.role] not in NEED_A_NAME]
     answers = bus.ask(calls + [(node, ACCESSIBLE, "GetRelationSet", None) for node in nameless])
@@ -291,9 +324,9 @@ def read(window: dict[str, Any]) -> dict[str, Any]:
         return {"elements": [], "problem": "bus", "rounds": 0}
     frames = frames_of(bus, window)
     rows: list[list[Any]] = []
-    for frame, relative_to, off in frames:
-        nodes = walk(bus, frame, relative_to, window["is_popup"])
-        boxes = {one.node: clipped(one.box, off, window["bounds"]) for one in nodes}
+    for frame in frames:
+        nodes = walk(bus, frame.node, frame.relative_to, window["is_popup"])
+        boxes = {one.node: clipped(one.box, frame, window["bounds"]) for one in nodes}
         elements = [one for one in nodes if one.role in ROLES and boxes[one.node]]
         for one, (name, value) in zip(elements, values_of(bus, elements)):
             box = boxes[one.node]
