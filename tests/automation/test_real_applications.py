@@ -7,7 +7,10 @@ frames that carry a class of their own; with a compositor and without one; on tw
 from __future__ import annotations
 
 import json
+import os
+import re
 import shutil
+import signal
 import sys
 import threading
 from collections.abc import Iterator
@@ -444,6 +447,25 @@ def test_caps_lock_is_switched_on_and_off(bare: RealDesktop) -> None:
         bare.done("press_key", window, key="caps_lock")
         bare.run("xdotool", "key", "a")
         assert seen() == "KeyPress ?? Caps_Lock\nKeyPress ?? A\nKeyPress ?? Caps_Lock\nKeyPress ?? a\n"
+
+
+def test_windows_are_listed_and_typed_into_after_the_window_manager_was_killed(tmp_path: Path) -> None:
+    """What it wrote on the root window stays there."""
+    need(*X_PROGRAMS, "xterm")
+    with real_desktop(tmp_path, compositor=False) as on:
+        on.start("xterm", "-T", "Before", "-e", "sleep", "600")
+        before = on.window_titled("Before")
+        (pid,) = [
+            int(one) for one in re.findall(rb"_OPENBOX_PID\(CARDINAL\) = (\d+)", on.run("xprop", "-root"))
+        ]
+        os.kill(pid, signal.SIGKILL)
+        target = tmp_path / "typed.txt"
+        on.start("xterm", "-T", "After", "-e", "sh", "-c", f"cat > {target}")
+        after = on.window_titled("After")
+        assert {one["window_id"] for one in on.windows()} == {before["window_id"], after["window_id"]}
+        wait_for(target.exists, "its shell is up")
+        on.done("type_text", after, text="one\n")
+        wait_for(lambda: target.read_text() == "one\n", "it was typed")
 
 
 def test_a_minimised_editor_is_listed_as_such_and_comes_back_by_focus(bare: RealDesktop) -> None:

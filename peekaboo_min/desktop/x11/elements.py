@@ -64,7 +64,8 @@ def read_x11_elements(window: Window) -> list[Element]:
             f"{window.app_name} offers no elements: "
             f"{_PROBLEMS.get(answer['problem'], 'this window of it shows none')}",
             hint="use find_text and take_window_screenshot; some applications offer elements only when "
-            "started for it (Chromium: with ACCESSIBILITY_ENABLED=1 in its environment)",
+            "started for it (Chromium: with ACCESSIBILITY_ENABLED=1 in its environment; Firefox: "
+            "GNOME_ACCESSIBILITY=1; Qt: QT_LINUX_ACCESSIBILITY_ALWAYS_ON=1)",
         )
     return _in_reading_order(found)
 

@@ -315,7 +315,7 @@ class _Keyboard:
         if not focused_id:
             return "no window"
         if not top_level(focused_id):
-            return "a program that has grabbed the keyboard"
+            return "the root window (a program has grabbed the keyboard, or no window has it)"
         return f"window {focused_id}, not window {self._window.window_id},"
 
     def _lost(self, what: str) -> FocusLost:

@@ -145,13 +145,18 @@ def _read_root(server: XConnection, atoms: dict[str, int]) -> _Root:
     asked = [request(CHILDREN, server.root_id), request(OWNER, atoms[f"_NET_WM_CM_S{server.screen}"])]
     asked += [property_of(server.root_id, atoms[name]) for name in _ROOT_PROPERTIES]
     tree, compositor, clients, active, desktop, manager = server.ask(asked)
+    manager_id = next(iter(numbers_in(manager)), 0)
+    if manager_id:
+        (named_by_itself,) = server.ask([property_of(manager_id, atoms["_NET_SUPPORTING_WM_CHECK"])])
+        if numbers_in(named_by_itself) != (manager_id,):  # it was killed, and left all that behind
+            clients, active, desktop, manager_id = None, None, None, 0
     return _Root(
         children_in(tree),
         clients is not None and clients[1] == 32,
         numbers_in(clients),
         next(iter(numbers_in(active)), 0),
         next(iter(numbers_in(desktop)), None),
-        next(iter(numbers_in(manager)), 0),
+        manager_id,
         fields_in(compositor, "I")[0] != 0,
     )
 
