@@ -3191,10 +3191,6 @@ class ProviderStatus(NamedTuple):
     choice: ModelChoice
     problem: str
 
-    @property
-    def is_available(self) -> bool:
-        return not self.problem
-
 
 class Answer(NamedTuple):
     """A model's answer. Tokens are None where the provider does not count them."""
@@ -3487,7 +3483,7 @@ def _post_with_retries(vendor: Vendor, question: Question, deadline: float) -> A
 '''
 
 # ==================== peekaboo_min/ai/dialects.py =========================================================
-SOURCES['peekaboo_min/ai/dialects.py'] = 3490, r'''"""Replies as models write them, as an object with the names of our schema."""
+SOURCES['peekaboo_min/ai/dialects.py'] = 3486, r'''"""Replies as models write them, as an object with the names of our schema."""
 
 from __future__ import annotations
 
@@ -3718,7 +3714,7 @@ def _place(text: str) -> tuple[float, float]:
 '''
 
 # ==================== peekaboo_min/ai/errors.py ===========================================================
-SOURCES['peekaboo_min/ai/errors.py'] = 3721, r'''"""What a vendor's refusal means: whether to ask again, and what to do."""
+SOURCES['peekaboo_min/ai/errors.py'] = 3717, r'''"""What a vendor's refusal means: whether to ask again, and what to do."""
 
 from __future__ import annotations
 
@@ -3854,7 +3850,7 @@ def check_reply(vendor: Vendor, model: str, reply: Reply) -> None:
 '''
 
 # ==================== peekaboo_min/ai/grid.py =============================================================
-SOURCES['peekaboo_min/ai/grid.py'] = 3857, r'''"""The grid in which a model says where something is, by the model's name."""
+SOURCES['peekaboo_min/ai/grid.py'] = 3853, r'''"""The grid in which a model says where something is, by the model's name."""
 
 from __future__ import annotations
 
@@ -3954,7 +3950,7 @@ def unit_by_variable() -> Optional[str]:
 '''
 
 # ==================== peekaboo_min/ai/images.py ===========================================================
-SOURCES['peekaboo_min/ai/images.py'] = 3957, r'''"""Images for a model: read, checked, at a size that no vendor shrinks."""
+SOURCES['peekaboo_min/ai/images.py'] = 3953, r'''"""Images for a model: read, checked, at a size that no vendor shrinks."""
 
 from __future__ import annotations
 
@@ -3966,10 +3962,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ..core.errors import PeekabooError, file_error, invalid
+from ..core.errors import PeekabooError, file_errors, invalid
 from ..core.models import ImageData
 from ..desktop.base import Desktop
-from ..system.files import new_temporary_path
+from ..system.files import new_temporary_path, write_privately
 from ..system.images import MODEL_BYTES, model_size, sniff_image, whole_image
 from .grid import PIXELS, base_name, is_claude_from, unit_by_name
 
@@ -3987,10 +3983,8 @@ _HIGH_RESOLUTION_FROM = {"opus": (4, 7), "sonnet": (5, 0), "fable": (5, 0), "myt
 
 def load_image(path: Path) -> ImageData:
     """An image file's bytes and true kind, whatever its name. Raises FILE_IO_ERROR, INVALID_ARGUMENT."""
-    try:
+    with file_errors(path):
         data = _read_regular(path)
-    except OSError as e:
-        raise file_error(path, e) from e
     info = whole_image(data)
     if not info:
         is_part = sniff_image(data) is not None
@@ -4123,9 +4117,8 @@ def _resized(desktop: Desktop, source: Path, size: tuple[int, int], kind: str, q
     target = new_temporary_path("model", kind)
     try:
         desktop.fit_image(source, target, size[0], size[1], kind, quality)
-        return target.read_bytes()
-    except OSError as e:
-        raise file_error(target, e) from e
+        with file_errors(target):
+            return target.read_bytes()
     finally:
         target.unlink(missing_ok=True)
 
@@ -4134,19 +4127,15 @@ def _resized(desktop: Desktop, source: Path, size: tuple[int, int], kind: str, q
 def private_copy(image: ImageData) -> Iterator[Path]:
     """An image as a file of ours (0600) while the `with` block runs. Raises FILE_IO_ERROR."""
     path = new_temporary_path("model", image.info.kind)
+    write_privately(path, image.data)
     try:
-        try:
-            with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as f:
-                f.write(image.data)
-        except OSError as e:
-            raise file_error(path, e) from e
         yield path
     finally:
         path.unlink(missing_ok=True)
 '''
 
 # ==================== peekaboo_min/ai/native.py ===========================================================
-SOURCES['peekaboo_min/ai/native.py'] = 4149, r'''"""Conversations by the computer-use tools of Anthropic, OpenAI and Gemini."""
+SOURCES['peekaboo_min/ai/native.py'] = 4138, r'''"""Conversations by the computer-use tools of Anthropic, OpenAI and Gemini."""
 
 from __future__ import annotations
 
@@ -4542,7 +4531,7 @@ class _Gemini(Conversation):
 '''
 
 # ==================== peekaboo_min/ai/providers.py ========================================================
-SOURCES['peekaboo_min/ai/providers.py'] = 4545, r'''"""The vendors of vision models: the request to each, and its answer."""
+SOURCES['peekaboo_min/ai/providers.py'] = 4534, r'''"""The vendors of vision models: the request to each, and its answer."""
 
 from __future__ import annotations
 
@@ -4819,10 +4808,10 @@ VENDORS: dict[str, Vendor] = {
 '''
 
 # ==================== peekaboo_min/automation/__init__.py =================================================
-SOURCES['peekaboo_min/automation/__init__.py'] = 4822, r''''''
+SOURCES['peekaboo_min/automation/__init__.py'] = 4811, r''''''
 
 # ==================== peekaboo_min/automation/capture.py ==================================================
-SOURCES['peekaboo_min/automation/capture.py'] = 4825, r'''"""Take screenshots of displays and windows, and record what each pixel means."""
+SOURCES['peekaboo_min/automation/capture.py'] = 4814, r'''"""Take screenshots of displays and windows, and record what each pixel means."""
 
 from __future__ import annotations
 
@@ -4834,12 +4823,12 @@ from pathlib import Path
 from typing import Any, Callable, NamedTuple, Optional
 
 from ..core.cancellation import in_parallel, pause, report_progress
-from ..core.errors import ErrorCode, PeekabooError, file_error, invalid
+from ..core.errors import ErrorCode, PeekabooError, file_errors, invalid
 from ..core.log import log_debug
 from ..core.models import Display, ImageData, ImageInfo, Rect, Scene, Screenshot, Window
 from ..core.text import clean_text
 from ..desktop.base import Desktop
-from ..system.files import new_temporary_path
+from ..system.files import move_all_into_place, new_temporary_path
 from ..system.images import model_size, prepare_target, read_image_info
 from .coordinates import find_record, forget_records, record_of, save_record
 from .effects import take_bitmap
@@ -4881,14 +4870,31 @@ class CapturedImage(NamedTuple):
     """The coordinate record; None where the pixels cannot be clicked (a screen, a shadow, a rectangle)."""
     is_of_rect: bool = False
     """True where it shows what the screen shows in the window's rectangle."""
+    region: Optional[Rect] = None
+    """The part of the window that it shows, in pixels of `screenshot`; None: all. `click` takes those pixels,
+    never this image's.
+    """
 
     def window_data(self) -> dict[str, Any]:
         """What a screenshot of a window answers; no screenshot_id where its pixels cannot be clicked."""
+        if self.screenshot and self.region:
+            size = {"region_image_width": self.info.width, "region_image_height": self.info.height}
+            return {**self.screenshot.as_data(), "region": self.region.as_data(), **size}
         if self.screenshot:
             return self.screenshot.as_data()
         data = record_of(self.subject.window, self.info).as_data() if self.subject.window else {}
         data.pop("screenshot_id", None)
         return data
+
+    def region_text(self) -> str:
+        """How a click by the pixels of a part is computed; empty for an image of all of it."""
+        if not self.screenshot or not self.region:
+            return ""
+        x, y, scale = self.region.x, self.region.y, self.info.width / self.region.width
+        return (
+            f"a part of window {self.screenshot.window_id}; its pixel (u, v) is x = {x:g} + u / {scale:.4g}, "
+            f"y = {y:g} + v / {scale:.4g} for click, with screenshot_id {self.screenshot.screenshot_id}"
+        )
 
     def warnings(self) -> tuple[str, ...]:
         return (_NOT_CLICKABLE,) if self.is_of_rect else ()
@@ -4926,7 +4932,7 @@ def take_images(
         for target in targets:
             prepare_target(target)
         images = in_parallel(take, subjects)
-        _move_all([image.path for image in images], targets)
+        move_all_into_place([image.path for image in images], targets)
     except BaseException:
         for image in taken:
             image.path.unlink(missing_ok=True)
@@ -4943,24 +4949,6 @@ def _missing_folders(targets: Sequence[Path]) -> list[Path]:
     """The parents that do not exist yet, inner ones first."""
     missing = {parent for target in targets for parent in target.parents if not os.path.exists(parent)}
     return sorted(missing, key=lambda folder: len(folder.parts), reverse=True)
-
-
-def _move_all(sources: Sequence[Path], targets: Sequence[Path]) -> None:
-    """First onto the targets' disk, which may be full; when all are there, they are only renamed."""
-    import shutil  # with bz2 and lzma: 5 ms of every command
-
-    staged = [target.with_name(f".peekaboo_{os.urandom(6).hex()}") for target in targets]
-    try:
-        for move, froms, tos in ((shutil.move, sources, staged), (os.replace, staged, targets)):
-            for source, to, target in zip(froms, tos, targets):
-                try:
-                    move(str(source), str(to))
-                except OSError as e:
-                    raise file_error(target, e) from e
-    finally:
-        for path in staged:
-            with suppress(OSError):
-                path.unlink()
 
 
 def screenshot_to_read(desktop: Desktop, window: Window) -> tuple[CapturedImage, Screenshot]:
@@ -5019,31 +5007,12 @@ def screenshot_window_or_rect(
     return image
 
 
-class WindowPart(NamedTuple):
-    """A part of a window at its own pixels, as a PNG, and where that is in the window's last screenshot."""
-
-    image: CapturedImage
-    record: Screenshot
-    region: Rect
-    """In pixels of `record`, which `click` takes; never of this image."""
-
-    def as_data(self, info: ImageInfo) -> dict[str, Any]:
-        """info: of the image as it is answered."""
-        size = {"region_image_width": info.width, "region_image_height": info.height}
-        return {**self.record.as_data(), "region": self.region.as_data(), **size}
-
-    def text(self, info: ImageInfo) -> str:
-        x, y, scale = self.region.x, self.region.y, info.width / self.region.width
-        return (
-            f"a part of window {self.record.window_id}; its pixel (u, v) is x = {x:g} + u / {scale:.4g}, "
-            f"y = {y:g} + v / {scale:.4g} for click, with screenshot_id {self.record.screenshot_id}"
-        )
-
-
 def screenshot_region(
     desktop: Desktop, window: Window, region: Sequence[float], max_dimension: Optional[int] = None
-) -> WindowPart:
-    """region: x, y, width and height in pixels of the window's last screenshot. The caller deletes the file.
+) -> CapturedImage:
+    """A part of a window at its own pixels, as a PNG. The caller deletes the file.
+
+    region: x, y, width and height in pixels of the window's last screenshot.
 
     Raises INVALID_ARGUMENT for a region that is not in it, and as find_record and take_bitmap do.
     """
@@ -5064,7 +5033,7 @@ def screenshot_region(
     image = _new_image(
         desktop, window_subject(window), "png", max_dimension, lambda path: path.write_bytes(part.as_png())
     )
-    return WindowPart(image, record, Rect(left, top, right - left, bottom - top))
+    return image._replace(screenshot=record, region=Rect(left, top, right - left, bottom - top))
 
 
 def _is_seen_whole(window: Window, scene: Scene) -> bool:
@@ -5108,19 +5077,18 @@ def _new_image(
     """A file of our temporary folder (0600) that `take` fills, checked, and shrunk to max_dimension."""
     path, smaller = new_temporary_path("peekaboo", kind), new_temporary_path("peekaboo", kind)
     try:
-        take(path)
-        info = _checked(path)
-        if max_dimension and max(info.width, info.height) > max_dimension:
-            desktop.fit_image(path, smaller, *model_size(info, max_dimension, 10**9), kind)
-            os.replace(smaller, path)
+        with file_errors(path):
+            take(path)
             info = _checked(path)
-        path.chmod(0o600)
+            if max_dimension and max(info.width, info.height) > max_dimension:
+                desktop.fit_image(path, smaller, *model_size(info, max_dimension, 10**9), kind)
+                os.replace(smaller, path)
+                info = _checked(path)
+            path.chmod(0o600)
         return CapturedImage(path, info, subject)
-    except BaseException as e:
+    except BaseException:
         for leftover in (path, smaller):
             leftover.unlink(missing_ok=True)
-        if isinstance(e, OSError):
-            raise file_error(path, e) from e
         raise
 
 
@@ -5152,28 +5120,29 @@ def _checked(path: Path) -> ImageInfo:
 
 
 def image_for_model(
-    desktop: Desktop, image: CapturedImage, replaces_file: bool = False
-) -> tuple[ImageData, Optional[Screenshot]]:
+    desktop: Desktop, image: CapturedImage, replaces_file: bool
+) -> tuple[ImageData, CapturedImage]:
     """An image as a model should get it: not larger than it would be shrunk to, and not too many bytes.
 
-    Returns the image and the coordinate record of its own pixels. The file of `image` is left as it is.
+    Returns the image, and what is known of it: with a coordinate record of its own pixels. The file of
+    `image` is left as it is.
     replaces_file: nobody gets to see it; its record is forgotten where the returned image has another size.
     """
     from ..ai.images import fit_for_client  # only what returns an image needs it
 
     taken = ImageData(image.path.read_bytes(), image.info, image.subject.label, str(image.path))
     fitted = fit_for_client(desktop, taken)
-    record, window = image.screenshot, image.subject.window
+    shown, record = image._replace(info=fitted.info), image.screenshot
     size = fitted.info.width, fitted.info.height
-    if record and window and size != (record.image_width, record.image_height):
+    if record and not image.region and size != (record.image_width, record.image_height):
         if replaces_file:
-            forget_records(desktop.session, window.window_id, record.screenshot_id)
-        record = save_record(desktop.session, window, fitted.info)
-    return fitted, record
+            forget_records(desktop.session, record.window_id, record.screenshot_id)
+        shown = _recorded(desktop, shown)
+    return fitted, shown
 '''
 
 # ==================== peekaboo_min/automation/coordinates.py ==============================================
-SOURCES['peekaboo_min/automation/coordinates.py'] = 5176, r'''"""The coordinate records: what each window screenshot showed, as files."""
+SOURCES['peekaboo_min/automation/coordinates.py'] = 5145, r'''"""The coordinate records: what each window screenshot showed, as files."""
 
 from __future__ import annotations
 
@@ -5295,7 +5264,7 @@ def _stale(message: str, hint: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/automation/effects.py ==================================================
-SOURCES['peekaboo_min/automation/effects.py'] = 5298, r'''"""What an act changed in its window, by screenshots before and after."""
+SOURCES['peekaboo_min/automation/effects.py'] = 5267, r'''"""What an act changed in its window, by screenshots before and after."""
 
 from __future__ import annotations
 
@@ -5474,11 +5443,11 @@ def wait_until_painted(desktop: Desktop, window: Window) -> None:
 '''
 
 # ==================== peekaboo_min/automation/elements.py =================================================
-SOURCES['peekaboo_min/automation/elements.py'] = 5477, r'''"""The elements of a window, as text and as data."""
+SOURCES['peekaboo_min/automation/elements.py'] = 5446, r'''"""The elements of a window, as text and as data."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Optional
+from typing import Any, Optional
 
 from ..core.models import NOTHING_FOUND, Element, Rect, Result
 from ..core.text import clean_text
@@ -5489,36 +5458,8 @@ _ELEMENTS_AT_MOST = 200
 _ROLES_SHOWN = 30
 
 
-class _Placed(NamedTuple):
-    """An element, and its box in pixels of a screenshot."""
-
-    element: Element
-    box: Rect
-
-    def as_data(self) -> dict[str, Any]:
-        """x and y are its middle: what `click` takes."""
-        centre = self.box.centre
-        return {
-            "role": self.element.role,
-            "name": clean_text(self.element.name),
-            "value": clean_text(self.element.value),
-            "states": list(self.element.states),
-            "x": int(centre.x),
-            "y": int(centre.y),
-            "width": round(self.box.width),
-            "height": round(self.box.height),
-        }
-
-    def __str__(self) -> str:
-        """`button "Save" 120,48`; with its value and states where it has any."""
-        data = self.as_data()
-        value = f' = "{data["value"]}"' if data["value"] else ""
-        states = f" [{', '.join(data['states'])}]" if data["states"] else ""
-        return f'{data["role"]} "{data["name"]}"{value} {data["x"]},{data["y"]}{states}'
-
-
 def find_elements_in_window(
-    desktop: Desktop, window_id: int, text: Optional[str] = None, role: Optional[str] = None
+    desktop: Desktop, window_id: int, text: Optional[str], role: Optional[str]
 ) -> Result:
     """The visible elements of a window in reading order, at most 200: those whose name or value holds `text`,
     of this role.
@@ -5531,12 +5472,11 @@ def find_elements_in_window(
     all_elements = desktop.read_elements(window)
     image, record = screenshot_to_read(desktop, window)
     image.path.unlink(missing_ok=True)
-    found = [
-        _Placed(element, record.to_pixels(element.box, window.bounds))
-        for element in all_elements
-        if _fits(element, text, role)
+    found = [element for element in all_elements if _fits(element, text, role)]
+    shown = [
+        _data_of(element, record.to_pixels(element.box, window.bounds))
+        for element in found[:_ELEMENTS_AT_MOST]
     ]
-    shown = found[:_ELEMENTS_AT_MOST]
     head = f"{len(shown)} element(s) of window {window_id}"
     if len(found) > len(shown):
         head += f", the first of {len(found)}: name a text or a role to see others"
@@ -5551,20 +5491,42 @@ def find_elements_in_window(
         "image_width": record.image_width,
         "image_height": record.image_height,
         "count": len(found),
-        "elements": [one.as_data() for one in shown],
+        "elements": shown,
     }
     code = 0 if found else NOTHING_FOUND
-    return Result("\n".join([head, *map(str, shown)]), data, is_text_enough=True, exit_code=code)
+    lines = [head, *map(_line_of, shown)]
+    return Result("\n".join(lines), data, is_text_enough=True, exit_code=code)
 
 
 def _fits(element: Element, text: Optional[str], role: Optional[str]) -> bool:
     wanted = (text or "").strip().casefold()
     has_text = wanted in element.name.casefold() or wanted in element.value.casefold()
     return has_text and (role is None or element.role == role.strip().lower())
+
+
+def _data_of(element: Element, box: Rect) -> dict[str, Any]:
+    """An element whose box is in pixels of a screenshot; x and y are its middle: what `click` takes."""
+    return {
+        "role": element.role,
+        "name": clean_text(element.name),
+        "value": clean_text(element.value),
+        "states": list(element.states),
+        "x": int(box.centre.x),
+        "y": int(box.centre.y),
+        "width": round(box.width),
+        "height": round(box.height),
+    }
+
+
+def _line_of(data: dict[str, Any]) -> str:
+    """`button "Save" 120,48`; with its value and states where it has any."""
+    value = f' = "{data["value"]}"' if data["value"] else ""
+    states = f" [{', '.join(data['states'])}]" if data["states"] else ""
+    return f'{data["role"]} "{data["name"]}"{value} {data["x"]},{data["y"]}{states}'
 '''
 
 # ==================== peekaboo_min/automation/find_text.py ================================================
-SOURCES['peekaboo_min/automation/find_text.py'] = 5567, r'''"""Where a text is in a window, by text recognition; and a click there."""
+SOURCES['peekaboo_min/automation/find_text.py'] = 5529, r'''"""Where a text is in a window, by text recognition; and a click there."""
 
 from __future__ import annotations
 
@@ -5855,7 +5817,7 @@ def _likeness(wanted: str, text: str, least: float = 0.0) -> float:
 '''
 
 # ==================== peekaboo_min/automation/image.py ====================================================
-SOURCES['peekaboo_min/automation/image.py'] = 5858, r'''"""The job of `image`: what to capture, where to save it, and the answer."""
+SOURCES['peekaboo_min/automation/image.py'] = 5820, r'''"""The job of `image`: what to capture, where to save it, and the answer."""
 
 from __future__ import annotations
 
@@ -5865,9 +5827,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Callable, NamedTuple, Optional
 
-from ..core.errors import ErrorCode, PeekabooError, file_error, invalid
+from ..core.errors import ErrorCode, PeekabooError, file_errors, invalid
 from ..core.log import log_warning
-from ..core.models import Display, ImageData, ImageInfo, Rect, Result, Scene, Screenshot, Window
+from ..core.models import Display, ImageData, ImageInfo, Rect, Result, Scene, Window
 from ..core.settings import settings
 from ..core.text import clean_text
 from ..desktop.base import Desktop
@@ -5937,19 +5899,16 @@ def image_result(
     try:
         text = _summary(images, request.is_temporary)
         if not request.is_temporary:
-            data["saved_files"] = [
-                {"path": str(image.path), **_image_data(image, image.info, image.screenshot)}
-                for image in images
-            ]
+            data["saved_files"] = [{"path": str(image.path), **_image_data(image)} for image in images]
         if returns_data:
             pairs = [image_for_model(desktop, image, request.is_temporary) for image in images]
             returned = tuple(picture for picture, _ in pairs)
             data["images"] = [
                 {
-                    **({} if request.is_temporary else {"source_path": str(image.path)}),
-                    **_image_data(image, picture.info, record),
+                    **({} if request.is_temporary else {"source_path": str(shown.path)}),
+                    **_image_data(shown),
                 }
-                for image, (picture, record) in zip(images, pairs)
+                for _, shown in pairs
             ]
         if analyse:
             data.update(analyse(images))
@@ -6123,10 +6082,8 @@ def _destination(request: ImageRequest) -> tuple[Optional[Path], bool]:
         return None, False
     path = asked_path(asked)
     has_extension = path.suffix.lower() in (*EXTENSIONS, *_OTHER_EXTENSIONS)
-    try:
+    with file_errors(Path(asked)):  # a name that no file system takes
         return path, has_extension and not asked.endswith("/") and not path.is_dir()
-    except OSError as e:  # a name that no file system takes
-        raise file_error(Path(asked), e) from e
 
 
 def _paths_of(base: Optional[Path], is_file: bool, kind: str, subjects: Sequence[Subject]) -> list[Path]:
@@ -6167,9 +6124,9 @@ def _about(image: CapturedImage) -> str:
     return text
 
 
-def _image_data(image: CapturedImage, info: ImageInfo, record: Optional[Screenshot]) -> dict[str, Any]:
-    """What an image of this size shows, and what its pixels mean: of the file, or of what a model gets."""
-    subject, window = image.subject, image.subject.window
+def _image_data(image: CapturedImage) -> dict[str, Any]:
+    """What an image shows, and what its pixels mean: of the file, or of what a model gets."""
+    info, subject, window = image.info, image.subject, image.subject.window
     data: dict[str, Any] = {
         "item_label": clean_text(subject.label),
         "mime_type": info.mime_type,
@@ -6182,8 +6139,8 @@ def _image_data(image: CapturedImage, info: ImageInfo, record: Optional[Screensh
             data["window_index"] = subject.number
     if subject.display:
         data["windows"] = _windows_in_pixels(subject.display, subject.windows, info)
-    if record:
-        data.update(scale=record.scale, screenshot_id=record.screenshot_id)
+    if image.screenshot:
+        data.update(scale=image.screenshot.scale, screenshot_id=image.screenshot.screenshot_id)
     return data
 
 
@@ -6204,10 +6161,20 @@ def _windows_in_pixels(display: Display, windows: Sequence[Window], info: ImageI
                 }
             )
     return rows
+
+
+def piped(result: Result, paths: Sequence[Path]) -> Result:
+    """The image's bytes for stdout instead of its file. Raises INVALID_ARGUMENT for several images."""
+    images = [path.read_bytes() for path in paths]
+    for path in paths:
+        path.unlink(missing_ok=True)
+    if len(images) != 1:
+        raise invalid(f"{len(images)} images cannot be one output", "name one screen or window, or a folder")
+    return result._replace(stdout=images[0])
 '''
 
 # ==================== peekaboo_min/automation/input.py ====================================================
-SOURCES['peekaboo_min/automation/input.py'] = 6210, r'''"""Every act in a window: its safety rules, the input lock, the effect."""
+SOURCES['peekaboo_min/automation/input.py'] = 6177, r'''"""Every act in a window: its safety rules, the input lock, the effect."""
 
 from __future__ import annotations
 
@@ -6590,7 +6557,7 @@ def _where(window: Window) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/automation/listing.py ==================================================
-SOURCES['peekaboo_min/automation/listing.py'] = 6593, r'''"""Apps, windows and screens, as text and as data."""
+SOURCES['peekaboo_min/automation/listing.py'] = 6560, r'''"""Apps, windows and screens, as text and as data."""
 
 from __future__ import annotations
 
@@ -6748,7 +6715,7 @@ def _bounds_text(window: Window) -> str:
 '''
 
 # ==================== peekaboo_min/automation/opening.py ==================================================
-SOURCES['peekaboo_min/automation/opening.py'] = 6751, r'''"""Open an application, a file or an address, and wait for its window."""
+SOURCES['peekaboo_min/automation/opening.py'] = 6718, r'''"""Open an application, a file or an address, and wait for its window."""
 
 from __future__ import annotations
 
@@ -6760,7 +6727,7 @@ from pathlib import Path
 from typing import Any, Optional
 
 from ..core.cancellation import pause, report_progress
-from ..core.errors import ErrorCode, PeekabooError, check_range, file_error, invalid
+from ..core.errors import ErrorCode, PeekabooError, check_range, file_errors, invalid
 from ..core.models import Handler, Result, Scene, Window
 from ..core.text import clean_text
 from ..desktop.base import Desktop
@@ -6851,15 +6818,13 @@ def _checked_url(url: str) -> str:
 def _checked_path(path: str) -> str:
     """The file's own path, links resolved, where opening it executes nothing. Raises POLICY_DENIED."""
     asked = asked_path(path)
-    try:
+    with file_errors(asked):
         target = asked.resolve(strict=True)
         status = target.stat()
         is_folder = stat.S_ISDIR(status.st_mode)
         if not is_folder and not stat.S_ISREG(status.st_mode):
             raise invalid(f"{asked} is neither a file nor a folder", "name a document")
         start = b"" if is_folder else _first_bytes(target)
-    except OSError as e:
-        raise file_error(asked, e) from e
     names = {one.suffix.lower() for one in (asked, target)}
     is_program = not is_folder and (status.st_mode & 0o111 or start.startswith(_EXECUTABLE_BYTES))
     if names & _EXECUTED or is_program or (target / "Contents" / "MacOS").is_dir():
@@ -6916,7 +6881,7 @@ def _names(*names: str) -> set[str]:
 '''
 
 # ==================== peekaboo_min/automation/policy.py ===================================================
-SOURCES['peekaboo_min/automation/policy.py'] = 6919, r'''"""What may be acted on, and the audit log of what was done."""
+SOURCES['peekaboo_min/automation/policy.py'] = 6884, r'''"""What may be acted on, and the audit log of what was done."""
 
 from __future__ import annotations
 
@@ -6928,7 +6893,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Callable, Optional
 
-from ..core.errors import ErrorCode, PeekabooError, file_error
+from ..core.errors import ErrorCode, PeekabooError, file_errors
 from ..core.log import log_info
 from ..core.settings import settings
 from ..system.files import asked_path, state_folder
@@ -6997,17 +6962,15 @@ def write_audit_line(action: str, where: dict[str, Any]) -> None:
         "action": action,
         **where,
     }
-    try:
+    with file_errors(path):
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         with open(descriptor, "a", encoding="utf-8") as f:
             f.write(json.dumps(line, ensure_ascii=False) + "\n")
-    except OSError as e:
-        raise file_error(path, e) from e
     log_info(f"{action} {json.dumps(where, ensure_ascii=False)}")
 '''
 
 # ==================== peekaboo_min/automation/wait.py =====================================================
-SOURCES['peekaboo_min/automation/wait.py'] = 7010, r'''"""Wait until a window shows a text, opens, closes or rests."""
+SOURCES['peekaboo_min/automation/wait.py'] = 6973, r'''"""Wait until a window shows a text, opens, closes or rests."""
 
 from __future__ import annotations
 
@@ -7205,10 +7168,10 @@ class _StillLook:
 '''
 
 # ==================== peekaboo_min/core/__init__.py =======================================================
-SOURCES['peekaboo_min/core/__init__.py'] = 7208, r''''''
+SOURCES['peekaboo_min/core/__init__.py'] = 7171, r''''''
 
 # ==================== peekaboo_min/core/cancellation.py ===================================================
-SOURCES['peekaboo_min/core/cancellation.py'] = 7211, r'''"""One call: its cancel token, time budget, progress, waits and threads."""
+SOURCES['peekaboo_min/core/cancellation.py'] = 7174, r'''"""One call: its cancel token, time budget, progress, waits and threads."""
 
 from __future__ import annotations
 
@@ -7351,7 +7314,7 @@ def is_uninterrupted() -> bool:
 '''
 
 # ==================== peekaboo_min/core/errors.py =========================================================
-SOURCES['peekaboo_min/core/errors.py'] = 7354, r'''"""PeekabooError, the only expected exception, and its codes."""
+SOURCES['peekaboo_min/core/errors.py'] = 7317, r'''"""PeekabooError, the only expected exception, and its codes."""
 
 from __future__ import annotations
 
@@ -7501,7 +7464,7 @@ def file_errors(path: Path) -> Iterator[None]:
 '''
 
 # ==================== peekaboo_min/core/log.py ============================================================
-SOURCES['peekaboo_min/core/log.py'] = 7504, r'''"""The log file, a command's debug lines, and the Keynote agent's log."""
+SOURCES['peekaboo_min/core/log.py'] = 7467, r'''"""The log file, a command's debug lines, and the Keynote agent's log."""
 
 from __future__ import annotations
 
@@ -7681,7 +7644,7 @@ def write_agent_line(source: str, text: str, path: Optional[Path] = None) -> Non
 '''
 
 # ==================== peekaboo_min/core/models.py =========================================================
-SOURCES['peekaboo_min/core/models.py'] = 7684, r'''"""The data types: points, windows, displays, screenshots, results.
+SOURCES['peekaboo_min/core/models.py'] = 7647, r'''"""The data types: points, windows, displays, screenshots, results.
 
 Named tuples, not dataclasses: importing those and making thirty of them would be a third of a command's time.
 """
@@ -8057,7 +8020,7 @@ class Result(NamedTuple):
 '''
 
 # ==================== peekaboo_min/core/settings.py =======================================================
-SOURCES['peekaboo_min/core/settings.py'] = 8060, r'''"""Environment variables, read once into a frozen Settings."""
+SOURCES['peekaboo_min/core/settings.py'] = 8023, r'''"""Environment variables, read once into a frozen Settings."""
 
 from __future__ import annotations
 
@@ -8363,7 +8326,7 @@ def system_temporary_folder() -> Path:
 '''
 
 # ==================== peekaboo_min/core/text.py ===========================================================
-SOURCES['peekaboo_min/core/text.py'] = 8366, r'''"""Text from outside, made safe to show or to send."""
+SOURCES['peekaboo_min/core/text.py'] = 8329, r'''"""Text from outside, made safe to show or to send."""
 
 from __future__ import annotations
 
@@ -8404,16 +8367,16 @@ def cut_to_bytes(text: str, limit: int) -> str:
 '''
 
 # ==================== peekaboo_min/core/version.py ========================================================
-SOURCES['peekaboo_min/core/version.py'] = 8407, r'''"""The version."""
+SOURCES['peekaboo_min/core/version.py'] = 8370, r'''"""The version."""
 
 VERSION = "0.1.0"
 '''
 
 # ==================== peekaboo_min/desktop/__init__.py ====================================================
-SOURCES['peekaboo_min/desktop/__init__.py'] = 8413, r''''''
+SOURCES['peekaboo_min/desktop/__init__.py'] = 8376, r''''''
 
 # ==================== peekaboo_min/desktop/base.py ========================================================
-SOURCES['peekaboo_min/desktop/base.py'] = 8416, r'''"""class Desktop(Protocol): what a platform must do; it never decides."""
+SOURCES['peekaboo_min/desktop/base.py'] = 8379, r'''"""class Desktop(Protocol): what a platform must do; it never decides."""
 
 from __future__ import annotations
 
@@ -8574,7 +8537,7 @@ class Desktop(Protocol):
 '''
 
 # ==================== peekaboo_min/desktop/keys.py ========================================================
-SOURCES['peekaboo_min/desktop/keys.py'] = 8577, r'''"""Key names in the spellings that people use, read into one (pure)."""
+SOURCES['peekaboo_min/desktop/keys.py'] = 8540, r'''"""Key names in the spellings that people use, read into one (pure)."""
 
 from __future__ import annotations
 
@@ -8688,10 +8651,10 @@ def _unknown_key(word: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/desktop/macos/__init__.py ==============================================
-SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 8691, r''''''
+SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 8654, r''''''
 
 # ==================== peekaboo_min/desktop/macos/accessibility.js =========================================
-SOURCES['peekaboo_min/desktop/macos/accessibility.js'] = 8694, r'''// Comes after window_list.js: windows, sheets and the focus as the accessibility tree has them; without the grant: nothing.
+SOURCES['peekaboo_min/desktop/macos/accessibility.js'] = 8657, r'''// Comes after window_list.js: windows, sheets and the focus as the accessibility tree has them; without the grant: nothing.
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXUIElementCreateApplication', ['id', ['int']]);
 ObjC.bindFunction('AXUIElementCreateSystemWide', ['id', []]);
@@ -8779,7 +8742,7 @@ function candidates(app, target) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/automation.js ============================================
-SOURCES['peekaboo_min/desktop/macos/automation.js'] = 8782, r'''// {} -> {"automation": bool|null}: may Keynote be controlled? null when it does not run, was never asked for, or cannot be
+SOURCES['peekaboo_min/desktop/macos/automation.js'] = 8745, r'''// {} -> {"automation": bool|null}: may Keynote be controlled? null when it does not run, was never asked for, or cannot be
 // told. Raises no dialog. By itself, because a bridge that fails here must not take other answers along.
 ObjC.import('AppKit');
 ObjC.import('CoreServices');
@@ -8798,7 +8761,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/backend.py ===============================================
-SOURCES['peekaboo_min/desktop/macos/backend.py'] = 8801, r'''"""Desktop by screencapture, osascript and the Swift helper."""
+SOURCES['peekaboo_min/desktop/macos/backend.py'] = 8764, r'''"""Desktop by screencapture, osascript and the Swift helper."""
 
 from __future__ import annotations
 
@@ -9166,7 +9129,7 @@ def _window(one: dict[str, Any], can_record: bool) -> Window:
 '''
 
 # ==================== peekaboo_min/desktop/macos/elements.js ==============================================
-SOURCES['peekaboo_min/desktop/macos/elements.js'] = 9169, r'''// {"window": {id, pid, title, x, y, width, height, is_popup}} -> {"is_trusted": bool, "is_found": bool, "is_hung": bool,
+SOURCES['peekaboo_min/desktop/macos/elements.js'] = 9132, r'''// {"window": {id, pid, title, x, y, width, height, is_popup}} -> {"is_trusted": bool, "is_found": bool, "is_hung": bool,
 //   "elements": [{role, name, value, states, x, y, width, height}]}: what the window shows, clipped to it, in screen points.
 // By JXA alone: one call an element fetches all its attributes, so a compiled program would save little.
 ObjC.bindFunction('AXUIElementCopyMultipleAttributeValues', ['int', ['id', 'id', 'unsigned int', 'id*']]);
@@ -9326,7 +9289,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/focus.js =================================================
-SOURCES['peekaboo_min/desktop/macos/focus.js'] = 9329, r'''// {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted", "title_bar_is_free": bool, "matches": n}
+SOURCES['peekaboo_min/desktop/macos/focus.js'] = 9292, r'''// {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted", "title_bar_is_free": bool, "matches": n}
 // matches: how many windows of the application could be the one that is meant; only a single one is raised.
 const ANSWER_S = 0.5;
 const TITLE_BAR_HALF = 10;
@@ -9377,7 +9340,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/handler.js ===============================================
-SOURCES['peekaboo_min/desktop/macos/handler.js'] = 9380, r'''// {"kind": "app"|"path"|"url", "target": text} -> {"found": {name, bundle_id, path}|null, "installed": [...]}: the application that
+SOURCES['peekaboo_min/desktop/macos/handler.js'] = 9343, r'''// {"kind": "app"|"path"|"url", "target": text} -> {"found": {name, bundle_id, path}|null, "installed": [...]}: the application that
 // opens it. For a name of an application `installed` has all that are, else nothing. Starts nothing.
 // Comes after window_list.js.
 const FOLDERS = ['/Applications', '/Applications/Utilities', '/System/Applications', '/System/Applications/Utilities',
@@ -9420,7 +9383,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.js =================================================
-SOURCES['peekaboo_min/desktop/macos/input.js'] = 9423, r'''// one JSON request as the argument -> one JSON answer: those that input.swift lists, for a Mac without a compiler. Besides:
+SOURCES['peekaboo_min/desktop/macos/input.js'] = 9386, r'''// one JSON request as the argument -> one JSON answer: those that input.swift lists, for a Mac without a compiler. Besides:
 //   {"do":"press", ..., "character":"a","using":["command down"],"layouts":["US"]}: on another keyboard layout than these
 //       System Events finds the key of the character
 // Comes after window_list.js and accessibility.js.
@@ -9809,7 +9772,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.py =================================================
-SOURCES['peekaboo_min/desktop/macos/input.py'] = 9812, r'''"""Post mouse and keyboard events by the Swift helper or JXA; key codes."""
+SOURCES['peekaboo_min/desktop/macos/input.py'] = 9775, r'''"""Post mouse and keyboard events by the Swift helper or JXA; key codes."""
 
 from __future__ import annotations
 
@@ -9989,7 +9952,7 @@ def _helper_answer(stdout: bytes, stderr: str, code: int) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.swift ==============================================
-SOURCES['peekaboo_min/desktop/macos/input.swift'] = 9992, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
+SOURCES['peekaboo_min/desktop/macos/input.swift'] = 9955, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
 //   {"do":"preflight"} -> {"ok":true,"accessibility":b,"post_event":b,"screen_recording":b}
 //   {"do":"move","window":W,"x":n,"y":n}; points are screen points
 //   {"do":"click","window":W,"x":n,"y":n,"button":"left","clicks":1,"flags":0}; button left, right or middle; clicks 1 to 3
@@ -10455,7 +10418,7 @@ try FileHandle.standardOutput.write(contentsOf: output + Data("\n".utf8))
 '''
 
 # ==================== peekaboo_min/desktop/macos/osascript.py =============================================
-SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 10458, r'''"""Run JXA or AppleScript; what its errors, and missing grants, mean."""
+SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 10421, r'''"""Run JXA or AppleScript; what its errors, and missing grants, mean."""
 
 from __future__ import annotations
 
@@ -10636,7 +10599,7 @@ def no_session_error() -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/desktop/macos/permissions.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 10639, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
+SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 10602, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
 function run(argv) {
     const onScreen = windowList(ON_SCREEN_ONLY);
     const locked = isLocked();
@@ -10650,7 +10613,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/probe.js =================================================
-SOURCES['peekaboo_min/desktop/macos/probe.js'] = 10653, r'''// {"ask": name, ...} -> what only a Mac can tell, for `doctor --probe`; comes after window_list.js and accessibility.js.
+SOURCES['peekaboo_min/desktop/macos/probe.js'] = 10616, r'''// {"ask": name, ...} -> what only a Mac can tell, for `doctor --probe`; comes after window_list.js and accessibility.js.
 // Events are made and read back, never posted.
 ObjC.import('Foundation');
 ObjC.bindFunction('CGEventKeyboardSetUnicodeString', ['void', ['void *', 'unsigned long', 'void *']]);
@@ -10707,7 +10670,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/read_text.js =============================================
-SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 10710, r'''// {"path": file, "characters": bool} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
+SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 10673, r'''// {"path": file, "characters": bool} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
 // characters: those that stand alone, looked for in overlapping parts of the image; one may be there more than once.
 ObjC.import('Foundation');
 ObjC.import('Vision');
@@ -10753,7 +10716,7 @@ function partsOfImage() {
 '''
 
 # ==================== peekaboo_min/desktop/macos/snapshot.js ==============================================
-SOURCES['peekaboo_min/desktop/macos/snapshot.js'] = 10756, r'''// {} -> one look at the desktop, or {"windows": null} without a GUI session:
+SOURCES['peekaboo_min/desktop/macos/snapshot.js'] = 10719, r'''// {} -> one look at the desktop, or {"windows": null} without a GUI session:
 //   {"windows": [{id, pid, app, bundle_id, title, layer, alpha, on_screen, bounds, kind, parent_id, is_modal, is_minimised}],
 //    "apps": [{pid, name, bundle_id, is_active, is_regular, window_count}], "displays": [{name, scale, bounds}], main first,
 //    "frontmost_pid": n|null, "can_record": bool, "is_locked": bool}
@@ -10878,7 +10841,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/swift_helper.py ==========================================
-SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 10881, r'''"""Compile input.swift ahead of time, and find what was compiled."""
+SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 10844, r'''"""Compile input.swift ahead of time, and find what was compiled."""
 
 from __future__ import annotations
 
@@ -11018,7 +10981,7 @@ def _manifest() -> Path:
 '''
 
 # ==================== peekaboo_min/desktop/macos/window_list.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 11021, r'''// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
+SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 10984, r'''// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
 ObjC.import('AppKit');
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXIsProcessTrusted', ['bool', []]);
@@ -11122,7 +11085,7 @@ function frontmostPid() {
 '''
 
 # ==================== peekaboo_min/desktop/matching.py ====================================================
-SOURCES['peekaboo_min/desktop/matching.py'] = 11125, r'''"""Which app or window an identifier means, what covers or blocks it (pure)."""
+SOURCES['peekaboo_min/desktop/matching.py'] = 11088, r'''"""Which app or window an identifier means, what covers or blocks it (pure)."""
 
 from __future__ import annotations
 
@@ -11369,7 +11332,7 @@ def cover_at(point: Point, target: Window, windows: Sequence[Window]) -> Optiona
 '''
 
 # ==================== peekaboo_min/desktop/select.py ======================================================
-SOURCES['peekaboo_min/desktop/select.py'] = 11372, r'''"""Which Desktop this machine has."""
+SOURCES['peekaboo_min/desktop/select.py'] = 11335, r'''"""Which Desktop this machine has."""
 
 from __future__ import annotations
 
@@ -11393,10 +11356,10 @@ def this_desktop() -> Desktop:
 '''
 
 # ==================== peekaboo_min/desktop/x11/__init__.py ================================================
-SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 11396, r''''''
+SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 11359, r''''''
 
 # ==================== peekaboo_min/desktop/x11/backend.py =================================================
-SOURCES['peekaboo_min/desktop/x11/backend.py'] = 11399, r'''"""Desktop by maim, xdotool, xclip, and questions to the X server.
+SOURCES['peekaboo_min/desktop/x11/backend.py'] = 11362, r'''"""Desktop by maim, xdotool, xclip, and questions to the X server.
 
 Commands that answer wrongly with exit 0 are not used: the place in `xdotool getwindowgeometry` and wmctrl (a
 frame's offset is added twice), `xwd -id` (paints other windows), `xdotool type` beyond ASCII, unknown key
@@ -11609,7 +11572,7 @@ def _run_maim(what: list[str], path: Path, kind: str) -> None:
 '''
 
 # ==================== peekaboo_min/desktop/x11/clipboard.py ===============================================
-SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 11612, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
+SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 11575, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
 
 from __future__ import annotations
 
@@ -11809,7 +11772,7 @@ def _wait_until(is_true: Callable[[], bool], server: RunningProgram, seconds: fl
 '''
 
 # ==================== peekaboo_min/desktop/x11/connection.py ==============================================
-SOURCES['peekaboo_min/desktop/x11/connection.py'] = 11812, r'''"""One connection to the X server that only asks: many questions at once.
+SOURCES['peekaboo_min/desktop/x11/connection.py'] = 11775, r'''"""One connection to the X server that only asks: many questions at once.
 
 `xwininfo` and `xprop` answer about one window each, a process a window: for 40 windows that is three times a
 walk of `xwininfo -root -tree`, and a title with a line break fakes lines of theirs. Here all questions go out
@@ -11836,6 +11799,7 @@ from ...core.settings import settings
 if TYPE_CHECKING:
     import socket
 
+_CLIENT_BITS = 21  # the windows of one X client share the bits of their ids above these
 _ANSWER_S = 5.0
 _WAKE_S = 0.05
 _COOKIE = b"MIT-MAGIC-COOKIE-1"
@@ -12074,10 +12038,15 @@ def _entries(data: bytes) -> Iterator[tuple[bytes, ...]]:
             fields.append(data[at + 2 : at + 2 + length])
             at += 2 + length
         yield tuple(fields)
+
+
+def is_same_client(window_id: int, other_id: int) -> bool:
+    """Whether two windows were made by one connection to the X server, which is one program."""
+    return window_id >> _CLIENT_BITS == other_id >> _CLIENT_BITS
 '''
 
 # ==================== peekaboo_min/desktop/x11/elements.py ================================================
-SOURCES['peekaboo_min/desktop/x11/elements.py'] = 12080, r'''"""The elements of a window: AT-SPI's tree, read by the system's own Python."""
+SOURCES['peekaboo_min/desktop/x11/elements.py'] = 12049, r'''"""The elements of a window: AT-SPI's tree, read by the system's own Python."""
 
 from __future__ import annotations
 
@@ -12143,7 +12112,8 @@ def read_x11_elements(window: Window) -> list[Element]:
             f"{window.app_name} offers no elements: "
             f"{_PROBLEMS.get(answer['problem'], 'this window of it shows none')}",
             hint="use find_text and take_window_screenshot; some applications offer elements only when "
-            "started for it (Chromium: with ACCESSIBILITY_ENABLED=1 in its environment)",
+            "started for it (Chromium: with ACCESSIBILITY_ENABLED=1 in its environment; Firefox: "
+            "GNOME_ACCESSIBILITY=1; Qt: QT_LINUX_ACCESSIBILITY_ALWAYS_ON=1)",
         )
     return _in_reading_order(found)
 
@@ -12179,7 +12149,7 @@ def _with_labels(row: list[Element]) -> list[Element]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/elements_atspi.py ==========================================
-SOURCES['peekaboo_min/desktop/x11/elements_atspi.py'] = 12182, r'''"""A window as JSON -> {elements: [[role, name, value, states, box]]...}.
+SOURCES['peekaboo_min/desktop/x11/elements_atspi.py'] = 12152, r'''"""A window as JSON -> {elements: [[role, name, value, states, box]]...}.
 
 In: {pid, title, is_popup, bounds, whole, outer, addresses}; `whole` is `bounds` with the shadow that GTK
 draws, `outer` with what a window manager draws. Out, besides: `problem`, "bus", "application" or "" for none;
@@ -12314,6 +12284,11 @@ def children_call(node: Node) -> Call:
     return node, ACCESSIBLE, "GetChildren", None
 
 
+def property_call(node: Node, name: str, interface: str = ACCESSIBLE) -> Call:
+    # never GetAll: Qt 5 reads a second argument that it does not have, and crashes
+    return node, PROPERTIES, "Get", GLib.Variant("(ss)", (interface, name))
+
+
 def nodes_in(answer: Any) -> list[Node]:
     return [tuple(one) for one in answer[0]] if answer else []
 
@@ -12325,50 +12300,77 @@ def describe(bus: Bus, nodes: list[Node], relative_to: int, without_children: se
         calls += [
             (node, ACCESSIBLE, "GetRole", None),
             (node, ACCESSIBLE, "GetState", None),
-            (node, PROPERTIES, "GetAll", GLib.Variant("(s)", (ACCESSIBLE,))),
+            property_call(node, "Name"),
+            property_call(node, "Description"),
             (node, COMPONENT, "GetExtents", GLib.Variant("(u)", (relative_to,))),
+            property_call(node, "ChildCount") if node in without_children else children_call(node),
         ]
-    asked = [node for node in nodes if node not in without_children]
-    answers = bus.ask(calls + [children_call(node) for node in asked])
-    children = dict(zip(asked, answers[len(calls) :]))
+    answers = bus.ask(calls)
     found = []
     for place, node in enumerate(nodes):
-        role, state, properties, box = answers[4 * place : 4 * place + 4]
-        if role and state and properties:
+        role, state, name, description, box, below = answers[6 * place : 6 * place + 6]
+        if role and state and name:
             bits = sum(word << 32 * number for number, word in enumerate(state[0]))
             states = frozenset(number for number in range(64) if bits >> number & 1)
-            name = properties[0].get("Name") or properties[0].get("Description") or ""
-            count = properties[0].get("ChildCount", 0)
+            text = name[0] or (description[0] if description else "")
+            is_counted = node in without_children
+            count = below[0] if is_counted and below else 0
             at = box[0] if box else (0, 0, 0, 0)
-            found.append(Known(node, role[0], states, name, count, at, nodes_in(children.get(node))))
+            found.append(Known(node, role[0], states, text, count, at, [] if is_counted else nodes_in(below)))
     return found
 
 
-def frames_of(bus: Bus, window: dict[str, Any]) -> list[tuple[Node, int, tuple[int, int]]]:
-    """The window's own node, what its coordinates are to be relative to, and what is to be added to them.
+class Frame(NamedTuple):
+    """The node of a window, and what makes screen points of its coordinates."""
 
-    Of a popup, whose content may hang below any window of its application, all of these.
-    """
+    node: Node
+    relative_to: int = SCREEN
+    scale: float = 1.0
+    off: tuple[float, float] = (0, 0)
+    """Added after scaling."""
+
+
+def frames_of(bus: Bus, window: dict[str, Any]) -> list[Frame]:
+    """The window's own node; of a popup, whose content may hang below any window of its application, all."""
     applications = nodes_in(bus.ask([children_call(("org.a11y.atspi.Registry", ROOT))])[0])
     driver = ("org.freedesktop.DBus", "/org/freedesktop/DBus")
     pid_words = (driver[0], "GetConnectionUnixProcessID")
     pids = bus.ask([(driver, *pid_words, GLib.Variant("(s)", (one[0],))) for one in applications])
     own = [one for one, pid in zip(applications, pids) if pid and pid[0] == window["pid"]]
     answers = bus.ask([children_call(one) for one in own or applications])
-    frames = describe(bus, [frame for answer in answers for frame in nodes_in(answer)], SCREEN, set())
+    nodes = [frame for answer in answers for frame in nodes_in(answer)]
+    # Chromium has no tree before attributes are asked for
+    bus.ask([(node, ACCESSIBLE, "GetAttributes", None) for node in nodes])
+    frames = describe(bus, nodes, SCREEN, set())
     if window["is_popup"]:
-        return [(frame.node, SCREEN, (0, 0)) for frame in frames if own]
+        return [Frame(frame.node) for frame in frames if own]
     scored = []
     for frame in frames:
         # GTK counts what the window manager draws around a window, too
-        fitting = [one for one in (window[name] for name in RECTANGLES) if is_near(frame.box[2:], one[2:])]
+        rectangles = [window[name] for name in RECTANGLES]
+        fitting = [one for one in rectangles if is_near(frame.box[2:], one[2:])]
+        scaled = [one for one in rectangles if scale_of(frame.box, one)]
         is_here = any(is_near(frame.box, one) for one in fitting)
         has_title = frame.name == window["title"]
         # a sandbox hides its processes: then only by title and size
         if own or (has_title and fitting):
-            at = (frame.node, SCREEN, (0, 0)) if is_here else (frame.node, WINDOW, window["whole"][:2])
-            scored.append((2 * has_title + 2 * bool(fitting) + is_here, at))
+            at = Frame(frame.node, WINDOW, off=tuple(window["whole"][:2]))
+            if is_here:
+                at = Frame(frame.node)
+            elif scaled and not fitting:
+                scale = scale_of(frame.box, scaled[0])
+                x, y = (scaled[0][i] - scale * frame.box[i] for i in (0, 1))
+                at = Frame(frame.node, SCREEN, scale, (x, y))
+            scored.append((2 * has_title + 2 * bool(fitting or scaled) + is_here, at))
     return [max(scored, key=lambda one: one[0])[1]] if scored else []
+
+
+def scale_of(box: Box, rectangle: Any) -> float:
+    """How many screen points one of the application's own is, by the sizes of a window (GDK_SCALE and
+    QT_SCALE_FACTOR set it); 0 where they do not have the same shape.
+    """
+    scale = float(rectangle[2] / max(1, box[2]))
+    return scale if 0.5 <= scale <= 4 and abs(box[3] * scale - rectangle[3]) <= 2 * max(1, scale) else 0.0
 
 
 def is_near(one: Any, other: Any) -> bool:
@@ -12424,10 +12426,11 @@ def walk(bus: Bus, frame: Node, relative_to: int, is_popup: bool) -> list[Known]
     return found
 
 
-def clipped(box: Box, off: tuple[int, int], bounds: Box) -> Optional[Box]:
-    x, y = box[0] + off[0], box[1] + off[1]
+def clipped(box: Box, frame: Frame, bounds: Box) -> Optional[tuple[float, ...]]:
+    x, y = (frame.scale * box[i] + frame.off[i] for i in (0, 1))
+    width, height = (frame.scale * box[i] for i in (2, 3))
     left, top = max(x, bounds[0]), max(y, bounds[1])
-    right, bottom = min(x + box[2], bounds[0] + bounds[2]), min(y + box[3], bounds[1] + bounds[3])
+    right, bottom = min(x + width, bounds[0] + bounds[2]), min(y + height, bounds[1] + bounds[3])
     return (left, top, right - left, bottom - top) if right > left and bottom > top else None
 
 
@@ -12453,7 +12456,7 @@ def values_of(bus: Bus, elements: list[Known]) -> list[tuple[str, str]]:
         if role in HAVE_TEXT and one.role != PASSWORD:
             calls.append((one.node, TEXT, "GetText", GLib.Variant("(ii)", (0, TEXT_LENGTH))))
         elif role in HAVE_NUMBER:
-            calls.append((one.node, PROPERTIES, "Get", GLib.Variant("(ss)", (VALUE, "CurrentValue"))))
+            calls.append(property_call(one.node, "CurrentValue", VALUE))
     valued = [call[0] for call in calls]
     nameless = [one.node for one in elements if not one.name and ROLES[one.role] not in NEED_A_NAME]
     answers = bus.ask(calls + [(node, ACCESSIBLE, "GetRelationSet", None) for node in nameless])
@@ -12472,9 +12475,9 @@ def read(window: dict[str, Any]) -> dict[str, Any]:
         return {"elements": [], "problem": "bus", "rounds": 0}
     frames = frames_of(bus, window)
     rows: list[list[Any]] = []
-    for frame, relative_to, off in frames:
-        nodes = walk(bus, frame, relative_to, window["is_popup"])
-        boxes = {one.node: clipped(one.box, off, window["bounds"]) for one in nodes}
+    for frame in frames:
+        nodes = walk(bus, frame.node, frame.relative_to, window["is_popup"])
+        boxes = {one.node: clipped(one.box, frame, window["bounds"]) for one in nodes}
         elements = [one for one in nodes if one.role in ROLES and boxes[one.node]]
         for one, (name, value) in zip(elements, values_of(bus, elements)):
             box = boxes[one.node]
@@ -12489,7 +12492,7 @@ if __name__ == "__main__":
 '''
 
 # ==================== peekaboo_min/desktop/x11/keyboard.py ================================================
-SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 12492, r'''"""Keys on X11: text and chords, while the focus is where it should be."""
+SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 12495, r'''"""Keys on X11: text and chords, while the focus is where it should be."""
 
 from __future__ import annotations
 
@@ -12507,11 +12510,10 @@ from ...core.models import KeyChord, Window
 from ...system.files import held_locks
 from ...system.process import run_program
 from .clipboard import Clipboard
-from .connection import KEYBOARD, property_of, request, texts_in, x_connection
+from .connection import KEYBOARD, is_same_client, property_of, request, texts_in, x_connection
 from .pointer import x11_modifiers, xdotool_session
 from .presses import PressRecord, recorded_presses
 from .server import UTF8, client_with_focus, is_viewable, top_level
-from .windows import is_same_client
 
 _KEYS_S = 10.0
 _PIECE, _PIECE_MS = 20, 400  # a piece of typing is no longer, in characters and in time
@@ -12806,7 +12808,7 @@ class _Keyboard:
         if not focused_id:
             return "no window"
         if not top_level(focused_id):
-            return "a program that has grabbed the keyboard"
+            return "the root window (a program has grabbed the keyboard, or no window has it)"
         return f"window {focused_id}, not window {self._window.window_id},"
 
     def _lost(self, what: str) -> FocusLost:
@@ -12818,7 +12820,7 @@ class _Keyboard:
 '''
 
 # ==================== peekaboo_min/desktop/x11/ocr.py =====================================================
-SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 12821, r'''"""Read the text in an image: tesseract, helped by ImageMagick's convert.
+SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 12823, r'''"""Read the text in an image: tesseract, helped by ImageMagick's convert.
 
 tesseract alone misses most texts that are lighter than what is behind them. So each image is read twice, at
 the same time: as it is, and as its difference from the local background, which makes every text dark on
@@ -13047,7 +13049,7 @@ def _shared(
 '''
 
 # ==================== peekaboo_min/desktop/x11/opening.py =================================================
-SOURCES['peekaboo_min/desktop/x11/opening.py'] = 13050, r'''"""Open applications by their desktop entries, files by the default one.
+SOURCES['peekaboo_min/desktop/x11/opening.py'] = 13052, r'''"""Open applications by their desktop entries, files by the default one.
 
 Formats: freedesktop.org's Desktop Entry, MIME Applications and Base Directory specifications.
 """
@@ -13188,7 +13190,7 @@ def _read_entry(entry_id: str, path: Path) -> Optional[_Entry]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/pointer.py =================================================
-SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 13191, r'''"""The pointer on X11, by an xdotool that releases what it has pressed."""
+SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 13193, r'''"""The pointer on X11, by an xdotool that releases what it has pressed."""
 
 from __future__ import annotations
 
@@ -13210,6 +13212,7 @@ from ...system.process import (
     running,
     start_daemon,
 )
+from .connection import is_same_client
 from .presses import Delivered, recorded_presses
 from .server import (
     UTF8,
@@ -13221,7 +13224,7 @@ from .server import (
     top_level,
     top_level_under_pointer,
 )
-from .windows import is_same_client, own_rect, take_scene
+from .windows import own_rect, take_scene
 
 _BUTTONS = {"left": 1, "middle": 2, "right": 3}
 _WHEEL = {"up": 4, "down": 5, "left": 6, "right": 7}
@@ -13544,7 +13547,7 @@ def _found_id(under_id: int) -> int:
 '''
 
 # ==================== peekaboo_min/desktop/x11/presses.py =================================================
-SOURCES['peekaboo_min/desktop/x11/presses.py'] = 13547, r'''"""Which windows got a press or a key: the X server records what it delivers.
+SOURCES['peekaboo_min/desktop/x11/presses.py'] = 13550, r'''"""Which windows got a press or a key: the X server records what it delivers.
 
 A look before the press leaves microseconds for another window, and a window manager that holds a press back
 until it has seen it passes it on to what is under the pointer then. Encodings: the protocol specifications of
@@ -13561,8 +13564,7 @@ from typing import NamedTuple, Optional
 
 from ...core.errors import ErrorCode, PeekabooError
 from ...core.log import log_debug
-from .connection import EXTENSION, XConnection, fields_in, named, request, x_connection
-from .windows import is_same_client
+from .connection import EXTENSION, XConnection, fields_in, is_same_client, named, request, x_connection
 
 _CREATE_CONTEXT, _ENABLE_CONTEXT = 1, 5
 _ALL_CLIENTS = 3
@@ -13688,7 +13690,7 @@ def _start(connection: XConnection) -> Optional[PressRecord]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/server.py ==================================================
-SOURCES['peekaboo_min/desktop/x11/server.py'] = 13691, r'''"""Questions to the X server about single windows; what xdotool's errors mean."""
+SOURCES['peekaboo_min/desktop/x11/server.py'] = 13693, r'''"""Questions to the X server about single windows; what xdotool's errors mean."""
 
 from __future__ import annotations
 
@@ -13828,7 +13830,7 @@ def client_with_focus(server: XConnection) -> int:
 '''
 
 # ==================== peekaboo_min/desktop/x11/windows.py =================================================
-SOURCES['peekaboo_min/desktop/x11/windows.py'] = 13831, r'''"""The windows, apps and displays of an X server, in one look."""
+SOURCES['peekaboo_min/desktop/x11/windows.py'] = 13833, r'''"""The windows, apps and displays of an X server, in one look."""
 
 from __future__ import annotations
 
@@ -13849,6 +13851,7 @@ from .connection import (
     XConnection,
     children_in,
     fields_in,
+    is_same_client,
     named,
     numbers_in,
     property_of,
@@ -13858,7 +13861,6 @@ from .connection import (
 )
 from .server import IS_VIEWABLE, client_with_focus, containing_windows
 
-_CLIENT_BITS = 21  # the windows of one X client share the bits of their ids above these
 _POPUP_LAYER = 101  # as a Mac numbers its menus
 _UNOWNED_LAYER = 25
 _ALL_DESKTOPS = 0xFFFFFFFF
@@ -13883,11 +13885,6 @@ _LAYERS = {
     "_NET_WM_WINDOW_TYPE_NOTIFICATION": 25,
     "_NET_WM_WINDOW_TYPE_TOOLTIP": 25,
 }
-
-
-def is_same_client(window_id: int, other_id: int) -> bool:
-    """Whether two windows were made by one connection to the X server, which is one program."""
-    return window_id >> _CLIENT_BITS == other_id >> _CLIENT_BITS
 
 
 def own_rect(window: Window) -> Rect:
@@ -13975,13 +13972,18 @@ def _read_root(server: XConnection, atoms: dict[str, int]) -> _Root:
     asked = [request(CHILDREN, server.root_id), request(OWNER, atoms[f"_NET_WM_CM_S{server.screen}"])]
     asked += [property_of(server.root_id, atoms[name]) for name in _ROOT_PROPERTIES]
     tree, compositor, clients, active, desktop, manager = server.ask(asked)
+    manager_id = next(iter(numbers_in(manager)), 0)
+    if manager_id:
+        (named_by_itself,) = server.ask([property_of(manager_id, atoms["_NET_SUPPORTING_WM_CHECK"])])
+        if numbers_in(named_by_itself) != (manager_id,):  # it was killed, and left all that behind
+            clients, active, desktop, manager_id = None, None, None, 0
     return _Root(
         children_in(tree),
         clients is not None and clients[1] == 32,
         numbers_in(clients),
         next(iter(numbers_in(active)), 0),
         next(iter(numbers_in(desktop)), None),
-        next(iter(numbers_in(manager)), 0),
+        manager_id,
         fields_in(compositor, "I")[0] != 0,
     )
 
@@ -14157,10 +14159,10 @@ def _apps(windows: Sequence[Window]) -> list[App]:
 '''
 
 # ==================== peekaboo_min/frontends/__init__.py ==================================================
-SOURCES['peekaboo_min/frontends/__init__.py'] = 14160, r''''''
+SOURCES['peekaboo_min/frontends/__init__.py'] = 14162, r''''''
 
 # ==================== peekaboo_min/frontends/capture_tools.py =============================================
-SOURCES['peekaboo_min/frontends/capture_tools.py'] = 14163, r'''"""The tools that look: image, analyze, list, screenshot_app_window; and exec."""
+SOURCES['peekaboo_min/frontends/capture_tools.py'] = 14165, r'''"""The tools that look: image, analyze, list, screenshot_app_window; and exec."""
 
 from __future__ import annotations
 
@@ -14453,7 +14455,7 @@ def peekaboo_exec(
 '''
 
 # ==================== peekaboo_min/frontends/cli.py =======================================================
-SOURCES['peekaboo_min/frontends/cli.py'] = 14456, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
+SOURCES['peekaboo_min/frontends/cli.py'] = 14458, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
 
 from __future__ import annotations
 
@@ -14738,7 +14740,7 @@ def _unknown_command(arguments: Sequence[str]) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/frontends/client_config.py =============================================
-SOURCES['peekaboo_min/frontends/client_config.py'] = 14741, r'''"""What an MCP client must be configured with to start this installation."""
+SOURCES['peekaboo_min/frontends/client_config.py'] = 14743, r'''"""What an MCP client must be configured with to start this installation."""
 
 from __future__ import annotations
 
@@ -15044,7 +15046,7 @@ def _command(name: str, client: _Client, launch: Launch, asked: Sequence[str]) -
 '''
 
 # ==================== peekaboo_min/frontends/commands.py ==================================================
-SOURCES['peekaboo_min/frontends/commands.py'] = 15047, r'''"""COMMANDS: every shell command, with the module of its function."""
+SOURCES['peekaboo_min/frontends/commands.py'] = 15049, r'''"""COMMANDS: every shell command, with the module of its function."""
 
 from __future__ import annotations
 
@@ -15150,7 +15152,7 @@ def in_shell_names(text: str) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/desktop_tools.py =============================================
-SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 15153, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
+SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 15155, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
 
 from __future__ import annotations
 
@@ -15164,7 +15166,7 @@ from ..automation.capture import (
 )
 from ..automation.elements import find_elements_in_window
 from ..automation.find_text import click_text_in_window, find_text_in_window
-from ..automation.image import check_dimension
+from ..automation.image import check_dimension, piped
 from ..automation.input import (
     click_pixel,
     drag_pixels,
@@ -15183,7 +15185,6 @@ from ..desktop.matching import catalogue_windows
 from ..desktop.select import this_desktop
 from ..system.files import asked_path, move_into_place
 from ..system.images import kind_by_name, prepare_target
-from .look_commands import piped
 
 # Parameters that several tools share.
 WindowId = Annotated[int, "its id, from list_windows"]
@@ -15231,21 +15232,15 @@ def take_window_screenshot(window_id: WindowId, region: Region = None) -> Result
     scene = scene_to_capture(desktop)
     window = scene.by_id(window_id)
     if region is not None:
-        part = screenshot_region(desktop, window, region)
-        try:
-            picture, _ = image_for_model(desktop, part.image)
-        finally:
-            part.image.path.unlink(missing_ok=True)
-        return Result(part.text(picture.info), part.as_data(picture.info), (picture,))
-    image = screenshot_window_or_rect(desktop, scene, window, "jpg")
+        image = screenshot_region(desktop, window, region)
+    else:
+        image = screenshot_window_or_rect(desktop, scene, window, "jpg")
     try:
-        picture, record = image_for_model(desktop, image, replaces_file=True)
+        picture, image = image_for_model(desktop, image, replaces_file=True)
     finally:
         image.path.unlink(missing_ok=True)
-    image = image._replace(info=picture.info, screenshot=record)
-    return Result(
-        f"window {window_id} of {window.app_name}", image.window_data(), (picture,), messages=image.warnings()
-    )
+    text = image.region_text() or f"window {window_id} of {window.app_name}"
+    return Result(text, image.window_data(), (picture,), messages=image.warnings())
 
 
 def screenshot_command(
@@ -15273,11 +15268,11 @@ def screenshot_command(
         prepare_target(target)
     window = scene.by_id(window_id)
     if region is not None:
-        part = screenshot_region(desktop, window, region, max_dimension)
-        image, data, text = part.image, part.as_data(part.image.info), part.text(part.image.info)
+        image = screenshot_region(desktop, window, region, max_dimension)
     else:
         image = screenshot_window_or_rect(desktop, scene, window, kind, max_dimension)
-        data = image.window_data()
+    data, text = image.window_data(), image.region_text()
+    if not text:
         parts = [f"{data['image_width']}x{data['image_height']} pixels", f"scale {data['scale']:g}"]
         if image.screenshot:
             parts.append(f"screenshot_id {data['screenshot_id']}")
@@ -15511,7 +15506,7 @@ def _with_effect_text(text: str, data: dict[str, Any]) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/doctor.py ====================================================
-SOURCES['peekaboo_min/frontends/doctor.py'] = 15514, r'''"""What this machine has and may do: server status, permissions, doctor."""
+SOURCES['peekaboo_min/frontends/doctor.py'] = 15509, r'''"""What this machine has and may do: server status, permissions, doctor."""
 
 from __future__ import annotations
 
@@ -15584,8 +15579,7 @@ def server_status_text(desktop: Desktop) -> str:
         *_check_display(desktop),
     ]
     providers = [
-        f"{status.choice.name}: {'available' if status.is_available else status.problem}"
-        for status in provider_status()
+        f"{status.choice.name}: {status.problem or 'available'}" for status in provider_status()
     ] or ["none configured: set PEEKABOO_AI_PROVIDERS"]
     problems = [f"{check.name}: {check.advice or check.found}" for check in checks if check.is_problem]
     sections = {
@@ -15744,7 +15738,7 @@ def machine_data() -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/help.py ======================================================
-SOURCES['peekaboo_min/frontends/help.py'] = 15747, r'''"""What the shell explains: commands, the README's chapters, completion."""
+SOURCES['peekaboo_min/frontends/help.py'] = 15741, r'''"""What the shell explains: commands, the README's chapters, completion."""
 
 from __future__ import annotations
 
@@ -15992,16 +15986,14 @@ def _cases(entries: Iterable[tuple[str, Sequence[str]]]) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/look_commands.py =============================================
-SOURCES['peekaboo_min/frontends/look_commands.py'] = 15995, r'''"""The shell's commands that look: windows, list, image."""
+SOURCES['peekaboo_min/frontends/look_commands.py'] = 15989, r'''"""The shell's commands that look: windows, list, image."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal, Optional
 
 from ..automation.listing import catalogue, list_app_windows, list_displays, list_running_apps
-from ..core.errors import invalid
 from ..core.models import Result
 from ..desktop.matching import catalogue_windows, find_app, windows_of
 from ..desktop.select import this_desktop
@@ -16085,7 +16077,7 @@ def image_command(
     leaves shot.png; with --mode multi it leaves shot_window0_TITLE.png, shot_window1_TITLE.png, ...
     """
     # imported here: the listings above must start at once
-    from ..automation.image import ImageRequest, image_result
+    from ..automation.image import ImageRequest, image_result, piped
 
     is_piped = path == "-"
     request = ImageRequest(
@@ -16094,20 +16086,10 @@ def image_command(
     )  # fmt: skip
     result = image_result(this_desktop(), request, capture_focus, question=question)
     return piped(result, [Path(row["path"]) for row in result.data["saved_files"]]) if is_piped else result
-
-
-def piped(result: Result, paths: Sequence[Path]) -> Result:
-    """The image's bytes for stdout instead of its file. Raises INVALID_ARGUMENT for several images."""
-    images = [path.read_bytes() for path in paths]
-    for path in paths:
-        path.unlink(missing_ok=True)
-    if len(images) != 1:
-        raise invalid(f"{len(images)} images cannot be one output", "name one screen or window, or a folder")
-    return result._replace(stdout=images[0])
 '''
 
 # ==================== peekaboo_min/frontends/machine_commands.py ==========================================
-SOURCES['peekaboo_min/frontends/machine_commands.py'] = 16110, r'''"""Commands about this machine, its models and its mail; the reference."""
+SOURCES['peekaboo_min/frontends/machine_commands.py'] = 16092, r'''"""Commands about this machine, its models and its mail; the reference."""
 
 from __future__ import annotations
 
@@ -16336,7 +16318,7 @@ def variable_reference() -> str:
 '''
 
 # ==================== peekaboo_min/frontends/probes.py ====================================================
-SOURCES['peekaboo_min/frontends/probes.py'] = 16339, r'''"""The facts that we rely on, each with a harmless probe: `doctor --probe`."""
+SOURCES['peekaboo_min/frontends/probes.py'] = 16321, r'''"""The facts that we rely on, each with a harmless probe: `doctor --probe`."""
 
 from __future__ import annotations
 
@@ -16698,7 +16680,7 @@ def _helper(folder: Path) -> Outcome:
 '''
 
 # ==================== peekaboo_min/frontends/results.py ===================================================
-SOURCES['peekaboo_min/frontends/results.py'] = 16701, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
+SOURCES['peekaboo_min/frontends/results.py'] = 16683, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
 
 from __future__ import annotations
 
@@ -16865,7 +16847,7 @@ def plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/server.py ====================================================
-SOURCES['peekaboo_min/frontends/server.py'] = 16868, r'''"""The one MCPServer. It only translates."""
+SOURCES['peekaboo_min/frontends/server.py'] = 16850, r'''"""The one MCPServer. It only translates."""
 
 from __future__ import annotations
 
@@ -17255,7 +17237,7 @@ def _problem(error: dict[str, Any]) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/signatures.py ================================================
-SOURCES['peekaboo_min/frontends/signatures.py'] = 17258, r'''"""A function's parameters and help, and the arguments sent for them."""
+SOURCES['peekaboo_min/frontends/signatures.py'] = 17240, r'''"""A function's parameters and help, and the arguments sent for them."""
 
 from __future__ import annotations
 
@@ -17520,7 +17502,7 @@ def _read_text(parameter: Parameter, text: str) -> Any:
 '''
 
 # ==================== peekaboo_min/frontends/tools.py =====================================================
-SOURCES['peekaboo_min/frontends/tools.py'] = 17523, r'''"""TOOLS: every MCP tool, a typed function with its wire name and its effects."""
+SOURCES['peekaboo_min/frontends/tools.py'] = 17505, r'''"""TOOLS: every MCP tool, a typed function with its wire name and its effects."""
 
 from __future__ import annotations
 
@@ -17645,10 +17627,10 @@ def offered_tools() -> list[Tool]:
 '''
 
 # ==================== peekaboo_min/integrations/__init__.py ===============================================
-SOURCES['peekaboo_min/integrations/__init__.py'] = 17648, r''''''
+SOURCES['peekaboo_min/integrations/__init__.py'] = 17630, r''''''
 
 # ==================== peekaboo_min/integrations/gmail.py ==================================================
-SOURCES['peekaboo_min/integrations/gmail.py'] = 17651, r'''"""send_email: one mail through Gmail's API."""
+SOURCES['peekaboo_min/integrations/gmail.py'] = 17633, r'''"""send_email: one mail through Gmail's API."""
 
 from __future__ import annotations
 
@@ -17791,7 +17773,7 @@ def _send_error(error: WebError) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/integrations/gmail_oauth.py ============================================
-SOURCES['peekaboo_min/integrations/gmail_oauth.py'] = 17794, r'''"""Google's permission to send mail: requested once, stored, renewed."""
+SOURCES['peekaboo_min/integrations/gmail_oauth.py'] = 17776, r'''"""Google's permission to send mail: requested once, stored, renewed."""
 
 from __future__ import annotations
 
@@ -18090,7 +18072,7 @@ class _RedirectServer:
 '''
 
 # ==================== peekaboo_min/integrations/keynote.js ================================================
-SOURCES['peekaboo_min/integrations/keynote.js'] = 18093, r'''// One JSON argument in, JSON out, by its "do":
+SOURCES['peekaboo_min/integrations/keynote.js'] = 18075, r'''// One JSON argument in, JSON out, by its "do":
 // {"do": "find"} -> {"bundle_id": text|null}: the Keynote that is installed. Sends nothing to it.
 // {"do": "open", bundle_id, theme, always_new, width, height} -> {document_id, name, is_new, has_theme, is_blank, width, height}
 // {"do": "size", bundle_id, document_id} -> {width, height, is_skipped} of slide 1
@@ -18255,7 +18237,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/integrations/keynote.py ================================================
-SOURCES['peekaboo_min/integrations/keynote.py'] = 18258, r'''"""The five Keynote tools."""
+SOURCES['peekaboo_min/integrations/keynote.py'] = 18240, r'''"""The five Keynote tools."""
 
 from __future__ import annotations
 
@@ -18604,7 +18586,7 @@ def _slide_target(path: str) -> Path:
 '''
 
 # ==================== peekaboo_min/integrations/keynote_deck.py ===========================================
-SOURCES['peekaboo_min/integrations/keynote_deck.py'] = 18607, r'''"""The Keynote deck that calls share: in a file, or in a server's memory."""
+SOURCES['peekaboo_min/integrations/keynote_deck.py'] = 18589, r'''"""The Keynote deck that calls share: in a file, or in a server's memory."""
 
 from __future__ import annotations
 
@@ -18675,7 +18657,7 @@ def save_deck(deck: Deck) -> None:
 '''
 
 # ==================== peekaboo_min/integrations/keynote_draw.applescript ==================================
-SOURCES['peekaboo_min/integrations/keynote_draw.applescript'] = 18678, r'''-- argv: bundle id, document id, x, y, width, height -> "index|x|y|width|height": a new rectangle on slide 1 as it stands there then.
+SOURCES['peekaboo_min/integrations/keynote_draw.applescript'] = 18660, r'''-- argv: bundle id, document id, x, y, width, height -> "index|x|y|width|height": a new rectangle on slide 1 as it stands there then.
 -- For a Keynote that takes no idiom of JXA's. The index is that among the slide's shapes, from 1; numbers as this Mac writes them
 -- ("380,5" in German). Values are got into variables first: an application need not know `item 1 of position` or `width as text`.
 on run argv
@@ -18712,7 +18694,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/keynote_export.applescript ================================
-SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 18715, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
+SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 18697, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
 -- AppleScript, because JXA cannot pass the options. There is no export of one slide, and `slide images` writes a folder:
 -- <folder's name>.001.png and so on, of the slides that are not skipped.
 on run argv
@@ -18731,7 +18713,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/peekaboo_cli.py ===========================================
-SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 18734, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
+SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 18716, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
 
 from __future__ import annotations
 
@@ -19092,10 +19074,10 @@ def _invalid_output(what: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/system/__init__.py =====================================================
-SOURCES['peekaboo_min/system/__init__.py'] = 19095, r''''''
+SOURCES['peekaboo_min/system/__init__.py'] = 19077, r''''''
 
 # ==================== peekaboo_min/system/files.py ========================================================
-SOURCES['peekaboo_min/system/files.py'] = 19098, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
+SOURCES['peekaboo_min/system/files.py'] = 19080, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
 
 from __future__ import annotations
 
@@ -19273,28 +19255,39 @@ def remove_all(kept: Sequence[Path], others: Sequence[Path]) -> list[Path]:
 
 
 def move_into_place(source: Path, target: Path) -> None:
-    """Put a finished file where it was asked for. Raises FILE_IO_ERROR; `source` is gone in either case.
+    """Put a finished file where it was asked for. Raises FILE_IO_ERROR; `source` is gone in either case."""
+    move_all_into_place([source], [target])
 
-    On another file system it is copied beside the target first: a full disk must not cost the file that is
-    there.
+
+def move_all_into_place(sources: Sequence[Path], targets: Sequence[Path]) -> None:
+    """Put finished files where they were asked for, all or none. Raises FILE_IO_ERROR; the sources are gone
+    in either case.
+
+    First each goes beside its target, on whose disk there may be no room: that must not cost the file that
+    is there. When all are there, they are only renamed.
     """
-    beside = target.with_name(f".peekaboo_{os.urandom(6).hex()}")
+    staged = [target.with_name(f".peekaboo_{os.urandom(6).hex()}") for target in targets]
     try:
-        try:
-            os.replace(source, target)
-        except OSError as e:
-            if e.errno != errno.EXDEV:
-                raise
-            from shutil import copy2
-
-            copy2(source, beside)
-            os.replace(beside, target)
-    except OSError as e:
-        raise file_error(target, e) from e
+        for move, froms, tos in ((_move, sources, staged), (os.replace, staged, targets)):
+            for source, to, target in zip(froms, tos, targets):
+                with file_errors(target):
+                    move(source, to)
     finally:
-        for leftover in (source, beside):
+        for leftover in (*sources, *staged):
             with suppress(OSError):
                 leftover.unlink()
+
+
+def _move(source: Path, target: Path) -> None:
+    """Raises OSError."""
+    try:
+        os.replace(source, target)
+    except OSError as e:
+        if e.errno != errno.EXDEV:
+            raise
+        from shutil import copy2  # with bz2 and lzma: 5 ms, and seldom needed
+
+        copy2(source, target)
 
 
 def write_privately(path: Path, content: Union[str, bytes]) -> None:
@@ -19350,7 +19343,7 @@ def file_lock(lock_name: str, wait_s: float, what: str) -> Iterator[None]:
 '''
 
 # ==================== peekaboo_min/system/images.py =======================================================
-SOURCES['peekaboo_min/system/images.py'] = 19353, r'''"""Image files: kind, size and pixels, read from their bytes."""
+SOURCES['peekaboo_min/system/images.py'] = 19346, r'''"""Image files: kind, size and pixels, read from their bytes."""
 
 from __future__ import annotations
 
@@ -19655,7 +19648,7 @@ def _read(path: Path) -> Optional[tuple[ImageInfo, bytes]]:
 '''
 
 # ==================== peekaboo_min/system/process.py ======================================================
-SOURCES['peekaboo_min/system/process.py'] = 19658, r'''"""Run one program: the only module that imports subprocess."""
+SOURCES['peekaboo_min/system/process.py'] = 19651, r'''"""Run one program: the only module that imports subprocess."""
 
 from __future__ import annotations
 
@@ -20047,7 +20040,7 @@ def exit_if_signalled() -> None:
 '''
 
 # ==================== peekaboo_min/system/programs.py =====================================================
-SOURCES['peekaboo_min/system/programs.py'] = 20050, r'''"""Where a program is, known by what it answers, and its package if missing."""
+SOURCES['peekaboo_min/system/programs.py'] = 20043, r'''"""Where a program is, known by what it answers, and its package if missing."""
 
 from __future__ import annotations
 
@@ -20244,7 +20237,7 @@ def _remember(path: str, status: os.stat_result, version: str) -> None:
 '''
 
 # ==================== peekaboo_min/system/resources.py ====================================================
-SOURCES['peekaboo_min/system/resources.py'] = 20247, r'''"""Our own files: native sources, and the argv that starts us again."""
+SOURCES['peekaboo_min/system/resources.py'] = 20240, r'''"""Our own files: native sources, and the argv that starts us again."""
 
 from __future__ import annotations
 
@@ -20298,7 +20291,7 @@ def how_to_install() -> str:
 '''
 
 # ==================== peekaboo_min/system/web.py ==========================================================
-SOURCES['peekaboo_min/system/web.py'] = 20301, r'''"""One JSON request to a web server: the only user of urllib.request.
+SOURCES['peekaboo_min/system/web.py'] = 20294, r'''"""One JSON request to a web server: the only user of urllib.request.
 
 urllib is imported inside the functions: it costs 30 ms, and most commands make no request.
 """
@@ -20559,7 +20552,7 @@ def _meaning_of(error: Exception, url: str) -> Exception:
 '''
 
 # ==================== README.md ===========================================================================
-SOURCES['peekaboo_min/README.md'] = 20562, r'''# peekaboo_min
+SOURCES['peekaboo_min/README.md'] = 20555, r'''# peekaboo_min
 
 Eyes and hands for AI agents on a desktop, in small, readable Python: it lists windows, takes screenshots of them, finds texts and
 controls, clicks and types by the pixels of the screenshot, asks a vision model what it sees, and draws in Keynote. It is an MCP

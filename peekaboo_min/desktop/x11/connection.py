@@ -25,6 +25,7 @@ from ...core.settings import settings
 if TYPE_CHECKING:
     import socket
 
+_CLIENT_BITS = 21  # the windows of one X client share the bits of their ids above these
 _ANSWER_S = 5.0
 _WAKE_S = 0.05
 _COOKIE = b"MIT-MAGIC-COOKIE-1"
@@ -263,3 +264,8 @@ def _entries(data: bytes) -> Iterator[tuple[bytes, ...]]:
             fields.append(data[at + 2 : at + 2 + length])
             at += 2 + length
         yield tuple(fields)
+
+
+def is_same_client(window_id: int, other_id: int) -> bool:
+    """Whether two windows were made by one connection to the X server, which is one program."""
+    return window_id >> _CLIENT_BITS == other_id >> _CLIENT_BITS

@@ -16,11 +16,10 @@ from ...core.models import KeyChord, Window
 from ...system.files import held_locks
 from ...system.process import run_program
 from .clipboard import Clipboard
-from .connection import KEYBOARD, property_of, request, texts_in, x_connection
+from .connection import KEYBOARD, is_same_client, property_of, request, texts_in, x_connection
 from .pointer import x11_modifiers, xdotool_session
 from .presses import PressRecord, recorded_presses
 from .server import UTF8, client_with_focus, is_viewable, top_level
-from .windows import is_same_client
 
 _KEYS_S = 10.0
 _PIECE, _PIECE_MS = 20, 400  # a piece of typing is no longer, in characters and in time

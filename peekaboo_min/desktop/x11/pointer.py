@@ -20,6 +20,7 @@ from ...system.process import (
     running,
     start_daemon,
 )
+from .connection import is_same_client
 from .presses import Delivered, recorded_presses
 from .server import (
     UTF8,
@@ -31,7 +32,7 @@ from .server import (
     top_level,
     top_level_under_pointer,
 )
-from .windows import is_same_client, own_rect, take_scene
+from .windows import own_rect, take_scene
 
 _BUTTONS = {"left": 1, "middle": 2, "right": 3}
 _WHEEL = {"up": 4, "down": 5, "left": 6, "right": 7}

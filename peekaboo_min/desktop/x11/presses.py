@@ -15,8 +15,7 @@ from typing import NamedTuple, Optional
 
 from ...core.errors import ErrorCode, PeekabooError
 from ...core.log import log_debug
-from .connection import EXTENSION, XConnection, fields_in, named, request, x_connection
-from .windows import is_same_client
+from .connection import EXTENSION, XConnection, fields_in, is_same_client, named, request, x_connection
 
 _CREATE_CONTEXT, _ENABLE_CONTEXT = 1, 5
 _ALL_CLIENTS = 3

@@ -19,6 +19,7 @@ from .connection import (
     XConnection,
     children_in,
     fields_in,
+    is_same_client,
     named,
     numbers_in,
     property_of,
@@ -28,7 +29,6 @@ from .connection import (
 )
 from .server import IS_VIEWABLE, client_with_focus, containing_windows
 
-_CLIENT_BITS = 21  # the windows of one X client share the bits of their ids above these
 _POPUP_LAYER = 101  # as a Mac numbers its menus
 _UNOWNED_LAYER = 25
 _ALL_DESKTOPS = 0xFFFFFFFF
@@ -53,11 +53,6 @@ _LAYERS = {
     "_NET_WM_WINDOW_TYPE_NOTIFICATION": 25,
     "_NET_WM_WINDOW_TYPE_TOOLTIP": 25,
 }
-
-
-def is_same_client(window_id: int, other_id: int) -> bool:
-    """Whether two windows were made by one connection to the X server, which is one program."""
-    return window_id >> _CLIENT_BITS == other_id >> _CLIENT_BITS
 
 
 def own_rect(window: Window) -> Rect:
