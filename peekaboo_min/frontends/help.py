@@ -174,7 +174,7 @@ def _part_for_a_terminal(part: str) -> list[str]:
     return _filled(text, hanging=2 * bool(re.match(r"[-\d]", part)))
 
 
-_COMPLETION = r"""# in ~/.SHELLrc: eval "$(peekaboo-min completion SHELL)"
+_COMPLETION = r"""# in ~/.STARTUP: eval "$(peekaboo-min completion SHELL)"
 _peekaboo_min() {
     local word="${COMP_WORDS[COMP_CWORD]}" previous="${COMP_WORDS[COMP_CWORD-1]}"
     local command="${COMP_WORDS[1]}" found=""
@@ -233,9 +233,10 @@ def completion(shell: str) -> str:
         "FLAGS": _cases([(label, [*words, "--json", "--help"]) for label, words in flags]),
         "COMMANDS": " ".join(first),
         "SHELL": shell,
+        "STARTUP": f"{shell}rc",
     }
     script = re.sub(
-        r"\b(GROUPED|CHOICES|SUBCOMMANDS|FLAGS|COMMANDS|SHELL)\b", lambda m: parts[m[1]], _COMPLETION
+        r"\b(GROUPED|CHOICES|SUBCOMMANDS|FLAGS|COMMANDS|SHELL|STARTUP)\b", lambda m: parts[m[1]], _COMPLETION
     )
     load = "autoload -U +X compinit && compinit\nautoload -U +X bashcompinit && bashcompinit\n"
     return (load if shell == "zsh" else "") + script.rstrip("\n")

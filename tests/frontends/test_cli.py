@@ -377,6 +377,12 @@ def test_bash_completes_commands_options_and_choices(
     assert (done.stderr, done.stdout.split()) == ("", expected)
 
 
+@pytest.mark.parametrize("shell", ["bash", "zsh"])
+def test_a_completion_names_the_file_that_it_belongs_into(forked: Program, shell: str) -> None:
+    comments = [line for line in forked.run("completion", shell).out.splitlines() if line.startswith("#")]
+    assert comments == [f'# in ~/.{shell}rc: eval "$(peekaboo-min completion {shell})"']
+
+
 def test_zsh_reads_its_completion(forked: Program, tmp_path: Path) -> None:
     need("zsh")
     script = forked.run("completion", "zsh").out + "\nprint ${_comps[peekaboo-min]}"
