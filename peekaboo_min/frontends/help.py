@@ -73,7 +73,8 @@ def command_help(name: str, signature: Signature) -> str:
     for paragraph in signature.description.split("\n\n"):
         lines += [*_filled(in_shell_names(paragraph)), ""]
     if arguments:
-        lines += [*_rows([(each.name.upper(), in_shell_names(each.help)) for each in arguments]), ""]
+        rows = [(f"{each.name.upper()}{_choices(each)}", in_shell_names(each.help)) for each in arguments]
+        lines += [*_rows(rows), ""]
     flags = [(_flag_with_value(each), in_shell_names(each.help)) for each in options]
     lines += ["options:", *_rows([*flags, (", ".join(JSON_FLAGS), "one JSON document on stdout")])]
     if signature.example:
@@ -84,8 +85,11 @@ def command_help(name: str, signature: Signature) -> str:
 def _flag_with_value(parameter: Parameter) -> str:
     if parameter.type_ is bool:
         return parameter.flags[0]
-    choices = "{" + ",".join(parameter.choices) + "}"
-    return f"{parameter.flags[0]} {choices if parameter.choices else parameter.name.upper()}"
+    return f"{parameter.flags[0]}{_choices(parameter) or f' {parameter.name.upper()}'}"
+
+
+def _choices(parameter: Parameter) -> str:
+    return f" {{{','.join(parameter.choices)}}}" if parameter.choices else ""
 
 
 def _filled(text: str, indent: int = 0, hanging: int = 0) -> list[str]:

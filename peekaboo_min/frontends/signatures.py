@@ -213,7 +213,8 @@ def _as_meant(parameters: Sequence[Parameter], arguments: Sequence[str], word: s
     """The line with the flag that a word without one was probably meant for."""
     flags = [each.flags[0] for each in parameters if not each.is_positional]
     looks_like_path = "/" in word or word.lower().endswith((".png", ".jpg", ".jpeg"))
-    meant = [flag for flag in ("--path" if looks_like_path else "--app", "--app", "--text") if flag in flags]
+    first = "--path" if looks_like_path else "--window-id" if word.isdecimal() else "--app"
+    meant = [flag for flag in (first, "--app", "--text") if flag in flags]
     if not meant:
         return "quote a text that has spaces"
     place = list(arguments).index(word)
@@ -221,7 +222,8 @@ def _as_meant(parameters: Sequence[Parameter], arguments: Sequence[str], word: s
 
 
 def _give(parameter: Parameter) -> str:
-    return f"give {in_shell_names(parameter.help)}"
+    choices = ", ".join(parameter.choices)
+    return f"give {f'one of {choices}' if choices else in_shell_names(parameter.help)}"
 
 
 def _line(command: str, *arguments: str) -> str:
@@ -237,8 +239,10 @@ def _value(parameter: Parameter, texts: Optional[list[str]]) -> Any:
         return not parameter.default
     if not parameter.is_list:
         return _read_text(parameter, texts[-1])
-    if not parameter.is_positional:  # a flag takes several, with commas between them
-        texts = [part.strip() for text in texts for part in text.split(",") if part.strip()]
+    # a flag takes several, with commas between them; between numbers spaces will do
+    if not parameter.is_positional:
+        between = "," if parameter.type_ is str else r"[,\s]"
+        texts = [part.strip() for text in texts for part in re.split(between, text) if part.strip()]
     return [_read_text(parameter, text) for text in texts]
 
 

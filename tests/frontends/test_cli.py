@@ -27,6 +27,7 @@ from worlds import (
 )
 
 from peekaboo_min.frontends.commands import COMMANDS, GROUPS
+from peekaboo_min.frontends.signatures import read_signature
 from peekaboo_min.frontends.tools import TOOLS
 
 FOLDER = "{folder}"  # in a row: the test's own folder
@@ -92,6 +93,8 @@ USAGE: dict[str, tuple[list[str], str]] = {
     "an argument too many": (["windows", "the Form"], "did you mean: peekaboo-min windows --app 'the Form'"),
     "a path without its flag":
         (["image", "--app", "x", "shot.png"], "did you mean: peekaboo-min image --app x --path shot.png"),
+    "a window's id without its flag":
+        (["wait-for", "7", "--text", "Hi"], "did you mean: peekaboo-min wait-for --window-id 7 --text Hi"),
     "a text without its window":
         (["find-text", "Sign"], "which window? WINDOW_ID is missing before 'Sign'; list them by `windows`; "
                                 "then: peekaboo-min find-text WINDOW_ID Sign"),
@@ -101,6 +104,8 @@ USAGE: dict[str, tuple[list[str], str]] = {
     "a number without end": (["focus", "0x" + "f" * 5000], "too many digits"),
     "digits without end": (["focus", "1" * 5000], "is not a whole number"),
     "an argument missing": (["type", "7"], "TEXT"),
+    "a choice missing":
+        (["scroll", "7", "1", "1"], "DIRECTION is missing; give one of up, down, left, right; see"),
     "a required option missing": (["list", "windows"], "--app"),
     "an option's value missing": (["image", "--app"], "--app"),
     "a value for a flag of all commands": (["windows", "--json=1"], "--json"),
@@ -325,6 +330,19 @@ def test_the_overview_names_every_command(two_forms: TwoForms, word: str) -> Non
     listed = re.findall(r"^  ([a-z].*?)  +\S", commands, re.M)
     assert listed == list(COMMANDS)
     assert re.findall(r"^(\S.*):$", commands, re.M) == list(GROUPS)
+
+
+def test_help_shows_what_may_be_chosen(forked: Program) -> None:
+    shown = {
+        name: f"{each.name.upper()} {{{','.join(each.choices)}}}"
+        for name, function in COMMANDS.items()
+        for each in read_signature(function).parameters
+        if each.is_positional and each.choices
+    }
+    assert list(shown) == ["scroll", "config", "completion"]
+    assert {
+        name: choices in forked.run(name, "--help").out for name, choices in shown.items()
+    } == dict.fromkeys(shown, True)
 
 
 def test_help_fits_80_columns_and_names_commands_not_tools(forked: Program) -> None:

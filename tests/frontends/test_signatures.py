@@ -6,7 +6,7 @@ import os
 import re
 import subprocess
 import sys
-from typing import Annotated, Literal, Optional
+from typing import Annotated, Any, Literal, Optional
 
 from worlds import ROOT
 
@@ -61,6 +61,19 @@ def test_a_flag_is_had_as_shells_write_it_and_by_its_wire_name() -> None:
     )
     given = shell_arguments(read_signature(with_flags).parameters, ["Form", "--no-is-shown"])
     assert given == {"appName": "Form", "isShown": False, "all_of": False}
+
+
+def with_lists(*, region: Optional[list[float]] = None, tags: Optional[list[str]] = None) -> None: ...
+
+
+def test_a_list_has_commas_between_and_one_of_numbers_may_have_spaces() -> None:
+    def read(*arguments: str) -> dict[str, Any]:
+        return shell_arguments(read_signature(with_lists).parameters, arguments)
+
+    four = {"region": [1.0, 2.5, 3.0, 4.0], "tags": None}
+    for region in ("1,2.5,3,4", "1, 2.5, 3, 4", "1 2.5 3 4", " 1,2.5\t3 4,"):
+        assert read("--region", region) == four
+    assert read("--tags", "a b, c", "--tags", "d") == {"region": None, "tags": ["a b", "c", "d"]}
 
 
 def test_each_command_is_introduced_by_a_whole_sentence() -> None:
