@@ -253,6 +253,12 @@ def prepare_target(path: Path) -> None:
     Raises FILE_IO_ERROR.
     """
     with file_errors(path):
+        if path.parent.is_file():
+            raise PeekabooError(
+                ErrorCode.FILE_IO_ERROR,
+                f"{path.parent} is a file, not a folder",
+                hint="name a folder, or an image that ends in .png or .jpg",
+            )
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.is_dir():
             raise PeekabooError(ErrorCode.FILE_IO_ERROR, f"{path} is a folder", hint="name a file in it")

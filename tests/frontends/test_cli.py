@@ -158,6 +158,9 @@ ON_A_DISPLAY: dict[str, tuple[list[str], str, str]] = {
         (["image", "--screen-index", "9"], "INVALID_ARGUMENT", "there is no screen 9"),
     "nothing in front": (["image", "--mode", "frontmost"], "WINDOW_NOT_FOUND", "no window on the screen"),
     "a path below a file": (["image", "--path", f"{FOLDER}/file/shot.png"], "FILE_IO_ERROR", "file"),
+    "a file in a folder's place":
+        (["image", "--path", f"{FOLDER}/file"], "FILE_IO_ERROR",
+         "file is a file, not a folder; name a folder, or an image that ends in .png or .jpg"),
     "a folder below a file": (["image", "--path", f"{FOLDER}/file/shots"], "FILE_IO_ERROR", "file"),
     "a path where nothing is written":
         (["image", "--path", "/proc/shot.png"], "FILE_IO_ERROR", "/proc/shot.png"),
