@@ -222,6 +222,12 @@ def test_without_a_display_the_error_says_how_to_get_one(
 ) -> None:
     variables = {} if display is None else {"DISPLAY": display}
     two_forms.fails(words, "NO_GUI_SESSION", 1, "set DISPLAY to a running X server", **variables)
+    details = {
+        None: "DISPLAY is not set",
+        NOBODY: f"DISPLAY is '{NOBODY}': No such file or directory",
+        "no display": "DISPLAY is 'no display'",
+    }
+    assert two_forms.package.run(*words, **variables).err.splitlines()[1:] == [f"  {details[display]}"]
 
 
 def test_a_hung_display_is_given_up_in_time(two_forms: TwoForms) -> None:

@@ -53,7 +53,7 @@ def no_display(details: str) -> PeekabooError:
     return PeekabooError(
         ErrorCode.NO_GUI_SESSION,
         "no X display can be opened",
-        hint="set DISPLAY to a running X server, or start one: Xvfb :1 & export DISPLAY=:1",
+        hint="set DISPLAY to a running X server, such as :0, or start one: Xvfb :1 & export DISPLAY=:1",
         details=details[:300],
     )
 
@@ -204,9 +204,9 @@ class XConnection:
 @contextmanager
 def x_connection() -> Iterator[XConnection]:
     """A connection to the server that DISPLAY names. Raises NO_GUI_SESSION, TIMEOUT, CANCELLED."""
-    address = display_address()
+    address, given = display_address(), settings().x_display
     if address is None:
-        raise no_display(f"DISPLAY is {settings().x_display!r}")
+        raise no_display(f"DISPLAY is {given!r}" if given else "DISPLAY is not set")
     check_cancelled()
     try:
         for cookie in [*_cookies(address), b""]:
@@ -216,7 +216,7 @@ def x_connection() -> Iterator[XConnection]:
                     yield connection
                     return
     except (OSError, EOFError, struct.error) as e:
-        raise no_display(str(e)) from e
+        raise no_display(f"DISPLAY is {given!r}: {getattr(e, 'strerror', None) or e}") from e
     raise no_display("the X server accepts no cookie of the file that XAUTHORITY names")
 
 
