@@ -104,7 +104,8 @@ def _read_modifier(word: str) -> str:
 def _unknown_key(word: str) -> PeekabooError:
     import difflib  # 3 ms that only a wrong name needs
 
-    near = difflib.get_close_matches(word.lower(), list(_KEYS), 3, 0.6)
+    slips = difflib.get_close_matches(_squeeze(word), list(_KEYS), 3, 0.6)
+    near = dict.fromkeys(_KEYS[each] for each in slips)  # each key once, by our name of it
     hint = f"did you mean {' or '.join(near)}?"
     if not near:
         hint = "known are a-z, 0-9, f1-f20, " + ", ".join(_KEY_SPELLINGS)
