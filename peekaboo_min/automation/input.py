@@ -82,7 +82,7 @@ def click_pixel(
     """
     _check_choice("button", button, BUTTONS)
     if clicks not in (1, 2, 3):
-        raise invalid(f"clicks is {clicks}", "it is 1, 2 or 3")
+        raise invalid(f"clicks is {clicks}", "give 1, 2 or 3")
     for name in modifiers:
         _check_choice("modifier", name, _CLICK_MODIFIERS)
     held = tuple(name for name in _CLICK_MODIFIERS if name in modifiers)
@@ -267,7 +267,7 @@ def _by_keyboard(
 
 def _check_choice(what: str, value: str, choices: Sequence[str]) -> None:
     if value not in choices:
-        raise invalid(f"there is no {what} {value[:40]!r}", f"it is one of {', '.join(choices)}")
+        raise invalid(f"there is no {what} {value[:40]!r}", f"choose one of {', '.join(choices)}")
 
 
 def _check_text(text: str, may_be_empty: bool, delay_ms: int) -> None:

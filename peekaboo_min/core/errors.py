@@ -99,7 +99,7 @@ class PeekabooError(Exception):
 
     def sentence(self) -> str:
         """What is wrong and what to do next, as one line of text."""
-        return f"{self.message}; {self.hint}" if self.hint else self.message
+        return f"{self.message.rstrip('.')}; {self.hint}" if self.hint else self.message
 
 
 class FocusLost(PeekabooError):
@@ -119,7 +119,7 @@ def check_range(what: str, value: float, least: float, most: float) -> None:
     """Raises INVALID_ARGUMENT for a number that is not from `least` to `most`."""
     if not least <= value <= most:
         given = f"{value:g}" if isinstance(value, float) else value
-        raise invalid(f"{what} is {given}", f"it is {least:g} to {most:g}")
+        raise invalid(f"{what} is {given}", f"give a number from {least:g} to {most:g}")
 
 
 def file_error(path: Path, error: Exception) -> PeekabooError:

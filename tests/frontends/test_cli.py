@@ -119,10 +119,13 @@ USAGE: dict[str, tuple[list[str], str]] = {
     "a pixel that is NaN": (["click", "7", "nan", "1"], "'nan'"),
     "a pixel that is infinite": (["click", "7", "1", "-inf"], "'-inf'"),
     "a pixel beyond all numbers": (["click", "7", "1e400", "1"], "'1e400'"),
-    "four clicks": (["click", "7", "1", "1", "--clicks", "4"], "clicks is 4"),
+    "four clicks": (["click", "7", "1", "1", "--clicks", "4"], "clicks is 4; give 1, 2 or 3"),
     "a button that is none": (["click", "7", "1", "1", "--button", "side"], "left, right, middle"),
     "an empty text": (["type", "7", ""], "the text is empty"),
     "a text with an escape character": (["type", "7", "a\x1b[31m"], "control character"),
+    "a wait that is too long":
+        (["wait-for", "--window-id", "7", "--still", "--timeout-s", "46"],
+         "timeout_s is 46; give a number from 1 to 45"),
     "a text that is too long": (["type", "7", "x" * 20_001], "20000"),
     "a key name with a slip": (["press", "7", "Retrun"], "did you mean return"),
     "no key": (["press", "7", ""], "no key was named"),
@@ -179,6 +182,11 @@ def test_bad_usage_is_refused_before_anything_is_asked(
 ) -> None:
     arguments = [argument.replace(FOLDER, str(tmp_path)) for argument in row[0]]
     assert_is_refused(forked.run("--json", *arguments), "INVALID_ARGUMENT", 2, row[1])
+
+
+def test_a_message_that_is_a_sentence_is_joined_to_the_next_step_by_one_sign(forked: Program) -> None:
+    message = forked.error("analyze", "shot.png", "What does it say?")["message"]
+    assert "Set the PEEKABOO_AI_PROVIDERS environment variable; for example " in message
 
 
 @pytest.fixture(scope="module")
