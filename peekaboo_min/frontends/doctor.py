@@ -131,7 +131,7 @@ def doctor_result() -> Result:
         *(_check_program(name) for name in desktop.needs),
         *(_check_program(name, purpose) for name, purpose in desktop.uses.items()),
         *_check_display(desktop),
-        *_check_folders(),
+        *_check_places(),
         _check_mcp(),
         _check_original(),
         Check("mouse and keyboard by", True, desktop.input_backend()),
@@ -182,11 +182,12 @@ def _check_display(desktop: Desktop) -> list[Check]:
     ]
 
 
-def _check_folders() -> list[Check]:
+def _check_places() -> list[Check]:
     checks = []
-    for name, folder in (("temporary folder", temporary_folder), ("state folder", state_folder)):
+    places = {"temporary folder": temporary_folder, "state folder": state_folder, "server's log": log_file}
+    for name, place in places.items():
         try:
-            checks.append(Check(name, True, str(folder())))
+            checks.append(Check(name, True, str(place())))
         except PeekabooError as e:
             checks.append(Check(name, False, e.message, e.hint, code=e.code))
     return checks

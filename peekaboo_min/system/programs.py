@@ -49,7 +49,7 @@ _IDENTITIES = {
     # the system's own: a virtual environment's has no gi. The option -c takes the rest of the word
     "python3": _Identity(
         "-Icfrom gi.repository import Gio; import gi; print('gi', gi.__version__)",
-        r"^gi (\d\S*)",
+        r"^(gi \d\S*)",
         "python3-gi at-spi2-core",
         folder="/usr/bin",
     ),

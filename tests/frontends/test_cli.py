@@ -278,6 +278,18 @@ def test_a_bad_variable_is_named(forked: Program, empty_display: str, name: str,
     assert_is_refused(finished, "INVALID_ARGUMENT", 2, f"{name} is '{value}'")
 
 
+def test_doctor_names_our_folders_and_the_log(forked: Program, tmp_path: Path, empty_display: str) -> None:
+    log = tmp_path / "the server.log"
+    data = forked.data("doctor", DISPLAY=empty_display, PEEKABOO_LOG_FILE=str(log))
+    found = {check["name"]: check["found"] for check in data["checks"]}
+    assert (found["server's log"], data["log_file"]) == (str(log), str(log))
+    lines = forked.run("doctor", DISPLAY=empty_display).out.splitlines()
+    names = ("temporary folder", "state folder", "server's log")
+    assert [name for name in names if any(line.startswith(f"ok      {name}: /") for line in lines)] == list(
+        names
+    )
+
+
 def test_help_works_with_bad_variables_all_the_same(program: Program) -> None:
     assert (
         program.run("windows", "--help", **{name: values[0] for name, values in BAD_VARIABLES.items()}).code
