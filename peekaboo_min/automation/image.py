@@ -20,6 +20,7 @@ from ..system.images import EXTENSIONS, kind_by_name
 from .capture import CapturedImage, Subject, image_for_model, scene_to_capture, take_images, window_subject
 from .effects import wait_until_painted
 from .input import focus_by_id
+from .listing import session_warnings
 from .policy import check_may_act
 
 # Names of images that we do not save: refused, rather than taken for the names of folders.
@@ -98,7 +99,7 @@ def image_result(
         if request.is_temporary:
             for image in images:
                 image.path.unlink(missing_ok=True)
-    return Result(text, data, returned, messages)
+    return Result(text, data, returned, (*session_warnings(desktop), *messages))
 
 
 def check_request(request: ImageRequest) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..core.errors import ErrorCode, invalid
 from ..core.models import App, Display, Result, Scene, Window
+from ..core.settings import settings
 from ..core.text import clean_text
 from ..desktop.base import Desktop
 from ..desktop.matching import find_app, visible_windows, windows_of
@@ -62,12 +63,21 @@ def list_displays(desktop: Desktop) -> Result:
     return Result("\n".join(lines), {"screens": rows})
 
 
+def session_warnings(desktop: Desktop) -> tuple[str, ...]:
+    """What hides a part of this desktop from us: under Wayland every program that does not use X11."""
+    if desktop.name != "x11" or not settings().wayland_display:
+        return ()
+    return (
+        "a Wayland session: only programs that run through XWayland can be seen; log in to an X11 session",
+    )
+
+
 def catalogue(desktop: Desktop, scene: Scene, windows: Sequence[Window]) -> Result:
-    """Windows as `list_windows` shows them, front to back, with a message where their titles are hidden."""
-    messages: tuple[str, ...] = ()
+    """Windows as `list_windows` shows them, front to back, with a message where not all can be seen."""
+    messages = session_warnings(desktop)
     if not scene.can_see_titles:
         hidden = ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING
-        messages = (desktop.denied(hidden, "window titles are hidden").sentence(),)
+        messages = (*messages, desktop.denied(hidden, "window titles are hidden").sentence())
     text = "\n".join([f"{len(windows)} window(s), front to back:", *map(_catalogue_line, windows)])
     return Result(text, {"windows": [window_data(window) for window in windows]}, messages=messages)
 

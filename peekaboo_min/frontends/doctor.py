@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..ai.client import parse_providers, provider_status
+from ..automation.listing import session_warnings
 from ..core.errors import ErrorCode, PeekabooError
 from ..core.models import Permissions, Result
 from ..core.settings import changed_settings, settings
@@ -162,12 +163,10 @@ def _check_program(name: str, purpose: str = "", afresh: bool = True) -> Check:
 
 
 def _check_display(desktop: Desktop) -> list[Check]:
-    if settings().wayland_display and desktop.name == "x11":
-        advice = (
-            "a Wayland session: only programs that run through XWayland can be seen; log in to an X11 session"
-        )
-        code = ErrorCode.NO_GUI_SESSION
-        return [Check("display", False, f"WAYLAND_DISPLAY={settings().wayland_display}", advice, code=code)]
+    warnings = session_warnings(desktop)
+    if warnings:
+        found, code = f"WAYLAND_DISPLAY={settings().wayland_display}", ErrorCode.NO_GUI_SESSION
+        return [Check("display", False, found, warnings[0], code=code)]
     started = time.monotonic()
     try:
         scene = desktop.snapshot()

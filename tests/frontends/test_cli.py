@@ -290,6 +290,17 @@ def test_doctor_names_our_folders_and_the_log(forked: Program, tmp_path: Path, e
     )
 
 
+def test_under_wayland_what_looks_warns_that_it_sees_x11_alone(forked: Program, empty_display: str) -> None:
+    session = {"DISPLAY": empty_display, "WAYLAND_DISPLAY": "wayland-0"}
+    warning = (
+        "a Wayland session: only programs that run through XWayland can be seen; log in to an X11 session"
+    )
+    for words in (["windows"], ["image"]):
+        assert forked.run(*words, "--json", **session).json["messages"] == [warning]
+        assert forked.run(*words, "--json", DISPLAY=empty_display).json["messages"] == []
+    assert warning in forked.error("doctor", **session)["details"]
+
+
 def test_help_works_with_bad_variables_all_the_same(program: Program) -> None:
     assert (
         program.run("windows", "--help", **{name: values[0] for name, values in BAD_VARIABLES.items()}).code
