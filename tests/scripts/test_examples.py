@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -41,6 +43,29 @@ def run(name: str, folder: Path, display: str, *arguments: str, **variables: str
     process = start(name, folder, display, *arguments, **variables)
     out, err = process.communicate(timeout=2 * PATIENCE_S)
     return process.returncode, out, err
+
+
+def test_the_readmes_session_is_what_a_terminal_shows(form: Form, display: str, tmp_path: Path) -> None:
+    chapter = (ROOT / "README.md").read_text(encoding="utf-8").split("\n## Shell\n")[1]
+    session = chapter.split("```")[1].strip().splitlines()
+    environment = clean_environment(tmp_path, DISPLAY=display)
+    window = Program(program_words("package"), environment).data("windows")["windows"][0]["window_id"]
+    shown = []
+    for line in session:
+        if line.startswith("$ peekaboo-min "):
+            words = [str(window) if word == "6291489" else word for word in shlex.split(line)[2:]]
+            done = subprocess.run(
+                [*program_words("package"), *words],
+                cwd=tmp_path, env=environment, capture_output=True, timeout=PATIENCE_S, encoding="utf-8",
+            )  # fmt: skip
+            shown += [line, *(done.stdout + done.stderr).splitlines()]
+
+    def without_this_runs_own(lines: list[str], folder: str) -> list[str]:
+        plain = (re.sub(r"\b[0-9a-f]{16}\b", "ID", line.replace(folder, "FOLDER")) for line in lines)
+        return [line if line.startswith("$") else re.sub(r"\d+", "N", line) for line in plain]
+
+    expected = without_this_runs_own(session, "/home/ada")
+    assert without_this_runs_own(shown, str(tmp_path)) == expected
 
 
 def test_a_text_is_waited_for_and_clicked(form: Form, display: str, tmp_path: Path) -> None:
