@@ -334,6 +334,7 @@ root.title("Reporter")
 root.geometry("300x200+100+100")
 for kind in ("Button", "KeyPress"):
     root.bind(f"<{kind}>", lambda event, kind=kind: print(kind, event.num, event.keysym))
+root.bind("<Button-2>", lambda event: print("at", event.x, event.y))
 root.bind("<F12>", lambda event: root.destroy())
 root.mainloop()
 """
@@ -407,6 +408,25 @@ def test_text_that_another_program_has_grabbed_is_reported_as_lost(bare: RealDes
         grabber.wait(20)
         bare.done("press_key", window, key="f5")
         assert seen() == "KeyPress ?? x\nKeyPress ?? F5\n"
+
+
+def test_a_click_that_lands_elsewhere_in_a_window_that_moves_is_not_reported_as_delivered(
+    bare: RealDesktop,
+) -> None:
+    with reporter(bare) as (window, seen):
+        bare.done("take_window_screenshot", window)
+        moves = "".join(f"windowmove %1 {100 + 40 * n} {100 + 30 * n} sleep 0.05 " for n in range(5))
+        command = f"while :; do xdotool search --name '^Reporter$' {moves}; done"
+        mover = bare.start("sh", "-c", command)
+        replies = [bare.call("click", window, x=100, y=50, button="middle") for _ in range(20)]
+        os.killpg(mover.pid, signal.SIGKILL)
+        mover.wait()
+        places = [line for line in seen().splitlines() if line.startswith("at")]
+        posted = [reply.data["delivered"] for reply in replies if not reply.code]
+        assert {reply.code for reply in replies} <= {"", "STALE_SCREENSHOT", "WINDOW_COVERED"}
+        assert False not in posted
+        assert places.count("at 100 50") >= posted.count(True)
+        assert len(places) == len(posted)
 
 
 def test_nothing_is_pressed_while_a_hand_holds_a_button(bare: RealDesktop) -> None:

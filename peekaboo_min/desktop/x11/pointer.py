@@ -20,7 +20,7 @@ from ...system.process import (
     running,
     start_daemon,
 )
-from .connection import is_same_client
+from .connection import ORIGIN, fields_in, is_same_client, request, x_connection
 from .presses import Delivered, recorded_presses
 from .server import (
     UTF8,
@@ -255,6 +255,8 @@ def _press(
                     got_id = top_level(got.window_id) if got else 0
                     pressed = pressed._replace(under_id=got_id or pressed.under_id)
                     delivered = _was_reached(window, top_id, look, pressed, got_id != 0)
+                    if delivered and got and "mousedown" not in press and _moved(window, point, look, got):
+                        delivered = None
                 except PeekabooError as e:
                     if not number or e.code is not ErrorCode.WINDOW_NOT_FOUND:
                         raise
@@ -266,10 +268,15 @@ def _press(
     return Delivery(delivered, pressed.point, _found_id(pressed.under_id) if delivered is False else None)
 
 
+def _inside(window: Window, point: Point) -> tuple[int, int]:
+    """The pixel of a screen point in the window that its program made."""
+    own = own_rect(window)
+    return int(point.x - own.x), int(point.y - own.y)
+
+
 def _to_move_and_look(window: Window, point: Point) -> list[str]:
     """What xdotool does before a press: to the point, relative to the window, and a look at both."""
-    own, target = own_rect(window), str(window.window_id)
-    inside = [str(int(point.x - own.x)), str(int(point.y - own.y))]
+    target, inside = str(window.window_id), map(str, _inside(window, point))
     look = ["getwindowgeometry", "--shell", target, "getmouselocation", "--shell"]
     return ["mousemove", "--window", target, "--", *inside, *look]
 
@@ -316,6 +323,20 @@ def _was_reached(window: Window, top_id: int, look: _Look, pressed: _Look, is_su
     if not now or is_same_client(_found_id(now), window.window_id):
         return True if pressed.under_id else None
     return None
+
+
+def _moved(window: Window, point: Point, look: _Look, got: Delivered) -> bool:
+    """Whether a press went to another place of the window, which moved right before it; where that was not
+    recorded, whether the window moved at all.
+    """
+    inside, (x, y) = _inside(window, point), got.place or (0, 0)
+    with x_connection() as server:
+        asked = [request(ORIGIN, window.window_id, server.root_id, 0)]
+        asked += [request(ORIGIN, got.window_id, window.window_id, x & 0xFFFF | (y & 0xFFFF) << 16)]
+        origin, place = server.ask(asked)
+    if not origin or fields_in(origin, "4xhh") == (look.x - inside[0], look.y - inside[1]):
+        return False  # it is closed, or where it was
+    return got.place is None or (place is not None and fields_in(place, "4xhh") != inside)
 
 
 def _check_still_there(window: Window, point: Point, look: _Look) -> None:

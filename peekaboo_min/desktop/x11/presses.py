@@ -39,6 +39,8 @@ class Delivered(NamedTuple):
     """The first id of the client that got it: not the window's own where a window manager's shortcut took it,
     or a program that has grabbed the pointer.
     """
+    place: Optional[tuple[int, int]] = None
+    """Where in that window; None for XInput's events, whose ends are not recorded."""
 
     @property
     def is_owners(self) -> bool:
@@ -99,13 +101,16 @@ class PressRecord:
         (client,) = fields_in(reply, "4xI")
         found = []
         for at in range(32, len(reply) - 31, 32):
-            kind, detail = struct.unpack_from("<BB", reply, at)
+            kind, detail, *place = struct.unpack_from("<BB22xhh", reply, at)
             if kind == _GENERIC and detail == self._xinput:
                 kind, detail, window_id = struct.unpack_from("<8xH6xI4xI4x", reply, at)
+                place = []
             else:
                 (window_id,) = struct.unpack_from("<12xI", reply, at)
             if kind in (_KEY, _PRESS, _RELEASE):
-                found.append(Delivered(kind, detail, window_id, client))
+                found.append(
+                    Delivered(kind, detail, window_id, client, (place[0], place[1]) if place else None)
+                )
         return found
 
 
