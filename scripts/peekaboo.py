@@ -5839,6 +5839,7 @@ from ..system.images import EXTENSIONS, kind_by_name
 from .capture import CapturedImage, Subject, image_for_model, scene_to_capture, take_images, window_subject
 from .effects import wait_until_painted
 from .input import focus_by_id
+from .listing import session_warnings
 from .policy import check_may_act
 
 # Names of images that we do not save: refused, rather than taken for the names of folders.
@@ -5917,7 +5918,7 @@ def image_result(
         if request.is_temporary:
             for image in images:
                 image.path.unlink(missing_ok=True)
-    return Result(text, data, returned, messages)
+    return Result(text, data, returned, (*session_warnings(desktop), *messages))
 
 
 def check_request(request: ImageRequest) -> None:
@@ -6174,7 +6175,7 @@ def piped(result: Result, paths: Sequence[Path]) -> Result:
 '''
 
 # ==================== peekaboo_min/automation/input.py ====================================================
-SOURCES['peekaboo_min/automation/input.py'] = 6177, r'''"""Every act in a window: its safety rules, the input lock, the effect."""
+SOURCES['peekaboo_min/automation/input.py'] = 6178, r'''"""Every act in a window: its safety rules, the input lock, the effect."""
 
 from __future__ import annotations
 
@@ -6258,7 +6259,7 @@ def click_pixel(
     """
     _check_choice("button", button, BUTTONS)
     if clicks not in (1, 2, 3):
-        raise invalid(f"clicks is {clicks}", "it is 1, 2 or 3")
+        raise invalid(f"clicks is {clicks}", "give 1, 2 or 3")
     for name in modifiers:
         _check_choice("modifier", name, _CLICK_MODIFIERS)
     held = tuple(name for name in _CLICK_MODIFIERS if name in modifiers)
@@ -6443,7 +6444,7 @@ def _by_keyboard(
 
 def _check_choice(what: str, value: str, choices: Sequence[str]) -> None:
     if value not in choices:
-        raise invalid(f"there is no {what} {value[:40]!r}", f"it is one of {', '.join(choices)}")
+        raise invalid(f"there is no {what} {value[:40]!r}", f"choose one of {', '.join(choices)}")
 
 
 def _check_text(text: str, may_be_empty: bool, delay_ms: int) -> None:
@@ -6557,7 +6558,7 @@ def _where(window: Window) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/automation/listing.py ==================================================
-SOURCES['peekaboo_min/automation/listing.py'] = 6560, r'''"""Apps, windows and screens, as text and as data."""
+SOURCES['peekaboo_min/automation/listing.py'] = 6561, r'''"""Apps, windows and screens, as text and as data."""
 
 from __future__ import annotations
 
@@ -6566,6 +6567,7 @@ from typing import Any
 
 from ..core.errors import ErrorCode, invalid
 from ..core.models import App, Display, Result, Scene, Window
+from ..core.settings import settings
 from ..core.text import clean_text
 from ..desktop.base import Desktop
 from ..desktop.matching import find_app, visible_windows, windows_of
@@ -6621,12 +6623,21 @@ def list_displays(desktop: Desktop) -> Result:
     return Result("\n".join(lines), {"screens": rows})
 
 
+def session_warnings(desktop: Desktop) -> tuple[str, ...]:
+    """What hides a part of this desktop from us: under Wayland every program that does not use X11."""
+    if desktop.name != "x11" or not settings().wayland_display:
+        return ()
+    return (
+        "a Wayland session: only programs that run through XWayland can be seen; log in to an X11 session",
+    )
+
+
 def catalogue(desktop: Desktop, scene: Scene, windows: Sequence[Window]) -> Result:
-    """Windows as `list_windows` shows them, front to back, with a message where their titles are hidden."""
-    messages: tuple[str, ...] = ()
+    """Windows as `list_windows` shows them, front to back, with a message where not all can be seen."""
+    messages = session_warnings(desktop)
     if not scene.can_see_titles:
         hidden = ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING
-        messages = (desktop.denied(hidden, "window titles are hidden").sentence(),)
+        messages = (*messages, desktop.denied(hidden, "window titles are hidden").sentence())
     text = "\n".join([f"{len(windows)} window(s), front to back:", *map(_catalogue_line, windows)])
     return Result(text, {"windows": [window_data(window) for window in windows]}, messages=messages)
 
@@ -6715,7 +6726,7 @@ def _bounds_text(window: Window) -> str:
 '''
 
 # ==================== peekaboo_min/automation/opening.py ==================================================
-SOURCES['peekaboo_min/automation/opening.py'] = 6718, r'''"""Open an application, a file or an address, and wait for its window."""
+SOURCES['peekaboo_min/automation/opening.py'] = 6729, r'''"""Open an application, a file or an address, and wait for its window."""
 
 from __future__ import annotations
 
@@ -6881,7 +6892,7 @@ def _names(*names: str) -> set[str]:
 '''
 
 # ==================== peekaboo_min/automation/policy.py ===================================================
-SOURCES['peekaboo_min/automation/policy.py'] = 6884, r'''"""What may be acted on, and the audit log of what was done."""
+SOURCES['peekaboo_min/automation/policy.py'] = 6895, r'''"""What may be acted on, and the audit log of what was done."""
 
 from __future__ import annotations
 
@@ -6970,7 +6981,7 @@ def write_audit_line(action: str, where: dict[str, Any]) -> None:
 '''
 
 # ==================== peekaboo_min/automation/wait.py =====================================================
-SOURCES['peekaboo_min/automation/wait.py'] = 6973, r'''"""Wait until a window shows a text, opens, closes or rests."""
+SOURCES['peekaboo_min/automation/wait.py'] = 6984, r'''"""Wait until a window shows a text, opens, closes or rests."""
 
 from __future__ import annotations
 
@@ -7168,10 +7179,10 @@ class _StillLook:
 '''
 
 # ==================== peekaboo_min/core/__init__.py =======================================================
-SOURCES['peekaboo_min/core/__init__.py'] = 7171, r''''''
+SOURCES['peekaboo_min/core/__init__.py'] = 7182, r''''''
 
 # ==================== peekaboo_min/core/cancellation.py ===================================================
-SOURCES['peekaboo_min/core/cancellation.py'] = 7174, r'''"""One call: its cancel token, time budget, progress, waits and threads."""
+SOURCES['peekaboo_min/core/cancellation.py'] = 7185, r'''"""One call: its cancel token, time budget, progress, waits and threads."""
 
 from __future__ import annotations
 
@@ -7314,7 +7325,7 @@ def is_uninterrupted() -> bool:
 '''
 
 # ==================== peekaboo_min/core/errors.py =========================================================
-SOURCES['peekaboo_min/core/errors.py'] = 7317, r'''"""PeekabooError, the only expected exception, and its codes."""
+SOURCES['peekaboo_min/core/errors.py'] = 7328, r'''"""PeekabooError, the only expected exception, and its codes."""
 
 from __future__ import annotations
 
@@ -7415,7 +7426,7 @@ class PeekabooError(Exception):
 
     def sentence(self) -> str:
         """What is wrong and what to do next, as one line of text."""
-        return f"{self.message}; {self.hint}" if self.hint else self.message
+        return f"{self.message.rstrip('.')}; {self.hint}" if self.hint else self.message
 
 
 class FocusLost(PeekabooError):
@@ -7435,7 +7446,7 @@ def check_range(what: str, value: float, least: float, most: float) -> None:
     """Raises INVALID_ARGUMENT for a number that is not from `least` to `most`."""
     if not least <= value <= most:
         given = f"{value:g}" if isinstance(value, float) else value
-        raise invalid(f"{what} is {given}", f"it is {least:g} to {most:g}")
+        raise invalid(f"{what} is {given}", f"give a number from {least:g} to {most:g}")
 
 
 def file_error(path: Path, error: Exception) -> PeekabooError:
@@ -7464,7 +7475,7 @@ def file_errors(path: Path) -> Iterator[None]:
 '''
 
 # ==================== peekaboo_min/core/log.py ============================================================
-SOURCES['peekaboo_min/core/log.py'] = 7467, r'''"""The log file, a command's debug lines, and the Keynote agent's log."""
+SOURCES['peekaboo_min/core/log.py'] = 7478, r'''"""The log file, a command's debug lines, and the Keynote agent's log."""
 
 from __future__ import annotations
 
@@ -7644,7 +7655,7 @@ def write_agent_line(source: str, text: str, path: Optional[Path] = None) -> Non
 '''
 
 # ==================== peekaboo_min/core/models.py =========================================================
-SOURCES['peekaboo_min/core/models.py'] = 7647, r'''"""The data types: points, windows, displays, screenshots, results.
+SOURCES['peekaboo_min/core/models.py'] = 7658, r'''"""The data types: points, windows, displays, screenshots, results.
 
 Named tuples, not dataclasses: importing those and making thirty of them would be a third of a command's time.
 """
@@ -8020,7 +8031,7 @@ class Result(NamedTuple):
 '''
 
 # ==================== peekaboo_min/core/settings.py =======================================================
-SOURCES['peekaboo_min/core/settings.py'] = 8023, r'''"""Environment variables, read once into a frozen Settings."""
+SOURCES['peekaboo_min/core/settings.py'] = 8034, r'''"""Environment variables, read once into a frozen Settings."""
 
 from __future__ import annotations
 
@@ -8326,7 +8337,7 @@ def system_temporary_folder() -> Path:
 '''
 
 # ==================== peekaboo_min/core/text.py ===========================================================
-SOURCES['peekaboo_min/core/text.py'] = 8329, r'''"""Text from outside, made safe to show or to send."""
+SOURCES['peekaboo_min/core/text.py'] = 8340, r'''"""Text from outside, made safe to show or to send."""
 
 from __future__ import annotations
 
@@ -8367,16 +8378,16 @@ def cut_to_bytes(text: str, limit: int) -> str:
 '''
 
 # ==================== peekaboo_min/core/version.py ========================================================
-SOURCES['peekaboo_min/core/version.py'] = 8370, r'''"""The version."""
+SOURCES['peekaboo_min/core/version.py'] = 8381, r'''"""The version."""
 
 VERSION = "0.1.0"
 '''
 
 # ==================== peekaboo_min/desktop/__init__.py ====================================================
-SOURCES['peekaboo_min/desktop/__init__.py'] = 8376, r''''''
+SOURCES['peekaboo_min/desktop/__init__.py'] = 8387, r''''''
 
 # ==================== peekaboo_min/desktop/base.py ========================================================
-SOURCES['peekaboo_min/desktop/base.py'] = 8379, r'''"""class Desktop(Protocol): what a platform must do; it never decides."""
+SOURCES['peekaboo_min/desktop/base.py'] = 8390, r'''"""class Desktop(Protocol): what a platform must do; it never decides."""
 
 from __future__ import annotations
 
@@ -8537,7 +8548,7 @@ class Desktop(Protocol):
 '''
 
 # ==================== peekaboo_min/desktop/keys.py ========================================================
-SOURCES['peekaboo_min/desktop/keys.py'] = 8540, r'''"""Key names in the spellings that people use, read into one (pure)."""
+SOURCES['peekaboo_min/desktop/keys.py'] = 8551, r'''"""Key names in the spellings that people use, read into one (pure)."""
 
 from __future__ import annotations
 
@@ -8643,7 +8654,8 @@ def _read_modifier(word: str) -> str:
 def _unknown_key(word: str) -> PeekabooError:
     import difflib  # 3 ms that only a wrong name needs
 
-    near = difflib.get_close_matches(word.lower(), list(_KEYS), 3, 0.6)
+    slips = difflib.get_close_matches(_squeeze(word), list(_KEYS), 3, 0.6)
+    near = dict.fromkeys(_KEYS[each] for each in slips)  # each key once, by our name of it
     hint = f"did you mean {' or '.join(near)}?"
     if not near:
         hint = "known are a-z, 0-9, f1-f20, " + ", ".join(_KEY_SPELLINGS)
@@ -8651,10 +8663,10 @@ def _unknown_key(word: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/desktop/macos/__init__.py ==============================================
-SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 8654, r''''''
+SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 8666, r''''''
 
 # ==================== peekaboo_min/desktop/macos/accessibility.js =========================================
-SOURCES['peekaboo_min/desktop/macos/accessibility.js'] = 8657, r'''// Comes after window_list.js: windows, sheets and the focus as the accessibility tree has them; without the grant: nothing.
+SOURCES['peekaboo_min/desktop/macos/accessibility.js'] = 8669, r'''// Comes after window_list.js: windows, sheets and the focus as the accessibility tree has them; without the grant: nothing.
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXUIElementCreateApplication', ['id', ['int']]);
 ObjC.bindFunction('AXUIElementCreateSystemWide', ['id', []]);
@@ -8742,7 +8754,7 @@ function candidates(app, target) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/automation.js ============================================
-SOURCES['peekaboo_min/desktop/macos/automation.js'] = 8745, r'''// {} -> {"automation": bool|null}: may Keynote be controlled? null when it does not run, was never asked for, or cannot be
+SOURCES['peekaboo_min/desktop/macos/automation.js'] = 8757, r'''// {} -> {"automation": bool|null}: may Keynote be controlled? null when it does not run, was never asked for, or cannot be
 // told. Raises no dialog. By itself, because a bridge that fails here must not take other answers along.
 ObjC.import('AppKit');
 ObjC.import('CoreServices');
@@ -8761,7 +8773,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/backend.py ===============================================
-SOURCES['peekaboo_min/desktop/macos/backend.py'] = 8764, r'''"""Desktop by screencapture, osascript and the Swift helper."""
+SOURCES['peekaboo_min/desktop/macos/backend.py'] = 8776, r'''"""Desktop by screencapture, osascript and the Swift helper."""
 
 from __future__ import annotations
 
@@ -9129,7 +9141,7 @@ def _window(one: dict[str, Any], can_record: bool) -> Window:
 '''
 
 # ==================== peekaboo_min/desktop/macos/elements.js ==============================================
-SOURCES['peekaboo_min/desktop/macos/elements.js'] = 9132, r'''// {"window": {id, pid, title, x, y, width, height, is_popup}} -> {"is_trusted": bool, "is_found": bool, "is_hung": bool,
+SOURCES['peekaboo_min/desktop/macos/elements.js'] = 9144, r'''// {"window": {id, pid, title, x, y, width, height, is_popup}} -> {"is_trusted": bool, "is_found": bool, "is_hung": bool,
 //   "elements": [{role, name, value, states, x, y, width, height}]}: what the window shows, clipped to it, in screen points.
 // By JXA alone: one call an element fetches all its attributes, so a compiled program would save little.
 ObjC.bindFunction('AXUIElementCopyMultipleAttributeValues', ['int', ['id', 'id', 'unsigned int', 'id*']]);
@@ -9289,7 +9301,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/focus.js =================================================
-SOURCES['peekaboo_min/desktop/macos/focus.js'] = 9292, r'''// {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted", "title_bar_is_free": bool, "matches": n}
+SOURCES['peekaboo_min/desktop/macos/focus.js'] = 9304, r'''// {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted", "title_bar_is_free": bool, "matches": n}
 // matches: how many windows of the application could be the one that is meant; only a single one is raised.
 const ANSWER_S = 0.5;
 const TITLE_BAR_HALF = 10;
@@ -9340,7 +9352,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/handler.js ===============================================
-SOURCES['peekaboo_min/desktop/macos/handler.js'] = 9343, r'''// {"kind": "app"|"path"|"url", "target": text} -> {"found": {name, bundle_id, path}|null, "installed": [...]}: the application that
+SOURCES['peekaboo_min/desktop/macos/handler.js'] = 9355, r'''// {"kind": "app"|"path"|"url", "target": text} -> {"found": {name, bundle_id, path}|null, "installed": [...]}: the application that
 // opens it. For a name of an application `installed` has all that are, else nothing. Starts nothing.
 // Comes after window_list.js.
 const FOLDERS = ['/Applications', '/Applications/Utilities', '/System/Applications', '/System/Applications/Utilities',
@@ -9383,7 +9395,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.js =================================================
-SOURCES['peekaboo_min/desktop/macos/input.js'] = 9386, r'''// one JSON request as the argument -> one JSON answer: those that input.swift lists, for a Mac without a compiler. Besides:
+SOURCES['peekaboo_min/desktop/macos/input.js'] = 9398, r'''// one JSON request as the argument -> one JSON answer: those that input.swift lists, for a Mac without a compiler. Besides:
 //   {"do":"press", ..., "character":"a","using":["command down"],"layouts":["US"]}: on another keyboard layout than these
 //       System Events finds the key of the character
 // Comes after window_list.js and accessibility.js.
@@ -9772,7 +9784,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.py =================================================
-SOURCES['peekaboo_min/desktop/macos/input.py'] = 9775, r'''"""Post mouse and keyboard events by the Swift helper or JXA; key codes."""
+SOURCES['peekaboo_min/desktop/macos/input.py'] = 9787, r'''"""Post mouse and keyboard events by the Swift helper or JXA; key codes."""
 
 from __future__ import annotations
 
@@ -9952,7 +9964,7 @@ def _helper_answer(stdout: bytes, stderr: str, code: int) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.swift ==============================================
-SOURCES['peekaboo_min/desktop/macos/input.swift'] = 9955, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
+SOURCES['peekaboo_min/desktop/macos/input.swift'] = 9967, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
 //   {"do":"preflight"} -> {"ok":true,"accessibility":b,"post_event":b,"screen_recording":b}
 //   {"do":"move","window":W,"x":n,"y":n}; points are screen points
 //   {"do":"click","window":W,"x":n,"y":n,"button":"left","clicks":1,"flags":0}; button left, right or middle; clicks 1 to 3
@@ -10418,7 +10430,7 @@ try FileHandle.standardOutput.write(contentsOf: output + Data("\n".utf8))
 '''
 
 # ==================== peekaboo_min/desktop/macos/osascript.py =============================================
-SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 10421, r'''"""Run JXA or AppleScript; what its errors, and missing grants, mean."""
+SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 10433, r'''"""Run JXA or AppleScript; what its errors, and missing grants, mean."""
 
 from __future__ import annotations
 
@@ -10599,7 +10611,7 @@ def no_session_error() -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/desktop/macos/permissions.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 10602, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
+SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 10614, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
 function run(argv) {
     const onScreen = windowList(ON_SCREEN_ONLY);
     const locked = isLocked();
@@ -10613,7 +10625,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/probe.js =================================================
-SOURCES['peekaboo_min/desktop/macos/probe.js'] = 10616, r'''// {"ask": name, ...} -> what only a Mac can tell, for `doctor --probe`; comes after window_list.js and accessibility.js.
+SOURCES['peekaboo_min/desktop/macos/probe.js'] = 10628, r'''// {"ask": name, ...} -> what only a Mac can tell, for `doctor --probe`; comes after window_list.js and accessibility.js.
 // Events are made and read back, never posted.
 ObjC.import('Foundation');
 ObjC.bindFunction('CGEventKeyboardSetUnicodeString', ['void', ['void *', 'unsigned long', 'void *']]);
@@ -10670,7 +10682,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/read_text.js =============================================
-SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 10673, r'''// {"path": file, "characters": bool} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
+SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 10685, r'''// {"path": file, "characters": bool} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
 // characters: those that stand alone, looked for in overlapping parts of the image; one may be there more than once.
 ObjC.import('Foundation');
 ObjC.import('Vision');
@@ -10716,7 +10728,7 @@ function partsOfImage() {
 '''
 
 # ==================== peekaboo_min/desktop/macos/snapshot.js ==============================================
-SOURCES['peekaboo_min/desktop/macos/snapshot.js'] = 10719, r'''// {} -> one look at the desktop, or {"windows": null} without a GUI session:
+SOURCES['peekaboo_min/desktop/macos/snapshot.js'] = 10731, r'''// {} -> one look at the desktop, or {"windows": null} without a GUI session:
 //   {"windows": [{id, pid, app, bundle_id, title, layer, alpha, on_screen, bounds, kind, parent_id, is_modal, is_minimised}],
 //    "apps": [{pid, name, bundle_id, is_active, is_regular, window_count}], "displays": [{name, scale, bounds}], main first,
 //    "frontmost_pid": n|null, "can_record": bool, "is_locked": bool}
@@ -10841,7 +10853,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/swift_helper.py ==========================================
-SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 10844, r'''"""Compile input.swift ahead of time, and find what was compiled."""
+SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 10856, r'''"""Compile input.swift ahead of time, and find what was compiled."""
 
 from __future__ import annotations
 
@@ -10981,7 +10993,7 @@ def _manifest() -> Path:
 '''
 
 # ==================== peekaboo_min/desktop/macos/window_list.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 10984, r'''// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
+SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 10996, r'''// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
 ObjC.import('AppKit');
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXIsProcessTrusted', ['bool', []]);
@@ -11085,7 +11097,7 @@ function frontmostPid() {
 '''
 
 # ==================== peekaboo_min/desktop/matching.py ====================================================
-SOURCES['peekaboo_min/desktop/matching.py'] = 11088, r'''"""Which app or window an identifier means, what covers or blocks it (pure)."""
+SOURCES['peekaboo_min/desktop/matching.py'] = 11100, r'''"""Which app or window an identifier means, what covers or blocks it (pure)."""
 
 from __future__ import annotations
 
@@ -11332,7 +11344,7 @@ def cover_at(point: Point, target: Window, windows: Sequence[Window]) -> Optiona
 '''
 
 # ==================== peekaboo_min/desktop/select.py ======================================================
-SOURCES['peekaboo_min/desktop/select.py'] = 11335, r'''"""Which Desktop this machine has."""
+SOURCES['peekaboo_min/desktop/select.py'] = 11347, r'''"""Which Desktop this machine has."""
 
 from __future__ import annotations
 
@@ -11356,10 +11368,10 @@ def this_desktop() -> Desktop:
 '''
 
 # ==================== peekaboo_min/desktop/x11/__init__.py ================================================
-SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 11359, r''''''
+SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 11371, r''''''
 
 # ==================== peekaboo_min/desktop/x11/backend.py =================================================
-SOURCES['peekaboo_min/desktop/x11/backend.py'] = 11362, r'''"""Desktop by maim, xdotool, xclip, and questions to the X server.
+SOURCES['peekaboo_min/desktop/x11/backend.py'] = 11374, r'''"""Desktop by maim, xdotool, xclip, and questions to the X server.
 
 Commands that answer wrongly with exit 0 are not used: the place in `xdotool getwindowgeometry` and wmctrl (a
 frame's offset is added twice), `xwd -id` (paints other windows), `xdotool type` beyond ASCII, unknown key
@@ -11572,7 +11584,7 @@ def _run_maim(what: list[str], path: Path, kind: str) -> None:
 '''
 
 # ==================== peekaboo_min/desktop/x11/clipboard.py ===============================================
-SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 11575, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
+SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 11587, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
 
 from __future__ import annotations
 
@@ -11772,7 +11784,7 @@ def _wait_until(is_true: Callable[[], bool], server: RunningProgram, seconds: fl
 '''
 
 # ==================== peekaboo_min/desktop/x11/connection.py ==============================================
-SOURCES['peekaboo_min/desktop/x11/connection.py'] = 11775, r'''"""One connection to the X server that only asks: many questions at once.
+SOURCES['peekaboo_min/desktop/x11/connection.py'] = 11787, r'''"""One connection to the X server that only asks: many questions at once.
 
 `xwininfo` and `xprop` answer about one window each, a process a window: for 40 windows that is three times a
 walk of `xwininfo -root -tree`, and a title with a line break fakes lines of theirs. Here all questions go out
@@ -11827,7 +11839,7 @@ def no_display(details: str) -> PeekabooError:
     return PeekabooError(
         ErrorCode.NO_GUI_SESSION,
         "no X display can be opened",
-        hint="set DISPLAY to a running X server, or start one: Xvfb :1 & export DISPLAY=:1",
+        hint="set DISPLAY to a running X server, such as :0, or start one: Xvfb :1 & export DISPLAY=:1",
         details=details[:300],
     )
 
@@ -11978,9 +11990,9 @@ class XConnection:
 @contextmanager
 def x_connection() -> Iterator[XConnection]:
     """A connection to the server that DISPLAY names. Raises NO_GUI_SESSION, TIMEOUT, CANCELLED."""
-    address = display_address()
+    address, given = display_address(), settings().x_display
     if address is None:
-        raise no_display(f"DISPLAY is {settings().x_display!r}")
+        raise no_display(f"DISPLAY is {given!r}" if given else "DISPLAY is not set")
     check_cancelled()
     try:
         for cookie in [*_cookies(address), b""]:
@@ -11990,7 +12002,7 @@ def x_connection() -> Iterator[XConnection]:
                     yield connection
                     return
     except (OSError, EOFError, struct.error) as e:
-        raise no_display(str(e)) from e
+        raise no_display(f"DISPLAY is {given!r}: {getattr(e, 'strerror', None) or e}") from e
     raise no_display("the X server accepts no cookie of the file that XAUTHORITY names")
 
 
@@ -12046,7 +12058,7 @@ def is_same_client(window_id: int, other_id: int) -> bool:
 '''
 
 # ==================== peekaboo_min/desktop/x11/elements.py ================================================
-SOURCES['peekaboo_min/desktop/x11/elements.py'] = 12049, r'''"""The elements of a window: AT-SPI's tree, read by the system's own Python."""
+SOURCES['peekaboo_min/desktop/x11/elements.py'] = 12061, r'''"""The elements of a window: AT-SPI's tree, read by the system's own Python."""
 
 from __future__ import annotations
 
@@ -12149,7 +12161,7 @@ def _with_labels(row: list[Element]) -> list[Element]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/elements_atspi.py ==========================================
-SOURCES['peekaboo_min/desktop/x11/elements_atspi.py'] = 12152, r'''"""A window as JSON -> {elements: [[role, name, value, states, box]]...}.
+SOURCES['peekaboo_min/desktop/x11/elements_atspi.py'] = 12164, r'''"""A window as JSON -> {elements: [[role, name, value, states, box]]...}.
 
 In: {pid, title, is_popup, bounds, whole, outer, addresses}; `whole` is `bounds` with the shadow that GTK
 draws, `outer` with what a window manager draws. Out, besides: `problem`, "bus", "application" or "" for none;
@@ -12492,7 +12504,7 @@ if __name__ == "__main__":
 '''
 
 # ==================== peekaboo_min/desktop/x11/keyboard.py ================================================
-SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 12495, r'''"""Keys on X11: text and chords, while the focus is where it should be."""
+SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 12507, r'''"""Keys on X11: text and chords, while the focus is where it should be."""
 
 from __future__ import annotations
 
@@ -12820,7 +12832,7 @@ class _Keyboard:
 '''
 
 # ==================== peekaboo_min/desktop/x11/ocr.py =====================================================
-SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 12823, r'''"""Read the text in an image: tesseract, helped by ImageMagick's convert.
+SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 12835, r'''"""Read the text in an image: tesseract, helped by ImageMagick's convert.
 
 tesseract alone misses most texts that are lighter than what is behind them. So each image is read twice, at
 the same time: as it is, and as its difference from the local background, which makes every text dark on
@@ -13049,7 +13061,7 @@ def _shared(
 '''
 
 # ==================== peekaboo_min/desktop/x11/opening.py =================================================
-SOURCES['peekaboo_min/desktop/x11/opening.py'] = 13052, r'''"""Open applications by their desktop entries, files by the default one.
+SOURCES['peekaboo_min/desktop/x11/opening.py'] = 13064, r'''"""Open applications by their desktop entries, files by the default one.
 
 Formats: freedesktop.org's Desktop Entry, MIME Applications and Base Directory specifications.
 """
@@ -13190,7 +13202,7 @@ def _read_entry(entry_id: str, path: Path) -> Optional[_Entry]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/pointer.py =================================================
-SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 13193, r'''"""The pointer on X11, by an xdotool that releases what it has pressed."""
+SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 13205, r'''"""The pointer on X11, by an xdotool that releases what it has pressed."""
 
 from __future__ import annotations
 
@@ -13212,7 +13224,7 @@ from ...system.process import (
     running,
     start_daemon,
 )
-from .connection import is_same_client
+from .connection import ORIGIN, fields_in, is_same_client, request, x_connection
 from .presses import Delivered, recorded_presses
 from .server import (
     UTF8,
@@ -13447,6 +13459,8 @@ def _press(
                     got_id = top_level(got.window_id) if got else 0
                     pressed = pressed._replace(under_id=got_id or pressed.under_id)
                     delivered = _was_reached(window, top_id, look, pressed, got_id != 0)
+                    if delivered and got and "mousedown" not in press and _moved(window, point, look, got):
+                        delivered = None
                 except PeekabooError as e:
                     if not number or e.code is not ErrorCode.WINDOW_NOT_FOUND:
                         raise
@@ -13458,10 +13472,15 @@ def _press(
     return Delivery(delivered, pressed.point, _found_id(pressed.under_id) if delivered is False else None)
 
 
+def _inside(window: Window, point: Point) -> tuple[int, int]:
+    """The pixel of a screen point in the window that its program made."""
+    own = own_rect(window)
+    return int(point.x - own.x), int(point.y - own.y)
+
+
 def _to_move_and_look(window: Window, point: Point) -> list[str]:
     """What xdotool does before a press: to the point, relative to the window, and a look at both."""
-    own, target = own_rect(window), str(window.window_id)
-    inside = [str(int(point.x - own.x)), str(int(point.y - own.y))]
+    target, inside = str(window.window_id), map(str, _inside(window, point))
     look = ["getwindowgeometry", "--shell", target, "getmouselocation", "--shell"]
     return ["mousemove", "--window", target, "--", *inside, *look]
 
@@ -13510,6 +13529,20 @@ def _was_reached(window: Window, top_id: int, look: _Look, pressed: _Look, is_su
     return None
 
 
+def _moved(window: Window, point: Point, look: _Look, got: Delivered) -> bool:
+    """Whether a press went to another place of the window, which moved right before it; where that was not
+    recorded, whether the window moved at all.
+    """
+    inside, (x, y) = _inside(window, point), got.place or (0, 0)
+    with x_connection() as server:
+        asked = [request(ORIGIN, window.window_id, server.root_id, 0)]
+        asked += [request(ORIGIN, got.window_id, window.window_id, x & 0xFFFF | (y & 0xFFFF) << 16)]
+        origin, place = server.ask(asked)
+    if not origin or fields_in(origin, "4xhh") == (look.x - inside[0], look.y - inside[1]):
+        return False  # it is closed, or where it was
+    return got.place is None or (place is not None and fields_in(place, "4xhh") != inside)
+
+
 def _check_still_there(window: Window, point: Point, look: _Look) -> None:
     own = own_rect(window)
     is_resized = (look.width, look.height) != (own.width, own.height)
@@ -13547,7 +13580,7 @@ def _found_id(under_id: int) -> int:
 '''
 
 # ==================== peekaboo_min/desktop/x11/presses.py =================================================
-SOURCES['peekaboo_min/desktop/x11/presses.py'] = 13550, r'''"""Which windows got a press or a key: the X server records what it delivers.
+SOURCES['peekaboo_min/desktop/x11/presses.py'] = 13583, r'''"""Which windows got a press or a key: the X server records what it delivers.
 
 A look before the press leaves microseconds for another window, and a window manager that holds a press back
 until it has seen it passes it on to what is under the pointer then. Encodings: the protocol specifications of
@@ -13588,6 +13621,8 @@ class Delivered(NamedTuple):
     """The first id of the client that got it: not the window's own where a window manager's shortcut took it,
     or a program that has grabbed the pointer.
     """
+    place: Optional[tuple[int, int]] = None
+    """Where in that window; None for XInput's events, whose ends are not recorded."""
 
     @property
     def is_owners(self) -> bool:
@@ -13648,13 +13683,16 @@ class PressRecord:
         (client,) = fields_in(reply, "4xI")
         found = []
         for at in range(32, len(reply) - 31, 32):
-            kind, detail = struct.unpack_from("<BB", reply, at)
+            kind, detail, *place = struct.unpack_from("<BB22xhh", reply, at)
             if kind == _GENERIC and detail == self._xinput:
                 kind, detail, window_id = struct.unpack_from("<8xH6xI4xI4x", reply, at)
+                place = []
             else:
                 (window_id,) = struct.unpack_from("<12xI", reply, at)
             if kind in (_KEY, _PRESS, _RELEASE):
-                found.append(Delivered(kind, detail, window_id, client))
+                found.append(
+                    Delivered(kind, detail, window_id, client, (place[0], place[1]) if place else None)
+                )
         return found
 
 
@@ -13690,7 +13728,7 @@ def _start(connection: XConnection) -> Optional[PressRecord]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/server.py ==================================================
-SOURCES['peekaboo_min/desktop/x11/server.py'] = 13693, r'''"""Questions to the X server about single windows; what xdotool's errors mean."""
+SOURCES['peekaboo_min/desktop/x11/server.py'] = 13731, r'''"""Questions to the X server about single windows; what xdotool's errors mean."""
 
 from __future__ import annotations
 
@@ -13830,7 +13868,7 @@ def client_with_focus(server: XConnection) -> int:
 '''
 
 # ==================== peekaboo_min/desktop/x11/windows.py =================================================
-SOURCES['peekaboo_min/desktop/x11/windows.py'] = 13833, r'''"""The windows, apps and displays of an X server, in one look."""
+SOURCES['peekaboo_min/desktop/x11/windows.py'] = 13871, r'''"""The windows, apps and displays of an X server, in one look."""
 
 from __future__ import annotations
 
@@ -14159,10 +14197,10 @@ def _apps(windows: Sequence[Window]) -> list[App]:
 '''
 
 # ==================== peekaboo_min/frontends/__init__.py ==================================================
-SOURCES['peekaboo_min/frontends/__init__.py'] = 14162, r''''''
+SOURCES['peekaboo_min/frontends/__init__.py'] = 14200, r''''''
 
 # ==================== peekaboo_min/frontends/capture_tools.py =============================================
-SOURCES['peekaboo_min/frontends/capture_tools.py'] = 14165, r'''"""The tools that look: image, analyze, list, screenshot_app_window; and exec."""
+SOURCES['peekaboo_min/frontends/capture_tools.py'] = 14203, r'''"""The tools that look: image, analyze, list, screenshot_app_window; and exec."""
 
 from __future__ import annotations
 
@@ -14455,7 +14493,7 @@ def peekaboo_exec(
 '''
 
 # ==================== peekaboo_min/frontends/cli.py =======================================================
-SOURCES['peekaboo_min/frontends/cli.py'] = 14458, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
+SOURCES['peekaboo_min/frontends/cli.py'] = 14496, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
 
 from __future__ import annotations
 
@@ -14740,7 +14778,7 @@ def _unknown_command(arguments: Sequence[str]) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/frontends/client_config.py =============================================
-SOURCES['peekaboo_min/frontends/client_config.py'] = 14743, r'''"""What an MCP client must be configured with to start this installation."""
+SOURCES['peekaboo_min/frontends/client_config.py'] = 14781, r'''"""What an MCP client must be configured with to start this installation."""
 
 from __future__ import annotations
 
@@ -15046,7 +15084,7 @@ def _command(name: str, client: _Client, launch: Launch, asked: Sequence[str]) -
 '''
 
 # ==================== peekaboo_min/frontends/commands.py ==================================================
-SOURCES['peekaboo_min/frontends/commands.py'] = 15049, r'''"""COMMANDS: every shell command, with the module of its function."""
+SOURCES['peekaboo_min/frontends/commands.py'] = 15087, r'''"""COMMANDS: every shell command, with the module of its function."""
 
 from __future__ import annotations
 
@@ -15152,7 +15190,7 @@ def in_shell_names(text: str) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/desktop_tools.py =============================================
-SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 15155, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
+SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 15193, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
 
 from __future__ import annotations
 
@@ -15506,7 +15544,7 @@ def _with_effect_text(text: str, data: dict[str, Any]) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/doctor.py ====================================================
-SOURCES['peekaboo_min/frontends/doctor.py'] = 15509, r'''"""What this machine has and may do: server status, permissions, doctor."""
+SOURCES['peekaboo_min/frontends/doctor.py'] = 15547, r'''"""What this machine has and may do: server status, permissions, doctor."""
 
 from __future__ import annotations
 
@@ -15515,6 +15553,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..ai.client import parse_providers, provider_status
+from ..automation.listing import session_warnings
 from ..core.errors import ErrorCode, PeekabooError
 from ..core.models import Permissions, Result
 from ..core.settings import changed_settings, settings
@@ -15639,7 +15678,7 @@ def doctor_result() -> Result:
         *(_check_program(name) for name in desktop.needs),
         *(_check_program(name, purpose) for name, purpose in desktop.uses.items()),
         *_check_display(desktop),
-        *_check_folders(),
+        *_check_places(),
         _check_mcp(),
         _check_original(),
         Check("mouse and keyboard by", True, desktop.input_backend()),
@@ -15670,12 +15709,10 @@ def _check_program(name: str, purpose: str = "", afresh: bool = True) -> Check:
 
 
 def _check_display(desktop: Desktop) -> list[Check]:
-    if settings().wayland_display and desktop.name == "x11":
-        advice = (
-            "a Wayland session: only programs that run through XWayland can be seen; log in to an X11 session"
-        )
-        code = ErrorCode.NO_GUI_SESSION
-        return [Check("display", False, f"WAYLAND_DISPLAY={settings().wayland_display}", advice, code=code)]
+    warnings = session_warnings(desktop)
+    if warnings:
+        found, code = f"WAYLAND_DISPLAY={settings().wayland_display}", ErrorCode.NO_GUI_SESSION
+        return [Check("display", False, found, warnings[0], code=code)]
     started = time.monotonic()
     try:
         scene = desktop.snapshot()
@@ -15690,11 +15727,12 @@ def _check_display(desktop: Desktop) -> list[Check]:
     ]
 
 
-def _check_folders() -> list[Check]:
+def _check_places() -> list[Check]:
     checks = []
-    for name, folder in (("temporary folder", temporary_folder), ("state folder", state_folder)):
+    places = {"temporary folder": temporary_folder, "state folder": state_folder, "server's log": log_file}
+    for name, place in places.items():
         try:
-            checks.append(Check(name, True, str(folder())))
+            checks.append(Check(name, True, str(place())))
         except PeekabooError as e:
             checks.append(Check(name, False, e.message, e.hint, code=e.code))
     return checks
@@ -15738,7 +15776,7 @@ def machine_data() -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/help.py ======================================================
-SOURCES['peekaboo_min/frontends/help.py'] = 15741, r'''"""What the shell explains: commands, the README's chapters, completion."""
+SOURCES['peekaboo_min/frontends/help.py'] = 15779, r'''"""What the shell explains: commands, the README's chapters, completion."""
 
 from __future__ import annotations
 
@@ -15813,7 +15851,8 @@ def command_help(name: str, signature: Signature) -> str:
     for paragraph in signature.description.split("\n\n"):
         lines += [*_filled(in_shell_names(paragraph)), ""]
     if arguments:
-        lines += [*_rows([(each.name.upper(), in_shell_names(each.help)) for each in arguments]), ""]
+        rows = [(f"{each.name.upper()}{_choices(each)}", in_shell_names(each.help)) for each in arguments]
+        lines += [*_rows(rows), ""]
     flags = [(_flag_with_value(each), in_shell_names(each.help)) for each in options]
     lines += ["options:", *_rows([*flags, (", ".join(JSON_FLAGS), "one JSON document on stdout")])]
     if signature.example:
@@ -15824,8 +15863,11 @@ def command_help(name: str, signature: Signature) -> str:
 def _flag_with_value(parameter: Parameter) -> str:
     if parameter.type_ is bool:
         return parameter.flags[0]
-    choices = "{" + ",".join(parameter.choices) + "}"
-    return f"{parameter.flags[0]} {choices if parameter.choices else parameter.name.upper()}"
+    return f"{parameter.flags[0]}{_choices(parameter) or f' {parameter.name.upper()}'}"
+
+
+def _choices(parameter: Parameter) -> str:
+    return f" {{{','.join(parameter.choices)}}}" if parameter.choices else ""
 
 
 def _filled(text: str, indent: int = 0, hanging: int = 0) -> list[str]:
@@ -15914,7 +15956,7 @@ def _part_for_a_terminal(part: str) -> list[str]:
     return _filled(text, hanging=2 * bool(re.match(r"[-\d]", part)))
 
 
-_COMPLETION = r"""# in ~/.SHELLrc: eval "$(peekaboo-min completion SHELL)"
+_COMPLETION = r"""# in ~/.STARTUP: eval "$(peekaboo-min completion SHELL)"
 _peekaboo_min() {
     local word="${COMP_WORDS[COMP_CWORD]}" previous="${COMP_WORDS[COMP_CWORD-1]}"
     local command="${COMP_WORDS[1]}" found=""
@@ -15973,9 +16015,10 @@ def completion(shell: str) -> str:
         "FLAGS": _cases([(label, [*words, "--json", "--help"]) for label, words in flags]),
         "COMMANDS": " ".join(first),
         "SHELL": shell,
+        "STARTUP": f"{shell}rc",
     }
     script = re.sub(
-        r"\b(GROUPED|CHOICES|SUBCOMMANDS|FLAGS|COMMANDS|SHELL)\b", lambda m: parts[m[1]], _COMPLETION
+        r"\b(GROUPED|CHOICES|SUBCOMMANDS|FLAGS|COMMANDS|SHELL|STARTUP)\b", lambda m: parts[m[1]], _COMPLETION
     )
     load = "autoload -U +X compinit && compinit\nautoload -U +X bashcompinit && bashcompinit\n"
     return (load if shell == "zsh" else "") + script.rstrip("\n")
@@ -15986,7 +16029,7 @@ def _cases(entries: Iterable[tuple[str, Sequence[str]]]) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/look_commands.py =============================================
-SOURCES['peekaboo_min/frontends/look_commands.py'] = 15989, r'''"""The shell's commands that look: windows, list, image."""
+SOURCES['peekaboo_min/frontends/look_commands.py'] = 16032, r'''"""The shell's commands that look: windows, list, image."""
 
 from __future__ import annotations
 
@@ -16089,7 +16132,7 @@ def image_command(
 '''
 
 # ==================== peekaboo_min/frontends/machine_commands.py ==========================================
-SOURCES['peekaboo_min/frontends/machine_commands.py'] = 16092, r'''"""Commands about this machine, its models and its mail; the reference."""
+SOURCES['peekaboo_min/frontends/machine_commands.py'] = 16135, r'''"""Commands about this machine, its models and its mail; the reference."""
 
 from __future__ import annotations
 
@@ -16318,7 +16361,7 @@ def variable_reference() -> str:
 '''
 
 # ==================== peekaboo_min/frontends/probes.py ====================================================
-SOURCES['peekaboo_min/frontends/probes.py'] = 16321, r'''"""The facts that we rely on, each with a harmless probe: `doctor --probe`."""
+SOURCES['peekaboo_min/frontends/probes.py'] = 16364, r'''"""The facts that we rely on, each with a harmless probe: `doctor --probe`."""
 
 from __future__ import annotations
 
@@ -16680,7 +16723,7 @@ def _helper(folder: Path) -> Outcome:
 '''
 
 # ==================== peekaboo_min/frontends/results.py ===================================================
-SOURCES['peekaboo_min/frontends/results.py'] = 16683, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
+SOURCES['peekaboo_min/frontends/results.py'] = 16726, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
 
 from __future__ import annotations
 
@@ -16847,7 +16890,7 @@ def plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/server.py ====================================================
-SOURCES['peekaboo_min/frontends/server.py'] = 16850, r'''"""The one MCPServer. It only translates."""
+SOURCES['peekaboo_min/frontends/server.py'] = 16893, r'''"""The one MCPServer. It only translates."""
 
 from __future__ import annotations
 
@@ -17237,7 +17280,7 @@ def _problem(error: dict[str, Any]) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/signatures.py ================================================
-SOURCES['peekaboo_min/frontends/signatures.py'] = 17240, r'''"""A function's parameters and help, and the arguments sent for them."""
+SOURCES['peekaboo_min/frontends/signatures.py'] = 17283, r'''"""A function's parameters and help, and the arguments sent for them."""
 
 from __future__ import annotations
 
@@ -17452,7 +17495,8 @@ def _as_meant(parameters: Sequence[Parameter], arguments: Sequence[str], word: s
     """The line with the flag that a word without one was probably meant for."""
     flags = [each.flags[0] for each in parameters if not each.is_positional]
     looks_like_path = "/" in word or word.lower().endswith((".png", ".jpg", ".jpeg"))
-    meant = [flag for flag in ("--path" if looks_like_path else "--app", "--app", "--text") if flag in flags]
+    first = "--path" if looks_like_path else "--window-id" if word.isdecimal() else "--app"
+    meant = [flag for flag in (first, "--app", "--text") if flag in flags]
     if not meant:
         return "quote a text that has spaces"
     place = list(arguments).index(word)
@@ -17460,7 +17504,8 @@ def _as_meant(parameters: Sequence[Parameter], arguments: Sequence[str], word: s
 
 
 def _give(parameter: Parameter) -> str:
-    return f"give {in_shell_names(parameter.help)}"
+    choices = ", ".join(parameter.choices)
+    return f"give {f'one of {choices}' if choices else in_shell_names(parameter.help)}"
 
 
 def _line(command: str, *arguments: str) -> str:
@@ -17476,8 +17521,10 @@ def _value(parameter: Parameter, texts: Optional[list[str]]) -> Any:
         return not parameter.default
     if not parameter.is_list:
         return _read_text(parameter, texts[-1])
-    if not parameter.is_positional:  # a flag takes several, with commas between them
-        texts = [part.strip() for text in texts for part in text.split(",") if part.strip()]
+    # a flag takes several, with commas between them; between numbers spaces will do
+    if not parameter.is_positional:
+        between = "," if parameter.type_ is str else r"[,\s]"
+        texts = [part.strip() for text in texts for part in re.split(between, text) if part.strip()]
     return [_read_text(parameter, text) for text in texts]
 
 
@@ -17502,7 +17549,7 @@ def _read_text(parameter: Parameter, text: str) -> Any:
 '''
 
 # ==================== peekaboo_min/frontends/tools.py =====================================================
-SOURCES['peekaboo_min/frontends/tools.py'] = 17505, r'''"""TOOLS: every MCP tool, a typed function with its wire name and its effects."""
+SOURCES['peekaboo_min/frontends/tools.py'] = 17552, r'''"""TOOLS: every MCP tool, a typed function with its wire name and its effects."""
 
 from __future__ import annotations
 
@@ -17627,10 +17674,10 @@ def offered_tools() -> list[Tool]:
 '''
 
 # ==================== peekaboo_min/integrations/__init__.py ===============================================
-SOURCES['peekaboo_min/integrations/__init__.py'] = 17630, r''''''
+SOURCES['peekaboo_min/integrations/__init__.py'] = 17677, r''''''
 
 # ==================== peekaboo_min/integrations/gmail.py ==================================================
-SOURCES['peekaboo_min/integrations/gmail.py'] = 17633, r'''"""send_email: one mail through Gmail's API."""
+SOURCES['peekaboo_min/integrations/gmail.py'] = 17680, r'''"""send_email: one mail through Gmail's API."""
 
 from __future__ import annotations
 
@@ -17773,7 +17820,7 @@ def _send_error(error: WebError) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/integrations/gmail_oauth.py ============================================
-SOURCES['peekaboo_min/integrations/gmail_oauth.py'] = 17776, r'''"""Google's permission to send mail: requested once, stored, renewed."""
+SOURCES['peekaboo_min/integrations/gmail_oauth.py'] = 17823, r'''"""Google's permission to send mail: requested once, stored, renewed."""
 
 from __future__ import annotations
 
@@ -18072,7 +18119,7 @@ class _RedirectServer:
 '''
 
 # ==================== peekaboo_min/integrations/keynote.js ================================================
-SOURCES['peekaboo_min/integrations/keynote.js'] = 18075, r'''// One JSON argument in, JSON out, by its "do":
+SOURCES['peekaboo_min/integrations/keynote.js'] = 18122, r'''// One JSON argument in, JSON out, by its "do":
 // {"do": "find"} -> {"bundle_id": text|null}: the Keynote that is installed. Sends nothing to it.
 // {"do": "open", bundle_id, theme, always_new, width, height} -> {document_id, name, is_new, has_theme, is_blank, width, height}
 // {"do": "size", bundle_id, document_id} -> {width, height, is_skipped} of slide 1
@@ -18237,7 +18284,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/integrations/keynote.py ================================================
-SOURCES['peekaboo_min/integrations/keynote.py'] = 18240, r'''"""The five Keynote tools."""
+SOURCES['peekaboo_min/integrations/keynote.py'] = 18287, r'''"""The five Keynote tools."""
 
 from __future__ import annotations
 
@@ -18586,7 +18633,7 @@ def _slide_target(path: str) -> Path:
 '''
 
 # ==================== peekaboo_min/integrations/keynote_deck.py ===========================================
-SOURCES['peekaboo_min/integrations/keynote_deck.py'] = 18589, r'''"""The Keynote deck that calls share: in a file, or in a server's memory."""
+SOURCES['peekaboo_min/integrations/keynote_deck.py'] = 18636, r'''"""The Keynote deck that calls share: in a file, or in a server's memory."""
 
 from __future__ import annotations
 
@@ -18657,7 +18704,7 @@ def save_deck(deck: Deck) -> None:
 '''
 
 # ==================== peekaboo_min/integrations/keynote_draw.applescript ==================================
-SOURCES['peekaboo_min/integrations/keynote_draw.applescript'] = 18660, r'''-- argv: bundle id, document id, x, y, width, height -> "index|x|y|width|height": a new rectangle on slide 1 as it stands there then.
+SOURCES['peekaboo_min/integrations/keynote_draw.applescript'] = 18707, r'''-- argv: bundle id, document id, x, y, width, height -> "index|x|y|width|height": a new rectangle on slide 1 as it stands there then.
 -- For a Keynote that takes no idiom of JXA's. The index is that among the slide's shapes, from 1; numbers as this Mac writes them
 -- ("380,5" in German). Values are got into variables first: an application need not know `item 1 of position` or `width as text`.
 on run argv
@@ -18694,7 +18741,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/keynote_export.applescript ================================
-SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 18697, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
+SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 18744, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
 -- AppleScript, because JXA cannot pass the options. There is no export of one slide, and `slide images` writes a folder:
 -- <folder's name>.001.png and so on, of the slides that are not skipped.
 on run argv
@@ -18713,7 +18760,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/peekaboo_cli.py ===========================================
-SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 18716, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
+SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 18763, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
 
 from __future__ import annotations
 
@@ -19074,10 +19121,10 @@ def _invalid_output(what: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/system/__init__.py =====================================================
-SOURCES['peekaboo_min/system/__init__.py'] = 19077, r''''''
+SOURCES['peekaboo_min/system/__init__.py'] = 19124, r''''''
 
 # ==================== peekaboo_min/system/files.py ========================================================
-SOURCES['peekaboo_min/system/files.py'] = 19080, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
+SOURCES['peekaboo_min/system/files.py'] = 19127, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
 
 from __future__ import annotations
 
@@ -19343,7 +19390,7 @@ def file_lock(lock_name: str, wait_s: float, what: str) -> Iterator[None]:
 '''
 
 # ==================== peekaboo_min/system/images.py =======================================================
-SOURCES['peekaboo_min/system/images.py'] = 19346, r'''"""Image files: kind, size and pixels, read from their bytes."""
+SOURCES['peekaboo_min/system/images.py'] = 19393, r'''"""Image files: kind, size and pixels, read from their bytes."""
 
 from __future__ import annotations
 
@@ -19598,6 +19645,12 @@ def prepare_target(path: Path) -> None:
     Raises FILE_IO_ERROR.
     """
     with file_errors(path):
+        if path.parent.is_file():
+            raise PeekabooError(
+                ErrorCode.FILE_IO_ERROR,
+                f"{path.parent} is a file, not a folder",
+                hint="name a folder, or an image that ends in .png or .jpg",
+            )
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.is_dir():
             raise PeekabooError(ErrorCode.FILE_IO_ERROR, f"{path} is a folder", hint="name a file in it")
@@ -19648,7 +19701,7 @@ def _read(path: Path) -> Optional[tuple[ImageInfo, bytes]]:
 '''
 
 # ==================== peekaboo_min/system/process.py ======================================================
-SOURCES['peekaboo_min/system/process.py'] = 19651, r'''"""Run one program: the only module that imports subprocess."""
+SOURCES['peekaboo_min/system/process.py'] = 19704, r'''"""Run one program: the only module that imports subprocess."""
 
 from __future__ import annotations
 
@@ -20040,7 +20093,7 @@ def exit_if_signalled() -> None:
 '''
 
 # ==================== peekaboo_min/system/programs.py =====================================================
-SOURCES['peekaboo_min/system/programs.py'] = 20043, r'''"""Where a program is, known by what it answers, and its package if missing."""
+SOURCES['peekaboo_min/system/programs.py'] = 20096, r'''"""Where a program is, known by what it answers, and its package if missing."""
 
 from __future__ import annotations
 
@@ -20091,7 +20144,7 @@ _IDENTITIES = {
     # the system's own: a virtual environment's has no gi. The option -c takes the rest of the word
     "python3": _Identity(
         "-Icfrom gi.repository import Gio; import gi; print('gi', gi.__version__)",
-        r"^gi (\d\S*)",
+        r"^(gi \d\S*)",
         "python3-gi at-spi2-core",
         folder="/usr/bin",
     ),
@@ -20237,7 +20290,7 @@ def _remember(path: str, status: os.stat_result, version: str) -> None:
 '''
 
 # ==================== peekaboo_min/system/resources.py ====================================================
-SOURCES['peekaboo_min/system/resources.py'] = 20240, r'''"""Our own files: native sources, and the argv that starts us again."""
+SOURCES['peekaboo_min/system/resources.py'] = 20293, r'''"""Our own files: native sources, and the argv that starts us again."""
 
 from __future__ import annotations
 
@@ -20291,7 +20344,7 @@ def how_to_install() -> str:
 '''
 
 # ==================== peekaboo_min/system/web.py ==========================================================
-SOURCES['peekaboo_min/system/web.py'] = 20294, r'''"""One JSON request to a web server: the only user of urllib.request.
+SOURCES['peekaboo_min/system/web.py'] = 20347, r'''"""One JSON request to a web server: the only user of urllib.request.
 
 urllib is imported inside the functions: it costs 30 ms, and most commands make no request.
 """
@@ -20552,7 +20605,7 @@ def _meaning_of(error: Exception, url: str) -> Exception:
 '''
 
 # ==================== README.md ===========================================================================
-SOURCES['peekaboo_min/README.md'] = 20555, r'''# peekaboo_min
+SOURCES['peekaboo_min/README.md'] = 20608, r'''# peekaboo_min
 
 Eyes and hands for AI agents on a desktop, in small, readable Python: it lists windows, takes screenshots of them, finds texts and
 controls, clicks and types by the pixels of the screenshot, asks a vision model what it sees, and draws in Keynote. It is an MCP
@@ -20616,11 +20669,11 @@ $ peekaboo-min windows
 1 window(s), front to back:
 6291489  Form (no pid)  'Visitor book'  121,110 554x388 [FOCUSED]
 $ peekaboo-min screenshot 6291489 --path form.png
-window 6291489 of Form: /home/ada/form.png (554x388 pixels, scale 1, screenshot_id 2207da13fab7c60d)
-$ peekaboo-min click 6291489 318 269 --verify
-clicked window 6291489 at screen point 439,379; the window changed
-$ peekaboo-min type 6291489 "Grüße, 世界"
-typed 9 character(s) into window 6291489
+window 6291489 of Form (554x388 pixels, scale 1, screenshot_id 2207da13fab7c60d): /home/ada/form.png
+$ peekaboo-min click 6291489 359 81
+clicked window 6291489 at screen point 480,191
+$ peekaboo-min type 6291489 "Grüße, 世界" --verify
+typed 9 character(s) into window 6291489; the window changed
 ```
 
 | to | commands (MCP tools) |
@@ -20731,7 +20784,7 @@ the grants for the program in `ProgramArguments`, and the user's GUI session (`L
 |---|---|
 | `NO_GUI_SESSION` | run it in a terminal of the desktop, or set DISPLAY in the client's `env`: `peekaboo-min config CLIENT` does |
 | black or empty images, titles missing on a Mac | grant Screen Recording, restart the app: `peekaboo-min permissions` |
-| a covered window shows what covers it (X11) | start a compositor (`xcompmgr`, `picom`) |
+| `CAPTURE_FAILED`, a window is covered (X11) | `peekaboo-min focus` it first, or start a compositor (`xcompmgr`, `picom`) |
 | Keynote does not answer; its text is invisible | open it once by hand and close "What's New"; its colour is the theme's: `KEYNOTE_THEME="Basic White"` |
 | the client shows no tools | `peekaboo-min doctor` in a terminal, then the log (`doctor` names it) |
 

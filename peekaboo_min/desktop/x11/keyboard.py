@@ -1,4 +1,4 @@
-"""Keys on X11: text and chords, while the focus is where it should be."""
+"""The keyboard on X11: xdotool for what has a key, else the clipboard."""
 
 from __future__ import annotations
 

@@ -249,12 +249,9 @@ def _press(
                             break
                     pressed = _Look(*xdotool.press([*words, *press], _PRINTED_LOOK + r"\d+ \d+\n"))
                     got = record.press_of(button) if record else None
-                    if got and not _is_programs(got, window, top_id):
-                        delivered = None
-                        break
                     got_id = top_level(got.window_id) if got else 0
                     pressed = pressed._replace(under_id=got_id or pressed.under_id)
-                    delivered = _was_reached(window, top_id, look, pressed, got_id != 0)
+                    delivered = _was_reached(window, top_id, look, pressed, got)
                     if delivered and got and "mousedown" not in press and _moved(window, point, look, got):
                         delivered = None
                 except PeekabooError as e:
@@ -298,21 +295,25 @@ def _is_programs(got: Delivered, window: Window, top_id: int) -> bool:
     return got.is_owners and not is_frames
 
 
-def _was_reached(window: Window, top_id: int, look: _Look, pressed: _Look, is_sure: bool) -> Optional[bool]:
+def _was_reached(
+    window: Window, top_id: int, look: _Look, pressed: _Look, got: Optional[Delivered]
+) -> Optional[bool]:
     """Whether what was pressed is the window, its frame, or the same child of it as in the first look; None
-    where that is not known. is_sure: the server delivered the press to it.
+    where that is not known. got: what the server delivered; then `pressed` names its top-level window.
 
-    Else xdotool named it right before, as 0 for any window that no manager manages (a popup, and all without
-    a manager). Then, and because a window may come in the microseconds between xdotool's look and its press,
-    what is under the pointer after it decides, too: what the press itself opened is a window of its own
-    program, and a window that it closed is what uncovers another.
+    Without it xdotool named it right before, as 0 for any window that no manager manages (a popup, and all
+    without a manager). Then, and because a window may come in the microseconds between xdotool's look and its
+    press, what is under the pointer after it decides, too: what the press itself opened is a window of its
+    own program, and a window that it closed is what uncovers another.
     """
+    if got and not _is_programs(got, window, top_id):
+        return None
     is_named = pressed.under_id in (window.window_id, top_id, look.under_id)
     if not is_named and top_level(pressed.under_id) != top_id:
         return False
     if pressed[:4] != look[:4]:  # resized or moved
         return None
-    if is_sure:
+    if got and top_level(got.window_id):
         return True
     now = top_level_under_pointer()
     if now and (now == top_id or is_same_client(now, window.window_id)):
