@@ -4,6 +4,10 @@
 #                                  prints one block to paste into a report. Do not touch the mouse meanwhile.
 set -u
 [ "${1:-}" = --yes ] && [ $# -eq 1 ] || { sed -n 's/^# //p' "$0" >&2; exit 2; }
+case ${PEEKABOO_DESKTOP:-$(uname)} in
+    macos | Darwin) ;;
+    *) echo "$0: this is for a Mac; on Linux: peekaboo-min doctor --probe" >&2; exit 2 ;;
+esac
 here=$(cd "$(dirname "$0")" && pwd)
 folder=$(mktemp -d) || exit 1
 report=$folder/report.txt

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from fakemac import FakeMac
 from macs import mac_environment
-from worlds import ROOT, Finished, need
+from worlds import ROOT, Finished, clean_environment, need
 
 SCRIPT = str(ROOT / "scripts" / "mac_check.sh")
 
@@ -36,6 +36,17 @@ def test_nothing_is_done_without_consent(mac: FakeMac, tmp_path: Path) -> None:
     done = run(mac, tmp_path)
     assert (done.code, done.out, mac.calls()) == (2, "", [])
     assert "scripts/mac_check.sh --yes" in done.err
+
+
+def test_elsewhere_than_on_a_mac_nothing_is_tried(tmp_path: Path) -> None:
+    need("sh", "python3")
+    done = subprocess.run(
+        ["sh", SCRIPT, "--yes"],
+        env=clean_environment(tmp_path, PEEKABOO_DESKTOP="x11"),
+        cwd=tmp_path, capture_output=True, timeout=60, encoding="utf-8",
+    )  # fmt: skip
+    expected = (2, "", f"{SCRIPT}: this is for a Mac; on Linux: peekaboo-min doctor --probe\n")
+    assert (done.returncode, done.stdout, done.stderr) == expected
 
 
 @pytest.mark.parametrize("has_keynote", [True, False])
