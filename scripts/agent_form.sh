@@ -2,7 +2,7 @@
 # Let a vision model fill in the details of the demo form, and show what really reached it.
 #   PEEKABOO_AI_PROVIDERS=openai/gpt-5.4-mini OPENAI_API_KEY=... scripts/agent_form.sh "Zürich" "engineer"
 #   PEEKABOO_AI_PROVIDERS=ollama/qwen2.5vl:7b scripts/agent_form.sh "Zürich" "engineer" --dry-run
-# leaves peekaboo-run-TIME/report.html in this folder: each picture, with the click marked, and what the model said.
+# leaves peekaboo-run-TIME/report.html in this folder: each screenshot, with the click marked, and what the model replied.
 set -eu
 [ $# -ge 2 ] || { echo "usage: $0 CITY PROFESSION [agent's options]" >&2; exit 2; }
 city=$1

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Click a word that an app's front window shows, found by this machine's own text recognition: no model, no network.
-#   scripts/click_word.sh TextEdit "New document"     says where it clicked, and whether the picture changed
+#   scripts/click_word.sh TextEdit "New document"     says where it clicked, and whether the window changed
 set -eu
 [ $# -eq 2 ] || { echo "usage: $0 APP TEXT" >&2; exit 2; }
 app=$1

@@ -32,7 +32,7 @@ ROOT = Path(__file__).resolve().parent.parent
 OUTPUT = ROOT / "demo-output"
 REPORT = OUTPUT / "report.jsonl"
 SERVER_LOG = OUTPUT / "server.log"
-PICTURES = (OUTPUT / "before.jpg", OUTPUT / "after.jpg", OUTPUT / "clicked.png")
+IMAGES = (OUTPUT / "before.jpg", OUTPUT / "after.jpg", OUTPUT / "clicked.png")
 
 # every letter stands in DejaVu Sans, the one font that a machine without a screen is sure to have
 VISITOR = "Zoë Müller — Łódź, Αθήνα, Київ"
@@ -100,7 +100,7 @@ def make_output_folder() -> None:
         OUTPUT.mkdir(exist_ok=True)
         with tempfile.TemporaryFile(dir=OUTPUT):
             pass
-        for path in (REPORT, SERVER_LOG, *PICTURES):  # of an earlier demo
+        for path in (REPORT, SERVER_LOG, *IMAGES):  # of an earlier demo
             path.unlink(missing_ok=True)
     except OSError as e:
         message = f"the folder {OUTPUT} cannot be written: {e.strerror}"
@@ -108,13 +108,13 @@ def make_output_folder() -> None:
 
 
 def look_at_the_real_screen() -> None:
-    """A person's own screen: photograph it, list its windows, touch nothing."""
+    """A person's own screen: list its windows, take a screenshot of it, touch nothing."""
     with own_server({"PEEKABOO_READONLY": "1"}) as client:
-        list_and_photograph(client)
+        list_and_capture(client)
     say("a real screen is only looked at; the whole demo runs where DISPLAY is not set")
 
 
-def list_and_photograph(client: McpClient) -> None:
+def list_and_capture(client: McpClient) -> None:
     try:
         windows = ask(client, "list_windows")
     except PeekabooError as e:
@@ -127,7 +127,7 @@ def list_and_photograph(client: McpClient) -> None:
     for one in windows.data["windows"]:
         say(f"  {one['window_id']}  {one['owner_name']}  {one['title']}")
     for one in ask(client, "image", path=str(OUTPUT / "screen.png")).data["saved_files"]:
-        say(f"photographed {one['item_label']}: {one['path']}")
+        say(f"took a screenshot of {one['item_label']}: {one['path']}")
 
 
 def use_a_screen_of_our_own(model_variables: dict[str, str]) -> None:
@@ -166,7 +166,7 @@ def open_form(stack: ExitStack) -> None:
 
 
 def sign_the_book(client: McpClient) -> int:
-    """Fill in the form by pixels of its photograph, and return the window's id."""
+    """Fill in the form by pixels of its screenshot, and return the window's id."""
     windows = ask(client, "list_windows").data["windows"]
     window_id = next((one["window_id"] for one in windows if one["title"] == "Visitor book"), None)
     if window_id is None:
@@ -174,7 +174,7 @@ def sign_the_book(client: McpClient) -> int:
         raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, "list_windows did not find the form", hint=hint)
     say(f"list_windows: {len(windows)} window(s); the form is {window_id}")
 
-    before, after, clicked = PICTURES
+    before, after, clicked = IMAGES
     shot = ask(client, "take_window_screenshot", window_id=window_id)
     before.write_bytes(shot.images[0])
     say(f"take_window_screenshot: {shot.data['image_width']}x{shot.data['image_height']} pixels")
@@ -200,13 +200,13 @@ def sign_the_book(client: McpClient) -> int:
         message = f"the application received something else: {json.dumps(signed, ensure_ascii=False)}"
         raise PeekabooError(ErrorCode.PROGRAM_FAILED, message, hint=f"see {after} and {SERVER_LOG}")
     say(f"the application confirms: {json.dumps(signed, ensure_ascii=False)}")
-    say(f"pictures: {before}, {after}{mark(after, clicked, pixel)}")
+    say(f"screenshots: {before}, {after}{mark(after, clicked, pixel)}")
     return int(window_id)
 
 
 def click_a_word(client: McpClient, window_id: int) -> None:
-    """Read the picture and click a word in it: with no model, no key, no network."""
-    answer = ask(client, "analyze", READING_S, image_path=str(PICTURES[1]), question="What does it say?")
+    """Read the screenshot and click a word in it: with no model, no key, no network."""
+    answer = ask(client, "analyze", READING_S, image_path=str(IMAGES[1]), question="What does it say?")
     say(f"analyze, by {answer.data['model_used']}: {' / '.join(answer.text.splitlines()[:3])} ...")
     hit = ask(client, "find_text", READING_S, window_id=window_id, text="Details").data
     if not hit["found"]:
@@ -318,7 +318,7 @@ def mark(source: Path, target: Path, pixel: dict[str, Any]) -> str:
     try:
         run_program(["convert", str(source), *drawing, str(target)], timeout_s=CALL_S)
     except PeekabooError as e:
-        return f"\nnote: the last click could not be marked in a picture: {e.sentence()}"
+        return f"\nnote: the last click could not be marked in an image: {e.sentence()}"
     return f", the last click marked: {target}"
 
 

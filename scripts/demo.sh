@@ -1,5 +1,5 @@
 #!/bin/sh
-# The main job, as an MCP client does it: list the windows, photograph one, click, type, photograph again.
+# The main job, as an MCP client does it: list the windows, take a screenshot, click, type, take another.
 # Without a screen (a bare Linux) on a headless one of its own; with a screen it looks and touches nothing.
 set -eu
 . "$(dirname "$0")/setup.sh"

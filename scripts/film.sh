@@ -1,5 +1,5 @@
 #!/bin/sh
-# Make the README's moving picture: peekaboo-min operates the editor mousepad by its labels, a screenshot after each step.
+# Make the README's animation: peekaboo-min operates the editor mousepad by its labels, a screenshot after each step.
 #   scripts/with_desktop.sh scripts/film.sh scripts/film.gif
 # needs mousepad, tesseract and ImageMagick; the screenshots are what peekaboo-min captured, the captions its commands
 set -eu
@@ -23,7 +23,7 @@ frame() { # CAPTION: the screen, with the command that led there below it
 }
 
 printf 'Visitors of today\n\n' >"$work/guests.txt"
-# its own settings and no session bus: nothing of the person who makes the picture shows
+# its own settings and no session bus: nothing of the person who makes it shows
 export GSETTINGS_BACKEND=memory DBUS_SESSION_BUS_ADDRESS=unix:path=/dev/null NO_AT_BRIDGE=1 HOME="$work"
 mousepad "$work/guests.txt" >/dev/null 2>&1 &
 editor=$!

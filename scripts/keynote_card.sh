@@ -1,10 +1,10 @@
 #!/bin/sh
-# A card by Keynote, on a Mac: a rectangle in the middle of slide 1, your words in it, and the slide as a picture.
+# A card by Keynote, on a Mac: a rectangle in the middle of slide 1, your text in it, and the slide as an image.
 #   scripts/keynote_card.sh "Happy birthday, Ada!" card.png     leaves card.png; the document stays open in Keynote
 set -eu
 [ $# -eq 2 ] || { echo "usage: $0 TEXT FILE.png" >&2; exit 2; }
 text=$1
-picture=$2
+image=$2
 here=$(cd "$(dirname "$0")" && pwd)
 peekaboo() { python3 "$here/peekaboo.py" "$@"; }
 
@@ -18,4 +18,4 @@ width=$((slide_width * 6 / 10))
 height=$((slide_height * 3 / 10))
 peekaboo keynote rectangle $(((slide_width - width) / 2)) $(((slide_height - height) / 2)) "$width" "$height"
 peekaboo keynote text -- "$text"
-peekaboo keynote screenshot -- "$picture"
+peekaboo keynote screenshot -- "$image"
