@@ -200,7 +200,9 @@ def _by_parameter(
 
 def _options(parameters: Sequence[Parameter]) -> str:
     flags = [each.flags[0] for each in parameters if not each.is_positional]
-    return f"its options are {', '.join(flags)}" if flags else "it has no options but --json"
+    passes_on = any(each.is_positional and each.is_list for each in parameters)
+    before = "put -- before what is passed on; " if passes_on else ""
+    return f"{before}its options are {', '.join(flags)}" if flags else "it has no options but --json"
 
 
 def _lacks_window(parameters: Sequence[Parameter], given: Mapping[str, list[str]]) -> bool:

@@ -86,6 +86,8 @@ EXIT_CODES = {
 USAGE: dict[str, tuple[list[str], str]] = {
     "an unknown command": (["nothing-known"], "there is no command 'nothing-known'; the commands are"),
     "a command with a slip": (["wndows"], "'wndows'; did you mean peekaboo-min windows?"),
+    "another program's option":
+        (["exec", "image", "--app", "Form"], "'--app' is not an option; put -- before what is passed on"),
     "an unknown command of a group": (["list", "fonts"], "list apps, list windows"),
     "an option before any command": (["--frob"], "'--frob'"),
     "an unknown option": (["windows", "--frob"], "--frob"),
