@@ -21,7 +21,7 @@ from ..core.version import VERSION
 from ..system.files import sweep
 from ..system.process import end_cleanly_on_signals
 from ..system.resources import how_to_install
-from .commands import COMMANDS
+from .commands import COMMANDS, command_for_tool
 from .results import outgoing_data
 from .signatures import HELP_FLAGS, Signature, read_signature, shell_arguments
 
@@ -275,8 +275,8 @@ def _unknown_command(arguments: Sequence[str]) -> PeekabooError:
     name = " ".join(arguments[: 2 if known else 1])[:60]
     from difflib import get_close_matches  # only a slip needs it
 
-    nearest = [] if known else get_close_matches(name, COMMANDS, 1)
-    if nearest:
-        hint = f"did you mean {PROGRAM} {nearest[0]}?"
+    nearest = command_for_tool(name) or next(iter(get_close_matches(name, COMMANDS, 1)), "")
+    if nearest and not known:
+        hint = f"did you mean {PROGRAM} {nearest}?"
     problem = f"there is no command {name!r}" if arguments else "no command was given"
     return invalid(problem, f"{hint}; see {PROGRAM} --help")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from importlib import import_module
-from typing import Callable
+from typing import Callable, Optional
 
 from ..core.models import Result
 
@@ -96,6 +96,12 @@ _SHELL_NAMES = {
     "add_text_in_keynote": "keynote text",
     "send_email": "send-email",
 }
+
+
+def command_for_tool(tool: str) -> Optional[str]:
+    """The command that does what the MCP tool of this name does; None where there is none."""
+    functions = {place.split(":")[1]: name for each in _FUNCTIONS.values() for name, place in each.items()}
+    return _SHELL_NAMES.get(tool) or functions.get(tool)
 
 
 def in_shell_names(text: str) -> str:

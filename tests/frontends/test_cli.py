@@ -86,6 +86,10 @@ EXIT_CODES = {
 USAGE: dict[str, tuple[list[str], str]] = {
     "an unknown command": (["nothing-known"], "there is no command 'nothing-known'; the commands are"),
     "a command with a slip": (["wndows"], "'wndows'; did you mean peekaboo-min windows?"),
+    "a tool's name": (["take_window_screenshot", "7"], "did you mean peekaboo-min screenshot?"),
+    "the name of a tool that a group resembles": (["list_windows"], "did you mean peekaboo-min windows?"),
+    "a tool's name, of Keynote": (["get_slide_size"], "did you mean peekaboo-min keynote size?"),
+    "a tool's name that is written with its function's": (["press_key"], "did you mean peekaboo-min press?"),
     "another program's option":
         (["exec", "image", "--app", "Form"], "'--app' is not an option; put -- before what is passed on"),
     "an unknown command of a group": (["list", "fonts"], "list apps, list windows"),
