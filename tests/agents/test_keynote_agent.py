@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import warm_python
 from fake_ai import FakeAI, Request, script
 from fakemac import FakeMac
 from worlds import ROOT, Finished
@@ -19,7 +20,7 @@ from peekaboo_min.agents.keynote_agent import KEYNOTE_QUERY
 LOG_LINE = re.compile(
     r"\[\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\](\[client\]\[run_id=[0-9a-f]{6}\]|\[server\](\[tool=\w+\])?) (.+)"
 )
-MODULE = [sys.executable, "-W", "error", "-m", "peekaboo_min"]
+MODULE = ["-W", "error", "-m", "peekaboo_min"]
 
 
 @pytest.fixture
@@ -31,7 +32,7 @@ def folder(tmp_path: Path) -> Path:
 
 def run_agent(mac: FakeMac, folder: Path, *argv: str, **variables: str) -> Finished:
     environment = {**mac.env(), "PYTHONPATH": str(ROOT), **variables}
-    argv = (*MODULE, "keynote-agent", *argv)
+    argv = (warm_python.python(), *MODULE, "keynote-agent", *argv)
     done = subprocess.run(
         argv,
         env=environment,
@@ -273,7 +274,11 @@ def test_an_old_rectangle_is_not_written_into_and_a_corrected_model_may_go_on(
     environment = {**mac.env(), "PYTHONPATH": str(ROOT)}
     for argv in (["open"], ["rectangle", "10", "10", "50", "50"], ["text", "kept"]):
         subprocess.run(
-            [*MODULE, "keynote", *argv], env=environment, timeout=60, check=True, capture_output=True
+            [sys.executable, *MODULE, "keynote", *argv],
+            env=environment,
+            timeout=60,
+            check=True,
+            capture_output=True,
         )
     done, _ = run_script(mac, folder, [write("Hello"), OPEN, DONE, DRAW, write("Hello"), DONE], "Hello")
     assert done.code == 0, done.err

@@ -6,16 +6,16 @@ import json
 import os
 import pty
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import warm_python
 from fake_ai import picture
 from fake_native import NativeAI, Seen, Step, Turn
-from worlds import PATIENCE_S, Finished, Form, clean_environment
+from worlds import PATIENCE_S, Finished, Form, clean_environment, without_text_recognition
 
 from peekaboo_min.agents.planner import NativePlanner
 from peekaboo_min.agents.run import AgentStep, AgentStop
@@ -32,7 +32,7 @@ MODELS = {
     "gemini": "gemini/gemini-3.5-flash",
 }
 WITH_CHECKS = ("openai", "gemini")
-COMMAND = (sys.executable, "-W", "error", "-m", "peekaboo_min", "agent", "--native", "--app", "Form")
+COMMAND = ("-W", "error", "-m", "peekaboo_min", "agent", "--native", "--app", "Form")
 
 
 class NativeAgent:
@@ -41,10 +41,19 @@ class NativeAgent:
     def __init__(self, folder: Path, display: str, ai: NativeAI) -> None:
         self.folder, self.ai = folder, ai
         self.run_folder = folder / "run"
-        self._environment = clean_environment(folder, DISPLAY=display)
+        environment = clean_environment(folder, DISPLAY=display)
+        self._environment = without_text_recognition(folder / "programs", environment)
 
     def argv(self, *more: str) -> list[str]:
-        return [*COMMAND, "--goal", "Sign the book", "--run-folder", str(self.run_folder), *more]
+        return [
+            warm_python.python(),
+            *COMMAND,
+            "--goal",
+            "Sign the book",
+            "--run-folder",
+            str(self.run_folder),
+            *more,
+        ]
 
     def environment(self, name: str) -> dict[str, str]:
         provider, _, model = MODELS.get(name, name).partition("/")

@@ -18,12 +18,23 @@ from pathlib import Path
 from typing import Any, Callable, Optional, Union
 
 import pytest
+import warm_python
 from accessible import group_of, need_elements, session_bus
 from bench import own_time_text
 from fake_ai import FakeAI, Reply, Request, picture, pointer, script
 from fakemac import FakeMac
 from landing import SQUARES
-from worlds import PATIENCE_S, ROOT, SINGLE_FILE, Finished, Form, clean_environment, need, wait_for
+from worlds import (
+    PATIENCE_S,
+    ROOT,
+    SINGLE_FILE,
+    Finished,
+    Form,
+    clean_environment,
+    need,
+    wait_for,
+    without_text_recognition,
+)
 
 from peekaboo_min.agents.actions import ACTION_SCHEMA
 from peekaboo_min.agents.planner import Planner
@@ -89,7 +100,8 @@ def plan(*moves: Union[dict[str, Any], Move]) -> Callable[[Request], dict[str, A
 class Agent:
     """`peekaboo-min agent` in a folder of its own, with a fake model."""
 
-    command: tuple[str, ...] = PACKAGE
+    program: tuple[str, ...] = PACKAGE[1:]
+    python = ""  # a warm one
 
     def __init__(self, folder: Path, environment: dict[str, str], ai: FakeAI, app: str) -> None:
         self.folder, self.environment, self.ai, self.app = folder, environment, ai, app
@@ -99,7 +111,8 @@ class Agent:
         is_chosen = {"--app", "--window-id", "--window-title"} & set(map(str, more))
         chosen = [] if is_chosen else ["--app", self.app]
         return [
-            *self.command,
+            self.python or warm_python.python(),
+            *self.program,
             "agent",
             "--goal",
             goal,
@@ -176,6 +189,13 @@ class Page(HTMLParser):
 
 @pytest.fixture
 def agent(tmp_path: Path, display: str, ai: FakeAI) -> Agent:
+    """An agent that cannot read texts: its replay script clicks at pixels."""
+    environment = clean_environment(tmp_path, DISPLAY=display)
+    return Agent(tmp_path, without_text_recognition(tmp_path / "programs", environment), ai, "Form")
+
+
+@pytest.fixture
+def reading_agent(tmp_path: Path, display: str, ai: FakeAI) -> Agent:
     return Agent(tmp_path, clean_environment(tmp_path, DISPLAY=display), ai, "Form")
 
 
@@ -256,7 +276,7 @@ def check_the_saved_run(agent: Agent) -> None:
 
 
 def test_the_single_file_is_an_agent_too(agent: Agent, form: Form) -> None:
-    agent.command = (sys.executable, "-W", "error", str(SINGLE_FILE))
+    agent.python, agent.program = sys.executable, ("-W", "error", str(SINGLE_FILE))
     agent.ai.brain = plan(press_button(form, "agree"), press_button(form, "sign"))
     done = agent.run(provider="anthropic")
     assert done.code == 0, done.err
@@ -366,7 +386,7 @@ def test_a_window_that_vanishes_is_reported_to_the_model(agent: Agent, form: For
     assert agent.saved_run()["status"] == "not_confirmed"
 
 
-def test_every_action_reaches_the_window(agent: Agent, form: Form) -> None:
+def test_every_action_reaches_the_window(reading_agent: Agent, form: Form) -> None:
     def at(widget: str, action: str, **more: Any) -> Move:
         def move(seen: Seen) -> dict[str, Any]:
             x, y = form.centre(widget)
@@ -378,11 +398,11 @@ def test_every_action_reaches_the_window(agent: Agent, form: Form) -> None:
         assert (
             "The first image shows a part of the window enlarged (zoom into 220,130 to 20,30)" in seen.prompt
         )
-        part, _ = agent.ai.questions[-1].images
+        part, _ = reading_agent.ai.questions[-1].images
         assert (part.real_type, part.width, part.height) == ("image/png", 200, 100)
         return reply("press", key="tab", repeat=2)
 
-    agent.ai.brain = plan(
+    reading_agent.ai.brain = plan(
         at("name", "click"),
         reply("type", text="Ada"),
         reply("type", text="Eve", replace=True),
@@ -397,32 +417,36 @@ def test_every_action_reaches_the_window(agent: Agent, form: Form) -> None:
         at("sign", "click"),
         reply("wait", text="Signed"),
     )
-    done = agent.run(goal="Sign the book")
+    done = reading_agent.run(goal="Sign the book")
     assert done.code == 0, done.err
     signed = form.wait_for_event("sign")
     # ctrl+a, which selects all elsewhere, goes to the start of the line in Tk
     assert signed["name"] in ("Eve", "EveAda") and "39" in signed["notes"] and "a" in signed["notes"]
     buttons = [(each["widget"], each["button"]) for each in form.events("click")]
     assert buttons.count(("notes", 4)) == 4 and buttons.count(("notes", 1)) == 4
-    effects = {agent.step(n)["action"]["action"]: agent.step(n)["effect"] for n in range(1, 14)}
+    effects = {
+        reading_agent.step(n)["action"]["action"]: reading_agent.step(n)["effect"] for n in range(1, 14)
+    }
     assert effects["wait"] == "the window shows it" and effects["zoom"] == "shown enlarged"
     assert effects["scroll"] == effects["drag"] == "the window changed"
-    assert (agent.run_folder / "step_004_zoom.png").exists() and (agent.run_folder / "replay.sh").exists()
+    assert (reading_agent.run_folder / "step_004_zoom.png").exists() and (
+        reading_agent.run_folder / "replay.sh"
+    ).exists()
 
 
 def test_a_run_is_repeated_by_its_script_on_a_fresh_form(
-    agent: Agent, form: Form, open_form: Callable[..., Form]
+    reading_agent: Agent, form: Form, open_form: Callable[..., Form]
 ) -> None:
-    agent.ai.brain = filling_in_the_details(form)
-    assert agent.run().code == 0
+    reading_agent.ai.brain = filling_in_the_details(form)
+    assert reading_agent.run().code == 0
     form.close()
     fresh = open_form(form.title)
 
     def repeat() -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            ["sh", str(agent.run_folder / "replay.sh")],
-            env={**agent.environment, "PEEKABOO": " ".join(PACKAGE)},
-            cwd=agent.folder,
+            ["sh", str(reading_agent.run_folder / "replay.sh")],
+            env={**reading_agent.environment, "PEEKABOO": " ".join(PACKAGE)},
+            cwd=reading_agent.folder,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=4 * PATIENCE_S,
@@ -1001,6 +1025,7 @@ def test_an_interrupt_ends_the_children_and_writes_the_report(agent: Agent, form
         return Reply("too late")
 
     agent.ai.brain = brain
+    agent.python = sys.executable  # whose children are known
     process = subprocess.Popen(
         agent.argv("Do it", ()),
         env=agent.variables(),

@@ -81,7 +81,7 @@ def form_name(request: pytest.FixtureRequest) -> str:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_every_version_of_the_protocol_is_shaken_hands_on(tmp_path: Path, display: str, version: str) -> None:
     form = list(FORMS)[VERSIONS.index(version) % 2]
-    with serving(form, clean_environment(tmp_path, DISPLAY=display)) as server:
+    with serving(form, clean_environment(tmp_path, DISPLAY=display), python=sys.executable) as server:
         answer = server.shake_hands(version)
         assert (answer["protocolVersion"], answer["serverInfo"]["name"]) == (version, "PeekabooMCP")
         assert answer["serverInfo"]["version"]
@@ -122,7 +122,7 @@ def test_a_cancelled_call_kills_its_programs_at_once_and_the_next_call_works(
 def test_the_end_of_stdin_in_the_middle_of_a_call_ends_everything(
     form_name: str, tmp_path: Path, slow_world: dict[str, str]
 ) -> None:
-    with serving(form_name, slow_world) as server:
+    with serving(form_name, slow_world, python=sys.executable) as server:
         server.shake_hands()
         server.start_call(**SLOW_CALL)
         server.start_call("list", item_type="running_applications")
@@ -148,7 +148,8 @@ def test_a_signal_ends_the_server_and_all_that_it_runs(
     """ "Implement graceful shutdown on SIGINT, SIGTERM (e.g., await server.close(); logger.flush();
     process.exit(0);)."
     """
-    with serving(form_name, {**slow_world, "PEEKABOO_LOG_FILE": str(tmp_path / "log")}) as server:
+    environment = {**slow_world, "PEEKABOO_LOG_FILE": str(tmp_path / "log")}
+    with serving(form_name, environment, python=sys.executable) as server:
         server.shake_hands()
         server.start_call(**SLOW_CALL)
         pids = pids_in(tmp_path / "pids")
@@ -174,7 +175,7 @@ def test_a_closed_stdin_is_reported_in_one_sentence(tmp_path: Path) -> None:
 def test_a_terminal_reads_what_this_is(tmp_path: Path) -> None:
     ours, theirs = pty.openpty()
     try:
-        with serving("single file", clean_environment(tmp_path), stdin=theirs) as server:
+        with serving("single file", clean_environment(tmp_path), theirs, sys.executable) as server:
             hint = "serves MCP on stdio and waits for a client; for commands see peekaboo-min --help"
             wait_for(lambda: hint in server.errors, "the hint stands on stderr")
             server.process.send_signal(signal.SIGINT)

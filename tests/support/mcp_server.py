@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import queue
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any, Optional
 
 import pytest
+import warm_python
 from worlds import PATIENCE_S, SINGLE_FILE, wait_for
 
 FORMS = {"package": ["-m", "peekaboo_min"], "single file": [str(SINGLE_FILE)]}
@@ -23,9 +23,11 @@ VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 class Server:
     """A server process and its pipes; every line of its stdout is kept."""
 
-    def __init__(self, form: str, environment: dict[str, str], stdin: Any = subprocess.PIPE) -> None:
+    def __init__(
+        self, form: str, environment: dict[str, str], stdin: Any = subprocess.PIPE, python: str = ""
+    ) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-W", "error::ResourceWarning", *FORMS[form]],
+            [python or warm_python.python(), "-W", "error::ResourceWarning", *FORMS[form]],
             env=environment,
             stdin=stdin,
             stdout=subprocess.PIPE,
@@ -110,8 +112,11 @@ class Server:
 
 
 @contextmanager
-def serving(form: str, environment: dict[str, str], stdin: Any = subprocess.PIPE) -> Iterator[Server]:
-    server = Server(form, environment, stdin)
+def serving(
+    form: str, environment: dict[str, str], stdin: Any = subprocess.PIPE, python: str = ""
+) -> Iterator[Server]:
+    """A server of ours. python: the one that runs it; a warm one, where the start is not what is tested."""
+    server = Server(form, environment, stdin, python)
     try:
         yield server
     finally:

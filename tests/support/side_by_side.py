@@ -17,6 +17,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 TESTS = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(TESTS.parent), str(TESTS.parent / "scripts")]
+
+import warm_python  # noqa: E402
+from worlds import KNOWN_PROGRAMS, known_programs  # noqa: E402
+
 # The slowest first, so that none of them is left running alone at the end.
 SLOWEST = (
     "test_macos",
@@ -77,8 +82,8 @@ class FileRun:
 def run_file(path: Path, longest_s: float = LONGEST_S) -> FileRun:
     started = time.monotonic()
     argv = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(path)]
-    # what all files import is compiled once
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    environment = {**os.environ, warm_python.SHARED: warm_python.python(), KNOWN_PROGRAMS: known_programs()}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # what all files import is compiled once
     with subprocess.Popen(
         argv,
         env=environment,

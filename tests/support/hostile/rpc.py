@@ -6,7 +6,6 @@ import json
 import queue
 import signal
 import subprocess
-import sys
 import threading
 import time
 from contextlib import suppress
@@ -14,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Optional
 
+import warm_python
 from worlds import PATIENCE_S
 
 HUNG = "HUNG"
@@ -194,4 +194,4 @@ def _refuse_constant(name: str) -> Any:
 
 
 def server_words() -> list[str]:
-    return [sys.executable, "-m", "peekaboo_min"]
+    return [warm_python.python(), "-m", "peekaboo_min"]

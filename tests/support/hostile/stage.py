@@ -168,7 +168,7 @@ class Stage:
         return one
 
     def shell_words(self, *arguments: Any) -> list[str]:
-        return [*server_words(), *map(str, arguments)]
+        return [sys.executable, "-m", "peekaboo_min", *map(str, arguments)]
 
     def wait_for_window(self, client: Client, window_id: int) -> None:
         """Until the server lists it: a window manager takes its time."""
