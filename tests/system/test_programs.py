@@ -19,7 +19,7 @@ X_TOOLS = ("maim", "xdotool", "xclip", "convert", "tesseract")
 @pytest.fixture(params=["package"])
 def program(request: pytest.FixtureRequest, tmp_path: Path) -> Program:
     """Our program as a package; what the single file embeds is the same module."""
-    return Program(program_words(request.param), clean_environment(tmp_path))
+    return Program(program_words(request.param), clean_environment(tmp_path, knows_programs=False))
 
 
 in_both_forms = pytest.mark.parametrize("program", ["package", "single file"], indirect=True)

@@ -15,6 +15,7 @@ from typing import Any, Callable, Optional, Union
 from . import windows
 from .drawing import MENU_BAR, SHADOW, WALLPAPER, shape_colour, widget_colour, window_colour
 from .picture_files import read_picture
+from .settler import offer_settling
 from .world import State, lines, now_ms, settle, update, write_state
 
 HERE = Path(__file__).resolve().parent
@@ -65,6 +66,7 @@ class FakeMac:
         for made in (self.bin_dir, self.home, self.folder / "tmp"):
             made.mkdir(parents=True, exist_ok=True)
         write_state(self.folder, copy.deepcopy(desktop) if desktop is not None else default_desktop())
+        offer_settling(self.folder)
         for program in PROGRAMS:
             self.install(program)
         tools = self.folder / "Library" / "Developer" / "CommandLineTools" / "usr" / "bin"
@@ -88,7 +90,7 @@ class FakeMac:
             if node is None:
                 raise RuntimeError("the fake Mac needs node: its osascript runs JXA on it")
             line = (
-                f"FAKEMAC_PYTHON={shlex.quote(sys.executable)} FAKEMAC_FOLDER={folder} exec {shlex.quote(node)} "  # noqa: E501
+                f"FAKEMAC_PYTHON={shlex.quote(sys.executable)} FAKEMAC_FOLDER={folder} exec {shlex.quote(node)} --single-threaded-gc "  # noqa: E501
                 f'{shlex.quote(str(HERE / "osascript.js"))} "$@"'
             )
         else:

@@ -25,7 +25,8 @@ def main(folder: Folder, program: str, argv: list[str]) -> int:
         settle(folder)
         return 0
     if program == "watch":  # beside a program that reads the world and cannot settle it
-        watch(folder, int(argv[0]))
+        pid = int(argv[0])
+        watch(folder, lambda: os.getppid() == pid)
         return 0
     if program == "draw-slide":  # asked by the fake Keynote
         return draw_slide(folder, argv)
@@ -57,11 +58,11 @@ def module_of(program: str) -> Program:
     return module.PROGRAMS[program]
 
 
-def watch(folder: Folder, pid: int) -> None:
-    """Settle whatever is posted or due, for as long as the process that started this one lives."""
+def watch(folder: Folder, is_needed: Callable[[], bool]) -> None:
+    """Settle whatever is posted or due, for as long as is_needed()."""
     events = os.path.join(folder, "events.jsonl")
     state = settle(folder)
-    while os.getppid() == pid:
+    while is_needed():
         posted = os.path.getsize(events) if os.path.exists(events) else 0
         if posted != state["settled_bytes"] or any(event["due"] <= now_ms() for event in state["pending"]):
             state = settle(folder)

@@ -155,7 +155,7 @@ def swiftc(folder: Path, arguments: list[str]) -> None:
 def write_launcher(out: Path, program: Path, state: Path) -> None:
     """A program that notes its start in the fake Mac's calls.jsonl, as the other fake programs do, and becomes the real one.
 
-    Beside it runs a watcher, which settles what the program posts: the stand-in modules only read the world.
+    Meanwhile somebody settles what the program posts: the stand-in modules only read the world.
     """  # noqa: E501
     folder, real = shlex.quote(str(state.resolve())), shlex.quote(str(program))
     call = json.dumps({"program": CALL_NAME, "argv": [], "stdin": None, "pid": "@", "t": "@"}).replace(
@@ -163,7 +163,10 @@ def write_launcher(out: Path, program: Path, state: Path) -> None:
     )
     text = (
         f"#!/bin/sh\nprintf '{call}\\n' $$ \"$(date +%s%3N)\" >> {folder}/calls.jsonl\n"
+        # opened for both, so that it waits for no reader
+        f"if [ -p {folder}/settler ]; then printf '%s %s\\n' $$ {folder} 1<>{folder}/settler; else\n"
         f"{shlex.quote(sys.executable)} -I -S {shlex.quote(str(WATCHER))} {folder} watch $$ </dev/null >/dev/null 2>&1 &\n"  # noqa: E501
+        "fi\n"
         f'cd /tmp && FAKEMAC_FOLDER={folder} exec {real} "$@"\n'  # a chroot may not see the caller's folder
     )
     new = out.with_name(f"{out.name}.{os.getpid()}")
