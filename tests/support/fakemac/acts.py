@@ -7,7 +7,7 @@ One function per `do` of an event; `run_actions` does what a widget's `on_click`
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
 from typing import Any, Callable, Optional, Union
 
 from . import windows
@@ -206,9 +206,9 @@ def lock_screen(state: State, event: Event) -> None:
 
 def write_file(state: State, event: Event) -> None:
     """Somebody makes a file, for instance the one that stops every act."""
-    path = Path(event["path"])
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(event.get("text", ""))
+    os.makedirs(os.path.dirname(event["path"]), exist_ok=True)
+    with open(event["path"], "w") as stream:
+        stream.write(event.get("text", ""))
 
 
 ACTS: dict[str, Callable[[State, Event], None]] = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -110,7 +109,7 @@ def work(picture: Picture, source: Path, jobs: list[Job]) -> None:
 
 def lighter(picture: Picture, quality: int) -> Picture:
     """A JPEG of a screenshot is about a tenth of its PNG, less at a low quality: for files that carry grain."""  # noqa: E501
-    return replace(picture, grain=int(picture.grain * (0.02 + 0.0013 * quality)))
+    return picture._replace(grain=int(picture.grain * (0.02 + 0.0013 * quality)))
 
 
 def with_property(
@@ -127,7 +126,7 @@ def with_property(
             raise Exit(1, f"Error: invalid formatOptions '{value}'")
         return kind, QUALITY.get(value) or int(value if value.isdigit() else 0), picture
     if key in ("dpiWidth", "dpiHeight"):
-        return kind, quality, replace(picture, dpi=round(float(value)))
+        return kind, quality, picture._replace(dpi=round(float(value)))
     raise Exit(1, f"fakemac: sips -s {key} is not simulated")
 
 
