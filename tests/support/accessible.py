@@ -5,15 +5,21 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
+from pathlib import Path
 from typing import Any, Optional
 
 import pytest
 from worlds import Program, need, wait_for
 
 _LAUNCHER = "/usr/libexec/at-spi-bus-launcher"
+_SERVICES = ("org.a11y.Bus.service", "org.xfce.Xfconf.service")
+_BUS = """<busconfig><type>session</type><listen>unix:tmpdir=/tmp</listen><servicedir>{folder}</servicedir>
+<policy context="default"><allow send_destination="*" eavesdrop="true"/><allow eavesdrop="true"/>
+<allow own="*"/></policy></busconfig>"""
 
 
 @cache
@@ -48,11 +54,19 @@ def group_of(
 
 @contextmanager
 def session_bus(environment: Optional[Mapping[str, str]] = None) -> Iterator[str]:
-    """A session bus; yields its address."""
-    words = ["dbus-daemon", "--session", "--nofork", "--print-address=1"]
-    with group_of(words, environment) as bus:
-        assert bus.stdout
-        yield bus.stdout.readline().strip()
+    """A session bus that starts only _SERVICES; yields its address.
+
+    A desktop's portals, where there are any, would mount a file system in the test's folder and leave it.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for service in _SERVICES:
+            (folder / service).symlink_to(f"/usr/share/dbus-1/services/{service}")
+        (folder / "bus.conf").write_text(_BUS.format(folder=folder), "utf-8")
+        words = ["dbus-daemon", f"--config-file={folder / 'bus.conf'}", "--nofork", "--print-address=1"]
+        with group_of(words, environment) as bus:
+            assert bus.stdout
+            yield bus.stdout.readline().strip()
 
 
 def elements_of(

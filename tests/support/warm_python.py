@@ -14,7 +14,6 @@ from __future__ import annotations
 import atexit
 import os
 import shlex
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -28,13 +27,15 @@ _SERVER, _LAUNCHER = HERE / "warm_python_server.py", HERE / "warm_python_launche
 
 @cache
 def python() -> str:
-    """The executable. Its server ends when this process does, or, for all test files, with theirs."""
+    """The executable. Its server ends when this process does, and removes it.
+
+    Test files that run side by side share one.
+    """
     shared = os.environ.get(SHARED)
     if shared:
         return shared
     # not in the temporary folder of the session: a socket's path may not be long
     folder = Path(tempfile.mkdtemp(prefix="warm-python-", dir="/tmp"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     executable, socket = folder / "python3", folder / "socket"
     words = [sys.executable, "-I", "-S", str(_LAUNCHER), str(socket)]
     executable.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n', encoding="utf-8")

@@ -15,6 +15,20 @@ PASSED_ON = (_signal.SIGTERM, _signal.SIGINT, _signal.SIGHUP)
 
 
 def main() -> None:
+    pid = 0
+    early = []  # what came before the fork was known
+
+    def pass_on(number: int, _frame: object) -> None:
+        if not pid:
+            early.append(number)
+            return
+        try:  # noqa: SIM105 - contextlib is no built-in module
+            posix.kill(pid, number)
+        except ProcessLookupError:
+            pass  # it has just ended
+
+    for number in PASSED_ON:
+        _signal.signal(number, pass_on)
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     connection.connect(sys.argv[1])
     inherited = marshal.dumps((sys.argv[2:], dict(posix.environ), posix.getcwd()))
@@ -26,8 +40,8 @@ def main() -> None:
     for file in files:
         posix.close(file)  # a pipe has an end when the fork closes it
     pid = read_number(connection)
-    for number in PASSED_ON:
-        _signal.signal(number, lambda which, _frame: posix.kill(pid, which))
+    for number in early:
+        pass_on(number, None)
     code = read_number(connection)
     if code < 0:
         if -code in PASSED_ON:

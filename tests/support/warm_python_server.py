@@ -12,6 +12,7 @@ import marshal
 import os
 import runpy
 import selectors
+import shutil
 import signal
 import socket
 import sys
@@ -57,13 +58,13 @@ def serve(path: str) -> Request:
         while True:
             for key, _ in selector.select():
                 if key.fd == 0:
-                    _leave(list(running))
+                    _leave(list(running), os.path.dirname(path))
                 elif key.fileobj is news:
                     news.recv(4096)
                     _report_ends(running, selector)
-                elif key.fileobj is not listener:  # whoever started this one is gone
-                    selector.unregister(key.fileobj)
-                    with suppress(ProcessLookupError):
+                elif key.fileobj is not listener:
+                    if key.data in running:  # else it has just ended; whoever started this one is gone
+                        selector.unregister(key.fileobj)
                         os.kill(key.data, signal.SIGKILL)
                 elif request := _read(connection := listener.accept()[0]):
                     pid = os.fork()
@@ -108,10 +109,11 @@ def _answer(connection: socket.socket, number: int) -> None:
         connection.sendall(b"%d\n" % number)
 
 
-def _leave(pids: list[int]) -> NoReturn:
+def _leave(pids: list[int], folder: str) -> NoReturn:
     for pid in pids:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
+    shutil.rmtree(folder, ignore_errors=True)
     os._exit(0)
 
 
