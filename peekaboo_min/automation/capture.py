@@ -78,9 +78,10 @@ class CapturedImage(NamedTuple):
         if not self.screenshot or not self.region:
             return ""
         x, y, scale = self.region.x, self.region.y, self.info.width / self.region.width
+        enlarged = "" if scale == 1 else f" / {scale:.4g}"
         return (
-            f"a part of window {self.screenshot.window_id}; its pixel (u, v) is x = {x:g} + u / {scale:.4g}, "
-            f"y = {y:g} + v / {scale:.4g} for click, with screenshot_id {self.screenshot.screenshot_id}"
+            f"a part of window {self.screenshot.window_id}; its pixel (u, v) is x = {x:g} + u{enlarged}, "
+            f"y = {y:g} + v{enlarged} for click, with screenshot_id {self.screenshot.screenshot_id}"
         )
 
     def warnings(self) -> tuple[str, ...]:

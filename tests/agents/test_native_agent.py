@@ -179,7 +179,7 @@ def test_a_safety_check_declines_the_action_without_a_person(
     agent.ai.moves = [Turn([("click", {"x": x, "y": y})], checks=["This signs a contract."])]
     done = agent.run(name, "--json-output")
     assert done.code == 1 and done.error["code"] == "CANCELLED"
-    assert "This signs a contract." in done.error["message"] and "--confirm" in done.error["message"]
+    assert "This signs a contract" in done.error["message"] and "--confirm" in done.error["message"]
     assert agent.status == "declined" and form.events("click") == []
     assert len(agent.ai.requests) == 1, "nothing was acknowledged"
 

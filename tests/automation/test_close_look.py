@@ -47,6 +47,8 @@ def test_a_region_is_that_part_of_the_window_and_clicks_stay_in_the_whole(
         return part == crop(tmp_path / "whole.png", "200x100+30+20")
 
     wait_for(is_the_part, "the region is that part of the whole screenshot")
+    shown = on_x11.run("screenshot", str(form_window), "--region", "30,20,200,100").out
+    assert "its pixel (u, v) is x = 30 + u, y = 20 + v for click" in shown
     # no new record: pixels are those of the whole one
     on_x11.data("click", form_window, *form.centre("agree"))
     assert form.wait_for_event("toggle")["value"] == 1
