@@ -230,6 +230,7 @@ def completion(shell: str) -> str:
         for name, signature in signatures.items()
     ]
     first = dict.fromkeys([*(name.split()[0] for name in COMMANDS), "help", "version", "completion"])
+    choices.append(('    "help help"', (*topic_names(), *first)))
     parts = {
         "GROUPED": "|".join(grouped),
         "CHOICES": _cases(choices),

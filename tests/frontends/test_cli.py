@@ -420,6 +420,8 @@ def test_each_chapter_has_a_topic_of_its_own(forked: Program) -> None:
     [
         (["cli"], ["click", "click-text"]),
         (["list", "s"], ["screens", "server_status"]),
+        (["help", "sc"], ["screenshot", "screenshot-app-window", "scroll"]),
+        (["help", "sa"], ["safety"]),
         (["config", "c"], ["claude-code", "claude-desktop", "codex", "cursor"]),
         (["click", "7", "1", "1", "--b"], ["--button"]),
         (["click", "--button", ""], ["left", "right", "middle"]),
