@@ -225,6 +225,12 @@ def settings() -> Settings:
     )
 
 
+def unknown_variables() -> list[str]:
+    """The variables that are named like ours and that nobody reads: a misspelt policy protects nothing."""
+    known = {name for each in VARIABLES.values() for name in (each.name, each.also)}
+    return sorted(name for name in os.environ if name.startswith("PEEKABOO_") and name not in known)
+
+
 def platform_name() -> str:
     """`macos` or `x11`: PEEKABOO_DESKTOP, else what this machine is. Raises INVALID_ARGUMENT."""
     asked = settings().desktop.lower()

@@ -10,7 +10,7 @@ from ..ai.client import parse_providers, provider_status
 from ..automation.listing import session_warnings
 from ..core.errors import ErrorCode, PeekabooError
 from ..core.models import Permissions, Result
-from ..core.settings import changed_settings, settings
+from ..core.settings import VARIABLES, changed_settings, settings, unknown_variables
 from ..core.version import VERSION
 from ..desktop.base import Desktop
 from ..desktop.select import this_desktop
@@ -133,6 +133,7 @@ def doctor_result() -> Result:
         *(_check_program(name, purpose) for name, purpose in desktop.uses.items()),
         *_check_display(desktop),
         *_check_places(),
+        *(_check_variable(name) for name in unknown_variables()),
         _check_mcp(),
         _check_original(),
         Check("mouse and keyboard by", True, desktop.input_backend()),
@@ -190,6 +191,15 @@ def _check_places() -> list[Check]:
         except PeekabooError as e:
             checks.append(Check(name, False, e.message, e.hint, code=e.code))
     return checks
+
+
+def _check_variable(name: str) -> Check:
+    from difflib import get_close_matches
+
+    known = [each.name for each in VARIABLES.values()]
+    meant = get_close_matches(name, known, 1)
+    advice = f"did you mean {meant[0]}?" if meant else "unset it; the README lists the variables"
+    return Check(name, False, "a variable that has no effect: there is none of this name", advice, True)
 
 
 def _check_mcp() -> Check:

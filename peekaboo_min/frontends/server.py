@@ -14,8 +14,8 @@ from typing import Annotated, Any, Callable, Optional
 
 from ..core.cancellation import CancelToken, use_cancel_token, use_progress_reporter
 from ..core.errors import ErrorCode, PeekabooError, invalid
-from ..core.log import log_debug, log_error, log_info, start_log_file
-from ..core.settings import platform_name, settings
+from ..core.log import log_debug, log_error, log_info, log_warning, start_log_file
+from ..core.settings import platform_name, settings, unknown_variables
 from ..core.version import VERSION
 from ..desktop.macos.swift_helper import build_in_background
 from ..integrations.keynote_deck import keep_deck_in_memory
@@ -112,6 +112,8 @@ def serve() -> int:
         return e.code.exit_code
     keep_deck_in_memory()
     log_info(f"{SERVER_NAME} {VERSION} serves")
+    for name in unknown_variables():
+        log_warning(f"the variable {name} is not one of ours and has no effect")
     if platform_name() == "macos" and not own.is_read_only:
         build_in_background()  # clicks and keys work without the helper, only slower
     gc.freeze()

@@ -296,6 +296,12 @@ def test_doctor_names_our_folders_and_the_log(forked: Program, tmp_path: Path, e
     )
 
 
+def test_doctor_names_a_variable_that_has_no_effect(forked: Program, empty_display: str) -> None:
+    data = forked.data("doctor", DISPLAY=empty_display, PEEKABOO_READ_ONLY="1", PEEKABOO_READONLY="1")
+    advice = {check["name"]: check["advice"] for check in data["checks"] if "PEEKABOO" in check["name"]}
+    assert advice == {"PEEKABOO_READ_ONLY": "did you mean PEEKABOO_READONLY?"}
+
+
 def test_under_wayland_what_looks_warns_that_it_sees_x11_alone(forked: Program, empty_display: str) -> None:
     session = {"DISPLAY": empty_display, "WAYLAND_DISPLAY": "wayland-0"}
     warning = (
