@@ -1,12 +1,12 @@
 """The first part of the single file: imports the package from the strings that follow it."""
 
+import _imp  # its source_hash: importlib.util's, without what else that imports
 import gc
 import marshal
 import os
 import stat
 import sys
 from importlib.machinery import ModuleSpec
-from importlib.util import source_hash
 from types import CodeType, ModuleType
 from typing import Any, Optional
 
@@ -35,15 +35,19 @@ class EmbeddedPackage:
         return None
 
     def exec_module(self, module: ModuleType) -> None:
-        exec(self._code(os.path.relpath(str(module.__file__), self.single_file)), module.__dict__)
+        exec(self._code(self._source_of(str(module.__file__))), module.__dict__)
 
     def get_data(self, path: str) -> bytes:
-        return SOURCES[os.path.relpath(path, self.single_file)][1].encode("utf-8")
+        return SOURCES[self._source_of(path)][1].encode("utf-8")
+
+    def _source_of(self, path: str) -> str:
+        return path[len(self.single_file) + 1 :]
 
     def _code(self, source: str) -> CodeType:
         """A module's code with this file's name and line numbers, so that tracebacks show its source."""
         line, text = SOURCES[source]
-        key = source_hash(f"{sys.version}{sys.flags.optimize}{self.single_file}{line}{text}".encode()).hex()
+        compiled = f"{sys.version}{sys.flags.optimize}{self.single_file}{line}{text}"
+        key = _imp.source_hash(0, compiled.encode()).hex()
         kept = os.path.join(self._bytecode, key) if self._bytecode else ""
         try:
             with open(kept, "rb") as f:

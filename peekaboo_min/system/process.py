@@ -6,12 +6,11 @@ import errno
 import os
 import selectors
 import signal
-import subprocess
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from typing import Callable, NamedTuple, Optional
+from typing import TYPE_CHECKING, Callable, NamedTuple, Optional
 
 from ..core.cancellation import check_cancelled, is_uninterrupted, within_budget
 from ..core.errors import ErrorCode, PeekabooError, file_errors, invalid
@@ -19,6 +18,11 @@ from ..core.log import log_debug, log_info, log_warning, loggable_arguments
 from ..core.settings import child_environment, system_temporary_folder
 from ..core.text import clean_text
 from .programs import program_path
+
+if TYPE_CHECKING:
+    import subprocess
+
+    Process = subprocess.Popen[bytes]
 
 _OUTPUT_CAP = 64 * 1024 * 1024
 _STDERR_CAP = 64 * 1024
@@ -28,8 +32,6 @@ _FIRST_NAP_S = 0.0001
 _START_S = 5.0
 _LAST_LOOK_S = 0.2
 _UNINTERRUPTED_S = 1.0
-
-Process = subprocess.Popen[bytes]
 
 
 class Completed(NamedTuple):
@@ -128,6 +130,8 @@ def running(
     `stdin` from an unlinked temporary file: nothing has to be fed to it while it runs; None: from a pipe.
     Raises MISSING_PROGRAM, INVALID_ARGUMENT, FILE_IO_ERROR, CANCELLED, TIMEOUT.
     """
+    import subprocess  # here: a listing starts no program, and must start at once
+
     check_cancelled()
     timeout_s = within_budget(timeout_s)
     argv = [program_path(argv[0], run_program), *argv[1:]]
@@ -179,8 +183,10 @@ def _check_argv(argv: Sequence[str]) -> None:
 @contextmanager
 def _file_holding(data: bytes) -> Iterator[int]:
     """A descriptor from which `data` can be read, or DEVNULL for none. Raises FILE_IO_ERROR."""
+    from subprocess import DEVNULL
+
     if not data:
-        yield subprocess.DEVNULL
+        yield DEVNULL
         return
     from tempfile import TemporaryFile
 
@@ -319,6 +325,8 @@ def _kill_group(process: Process) -> None:
 
 def start_daemon(argv: Sequence[str], stdin: bytes) -> None:
     """Start a program that outlives us and reads `stdin`; safe in an exit hook."""
+    import subprocess
+
     with _file_holding(stdin) as source:
         subprocess.Popen(
             [program_path(argv[0], run_program), *argv[1:]],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from pathlib import Path
 from typing import Any, Optional
@@ -34,16 +33,18 @@ def own_command() -> list[str]:
 
 def how_to_install() -> str:
     """What to do where this Python cannot serve MCP. Debian's own pip refuses to install."""
+    from shlex import quote
+
     file = single_file()
     if file:
         return (
-            f"start it by `uv run {shlex.quote(file)}`, or by the Python of an environment that has it: "
+            f"start it by `uv run {quote(file)}`, or by the Python of an environment that has it: "
             "python3 -m venv .venv && .venv/bin/pip install 'mcp>=2,<3'"
         )
     parent = _PACKAGE.resolve().parent
     if not (parent / "pyproject.toml").is_file():
-        return f"{shlex.quote(sys.executable)} -m pip install 'mcp>=2,<3'"
-    checkout = shlex.quote(str(parent))
+        return f"{quote(sys.executable)} -m pip install 'mcp>=2,<3'"
+    checkout = quote(str(parent))
     return (
         f"install this checkout by `uv tool install {checkout}` or `pipx install {checkout}`, or without "
         "either: "

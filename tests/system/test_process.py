@@ -399,11 +399,11 @@ def test_a_program_that_ends_us_as_soon_as_it_starts_does_not_outlive_us(tmp_pat
 
 
 TWO_STARTS = """
-import os, signal, sys, threading, time
+import os, signal, subprocess, sys, threading, time
 from peekaboo_min.core.cancellation import in_parallel
 from peekaboo_min.system import process
 
-class Slow(process.subprocess.Popen):
+class Slow(subprocess.Popen):
     def __init__(self, argv, **options):
         super().__init__(argv, **options)
         started.wait()  # both programs run, and neither is registered yet
@@ -412,7 +412,7 @@ class Slow(process.subprocess.Popen):
             time.sleep(1)
 
 started = threading.Barrier(2)
-process.subprocess.Popen = Slow
+subprocess.Popen = Slow
 process.end_cleanly_on_signals()
 script = 'echo $$ >> $0; exec sleep 600'
 argv = ["sh", "-c", script, sys.argv[1]]

@@ -288,7 +288,8 @@ class _Keyboard:
         thief_id = next((one for one in got if self._is_thief(one)), None)
         if thief_id or not self._is_ours(focused_id):
             focused_id = thief_id or focused_id
-            what = f"the last {len(text)} character(s)" if text else "the last 1 key"
+            # a piece goes out at once: which of its characters the other window got is not known
+            what = f"at most the last {len(text)} character(s)" if text else "the last 1 key"
             raise self._lost(f"{self._name(focused_id)} took the keyboard in the last moment, and got {what}")
         self._sent += len(text) or 1
         self.in_doubt = len(text)
