@@ -30,7 +30,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "support"))
 from fake_ai import FakeAI, script  # noqa: E402
 
-ROUNDS = 7
+ROUNDS = 15
 AGENT_STEPS = 15
 WINDOWS = 40
 DESKTOPS = (1, 2, 4, 8)
