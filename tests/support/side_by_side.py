@@ -127,6 +127,9 @@ def end(process: subprocess.Popen[str]) -> str:
 def main() -> int:
     """0 when every file passed; prints a line for each file, and the whole output of one that fails."""
     started = time.monotonic()
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # `sh scripts/test.sh &` in a script: what we start would ignore what ends it, too
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     files = sorted(
         TESTS.rglob("test_*.py"),
         key=lambda path: (SLOWEST.index(path.stem) if path.stem in SLOWEST else len(SLOWEST), path.stem),
