@@ -48,7 +48,9 @@ def log_error(text: str, with_traceback: bool = False) -> None:
 
 
 def _log(level: str, text: str, stack: str = "") -> None:
-    text, stack = (encodable(without_secrets(part)) if _sinks else "" for part in (text, stack))
+    if not _sinks:
+        return
+    text, stack = encodable(without_secrets(text)), encodable(without_secrets(stack))
     for sink in _sinks:
         sink(level, text, stack)
 
@@ -104,9 +106,13 @@ class _LogFile:
         self._descriptor = _open_own_file(self._path)
 
     def write(self, line: str) -> None:
-        with self._lock, suppress(OSError):  # a full disk stops the log, not the server
-            if os.fstat(self._descriptor).st_size > _ROTATE_BYTES:
-                os.replace(self._path, f"{self._path}.1")
+        with self._lock:
+            found = os.fstat(self._descriptor)
+            if found.st_size > _ROTATE_BYTES:
+                # servers share the file: only the first that finds it full moves it, the others reopen it
+                with suppress(FileNotFoundError):
+                    if os.path.samestat(found, os.stat(self._path)):
+                        os.replace(self._path, f"{self._path}.1")
                 fresh = _open_own_file(self._path)
                 os.dup2(fresh, self._descriptor, inheritable=False)
                 os.close(fresh)
@@ -138,7 +144,8 @@ def start_log_file(path: Path, level: str, also_console: bool) -> None:
             entry = {"time": moment, "level": level, "pid": os.getpid(), "msg": text}
             line = json.dumps({**entry, "stack": stack} if stack else entry, ensure_ascii=False)
             for output in outputs:
-                output(line + "\n")
+                with suppress(OSError):  # a full disk or a closed stderr stops the log, not the server
+                    output(line + "\n")
 
     _sinks.append(write)
     _log_what_the_sdk_warns_of()

@@ -109,6 +109,39 @@ def test_a_line_has_its_level_and_a_traceback_and_the_sdks_warnings_stand_beside
     assert capsys.readouterr().err == text
 
 
+def test_a_closed_stderr_stops_neither_the_caller_nor_the_log_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with open(writing, "w", buffering=1) as stderr:
+        monkeypatch.setattr("sys.stderr", stderr)
+        start_log_file(tmp_path / "log", "info", also_console=True)
+        log_info("the client closed its end")
+        with pytest.raises(BrokenPipeError):
+            stderr.close()  # what is buffered still
+    assert json.loads((tmp_path / "log").read_text())["msg"] == "the client closed its end"
+
+
+def test_a_full_log_that_another_process_moved_is_not_moved_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_module, "_ROTATE_BYTES", 100)
+    one, other = (log_module._LogFile(tmp_path / "log") for _ in range(2))
+    for log_file, text in ((one, "x" * 100 + "\n"), (one, "one\n"), (other, "other\n")):
+        log_file.write(text)
+    assert [(tmp_path / name).read_text() for name in ("log.1", "log")] == ["x" * 100 + "\n", "one\nother\n"]
+
+
+def test_a_full_log_that_was_deleted_is_begun_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_module, "_ROTATE_BYTES", 100)
+    log_file = log_module._LogFile(tmp_path / "log")
+    log_file.write("x" * 101)
+    (tmp_path / "log").unlink()
+    log_file.write("afterwards\n")
+    assert (tmp_path / "log").read_text() == "afterwards\n"
+
+
 def test_a_full_log_is_kept_beside_the_new_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_module, "_ROTATE_BYTES", 100)
     start_log_file(tmp_path / "log", "info", also_console=False)
