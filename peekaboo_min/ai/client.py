@@ -42,7 +42,8 @@ _MAX_TRIES = 4
 _FIRST_PAUSE_S = 0.5
 _PROBE_S = 3.0
 _MOST_COST = 1e6
-_THOUGHTS = re.compile(r"\s*<think>.*?</think>\s*", re.DOTALL)
+# Anchored: where many are opened and none is closed, a search from each of them would take minutes.
+_THOUGHTS = re.compile(r"\A(?:\s*<think>.*?</think>)+\s*", re.DOTALL)
 # Control characters, lone surrogates and what turns the direction of a line: a terminal would obey them.
 _UNSHOWN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 _NOT_CONFIGURED = (
@@ -306,13 +307,16 @@ def _ask_vendor(vendor: Vendor, question: Question, deadline: float) -> Reply:
         raise provider_error(vendor, question.model, e, has_images) from None
     try:
         reply = vendor.read(answer)
-        text = _THOUGHTS.sub("", reply.text) if reply.text.lstrip().startswith("<think>") else reply.text
+        reply = reply._replace(text=_THOUGHTS.sub("", reply.text))
     except (KeyError, IndexError, TypeError, AttributeError):
         raise malformed_reply_error(vendor) from None
     check_reply(vendor, question.model, reply)
-    text = shown_text(without_secrets(text))  # an endpoint may repeat what it was sent
-    tokens_in, tokens_out = _count(reply.tokens_in), _count(reply.tokens_out)
-    return reply._replace(text=text, tokens_in=tokens_in, tokens_out=tokens_out, cost=_amount(reply.cost))
+    return reply._replace(
+        text=shown_text(without_secrets(reply.text)),  # an endpoint may repeat what it was sent
+        tokens_in=_count(reply.tokens_in),
+        tokens_out=_count(reply.tokens_out),
+        cost=_amount(reply.cost),
+    )
 
 
 def shown_text(text: str) -> str:

@@ -145,10 +145,11 @@ def _no_constant(name: str) -> NoReturn:
 
 def _tool_call(text: str) -> dict[str, Any]:
     """`<tool_call>{"name": "computer_use", "arguments": {"action", "coordinate": [x, y]}}</tool_call>`."""
-    calls = _TOOL_CALL.findall(text)
-    if len(calls) != 1 or text.count("<tool_call>") != 1:
-        raise unusable(f"the reply has {text.count('<tool_call>')} tool calls; it must be one, and complete")
-    call = _first_object(calls[0], calls[0].find("{"))
+    count = text.count("<tool_call>")
+    found = _TOOL_CALL.search(text) if count == 1 else None
+    if not found:
+        raise unusable(f"the reply has {count} tool calls; it must be one, and complete")
+    call = _first_object(found[1], found[1].find("{"))
     arguments = call.get("arguments")
     if call.get("name") != "computer_use" or not isinstance(arguments, dict):
         raise unusable("the tool call is not one of computer_use with its arguments")

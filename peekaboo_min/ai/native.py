@@ -303,7 +303,8 @@ class _OpenAI(Conversation):
         calls = []
         for item in answer["output"]:
             if item["type"] == "computer_call":
-                acts = item.get("actions") or ([item["action"]] if "action" in item else [])
+                found = item.get("actions") or ([item["action"]] if "action" in item else [])
+                acts = [{**act} for act in found]  # raises for what is no object
                 checks = [{**check} for check in item.get("pending_safety_checks") or []]
                 calls.append(Call(item["call_id"], "computer", acts, checks))
         return calls

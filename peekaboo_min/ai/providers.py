@@ -94,8 +94,9 @@ class Vendor(NamedTuple):
     def list_models(self, timeout_s: float) -> list[str]:
         """The names of its models. Raises WebError."""
         found = ask_json(self.base_url + self.models_path, headers=self.headers, timeout_s=timeout_s)
-        entries = found.get("models") or found.get("data") or [] if isinstance(found, dict) else []
-        names = [str(each.get("name") or each.get("id") or "") for each in entries if isinstance(each, dict)]
+        entries = found.get("models") or found.get("data") if isinstance(found, dict) else None
+        models = [each for each in entries if isinstance(each, dict)] if isinstance(entries, list) else []
+        names = [str(model.get("name") or model.get("id") or "") for model in models]
         return [name.removeprefix("models/") for name in names]  # Gemini's
 
 

@@ -117,6 +117,7 @@ def test_a_reply_in_a_known_dialect_is_read(reply: Union[str, dict[str, Any]], e
         ({"action": "press", "keys": [["a"]]}, "there is no key"),
         (qwen(action="left_click", coordinate=[120, 340]) * 2, "2 tool calls"),
         (qwen(action="left_click", coordinate=[120, 340])[:-3], "1 tool calls"),
+        ("<tool_call>" * 100_000, "100000 tool calls"),  # a model that repeats itself must not cost minutes
         (qwen(action="left_click", coordinate=[120]), "one pair"),
         (qwen(action="left_click", coordinate=[120, 340], x=5), "one pair"),
         (qwen(action="left_click", coordinate=["120", 340]), "x is '120'"),

@@ -375,6 +375,9 @@ def test_a_call_of_openais_earlier_form_is_read_and_an_empty_one_is_refused() ->
     assert action(action={"type": "wait"})["action"] == "wait"
     with pytest.raises(PeekabooError, match="has no action"):
         action(actions=[])
+    for malformed in (["click"], 5):
+        with pytest.raises(TypeError):  # an answer of another form, see Vendor.read
+            action(actions=malformed)
 
 
 def test_a_secret_in_an_answer_is_masked(talk_to: Callable[[str], Talk]) -> None:

@@ -253,6 +253,13 @@ def test_the_status_covers_every_provider_and_asks_no_cloud(ai: FakeAI, use: Cal
     assert [each for each in ai.requests if each.vendor != "ollama"] == []
 
 
+@pytest.mark.parametrize("body", [{"models": 5}, {"models": {"a": 1}}, {"models": ["llava"]}, []])
+def test_a_list_of_models_of_another_form_lists_none(ai: FakeAI, use: Callable[..., None], body: Any) -> None:
+    use(ai.env("ollama", "llava"))
+    ai.fail_with("malformed_json", path="/api/tags", text=json.dumps(body))
+    assert [each.problem for each in provider_status()] == ["it has no model llava: run `ollama pull llava`"]
+
+
 def test_the_status_of_nothing_is_empty(use: Callable[..., None]) -> None:
     assert provider_status() == []
 
@@ -331,6 +338,9 @@ def test_thinking_is_removed_from_the_answer(ai: FakeAI, ask: Callable[..., Any]
         [Reply("A window.", thinking="Hm.", pieces=3), Reply("<think>\nHm.\n</think>\n\nA window.")]
     )
     assert [ask(vendor).text, ask(vendor).text] == ["A window.", "A window."]
+    ai.brain = script(["<think>Hm.</think>\n", unclosed := "<think>" * 200_000])
+    assert "sent an empty answer" in failing(ask, vendor).message
+    assert ask(vendor).text == unclosed
 
 
 @EVERY
