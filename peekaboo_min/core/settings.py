@@ -30,7 +30,12 @@ _ENV_FILE_NAMES = (
     "KEYNOTE_DOCUMENT_MODE",
 )
 _ENV_FILE_CAP = 64 * 1024
-_ENV_LINE = r"""\s*(?:export\s+)?(\w+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^"'\s#].*?)??)\s*(?:(?<=\s)#.*)?"""
+# No two neighbouring parts match the same text: a hostile line must not take minutes.
+_ENV_LINE = (
+    r"""\s*(?:export\s+)?(\w+)\s*="""
+    r"""(?:\s*(?:"([^"]*)"|'([^']*)'|([^"'\s#]\S*(?:\s+[^\s#]\S*)*)))?"""
+    r"""\s*(?:(?<=\s)#.*)?"""
+)
 
 # It names another command line, which may be our own: a child that inherited it would call itself for ever.
 _NOT_FOR_CHILDREN = ("PEEKABOO_CLI_PATH",)

@@ -161,7 +161,7 @@ def remove_all(kept: Sequence[Path], others: Sequence[Path]) -> list[Path]:
     staying = []
     for entry in [each for folder in folders for each in os.scandir(folder)]:
         path = Path(entry.path)
-        with file_errors(path):
+        with file_errors(path), suppress(FileNotFoundError):  # another process sweeps as well
             if any(path == one or path in one.parents for one in kept) or not _delete_unused(entry):
                 staying.append(path)
     for path in others:

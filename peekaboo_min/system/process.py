@@ -205,6 +205,8 @@ def _not_started(path: str, error: OSError) -> PeekabooError:
     if error.errno == errno.E2BIG:
         return invalid("the arguments are too long for this system", "pass less")
     message = f"{path} cannot be started: {error.strerror}"
+    if error.errno in (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE):
+        return PeekabooError(ErrorCode.PROGRAM_FAILED, message, hint="end other programs, then try again")
     return PeekabooError(ErrorCode.MISSING_PROGRAM, message, hint="check that it is a program")
 
 

@@ -24,7 +24,8 @@ _SYSTEM_FOLDERS = ("/usr/bin", "/usr/sbin", "/bin", "/sbin")
 _HOMEBREW_FOLDERS = ("/opt/homebrew/bin", "/usr/local/bin")
 
 _ANSWER_S = 5.0
-_asking = threading.Lock()  # threads that need the same program ask it once
+# Threads that need the same program ask it once. Reentrant: an exit hook may interrupt its holder.
+_asking = threading.RLock()
 
 RunProgram = Callable[..., Any]
 """process.run_program, a parameter because it looks for its programs here itself."""

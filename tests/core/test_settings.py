@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from samples import error_of
 
 from peekaboo_min.core.errors import ErrorCode
-from peekaboo_min.core.settings import VARIABLES, read_settings
+from peekaboo_min.core.settings import VARIABLES, _read_env_file, read_settings
 
 READ: dict[str, tuple[dict[str, str], str, Any]] = {
     "nothing": ({}, "ttl_seconds", 600),
@@ -62,3 +63,24 @@ def test_a_variable_of_another_kind_is_refused_by_name(name: str, value: str) ->
 def test_no_key_stands_in_the_repr_of_the_settings() -> None:
     keys = {name: f"secret-{name}" for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY")}
     assert "secret" not in repr(read_settings(keys))
+
+
+@pytest.mark.parametrize(
+    ("line", "value"),
+    [
+        ("LOG_LEVEL=warn", "warn"),
+        ("  export LOG_LEVEL = warn # a comment", "warn"),
+        ("LOG_LEVEL='a # b' # c", "a # b"),
+        ('LOG_LEVEL="a # b"', "a # b"),
+        ("LOG_LEVEL=a#b  c's", "a#b  c's"),
+        ("LOG_LEVEL= # nothing", ""),
+        ("LOG_LEVEL=a b" + " " * 60_000 + "'", "a b" + " " * 60_000 + "'"),  # in a moment, not in minutes
+        ("LOG_LEVEL='a" + " " * 60_000, None),
+        ("LOG_LEVEL=#a", None),
+        ("# LOG_LEVEL=a", None),
+        ("OPENAI_BASE_URL=http://127.0.0.1:1", None),
+    ],
+)
+def test_a_line_of_an_env_file_is_read_as_a_shell_reads_it(tmp_path: Path, line: str, value: Any) -> None:
+    (tmp_path / ".env").write_text(f"\ufeff{line}\n", encoding="utf-8")
+    assert _read_env_file(tmp_path / ".env") == ({} if value is None else {"LOG_LEVEL": value})

@@ -16,10 +16,12 @@ from worlds import PATIENCE_S, ROOT, clean_environment
 
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
 from peekaboo_min.core.settings import settings
+from peekaboo_min.system import files as files_module
 from peekaboo_min.system.files import (
     asked_path,
     file_name,
     move_into_place,
+    remove_all,
     state_folder,
     sweep,
     temporary_folder,
@@ -98,6 +100,20 @@ def test_a_sweep_spares_what_is_in_use() -> None:
         assert (folder / "shot.png").exists()
     assert sweep(0) == 2
     assert list(temporary_folder().iterdir()) == []
+
+
+def test_what_another_process_deletes_meanwhile_is_gone_without_an_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (temporary_folder() / "image.png").touch()
+    delete = files_module._delete_unused
+
+    def deleted_meanwhile(entry: os.DirEntry[str]) -> bool:
+        os.unlink(entry.path)
+        return delete(entry)
+
+    monkeypatch.setattr(files_module, "_delete_unused", deleted_meanwhile)
+    assert remove_all([], []) == []
 
 
 def another_file_system(like: Path) -> Path:

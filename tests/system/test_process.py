@@ -207,6 +207,26 @@ def test_a_full_disk_for_the_input_is_an_error_with_the_next_step() -> None:
     assert (done.stdout, done.stderr) == ("FILE_IO_ERROR\n", "")
 
 
+def test_a_machine_that_has_no_file_left_to_open_has_the_program_all_the_same() -> None:
+    script = (
+        "import os, resource\n"
+        "from peekaboo_min.core.errors import PeekabooError\n"
+        "from peekaboo_min.system.process import run_program\n"
+        "run_program(['true'], timeout_s=60)\n"
+        "used = len(os.listdir('/proc/self/fd'))\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (used, used))\n"
+        "try:\n"
+        "    run_program(['true'], timeout_s=60)\n"
+        "except PeekabooError as e:\n"
+        "    print(e.code_name, e.sentence().partition(': ')[2])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S
+    )
+    assert done.stderr == ""
+    assert done.stdout == "PROGRAM_FAILED Too many open files; end other programs, then try again\n"
+
+
 def test_a_folder_that_is_gone_is_not_told_as_a_missing_program(tmp_path: Path) -> None:
     error = failure("true", folder=str(tmp_path / "gone"))
     assert error.code is ErrorCode.FILE_IO_ERROR
@@ -396,6 +416,39 @@ def test_a_program_that_ends_us_as_soon_as_it_starts_does_not_outlive_us(tmp_pat
         )
         assert done.returncode == 128 + signal.SIGTERM
         assert_all_dead(pids_in(pids, round_number))
+
+
+INTERRUPTED_LOOKUP = """
+import os, signal, sys
+from peekaboo_min.system import process, programs
+
+def interrupted(*arguments):
+    programs._remembered = remembered
+    os.kill(os.getpid(), signal.SIGTERM)
+    return remembered(*arguments)
+
+process.end_cleanly_on_signals()
+process.run_program(["xclip"], timeout_s=60)
+process.exit_hooks.append(lambda: process.start_daemon(["xclip", sys.argv[1]], b""))
+remembered, programs._remembered = programs._remembered, interrupted
+process.run_program(["xclip"], timeout_s=60)
+"""
+
+
+def test_a_signal_while_a_program_is_looked_up_does_not_keep_an_exit_hook_waiting(tmp_path: Path) -> None:
+    script = '#!/bin/sh\ncase "$1" in -version) echo xclip version 1 ;; /*) true > "$1" ;; esac\n'
+    (tmp_path / "xclip").write_text(script)
+    (tmp_path / "xclip").chmod(0o700)
+    folders = {"PEEKABOO_BIN_DIR": str(tmp_path), "XDG_STATE_HOME": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_LOOKUP, str(tmp_path / "restored")],
+        cwd=ROOT,
+        env={**os.environ, **folders, "PYTHONPATH": str(ROOT)},
+        stdin=subprocess.DEVNULL,
+        timeout=PATIENCE_S,
+    )
+    assert done.returncode == 128 + signal.SIGTERM
+    wait_for((tmp_path / "restored").exists, "the exit hook's program ran")
 
 
 TWO_STARTS = """
