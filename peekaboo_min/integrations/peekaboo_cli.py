@@ -13,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, Optional
 
-from ..ai.images import fit_for_client
+from ..ai.images import fit_for_client, load_image
 from ..automation.image import ImageRequest, check_request
 from ..automation.policy import check_may_act, write_audit_line
 from ..core.errors import ErrorCode, PeekabooError, invalid
@@ -24,7 +24,7 @@ from ..core.text import clean_text
 from ..core.version import VERSION
 from ..desktop.base import Desktop
 from ..system.files import asked_path, working_folder
-from ..system.images import EXTENSIONS, read_image_info
+from ..system.images import EXTENSIONS, read_image_info, whole_image
 from ..system.process import Completed, ProgramTimeout, run_program
 from ..system.programs import find_program
 from ..system.resources import own_command
@@ -37,6 +37,7 @@ _MAX_ATTACHMENTS = 50
 _MAX_FILES = 5000
 _LARGEST_IMAGE_BYTES = 50_000_000
 _MAX_OUTPUT_CHARACTERS = 20_000
+_MAX_MESSAGE_CHARACTERS = 1000
 _EXECUTION_ERROR = "SWIFT_CLI_EXECUTION_ERROR"
 # The parts of the specification's JSON envelope, and their types.
 _ENVELOPE = {"data": dict, "error": dict, "messages": list, "debug_logs": list}
@@ -114,7 +115,7 @@ def run_peekaboo(
         before = _images_below(folder) if cwd else {}
         # the arguments may contain typed text: only their number and the command are recorded
         name = os.path.basename(program.argv[0])
-        write_audit_line("exec", {"program": name, "command": arguments[0][:40], "words": len(arguments)})
+        write_audit_line("exec", {"program": name, "command": arguments[0][:40], "arguments": len(arguments)})
         failure: Optional[PeekabooError] = None
         try:
             argv = [*program.argv, *arguments]
@@ -199,10 +200,10 @@ def _images_below(folder: Path) -> dict[Path, int]:
 def _attachment(desktop: Desktop, path: Path, folder: Path) -> Optional[ImageData]:
     """An image for a model; None for one that cannot be shrunk: the program's output counts all the same."""
     try:
-        info = read_image_info(path)
-        assert info is not None  # _images_below kept only images
+        data = path.read_bytes()
+        info = whole_image(data)
         label = str(path.relative_to(folder))
-        return fit_for_client(desktop, ImageData(path.read_bytes(), info, label, str(path)))
+        return fit_for_client(desktop, ImageData(data, info, label, str(path))) if info else None
     except (OSError, PeekabooError) as e:
         log_warning(f"{path} is not attached: {e}")
         return None
@@ -240,7 +241,7 @@ def image_by_cli(
             "--format": request.kind,
             "--capture-focus": capture_focus,
         }
-        reply = _ask_cli(path, ["image", *_words(options)], _IMAGE_S)
+        reply = _ask_cli(path, ["image", *_as_arguments(options)], _IMAGE_S)
         files = _rows(reply, "saved_files")
         if not all(isinstance(file.get("path"), str) for file in files):
             raise _invalid_output("a saved file has no path")
@@ -253,12 +254,12 @@ def image_by_cli(
 
 
 def _saved_image(desktop: Desktop, file: dict[str, Any]) -> ImageData:
-    path = Path(file["path"])
-    info = read_image_info(path) if path.is_file() else None
-    if info is None:
-        raise _invalid_output(f"{path} is not an image")
-    label = str(file.get("item_label") or file.get("window_title") or path.name)
-    return fit_for_client(desktop, ImageData(path.read_bytes(), info, label, str(path)))
+    try:
+        image = load_image(asked_path(file["path"]))
+    except PeekabooError as e:
+        raise _invalid_output(e.message) from e
+    label = str(file.get("item_label") or file.get("window_title") or image.label)
+    return fit_for_client(desktop, image._replace(label=label))
 
 
 def _returned_data(file: dict[str, Any], image: ImageData) -> dict[str, Any]:
@@ -285,7 +286,7 @@ def list_by_cli(path: str, app: Optional[str], details: Sequence[str]) -> Result
         text = f"Found {len(_rows(reply, 'applications'))} running application(s)"
         return reply._replace(text=text)
     options = {"--app": app, "--include-details": ",".join(details)}
-    reply = _ask_cli(path, ["list", "windows", *_words(options)], _LIST_S)
+    reply = _ask_cli(path, ["list", "windows", *_as_arguments(options)], _LIST_S)
     text = f"Found {len(_rows(reply, 'windows'))} window(s) for application: {app}"
     if not isinstance(reply.data.get("target_application_info"), dict):
         raise _invalid_output("it has no target_application_info")
@@ -299,13 +300,13 @@ def _rows(reply: Result, key: str) -> list[dict[str, Any]]:
     return rows
 
 
-def _words(options: dict[str, Any]) -> list[str]:
-    """The options that have a value, as words; a value that looks like a flag is joined to its own."""
-    words: list[str] = []
+def _as_arguments(options: dict[str, Any]) -> list[str]:
+    """The options that have a value; a value that looks like a flag is joined to its own."""
+    arguments: list[str] = []
     for flag, value in options.items():
         if value not in (None, ""):
-            words += [f"{flag}={value}"] if str(value).startswith("-") else [flag, str(value)]
-    return words
+            arguments += [f"{flag}={value}"] if str(value).startswith("-") else [flag, str(value)]
+    return arguments
 
 
 def _ask_cli(path: str, arguments: list[str], timeout_s: float) -> Result:
@@ -325,20 +326,20 @@ def _ask_cli(path: str, arguments: list[str], timeout_s: float) -> Result:
         if done.code:
             log_error(f"{failed}: {done.text[:500]}")
             output = (done.stderr.strip() or done.text.strip() or "none")[-300:]
-            hint = f"see its output: {output}"
+            hint = f"see its output: {clean_text(output, 300)}"
             raise PeekabooError(ErrorCode.PROGRAM_FAILED, failed, hint, name=_EXECUTION_ERROR) from None
-        raise _invalid_output(done.text[:200] or "it is empty") from None
+        raise _invalid_output(done.text or "it is empty") from None
     for entry in parts["debug_logs"]:
         log_debug(f"backend=swift swift_log={entry}")
     if not succeeded or done.code:
         error = parts["error"]
         raise PeekabooError(
             ErrorCode.PROGRAM_FAILED,
-            str(error.get("message") or failed),
+            clean_text(str(error.get("message") or failed), _MAX_MESSAGE_CHARACTERS),
             details=str(error.get("details") or ""),
             name=str(error.get("code") or _EXECUTION_ERROR),
         )
-    messages = tuple(clean_text(str(message), 1000) for message in parts["messages"])
+    messages = tuple(clean_text(str(message), _MAX_MESSAGE_CHARACTERS) for message in parts["messages"])
     return Result("", data, (), messages)
 
 
@@ -352,7 +353,7 @@ def _cleaned(value: Any, key: str = "") -> Any:
 
 
 def _invalid_output(what: str) -> PeekabooError:
-    message = f"the peekaboo command line's output is not valid: {what}"
+    message = f"the peekaboo command line's output is not valid: {clean_text(what)}"
     log_error(message)
     hint = "check that PEEKABOO_CLI_PATH names a peekaboo, or unset it"
     return PeekabooError(ErrorCode.PROGRAM_FAILED, message, hint, name="SWIFT_CLI_INVALID_OUTPUT")

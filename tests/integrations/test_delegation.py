@@ -412,6 +412,13 @@ FAILURES: dict[str, tuple[str, Any, int, str]] = {
         "SWIFT_CLI_INVALID_OUTPUT",
     ),
     "an image that is missing": ("image data", saved(Path("/no/such.png")), 0, "SWIFT_CLI_INVALID_OUTPUT"),
+    "an image that cannot be read": (
+        "image data",
+        saved(Path("/proc/self/mem")),
+        0,
+        "SWIFT_CLI_INVALID_OUTPUT",
+    ),
+    "an image whose path is none": ("image data", saved(Path("/a\0b")), 0, "SWIFT_CLI_INVALID_OUTPUT"),
     "a file that is not an image": (
         "image data",
         saved(ROOT / "pyproject.toml"),
@@ -429,6 +436,14 @@ def test_invalid_output_is_reported_with_the_specifications_code(
     reply = refused(scripted.call(call.split()[0], answer, code, **CALLS[call]))
     assert reply["code"] == name
     assert [text for level, text in scripted.logged() if "Traceback" in text or "unexpected" in text] == []
+
+
+@pytest.mark.parametrize("code", [0, 1])
+def test_control_characters_in_what_it_reports_are_cleaned(scripted: Scripted, code: int) -> None:
+    error = {"code": "X", "message": "No '\u202etxt\x1b[2J'."}
+    for reply in ({"success": False, "error": error}, "No '\u202etxt\x1b[2J'."):
+        said = refused(scripted.call("list", reply, code))["said"]
+        assert "No ' txt [2J'." in said and said.isprintable()
 
 
 def test_a_failure_without_a_document_is_reported_with_its_output(scripted: Scripted) -> None:
