@@ -184,12 +184,21 @@ class Settings(NamedTuple):
 
     @property
     def mac_state_folder(self) -> Path:
-        return Path.home() / "Library" / "Caches" / "peekaboo_min"
+        return _home() / "Library" / "Caches" / "peekaboo_min"
 
     @property
     def xdg_state_folder(self) -> Path:
-        home = Path(self.state_home) if self.state_home else Path.home() / ".local" / "state"
+        home = Path(self.state_home) if self.state_home else _home() / ".local" / "state"
         return home / "peekaboo_min"
+
+
+def _home() -> Path:
+    """The user's home folder. Raises FILE_IO_ERROR for a user without one, as in some containers."""
+    try:
+        return Path.home()
+    except RuntimeError as e:
+        message = "this user has no home folder"
+        raise PeekabooError(ErrorCode.FILE_IO_ERROR, message, hint="set HOME to a folder of your own") from e
 
 
 VARIABLES: dict[str, Variable] = Settings._field_defaults

@@ -59,11 +59,11 @@ def _checked_address(to: str) -> str:
 
 
 def _checked_subject(subject: str) -> str:
+    if len(subject) > _LONGEST_SUBJECT:  # first: searching a long one takes its length squared
+        raise invalid(f"the subject has {len(subject)} characters", f"write at most {_LONGEST_SUBJECT}")
     if _UNSENDABLE.search(subject):
         message = "a subject cannot contain line breaks, control characters or encoded words"
         raise invalid(message, "write it as one line of plain Unicode")
-    if len(subject) > _LONGEST_SUBJECT:
-        raise invalid(f"the subject has {len(subject)} characters", f"write at most {_LONGEST_SUBJECT}")
     return subject
 
 

@@ -6,7 +6,6 @@ import base64
 import hashlib
 import hmac
 import json
-import os
 import secrets
 import sys
 import threading
@@ -21,7 +20,7 @@ from ..core.log import log_debug
 from ..core.models import Result
 from ..core.settings import platform_name, settings
 from ..core.text import clean_text
-from ..system.files import state_folder, write_privately
+from ..system.files import asked_path, state_folder, write_privately
 from ..system.process import run_program
 from ..system.programs import find_program
 from ..system.web import WebError, ask_form
@@ -63,15 +62,15 @@ class GmailToken:
 def gmail_folder() -> Path:
     """Where credentials.json and token.json live."""
     asked = settings().gmail_folder
-    return Path(os.path.expanduser(asked)) if asked else state_folder() / "gmail"
+    return asked_path(asked) if asked else state_folder() / "gmail"
 
 
 def has_gmail_credentials() -> bool:
     """Whether there is a credentials.json: without one, send_email is not offered."""
     try:
-        return os.path.isfile(gmail_folder() / "credentials.json")
+        return (gmail_folder() / "credentials.json").is_file()
     except PeekabooError:
-        return False  # there is no state folder
+        return False  # there is no such folder
 
 
 def read_client() -> OAuthClient:

@@ -171,8 +171,8 @@ def _read_memory() -> dict[str, Any]:
     try:
         with open(_memory_file(), encoding="utf-8") as f:
             memory = json.load(f)
-    except (OSError, ValueError, RecursionError):
-        return {}  # none yet, or damaged: everything is asked again
+    except (OSError, ValueError, RecursionError, PeekabooError):
+        return {}  # none yet, damaged, or no home folder: everything is asked again
     return memory if isinstance(memory, dict) else {}
 
 

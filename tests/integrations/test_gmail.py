@@ -157,6 +157,12 @@ def test_a_subject_cannot_smuggle_a_header(google: FakeGoogle, logged_in: Path, 
     assert google.requests == []
 
 
+def test_a_long_subject_is_refused_before_it_is_searched(google: FakeGoogle, logged_in: Path) -> None:
+    wrong = failing(send_email, "ann@example.org", "=?x" * 300_000, "Hello")
+    assert (wrong.code, wrong.hint) == (ErrorCode.INVALID_ARGUMENT, "write at most 900")
+    assert posts(google) == []
+
+
 @pytest.mark.parametrize(
     "to",
     [

@@ -27,6 +27,8 @@ from peekaboo_min.system.files import (
     temporary_folder,
     working_folder,
 )
+from peekaboo_min.system.process import run_program
+from peekaboo_min.system.programs import look_for_program
 
 
 @pytest.fixture(autouse=True)
@@ -68,6 +70,23 @@ def test_a_folder_in_which_others_can_write_is_refused(folder: object, kind: str
     with pytest.raises(PeekabooError) as caught:
         folder()  # type: ignore[operator]
     assert (caught.value.code, bool(caught.value.hint)) == (ErrorCode.FILE_IO_ERROR, True)
+
+
+def test_a_user_without_a_home_folder_learns_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nobody(_uid: int) -> None:
+        raise KeyError
+
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr("pwd.getpwuid", nobody)
+    settings.cache_clear()
+    with pytest.raises(PeekabooError) as caught:
+        state_folder()
+    assert (caught.value.code, caught.value.hint) == (
+        ErrorCode.FILE_IO_ERROR,
+        "set HOME to a folder of your own",
+    )
+    assert look_for_program("xdotool", run_program, afresh=True).strangers == ()  # nothing is kept
 
 
 def expired(path: Path) -> Path:
