@@ -124,10 +124,9 @@ def check_range(what: str, value: float, least: float, most: float) -> None:
 
 def file_error(path: Path, error: Exception) -> PeekabooError:
     """FILE_IO_ERROR for what the system answered about `path`, to be raised."""
+    not_writable = (errno.EACCES, errno.EPERM, errno.EROFS)
     hints = {
-        errno.EACCES: "choose a folder that you may write to",
-        errno.EPERM: "choose a folder that you may write to",
-        errno.EROFS: "choose a folder that you may write to",
+        **dict.fromkeys(not_writable, "choose a folder that you may write to"),
         errno.ENOSPC: "free some space, or choose another disk",
         errno.ENAMETOOLONG: "choose a shorter path",
         errno.ENOTDIR: "a part of that path is a file; choose another path",

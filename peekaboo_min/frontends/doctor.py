@@ -155,11 +155,11 @@ def _check_program(name: str, purpose: str = "", afresh: bool = True) -> Check:
     found = look_for_program(name, run_program, afresh)
     if found.path:
         text = f"{found.path} {found.version}".strip()
-        return Check(name, True, text + found.strangers_text("; passed over: "), is_optional=bool(purpose))
+        return Check(name, True, text + found.namesakes_text("; passed over: "), is_optional=bool(purpose))
     advice = (
         f"sudo apt-get install {PACKAGES[name]}" if name in PACKAGES else "it belongs to macOS: check PATH"
     )
-    text = f"not found{f' (only for {purpose})' if purpose else ''}{found.strangers_text(': ')}"
+    text = f"not found{f' (only for {purpose})' if purpose else ''}{found.namesakes_text(': ')}"
     return Check(name, False, text, advice, bool(purpose))
 
 

@@ -33,9 +33,8 @@ def state_folder() -> Path:
 def file_name(stem: str, kind: str, suffix: str = "") -> str:
     """A name for an image: what a file system refuses or a shell stumbles over is `_`; at most 255 bytes.
 
-    suffix: what follows the stem, and tells several images of one stem apart. Of a stem that is too long,
-    the middle
-    goes: its start and its end are what names differ by.
+    suffix: what follows the stem, and tells several images of one stem apart. A stem that is too long loses
+    its middle: names differ at the start and at the end.
     """
     cleaned = _safe_in_names(stem).strip("._") or "window"
     ending = f"{cut_to_bytes(_safe_in_names(suffix).rstrip('._'), _SUFFIX_BYTES)}.{kind}"
@@ -162,7 +161,7 @@ def remove_all(kept: Sequence[Path], others: Sequence[Path]) -> list[Path]:
     for entry in [each for folder in folders for each in os.scandir(folder)]:
         path = Path(entry.path)
         with file_errors(path), suppress(FileNotFoundError):  # another process sweeps as well
-            if any(path == one or path in one.parents for one in kept) or not _delete_unused(entry):
+            if any(path in (each, *each.parents) for each in kept) or not _delete_unused(entry):
                 staying.append(path)
     for path in others:
         try:
@@ -184,15 +183,16 @@ def move_all_into_place(sources: Sequence[Path], targets: Sequence[Path]) -> Non
     """Put finished files where they were asked for, all or none. Raises FILE_IO_ERROR; the sources are gone
     in either case.
 
-    First each goes beside its target, on whose disk there may be no room: that must not cost the file that
-    is there. When all are there, they are only renamed.
+    First each goes beside its target: a full disk must not cost the file that is there. Then all are renamed.
     """
     staged = [target.with_name(f".peekaboo_{os.urandom(6).hex()}") for target in targets]
     try:
-        for move, froms, tos in ((_move, sources, staged), (os.replace, staged, targets)):
-            for source, to, target in zip(froms, tos, targets):
-                with file_errors(target):
-                    move(source, to)
+        for source, beside, target in zip(sources, staged, targets):
+            with file_errors(target):
+                _move(source, beside)
+        for beside, target in zip(staged, targets):
+            with file_errors(target):
+                os.replace(beside, target)
     finally:
         for leftover in (*sources, *staged):
             with suppress(OSError):
@@ -200,7 +200,7 @@ def move_all_into_place(sources: Sequence[Path], targets: Sequence[Path]) -> Non
 
 
 def _move(source: Path, target: Path) -> None:
-    """Raises OSError."""
+    """Move a file, also to another disk. Raises OSError."""
     try:
         os.replace(source, target)
     except OSError as e:
@@ -225,7 +225,7 @@ def write_privately(path: Path, content: Union[str, bytes]) -> None:
         raise file_error(path, e) from e
 
 
-_TURN_POLL_S = 0.02
+_LOCK_POLL_S = 0.02
 _held_locks: ContextVar[tuple[int, ...]] = ContextVar("held_locks", default=())
 
 
@@ -255,7 +255,7 @@ def file_lock(lock_name: str, wait_s: float, what: str) -> Iterator[None]:
                 if time.monotonic() > deadline:
                     message = f"another peekaboo is using {what}"
                     raise PeekabooError(ErrorCode.TIMEOUT, message, hint="try again in a moment") from None
-                pause(_TURN_POLL_S)
+                pause(_LOCK_POLL_S)
         reset = _held_locks.set((*_held_locks.get(), descriptor))
         try:
             yield

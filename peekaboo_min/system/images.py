@@ -20,9 +20,8 @@ EXTENSIONS = {".png": "png", ".jpg": "jpg", ".jpeg": "jpg", ".webp": "webp", ".g
 _HEADER_BYTES = 256 * 1024
 _PNG_START = b"\x89PNG\r\n\x1a\n"
 
-# A model shrinks what is larger, and then answers in pixels that we never saw (Anthropic's standard tier;
-# also what
-# Claude Desktop takes in one result).
+# A model shrinks what is larger, and then answers in pixels that we never saw. These are the limits of
+# Anthropic's standard tier, and of one result in Claude Desktop.
 MODEL_EDGE = 1568
 MODEL_PIXELS = 1_150_000
 MODEL_BYTES = 700_000
@@ -77,11 +76,7 @@ def read_image_header(path: Path) -> Optional[ImageInfo]:
 
 
 def read_image_info(path: Path) -> Optional[ImageInfo]:
-    """Kind and size of an image file that is there to its end; None for another file and for a part of an
-    image.
-
-    Raises OSError when it cannot be read.
-    """
+    """Kind and size of a complete image file; None for another file and for a part of one. Raises OSError."""
     with open(path, "rb") as f:
         return _info_of_whole(f)
 
@@ -204,9 +199,7 @@ def read_bitmap(path: Path) -> Optional[Bitmap]:
 
 
 def changed_rect(before: Bitmap, after: Bitmap) -> Optional[Rect]:
-    """The smallest rectangle of pixels that holds every difference; None for none. All, when the sizes
-    differ.
-    """
+    """The smallest rectangle around all pixels that differ; None for none, all where the sizes differ."""
     if (before.width, before.step, len(before.rows)) != (after.width, after.step, len(after.rows)):
         return Rect(0, 0, after.width, len(after.rows))
     changed = [place for place, pair in enumerate(zip(before.rows, after.rows)) if pair[0] != pair[1]]
@@ -219,9 +212,7 @@ def changed_rect(before: Bitmap, after: Bitmap) -> Optional[Rect]:
 
 
 def _first_difference(one: bytes, other: bytes) -> int:
-    """The index of the first byte that differs, by halving: comparing slices is fast, a loop over bytes is
-    not.
-    """
+    """The index of the first byte that differs, by halving: comparing slices is fast, a loop is not."""
     low, high = 0, len(one)
     while high - low > 1:
         middle = (low + high) // 2
@@ -247,11 +238,7 @@ def kind_by_name(path: Path) -> str:
 
 
 def prepare_target(path: Path) -> None:
-    """Prepare to write an image to `path`: create its parents, and check that what is there already is an
-    image.
-
-    Raises FILE_IO_ERROR.
-    """
+    """Create the parents of `path`, and check that an image may be written there. Raises FILE_IO_ERROR."""
     with file_errors(path):
         if path.parent.is_file():
             raise PeekabooError(
@@ -286,10 +273,10 @@ class MadeImages:
         self._paths.update((path.as_uri(), path) for path in paths)
 
     def existing(self) -> dict[str, ImageInfo]:
-        """The URIs of those that were not deleted yet, with what they are."""
-        found = {uri: _read(path) for uri, path in self._paths.items()}
-        self._paths = {uri: path for uri, path in self._paths.items() if found[uri]}
-        return {uri: image[0] for uri, image in found.items() if image}
+        """The URIs of those that are there still, with what they are."""
+        found = {uri: image[0] for uri, path in self._paths.items() if (image := _read(path))}
+        self._paths = {uri: self._paths[uri] for uri in found}
+        return found
 
     def read(self, uri: str) -> Optional[tuple[ImageInfo, bytes]]:
         """An image and its bytes; None for any other URI, and for one that is gone."""
@@ -303,6 +290,6 @@ def _read(path: Path) -> Optional[tuple[ImageInfo, bytes]]:
         with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as f:
             data = f.read(_LARGEST_BYTES + 1)
     except OSError:
-        return None  # its time is over
+        return None  # deleted since
     info = sniff_image(data)
     return (info, data) if info and len(data) <= _LARGEST_BYTES else None

@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 _OUTPUT_CAP = 64 * 1024 * 1024
 _STDERR_CAP = 64 * 1024
-_LOGGED_STDERR = 2000
-_WAKE_S = 0.05
+_LOGGED_STDERR = 2000  # characters
+_POLL_S = 0.05
 _FIRST_NAP_S = 0.0001
-_START_S = 5.0
-_LAST_LOOK_S = 0.2
-_UNINTERRUPTED_S = 1.0
+_START_S = 5.0  # what a process that is being started gets before a signal ends us
+_DRAIN_S = 0.2  # what a grandchild's output gets after its program has ended
+_UNINTERRUPTED_S = 1.0  # what an uninterrupted program gets before a signal ends us
 
 
 class Completed(NamedTuple):
@@ -268,22 +268,22 @@ class RunningProgram:
         process = self._process
         if process.stdin:
             process.stdin.close()
-        last_look: Optional[float] = None  # once the leader has ended while a grandchild still holds a pipe
+        drain_until: Optional[float] = None  # set when it has ended and a grandchild holds a pipe
         with selectors.DefaultSelector() as selector:
             for stream, output in ((process.stdout, self._stdout), (process.stderr, self._stderr)):
                 if stream:
                     selector.register(stream, selectors.EVENT_READ, output)
             while selector.get_map():
                 ready = selector.select(self._time_to_wait())
-                if last_look and not ready:
+                if drain_until and not ready:
                     break
                 for key, _ in ready:
                     if not self._read_into(key.data, key.fd):
                         selector.unregister(key.fd)
-                # only after reading: we may have been suspended for longer than the last look takes
-                if last_look is None and self.has_ended():
-                    last_look = time.monotonic() + _LAST_LOOK_S
-                elif last_look and time.monotonic() > last_look:
+                # only after reading: we may have been suspended for longer than that
+                if drain_until is None and self.has_ended():
+                    drain_until = time.monotonic() + _DRAIN_S
+                elif drain_until and time.monotonic() > drain_until:
                     break
         # its pipes are closed, so it ends in a moment: look soon at first, then less often
         nap_s = _FIRST_NAP_S
@@ -315,7 +315,7 @@ class RunningProgram:
         remaining = self._deadline - time.monotonic()
         if remaining <= 0:
             raise ProgramTimeout(self._name, self._timeout_s, self._completed(-signal.SIGKILL))
-        return min(remaining, _WAKE_S)
+        return min(remaining, _POLL_S)
 
 
 def _kill_group(process: Process) -> None:
@@ -361,9 +361,8 @@ def _is_alive(process: Process) -> bool:
 
 def _signal_group(process: Process) -> None:
     # SIGKILL at once: an osascript that waits for an Apple event ignores SIGTERM.
-    with suppress(
-        ProcessLookupError, PermissionError
-    ):  # it is gone; macOS answers EPERM for a group of zombies
+    # It may have ended already; macOS then answers EPERM for a group of zombies.
+    with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
 
 
@@ -373,7 +372,6 @@ def end_cleanly_on_signals(exit_codes: Optional[Mapping[int, int]] = None) -> No
     Its exit code is 128 + the signal's number, or what `exit_codes` has for the signal.
     os._exit, because a thread that blocks on stdin or in a tool would keep an ordinary exit waiting.
     """
-
     _exit_codes.update(exit_codes or {})
 
     def on_signal(number: int, _frame: object) -> None:

@@ -1,4 +1,4 @@
-"""Where a program is, known by what it answers, and its package if missing."""
+"""Where a program is, identified by its version output; its Debian package."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _SYSTEM_FOLDERS = ("/usr/bin", "/usr/sbin", "/bin", "/sbin")
 # Where Homebrew links programs, on Apple silicon and on Intel: no part of the PATH that launchd gives.
 _HOMEBREW_FOLDERS = ("/opt/homebrew/bin", "/usr/local/bin")
 
-_ANSWER_S = 5.0
-# Threads that need the same program ask it once. Reentrant: an exit hook may interrupt its holder.
-_asking = threading.RLock()
+_VERSION_TIMEOUT_S = 5.0
+# Threads that need the same program run it once. Reentrant: an exit hook may interrupt its holder.
+_lookup_lock = threading.RLock()
 
 RunProgram = Callable[..., Any]
-"""process.run_program, a parameter because it looks for its programs here itself."""
+"""process.run_program: a parameter, because that module imports this one."""
 
 
 class _Identity(NamedTuple):
@@ -47,7 +47,7 @@ _IDENTITIES = {
     "convert": _Identity("-version", r"^Version: ImageMagick (\S+)", "imagemagick", ("magick",)),
     "gtk-launch": _Identity("--version", r"\A(\d+\.\d+\S*)$", "libgtk-3-bin"),
     "maim": _Identity("--version", r"\Av(\d+\.\d+\S*)$", "maim"),
-    # the system's own: a virtual environment's has no gi. The option -c takes the rest of the word
+    # the system's own: a virtual environment's has no gi. What follows -c in the same argument is the code
     "python3": _Identity(
         "-Icfrom gi.repository import Gio; import gi; print('gi', gi.__version__)",
         r"^(gi \d\S*)",
@@ -69,16 +69,16 @@ class FoundProgram(NamedTuple):
     path: Optional[str]
     """None when it is not there."""
     version: str = ""
-    """As it printed it; empty for a program that is not asked."""
-    strangers: tuple[str, ...] = ()
-    """Files of its name that are other programs, as far as they were met before `path`."""
+    """As it printed it; empty for a program that is not in the table."""
+    namesakes: tuple[str, ...] = ()
+    """Other programs of that name, or broken ones, that were found before `path`."""
 
-    def strangers_text(self, prefix: str = "") -> str:
-        """What is to say about the strangers, after `prefix`; '' where there are none."""
-        if not self.strangers:
+    def namesakes_text(self, prefix: str = "") -> str:
+        """A sentence about the namesakes, after `prefix`; '' where there are none."""
+        if not self.namesakes:
             return ""
-        verb = "is another program" if len(self.strangers) == 1 else "are other programs"
-        return f"{prefix}{' and '.join(self.strangers)} {verb} of that name, or broken"
+        verb = "is another program" if len(self.namesakes) == 1 else "are other programs"
+        return f"{prefix}{' and '.join(self.namesakes)} {verb} of that name, or broken"
 
 
 def find_program(name: str) -> Optional[str]:
@@ -89,29 +89,29 @@ def find_program(name: str) -> Optional[str]:
 def look_for_program(name: str, run: RunProgram, afresh: bool = False) -> FoundProgram:
     """Where the program meant by `name` is: another program of that name is passed over.
 
-    A file is asked once; its answer is kept in the state folder by path, size and time. afresh: ask again.
+    A file is run once for its version, which is cached by path, size and time; afresh: run it again.
     """
     identity = _IDENTITIES.get(name)
     if identity is None:
         return FoundProgram(find_program(name))
-    strangers: list[str] = []
-    is_by_memory = False
+    namesakes: list[str] = []
+    has_cached_namesake = False
     names = (name, *identity.other_names)
     for path, status in (found for each in names for found in _files_named(each, identity.folder)):
-        with _asking:
-            version = None if afresh else _remembered(path, status)
+        with _lookup_lock:
+            version = None if afresh else _cached_version(path, status)
             if version is None:
                 version = _version(path, identity, run)
-                _remember(path, status, version)
+                _store_version(path, status, version)
             elif not version:
-                is_by_memory = True
+                has_cached_namesake = True
         if version:
-            return FoundProgram(path, version, tuple(strangers))
-        strangers.append(path)
-    if is_by_memory:
-        # an unchanged file may answer now: what it needs may have been missing, or the machine too busy
+            return FoundProgram(path, version, tuple(namesakes))
+        namesakes.append(path)
+    if has_cached_namesake:
+        # it may work now: what it needs may have been missing, or the machine too busy
         return look_for_program(name, run, afresh=True)
-    return FoundProgram(None, "", tuple(strangers))
+    return FoundProgram(None, "", tuple(namesakes))
 
 
 def program_path(name: str, run: RunProgram) -> str:
@@ -120,7 +120,7 @@ def program_path(name: str, run: RunProgram) -> str:
     if found.path is None:
         package = PACKAGES.get(os.path.basename(name))
         hint = f"install it: sudo apt-get install {package}" if package else "install it, or put it on PATH"
-        message = f"the program {name} is not installed{found.strangers_text(': ')}"
+        message = f"the program {name} is not installed{found.namesakes_text(': ')}"
         raise PeekabooError(ErrorCode.MISSING_PROGRAM, message, hint=hint)
     return found.path
 
@@ -149,47 +149,43 @@ def _version(path: str, identity: _Identity, run: RunProgram) -> str:
     """The version that the program prints; '' for another program, and for one that fails or hangs."""
     try:
         # no display, so that none can keep it waiting
-        answer = run([path, identity.flag], timeout_s=_ANSWER_S, accept=None, environment={"DISPLAY": ""})
+        environment = {"DISPLAY": ""}
+        done = run([path, identity.flag], timeout_s=_VERSION_TIMEOUT_S, accept=None, environment=environment)
     except PeekabooError as e:
         if e.code is ErrorCode.CANCELLED:
             raise
-        within_budget(_ANSWER_S)  # raises when it was the call's own time that ran out
+        within_budget(_VERSION_TIMEOUT_S)  # raises when it was the call's own time that ran out
         return ""
-    match = re.search(identity.pattern, f"{answer.text}{answer.stderr}", re.MULTILINE)
+    match = re.search(identity.pattern, f"{done.text}{done.stderr}", re.MULTILINE)
     return (match[1] or _NO_VERSION) if match else ""
 
 
-# path -> (size, time, version) of programs that were asked
-# ------------------------------------------------------------
+def _cache_file() -> Path:
+    """path -> [size, time, version], '' for another program."""
+    return settings().xdg_state_folder / "programs.json"  # all programs of the table are an X11 desktop's
 
 
-def _memory_file() -> Path:
-    return settings().xdg_state_folder / "programs.json"  # only programs of an X11 desktop are asked
-
-
-def _read_memory() -> dict[str, Any]:
+def _read_cache_file() -> dict[str, Any]:
     try:
-        with open(_memory_file(), encoding="utf-8") as f:
-            memory = json.load(f)
+        with open(_cache_file(), encoding="utf-8") as f:
+            versions = json.load(f)
     except (OSError, ValueError, RecursionError, PeekabooError):
-        return {}  # none yet, damaged, or no home folder: everything is asked again
-    return memory if isinstance(memory, dict) else {}
+        return {}  # none yet, damaged, or no home folder: every program is run again
+    return versions if isinstance(versions, dict) else {}
 
 
-@lru_cache(maxsize=1)
-def _memory() -> dict[str, Any]:
-    return _read_memory()
+_cache = lru_cache(maxsize=1)(_read_cache_file)
 
 
-def _remembered(path: str, status: os.stat_result) -> Optional[str]:
-    """The version of an unchanged program, '' for another program; None for one that was not asked."""
-    known = _memory().get(path)
+def _cached_version(path: str, status: os.stat_result) -> Optional[str]:
+    """The version of an unchanged program, '' for another program; None for one that is not cached."""
+    known = _cache().get(path)
     if isinstance(known, list) and known[:2] == [status.st_size, status.st_mtime_ns]:
         return known[2] if len(known) == 3 and isinstance(known[2], str) else None
     return None
 
 
-def _remember(path: str, status: os.stat_result, version: str) -> None:
-    _memory()[path] = [status.st_size, status.st_mtime_ns, version]
-    with suppress(PeekabooError):  # then this process alone remembers it
-        write_privately(_memory_file(), json.dumps({**_read_memory(), path: _memory()[path]}))
+def _store_version(path: str, status: os.stat_result, version: str) -> None:
+    _cache()[path] = [status.st_size, status.st_mtime_ns, version]
+    with suppress(PeekabooError):  # then it is cached in this process alone
+        write_privately(_cache_file(), json.dumps({**_read_cache_file(), path: _cache()[path]}))

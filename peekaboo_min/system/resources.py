@@ -22,8 +22,7 @@ def single_file() -> Optional[str]:
 
 
 def own_command() -> list[str]:
-    """argv of this very program, in the form in which it runs, for any working folder and with any
-    PYTHONPATH.
+    """argv of this program, in the form in which it runs, for any working folder and PYTHONPATH.
 
     By a path: `-m` puts the working folder first on sys.path, and so does `-c`, for which Python 3.13 itself
     imports `linecache` before the first statement runs.

@@ -21,7 +21,7 @@ from ..core.version import VERSION
 
 _ANSWER_CAP = 16 * 1024 * 1024
 _ERROR_CAP = 64 * 1024
-_WATCH_S = 0.05
+_POLL_S = 0.05
 _NO_ADDRESS = "the address is not a plain http or https URL"
 _LOOPBACK = re.compile(r"localhost|127(\.\d{1,3}){3}|::1")
 
@@ -132,7 +132,7 @@ def _fetch(url: str, data: Optional[bytes], headers: dict[str, str], timeout_s: 
     """
     from socket import SHUT_RDWR
 
-    outcome: list[Union[bytes, Exception]] = []
+    outcome: list[Union[bytes, Exception]] = []  # one, once `done` is set
     sockets: list[Any] = []
     done = threading.Event()
     try:
@@ -154,7 +154,7 @@ def _fetch(url: str, data: Optional[bytes], headers: dict[str, str], timeout_s: 
     threading.Thread(target=work, name="web request", daemon=True).start()
     deadline = time.monotonic() + timeout_s
     try:
-        while not done.wait(max(0.0, min(_WATCH_S, deadline - time.monotonic()))):
+        while not done.wait(max(0.0, min(_POLL_S, deadline - time.monotonic()))):
             check_cancelled()
             if time.monotonic() >= deadline:
                 message = f"{host_of(url)} did not answer within {round(timeout_s, 2):g} seconds"
@@ -165,7 +165,7 @@ def _fetch(url: str, data: Optional[bytes], headers: dict[str, str], timeout_s: 
                 each.shutdown(SHUT_RDWR)  # wakes the thread that reads from it
     answer = outcome[0]
     if isinstance(answer, Exception):
-        raise _meaning_of(answer, url) from None
+        raise _as_web_error(answer, url) from None
     return answer
 
 
@@ -237,7 +237,7 @@ def _read_retry_after(value: Optional[str]) -> Optional[float]:
         return None
 
 
-def _meaning_of(error: Exception, url: str) -> Exception:
+def _as_web_error(error: Exception, url: str) -> Exception:
     """What went wrong below HTTP, as a WebError; a bug of ours stays as it is."""
     from http.client import HTTPException
     from ssl import SSLCertVerificationError

@@ -86,7 +86,7 @@ def test_a_user_without_a_home_folder_learns_what_to_set(monkeypatch: pytest.Mon
         ErrorCode.FILE_IO_ERROR,
         "set HOME to a folder of your own",
     )
-    assert look_for_program("xdotool", run_program, afresh=True).strangers == ()  # nothing is kept
+    assert look_for_program("xdotool", run_program, afresh=True).namesakes == ()  # nothing is kept
 
 
 def expired(path: Path) -> Path:

@@ -133,7 +133,7 @@ def test_what_was_said_is_read_also_by_a_process_that_was_held_up(monkeypatch: p
             return super().select(timeout)
 
     monkeypatch.setattr(process_module.selectors, "DefaultSelector", HeldUp)
-    monkeypatch.setattr(process_module, "_LAST_LOOK_S", -1.0)  # whoever is held up for long finds it over
+    monkeypatch.setattr(process_module, "_DRAIN_S", -1.0)  # whoever is held up for long finds it over
     assert sh("sleep 600 & echo out; echo err >&2") == Completed(0, b"out\n", "err\n")
 
 
@@ -423,14 +423,14 @@ import os, signal, sys
 from peekaboo_min.system import process, programs
 
 def interrupted(*arguments):
-    programs._remembered = remembered
+    programs._cached_version = cached
     os.kill(os.getpid(), signal.SIGTERM)
-    return remembered(*arguments)
+    return cached(*arguments)
 
 process.end_cleanly_on_signals()
 process.run_program(["xclip"], timeout_s=60)
 process.exit_hooks.append(lambda: process.start_daemon(["xclip", sys.argv[1]], b""))
-remembered, programs._remembered = programs._remembered, interrupted
+cached, programs._cached_version = programs._cached_version, interrupted
 process.run_program(["xclip"], timeout_s=60)
 """
 
