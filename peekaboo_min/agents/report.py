@@ -9,8 +9,8 @@ import re
 from html import escape
 from typing import Optional
 
-from ..ai.client import shown_text
 from ..core.models import ImageData, ImageInfo
+from ..core.text import shown_text
 from .run import AgentRun, AgentStep
 
 _UNSURE_BELOW = 0.5

@@ -15,21 +15,21 @@ from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.log import log_debug, log_error, log_info
 from ..core.models import ImageData, Result
 from ..core.settings import settings, without_secrets
-from ..core.text import clean_text
+from ..core.text import clean_text, shown_text
 from ..desktop.base import Desktop
 from ..system.files import asked_path
 from ..system.web import WebError, host_of
 from .errors import (
     asked_delay_s,
-    blind_model_error,
     check_reply,
     is_worth_retrying,
     malformed_reply_error,
     provider_error,
+    takes_no_images_error,
     vendor_text,
 )
 from .images import fit_for_model, load_image, private_copy
-from .providers import VENDORS, Question, Reply, Vendor, ollama_model_sees
+from .providers import VENDORS, Question, Reply, Vendor, ollama_takes_images
 
 OCR = "ocr"
 """The provider that asks the machine itself: it reads text, without a model, a key or a network."""
@@ -44,8 +44,6 @@ _PROBE_S = 3.0
 _MOST_COST = 1e6
 # Anchored: where many are opened and none is closed, a search from each of them would take minutes.
 _THOUGHTS = re.compile(r"\A(?:\s*<think>.*?</think>)+\s*", re.DOTALL)
-# Control characters, lone surrogates and what turns the direction of a line: a terminal would obey them.
-_UNSHOWN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 _NOT_CONFIGURED = (
     "AI analysis not configured on this server. Set the PEEKABOO_AI_PROVIDERS environment variable."
 )
@@ -297,8 +295,8 @@ def _read_all_text(desktop: Desktop, images: Sequence[ImageData], wants_json: bo
 
 def _ask_vendor(vendor: Vendor, question: Question, deadline: float) -> Reply:
     has_images = bool(question.images)
-    if vendor.is_local and has_images and not _model_sees(vendor.base_url, question.model):
-        raise blind_model_error(vendor, question.model)
+    if vendor.is_local and has_images and not _takes_images(vendor.base_url, question.model):
+        raise takes_no_images_error(vendor, question.model)
     try:
         answer = _post_with_retries(vendor, question, deadline)
         if isinstance(answer, dict) and answer.get("error"):  # some gateways send errors with status 200
@@ -319,11 +317,6 @@ def _ask_vendor(vendor: Vendor, question: Question, deadline: float) -> Reply:
     )
 
 
-def shown_text(text: str) -> str:
-    """A text of several lines from outside, with U+FFFD for what a terminal or a page must not get."""
-    return _UNSHOWN.sub("\ufffd", text.replace("\r\n", "\n"))
-
-
 def _count(value: Any) -> Optional[int]:
     """A number of tokens; None for anything else that a server sends as one."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
@@ -335,9 +328,9 @@ def _amount(value: Any) -> Optional[float]:
     return float(value) if is_number and 0 <= value < _MOST_COST else None
 
 
-def _model_sees(base_url: str, model: str) -> bool:
+def _takes_images(base_url: str, model: str) -> bool:
     try:
-        return ollama_model_sees(base_url, model, _PROBE_S)
+        return ollama_takes_images(base_url, model, _PROBE_S)
     except WebError:
         return True  # the question itself will show what is wrong
 

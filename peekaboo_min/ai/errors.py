@@ -52,6 +52,7 @@ def asked_delay_s(error: WebError) -> Optional[float]:
     """How long the vendor asks us to wait: Retry-After, or Gemini's RetryInfo. None: not specified."""
     if error.retry_after_s is not None:
         return error.retry_after_s
+    # the body was parsed: this is how Python writes `"retryDelay": "7s"`, at whatever depth
     found = re.search(r"'retryDelay': '(\d+(?:\.\d+)?)s'", str(error.body))
     return float(found[1]) if found else None
 
@@ -62,8 +63,8 @@ def provider_error(vendor: Vendor, model: str, error: WebError, has_images: bool
         return _error(vendor, f"gave no answer: {error.message}", _hint_for_failure(vendor, error.kind))
     text = vendor_text(error.body)
     if has_images and _TEXT_ONLY.search(text):
-        return blind_model_error(vendor, model, text)
-    what, hint = _meaning_of_refusal(vendor, model, error, text)
+        return takes_no_images_error(vendor, model, text)
+    what, hint = _explain_status(vendor, model, error, text)
     return _error(vendor, f"{what}: {text}" if text else f"{what} (status {error.status})", hint)
 
 
@@ -85,8 +86,8 @@ def _hint_for_failure(vendor: Vendor, kind: str) -> str:
     }.get(kind, f"{check}, and that no sign-in page answers in its place")
 
 
-def _meaning_of_refusal(vendor: Vendor, model: str, error: WebError, text: str) -> tuple[str, str]:
-    """What an error's status means, and what to do."""
+def _explain_status(vendor: Vendor, model: str, error: WebError, text: str) -> tuple[str, str]:
+    """What an error's status means, to follow the vendor's name; and a hint."""
     check = f"check {vendor.base_variable}"
     status = error.status
     if status in (401, 403) or "API_KEY_INVALID" in str(error.body):  # Gemini answers 400 to a wrong key
@@ -109,7 +110,7 @@ def _meaning_of_refusal(vendor: Vendor, model: str, error: WebError, text: str) 
     return f"rejected the request ({status})", f"check that it has the model {model}"
 
 
-def blind_model_error(vendor: Vendor, model: str, text: str = "") -> PeekabooError:
+def takes_no_images_error(vendor: Vendor, model: str, text: str = "") -> PeekabooError:
     """AI_PROVIDER_ERROR for a model that takes no images. text: what the vendor itself wrote."""
     what = f"reports that its model {model} takes no images"
     hint = f"choose a vision model, such as {vendor.default_model}"

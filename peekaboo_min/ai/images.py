@@ -142,7 +142,10 @@ def fit_for_client(desktop: Desktop, image: ImageData) -> ImageData:
 
 
 def _fit(desktop: Desktop, image: ImageData, size: tuple[int, int], most_bytes: int) -> ImageData:
-    """The image at this size: a PNG where that is small enough, else a JPEG of the best quality that is."""
+    """The image at this size: a PNG where that is small enough, else a JPEG of the best quality that is.
+
+    Where none is, the last and smallest is returned: the vendor may take it.
+    """
     is_right_size = size == (image.info.width, image.info.height)
     if is_right_size and len(image.data) <= most_bytes:
         return image

@@ -46,14 +46,14 @@ def conversation_with(provider: str, model: str) -> Conversation:
         return _OpenAI()
     if provider == "gemini" and re.match(r"gemini-(3\.([5-9]|\d\d)|[4-9]|\d\d)", name):
         return _Gemini()
-    hint = "run the agent without --native: then it works with every model that sees"
+    hint = "run the agent without --native: then it works with every vision model"
     raise invalid(
         f"we know of no computer-use tool for {provider}/{model}; --native is for {NATIVE_MODELS}", hint=hint
     )
 
 
 class Call(NamedTuple):
-    """One call of an answer, which must get a result. Its acts keep the vendor's own names."""
+    """One call of an answer, which must get a result. Its actions (`acts`) keep the vendor's own names."""
 
     call_id: str
     name: str
@@ -107,7 +107,7 @@ class Conversation:
         raise NotImplementedError
 
     def read(self, answer: Any) -> Reply:
-        """An answer, as JSON: its text, and its calls in the vendor's names. Raises as Vendor.read does."""
+        """An answer as JSON: its text, and its calls under the vendor's names. Raises as Vendor.read does."""
         reply = self._read(answer)
         if reply.refusal or reply.cut_short:
             return reply

@@ -138,7 +138,7 @@ def _read_ollama(answer: Any) -> Reply:
 
 
 @lru_cache(maxsize=16)
-def ollama_model_sees(base_url: str, model: str, timeout_s: float) -> bool:
+def ollama_takes_images(base_url: str, model: str, timeout_s: float) -> bool:
     """Whether an Ollama model takes images: some that do not still answer, blindly. Raises WebError."""
     found = ask_json(base_url + "/api/show", headers={}, body={"model": model}, timeout_s=timeout_s)
     capabilities = found.get("capabilities") if isinstance(found, dict) else None

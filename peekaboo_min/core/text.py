@@ -9,12 +9,18 @@ import re
 _UNSAFE = "[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
 _UNTYPABLE = "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]"
 _UNWRITABLE = "[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]"
+_UNSHOWN = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
 _SURROGATE = "[\ud800-\udfff]"
 
 
 def clean_text(text: str, limit: int = 200) -> str:
     """Text from outside (a title, for instance) without control and direction characters, cut at `limit`."""
     return re.sub(_UNSAFE, " ", text[:limit]).strip()
+
+
+def shown_text(text: str) -> str:
+    """A text of several lines from outside, with U+FFFD for what a terminal or a page must not get."""
+    return re.sub(_UNSHOWN, "\ufffd", text.replace("\r\n", "\n"))
 
 
 def control_character_in(text: str) -> str:

@@ -27,7 +27,7 @@ from peekaboo_min.ai.client import (
     provider_status,
 )
 from peekaboo_min.ai.images import fitted_size
-from peekaboo_min.ai.providers import ollama_model_sees
+from peekaboo_min.ai.providers import ollama_takes_images
 from peekaboo_min.core.cancellation import CancelToken, use_cancel_token
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
 from peekaboo_min.core.log import collect_debug_lines
@@ -93,7 +93,7 @@ def use(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[..
         if name.startswith("PEEKABOO_") or name.endswith(("_API_KEY", "_BASE_URL", "_proxy", "_PROXY")):
             monkeypatch.delenv(name)
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    ollama_model_sees.cache_clear()
+    ollama_takes_images.cache_clear()
     start(HOME=str(tmp_path), XDG_STATE_HOME=str(tmp_path / "state"))
     yield start
     settings.cache_clear()
