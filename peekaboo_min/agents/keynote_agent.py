@@ -47,7 +47,7 @@ class DrawingRun:
     drawing: Drawing = field(default_factory=Drawing)
 
     def log(self, text: str) -> None:
-        write_agent_line(f"client][run_id={self.run_id}", text, self.log_path)
+        write_agent_line(self.log_path, f"client][run_id={self.run_id}", text)
 
     def show(self, text: str) -> None:
         """Log the text, and print it as progress."""

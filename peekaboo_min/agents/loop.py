@@ -141,6 +141,9 @@ class AgentLoop:
             self._run.message = "" if doubt else "the model reports that the goal is reached"
             step.effect = f"asked again: {doubt}" if doubt else self._run.message
             return "" if doubt else "done"
+        self._noops = self._noops + 1 if action.kind == "noop" else 0
+        if self._noops >= _MAX_NOOPS:
+            raise _unsure("the model does not know what to do")
         if not action.is_input:
             started = time.perf_counter()
             self._enlarge(step) if action.kind == "zoom" else self._wait(step, action)
@@ -165,10 +168,7 @@ class AgentLoop:
             )
 
     def _wait(self, step: AgentStep, action: Action) -> None:
-        """After a noop the model gets a new screenshot; a second noop in a row ends the run."""
-        self._noops = self._noops + 1 if action.kind == "noop" else 0
-        if self._noops >= _MAX_NOOPS:
-            raise _unsure("the model does not know what to do")
+        """Wait for a text, or for a while. After a noop, too: the model then gets a new screenshot."""
         started = time.perf_counter()
         left_s = max(0.0, self._deadline - time.monotonic())
         step.effect = "looked again"
@@ -223,7 +223,6 @@ class AgentLoop:
             step.effect = where if step.effect == NOTHING_CHANGED else f"{step.effect}; {where}"
             step.changed, step.changed_rect = True, None
         step.times.act = _ms_since(started)
-        self._noops = 0
         self._refusals = self._refusals + 1 if step.refusal else 0
         if self._refusals >= _MAX_REFUSALS:
             message = f"{_MAX_REFUSALS} actions in a row were refused; {step.effect}"

@@ -12,9 +12,9 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Callable, Optional
+from typing import Callable
 
-from .errors import file_errors
+from .errors import PeekabooError, file_errors
 from .settings import settings, without_secrets
 from .text import encodable, on_one_line
 
@@ -165,18 +165,24 @@ def _log_what_the_sdk_warns_of() -> None:
     logging.getLogger().addHandler(Relay())
 
 
-def write_agent_line(source: str, text: str, path: Optional[Path] = None) -> None:
-    """Write `[UTC][source] text` as one line of the log at `path`, else of PEEKABOO_AGENT_LOG if it is set.
+def log_for_agent(source: str, text: str) -> None:
+    """Log what a Keynote tool did: in the server's log, and in PEEKABOO_AGENT_LOG, which the agent sets."""
+    log_info(f"[{source}] {text}")
+    if settings().agent_log:
+        try:
+            write_agent_line(Path(settings().agent_log), source, text)
+        except (
+            PeekabooError
+        ) as e:  # the drawing is done: a log that cannot be written must not undo its success
+            log_warning(e.sentence())
 
-    Without `path` the server's own log gets it as well, whoever the client is.
+
+def write_agent_line(path: Path, source: str, text: str) -> None:
+    """Write `[UTC][source] text` as one line of the log at `path`. Raises FILE_IO_ERROR.
+
     Client and server write into the same file, which thus shows who did what. No key of the settings is
-    written. Raises FILE_IO_ERROR.
+    written.
     """
-    if path is None:
-        log_info(f"[{source}] {text}")
-        if not settings().agent_log:
-            return
-        path = Path(settings().agent_log)
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     # a model's reply must not look like a line of ours
     line = on_one_line(without_secrets(f"[{now}][{source}] {text}"))

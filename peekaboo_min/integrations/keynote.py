@@ -13,7 +13,7 @@ from typing import Annotated, Any, Callable
 from ..automation.input import input_lock
 from ..automation.policy import check_may_act, write_audit_line
 from ..core.errors import ErrorCode, PeekabooError, invalid
-from ..core.log import log_debug, write_agent_line
+from ..core.log import log_debug, log_for_agent
 from ..core.models import Rect, Result
 from ..core.settings import platform_name, settings
 from ..core.text import clean_text, control_character_in
@@ -87,7 +87,7 @@ def _keynote_tool(function: Callable[..., Result]) -> Callable[..., Result]:
         finally:
             given = ",".join(f"{name!r}:{value!r}" for name, value in arguments.items())
             line = f"args={{{given}}} -> {answer} [elapsed={time.monotonic() - started:.3f}s]"
-            write_agent_line(f"server][tool={function.__name__}", line)
+            log_for_agent(f"server][tool={function.__name__}", line)
 
     return call
 
@@ -97,9 +97,9 @@ def _run_logged(what: str, run: Callable[[], Any]) -> Any:
     try:
         output = run()
     except PeekabooError as e:
-        write_agent_line("server", f"osascript {what} failed: {e.details or e.message}")
+        log_for_agent("server", f"osascript {what} failed: {e.details or e.message}")
         raise _keynote_error(e) from e
-    write_agent_line("server", f"osascript {what} -> {json.dumps(output, ensure_ascii=False)}")
+    log_for_agent("server", f"osascript {what} -> {json.dumps(output, ensure_ascii=False)}")
     return output
 
 

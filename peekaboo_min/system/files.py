@@ -256,6 +256,8 @@ def file_lock(lock_name: str, wait_s: float, what: str) -> Iterator[None]:
                     message = f"another peekaboo is using {what}"
                     raise PeekabooError(ErrorCode.TIMEOUT, message, hint="try again in a moment") from None
                 pause(_LOCK_POLL_S)
+            except OSError as e:  # a file system without locks
+                raise file_error(path, e) from e
         reset = _held_locks.set((*_held_locks.get(), descriptor))
         try:
             yield

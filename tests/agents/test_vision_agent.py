@@ -982,6 +982,13 @@ def test_two_noops_in_a_row_end_it(agent: Agent, form: Form) -> None:
     assert agent.saved_run()["steps"] == 2 and "1. noop -> looked again" in agent.ai.questions[1].prompt
 
 
+def test_a_noop_after_another_action_is_the_first_in_a_row(agent: Agent, form: Form) -> None:
+    zoom = reply("zoom", x=20, y=30, x2=220, y2=130)
+    agent.ai.brain = script([reply("noop"), zoom, reply("noop"), reply("done")])
+    done = agent.run()
+    assert (done.code, agent.saved_run()["steps"]) == (0, 4), done.err
+
+
 # safety ---
 
 

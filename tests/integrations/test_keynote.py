@@ -101,6 +101,11 @@ def change_shapes(mac: FakeMac, change: Callable[[list[dict[str, Any]]], Any]) -
 # the job ---
 
 
+def test_a_log_that_cannot_be_written_is_no_failure_of_what_was_drawn(caller: Caller, mac: FakeMac) -> None:
+    ready, drawn = caller.call(OPEN, DRAW, PEEKABOO_AGENT_LOG=str(mac.folder / "none" / "agent.log"))
+    assert (ready, drawn.split(":")[0]) == (READY, "RECTANGLE_OK")
+
+
 def test_shell_commands_draw_and_write_across_processes(mac: FakeMac, tmp_path: Path) -> None:
     shell = ForkedProgram({**mac.env(), "PYTHONPATH": str(ROOT)})
     opened = shell.data("keynote", "open")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import resource
@@ -19,6 +20,7 @@ from peekaboo_min.core.settings import settings
 from peekaboo_min.system import files as files_module
 from peekaboo_min.system.files import (
     asked_path,
+    file_lock,
     file_name,
     move_into_place,
     remove_all,
@@ -133,6 +135,17 @@ def test_what_another_process_deletes_meanwhile_is_gone_without_an_error(
 
     monkeypatch.setattr(files_module, "_delete_unused", deleted_meanwhile)
     assert remove_all([], []) == []
+
+
+def test_a_file_system_without_locks_is_an_error_with_its_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr("fcntl.flock", refuse)
+    with pytest.raises(PeekabooError) as caught, file_lock("input.lock", 1.0, "the mouse"):
+        pass
+    assert caught.value.code is ErrorCode.FILE_IO_ERROR
+    assert caught.value.message == f"{state_folder() / 'input.lock'}: No locks available"
 
 
 def another_file_system(like: Path) -> Path:
