@@ -376,6 +376,6 @@ def test_the_readme_has_what_the_specification_asks_of_it(sentence: str) -> None
 
 def test_the_readme_names_every_command_tool_and_environment_variable() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    variables = [name for one in VARIABLES.values() for name in (one.name, one.also) if name]
+    variables = [name for one in VARIABLES.values() for name in (one.name, one.alias) if name]
     wanted = [*(tool.name for tool in TOOLS), *COMMANDS, *variables]
     assert [word for word in wanted if not re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text)] == []

@@ -140,7 +140,7 @@ class Drawing:
     def written_text(self, wanted: Optional[str]) -> Optional[str]:
         """The text that is in a rectangle of this run: `wanted`, or the last one where any will do (None)."""
         if wanted is None:
-            return next(reversed(list(self.texts.values())), None)
+            return next(reversed(self.texts.values()), None)
         return wanted if _with_pipes(wanted) in self.texts.values() else None
 
     def missing(self, wanted: Optional[str]) -> str:

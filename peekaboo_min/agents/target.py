@@ -43,7 +43,7 @@ class AgentTarget:
 
     def __init__(self, server: McpClient) -> None:
         self._server = server
-        self._anchor: Window
+        self._app_window: Window  # shows which app is meant, whatever its window now
         self._front_id: Optional[int] = None
         self._without_tree: set[tuple[str, int]] = set()
         self.window: Optional[Window] = None
@@ -59,8 +59,8 @@ class AgentTarget:
             owner = find_app(task.app, apps)
             owned = windows_of(owner, [each for each in windows if not each.is_popup])
             owners = {_owner_of(each) for each in owned}
-            family = [each for each in windows if _owner_of(each) in owners]
-            first = find_window(owner, family, task.window_title)
+            with_popups = [each for each in windows if _owner_of(each) in owners]
+            first = find_window(owner, with_popups, task.window_title)
         else:
             if task.window_id is not None:
                 first = Scene(tuple(windows), (), ()).by_id(task.window_id)
@@ -68,8 +68,9 @@ class AgentTarget:
                 first = _only_one_titled(windows, task.window_title or "")
             named = (each for each in apps if (each.pid, each.name) == (first.pid, first.app_name))
             owner = next(named, App(first.app_name, first.pid))
-        self._anchor = self.window = first
-        self._front_id = self._family(windows)[0].window_id
+        self._app_window = self.window = first
+        shown = self._own_windows(windows)  # none where the first is minimised: focus brings it back
+        self._front_id = shown[0].window_id if shown else None
         return owner
 
     def focus(self) -> None:
@@ -89,13 +90,13 @@ class AgentTarget:
         After a window closed the app's next one follows, which may take a moment; never another app's.
         """
         waited_s = 0.0
-        family = self._family(self._list())
-        while not family and waited_s < _NEXT_WINDOW_S:
+        shown = self._own_windows(self._list())
+        while not shown and waited_s < _NEXT_WINDOW_S:
             pause(_NEXT_WINDOW_POLL_S)
             waited_s += _NEXT_WINDOW_POLL_S
-            family = self._family(self._list())
-        same = [each for each in family if self.window and each.window_id == self.window.window_id]
-        front = family[0] if family else None
+            shown = self._own_windows(self._list())
+        same = [each for each in shown if self.window and each.window_id == self.window.window_id]
+        front = shown[0] if shown else None
         has_new_front = front is not None and front.window_id != self._front_id
         self._front_id = front.window_id if front else None
         self.window = same[0] if same and not has_new_front else front
@@ -191,7 +192,7 @@ class AgentTarget:
         if answer.is_error:
             _note_refusal(step, answer)
             return
-        self._anchor = self.window = _read_window(answer.data)
+        self._app_window = self.window = _read_window(answer.data)
         self._front_id = self.window.window_id
         step.changed = True
         step.effect = f"{self.window.title!r} of {self.window.app_name} is in front now"
@@ -199,9 +200,11 @@ class AgentTarget:
     def _list(self) -> list[Window]:
         return [_read_window(row) for row in self._call("list_windows", {}).data["windows"]]
 
-    def _family(self, windows: list[Window]) -> list[Window]:
-        """The app's windows, front to back: an open menu or list first (it must be answered); no tooltips."""
-        owner = _owner_of(self._anchor)
+    def _own_windows(self, windows: list[Window]) -> list[Window]:
+        """The app's windows on the screen, front to back: an open menu or list first, since it has to be
+        answered; no tooltips.
+        """
+        owner = _owner_of(self._app_window)
         own = [each for each in windows if _owner_of(each) == owner and each.is_on_screen]
         own = [each for each in own if min(each.bounds.width, each.bounds.height) >= _SMALLEST_MENU]
         return sorted(own, key=lambda each: not each.is_popup)

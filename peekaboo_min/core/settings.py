@@ -18,7 +18,7 @@ _BOOLEANS = {
     **dict.fromkeys(("0", "false", "no", "off"), False),
 }
 
-# What a `.env` in the working folder may set. Never an address: a stranger's folder must not redirect
+# What a `.env` in the working folder may set. Never an address: a downloaded folder must not redirect
 # screenshots.
 _ENV_FILE_NAMES = (
     "GEMINI_API_KEY",
@@ -37,17 +37,17 @@ _ENV_LINE = (
     r"""\s*(?:(?<=\s)#.*)?"""
 )
 
-# It names another command line, which may be our own: a child that inherited it would call itself for ever.
+# It names another command line, which may be our own: with it inherited, that would call itself for ever.
 _NOT_FOR_CHILDREN = ("PEEKABOO_CLI_PATH",)
 
 
 class Variable(NamedTuple):
-    """Where a field of Settings is read from: environment variable `name`, or `also` where that is unset."""
+    """Where a field of Settings is read from: environment variable `name`, or `alias` where that is unset."""
 
     name: str
     help: str
     default: Any = ""
-    also: str = ""
+    alias: str = ""
     is_secret: bool = False
 
 
@@ -67,7 +67,7 @@ class Settings(NamedTuple):
     gemini_key: str = _variable(
         "GEMINI_API_KEY",
         "key for `gemini` (`GOOGLE_API_KEY` is read too)",
-        also="GOOGLE_API_KEY",
+        alias="GOOGLE_API_KEY",
         is_secret=True,
     )
     ollama_base_url: str = _variable(
@@ -134,13 +134,13 @@ class Settings(NamedTuple):
         "PEEKABOO_LOG_LEVEL",
         "`trace`, `debug`, `info`, `warn`, `error` or `fatal` (`LOG_LEVEL` is read too)",
         "info",
-        also="LOG_LEVEL",
+        alias="LOG_LEVEL",
     )
     logs_to_console: bool = _variable(
         "PEEKABOO_CONSOLE_LOGGING",
         "`true`: log to stderr as well (`PEEKABOO_MCP_CONSOLE_LOGGING` is read too)",
         False,
-        also="PEEKABOO_MCP_CONSOLE_LOGGING",
+        alias="PEEKABOO_MCP_CONSOLE_LOGGING",
     )
     cli_path: str = _variable(
         "PEEKABOO_CLI_PATH",
@@ -210,8 +210,9 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
     values: dict[str, Any] = {}
     for field, each in VARIABLES.items():
         # An empty variable is an unset one: `PEEKABOO_TTL_SECONDS= peekaboo-min` must not fail.
-        name = next((one for one in (each.name, each.also) if environ.get(one, "").strip()), "")
-        values[field] = _convert(name, environ[name].strip(), each.default) if name else each.default
+        name = each.name if environ.get(each.name, "").strip() else each.alias
+        text = environ.get(name, "").strip()
+        values[field] = _convert(name, text, each.default) if text else each.default
     return Settings(**values)
 
 
@@ -241,7 +242,7 @@ def settings() -> Settings:
 
 def unknown_variables() -> list[str]:
     """The variables that are named like ours and that nobody reads: a misspelt policy protects nothing."""
-    known = {name for each in VARIABLES.values() for name in (each.name, each.also)}
+    known = {name for each in VARIABLES.values() for name in (each.name, each.alias)}
     return sorted(name for name in os.environ if name.startswith("PEEKABOO_") and name not in known)
 
 
@@ -310,7 +311,7 @@ def child_environment() -> dict[str, str]:
 
 
 def search_path() -> list[str]:
-    """The folders of PATH, but for `.` and empty ones: nothing of a stranger's folder is executed."""
+    """The absolute folders of PATH: nothing is executed because it lies in the working folder."""
     return [
         folder for folder in os.environ.get("PATH", os.defpath).split(os.pathsep) if os.path.isabs(folder)
     ]

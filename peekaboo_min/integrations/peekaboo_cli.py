@@ -52,7 +52,12 @@ class PeekabooProgram(NamedTuple):
 
     def version(self) -> str:
         """What `--version` prints, or why it does not."""
-        return VERSION if self.is_ours else _version_of(self.argv[0], os.stat(self.argv[0]).st_mtime_ns)
+        if self.is_ours:
+            return VERSION
+        try:
+            return _version_of(self.argv[0], os.stat(self.argv[0]).st_mtime_ns)
+        except OSError as e:  # removed since, by an upgrade perhaps
+            return f"unknown: {e.strerror}"
 
 
 def peekaboo_program() -> PeekabooProgram:

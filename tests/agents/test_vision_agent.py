@@ -520,6 +520,18 @@ def test_on_a_mac_it_adds_an_entry_by_the_dialog(mac: FakeMac, mac_agent: Agent)
     assert mac.running() == [] and mac.events("strict") == []
 
 
+@pytest.mark.parametrize("chosen", [("--window-id", 1090), ("--window-title", "Form"), ()])
+def test_a_run_may_begin_in_a_minimised_window(
+    mac: FakeMac, mac_agent: Agent, chosen: tuple[object, ...]
+) -> None:
+    mac.change_window(1090, {"minimised": True})
+    mac_agent.ai.brain = plan()  # which answers done at once
+    done = mac_agent.run(*chosen)
+    assert done.code == 0, done.err
+    assert mac_agent.step(1)["window"]["window_id"] == 1090
+    assert not (mac.window(1090) or {})["minimised"]
+
+
 def listed(element: str) -> Move:
     """A click where the prompt lists an element, in whatever grid it was asked in."""
 

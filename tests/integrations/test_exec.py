@@ -50,6 +50,12 @@ def test_the_shell_gets_the_programs_exit_code_and_streams(shell: Program) -> No
     assert whole.out == "x" * 100_000 + "\n"
 
 
+def test_a_program_that_is_removed_while_it_runs_still_has_its_output(shell: Program, tmp_path: Path) -> None:
+    path = tmp_path / "cli" / "peekaboo"
+    data = shell.data("exec", "--json", "--", f"rm {shlex.quote(str(path))}; echo done")
+    assert (data["stdout"], data["version"]) == ("done\n", "unknown: No such file or directory")
+
+
 def test_the_result_names_the_program_and_its_version(shell: Program, mac: FakeMac, tmp_path: Path) -> None:
     """ "Add `peekaboo --version` to environment capability probe (helps tool selection)" """
     data = shell.data("exec", "--json", "--", "true")
