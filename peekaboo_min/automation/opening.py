@@ -102,6 +102,7 @@ def _checked_path(path: str) -> str:
     """The file's own path, links resolved, where opening it executes nothing. Raises POLICY_DENIED."""
     asked = asked_path(path)
     with file_errors(asked):
+        asked.stat()  # an OSError for a loop of links, for which Path.resolve raises RuntimeError
         target = asked.resolve(strict=True)
         status = target.stat()
         is_folder = stat.S_ISDIR(status.st_mode)

@@ -248,5 +248,7 @@ def test_what_cannot_be_opened_is_refused(
 
 
 def test_what_is_not_there_is_not_opened(peek: Program, tmp_path: Path) -> None:
-    assert peek.error("open", "--path", tmp_path / "missing.txt")["code"] == "FILE_IO_ERROR"
+    (tmp_path / "loop.txt").symlink_to(tmp_path / "loop.txt")
+    for name in ("missing.txt", "loop.txt"):
+        assert peek.error("open", "--path", tmp_path / name)["code"] == "FILE_IO_ERROR"
     assert peek.error("open", "--app", "No such application")["code"] == "APP_NOT_FOUND"
