@@ -60,7 +60,7 @@ def _answer(fact: str, look: Look, folder: Path) -> dict[str, Any]:
         outcome = look(folder)
     except PeekabooError as e:
         outcome = Outcome(None, ": ".join(filter(None, (e.message, e.details))))
-    except (KeyError, TypeError, ValueError) as e:  # an answer of another shape than we know
+    except (LookupError, TypeError, ValueError) as e:  # an answer of another shape than we know
         outcome = Outcome(False, repr(e))
     return {
         "fact": fact,
@@ -94,7 +94,7 @@ def _jxa(source: str, holds: Callable[[Any], Optional[bool]], is_private: bool =
     def is_confirmed(done: Completed, _folder: Path) -> Optional[bool]:
         try:
             return holds(json.loads(done.text)) if done.code == 0 else False
-        except (ValueError, KeyError, TypeError):
+        except (LookupError, TypeError, ValueError):
             return False
 
     argv = ("osascript", "-l", "JavaScript", "-", json.dumps(asked or {"a": 1}))

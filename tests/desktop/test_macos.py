@@ -2104,6 +2104,11 @@ def test_a_missing_grant_contradicts_no_fact(desk: Desk) -> None:
     assert [fact for fact, verdict in probes_of(desk).items() if verdict == "CONTRADICTED"] == []
 
 
+def test_a_mac_without_an_active_display_is_reported(desk: Desk) -> None:
+    desk.mac.update(lambda state: [each.update(active=False) for each in state["displays"]])
+    assert probes_of(desk)["the main display is first and stands at 0,0"] == "CONTRADICTED"
+
+
 def test_doctor_names_the_program_that_is_missing(desk: Desk) -> None:
     assert desk.data("doctor")["platform"] == "macos"
     desk.mac.uninstall("sips")
