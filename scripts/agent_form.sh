@@ -24,7 +24,10 @@ report=$(mktemp)
 wish "$here/demo_form.tcl" -name Form -- "$report" "Visitor book" &
 form=$!
 trap 'kill $form 2>/dev/null; rm -f "$report"' EXIT
-until grep -q '"ready"' "$report"; do sleep 0.1; done
+until grep -q '"ready"' "$report"; do
+    kill -0 $form 2>/dev/null || { echo "$0: the form did not open; it needs wish (package tk) and a display" >&2; exit 1; }
+    sleep 0.1
+done
 
 goal="Open the details. City: $city. Profession: $profession. Ask for the news, then confirm."
 peekaboo agent --goal "$goal" --app Form --window-title "Visitor book" "$@"

@@ -34,8 +34,13 @@ pids="$pids $!"
 ready=_PEEKABOO_READY
 openbox --startup "xprop -root -f $ready 8s -set $ready yes" </dev/null >/dev/null 2>&1 &
 pids="$pids $!"
+looks=0
 until xprop -root "$ready" 2>/dev/null | grep -q yes; do
-    kill -0 "$!" 2>/dev/null || { echo "$0: openbox did not start" >&2; exit 1; }
+    looks=$((looks + 1))
+    { [ $looks -lt 200 ] && kill -0 "$!" 2>/dev/null; } || {
+        echo "$0: openbox did not start; it and xprop (package x11-utils) are needed" >&2
+        exit 1
+    }
     sleep 0.1
 done
 # in the background, so that a signal ends the desktop at once, but with our stdin, which MCP speaks over

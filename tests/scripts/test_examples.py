@@ -152,6 +152,12 @@ def test_without_a_window_the_examples_end_with_a_message(display: str, tmp_path
         assert (code, out) == (1, "") and "no running application is called 'Nobody'" in err, err
 
 
+def test_a_form_that_does_not_open_ends_the_example(tmp_path: Path) -> None:
+    need("wish")
+    code, out, err = run("agent_form.sh", tmp_path, ":59999", "Zürich", "engineer")
+    assert (code, out) == (1, "") and "the form did not open" in err, err
+
+
 def test_without_arguments_the_examples_show_their_usage(display: str, tmp_path: Path) -> None:
     for name in ("wait_and_click.sh", "watch_window.sh", "fill_form.sh", "click_word.sh", "agent_form.sh"):
         code, out, err = run(name, tmp_path, display)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import subprocess
@@ -48,6 +49,15 @@ def test_a_signal_ends_the_command_and_its_desktop(tmp_path: Path) -> None:
     process.communicate(timeout=60)
     assert process.returncode == 143
     wait_for(lambda: has_ended(display), "the X server ended", 60)
+
+
+def test_a_desktop_that_cannot_start_ends_with_an_error(tmp_path: Path) -> None:
+    """Without xprop nothing can ask whether openbox is ready."""
+    (tmp_path / "xprop").write_text("#!/bin/sh\nexit 1\n")
+    (tmp_path / "xprop").chmod(0o755)
+    process = start(tmp_path, "echo started", PATH=f"{tmp_path}:{os.environ['PATH']}")
+    out, err = process.communicate(timeout=120)
+    assert (process.returncode, out) == (1, "") and "openbox did not start" in err
 
 
 def test_the_container_has_what_a_headless_desktop_needs() -> None:
