@@ -15,6 +15,10 @@ fail() {
     exit "${2:-1}"
 }
 
+exit_code_in() { # FOLDER: what the host says its command ended with, as a number
+    head -c 3 "$1/exit_code" | tr -cd 0-9
+}
+
 one_host() { # HOST: run the command there; the exit code is the command's, or ssh's 255
     case $1 in */*) name=${1%/*} display=${1##*/} ;; *) name=$1 display=:0 ;; esac
     into=$FLEET_FOLDER/$(echo "$1" | tr / _)
@@ -28,7 +32,9 @@ one_host() { # HOST: run the command there; the exit code is the command's, or s
         return "$code"
     }
     tar -xf "$into/.archive" -C "$into" --no-same-owner --no-same-permissions && rm -f "$into/.archive" "$into/ssh.log"
-    return "$(cat "$into/exit_code")"
+    find "$into" -type l -exec rm -f {} + # the next run's archive could write through a link, anywhere here
+    code=$(exit_code_in "$into")
+    return "${code:-1}"
 }
 if [ "${1:-}" = --one-host ]; then # as parallel runs it, with the rest in the environment
     one_host "$2"
@@ -83,7 +89,7 @@ echo "$hosts" | parallel --will-cite -j "$jobs" --timeout $((seconds + 20)) --jo
 echo "$hosts" | while read -r host; do
     into=$folder/$(echo "$host" | tr / _)
     if [ -f "$into/exit_code" ]; then
-        code=$(cat "$into/exit_code")
+        code=$(exit_code_in "$into")
         line=$(cat "$into/stdout" "$into/stderr" | head -n 1 | tr -d '\000-\010\013-\037' | cut -c 1-100)
     else
         code=-

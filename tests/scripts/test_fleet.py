@@ -134,6 +134,33 @@ def test_a_host_that_hangs_or_is_down_is_given_up(ssh: str, tmp_path: Path) -> N
     assert done.stderr.endswith("2 of 3 failed\n")
 
 
+def test_what_a_host_sends_stays_in_its_folder_and_is_no_command_of_a_terminal(tmp_path: Path) -> None:
+    """A link of one run is not written through by the next one's archive; the exit code is a number."""
+    need("parallel")
+    victim = tmp_path / "victim"
+    victim.mkdir()
+    script = tmp_path / "ssh"
+    script.write_text(
+        f"""#!/bin/sh
+cd "$(mktemp -d)" && printf '\\0331' >exit_code && : >stdout && : >stderr
+if mkdir {tmp_path}/second 2>/dev/null; then
+    ln -s {victim} link && exec tar -cf - exit_code stdout stderr link
+fi
+mkdir link && echo written >link/file && exec tar -cf - exit_code stdout stderr link/file
+"""
+    )
+    script.chmod(0o755)
+    environment = clean_environment(tmp_path, FLEET_SSH=str(script))
+    for _ in range(2):
+        done = subprocess.run(
+            ["sh", SCRIPT, "box", "--", "windows"],
+            env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=280,
+        )  # fmt: skip
+        assert (done.returncode, done.stdout) == (1, "box\t1\t\n"), done.stderr
+    assert (tmp_path / "fleet/box/link/file").read_text() == "written\n"
+    assert list(victim.iterdir()) == []
+
+
 @pytest.mark.parametrize(
     ("argv", "why"),
     [
