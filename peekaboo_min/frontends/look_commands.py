@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated, Literal, Optional
 
 from ..automation.listing import catalogue, list_app_windows, list_displays, list_running_apps
+from ..core.errors import invalid
 from ..core.models import Result
 from ..desktop.matching import catalogue_windows, find_app, windows_of
 from ..desktop.select import this_desktop
@@ -92,6 +93,8 @@ def image_command(
     from ..automation.image import ImageRequest, image_result, piped
 
     is_piped = path == "-"
+    if is_piped and question is not None:
+        raise invalid("stdout cannot hold both an image and an answer", "give another --path")
     request = ImageRequest(
         app, mode, window_title, window_index, window_id, screen_index, format,
         str(new_temporary_path("peekaboo", format or "png")) if is_piped else path, max_dimension,
