@@ -19,6 +19,7 @@ from ..system.programs import find_program
 from ..system.resources import how_to_install, own_command, single_file
 
 _SCRIPT = "peekaboo-min"
+_INSTALL = f"install it with `uv tool install` or `pipx install`, then run `{_SCRIPT} config` again"
 _CHECK_S = 20.0
 _ASK_FOR_MCP = "from importlib.metadata import version; print(version('mcp'))"
 # What uv and pipx delete when their cache is cleaned. Both start a command in an environment that lies there.
@@ -198,11 +199,7 @@ def _argv_for_uv() -> list[str]:
     """The uv command that created the environment of this process."""
     uv = child_environment().get("UV") or find_program("uv")
     if not uv or "pipx" in sys.prefix:
-        raise invalid(
-            f"this Python is in a cache that may be cleaned: {sys.prefix}",
-            f"install the program with `uv tool install` or `pipx install`, then run `{_SCRIPT} config` "
-            "again",
-        )
+        raise invalid(f"this Python is in a cache that may be cleaned: {sys.prefix}", _INSTALL)
     uv = os.path.abspath(uv)
     if not single_file():
         return [uv, "tool", "run", "--from", _package_source(), _SCRIPT]
@@ -214,11 +211,18 @@ def _argv_for_uv() -> list[str]:
 
 
 def _package_source() -> str:
-    """What uv installed the package from, as `uvx --from` takes it (PEP 610 defines the record)."""
+    """What uv installed the package from, as `uvx --from` takes it (PEP 610 defines the record).
+
+    Raises INVALID_ARGUMENT for a package that is not installed.
+    """
     from importlib import metadata
     from urllib.parse import unquote, urlsplit
 
-    record = json.loads(metadata.distribution(_SCRIPT).read_text("direct_url.json") or "{}")
+    try:
+        installed = metadata.distribution(_SCRIPT)
+    except metadata.PackageNotFoundError as e:
+        raise invalid("this package is not installed: it was started from its folder", _INSTALL) from e
+    record = json.loads(installed.read_text("direct_url.json") or "{}")
     url = str(record.get("url", ""))
     if "vcs_info" in record:
         revision = record["vcs_info"].get("requested_revision")

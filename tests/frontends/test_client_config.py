@@ -290,6 +290,9 @@ def test_an_interpreter_in_uvs_cache_is_never_printed(tmp_path: Path, environmen
         [python, file], {**environment, "PATH": "/nowhere", "PEEKABOO_BIN_DIR": str(tmp_path)}, "cursor"
     )
     assert without_uv.code == 2 and "is in a cache that may be cleaned" in without_uv.err
+    words = [python, "-m", "peekaboo_min"]
+    not_installed = config(words, {**environment, "UV": "/opt/uv/uv", "PYTHONPATH": str(ROOT)}, "cursor")
+    assert not_installed.code == 2 and "this package is not installed" in not_installed.err
 
 
 def test_the_form_for_uv_starts(
