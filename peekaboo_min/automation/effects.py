@@ -104,7 +104,7 @@ class Watch:
         self.width = self._before.width
 
     def effect(self) -> Effect:
-        """Whether the window's picture became another one; a window that does not react gets _EFFECT_S.
+        """Whether the window's pixels changed; a window that does not react is watched for _EFFECT_S.
 
         What is not larger than a caret counts only when it stays for longer than a caret blinks.
         A window that closed is an outcome, and a change; one that was minimised is a change.

@@ -84,7 +84,7 @@ def image_result(
             data["saved_files"] = [{"path": str(image.path), **_image_data(image)} for image in images]
         if returns_data:
             pairs = [image_for_model(desktop, image, request.is_temporary) for image in images]
-            returned = tuple(picture for picture, _ in pairs)
+            returned = tuple(image for image, _ in pairs)
             data["images"] = [
                 {
                     **({} if request.is_temporary else {"source_path": str(shown.path)}),
@@ -351,5 +351,5 @@ def piped(result: Result, paths: Sequence[Path]) -> Result:
     for path in paths:
         path.unlink(missing_ok=True)
     if len(images) != 1:
-        raise invalid(f"{len(images)} images cannot be one output", "name one screen or window, or a folder")
+        raise invalid(f"stdout takes one image, not {len(images)}", "name one screen or window, or a folder")
     return result._replace(stdout=images[0])

@@ -72,7 +72,7 @@ def open_target(
     is_new = before.find(window.window_id) is None
     name = f"window {window.window_id} of {window.app_name} ({clean_text(window.title or '')!r})"
     data: dict[str, Any] = {**window_data(window), "is_new_window": is_new, "handler": handler.app_name}
-    return Result(f"{name} {'opened' if is_new else 'was there already and is in front now'}", data)
+    return Result(f"{name} {'opened' if is_new else 'was already open and is in front now'}", data)
 
 
 def _checked_name(name: str) -> str:
@@ -147,7 +147,7 @@ def _window_that_came(desktop: Desktop, before: Scene, handler: Handler, timeout
         if elapsed_s > timeout_s:
             raise PeekabooError(
                 ErrorCode.TIMEOUT,
-                f"{handler.app_name} was asked to open it, but no window came within {timeout_s:g} s",
+                f"{handler.app_name} was asked to open it, but no window appeared within {timeout_s:g} s",
                 hint="list the windows; an application that starts slowly may still open one",
             )
 

@@ -1,4 +1,4 @@
-"""Wait until a window shows a text, opens, closes or rests."""
+"""Wait until a window shows a text, opens, closes or stops changing."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def wait_for_condition(
             if waited_s + pause_s > timeout_s:
                 raise PeekabooError(
                     ErrorCode.TIMEOUT,
-                    f"{goal} did not come within {timeout_s:g} s; seen last: {last}",
+                    f"waited {timeout_s:g} s in vain for {goal}; seen last: {last}",
                     hint="take a screenshot to see what is there, or wait again with a longer timeout_s",
                 )
             pause(pause_s)
@@ -99,9 +99,9 @@ def _condition(
             raise invalid("the title is empty", "give the title, or a part of it")
         return f"the title {title[:80]!r} of {where}", lambda windows: _titled(part, windows)
     if closed:
-        return f"the end of {where}", lambda windows: _closed(where, windows)
+        return f"{where} to close", lambda windows: _closed(where, windows)
     if still:
-        return f"stillness of {where}", _StillLook(desktop)
+        return f"{where} to stop changing", _StillLook(desktop)
     if window_id is not None:
         raise invalid("no condition is given", "wait for text, title, closed or still")
     return where, lambda windows: _of_window("open", windows[0]) if windows else "no window of it"

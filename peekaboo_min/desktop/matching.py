@@ -126,7 +126,7 @@ def _is_helper(app: App) -> bool:
 
 def _app_by_pid(text: str, apps: Sequence[App]) -> App:
     if not text.strip().isascii() or not text.strip().isdigit():
-        raise invalid(f"{text[:40]!r} is no process id", "write it like PID:501")
+        raise invalid(f"{text[:40]!r} is not a process id", "write it like PID:501")
     digits = text.strip().lstrip("0")[:40]  # int() refuses more than 4,300 digits
     for app in apps:
         if str(app.pid) == digits:

@@ -226,7 +226,7 @@ def screenshot_app_window(
     timeoutMs: Annotated[int, "milliseconds for all of it, 100 to 50000; default 10000"] = 10_000,
     preferWindowId: Annotated[
         bool,
-        "capture by the window's id, also when covered; false: what the screen shows there; default true",
+        "capture the window itself, even if covered; false: what the screen shows there; default true",
     ] = True,
 ) -> Result:
     """Saves a screenshot of one window of an app as a temporary file (deleted after ten minutes) and returns

@@ -21,12 +21,10 @@ from ..core.version import VERSION
 from ..system.files import sweep
 from ..system.process import end_cleanly_on_signals
 from ..system.resources import how_to_install
-from .commands import COMMANDS, command_for_tool
+from .commands import COMMANDS, JSON_FLAGS, PROGRAM, command_for_tool
 from .results import outgoing_data
 from .signatures import HELP_FLAGS, Signature, read_signature, shell_arguments
 
-PROGRAM = "peekaboo-min"
-_JSON_FLAGS = ("--json-output", "--json", "-j")
 _VALUE_CAP = 20_000_000  # characters of one value of the data
 _SHOW_AFTER_S, _SHOW_EVERY_S = 2.0, 0.5
 _SHOW_THEIR_OWN = ("agent", "keynote-agent", "gmail-login")  # they write lines to stderr as they go on
@@ -48,7 +46,7 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     given = [_as_utf8(argument) for argument in (sys.argv[1:] if argv is None else argv)]
     end = given.index("--") if "--" in given else len(given)  # what follows `--` is not a flag
     # a help flag stays in its place: it may be a text to type
-    arguments = [each for each in given[:end] if each not in _JSON_FLAGS] + given[end:]
+    arguments = [each for each in given[:end] if each not in JSON_FLAGS] + given[end:]
     wants_json = len(arguments) < len(given)
     if not given:
         return _introduce() if _is_person() else _serve()
@@ -120,7 +118,7 @@ def _print(answer: Union[str, bytes], stream: Any, code: int) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
         if not isinstance(e, BrokenPipeError):  # the reader has enough, as `head` does
             return (
-                _print(f"{PROGRAM}: the answer could not be written: {e.strerror}", sys.stderr, 1)
+                _print(f"{PROGRAM}: the output could not be written: {e.strerror}", sys.stderr, 1)
                 if stream is sys.stdout
                 else 1
             )

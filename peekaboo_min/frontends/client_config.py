@@ -17,9 +17,9 @@ from ..core.text import clean_text
 from ..system.process import run_program
 from ..system.programs import find_program
 from ..system.resources import how_to_install, own_command, single_file
+from .commands import PROGRAM
 
-_SCRIPT = "peekaboo-min"
-_INSTALL = f"install it with `uv tool install` or `pipx install`, then run `{_SCRIPT} config` again"
+_INSTALL = f"install it with `uv tool install` or `pipx install`, then run `{PROGRAM} config` again"
 _CHECK_S = 20.0
 _ASK_FOR_MCP = "from importlib.metadata import version; print(version('mcp'))"
 # What uv and pipx delete when their cache is cleaned. Both start a command in an environment that lies there.
@@ -134,7 +134,7 @@ def _launch(client: _Client, names: Sequence[str], is_mac: bool) -> Launch:
             raise invalid(f"{name[:40]!r} is not the name of a variable", "give the name alone")
         if name not in here:
             problem = f"the environment variable {name} is not set here"
-            raise invalid(problem, f"set it: {name}=VALUE {_SCRIPT} config ...")
+            raise invalid(problem, f"set it: {name}=VALUE {PROGRAM} config ...")
     display = [] if is_mac else ["DISPLAY"]
     forwarded = ["XAUTHORITY"] if client.filters and not is_mac else []
     values = [*(name for name in [*display, *forwarded] if here.get(name)), *names]
@@ -190,7 +190,7 @@ def _argv(environment: Mapping[str, str]) -> list[str]:
         return _argv_for_uv()
     _check_can_serve(environment)
     started_by = os.path.abspath(sys.argv[0])
-    if not single_file() and os.path.basename(started_by) == _SCRIPT and os.access(started_by, os.X_OK):
+    if not single_file() and os.path.basename(started_by) == PROGRAM and os.access(started_by, os.X_OK):
         return [started_by]  # the console script: it survives a new version of Python
     return own_command()
 
@@ -202,7 +202,7 @@ def _argv_for_uv() -> list[str]:
         raise invalid(f"this Python is in a cache that may be cleaned: {sys.prefix}", _INSTALL)
     uv = os.path.abspath(uv)
     if not single_file():
-        return [uv, "tool", "run", "--from", _package_source(), _SCRIPT]
+        return [uv, "tool", "run", "--from", _package_source(), PROGRAM]
     file = own_command()[-1]
     if not os.path.isfile(file) or _CACHES.search(file):
         problem = "this program was not started from a file that stays"
@@ -219,7 +219,7 @@ def _package_source() -> str:
     from urllib.parse import unquote, urlsplit
 
     try:
-        installed = metadata.distribution(_SCRIPT)
+        installed = metadata.distribution(PROGRAM)
     except metadata.PackageNotFoundError as e:
         raise invalid("this package is not installed: it was started from its folder", _INSTALL) from e
     record = json.loads(installed.read_text("direct_url.json") or "{}")
@@ -227,7 +227,7 @@ def _package_source() -> str:
     if "vcs_info" in record:
         revision = record["vcs_info"].get("requested_revision")
         return f"{record['vcs_info']['vcs']}+{url}" + (f"@{revision}" if revision else "")
-    return unquote(urlsplit(url).path) if url.startswith("file:") else url or _SCRIPT
+    return unquote(urlsplit(url).path) if url.startswith("file:") else url or PROGRAM
 
 
 def _check_can_serve(environment: Mapping[str, str]) -> None:

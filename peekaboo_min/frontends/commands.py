@@ -9,6 +9,9 @@ from typing import Callable, Optional
 
 from ..core.models import Result
 
+PROGRAM = "peekaboo-min"
+JSON_FLAGS = ("--json-output", "--json", "-j")
+
 
 class CommandTable(Mapping[str, Callable[..., Result]]):
     """Commands by name. A command is a typed function, whose docstring is its help.
@@ -68,7 +71,7 @@ _FUNCTIONS = {
         "keynote text": "integrations.keynote:add_text_in_keynote",
         "keynote screenshot": "integrations.keynote:screenshot_slide",
     },
-    "set-up and the rest": {
+    "set-up and others": {
         "doctor": "frontends.machine_commands:doctor_command",
         "permissions": "frontends.machine_commands:permissions_command",
         "list server_status": "frontends.machine_commands:server_status_command",

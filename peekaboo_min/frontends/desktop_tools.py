@@ -33,8 +33,8 @@ from ..system.files import asked_path, move_into_place
 from ..system.images import kind_by_name, prepare_target
 
 # Parameters that several tools share.
-WindowId = Annotated[int, "its id, from list_windows"]
-Verify = Annotated[bool, "look before and after, and report whether it changed; default false"]
+WindowId = Annotated[int, "the window's id, from list_windows"]
+Verify = Annotated[bool, "compare the window before and after, and report whether it changed; default false"]
 X = Annotated[float, "pixels from the screenshot's left edge; clamped into it"]
 Y = Annotated[float, "pixels from the screenshot's top edge; clamped into it"]
 Button = Annotated[Literal["left", "right", "middle"], "the mouse button; default left"]
@@ -82,11 +82,11 @@ def take_window_screenshot(window_id: WindowId, region: Region = None) -> Result
     else:
         image = screenshot_window_or_rect(desktop, scene, window, "jpg")
     try:
-        picture, image = image_for_model(desktop, image, replaces_file=True)
+        returned, image = image_for_model(desktop, image, replaces_file=True)
     finally:
         image.path.unlink(missing_ok=True)
     text = image.region_text() or f"window {window_id} of {window.app_name}"
-    return Result(text, image.window_data(), (picture,), messages=image.warnings())
+    return Result(text, image.window_data(), (returned,), messages=image.warnings())
 
 
 def screenshot_command(
@@ -151,13 +151,14 @@ def click(
     button: Button = "left",
     clicks: Clicks = 1,
     modifiers: Annotated[
-        Optional[list[str]], "cmd, ctrl, alt, shift or super, held meanwhile; default none"
+        Optional[list[str]], "cmd, ctrl, alt, shift or super, held during the click; default none"
     ] = None,
     screenshot_id: ScreenshotId = None,
     verify: Verify = False,
 ) -> Result:
-    """Clicks a pixel of a window's last screenshot. The window is brought to the front first; refused when
-    the window was resized since, or is covered at that point. A window that moved is clicked where it is now.
+    """Clicks a pixel of a window's last screenshot. The window is brought to the front first. The click is
+    refused when the window was resized since, or is covered at that point. A window that moved is clicked
+    where it is now.
 
     Example: peekaboo-min click 14680078 120 48 --verify
     """
@@ -192,7 +193,8 @@ def scroll(
     screenshot_id: ScreenshotId = None,
     verify: Verify = False,
 ) -> Result:
-    """Turns the wheel over a pixel of a window's last screenshot. By the rules of click; then take a new one.
+    """Turns the wheel over a pixel of a window's last screenshot. The rules of click apply. Take a new
+    screenshot afterwards.
 
     Example: peekaboo-min scroll 14680078 300 200 down --amount 5
     """
@@ -210,8 +212,8 @@ def drag(
     screenshot_id: ScreenshotId = None,
     verify: Verify = False,
 ) -> Result:
-    """Drags from one pixel of a window's last screenshot to another. For a slider, a selection; by the rules
-    of click.
+    """Drags from one pixel of a window's last screenshot to another, to move a slider or select text. The
+    rules of click apply.
 
     Example: peekaboo-min drag 14680078 120 48 260 48
     """
@@ -223,8 +225,8 @@ def drag(
 
 
 def move_pointer(window_id: WindowId, x: X, y: Y, screenshot_id: ScreenshotId = None) -> Result:
-    """Moves the pointer over a pixel of a window's last screenshot. For a tooltip, a submenu; by the rules of
-    click.
+    """Moves the pointer over a pixel of a window's last screenshot, to open a tooltip or a submenu. The rules
+    of click apply.
 
     Example: peekaboo-min move 14680078 120 48
     """
@@ -263,10 +265,10 @@ def press_key(
         str, "a key or a chord: return, escape, page_down, f5, a, cmd+shift+t, ctrl,a (on X11 cmd is Control)"
     ],
     modifiers: Annotated[
-        Optional[list[str]], "cmd, ctrl, alt, shift, super or fn, held besides those in key; default none"
+        Optional[list[str]], "cmd, ctrl, alt, shift, super or fn, in addition to those in key; default none"
     ] = None,
-    hold_ms: Annotated[int, "milliseconds for which it stays down, 0 to 5000; default 0"] = 0,
-    repeat: Annotated[int, "how often it is pressed, 1 to 50; default 1"] = 1,
+    hold_ms: Annotated[int, "milliseconds for which the key stays down, 0 to 5000; default 0"] = 0,
+    repeat: Annotated[int, "how often the key is pressed, 1 to 50; default 1"] = 1,
     verify: Verify = False,
 ) -> Result:
     """Presses one key, or a chord, in a window, which is brought to the front.
@@ -279,16 +281,17 @@ def press_key(
 
 
 def wait_for(
-    window_id: Annotated[Optional[int], "the window, from list_windows; this or app"] = None,
+    window_id: Annotated[Optional[int], "the window's id, from list_windows; this or app"] = None,
     app: Annotated[Optional[str], "an app's name or bundle id: any window of it"] = None,
     text: Annotated[Optional[str], "until the window shows this text"] = None,
     title: Annotated[Optional[str], "until a window has this in its title"] = None,
     closed: Annotated[bool, "until the window, or the app's last one, is gone; default false"] = False,
-    still: Annotated[bool, "until the window did not change for a second; default false"] = False,
+    still: Annotated[bool, "until the window has not changed for a second; default false"] = False,
     timeout_s: Annotated[float, "seconds, 1 to 45; default 10"] = 10.0,
 ) -> Result:
-    """Waits for a text, a title, a window's end or stillness. Give one of text (answered with x and y),
-    title, closed, still; or an app alone, until it has a window. Else TIMEOUT, with what was seen last.
+    """Waits until a window shows a text or a title, closes, or stops changing. Give one of text (the result
+    has its x and y), title, closed or still; or an app alone, to wait until it has a window. Otherwise fails
+    with TIMEOUT and what was seen last.
 
     Example: peekaboo-min wait-for --window-id 14680078 --text "Saved"
     """
@@ -301,8 +304,8 @@ def open_and_wait(
     url: Annotated[Optional[str], "an http or https address"] = None,
     timeout_s: Annotated[float, "seconds to wait for its window, 1 to 45; default 20"] = 20.0,
 ) -> Result:
-    """Opens one of app, path or url, and returns its window. is_new_window: false where an old one came
-    to the front.
+    """Opens an application, a file or an address (one of app, path, url) and returns its window.
+    is_new_window is false where a window that was already open came to the front.
 
     Example: peekaboo-min open --url https://example.org
     """
@@ -318,9 +321,9 @@ def find_elements(
         Optional[str], "only these: button, textbox, checkbox, combobox, slider, link, menuitem, tab..."
     ] = None,
 ) -> Result:
-    """Lists a window's visible controls by its accessibility tree. In reading order, at most 200, like
-    button "Save" 120,48 [focused]: the numbers are x and y of click, with the screenshot_id of the result. An
-    app without a tree: use find_text.
+    """Lists a window's visible controls, from its accessibility tree. At most 200, in reading order, like
+    button "Save" 120,48 [focused]: the numbers are x and y for click, with the screenshot_id of the result.
+    For an app without a tree use find_text.
 
     Example: peekaboo-min elements 14680078 --role button
     """
@@ -332,20 +335,19 @@ def _at(data: dict[str, Any]) -> str:
 
 
 def _acted(text: str, data: dict[str, Any]) -> Result:
-    return Result(_with_effect_text(text, data), data)
-
-
-def _with_effect_text(text: str, data: dict[str, Any]) -> str:
+    """The result of an act: what was done, whether it arrived, and what it changed."""
     if data.get("window_closed"):
-        return f"{text}; the window closed"
+        return Result(f"{text}; the window closed", data)
     if data.get("clamped"):
         text += "; the pixel was outside the image and was moved to its edge"
     if data.get("delivered") is False:
         reached = data.get("reached_window_id")
         text += (
-            f"; but window {reached} came in between and got it" if reached else "; but it did not get there"
+            f"; but window {reached} came in between and got it"
+            if reached
+            else "; but it did not arrive there"
         )
     elif data.get("delivered") is None:
         text += "; whether it arrived there is not known"
     effects = {True: "; the window changed", False: "; the window did not change", None: ""}
-    return text + effects[data.get("changed")]
+    return Result(text + effects[data.get("changed")], data)

@@ -126,7 +126,7 @@ def _check_permissions(desktop: Desktop, granted: Permissions) -> list[Check]:
 
 
 def doctor_result() -> Result:
-    """All that is needed on this machine, checked. Raises the error of the first need that is missing."""
+    """Everything needed on this machine, checked. Raises the error of the first thing that is missing."""
     desktop = this_desktop()
     checks = [
         *(_check_program(name) for name in desktop.needs),
@@ -146,7 +146,7 @@ def doctor_result() -> Result:
         message = f"missing: {', '.join(check.name for check in missing)}"
         raise PeekabooError(missing[0].code, message, hint, details=text)
     return Result(
-        f"{text}\nall that is needed is here",
+        f"{text}\neverything that is needed is here",
         {"checks": [check.as_data() for check in checks], **machine_data()},
     )
 
@@ -199,7 +199,7 @@ def _check_variable(name: str) -> Check:
     known = [each.name for each in VARIABLES.values()]
     meant = get_close_matches(name, known, 1)
     advice = f"did you mean {meant[0]}?" if meant else "unset it; the README lists the variables"
-    return Check(name, False, "a variable that has no effect: there is none of this name", advice, True)
+    return Check(name, False, "has no effect: no variable of this name is read", advice, True)
 
 
 def _check_mcp() -> Check:
@@ -209,7 +209,9 @@ def _check_mcp() -> Check:
         return Check("package mcp", True, metadata.version("mcp"), is_optional=True)
     except metadata.PackageNotFoundError:
         advice = "python3 -m pip install 'mcp>=2,<3'"
-        return Check("package mcp", False, "not installed (only for the server and the agents)", advice, True)
+        return Check(
+            "package mcp", False, "not installed (needed only for the server and the agents)", advice, True
+        )
 
 
 def _check_original(asks_version: bool = True) -> Check:

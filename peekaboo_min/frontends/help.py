@@ -9,19 +9,17 @@ from pathlib import Path
 from typing import Optional
 
 from ..system.resources import native_source, single_file
-from .commands import COMMANDS, GROUPS, in_shell_names
+from .commands import COMMANDS, GROUPS, JSON_FLAGS, PROGRAM, in_shell_names
 from .signatures import Parameter, Signature, read_signature
 
-PROGRAM = "peekaboo-min"
-JSON_FLAGS = ("--json-output", "--json", "-j")
 _COLUMNS = 79
 
 
 def overview(group: str = "") -> str:
     """All commands by what they are for, a line each; only those of `group` where one is named."""
     purpose = (
-        "Eyes and hands on this desktop: list windows, take screenshots of them, click and type by the "
-        "screenshot. Without a command it serves MCP on stdio."
+        "Eyes and hands on this desktop: list windows, take screenshots of them, click by the pixels of a "
+        "screenshot, type. Without a command it serves MCP on stdio."
     )
     lines = [f"usage: {PROGRAM} COMMAND ... [--json-output]", "", *_filled(purpose)]
     for title, names in GROUPS.items():
@@ -34,7 +32,7 @@ def overview(group: str = "") -> str:
         ("help TOPIC", f"a chapter of the manual: {', '.join(topic_names())}"),
         ("version, --version, -V", "the version"),
     ]
-    return "\n".join([*lines, "", "besides:", *_rows(more)])
+    return "\n".join([*lines, "", "also:", *_rows(more)])
 
 
 def _first_sentence(name: str) -> str:
@@ -75,7 +73,7 @@ def command_help(name: str, signature: Signature) -> str:
     if arguments:
         rows = [(f"{each.name.upper()}{_choices(each)}", in_shell_names(each.help)) for each in arguments]
         lines += [*_rows(rows), ""]
-    flags = [(_flag_with_value(each), in_shell_names(each.help)) for each in options]
+    flags = [(_flag_with_value(each), _option_help(each)) for each in options]
     lines += ["options:", *_rows([*flags, (", ".join(JSON_FLAGS), "one JSON document on stdout")])]
     if signature.example:
         lines += ["", "example:", *(f"  {line}" for line in signature.example.splitlines())]
@@ -85,7 +83,13 @@ def command_help(name: str, signature: Signature) -> str:
 def _flag_with_value(parameter: Parameter) -> str:
     if parameter.type_ is bool:
         return parameter.flags[0]
-    return f"{parameter.flags[0]}{_choices(parameter) or f' {parameter.name.upper()}'}"
+    flag = parameter.flags[0]
+    return flag + (_choices(parameter) or f" {flag[2:].upper().replace('-', '_')}")
+
+
+def _option_help(parameter: Parameter) -> str:
+    is_negated = parameter.type_ is bool and parameter.default
+    return ("sets to false: " if is_negated else "") + in_shell_names(parameter.help)
 
 
 def _choices(parameter: Parameter) -> str:

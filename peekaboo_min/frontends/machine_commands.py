@@ -52,7 +52,7 @@ def analyze_command(
     ] = None,
     model: Annotated[Optional[str], "default: the configured one"] = None,
 ) -> Result:
-    """Asks a configured model about an image file. Keys may stand in a file .env in this folder.
+    """Asks a configured model about an image file. Keys may be in a file .env in this folder.
 
     Example: peekaboo-min analyze shot.png "What does it say?"
     """
@@ -82,8 +82,8 @@ def doctor_command(
         bool, "test the facts about this system that we rely on; harmless; prints a report to share"
     ] = False,
 ) -> Result:
-    """Checks all that is needed: programs, the display, folders, permissions; says what is missing and how
-    to get it.
+    """Checks that everything needed is here: programs, the display, folders, permissions; says what is
+    missing and how to get it.
 
     Example: peekaboo-min doctor
     """
@@ -97,11 +97,11 @@ def doctor_command(
 def clean_command(
     all: Annotated[
         bool,
-        "the state folder, the log and the token of Gmail too: all that we left outside your own folders",
+        "also the state folder, the log and Gmail's token: all that we left outside your own folders",
     ] = False,
 ) -> Result:
-    """Deletes every image and record in our temporary folder that is not in use. Files that you gave a path
-    stay. With --all everything else that we left in this account, as before an uninstallation.
+    """Deletes every image and record in our temporary folder that is not in use. Files saved to a path of
+    your choice stay. With --all, to uninstall, it also deletes everything else that we left in this account.
 
     Example: peekaboo-min clean
     """
@@ -133,10 +133,10 @@ def config_command(
     ],
     env: Annotated[
         Optional[list[str]],
-        "a variable that the server gets too, by its name, with the value that it has here; repeatable",
+        "the name of a variable that the server gets too, with the value that it has here; repeatable",
     ] = None,
     ssh: Annotated[
-        Optional[str], "[USER@]HOST: start the installation of that Linux machine instead, by ssh"
+        Optional[str], "[USER@]HOST: start the server on that Linux machine instead, over ssh"
     ] = None,
     display: Annotated[Optional[str], "with --ssh: the display there; default :0"] = None,
 ) -> Result:
@@ -152,7 +152,7 @@ def config_command(
 
 
 def completion_command(shell: Annotated[Literal["bash", "zsh"], "the shell that you use"]) -> Result:
-    """Prints what makes a shell complete our commands, options and their choices by the tab key.
+    """Prints a script that makes a shell complete commands, options and their choices with the tab key.
 
     Example: peekaboo-min completion bash
     to have it in every new terminal: echo 'eval "$(peekaboo-min completion bash)"' >> ~/.bashrc

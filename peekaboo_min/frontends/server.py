@@ -53,7 +53,7 @@ take_window_screenshot: To look at a window: take_window_screenshot.
 image: To capture a screen, to save files, or to ask a question about what is there: image.
 screenshot_app_window: For the path of a file with one app's window: screenshot_app_window.
 find_text: Where a label or control is, without a model: FINDERS.
-wait_for: After what takes time, wait_for a text, a title or stillness instead of screenshots in a row.
+wait_for: After what takes time, wait_for a text, a title or a still window instead of repeated screenshots.
 click: Coordinates: x and y are pixels of the window's last screenshot, from its top left corner, never of a \
 screen's image. Do not scale them; the server maps them to the screen, and finds a window that was moved. \
 After STALE_SCREENSHOT take a new one.

@@ -158,11 +158,12 @@ def shell_arguments(
         hint = f"list them by `windows`; then: {_line(command, 'WINDOW_ID', *arguments)}"
         raise invalid(f"which window? WINDOW_ID is missing before {arguments[0][:40]!r}", hint)
     if missing:
-        names = (each.name.upper() if each.is_positional else each.flags[0] for each in missing)
-        raise invalid(f"{', '.join(names)} is missing", _give(missing[0]))
+        names = [each.name.upper() if each.is_positional else each.flags[0] for each in missing]
+        verb = "is" if len(names) == 1 else "are"
+        raise invalid(f"{', '.join(names)} {verb} missing", _give(missing[0]))
     if words:
         raise invalid(
-            f"{words[0][:40]!r} is an argument too many", _as_meant(parameters, arguments, words[0], command)
+            f"{words[0][:40]!r} is one argument too many", _as_meant(parameters, arguments, words[0], command)
         )
     return {each.name: _value(each, given.get(each.name)) for each in parameters}
 

@@ -378,7 +378,7 @@ def test_the_help_of_a_command_has_an_example(forked: Program, name: str) -> Non
 def test_the_overview_names_every_command(two_forms: TwoForms, word: str) -> None:
     finished = (two_forms.single_file if word == "-h" else two_forms.package).run(word)
     assert (finished.code, finished.err) == (0, "")
-    commands, _, _ = finished.out.partition("\nbesides:\n")
+    commands, _, _ = finished.out.partition("\nalso:\n")
     listed = re.findall(r"^  ([a-z].*?)  +\S", commands, re.M)
     assert listed == list(COMMANDS)
     assert re.findall(r"^(\S.*):$", commands, re.M) == list(GROUPS)

@@ -161,7 +161,7 @@ class MacDesktop:
     ) -> None:
         if hold_ms * repeat > _LONGEST_HOLD_MS:
             raise invalid(
-                f"{repeat} presses of {hold_ms} ms are too long", hint="hold for 10 seconds in all at most"
+                f"{repeat} presses of {hold_ms} ms are too long", hint="hold it for at most 10 seconds in all"
             )
         request = {"do": "press", **chord_request(chord), "hold_ms": hold_ms, "repeat": repeat}
         request["stop_file"] = str(stop_file or "")

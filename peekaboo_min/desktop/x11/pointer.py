@@ -345,10 +345,10 @@ def _check_still_there(window: Window, point: Point, look: _Look) -> None:
     is_resized = (look.width, look.height) != (own.width, own.height)
     if not is_resized and look.point == Point(int(point.x), int(point.y)):
         return
-    how = "resized" if is_resized else "moved, or reaches beyond the screen's edge,"
+    how = "was resized" if is_resized else "was moved, or reaches beyond the screen's edge"
     raise PeekabooError(
         ErrorCode.STALE_SCREENSHOT,
-        f"window {window.window_id} was {how} in this moment; nothing was clicked",
+        f"window {window.window_id} {how}; nothing was clicked",
         hint="take a new screenshot, and use its pixels",
     )
 
