@@ -1,4 +1,4 @@
-"""What we add to the bare programs, as ratios measured in one run on X servers of its own, as Markdown.
+"""What we add to the bare programs' time, as ratios, in Markdown; measured on X servers of its own.
 
     PYTHONPATH=.:scripts python3 scripts/bench.py [PART...]     PART: starts, tools, listings, desktops, agent
 
@@ -251,7 +251,11 @@ def measure_agent(folder: Path, report: Path) -> None:
         words = ["agent", "--app", "Form", "--goal", "tick the box", "--run-folder", str(folder / "run")]
         environment = {**os.environ, **model.env("openai", "gpt-5.4-mini")}
         subprocess.run(
-            [sys.executable, "-m", "peekaboo_min", *words], env=environment, check=True, capture_output=True
+            [sys.executable, "-m", "peekaboo_min", *words],
+            env=environment,
+            check=True,
+            capture_output=True,
+            timeout=300,
         )
     # not the first step, which asks for elements, and not the last, which does nothing
     files = [folder / f"run/step_{number:03d}.json" for number in range(2, AGENT_STEPS + 1)]

@@ -14,7 +14,7 @@ LOADER = ROOT / "scripts" / "single_file_loader.py"
 
 HEADER = '''\
 #!/usr/bin/env -S uv run --script
-# coding: utf-8 (said, so that Python does not look through each line for it at every start)
+# coding: utf-8 (stated, or Python checks every line for its encoding at each start)
 # /// script
 # requires-python = ">=3.10"
 # dependencies = ["mcp>=2,<3"]

@@ -1,17 +1,17 @@
 # Read by demo.sh and test.sh: an environment of our own in .venv, and the programs that a headless Linux needs.
-# Where root and apt are there, what is missing is installed; otherwise one line says all that is missing, once.
+# As root, where apt is there, what is missing is installed; otherwise one line names all of it, once.
 # A script that needs both calls need_desktop first: it looks for what make_environment needs, too.
 
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd -P)
 venv=$root/.venv
-has_complained= # 1 once it was said what is missing
+has_complained= # 1 once what is missing was printed
 reached= # lines `NAME PATH`: programs that their names alone do not lead to
 system_folders=/usr/bin:/usr/sbin:/bin:/sbin # searched after PATH
 says() { printf '%s\n' "$*" >&2; }
 
 # programs by what they answer ----------------------------------------------------------------------------------------
 
-is_meant() { # is_meant NAME PATH : whether that file is the program meant; peekaboo_min/programs.py asks the same
+is_meant() { # is_meant NAME PATH : whether that file is the program meant; peekaboo_min/system/programs.py asks the same
     case $1 in
     convert | magick) set -- "$2" -version '^Version: ImageMagick ' ;;
     maim) set -- "$2" --version '^v[0-9]+\.[0-9]' ;;

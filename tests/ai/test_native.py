@@ -130,7 +130,7 @@ def test_a_model_without_a_tool_is_refused_with_the_way_out(provider: str, model
 
 def test_the_readme_says_which_models_have_a_grid_and_a_tool() -> None:
     lines = (ROOT / "README.md").read_text("utf-8").splitlines()
-    start = lines.index("| family | says where in | `agent --native` | examples of model names |") + 2
+    start = lines.index("| family | coordinates are | `agent --native` | examples of model names |") + 2
     rows = [line.strip("| ").split(" | ") for line in lines[start : lines.index("", start)]]
     assert len(rows) == 5
     for _, unit, native, examples in rows:
