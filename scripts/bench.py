@@ -192,10 +192,10 @@ def measure_starts(folder: Path) -> None:
 def measure_tools(client: McpClient) -> None:
     """Tool calls against the bare commands that do the same, with the look that an act needs."""
     windows = client.call("list_windows", {}).data["windows"]
-    window = int(next(one["window_id"] for one in windows if one["title"] == "Visitor book"))
+    window = int(next(window["window_id"] for window in windows if window["title"] == "Visitor book"))
     client.call("take_window_screenshot", {"window_id": window})
     look = [["xwininfo", "-root", "-tree"], ["xprop", "-root", "_NET_ACTIVE_WINDOW"]]
-    look += [["xprop", "-id", str(one["window_id"]), "WM_NAME"] for one in windows]
+    look += [["xprop", "-id", str(window["window_id"]), "WM_NAME"] for window in windows]
     shot = ["maim", "--hidecursor", "-f", "jpg", "-i", str(window), "/dev/null"]
     press = ["xdotool", "mousemove", "--", "200", "200", "click", "--delay", "0", "1"]
     screenshot = tool(client, "take_window_screenshot", window_id=window)
@@ -225,7 +225,7 @@ def measure_desktops() -> None:
                     )
                     for display in displays[:count]
                 ]
-                assert [one.wait(120) for one in processes] == [0] * count
+                assert [process.wait(120) for process in processes] == [0] * count
 
             return run
 
@@ -243,11 +243,11 @@ def measure_agent(folder: Path, report: Path) -> None:
     of, both without the time in which an effect is awaited. The medians of the same steps of one run.
     """
     lines = map(json.loads, report.read_text().splitlines())
-    place = [one for one in lines if one.get("widget") == "agree" and one["event"] == "layout"][-1]
+    place = [event for event in lines if event.get("widget") == "agree" and event["event"] == "layout"][-1]
     x, y = place["x"] + 9, place["y"] + 9
     tick = {"action": "click", "x": x, "y": y, "done": False, "why": "tick"}
     done = {"action": "done", "done": True, "why": "measured"}
-    with FakeAI(brain=script([json.dumps(one) for one in [*[tick] * AGENT_STEPS, done]])) as model:
+    with FakeAI(brain=script([json.dumps(action) for action in [*[tick] * AGENT_STEPS, done]])) as model:
         words = ["agent", "--app", "Form", "--goal", "tick the box", "--run-folder", str(folder / "run")]
         environment = {**os.environ, **model.env("openai", "gpt-5.4-mini")}
         subprocess.run(
@@ -260,9 +260,9 @@ def measure_agent(folder: Path, report: Path) -> None:
     # not the first step, which asks for elements, and not the last, which does nothing
     files = [folder / f"run/step_{number:03d}.json" for number in range(2, AGENT_STEPS + 1)]
     times = [json.loads(file.read_text())["milliseconds"] for file in files]
-    own = statistics.median(one["own"] for one in times)
+    own = statistics.median(step["own"] for step in times)
     print_row(
-        "the agent's step", own, "its tool calls", statistics.median(one["calls"] for one in times), 1.3
+        "the agent's step", own, "its tool calls", statistics.median(step["calls"] for step in times), 1.3
     )
     print(f"\n{own_time_text(folder / 'run')}")
 

@@ -124,10 +124,10 @@ def list_and_capture(client: McpClient) -> None:
         hint = "to run the demo on a screen of its own: env -u DISPLAY sh scripts/demo.sh"
         raise PeekabooError(ErrorCode.NO_GUI_SESSION, message, hint=hint) from e
     say(windows.text.splitlines()[0])
-    for one in windows.data["windows"]:
-        say(f"  {one['window_id']}  {one['owner_name']}  {one['title']}")
-    for one in ask(client, "image", path=str(OUTPUT / "screen.png")).data["saved_files"]:
-        say(f"took a screenshot of {one['item_label']}: {one['path']}")
+    for window in windows.data["windows"]:
+        say(f"  {window['window_id']}  {window['owner_name']}  {window['title']}")
+    for saved in ask(client, "image", path=str(OUTPUT / "screen.png")).data["saved_files"]:
+        say(f"took a screenshot of {saved['item_label']}: {saved['path']}")
 
 
 def use_a_screen_of_our_own(model_variables: dict[str, str]) -> None:
@@ -168,7 +168,7 @@ def open_form(stack: ExitStack) -> None:
 def sign_the_book(client: McpClient) -> int:
     """Fill in the form by pixels of its screenshot, and return the window's id."""
     windows = ask(client, "list_windows").data["windows"]
-    window_id = next((one["window_id"] for one in windows if one["title"] == "Visitor book"), None)
+    window_id = next((window["window_id"] for window in windows if window["title"] == "Visitor book"), None)
     if window_id is None:
         hint = "see what `peekaboo-min doctor` says of this machine"
         raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, "list_windows did not find the form", hint=hint)
@@ -281,7 +281,7 @@ def awaited_event(name: str, form: Optional[subprocess.Popen[bytes]] = None) -> 
     deadline = time.monotonic() + FORM_S
     while time.monotonic() < deadline:
         has_ended = form is not None and form.poll() is not None
-        found = [one for one in events() if one["event"] == name]
+        found = [each for each in events() if each["event"] == name]
         if found or has_ended:
             return found[-1] if found else None
         time.sleep(0.05)
@@ -298,7 +298,7 @@ def event(name: str) -> dict[str, Any]:
 
 def centre(widget: str) -> tuple[int, int]:
     """The middle of a widget, as the form itself tells it."""
-    place = [one for one in events() if one["event"] == "layout" and one["widget"] == widget][-1]
+    place = [each for each in events() if each["event"] == "layout" and each["widget"] == widget][-1]
     return place["x"] + place["width"] // 2, place["y"] + place["height"] // 2
 
 

@@ -153,7 +153,7 @@ def _kill_group(process: subprocess.Popen[bytes]) -> None:
 
 
 def _answer(words: Sequence[str], environment: Optional[dict[str, str]] = None) -> str:
-    """What a program prints, on stdout or stderr; nothing when it cannot be started or does not end in time."""
+    """What a program prints, on stdout or stderr; nothing where it cannot be started or does not end."""
     try:
         with running(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment) as process:
             return process.communicate(timeout=_ANSWER_S)[0].decode("utf-8", "replace")

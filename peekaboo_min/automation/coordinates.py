@@ -61,7 +61,7 @@ def find_record(session: str, window: Window, screenshot_id: Optional[str] = Non
     if not records:
         which = f"no screenshot {screenshot_id} of" if screenshot_id else "no screenshot of"
         raise _stale(f"there is {which} window {window.window_id}", _HINT)
-    record = max(records, key=lambda one: one.taken_at)
+    record = max(records, key=lambda record: record.taken_at)
     problem = _problem_of(record, window)
     if problem:
         raise _stale(problem, "take a new one, and use its pixels")
@@ -90,12 +90,12 @@ def _problem_of(record: Screenshot, window: Window) -> str:
 
 def _check_one_scale(record: Screenshot, window: Window, records: Sequence[Screenshot]) -> None:
     """Without an id nobody knows which of several images of today's window the pixels were read from."""
-    for one in records:
-        is_live = one.bounds.has_size_of(window.bounds) and one.identity == window.identity
-        if is_live and abs(one.scale - record.scale) > _SAME_SCALE * record.scale:
+    for other in records:
+        is_live = other.bounds.has_size_of(window.bounds) and other.identity == window.identity
+        if is_live and abs(other.scale - record.scale) > _SAME_SCALE * record.scale:
             raise _stale(
                 f"there are screenshots of window {window.window_id} at different scales "
-                f"({one.scale:g} and {record.scale:g})",
+                f"({other.scale:g} and {record.scale:g})",
                 "pass the screenshot_id of the one whose pixels these are",
             )
 

@@ -78,7 +78,9 @@ class FieldWatch:
                 raise
             log_debug(f"what the field holds is not known: {e.message}")
             return None
-        focused = [one.value for one in elements if one.role in _FIELDS and "focused" in one.states]
+        focused = [
+            element.value for element in elements if element.role in _FIELDS and "focused" in element.states
+        ]
         return focused[0] if len(focused) == 1 else None
 
 
@@ -88,7 +90,7 @@ def compare_values(before: str, after: Optional[str], text: str) -> Optional[boo
     """
     if after is None or not (before or after):
         return None
-    held, holds, typed = ("".join(one.split()) for one in (before, after, text))
+    held, holds, typed = ("".join(value.split()) for value in (before, after, text))
     if holds == typed or (len(after) >= _READ_LENGTH and typed.startswith(holds)):
         return True
     return False if held and held in holds and held not in typed else None

@@ -131,11 +131,11 @@ def with_characters(
     kept = [
         word
         for word in (word for line in lines for word in words_of_line(line))
-        if all(one.confidence <= word.confidence for one in characters if one.box.overlaps(word.box))
+        if all(found.confidence <= word.confidence for found in characters if found.box.overlaps(word.box))
     ]
-    for one in sorted(characters, key=lambda one: -one.confidence):
-        if not any(one.box.overlaps(other.box) for other in kept):
-            kept.append(one)
+    for found in sorted(characters, key=lambda found: -found.confidence):
+        if not any(found.box.overlaps(other.box) for other in kept):
+            kept.append(found)
     return kept
 
 

@@ -273,7 +273,7 @@ def _check_choice(what: str, value: str, choices: Sequence[str]) -> None:
 def _check_text(text: str, may_be_empty: bool, delay_ms: int) -> None:
     if not text and not may_be_empty:
         raise invalid("the text is empty", "give the text to type; replace=true may delete what is there")
-    lines = sum(text.count(one) for one in "\n\r\t")
+    lines = sum(text.count(key) for key in "\n\r\t")
     if len(text) > _LONGEST_TEXT or lines > _MOST_LINES:
         raise invalid(
             f"the text has {len(text)} characters, {lines} of them returns and tabs",

@@ -109,7 +109,7 @@ def _checked_path(path: str) -> str:
         if not is_folder and not stat.S_ISREG(status.st_mode):
             raise invalid(f"{asked} is neither a file nor a folder", "name a document")
         start = b"" if is_folder else _first_bytes(target)
-    names = {one.suffix.lower() for one in (asked, target)}
+    names = {path.suffix.lower() for path in (asked, target)}
     is_program = not is_folder and (status.st_mode & 0o111 or start.startswith(_EXECUTABLE_BYTES))
     if names & _EXECUTED or is_program or (target / "Contents" / "MacOS").is_dir():
         raise denied(

@@ -72,7 +72,7 @@ def read_chord(key: str, modifiers: Sequence[str] = ()) -> KeyChord:
     name = _KEYS.get(_squeeze(words[-1]))
     if name is None:
         raise _unknown_key(words[-1])
-    return KeyChord(name, tuple(one for one in _MODIFIER_SPELLINGS if one in held))
+    return KeyChord(name, tuple(name for name in _MODIFIER_SPELLINGS if name in held))
 
 
 def _split_chord(text: str) -> list[str]:

@@ -26,7 +26,9 @@ def is_worth_listing(window: Window) -> bool:
 
 def visible_windows(windows: Sequence[Window], with_off_screen: bool = False) -> list[Window]:
     """The windows worth listing, front to back."""
-    return [one for one in windows if is_worth_listing(one) and (with_off_screen or one.is_on_screen)]
+    return [
+        window for window in windows if is_worth_listing(window) and (with_off_screen or window.is_on_screen)
+    ]
 
 
 def catalogue_windows(scene: Scene) -> list[Window]:
@@ -55,9 +57,9 @@ def blocking_dialog(window: Window, scene: Scene) -> Optional[Window]:
     A modal dialog of an application that names no parent blocks all windows of it that are behind the dialog.
     """
     found = None
-    dialogs = [one for one in scene.windows if one.is_modal and one.is_on_screen]
-    dialogs = [one for one in dialogs if one.window_id != window.window_id]
-    while blocking := [one for one in dialogs if _is_blocked_by(found or window, one, scene)]:
+    dialogs = [dialog for dialog in scene.windows if dialog.is_modal and dialog.is_on_screen]
+    dialogs = [dialog for dialog in dialogs if dialog.window_id != window.window_id]
+    while blocking := [dialog for dialog in dialogs if _is_blocked_by(found or window, dialog, scene)]:
         found = blocking[0]
         dialogs.remove(found)
     return found
@@ -187,8 +189,8 @@ def _no_such_app(wanted: str, near: Sequence[App], kind: str = "running") -> Pee
 def windows_of(app: App, windows: Sequence[Window]) -> list[Window]:
     """An app's windows, in the order given."""
     if app.pid is not None:
-        return [one for one in windows if one.pid == app.pid]
-    return [one for one in windows if one.app_name == app.name and one.pid is None]
+        return [window for window in windows if window.pid == app.pid]
+    return [window for window in windows if window.app_name == app.name and window.pid is None]
 
 
 def find_window(
@@ -208,10 +210,10 @@ def find_window(
     if title is not None:
         low = title.strip().lower()
         for matches in (lambda name: name == low, lambda name: low and low in name):
-            for one in windows:
-                if matches((one.title or "").lower()):
-                    return one
-        titles = ", ".join(repr(clean_text(one.title or "")) for one in windows[:_NAMED_AT_MOST])
+            for window in windows:
+                if matches((window.title or "").lower()):
+                    return window
+        titles = ", ".join(repr(clean_text(window.title or "")) for window in windows[:_NAMED_AT_MOST])
         raise PeekabooError(
             ErrorCode.WINDOW_NOT_FOUND,
             f"{app.name} has no window titled {title[:80]!r}",
@@ -235,10 +237,10 @@ def cover_at(point: Point, target: Window, windows: Sequence[Window]) -> Optiona
     window of another layer that encloses the whole target is an overlay (the Dock owns a transparent one as
     large as the screen).
     """
-    for one in windows:
-        if one.window_id == target.window_id:
+    for window in windows:
+        if window.window_id == target.window_id:
             return None
-        is_there = one.is_on_screen and one.alpha > 0 and one.outer.contains(point)
-        if is_there and not (one.layer != 0 and one.outer.encloses(target.bounds)):
-            return one
+        is_there = window.is_on_screen and window.alpha > 0 and window.outer.contains(point)
+        if is_there and not (window.layer != 0 and window.outer.encloses(target.bounds)):
+            return window
     return None

@@ -269,7 +269,7 @@ def _scale(scene: Scene, window: Window, image: CapturedImage, has_shadow: bool)
     if not has_shadow or image.is_of_rect:
         return round(image.info.width / window.bounds.width, 4)
     centre, displays = window.bounds.centre, scene.displays
-    return next((one.scale for one in displays if one.bounds.contains(centre)), displays[0].scale)
+    return next((display.scale for display in displays if display.bounds.contains(centre)), displays[0].scale)
 
 
 def peekaboo_exec(

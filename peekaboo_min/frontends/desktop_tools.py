@@ -34,7 +34,7 @@ from ..system.images import kind_by_name, prepare_target
 
 # Parameters that several tools share.
 WindowId = Annotated[int, "the window's id, from list_windows"]
-Verify = Annotated[bool, "compare the window before and after, and report whether it changed; default false"]
+Verify = Annotated[bool, "report whether the window changed; default false"]
 X = Annotated[float, "pixels from the screenshot's left edge; clamped into it"]
 Y = Annotated[float, "pixels from the screenshot's top edge; clamped into it"]
 Button = Annotated[Literal["left", "right", "middle"], "the mouse button; default left"]
@@ -156,9 +156,8 @@ def click(
     screenshot_id: ScreenshotId = None,
     verify: Verify = False,
 ) -> Result:
-    """Clicks a pixel of a window's last screenshot. The window is brought to the front first. The click is
-    refused when the window was resized since, or is covered at that point. A window that moved is clicked
-    where it is now.
+    """Clicks a pixel of a window's last screenshot. The window is brought to the front first. Refused when
+    the window was resized since, or is covered at that point. A window that moved is clicked where it is now.
 
     Example: peekaboo-min click 14680078 120 48 --verify
     """
@@ -267,8 +266,8 @@ def press_key(
     modifiers: Annotated[
         Optional[list[str]], "cmd, ctrl, alt, shift, super or fn, in addition to those in key; default none"
     ] = None,
-    hold_ms: Annotated[int, "milliseconds for which the key stays down, 0 to 5000; default 0"] = 0,
-    repeat: Annotated[int, "how often the key is pressed, 1 to 50; default 1"] = 1,
+    hold_ms: Annotated[int, "milliseconds to hold it down, 0 to 5000; default 0"] = 0,
+    repeat: Annotated[int, "how often to press it, 1 to 50; default 1"] = 1,
     verify: Verify = False,
 ) -> Result:
     """Presses one key, or a chord, in a window, which is brought to the front.
@@ -290,8 +289,8 @@ def wait_for(
     timeout_s: Annotated[float, "seconds, 1 to 45; default 10"] = 10.0,
 ) -> Result:
     """Waits until a window shows a text or a title, closes, or stops changing. Give one of text (the result
-    has its x and y), title, closed or still; or an app alone, to wait until it has a window. Otherwise fails
-    with TIMEOUT and what was seen last.
+    has its x and y), title, closed, still; or an app alone, until it has a window. Else TIMEOUT, with what
+    was seen last.
 
     Example: peekaboo-min wait-for --window-id 14680078 --text "Saved"
     """
@@ -304,8 +303,8 @@ def open_and_wait(
     url: Annotated[Optional[str], "an http or https address"] = None,
     timeout_s: Annotated[float, "seconds to wait for its window, 1 to 45; default 20"] = 20.0,
 ) -> Result:
-    """Opens an application, a file or an address (one of app, path, url) and returns its window.
-    is_new_window is false where a window that was already open came to the front.
+    """Opens an app, a file or an address (one of app, path, url) and returns its window. is_new_window is
+    false where an open window came to the front.
 
     Example: peekaboo-min open --url https://example.org
     """

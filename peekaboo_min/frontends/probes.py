@@ -223,7 +223,7 @@ def _this_mac() -> dict[str, Any]:
     """macOS' version, the architecture, the displays and the host app, for the report."""
     try:
         version = run_program(["sw_vers", "-productVersion"], timeout_s=_FACT_S).text.strip()
-        displays = [[*one["bounds"].values(), one["scale"]] for one in _look()["displays"]]
+        displays = [[*display["bounds"].values(), display["scale"]] for display in _look()["displays"]]
     except PeekabooError as e:
         version, displays = e.message, []
     return {
@@ -289,9 +289,9 @@ def _display_captures(folder: Path) -> Outcome:
     if not _grants()["screen_recording"]:
         return Outcome(None, "no Screen Recording")
     seen, holds = [], True
-    for number, one in enumerate(_look()["displays"], 1):
-        rect = ",".join(str(round(one["bounds"][key])) for key in ("x", "y", "width", "height"))
-        expected = _pixels(one["bounds"], one["scale"])
+    for number, display in enumerate(_look()["displays"], 1):
+        rect = ",".join(str(round(display["bounds"][key])) for key in ("x", "y", "width", "height"))
+        expected = _pixels(display["bounds"], display["scale"])
         sizes = [
             _captured(["-D", str(number)], folder / f"d{number}.png"),
             _captured(["-R", rect], folder / f"r{number}.png"),

@@ -90,7 +90,7 @@ TOOLS: tuple[Tool, ...] = (
          is_idempotent=True),
     _act("type_text", "Type text into a window", type_text),
     _act("press_key", "Press a key in a window", press_key),
-    Tool("wait_for", "Wait for a text, a title, a closed or a still window", "desktop", wait_for),
+    Tool("wait_for", "Wait for a window", "desktop", wait_for),
     _act("open", "Open an app, a file or an address", open_and_wait),
     Tool("peekaboo_exec", "Run the peekaboo command line", "exec", peekaboo_exec, acts=True,
          is_open_world=True, is_offered=_is_mac),

@@ -70,13 +70,13 @@ class MacDesktop:
         scene = run_jxa([*WINDOW_SOURCES, "desktop/macos/snapshot.js"], {})
         if scene["windows"] is None:
             raise no_session_error()
-        windows = [_window(one, scene["can_record"]) for one in scene["windows"]]
-        own = [one for one in windows if one.pid == scene["frontmost_pid"]]
+        windows = [_window(row, scene["can_record"]) for row in scene["windows"]]
+        own = [window for window in windows if window.pid == scene["frontmost_pid"]]
         # an app may keep invisible and tiny windows in front of the one that has the keyboard
-        focused = next((one for one in own if one.is_on_screen and one.is_ordinary), None)
+        focused = next((window for window in own if window.is_on_screen and window.is_ordinary), None)
         return Scene(
-            windows=tuple(one._replace(is_focused=one is focused) for one in windows),
-            apps=tuple(App(**{**one, "name": clean_text(one["name"])}) for one in scene["apps"]),
+            windows=tuple(window._replace(is_focused=window is focused) for window in windows),
+            apps=tuple(App(**{**row, "name": clean_text(row["name"])}) for row in scene["apps"]),
             displays=_displays(scene["displays"]),
             can_see_titles=scene["can_record"],
             is_locked=scene["is_locked"],
@@ -181,10 +181,10 @@ class MacDesktop:
         if not answer["elements"]:
             raise _no_elements(window, answer["is_found"], answer["is_hung"])
         elements = []
-        for one in answer["elements"]:
-            name, value = clean_text(one["name"]), clean_text(one["value"], 1000)
-            elements.append(Element(one["role"], name, value, tuple(one["states"]), _rect(one)))
-        return sorted(elements, key=lambda one: (round(one.box.centre.y / _LINE), one.box.x))
+        for row in answer["elements"]:
+            name, value = clean_text(row["name"]), clean_text(row["value"], 1000)
+            elements.append(Element(row["role"], name, value, tuple(row["states"]), _rect(row)))
+        return sorted(elements, key=lambda element: (round(element.box.centre.y / _LINE), element.box.x))
 
     def find_handler(self, kind: str, target: str) -> Handler:
         answer = run_jxa([WINDOW_SOURCES[0], "desktop/macos/handler.js"], {"kind": kind, "target": target})
@@ -243,11 +243,11 @@ class MacDesktop:
         answer = run_jxa(["desktop/macos/read_text.js"], asked, _VISION_S)
         return [
             RecognisedText(
-                clean_text(one["text"], 1000),
-                Rect(one["x"] * width, one["y"] * height, one["width"] * width, one["height"] * height),
-                float(one["confidence"]),
+                clean_text(row["text"], 1000),
+                Rect(row["x"] * width, row["y"] * height, row["width"] * width, row["height"] * height),
+                float(row["confidence"]),
             )
-            for one in answer["lines"]
+            for row in answer["lines"]
         ]
 
     def input_backend(self) -> str:
@@ -263,12 +263,15 @@ class MacDesktop:
 def _displays(screens: list[dict[str, Any]]) -> tuple[Display, ...]:
     """In the order of NSScreen. The main one's number is documented, and needs no proof by its place."""
     found = [
-        Display(0, clean_text(one["name"]), _rect(one["bounds"]), float(one["scale"])) for one in screens
+        Display(0, clean_text(screen["name"]), _rect(screen["bounds"]), float(screen["scale"]))
+        for screen in screens
     ]
-    sizes = [(one.bounds.width * one.scale, one.bounds.height * one.scale) for one in found]
+    sizes = [
+        (display.bounds.width * display.scale, display.bounds.height * display.scale) for display in found
+    ]
     return tuple(
-        one._replace(number=number, has_twin=number > 1 and sizes.count(sizes[number - 1]) > 1)
-        for number, one in enumerate(found, 1)
+        display._replace(number=number, has_twin=number > 1 and sizes.count(sizes[number - 1]) > 1)
+        for number, display in enumerate(found, 1)
     )
 
 
@@ -291,7 +294,7 @@ def _no_elements(window: Window, is_found: bool, is_hung: bool) -> PeekabooError
 
 def _installed_app(name: str, installed: list[dict[str, Any]]) -> dict[str, Any]:
     """Raises APP_NOT_FOUND, AMBIGUOUS_APP_IDENTIFIER."""
-    apps = {App(clean_text(one["name"]), bundle_id=one["bundle_id"]): one for one in installed}
+    apps = {App(clean_text(row["name"]), bundle_id=row["bundle_id"]): row for row in installed}
     return apps[find_app(name.strip().removesuffix(".app"), list(apps), "installed")]
 
 
@@ -350,16 +353,16 @@ def _rect(bounds: dict[str, float]) -> Rect:
     return Rect(float(bounds["x"]), float(bounds["y"]), float(bounds["width"]), float(bounds["height"]))
 
 
-def _window(one: dict[str, Any], can_record: bool) -> Window:
-    title: Optional[str] = one["title"]  # as it is: two windows may differ in what a person does not see
+def _window(listed: dict[str, Any], can_record: bool) -> Window:
+    title: Optional[str] = listed["title"]  # as it is: two windows may differ in what a person does not see
     same = ("pid", "bundle_id", "layer", "alpha", "kind", "parent_id", "is_modal", "is_minimised")
     return Window(
-        window_id=one["id"],
-        app_name=clean_text(one["app"]),
+        window_id=listed["id"],
+        app_name=clean_text(listed["app"]),
         title=title or "" if can_record else title,
-        bounds=_rect(one["bounds"]),
-        is_on_screen=one["on_screen"],
-        identity=str(one["pid"]),
-        is_obscured=one["is_protected"],
-        **{name: one[name] for name in same},
+        bounds=_rect(listed["bounds"]),
+        is_on_screen=listed["on_screen"],
+        identity=str(listed["pid"]),
+        is_obscured=listed["is_protected"],
+        **{name: listed[name] for name in same},
     )

@@ -74,8 +74,8 @@ def mac_key_flags(chord: KeyChord) -> int:
 def mac_modifier_flags(modifiers: Sequence[str]) -> int:
     """The CGEventFlags of modifiers by the names of keys.py."""
     flags = 0
-    for one in modifiers:
-        flags |= _FLAGS[one]
+    for name in modifiers:
+        flags |= _FLAGS[name]
     return flags
 
 
@@ -87,7 +87,7 @@ def chord_request(chord: KeyChord) -> dict[str, Any]:
     request: dict[str, Any] = {"key_code": mac_key_code(chord), "flags": mac_key_flags(chord)}
     character = chord.key if len(chord.key) == 1 else _CHARACTERS.get(chord.key)
     if character and set(chord.modifiers) & {"cmd", "ctrl", "alt", "super"}:
-        using = [_USING[one] for one in chord.modifiers if one in _USING]
+        using = [_USING[name] for name in chord.modifiers if name in _USING]
         request |= {"character": character, "using": using, "layouts": list(_ANSI_LAYOUTS)}
     return request
 

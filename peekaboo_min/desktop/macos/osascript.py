@@ -69,7 +69,7 @@ def run_applescript(
     dictionary: the bundle id whose terms the source is compiled with, and the one to take instead. No
     argument can say it, and by the application's name macOS might ask a person where that application is.
     """
-    known, wanted = (f'application id "{one}"' for one in dictionary)
+    known, wanted = (f'application id "{bundle_id}"' for bundle_id in dictionary)
     source = native_source(name).replace(known, wanted)
     return _run_script([*log_safe("-"), *arguments], source, timeout_s)
 
