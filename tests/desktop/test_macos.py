@@ -1666,6 +1666,15 @@ def test_a_compiler_that_fails_is_not_tried_again_until_it_is_another(desk: Desk
     assert "this SDK is not supported by the compiler" in input_by(desk)
 
 
+def test_a_folder_that_cannot_be_written_is_an_error_of_doctor(desk: Desk) -> None:
+    desk.mac.tools("good")
+    folder = desk.mac.home / "Library/Caches/peekaboo_min/helper"
+    folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder.write_text("not a folder")
+    finished = desk.run("doctor", "--compile")
+    assert finished.error["code"] == "FILE_IO_ERROR" and str(folder) in finished.error["message"]
+
+
 def test_a_compiler_that_takes_too_long_is_killed_and_tried_again_next_time(tmp_path: Path) -> None:
     need("node")
     desk = Desk(tmp_path, [sys.executable, "-W", "error", "-c", IMPATIENT])

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple, Optional
 
-from ...core.errors import ErrorCode, PeekabooError
+from ...core.errors import ErrorCode, PeekabooError, file_errors
 from ...core.log import log_debug
 from ...core.models import as_plain
 from ...core.settings import settings
@@ -74,7 +74,8 @@ def build_helper(is_forced: bool = False) -> Built:
     It is needed for a new source, a new compiler or a lost program. A failure is tried again after a day;
     one that ran out of time is not remembered, because a cold compiler may need a minute.
     is_forced: compile anyway.
-    Raises CANCELLED, and TIMEOUT while another process compiles; no compiler is an outcome, not an error.
+    Raises CANCELLED, FILE_IO_ERROR, and TIMEOUT while another process compiles. A missing compiler is an
+    outcome, not an error.
     """
     with file_lock("helper.lock", _COMPILE_S if is_forced else 0.0, "the Swift compiler"):
         compiler, path, reason = "", "", ""
@@ -113,12 +114,13 @@ def _compiler_version() -> str:
 def _compile(compiler: str) -> Path:
     key = hashlib.sha256(f"{native_source(_SOURCE)}\0{compiler}".encode()).hexdigest()[:16]
     folder = _helper_folder() / key
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     source, target = folder / "input.swift", folder / "peekaboo-input"
-    source.write_text(native_source(_SOURCE), encoding="utf-8")
-    # nobody may find an unfinished program, and macOS kills a signed one that is overwritten in place
-    _manifest().unlink(missing_ok=True)
-    target.unlink(missing_ok=True)
+    with file_errors(folder):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        source.write_text(native_source(_SOURCE), encoding="utf-8")
+        # nobody may find an unfinished program, and macOS kills a signed one that is overwritten in place
+        _manifest().unlink(missing_ok=True)
+        target.unlink(missing_ok=True)
     options = ["-O", "-swift-version", "5", str(source), "-o", str(target)]
     run_program([*_COMPILER, *options], timeout_s=_COMPILE_S)
     target.chmod(0o700)
