@@ -67,18 +67,15 @@ _DOCUMENT_NAMES = {
 
 SavePath = Annotated[
     Optional[str],
-    "Optional. Base absolute path for saving. For 'screen' or 'multi' mode, display/window info is "
-    "appended by backend. "
-    "If omitted, the server checks the PEEKABOO_DEFAULT_SAVE_PATH environment variable. If neither is "
-    "set, a temporary "
-    "folder is used. If 'return_data' true, images saved AND returned if a path is determined (either "
-    "from input or ENV).",
+    "Optional. Base absolute path for saving. For 'screen' or 'multi' mode, display/window info is appended "
+    "by backend. If omitted, the server checks the PEEKABOO_DEFAULT_SAVE_PATH environment variable. If "
+    "neither is set, a temporary folder is used. If 'return_data' true, images saved AND returned if a path "
+    "is determined (either from input or ENV).",
 ]
 WindowSpecifier = Annotated[
     Optional[Union[WindowTitle, WindowIndex]],
-    'Optional. Specifies which window for \'window\' mode: {"title": "..."} or {"index": 0} '
-    "(0=frontmost). Defaults "
-    "to main/frontmost of target app.",
+    'Optional. Specifies which window for \'window\' mode: {"title": "..."} or {"index": 0} (0=frontmost). '
+    "Defaults to main/frontmost of target app.",
 ]
 
 
@@ -97,15 +94,13 @@ def image(
     format: Annotated[Literal["png", "jpg"], "Output image format. Defaults to 'png'."] = "png",
     return_data: Annotated[
         bool,
-        "Optional. If true, image data is returned in response content (one item for 'window' mode, multiple "
-        "for 'screen' "
-        "or 'multi' mode). Defaults to false.",
+        "Optional. If true, image data is returned in response content (one item for 'window' mode, "
+        "multiple for 'screen' or 'multi' mode). Defaults to false.",
     ] = False,
     capture_focus: Annotated[
         Literal["background", "foreground"],
         "Optional. Focus behavior. 'background' (default): capture without altering window focus. "
-        "'foreground': bring "
-        "target to front before capture.",
+        "'foreground': bring target to front before capture.",
     ] = "background",
     question: Annotated[
         Optional[str],
@@ -141,10 +136,8 @@ def analyze(
     provider_config: Annotated[
         Optional[ProviderConfig],
         'Optional. Explicit provider/model, like {"type": "ollama", "model": "qwen3-vl:8b"}. Validated '
-        "against "
-        "server's PEEKABOO_AI_PROVIDERS; type 'auto' (the default) takes the first operational one; without "
-        "a model the "
-        "configured one, or the provider's default.",
+        "against server's PEEKABOO_AI_PROVIDERS; type 'auto' (the default) takes the first operational one; "
+        "without a model the configured one, or the provider's default.",
     ] = None,
 ) -> Result:
     """Analyzes an image file using a configured AI model (local Ollama, cloud OpenAI, etc.) and returns a
@@ -160,8 +153,7 @@ def list_items(
     item_type: Annotated[
         Optional[Literal["running_applications", "application_windows", "server_status"]],
         "What to list. 'server_status' returns Peekaboo server info. Defaults to 'application_windows' when "
-        "'app' is given, "
-        "otherwise 'running_applications'.",
+        "'app' is given, otherwise 'running_applications'.",
     ] = None,
     app: Annotated[
         Optional[str],
