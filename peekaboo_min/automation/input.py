@@ -365,10 +365,11 @@ def _check_on_a_display(scene: Scene, window: Window, points: Sequence[Point]) -
 
 def _clamped(pixel: Point, record: Screenshot) -> Point:
     """The nearest pixel inside the image: [0, width) x [0, height)."""
-    return Point(
-        min(max(pixel.x, 0), record.image_width - 1) if not 0 <= pixel.x < record.image_width else pixel.x,
-        min(max(pixel.y, 0), record.image_height - 1) if not 0 <= pixel.y < record.image_height else pixel.y,
-    )
+
+    def nearest(value: float, size: int) -> float:
+        return value if 0 <= value < size else min(max(value, 0), size - 1)
+
+    return Point(nearest(pixel.x, record.image_width), nearest(pixel.y, record.image_height))
 
 
 def _where(window: Window) -> dict[str, Any]:
