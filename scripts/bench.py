@@ -93,8 +93,8 @@ def print_row(what: str, own: float, against: str, base: float, goal: float) -> 
 
 def command(*commands: list[str]) -> Work:
     def run() -> None:
-        for words in commands:
-            subprocess.run(words, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, timeout=60)
+        for argv in commands:
+            subprocess.run(argv, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, timeout=60)
 
     return run
 
@@ -107,12 +107,12 @@ def tool(client: McpClient, name: str, **arguments: Any) -> Work:
     return call
 
 
-def initialize(words: list[str]) -> Work:
+def initialize(argv: list[str]) -> Work:
     """From the start of a server to its answer to `initialize`."""
 
     def start() -> None:
         pipe = subprocess.PIPE
-        with subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL) as server:
+        with subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL) as server:
             assert server.stdin and server.stdout
             server.stdin.write(json.dumps(HELLO).encode() + b"\n")
             server.stdin.flush()
@@ -248,10 +248,10 @@ def measure_agent(folder: Path, report: Path) -> None:
     tick = {"action": "click", "x": x, "y": y, "done": False, "why": "tick"}
     done = {"action": "done", "done": True, "why": "measured"}
     with FakeAI(brain=script([json.dumps(action) for action in [*[tick] * AGENT_STEPS, done]])) as model:
-        words = ["agent", "--app", "Form", "--goal", "tick the box", "--run-folder", str(folder / "run")]
+        argv = ["agent", "--app", "Form", "--goal", "tick the box", "--run-folder", str(folder / "run")]
         environment = {**os.environ, **model.env("openai", "gpt-5.4-mini")}
         subprocess.run(
-            [sys.executable, "-m", "peekaboo_min", *words],
+            [sys.executable, "-m", "peekaboo_min", *argv],
             env=environment,
             check=True,
             capture_output=True,

@@ -146,18 +146,10 @@ def open_form(stack: ExitStack) -> None:
     """The form, by the first wish on PATH that opens it: wish has no flag that tells its version."""
     message = "the program wish is not on this machine"
     for wish in programs_on_path("wish"):
-        words = [
-            wish,
-            str(ROOT / "scripts" / "demo_form.tcl"),
-            "-name",
-            "Form",
-            "--",
-            str(REPORT),
-            "Visitor book",
-            "+120+90",
-        ]
+        script = str(ROOT / "scripts" / "demo_form.tcl")
+        argv = [wish, script, "-name", "Form", "--", str(REPORT), "Visitor book", "+120+90"]
         with ExitStack() as attempt, suppress(OSError):
-            form = attempt.enter_context(running(words))
+            form = attempt.enter_context(running(argv))
             if awaited_event("ready", form):
                 stack.push(attempt.pop_all())
                 return
@@ -229,9 +221,9 @@ def ask_the_agent(model_variables: dict[str, str]) -> None:
     folder = OUTPUT / "agent-run"
     shutil.rmtree(folder, ignore_errors=True)  # of an earlier demo; a run wants a new folder
     goal = "Fill in Ankara as the city and Engineer as the profession, tick the box, and confirm."
-    words = [*own_command(), "agent", "--app", "Form", "--goal", goal, "--run-folder", str(folder)]
+    argv = [*own_command(), "agent", "--app", "Form", "--goal", goal, "--run-folder", str(folder)]
     environment = {**os.environ, **model_variables}
-    with running(words, stdout=None, stderr=None, env=environment) as agent:
+    with running(argv, stdout=None, stderr=None, env=environment) as agent:
         try:
             code = agent.wait(AGENT_S)
         except subprocess.TimeoutExpired:
@@ -305,16 +297,8 @@ def centre(widget: str) -> tuple[int, int]:
 def mark(source: Path, target: Path, pixel: dict[str, Any]) -> str:
     """Draw a circle round a pixel into a copy of an image; returns its path, or why there is none."""
     x, y = pixel["x"], pixel["y"]
-    drawing = [
-        "-fill",
-        "none",
-        "-stroke",
-        "#d1312b",
-        "-strokewidth",
-        "3",
-        "-draw",
-        f"circle {x},{y} {x + 16},{y}",
-    ]
+    circle = ["-draw", f"circle {x},{y} {x + 16},{y}"]
+    drawing = ["-fill", "none", "-stroke", "#d1312b", "-strokewidth", "3", *circle]
     try:
         run_program(["convert", str(source), *drawing, str(target)], timeout_s=CALL_S)
     except PeekabooError as e:

@@ -48,9 +48,9 @@ def x_server(
     start_s: how long each of its programs may take to start.
     Raises MISSING_PROGRAM, also for a program that only bears the name; PROGRAM_FAILED, TIMEOUT.
     """
-    words = [find_headless_program("Xvfb"), "-screen", "0", screen, *options, "-nolisten", "tcp", "-noreset"]
+    argv = [find_headless_program("Xvfb"), "-screen", "0", screen, *options, "-nolisten", "tcp", "-noreset"]
     with ExitStack() as stack:
-        display = _start_server(stack, words, start_s)
+        display = _start_server(stack, argv, start_s)
         environment = {**os.environ, "DISPLAY": display}
         xprop = find_headless_program("xprop", environment) if with_compositor or with_window_manager else ""
         # name, arguments, and a question to the display with a part of its answer once the program is ready
@@ -95,13 +95,13 @@ def install_hint(package: str) -> str:
 
 
 @contextmanager
-def running(words: Sequence[str], **options: Any) -> Iterator[subprocess.Popen[bytes]]:
+def running(argv: Sequence[str], **options: Any) -> Iterator[subprocess.Popen[bytes]]:
     """A process in a group of its own, without input and output; the group is killed at the block's end."""
     global _is_starting
     quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     _is_starting = True
     try:
-        process = subprocess.Popen(words, start_new_session=True, **{**quiet, **options})
+        process = subprocess.Popen(argv, start_new_session=True, **{**quiet, **options})
         _running.add(process)
     finally:
         _is_starting = False
@@ -152,21 +152,21 @@ def _kill_group(process: subprocess.Popen[bytes]) -> None:
         os.killpg(process.pid, signal.SIGKILL)
 
 
-def _answer(words: Sequence[str], environment: Optional[dict[str, str]] = None) -> str:
+def _answer(argv: Sequence[str], environment: Optional[dict[str, str]] = None) -> str:
     """What a program prints, on stdout or stderr; nothing where it cannot be started or does not end."""
     try:
-        with running(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment) as process:
+        with running(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment) as process:
             return process.communicate(timeout=_ANSWER_S)[0].decode("utf-8", "replace")
     except (OSError, subprocess.TimeoutExpired):
         return ""
 
 
-def _start_server(stack: ExitStack, words: Sequence[str], start_s: float) -> str:
+def _start_server(stack: ExitStack, argv: Sequence[str], start_s: float) -> str:
     """Start Xvfb, and return the display that it chose."""
     reader, writer = os.pipe()
     with os.fdopen(reader, "rb") as f:
         try:
-            stack.enter_context(running([*words, "-displayfd", str(writer)], pass_fds=[writer]))
+            stack.enter_context(running([*argv, "-displayfd", str(writer)], pass_fds=[writer]))
         finally:
             os.close(writer)
         is_ready = bool(select.select([f], [], [], start_s)[0])

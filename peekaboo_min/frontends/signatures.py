@@ -147,12 +147,12 @@ def shell_arguments(
     Written for texts and coordinates, which argparse takes for options: `type 7 -hello`, `click 7 -5 3`.
     `command` is the line up to the arguments: an error says how the line was probably meant.
     """
-    given, words = _by_parameter(parameters, arguments)
+    given, positional = _by_parameter(parameters, arguments)
     for each in parameters:
         if each.is_positional and each.is_list:
-            given[each.name], words = words, []
-        elif each.is_positional and words:
-            given[each.name] = [words.pop(0)]
+            given[each.name], positional = positional, []
+        elif each.is_positional and positional:
+            given[each.name] = [positional.pop(0)]
     missing = [each for each in parameters if each.is_required and each.name not in given]
     if missing and _lacks_window(parameters, given):
         hint = f"list them by `windows`; then: {_line(command, 'WINDOW_ID', *arguments)}"
@@ -161,9 +161,10 @@ def shell_arguments(
         names = [each.name.upper() if each.is_positional else each.flags[0] for each in missing]
         verb = "is" if len(names) == 1 else "are"
         raise invalid(f"{', '.join(names)} {verb} missing", _give(missing[0]))
-    if words:
+    if positional:
         raise invalid(
-            f"{words[0][:40]!r} is one argument too many", _as_meant(parameters, arguments, words[0], command)
+            f"{positional[0][:40]!r} is one argument too many",
+            _as_meant(parameters, arguments, positional[0], command),
         )
     return {each.name: _value(each, given.get(each.name)) for each in parameters}
 
@@ -175,18 +176,18 @@ def _by_parameter(
     flags = {flag: each for each in parameters if not each.is_positional for flag in each.flags}
     takes_text = any(each.is_positional and each.type_ is str and not each.choices for each in parameters)
     given: dict[str, list[str]] = {}
-    words: list[str] = []
+    positional: list[str] = []
     rest = iter(arguments)
     for argument in rest:
         flag, is_joined, value = argument.partition("=")
         parameter = flags.get(flag)
         if argument == "--":
-            words += rest
+            positional += rest
         elif parameter is None:
             is_text = argument in HELP_FLAGS or (takes_text and not argument.startswith("--"))
             if argument[:1] == "-" and not (is_text or re.match(_LOOKS_LIKE_NUMBER, argument)):
                 raise invalid(f"{argument[:40]!r} is not an option", _options(parameters))
-            words.append(argument)
+            positional.append(argument)
         elif parameter.type_ is bool:
             if is_joined:
                 raise invalid(f"{flag} takes no value", f"write {flag}, or leave it out")
@@ -196,7 +197,7 @@ def _by_parameter(
             if not is_joined and (value == "--" or value.split("=")[0] in flags):
                 raise invalid(f"{flag} needs a value", _give(parameter))
             given.setdefault(parameter.name, []).append(value)
-    return given, words
+    return given, positional
 
 
 def _options(parameters: Sequence[Parameter]) -> str:

@@ -155,8 +155,8 @@ class X11Desktop:
         # for a PNG, ImageMagick's quality is the compression: 1 is quick
         quality = quality if kind == "jpg" else 10
         size = f"{width}x{height}!"
-        words = ["convert", str(source), "-resize", size, "-quality", str(quality), f"{to}:{target}"]
-        run_program(words, timeout_s=_CAPTURE_S)
+        argv = ["convert", str(source), "-resize", size, "-quality", str(quality), f"{to}:{target}"]
+        run_program(argv, timeout_s=_CAPTURE_S)
 
     def read_text(self, path: Path) -> list[RecognisedText]:
         from .ocr import read_text_by_tesseract
@@ -187,17 +187,17 @@ class X11Desktop:
         return "xdotool"
 
 
-def _run_xdotool(*words: str) -> None:
+def _run_xdotool(*arguments: str) -> None:
     done = run_program(
-        ["xdotool", *words], timeout_s=_FOCUS_S, accept=None, environment=UTF8, pass_fds=held_locks()
+        ["xdotool", *arguments], timeout_s=_FOCUS_S, accept=None, environment=UTF8, pass_fds=held_locks()
     )
     check_xdotool(done)
 
 
 def _run_maim(what: list[str], path: Path, kind: str) -> None:
     """To stdout: a file appears only as a whole. Without the cursor, as the specification wants."""
-    words = ["maim", "--hidecursor", "-f", kind, *what]
-    done = run_program(words, timeout_s=_CAPTURE_S, accept=None, environment=UTF8)
+    argv = ["maim", "--hidecursor", "-f", kind, *what]
+    done = run_program(argv, timeout_s=_CAPTURE_S, accept=None, environment=UTF8)
     if done.code or not done.stdout:
         with x_connection():  # raises NO_GUI_SESSION where there is no display
             pass

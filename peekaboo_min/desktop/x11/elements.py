@@ -48,11 +48,11 @@ def read_x11_elements(window: Window) -> list[Element]:
         "addresses": _bus_addresses(),
     }
     # -I: neither the working folder nor PYTHONPATH; no bus is started for us where there is none
-    words = [program.path, "-I", "-", json.dumps(question)]
+    argv = [program.path, "-I", "-", json.dumps(question)]
     source = native_source("desktop/x11/elements_atspi.py").encode("utf-8")
     session = f"unix:path=/run/user/{os.getuid()}/bus"
     bus = {_BUS: child_environment().get(_BUS, session)}
-    done = run_program(words, timeout_s=_READ_S, stdin=source, environment=bus)
+    done = run_program(argv, timeout_s=_READ_S, stdin=source, environment=bus)
     answer: dict[str, Any] = json.loads(done.text)
     found = [
         Element(role, clean_text(name), clean_text(value), tuple(states), Rect(*box))

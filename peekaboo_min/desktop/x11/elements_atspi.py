@@ -57,7 +57,7 @@ HAVE_TEXT, HAVE_NUMBER = ("textbox", "combobox"), ("slider", "spinbutton", "prog
 MAY_HOLD_MANY = (14, 49, 68, 82, 92, 93, 94, 95, 96)
 PAGES, POPUPS = (82, 95), (33, 41, 64, 69)  # what holds a page, and the content of a popup
 STATES = {4: "checked", 20: "checked", 12: "focused", 10: "expanded", 5: "collapsed", 23: "selected"}
-EDITABLE, PRESSED, SELECTED, SENSITIVE, SHOWING, VISIBLE, MANAGES_DESCENDANTS = 7, 20, 23, 24, 25, 30, 31
+EDITABLE, PRESSED, SENSITIVE, SHOWING, VISIBLE, MANAGES_DESCENDANTS = 7, 20, 24, 25, 30, 31
 LABELLED_BY = 2
 
 

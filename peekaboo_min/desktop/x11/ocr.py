@@ -118,8 +118,8 @@ def _against_background(info: ImageInfo) -> list[str]:
 
 def _converted(data: bytes, source: str, steps: Sequence[str]) -> bytes:
     """An image in grey, after these steps of convert, as a PGM."""
-    words = ["convert", source, "-background", "white", "-alpha", "remove", "-colorspace", "Gray", *steps]
-    return run_program([*words, "-depth", "8", "pgm:-"], timeout_s=_OCR_S, stdin=data).stdout
+    argv = ["convert", source, "-background", "white", "-alpha", "remove", "-colorspace", "Gray", *steps]
+    return run_program([*argv, "-depth", "8", "pgm:-"], timeout_s=_OCR_S, stdin=data).stdout
 
 
 def _read_lines(pgm: bytes, zoom: int) -> list[RecognisedText]:
@@ -135,8 +135,8 @@ def _words(image: bytes, segmentation: str) -> Iterator[list[str]]:
     """The words that tesseract finds, each as it prints them: level (5: a word), page, block, paragraph,
     line, word, left, top, width, height, confidence, text. segmentation: its page segmentation mode.
     """
-    words = ["tesseract", "stdin", "stdout", "--psm", segmentation, "tsv"]
-    printed = run_program(words, timeout_s=_OCR_S, stdin=image, environment=_ONE_THREAD).text
+    argv = ["tesseract", "stdin", "stdout", "--psm", segmentation, "tsv"]
+    printed = run_program(argv, timeout_s=_OCR_S, stdin=image, environment=_ONE_THREAD).text
     for row in printed.split("\n")[1:]:
         cells = row.split("\t", 11)
         text = clean_text(cells[-1])
@@ -168,8 +168,8 @@ def _read_boxes(grey: bytes, boxes: Sequence[Rect], size: int) -> list[Recognise
         cuts += ["(", "-clone", "0", "-crop", place, "+repage", ")"]
     larger = ["-normalize", "-filter", "Mitchell", "-resize", f"{size}00%"]
     framed = ["-bordercolor", "white", "-border", "16"]
-    words = ["convert", "pgm:-", *cuts, "-delete", "0", *larger, *framed, "-compress", "none", "tiff:-"]
-    pages = run_program(words, timeout_s=_OCR_S, stdin=grey).stdout
+    argv = ["convert", "pgm:-", *cuts, "-delete", "0", *larger, *framed, "-compress", "none", "tiff:-"]
+    pages = run_program(argv, timeout_s=_OCR_S, stdin=grey).stdout
     found: dict[int, list[RecognisedText]] = {}
     for cells in _words(pages, "10"):
         page = int(cells[1]) - 1
