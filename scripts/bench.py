@@ -2,8 +2,8 @@
 
     PYTHONPATH=.:scripts python3 scripts/bench.py [PART...]     PART: starts, tools, listings, desktops, agent
 
-Both sides of a ratio are measured by turns, and the least time of each counts: what else the machine does
-then is in neither. Starts are compared by their processor time, all others by the clock.
+Both sides of a ratio are measured alternately, and the least time of each counts: that leaves out what else
+the machine does. Starts are compared by their processor time, all others by the clock.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def processor_time() -> float:
 
 
 def least(works: Sequence[Work], clock: Clock = time.perf_counter) -> list[float]:
-    """The least time of each work, in milliseconds, measured by turns after one round to warm up."""
+    """The least time of each work, in milliseconds, measured alternately after one round to warm up."""
     times: list[list[float]] = [[] for _ in works]
     for _ in range(ROUNDS + 1):
         for work, found in zip(works, times):

@@ -18,8 +18,8 @@ for tool in sys.argv[1:]:
 if ! have_tools; then
     log=$(mktemp)
     # shellcheck disable=SC2086
-    if ! keep_saying "installing $tools" "$venv/bin/python" -m pip install -q --disable-pip-version-check $tools || ! have_tools; then
-        says "pip could not install $tools ($(last_error '^ERROR')); check the network, then run this again"
+    if ! run_with_progress "installing $tools" "$venv/bin/python" -m pip install -q --disable-pip-version-check $tools || ! have_tools; then
+        warn "pip could not install $tools ($(last_error '^ERROR')); check the network, then run this again"
         rm -f "$log"
         exit 1
     fi

@@ -64,7 +64,9 @@ def main() -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # nobody reads on; Python's last flush must not complain
         return 1
     except OSError as e:
-        return failed(f"{e.filename or 'a file'}: {e.strerror or e}; see that it can be read and written", 1)
+        return failed(
+            f"{e.filename or 'a file'}: {e.strerror or e}; check that it is readable and writable", 1
+        )
     except Exception as e:
         (OUTPUT / "traceback.txt").write_text(traceback.format_exc(), encoding="utf-8")
         return failed(f"unexpected {type(e).__name__}; please report it with {OUTPUT / 'traceback.txt'}", 1)
@@ -111,7 +113,7 @@ def look_at_the_real_screen() -> None:
     """A person's own screen: list its windows, take a screenshot of it, touch nothing."""
     with own_server({"PEEKABOO_READONLY": "1"}) as client:
         list_and_capture(client)
-    say("a real screen is only looked at; the whole demo runs where DISPLAY is not set")
+    show("a real screen is only looked at; the whole demo runs where DISPLAY is not set")
 
 
 def list_and_capture(client: McpClient) -> None:
@@ -123,11 +125,11 @@ def list_and_capture(client: McpClient) -> None:
         message = f"the display {os.environ['DISPLAY']} (the variable DISPLAY) does not answer"
         hint = "to run the demo on a screen of its own: env -u DISPLAY sh scripts/demo.sh"
         raise PeekabooError(ErrorCode.NO_GUI_SESSION, message, hint=hint) from e
-    say(windows.text.splitlines()[0])
+    show(windows.text.splitlines()[0])
     for window in windows.data["windows"]:
-        say(f"  {window['window_id']}  {window['owner_name']}  {window['title']}")
+        show(f"  {window['window_id']}  {window['owner_name']}  {window['title']}")
     for saved in ask(client, "image", path=str(OUTPUT / "screen.png")).data["saved_files"]:
-        say(f"took a screenshot of {saved['item_label']}: {saved['path']}")
+        show(f"took a screenshot of {saved['item_label']}: {saved['path']}")
 
 
 def use_a_screen_of_our_own(model_variables: dict[str, str]) -> None:
@@ -162,26 +164,26 @@ def sign_the_book(client: McpClient) -> int:
     windows = ask(client, "list_windows").data["windows"]
     window_id = next((window["window_id"] for window in windows if window["title"] == "Visitor book"), None)
     if window_id is None:
-        hint = "see what `peekaboo-min doctor` says of this machine"
+        hint = "run `peekaboo-min doctor` to see what is missing"
         raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, "list_windows did not find the form", hint=hint)
-    say(f"list_windows: {len(windows)} window(s); the form is {window_id}")
+    show(f"list_windows: {len(windows)} window(s); the form is {window_id}")
 
     before, after, clicked = IMAGES
     shot = ask(client, "take_window_screenshot", window_id=window_id)
     before.write_bytes(shot.images[0])
-    say(f"take_window_screenshot: {shot.data['image_width']}x{shot.data['image_height']} pixels")
+    show(f"take_window_screenshot: {shot.data['image_width']}x{shot.data['image_height']} pixels")
 
     def click(widget: str) -> dict[str, Any]:
         x, y = centre(widget)
         answer = ask(client, "click", window_id=window_id, x=x, y=y, verify=True)
-        say(f"click {widget} at pixel {x},{y}: {answer.text.splitlines()[0]}")
+        show(f"click {widget} at pixel {x},{y}: {answer.text.splitlines()[0]}")
         return dict(answer.data["pixel"])
 
     click("name")
     ask(client, "type_text", window_id=window_id, text=VISITOR)
     ask(client, "press_key", window_id=window_id, key="tab")
     ask(client, "type_text", window_id=window_id, text="zoe@example.org")
-    say("type_text, press_key tab, type_text")
+    show("type_text, press_key tab, type_text")
     click("agree")
     pixel = click("sign")
 
@@ -191,15 +193,15 @@ def sign_the_book(client: McpClient) -> int:
     if signed != expected:
         message = f"the application received something else: {json.dumps(signed, ensure_ascii=False)}"
         raise PeekabooError(ErrorCode.PROGRAM_FAILED, message, hint=f"see {after} and {SERVER_LOG}")
-    say(f"the application confirms: {json.dumps(signed, ensure_ascii=False)}")
-    say(f"screenshots: {before}, {after}{mark(after, clicked, pixel)}")
+    show(f"the application confirms: {json.dumps(signed, ensure_ascii=False)}")
+    show(f"screenshots: {before}, {after}{mark(after, clicked, pixel)}")
     return int(window_id)
 
 
 def click_a_word(client: McpClient, window_id: int) -> None:
     """Read the screenshot and click a word in it: with no model, no key, no network."""
     answer = ask(client, "analyze", READING_S, image_path=str(IMAGES[1]), question="What does it say?")
-    say(f"analyze, by {answer.data['model_used']}: {' / '.join(answer.text.splitlines()[:3])} ...")
+    show(f"analyze, by {answer.data['model_used']}: {' / '.join(answer.text.splitlines()[:3])} ...")
     hit = ask(client, "find_text", READING_S, window_id=window_id, text="Details").data
     if not hit["found"]:
         hint = "install its English data again: sudo apt-get install --reinstall tesseract-ocr-eng"
@@ -207,16 +209,16 @@ def click_a_word(client: McpClient, window_id: int) -> None:
             ErrorCode.PROGRAM_FAILED, "tesseract did not read the word Details in the form", hint=hint
         )
     word = hit["found"][0]
-    say(f"find_text Details: at pixel {word['x']},{word['y']}")
+    show(f"find_text Details: at pixel {word['x']},{word['y']}")
     ask(client, "click", window_id=window_id, x=word["x"], y=word["y"], screenshot_id=hit["screenshot_id"])
     event("opened")
-    say("the application confirms: its dialog is open")
+    show("the application confirms: its dialog is open")
 
 
 def ask_the_agent(model_variables: dict[str, str]) -> None:
     """A model does the job by itself, where one is configured."""
     if model_variables.get("PEEKABOO_AI_PROVIDERS", "").strip().lower() in ("", "ocr"):
-        say("with a model it goes on by itself: PEEKABOO_AI_PROVIDERS=ollama/qwen3-vl:8b sh scripts/demo.sh")
+        show("with a model it goes on by itself: PEEKABOO_AI_PROVIDERS=ollama/qwen3-vl:8b sh scripts/demo.sh")
         return
     folder = OUTPUT / "agent-run"
     shutil.rmtree(folder, ignore_errors=True)  # of an earlier demo; a run wants a new folder
@@ -229,9 +231,9 @@ def ask_the_agent(model_variables: dict[str, str]) -> None:
         except subprocess.TimeoutExpired:
             code = 1
     if code:
-        say("note: the agent did not reach its goal, for the reason above; all the rest of the demo worked")
+        show("note: the agent did not reach its goal, for the reason above; all the rest of the demo worked")
     if (folder / "report.html").exists():
-        say(f"the agent's report: {folder / 'report.html'}")
+        show(f"the agent's report: {folder / 'report.html'}")
 
 
 def ask(client: McpClient, name: str, limit_s: float = CALL_S, **arguments: Any) -> ToolAnswer:
@@ -258,7 +260,7 @@ def at_most(limit_s: float, name: str) -> Iterator[None]:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def say(text: str) -> None:
+def show(text: str) -> None:
     print(text, flush=True)
 
 

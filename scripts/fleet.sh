@@ -15,7 +15,7 @@ fail() {
     exit "${2:-1}"
 }
 
-exit_code_in() { # FOLDER: what the host says its command ended with, as a number
+exit_code_in() { # FOLDER: the exit code that the host reported, digits only
     head -c 3 "$1/exit_code" | tr -cd 0-9
 }
 

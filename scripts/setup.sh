@@ -7,11 +7,11 @@ venv=$root/.venv
 has_complained= # 1 once what is missing was printed
 reached= # lines `NAME PATH`: programs that their names alone do not lead to
 system_folders=/usr/bin:/usr/sbin:/bin:/sbin # searched after PATH
-says() { printf '%s\n' "$*" >&2; }
+warn() { printf '%s\n' "$*" >&2; }
 
 # programs by what they answer ----------------------------------------------------------------------------------------
 
-is_meant() { # is_meant NAME PATH : whether that file is the program meant; peekaboo_min/system/programs.py asks the same
+is_the_program() { # is_the_program NAME PATH : whether that file is the program meant; peekaboo_min/system/programs.py asks the same
     case $1 in
     convert | magick) set -- "$2" -version '^Version: ImageMagick ' ;;
     maim) set -- "$2" --version '^v[0-9]+\.[0-9]' ;;
@@ -37,7 +37,7 @@ is_meant() { # is_meant NAME PATH : whether that file is the program meant; peek
     return $is_it
 }
 
-find_meant() { # find_meant NAME : prints the first file of that name along PATH that is the program meant
+find_the_program() { # find_the_program NAME : prints the first file of that name along PATH that is the program meant
     (
         set -f
         IFS=:
@@ -45,7 +45,7 @@ find_meant() { # find_meant NAME : prints the first file of that name along PATH
             IFS=' '
             path=$folder/$1
             case $path in /?*/*) ;; *) path=$PWD/$path ;; esac
-            if [ -f "$path" ] && [ -x "$path" ] && is_meant "$1" "$path"; then
+            if [ -f "$path" ] && [ -x "$path" ] && is_the_program "$1" "$path"; then
                 printf '%s\n' "$path"
                 exit 0
             fi
@@ -54,9 +54,9 @@ find_meant() { # find_meant NAME : prints the first file of that name along PATH
     )
 }
 
-reach_program() { # reach_program NAME : see that this name leads to the program meant; 1 where that is not there
-    meant=$(find_meant "$1") || { [ "$1" = convert ] && meant=$(find_meant magick); } || return 1
-    [ "$(command -v "$1" 2>/dev/null)" = "$meant" ] || reached="$reached$1 $meant
+make_reachable() { # make_reachable NAME : make this name lead to the program meant; 1 where that is not there
+    found=$(find_the_program "$1") || { [ "$1" = convert ] && found=$(find_the_program magick); } || return 1
+    [ "$(command -v "$1" 2>/dev/null)" = "$found" ] || reached="$reached$1 $found
 "
 }
 
@@ -73,7 +73,7 @@ look_for() { # look_for PROGRAM:PACKAGE... : sets absent to those that are missi
         name=${pair%%:*}
         case $name in
         /*) [ ! -e "$name" ] || continue ;;
-        *) ! reach_program "$name" || continue ;;
+        *) ! make_reachable "$name" || continue ;;
         esac
         absent="$absent $name"
         case "$wanted " in *" ${pair#*:} "*) ;; *) wanted="$wanted ${pair#*:}" ;; esac
@@ -82,7 +82,7 @@ look_for() { # look_for PROGRAM:PACKAGE... : sets absent to those that are missi
 
 # installing ----------------------------------------------------------------------------------------------------------
 
-keep_saying() { # keep_saying WHAT COMMAND... : run it, all that it prints into $log, with a line every 10 s until it ends
+run_with_progress() { # run_with_progress WHAT COMMAND... : run it, all that it prints into $log, with a line every 10 s until it ends
     what=$1
     shift
     (
@@ -90,7 +90,7 @@ keep_saying() { # keep_saying WHAT COMMAND... : run it, all that it prints into 
         # not longer than this script; the sleep keeps nothing of ours open
         while sleep 10 </dev/null >/dev/null 2>&1 && kill -0 $$ 2>/dev/null; do
             seconds=$((seconds + 10))
-            says "still $what ($seconds s)"
+            warn "still $what ($seconds s)"
         done
     ) &
     ticker=$!
@@ -109,20 +109,20 @@ apt() { # a lost network is noticed soon; another apt that runs just now is wait
 install_packages() { # install_packages PACKAGE... : Debian's packages
     line="apt-get install --no-install-recommends $*"
     if ! command -v apt-get >/dev/null 2>&1; then
-        says "these Debian packages, or what your system calls them, are missing: $*; install them, then run this again"
+        warn "these Debian packages, or what your system calls them, are missing: $*; install them, then run this again"
     elif [ "$(id -u)" != 0 ]; then
-        says "please run: sudo $line"
+        warn "please run: sudo $line"
     else
-        says "installing $*"
+        warn "installing $*"
         log=$(mktemp) || return 1
-        if keep_saying "installing" apt install --no-install-recommends "$@" || {
-            keep_saying "fetching the lists of packages" apt update &&
-                keep_saying "installing" apt install --no-install-recommends "$@"
+        if run_with_progress "installing" apt install --no-install-recommends "$@" || {
+            run_with_progress "fetching the lists of packages" apt update &&
+                run_with_progress "installing" apt install --no-install-recommends "$@"
         }; then
             rm -f "$log"
             return 0
         fi
-        says "apt-get could not install this ($(last_error '^E: ')); see that the network is there, then run: $line"
+        warn "apt-get could not install this ($(last_error '^E: ')); check the network connection, then run: $line"
         rm -f "$log"
     fi
     has_complained=1
@@ -144,7 +144,7 @@ need_desktop() { # need_desktop [PROGRAM:PACKAGE...] : what a headless desktop a
         install_packages $wanted || return 1
         look_for "$@"
         if [ -n "$absent" ]; then
-            says "still missing, or another program of that name:$absent; please run: sudo apt-get install --reinstall$wanted"
+            warn "still missing, or another program of that name:$absent; please run: sudo apt-get install --reinstall$wanted"
             has_complained=1
             return 1
         fi
@@ -180,14 +180,14 @@ make_venv() { # an empty .venv
         # shellcheck disable=SC2086
         install_packages $venv_packages || return 1
         find_python || {
-            says "Python 3.10 or newer with its module venv is needed, and none was found; install one, then run this again"
+            warn "Python 3.10 or newer with its module venv is needed, and none was found; install one, then run this again"
             return 1
         }
     fi
     rm -rf "$venv" 2>/dev/null
     log=$(mktemp) || return 1
-    if ! keep_saying "making $venv" "$python" -m venv "$venv"; then
-        says "$venv could not be made ($(last_error Error)); remove it, see that its folder can be written, then run this again"
+    if ! run_with_progress "making $venv" "$python" -m venv "$venv"; then
+        warn "$venv could not be made ($(last_error Error)); remove it, check that its folder is writable, then run this again"
         rm -f "$log"
         return 1
     fi
@@ -209,7 +209,7 @@ for name in sys.argv[1:]: __import__(name)' "$@" >/dev/null 2>&1
 
 pip_install() { # not editable: that would cost each start of Python 12 ms; what an older build left must not come along
     rm -rf "$root/build"
-    PIP_RETRIES=${PIP_RETRIES:-1} PIP_DEFAULT_TIMEOUT=${PIP_DEFAULT_TIMEOUT:-5} keep_saying "installing Python packages" \
+    PIP_RETRIES=${PIP_RETRIES:-1} PIP_DEFAULT_TIMEOUT=${PIP_DEFAULT_TIMEOUT:-5} run_with_progress "installing Python packages" \
         "$venv/bin/python" -m pip install -q --disable-pip-version-check "$root" "$@"
 }
 
@@ -220,7 +220,7 @@ make_environment() { # make_environment PACKAGE... : .venv with our package and 
         rm -f "$venv/installed-from"
         # what an interrupted installation left may look installed: then once more, into an empty one
         if ! { pip_install "$@" && { imports_all "$@" || { make_venv && log=$(mktemp) && pip_install "$@" && imports_all "$@"; }; }; }; then
-            says "pip could not install peekaboo_min${*:+ and $*} ($(last_error '^ERROR')); see that the network is there, then run this again"
+            warn "pip could not install peekaboo_min${*:+ and $*} ($(last_error '^ERROR')); check the network connection, then run this again"
             rm -f "$log"
             return 1
         fi

@@ -49,7 +49,7 @@ def forget_records(session: str, window_id: int, screenshot_id: str = "*") -> No
 
 
 def find_record(session: str, window: Window, screenshot_id: Optional[str] = None) -> Screenshot:
-    """The record named by `screenshot_id`, else the window's last one; true for the window as it is now.
+    """The record named by `screenshot_id`, else the window's last one; valid for the window as it is now.
 
     A window that moved since is fine. Raises STALE_SCREENSHOT for no record, a resized window, another owner,
     an image not of the window's shape, and without a screenshot_id for images of different scales.
@@ -71,7 +71,7 @@ def find_record(session: str, window: Window, screenshot_id: Optional[str] = Non
 
 
 def _problem_of(record: Screenshot, window: Window) -> str:
-    """Why a record is not true for the window as it is now; empty when it is."""
+    """Why a record is not valid for the window as it is now; empty when it is."""
     which = f"window {window.window_id}"
     # the window server gives a closed window's id to another one
     if (record.app_name, record.pid) != (window.app_name, window.pid):
@@ -89,7 +89,7 @@ def _problem_of(record: Screenshot, window: Window) -> str:
 
 
 def _check_one_scale(record: Screenshot, window: Window, records: Sequence[Screenshot]) -> None:
-    """Without an id nobody knows which of several images of today's window the pixels were read from."""
+    """Without an id it is not known which of several images of the window the pixels were read from."""
     for other in records:
         is_live = other.bounds.has_size_of(window.bounds) and other.identity == window.identity
         if is_live and abs(other.scale - record.scale) > _SAME_SCALE * record.scale:

@@ -20,7 +20,7 @@ _SHORT = 5  # letters
 _HITS_AT_MOST = 20
 _NEAREST_SHOWN = 5
 # Recognition misses some single characters, and labels that stand close to a frame.
-_ELSE = "find_elements may know it, by the application's own names"
+_OTHER_WAY = "find_elements may know it, by the application's own names"
 # Around a word these do not make it a different one: `Name:`, `[Save]`, `Open...`
 _PUNCTUATION = " .,:;!?…*()[]{}<>|_'\"‘’“”«»-–—"
 # What text recognition confuses, as one letter.
@@ -158,7 +158,7 @@ def find_text_in_window(desktop: Desktop, window_id: int, text: str) -> Result:
     window = scene_to_capture(desktop).by_id(window_id)
     seen = search_image(desktop, *screenshot_to_read(desktop, window), wanted)
     if not seen.hits:
-        return Result(f"{seen.nearest()}; {_ELSE}", seen.as_data(), exit_code=NOTHING_FOUND)
+        return Result(f"{seen.nearest()}; {_OTHER_WAY}", seen.as_data(), exit_code=NOTHING_FOUND)
     return Result(seen.found(), seen.as_data())
 
 
@@ -176,7 +176,7 @@ def click_text_in_window(
     check_may_act("click", window.app_name, window.bundle_id)
     seen = search_image(desktop, *screenshot_to_read(desktop, window), wanted)
     if not seen.hits:
-        hint = f"{_ELSE}; or take a screenshot and click by its pixels, or scroll to the text"
+        hint = f"{_OTHER_WAY}; or take a screenshot and click by its pixels, or scroll to the text"
         raise PeekabooError(ErrorCode.TEXT_NOT_FOUND, seen.nearest(), hint)
     best, *others = seen.hits
     equal = [best, *(hit for hit in others if hit.rank == best.rank)]

@@ -10,7 +10,7 @@ from .base import Desktop
 
 @lru_cache(maxsize=1)
 def this_desktop() -> Desktop:
-    """The desktop in front of us."""
+    """The desktop of this machine, by its platform."""
     # one of the two, not both: each imports ten modules
     if platform_name() == "macos":
         from .macos.backend import MacDesktop

@@ -116,12 +116,11 @@ def _print(answer: Union[str, bytes], stream: Any, code: int) -> int:
     except OSError as e:
         # nothing may be flushed at exit either
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-        if not isinstance(e, BrokenPipeError):  # the reader has enough, as `head` does
-            return (
-                _print(f"{PROGRAM}: the output could not be written: {e.strerror}", sys.stderr, 1)
-                if stream is sys.stdout
-                else 1
-            )
+        if isinstance(e, BrokenPipeError):
+            return code  # the reader has enough, as `head` does
+        if stream is sys.stdout:
+            _print(f"{PROGRAM}: the output could not be written: {e.strerror}", sys.stderr, 1)
+        return 1
     return code
 
 

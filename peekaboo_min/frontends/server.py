@@ -1,4 +1,4 @@
-"""The one MCPServer. It only translates."""
+"""The MCP server: translates between the protocol and the tools."""
 
 from __future__ import annotations
 

@@ -227,7 +227,7 @@ def test_an_apt_that_fails_says_why_and_what_next_in_one_sentence(machine: Machi
     lines = done.stderr.splitlines()
     assert len(lines) == 2 and lines[0].startswith("installing xvfb")
     assert lines[1].startswith(
-        "apt-get could not install this (E: Unable to fetch some archives); see that the network is there"
+        "apt-get could not install this (E: Unable to fetch some archives); check the network connection"
     )
 
 

@@ -112,8 +112,8 @@ def open_bus(addresses: list[str]) -> Optional[Bus]:
         return None
 
 
-class Known(NamedTuple):
-    """What a node says of itself."""
+class NodeInfo(NamedTuple):
+    """What a node reports about itself."""
 
     node: Node
     role: int
@@ -142,8 +142,8 @@ def nodes_in(answer: Any) -> list[Node]:
     return [tuple(one) for one in answer[0]] if answer else []
 
 
-def describe(bus: Bus, nodes: list[Node], relative_to: int, without_children: set[Node]) -> list[Known]:
-    """What these nodes say of themselves, in one round; those that are gone are left out."""
+def describe(bus: Bus, nodes: list[Node], relative_to: int, without_children: set[Node]) -> list[NodeInfo]:
+    """What these nodes report about themselves, in one round; those that are gone are left out."""
     calls: list[Call] = []
     for node in nodes:
         calls += [
@@ -165,7 +165,9 @@ def describe(bus: Bus, nodes: list[Node], relative_to: int, without_children: se
             is_counted = node in without_children
             count = below[0] if is_counted and below else 0
             at = box[0] if box else (0, 0, 0, 0)
-            found.append(Known(node, role[0], states, text, count, at, [] if is_counted else nodes_in(below)))
+            found.append(
+                NodeInfo(node, role[0], states, text, count, at, [] if is_counted else nodes_in(below))
+            )
     return found
 
 
@@ -226,8 +228,8 @@ def is_near(one: Any, other: Any) -> bool:
     return all(abs(a - b) <= 2 for a, b in zip(one, other))
 
 
-def shown_children(bus: Bus, known: Known, relative_to: int) -> list[Node]:
-    """The children of a table that holds too many: what it says it has at the points of a grid."""
+def shown_children(bus: Bus, known: NodeInfo, relative_to: int) -> list[Node]:
+    """The children of a table that holds too many: what it reports at the points of a grid."""
     x, y, width, height = known.box
     points = [
         (left, top)
@@ -242,7 +244,7 @@ def shown_children(bus: Bus, known: Known, relative_to: int) -> list[Node]:
     return [node for node in found if node != known.node and node[1] != NULL]
 
 
-def walk(bus: Bus, frame: Node, relative_to: int, is_popup: bool) -> list[Known]:
+def walk(bus: Bus, frame: Node, relative_to: int, is_popup: bool) -> list[NodeInfo]:
     """The visible nodes below a frame; of a popup's application, those in something that pops up."""
     level, visited, found = [frame], {frame}, []
     doubtful: set[Node] = set()  # what may have too many children to ask for
@@ -283,7 +285,7 @@ def clipped(box: Box, frame: Frame, bounds: Box) -> Optional[tuple[float, ...]]:
     return (left, top, right - left, bottom - top) if right > left and bottom > top else None
 
 
-def states_of(one: Known) -> list[str]:
+def states_of(one: NodeInfo) -> list[str]:
     # a pressed button is checked only where it stays so; a text's being selected is no state of the element
     names = [
         name
@@ -297,7 +299,7 @@ def states_of(one: Known) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def values_of(bus: Bus, elements: list[Known]) -> list[tuple[str, str]]:
+def values_of(bus: Bus, elements: list[NodeInfo]) -> list[tuple[str, str]]:
     """Name and value of each: a field's text, never a password's, a slider's number, the label beside it."""
     calls: list[Call] = []
     for one in elements:
