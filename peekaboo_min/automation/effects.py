@@ -23,6 +23,7 @@ _FIELDS = ("textbox", "combobox", "spinbutton")
 _READ_LENGTH = 300  # of a field's value no more is read
 # Screen points: the block caret of a large terminal font.
 _CARET_WIDTH, _CARET_HEIGHT = 14, 40
+_CARET_LINE_WIDTH = 3
 
 
 class Effect(NamedTuple):
@@ -104,6 +105,20 @@ class Watch:
         self._window = window
         self._before = take_bitmap(desktop, window)
         self.width = self._before.width
+
+    def is_other_within(self, box: Rect, image_width: int) -> bool:
+        """Whether a part of the window shows something else now, but for a caret.
+
+        box: in pixels of a screenshot of that width.
+        """
+        whole = box.scaled(self.width / image_width)
+        place = map(int, (whole.x, whole.y, whole.x + whole.width + 1, whole.y + whole.height + 1))
+        left, top, right, bottom = place
+        now = take_bitmap(self._desktop, self._window)
+        rect = changed_rect(
+            self._before.cropped(left, top, right, bottom), now.cropped(left, top, right, bottom)
+        )
+        return rect is not None and rect.width > _CARET_LINE_WIDTH
 
     def effect(self) -> Effect:
         """Whether the window's pixels changed; a window that does not react is watched for _EFFECT_S.

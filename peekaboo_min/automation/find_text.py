@@ -11,6 +11,7 @@ from ..core.models import NOTHING_FOUND, RecognisedText, Rect, Result, Screensho
 from ..core.text import clean_text
 from ..desktop.base import Desktop
 from .capture import CapturedImage, scene_to_capture, screenshot_to_read
+from .effects import Watch
 from .input import click_pixel
 from .policy import check_may_act
 
@@ -167,13 +168,15 @@ def click_text_in_window(
 ) -> dict[str, Any]:
     """Find a text in a window and click its middle; `text` in the answer is what was clicked.
 
-    Raises TEXT_NOT_FOUND with the nearest texts, AMBIGUOUS_TEXT where two places are equally good, and what
-    find_text_in_window and click_pixel raise.
+    Raises TEXT_NOT_FOUND with the nearest texts, AMBIGUOUS_TEXT where two places are equally good,
+    STALE_SCREENSHOT where the text changed while it was read, and what find_text_in_window and click_pixel
+    raise.
     """
     wanted = wanted_text(text)
     check_may_act("click")
     window = scene_to_capture(desktop).by_id(window_id)
     check_may_act("click", window.app_name, window.bundle_id)
+    watch = Watch(desktop, window)
     seen = search_image(desktop, *screenshot_to_read(desktop, window), wanted)
     if not seen.hits:
         hint = f"{_OTHER_WAY}; or take a screenshot and click by its pixels, or scroll to the text"
@@ -186,6 +189,12 @@ def click_text_in_window(
             ErrorCode.AMBIGUOUS_TEXT,
             f"{wanted[:80]!r} is in {len(equal)} places of window {window_id}; nothing was clicked: {places}",
             hint=f"click one of them by its x and y, with screenshot_id {seen.record.screenshot_id}",
+        )
+    if watch.is_other_within(best.box, seen.record.image_width):
+        raise PeekabooError(
+            ErrorCode.STALE_SCREENSHOT,
+            f"window {window_id} changed where {best.text!r} was while it was read; nothing was clicked",
+            hint="try again once it rests: wait_for with still=true",
         )
     data = click_pixel(desktop, window_id, best.box.centre, button, clicks, seen.record.screenshot_id, verify)
     return {**data, "text": best.text, "screenshot_id": seen.record.screenshot_id}

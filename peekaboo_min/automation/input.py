@@ -16,7 +16,7 @@ from ..core.settings import settings
 from ..core.text import control_character_in
 from ..desktop.base import Desktop
 from ..desktop.keys import read_chord
-from ..desktop.matching import blocking_dialog, cover_at
+from ..desktop.matching import blocking_dialog, cover_at, open_menu
 from ..system.files import file_lock
 from .coordinates import find_record
 from .effects import Effect, FieldWatch, Watch
@@ -26,6 +26,7 @@ _LOCK_S = 20.0
 _FOCUS_S = 2.0
 _FOCUS_AGAIN_S = 0.6
 _FOCUS_POLL_S = 0.05
+_MENU_S = 0.4  # a menu whose item was chosen closes within that time
 # What is posted within a tool's 50 seconds.
 _LONGEST_TEXT, _MOST_LINES = 20_000, 1000
 _LONGEST_MS = 40_000
@@ -214,7 +215,7 @@ def type_into_window(
             )
 
     what = {"characters": len(text), **({"replace": True} if replace else {})}
-    effect = _by_keyboard(desktop, "type", window_id, verify, what, post, check)
+    effect = _by_keyboard(desktop, "type", window_id, verify, what, post, check, is_for_menus=False)
     done = {"window_id": window_id, "characters": len(text), "delivered": True}
     return {**done, **replaced, **effect.as_data()}
 
@@ -238,6 +239,7 @@ def press_in_window(
     effect = _by_keyboard(
         desktop, "press", window_id, verify, what,
         lambda window: desktop.press_key(window, chord, hold_ms, repeat, stop_file()),
+        is_for_menus=not set(chord.modifiers) - {"shift"},
     )  # fmt: skip
     return {"window_id": window_id, "key": str(chord), "delivered": True, **effect.as_data()}
 
@@ -250,12 +252,17 @@ def _by_keyboard(
     what: dict[str, Any],
     post: Callable[[Window], None],
     check: Callable[[Window], None] = lambda window: None,
+    is_for_menus: bool = True,
 ) -> Effect:
+    """is_for_menus: whether the window's open menu may take it."""
     with input_lock(desktop.session):
         scene = desktop.snapshot()
         window = _permitted_window(action, scene, window_id)
         check(window)
-        window = _ready_for_input(desktop, scene, window).by_id(window_id)
+        scene = _ready_for_input(desktop, scene, window)
+        if not is_for_menus:
+            _check_no_menu(desktop, scene, window_id)
+        window = scene.by_id(window_id)
         watch = Watch(desktop, window) if verify else None
         write_audit_line(action, {**_where(window), **what})
         post(window)
@@ -326,20 +333,38 @@ def _check_not_blocked(window: Window, scene: Scene) -> None:
         )
 
 
+def _check_no_menu(desktop: Desktop, scene: Scene, window_id: int) -> None:
+    deadline = time.monotonic() + _MENU_S
+    while menu := open_menu(scene.by_id(window_id), scene):
+        if time.monotonic() > deadline:
+            raise PeekabooError(
+                ErrorCode.WINDOW_BLOCKED,
+                f"a menu of window {window_id} (window {menu.window_id}) is open and takes the keys; "
+                "nothing was typed or pressed",
+                hint=f"press escape to close it, or act on window {menu.window_id}",
+            )
+        pause(_FOCUS_POLL_S)
+        scene = desktop.snapshot()
+
+
 def _focused(desktop: Desktop, scene: Scene, window_id: int) -> Scene:
     """Focus a window and look until it has the focus; return the desktop as it is then.
 
     It is asked for more than once: activation is a request, and a window that maps just now cannot take it.
     """
     started = ask_at = time.monotonic()
+    window = scene.by_id(window_id)
+    was_shown = window.is_on_screen
     while True:
         if time.monotonic() >= ask_at:
             desktop.focus(scene.by_id(window_id), settings().may_focus_by_click)
             ask_at = time.monotonic() + _FOCUS_AGAIN_S
         scene = desktop.snapshot()
-        window = scene.by_id(window_id)
+        before, window = window, scene.by_id(window_id)
         _check_not_blocked(window, scene)  # a Mac tells of dialogs only once the application is in front
-        if window.is_focused and window.is_on_screen:
+        # a window manager may show how a minimised window comes: it moves for a moment
+        is_at_rest = was_shown or (window.bounds == before.bounds and before.is_on_screen)
+        if window.is_focused and window.is_on_screen and is_at_rest:
             return scene
         if time.monotonic() > started + _FOCUS_S:
             may_click = "" if settings().may_focus_by_click else _MAY_CLICK

@@ -113,6 +113,8 @@ def _windows(scene: Scene, window_id: Optional[int], app: Optional[str], may_be_
         found = scene.find(window_id) if may_be_gone else scene.by_id(window_id)
         return [found] if found else []
     windows = catalogue_windows(scene)
+    if may_be_gone:
+        windows += [one for one in scene.windows if one.is_elsewhere and one not in windows]
     if app is None:
         return windows
     try:

@@ -132,6 +132,10 @@ class Window(NamedTuple):
     is_modal: bool = False
     """True for a declared modal dialog or sheet: its parent takes no input while it is open."""
     is_minimised: bool = False
+    is_elsewhere: bool = False
+    """X11: True on another workspace."""
+    is_menu: bool = False
+    """X11: True for a popup that says it is a menu, which takes the keys of its application."""
     frame_id: Optional[int] = None
     """X11: the top-level window that contains this one; None where there is no such thing."""
     identity: str = ""

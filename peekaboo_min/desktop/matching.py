@@ -65,6 +65,12 @@ def blocking_dialog(window: Window, scene: Scene) -> Optional[Window]:
     return found
 
 
+def open_menu(window: Window, scene: Scene) -> Optional[Window]:
+    """The open menu that takes a window's keys; None for none, and for a menu itself."""
+    own = (one for one in scene.windows if one.is_menu and one.parent_id == window.window_id)
+    return next((one for one in own if one.is_on_screen), None)
+
+
 def _is_blocked_by(window: Window, dialog: Window, scene: Scene) -> bool:
     if dialog.parent_id == window.window_id:
         return True

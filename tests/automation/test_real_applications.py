@@ -259,6 +259,57 @@ def test_a_menu_is_listed_read_and_clicked(on: RealDesktop) -> None:
     assert path.read_text() == "first"
 
 
+MENU = """wm title . {A menu}
+wm geometry . 400x300+100+100
+menu .m; menu .m.f -tearoff 0; .m add cascade -label File -menu .m.f; . configure -menu .m
+.m.f add command -label {Delete all} -underline 0 -command {puts DELETED}
+text .t; pack .t; focus .t
+bind . <F12> {puts [.t get 1.0 end]; exit}
+"""
+
+
+def test_text_for_a_window_is_not_typed_into_its_open_menu(on: RealDesktop) -> None:
+    need("wish")
+    script = on.folder / "menu.tcl"
+    script.write_text(MENU)
+    wish = on.start("wish", script)
+    window = on.window_titled("A menu")
+    known = {one["window_id"] for one in on.windows()}
+    on.click(window, 18, 10)
+    menu = on.popup(known)
+    for tool, arguments in (("type_text", {"text": "dear all"}), ("press_key", {"key": "ctrl+d"})):
+        reply = on.call(tool, window, **arguments)
+        assert (reply.code, str(menu["window_id"]) in reply.text) == ("WINDOW_BLOCKED", True), tool
+    on.done("press_key", window, key="escape")
+    on.done("type_text", window, text="dear all")
+    on.done("press_key", window, key="f12")
+    assert on.output(wish).strip() == "dear all"
+
+
+CHANGING = """wm title . Changing
+wm geometry . 500x300+100+100
+font create big -size 20
+button .b -text Archive -font big -command {puts archived}
+pack .b -pady 60
+bind . <Key-s> {after 50 {.b configure -text Delete -command {puts DELETED}}}
+bind . <F12> exit
+"""
+
+
+def test_a_text_that_changed_while_it_was_read_is_not_clicked(on: RealDesktop) -> None:
+    need("wish", "tesseract")
+    script = on.folder / "changing.tcl"
+    script.write_text(CHANGING)
+    wish = on.start("wish", script)
+    window = on.window_titled("Changing")
+    assert on.done("click_text", window, text="Archive")["text"] == "Archive"
+    on.done("press_key", window, key="s")
+    reply = on.call("click_text", window, text="Archive")
+    assert reply.code in ("STALE_SCREENSHOT", "TEXT_NOT_FOUND"), reply
+    on.done("press_key", window, key="f12")
+    assert on.output(wish) == "archived\n"
+
+
 # a terminal
 
 
@@ -299,6 +350,8 @@ def test_a_window_on_another_workspace_is_not_photographed_as_something_else(on:
     on.window_titled("Near")
     reply = on.call("take_window_screenshot", window)
     assert reply.code in ("CAPTURE_FAILED", "WINDOW_NOT_FOUND") and not reply.images
+    on.go_to_workspace(3)
+    assert on.client.call("wait_for", app=f"PID:{window['pid']}", closed=True, timeout_s=1).code == "TIMEOUT"
     on.done("focus_window", window)
     assert on.done("take_window_screenshot", window)["window_id"] == window["window_id"]
 
@@ -429,10 +482,15 @@ def test_a_click_that_lands_elsewhere_in_a_window_that_moves_is_not_reported_as_
         assert len(places) == len(posted)
 
 
-def test_nothing_is_pressed_while_a_hand_holds_a_button(bare: RealDesktop) -> None:
+@pytest.mark.parametrize("held", ["button", "shift"])
+def test_nothing_is_pressed_while_a_hand_holds_a_button_or_modifier(bare: RealDesktop, held: str) -> None:
+    hold, release = {
+        "button": (["mousedown", "1"], ["mouseup", "1"]),
+        "shift": (["keydown", "shift"], ["keyup", "shift"]),
+    }[held]
     with reporter(bare) as (window, seen):
         bare.done("take_window_screenshot", window)
-        bare.run("xdotool", "mousemove", "900", "600", "mousedown", "1")
+        bare.run("xdotool", "mousemove", "900", "600", *hold)
         for tool, arguments in (
             ("click", {}),
             ("scroll", {"direction": "up"}),
@@ -441,9 +499,9 @@ def test_nothing_is_pressed_while_a_hand_holds_a_button(bare: RealDesktop) -> No
             reply = bare.call(tool, window, x=100, y=50, **arguments)
             assert reply.code == "WINDOW_BLOCKED", f"{tool}: {reply}"
         assert bare.run("xdotool", "getmouselocation").startswith(b"x:900 y:600")
-        bare.run("xdotool", "mouseup", "1")
+        bare.run("xdotool", *release)
         bare.done("click", window, x=100, y=50)
-        assert seen() == "Button 1 ??\n"
+        assert seen().endswith("Button 1 ??\n")
 
 
 def test_a_swapped_mouse_clicks_and_scrolls_as_named(bare: RealDesktop) -> None:
@@ -500,13 +558,25 @@ def test_a_minimised_editor_is_listed_as_such_and_comes_back_by_focus(bare: Real
 
     wait_for(lambda: minimised() == [editor["window_id"]], "it is listed as minimised")
     assert bare.windows()[-1]["window_id"] == editor["window_id"]
-    bare.done("focus_window", editor)
+    back = bare.done("focus_window", editor)
     assert minimised() == []
+    assert back["bounds"] == editor["bounds"]  # openbox lets it fly there
     bare.done("press_key", editor, key="ctrl+a")
     bare.done("type_text", editor, text="back again")
     bare.done("press_key", editor, key="ctrl+s")
     wait_for(lambda: path.read_text() == "back again", f"the file holds it, not {path.read_text()!r}")
     bare.close_applications()
+
+
+def test_a_window_that_is_rolled_up_is_minimised_and_rolled_down_for_a_click(bare: RealDesktop) -> None:
+    need("wmctrl")
+    with reporter(bare) as (window, seen):
+        bare.done("take_window_screenshot", window)
+        bare.run("wmctrl", "-i", "-r", str(window["window_id"]), "-b", "add,shaded")
+        wait_for(lambda: bare.window_titled("Reporter")["is_minimised"], "it is rolled up")
+        assert bare.call("take_window_screenshot", window).code == "CAPTURE_FAILED"
+        bare.done("click", window, x=100, y=50)
+        assert seen() == "Button 1 ??\n"
 
 
 # a browser

@@ -26,7 +26,7 @@ from .server import (
     UTF8,
     app_with_window,
     check_xdotool,
-    held_buttons,
+    held_input,
     is_viewable,
     physical_button,
     top_level,
@@ -221,7 +221,7 @@ def _press(
     release: what releases a button or key that an interrupted press has left down.
     button: the one that programs see; none for the pointer alone.
     """
-    _check_no_button_is_held()
+    _check_nothing_is_held()
     top_id = window.frame_id or window.window_id
     words = _to_move_and_look(window, point)
 
@@ -278,12 +278,14 @@ def _to_move_and_look(window: Window, point: Point) -> list[str]:
     return ["mousemove", "--window", target, "--", *inside, *look]
 
 
-def _check_no_button_is_held() -> None:
-    if held_buttons():
+def _check_nothing_is_held() -> None:
+    held = held_input()
+    if held:
         raise PeekabooError(
             ErrorCode.WINDOW_BLOCKED,
-            "a mouse button is held down, so no window would get another press; nothing was clicked",
-            hint="wait until whoever drags something has dropped it; or release it: xdotool mouseup 1",
+            f"{held} is held down, so no window would get the press as meant; nothing was clicked",
+            hint="wait until whoever uses the desktop has let go; "
+            "or release it: xdotool mouseup 1 keyup shift keyup ctrl keyup alt",
         )
 
 

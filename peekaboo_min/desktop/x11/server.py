@@ -29,6 +29,7 @@ UTF8 = {"LC_ALL": "C.UTF-8"}
 IS_VIEWABLE = 2
 _WM_CLASS = 67  # an atom that every server has
 _DEEPEST = 16
+_BUTTON_BITS, _MODIFIER_BITS = 0x1F00, 0b1101  # of these Shift, Control, Alt: the others may be locked
 
 
 def check_xdotool(done: Completed) -> None:
@@ -109,11 +110,12 @@ def top_level_under_pointer() -> Optional[int]:
     return fields_in(reply, "4xI")[0] if reply else None
 
 
-def held_buttons() -> int:
-    """The mouse buttons that are down, as bits; the wheel's are up again at once."""
+def held_input() -> str:
+    """`a mouse button` that is down (the wheel's are up again at once), `a modifier key`, or nothing."""
     with x_connection() as server:
         (reply,) = server.ask([request(POINTER, server.root_id)])
-    return fields_in(reply, "16xH")[0] >> 8 & 0b11111
+    (state,) = fields_in(reply, "16xH")
+    return "a mouse button" if state & _BUTTON_BITS else "a modifier key" if state & _MODIFIER_BITS else ""
 
 
 def physical_button(button: int) -> str:

@@ -46,6 +46,7 @@ _ROOT_PROPERTIES = (
     "_NET_CLIENT_LIST_STACKING", "_NET_ACTIVE_WINDOW", "_NET_CURRENT_DESKTOP", "_NET_SUPPORTING_WM_CHECK",
 )  # fmt: skip
 _HIDDEN, _MODAL, _DIALOG = "_NET_WM_STATE_HIDDEN", "_NET_WM_STATE_MODAL", "_NET_WM_WINDOW_TYPE_DIALOG"
+_MENUS = {f"_NET_WM_WINDOW_TYPE_{kind}" for kind in ("MENU", "DROPDOWN_MENU", "POPUP_MENU")}
 # The window server of a Mac numbers its layers; here the type of a window means another layer.
 _LAYERS = {
     "_NET_WM_WINDOW_TYPE_DOCK": 20,
@@ -114,7 +115,7 @@ class _Facts(NamedTuple):
 def take_scene() -> Scene:
     """Everything at once."""
     with x_connection() as server:
-        names = (*_PROPERTIES, *_ROOT_PROPERTIES, _HIDDEN, _MODAL, _DIALOG, *_LAYERS)
+        names = (*_PROPERTIES, *_ROOT_PROPERTIES, _HIDDEN, _MODAL, _DIALOG, *_MENUS, *_LAYERS)
         atoms = server.atoms((*names, f"_NET_WM_CM_S{server.screen}"))
         root = _read_root(server, atoms)
         tops = _read_facts(server, atoms, {one: one for one in root.top_ids})
@@ -244,7 +245,8 @@ def _window(one: _Facts, frame: Rect, root: _Root, known_ids: Set[int], focused:
     is_popup = not is_client and one.is_override_redirect
     desktop = one.number("_NET_WM_DESKTOP")
     is_elsewhere = desktop not in (None, _ALL_DESKTOPS, root.desktop) and root.desktop is not None
-    is_hidden = _HIDDEN in one.kinds
+    # the content of a window that is rolled up into its title bar may stay mapped
+    is_put_away = is_client and (_HIDDEN in one.kinds or one.number("WM_STATE") == _ICONIC)
     parent_id = one.number("WM_TRANSIENT_FOR")
     parent_id = parent_id if parent_id in known_ids - {one.window_id} else None
     title = one.texts["_NET_WM_NAME"] or one.texts["WM_NAME"]
@@ -266,14 +268,16 @@ def _window(one: _Facts, frame: Rect, root: _Root, known_ids: Set[int], focused:
         title=clean_text(title[0]) if title else "",
         bounds=one.bounds,
         layer=_layer(one, is_popup, counts),
-        is_on_screen=one.is_viewable and not (is_hidden and is_client),
+        is_on_screen=one.is_viewable and not is_put_away,
         is_focused=not is_popup and bool(focused & {one.window_id, one.top_id}),
         # a frame as large as the shadow covers nothing with it
         frame=frame if frame_id and max(one.insets) <= 0 and frame != one.bounds else None,
         kind="popup" if is_popup else "dialog" if is_dialog else "window",
         parent_id=parent_id,
         is_modal=parent_id is not None and _MODAL in one.kinds,
-        is_minimised=is_client and not is_elsewhere and (is_hidden or one.number("WM_STATE") == _ICONIC),
+        is_minimised=is_put_away and not is_elsewhere,
+        is_elsewhere=is_client and is_elsewhere,
+        is_menu=is_popup and not one.kinds.isdisjoint(_MENUS),
         frame_id=frame_id,
         identity=identity,
         insets=one.insets,
