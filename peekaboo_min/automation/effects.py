@@ -6,7 +6,7 @@ import time
 from typing import Any, NamedTuple, Optional
 
 from ..core.cancellation import pause
-from ..core.errors import ErrorCode, PeekabooError
+from ..core.errors import ErrorCode, PeekabooError, file_errors
 from ..core.log import log_debug
 from ..core.models import Rect, Window
 from ..desktop.base import Desktop
@@ -162,7 +162,8 @@ def take_bitmap(desktop: Desktop, window: Window) -> Bitmap:
     """A window's pixels as they are now. Raises CAPTURE_FAILED."""
     path = new_temporary_path("peekaboo", "bmp")
     try:
-        desktop.capture_window(window, path, "bmp")
+        with file_errors(path):
+            desktop.capture_window(window, path, "bmp")
         bitmap = read_bitmap(path) if path.is_file() else None
     finally:
         path.unlink(missing_ok=True)

@@ -20,7 +20,7 @@ from ..desktop.matching import blocking_dialog, cover_at, open_menu
 from ..system.files import file_lock
 from .coordinates import find_record
 from .effects import Effect, FieldWatch, Watch
-from .policy import check_may_act, denied, stop_file, write_audit_line
+from .policy import audited, check_may_act, denied, stop_file, write_audit_line
 
 _LOCK_S = 20.0
 _FOCUS_S = 2.0
@@ -59,7 +59,7 @@ def focus_by_id(desktop: Desktop, window_id: int) -> Window:
                 f"window {window_id} is a popup: it never has the focus, and closes when another gets it",
                 hint="click it, or type into it, without focusing it",
             )
-        write_audit_line("focus", _where(window))
+        write_audit_line("focus", audited(window))
         return _focused(desktop, scene, window_id).by_id(window_id)
 
 
@@ -167,7 +167,7 @@ def _by_pointer(
         points = [record.to_point(each, window.bounds) for each in inside]
         _check_on_a_display(scene, window, points)
         watch = Watch(desktop, window) if verify else None
-        write_audit_line(action, {**_where(window), "point": points[0].as_data(), **what})
+        write_audit_line(action, {**audited(window), "point": points[0].as_data(), **what})
         delivery = post(window, points)
         effect = watch.effect() if watch else Effect()
     point = delivery.point if delivery.point and delivery.delivered is False else points[0]
@@ -264,7 +264,7 @@ def _by_keyboard(
             _check_no_menu(desktop, scene, window_id)
         window = scene.by_id(window_id)
         watch = Watch(desktop, window) if verify else None
-        write_audit_line(action, {**_where(window), **what})
+        write_audit_line(action, {**audited(window), **what})
         post(window)
         return watch.effect() if watch else Effect()
 
@@ -395,12 +395,3 @@ def _clamped(pixel: Point, record: Screenshot) -> Point:
         return value if 0 <= value < size else min(max(value, 0), size - 1)
 
     return Point(nearest(pixel.x, record.image_width), nearest(pixel.y, record.image_height))
-
-
-def _where(window: Window) -> dict[str, Any]:
-    return {
-        "window_id": window.window_id,
-        "app": window.app_name,
-        "bundle_id": window.bundle_id,
-        "window_pid": window.pid,
-    }

@@ -12,6 +12,7 @@ from typing import Any, Callable, Optional
 
 from ..core.errors import ErrorCode, PeekabooError, file_errors
 from ..core.log import log_info
+from ..core.models import Window
 from ..core.settings import settings
 from ..system.files import asked_path, state_folder
 
@@ -84,3 +85,13 @@ def write_audit_line(action: str, where: dict[str, Any]) -> None:
         with open(descriptor, "a", encoding="utf-8") as f:
             f.write(json.dumps(line, ensure_ascii=False) + "\n")
     log_info(f"{action} {json.dumps(where, ensure_ascii=False)}")
+
+
+def audited(window: Window) -> dict[str, Any]:
+    """What the audit log says of a window."""
+    return {
+        "window_id": window.window_id,
+        "app": window.app_name,
+        "bundle_id": window.bundle_id,
+        "window_pid": window.pid,
+    }

@@ -598,6 +598,14 @@ def test_an_act_that_cannot_be_noted_is_not_done(peek: Program, form: Form, tmp_
     assert form.events("key") == []
 
 
+def test_a_full_disk_is_a_file_error_where_the_effect_is_looked_at(peek: Program, form: Form) -> None:
+    window_id = window_of(peek, form)["window_id"]
+    full = Program(["sh", "-c", 'ulimit -f 8; exec "$@"', "sh", *peek.words], peek.environment)
+    finished = full.run("press", window_id, "a", "--verify", "--json")
+    assert (finished.code, finished.error["code"]) == (17, "FILE_IO_ERROR")
+    assert form.events("key") == []
+
+
 def test_a_lock_that_cannot_be_made_is_told_as_a_file_error(
     peek: Program, form: Form, tmp_path: Path
 ) -> None:

@@ -579,6 +579,26 @@ def test_a_window_that_is_rolled_up_is_minimised_and_rolled_down_for_a_click(bar
         assert seen() == "Button 1 ??\n"
 
 
+def test_nothing_is_typed_or_opened_while_a_screen_locker_waits_for_a_password(bare: RealDesktop) -> None:
+    need("i3lock")
+    with reporter(bare) as (window, seen):
+        bare.done("take_window_screenshot", window)
+        known = {one["window_id"] for one in bare.windows()}
+        locker = bare.start("i3lock", "-n")
+        bare.popup(known)
+        for tool, arguments in (
+            ("type_text", {"text": "secret"}),
+            ("click", {"x": 9, "y": 9}),
+            ("focus_window", {}),
+        ):
+            assert bare.call(tool, window, **arguments).code == "SCREEN_LOCKED", tool
+        locker.terminate()
+        locker.wait(20)
+        wait_for(lambda: {one["window_id"] for one in bare.windows()} == known, "the screen is unlocked")
+        bare.done("press_key", window, key="b")
+        assert seen() == "KeyPress ?? b\n"
+
+
 # a browser
 
 

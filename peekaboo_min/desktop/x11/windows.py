@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from collections import Counter
 from collections.abc import Sequence, Set
@@ -41,6 +42,8 @@ _PROPERTIES = (
     "WM_STATE", "_NET_WM_NAME", "WM_NAME", "WM_CLASS", "_NET_WM_PID", "_NET_WM_WINDOW_TYPE", "_NET_WM_STATE",
     "_NET_WM_DESKTOP", "WM_TRANSIENT_FOR", "_GTK_FRAME_EXTENTS",
 )  # fmt: skip
+# i3lock, xsecurelock, XScreenSaver, xfce4-screensaver and others; no clock
+_LOCKER = re.compile(r"(?<!c)lock|screensaver", re.I)
 # What the window manager writes on the root window.
 _ROOT_PROPERTIES = (
     "_NET_CLIENT_LIST_STACKING", "_NET_ACTIVE_WINDOW", "_NET_CURRENT_DESKTOP", "_NET_SUPPORTING_WM_CHECK",
@@ -134,7 +137,8 @@ def take_scene() -> Scene:
     windows = _with_owners(windows)
     if not root.has_compositor:
         windows = _with_obscured(windows)
-    return Scene(tuple(windows), tuple(_apps(windows)), tuple(displays))
+    is_locked = any(_is_locker(one, displays) for one in windows)
+    return Scene(tuple(windows), tuple(_apps(windows)), tuple(displays), is_locked=is_locked)
 
 
 def _read_root(server: XConnection, atoms: dict[str, int]) -> _Root:
@@ -318,6 +322,14 @@ def _with_obscured(windows: list[Window]) -> list[Window]:
         above = [one for one in windows[:place] if one.is_on_screen and one.outer.overlaps(window.bounds)]
         marked.append(window._replace(is_obscured=True) if above and window.is_on_screen else window)
     return marked
+
+
+def _is_locker(window: Window, displays: Sequence[Display]) -> bool:
+    """Whether it is the window with which a screen locker covers a display: it would get all text as a
+    password.
+    """
+    is_over_all = any(window.bounds.encloses(display.bounds) for display in displays)
+    return window.is_popup and window.is_on_screen and is_over_all and bool(_LOCKER.search(window.app_name))
 
 
 def _apps(windows: Sequence[Window]) -> list[App]:
