@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, Callable, Optional
 
@@ -69,6 +71,44 @@ def elements_of(
 
 def named(found: list[Element], role: str, name: str) -> Element:
     return next(one for one in found if (one.role, one.name) == (role, name))
+
+
+def test_of_windows_that_look_the_same_each_has_its_own_elements(desktop: X11Desktop, tmp_path: Path) -> None:
+    paths = [tmp_path / name / "a.txt" for name in ("one", "two")]
+    for path in paths:
+        path.parent.mkdir()
+        path.write_text(path.parent.name)
+    keys = tmp_path / "glib-2.0" / "settings" / "keyfile"
+    keys.parent.mkdir(parents=True)
+    keys.write_text("[org/xfce/mousepad/preferences/window]\npath-in-title=false\n")
+    variables = {**os.environ, "XDG_CONFIG_HOME": str(tmp_path), "GSETTINGS_BACKEND": "keyfile"}
+    words = ["mousepad", "--disable-server", "-o", "window", *map(str, paths)]
+    with group_of(words, variables) as process:
+
+        def both() -> Any:
+            own = [one for one in desktop.snapshot().windows if one.pid == process.pid]
+            return own if len(own) == 2 and {one.title for one in own} == {"a.txt - Mousepad"} else None
+
+        windows = wait_for(both, "both windows are there")
+        for window in windows:  # maximised ones are in one place, too
+            subprocess.run(
+                ["xdotool", "windowsize", "--sync", str(window.window_id), "500", "400"], check=True
+            )
+            subprocess.run(["xdotool", "windowmove", str(window.window_id), "60", "60"], check=True)
+
+        def focused(window_id: int) -> Optional[Window]:
+            window = desktop.snapshot().by_id(window_id)
+            return window if window.is_focused else None
+
+        def values(window: Window) -> list[str]:
+            found = elements_of(desktop, window, lambda found: any(one.role == "textbox" for one in found))
+            return [one.value for one in found if one.role == "textbox"]
+
+        seen = []
+        for window_id in [one.window_id for one in windows]:
+            desktop.focus(desktop.snapshot().by_id(window_id))
+            seen += values(wait_for(partial(focused, window_id), "it is focused"))
+        assert sorted(seen) == ["one", "two"]
 
 
 def test_a_checkbox_says_its_state_before_and_after_a_click(desktop: X11Desktop, tmp_path: Path) -> None:

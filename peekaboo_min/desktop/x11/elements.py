@@ -23,6 +23,7 @@ _FIELDS = ("textbox", "combobox", "spinbutton", "slider")
 _PROBLEMS = {
     "bus": "there is no accessibility bus",
     "application": "its application is not on the accessibility bus",
+    "twins": "another window of it has the same title, size and place; focus this one first",
 }
 
 
@@ -42,6 +43,7 @@ def read_x11_elements(window: Window) -> list[Element]:
         "pid": window.pid,
         "title": window.title,
         "is_popup": window.is_popup,
+        "is_focused": window.is_focused,
         "bounds": window.bounds,
         "whole": own_rect(window),
         "outer": window.outer,

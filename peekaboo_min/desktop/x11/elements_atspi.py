@@ -1,8 +1,9 @@
 """A window as JSON -> {elements: [[role, name, value, states, box]]...}.
 
-In: {pid, title, is_popup, bounds, whole, outer, addresses}; `whole` is `bounds` with the shadow that GTK
-draws, `outer` with what a window manager draws. Out, besides: `problem`, "bus", "application" or "" for none;
-and `rounds`. Boxes are [x, y, width, height] in screen points.
+In: {pid, title, is_popup, is_focused, bounds, whole, outer, addresses}; `whole` is `bounds` with the shadow
+that GTK draws, `outer` with what a window manager draws. Out, besides: `problem`, "bus", "application",
+"twins" (windows that nothing tells apart) or "" for none; and `rounds`. Boxes are [x, y, width, height] in
+screen points.
 
 Run by the system's own Python, for its `gi`, and never imported. It reads the accessibility tree of one
 window over AT-SPI's bus, level by level: all calls of a level go out at once, which is a round.
@@ -57,7 +58,7 @@ HAVE_TEXT, HAVE_NUMBER = ("textbox", "combobox"), ("slider", "spinbutton", "prog
 MAY_HOLD_MANY = (14, 49, 68, 82, 92, 93, 94, 95, 96)
 PAGES, POPUPS = (82, 95), (33, 41, 64, 69)  # what holds a page, and the content of a popup
 STATES = {4: "checked", 20: "checked", 12: "focused", 10: "expanded", 5: "collapsed", 23: "selected"}
-EDITABLE, PRESSED, SENSITIVE, SHOWING, VISIBLE, MANAGES_DESCENDANTS = 7, 20, 24, 25, 30, 31
+ACTIVE, EDITABLE, PRESSED, SENSITIVE, SHOWING, VISIBLE, MANAGES_DESCENDANTS = 1, 7, 20, 24, 25, 30, 31
 LABELLED_BY = 2
 
 
@@ -182,7 +183,9 @@ class Frame(NamedTuple):
 
 
 def frames_of(bus: Bus, window: dict[str, Any]) -> list[Frame]:
-    """The window's own node; of a popup, whose content may hang below any window of its application, all."""
+    """The window's own node; of a popup, whose content may hang below any window of its application, and of
+    windows that nothing tells apart, all.
+    """
     applications = nodes_in(bus.ask([children_call(("org.a11y.atspi.Registry", ROOT))])[0])
     driver = ("org.freedesktop.DBus", "/org/freedesktop/DBus")
     pid_words = (driver[0], "GetConnectionUnixProcessID")
@@ -212,8 +215,10 @@ def frames_of(bus: Bus, window: dict[str, Any]) -> list[Frame]:
                 scale = scale_of(frame.box, scaled[0])
                 x, y = (scaled[0][i] - scale * frame.box[i] for i in (0, 1))
                 at = Frame(frame.node, SCREEN, scale, (x, y))
-            scored.append((2 * has_title + 2 * bool(fitting or scaled) + is_here, at))
-    return [max(scored, key=lambda one: one[0])[1]] if scored else []
+            has_focus = (ACTIVE in frame.states) == window["is_focused"]
+            scored.append(((has_title + bool(fitting or scaled), is_here, has_focus), at))
+    best = max((score for score, _ in scored), default=None)
+    return [at for score, at in scored if score == best]
 
 
 def scale_of(box: Box, rectangle: Any) -> float:
@@ -325,6 +330,8 @@ def read(window: dict[str, Any]) -> dict[str, Any]:
     if bus is None:
         return {"elements": [], "problem": "bus", "rounds": 0}
     frames = frames_of(bus, window)
+    if len(frames) > 1 and not window["is_popup"]:
+        return {"elements": [], "problem": "twins", "rounds": bus.rounds}
     rows: list[list[Any]] = []
     for frame in frames:
         nodes = walk(bus, frame.node, frame.relative_to, window["is_popup"])

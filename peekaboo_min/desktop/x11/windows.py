@@ -49,6 +49,7 @@ _ROOT_PROPERTIES = (
     "_NET_CLIENT_LIST_STACKING", "_NET_ACTIVE_WINDOW", "_NET_CURRENT_DESKTOP", "_NET_SUPPORTING_WM_CHECK",
 )  # fmt: skip
 _HIDDEN, _MODAL, _DIALOG = "_NET_WM_STATE_HIDDEN", "_NET_WM_STATE_MODAL", "_NET_WM_WINDOW_TYPE_DIALOG"
+_SHADED = "_NET_WM_STATE_SHADED"  # rolled up into its title bar; its content may stay mapped
 _MENUS = {f"_NET_WM_WINDOW_TYPE_{kind}" for kind in ("MENU", "DROPDOWN_MENU", "POPUP_MENU")}
 # The window server of a Mac numbers its layers; here the type of a window means another layer.
 _LAYERS = {
@@ -118,7 +119,7 @@ class _Facts(NamedTuple):
 def take_scene() -> Scene:
     """Everything at once."""
     with x_connection() as server:
-        names = (*_PROPERTIES, *_ROOT_PROPERTIES, _HIDDEN, _MODAL, _DIALOG, *_MENUS, *_LAYERS)
+        names = (*_PROPERTIES, *_ROOT_PROPERTIES, _HIDDEN, _SHADED, _MODAL, _DIALOG, *_MENUS, *_LAYERS)
         atoms = server.atoms((*names, f"_NET_WM_CM_S{server.screen}"))
         root = _read_root(server, atoms)
         tops = _read_facts(server, atoms, {one: one for one in root.top_ids})
@@ -249,8 +250,8 @@ def _window(one: _Facts, frame: Rect, root: _Root, known_ids: Set[int], focused:
     is_popup = not is_client and one.is_override_redirect
     desktop = one.number("_NET_WM_DESKTOP")
     is_elsewhere = desktop not in (None, _ALL_DESKTOPS, root.desktop) and root.desktop is not None
-    # the content of a window that is rolled up into its title bar may stay mapped
-    is_put_away = is_client and (_HIDDEN in one.kinds or one.number("WM_STATE") == _ICONIC)
+    is_iconic = one.number("WM_STATE") == _ICONIC or bool({_HIDDEN, _SHADED} & one.kinds)
+    is_put_away = is_client and is_iconic
     parent_id = one.number("WM_TRANSIENT_FOR")
     parent_id = parent_id if parent_id in known_ids - {one.window_id} else None
     title = one.texts["_NET_WM_NAME"] or one.texts["WM_NAME"]
