@@ -147,7 +147,7 @@ class Action:
 
     @property
     def needs_window(self) -> bool:
-        return self.kind != "open" and (self.is_input or self.kind == "zoom")
+        return self.kind != "open" and self.is_input
 
     def describe(
         self, shows_text: bool = True, at: Optional[Point] = None, to: Optional[Point] = None

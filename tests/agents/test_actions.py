@@ -89,6 +89,7 @@ def reason(reply: Any, width: int = WIDTH, height: int = HEIGHT) -> str:
             {"action": "press", "key": "down", "repeat": 5, "seconds": 0.5},
             Action("press", key="down", repeat=5, seconds=0.5),
         ),
+        ({"action": "press", "key": "a", "seconds": 5}, Action("press", key="a", seconds=5.0)),
         ({"action": "wait", "text": "Saved", "seconds": 20}, Action("wait", text="Saved", seconds=20.0)),
         ({"action": "zoom", "x": 1, "y": 2, "x2": 5, "y2": 9}, Action("zoom", Point(1, 2), end=Point(5, 9))),
         ({**NOTHING, "action": "open", "app": "Calculator", "url": ""}, Action("open", app="Calculator")),

@@ -61,9 +61,14 @@ def read(reply: Union[str, dict[str, Any]]) -> Action:
             Action("scroll", AT, direction="down", amount=5),
         ),
         (qwen(action="scroll", pixels=400), Action("scroll", direction="up", amount=4)),
+        (qwen(action="scroll", pixels=50), Action("scroll", direction="up", amount=50)),
         (qwen(action="hscroll", pixels=-9000), Action("scroll", direction="left", amount=50)),
         (qwen(action="zoom", region=[120, 340, 500, 600]), Action("zoom", AT, end=Point(500, 600))),
         ({"action": "drag", "x": 120, "y": 340, "to_x": 7, "to_y": 9}, Action("drag", AT, end=Point(7, 9))),
+        (
+            {"action": "drag_and_drop", "start_x": 120, "start_y": 340, "end_x": 7, "end_y": 9},
+            Action("drag", AT, end=Point(7, 9)),
+        ),
         (
             {"action": "scroll", "scroll_direction": "up", "scroll_amount": 2},
             Action("scroll", direction="up", amount=2),
@@ -75,6 +80,7 @@ def read(reply: Union[str, dict[str, Any]]) -> Action:
         ("Action: drag(start_box='(120,340)', end_box='(7,9)')", Action("drag", AT, end=Point(7, 9))),
         (qwen(action="terminate", status="success"), Action("done", is_last=True)),
         (qwen(action="terminate", status="failure"), Action("noop")),
+        (qwen(action="terminate"), Action("done", is_last=True)),
         (qwen(action="answer", text="It is 5"), Action("done", is_last=True, why="It is 5")),
         ("Thought: There.\nAction: click(point='<point>120 340</point>')", Action("click", AT, why="There.")),
         ("Action: click(start_box='(120,340)')", Action("click", AT)),

@@ -88,6 +88,7 @@ def test_the_prompt_names_both_axes_and_one_unit_only() -> None:
         (grid_over(PIXELS, 800, 600), 0, 600, "y is 600, outside"),
         (grid_over(PIXELS, 800, 600), -1, 0, "x is -1, outside"),
         (grid_over(PIXELS, 800, 600), 0.5, 0.25, "look like fractions"),
+        (grid_over(PIXELS, 800, 600), 0.5, 250.5, ""),
         (grid_over(PIXELS, 1000, 1000), 1000, 0, "x is 1000, outside"),
         (grid_over(THOUSANDTHS, 554, 388), 1000, 1000, ""),
         (grid_over(THOUSANDTHS, 554, 388), 1000.5, 0, "x is 1000.5, outside the grid of 1000x1000"),

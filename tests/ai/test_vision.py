@@ -436,11 +436,16 @@ def test_a_large_image_is_scaled_and_sent_with_its_true_type(
     assert [one for one in found if tmp_path / "state" not in one.parents] == [path]
 
 
-def test_an_image_of_too_many_bytes_becomes_a_jpeg(ai: FakeAI, ask: Callable[..., Any]) -> None:
+def test_an_image_of_too_many_bytes_becomes_a_jpeg_of_the_best_quality_that_fits(
+    ai: FakeAI, ask: Callable[..., Any]
+) -> None:
     heavy = picture("png", 640, 480, padding=5_000_000)
     ask("anthropic", images=[ImageData(heavy, ImageInfo("png", 640, 480))])
     seen = ai.questions[-1].images[0]
     assert (seen.real_type, seen.width, seen.height) == ("image/jpeg", 640, 480)
+    asked = ["identify", "-format", "%Q", "-"]
+    quality = subprocess.run(asked, input=seen.data, capture_output=True, check=True, timeout=PATIENCE_S)
+    assert quality.stdout == b"80"
 
 
 def make_image(folder: Path, name: str, width: int, height: int) -> str:

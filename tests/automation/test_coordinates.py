@@ -47,6 +47,7 @@ CHANGED = {
     "of another app": SHOWN._replace(app_name="Mail"),
     "of another process": SHOWN._replace(pid=61),
     "of a process that tells no id": SHOWN._replace(pid=None),
+    "in another frame": SHOWN._replace(identity="frame 9"),
     "another window": SHOWN._replace(window_id=70),
     "a window whose id begins alike": SHOWN._replace(window_id=77),
 }
@@ -66,6 +67,20 @@ def test_a_picture_of_another_shape_is_not_clicked(records: Path) -> None:
     assert error_of(find_record, "x11-0", SHOWN).code is ErrorCode.STALE_SCREENSHOT
 
 
+def test_a_flat_window_in_a_shrunk_picture_has_its_shape(records: Path) -> None:
+    """Its height is rounded by a third of a point, which is five hundredths of the scale."""
+    flat = SHOWN._replace(bounds=Rect(0, 0, 300, 20))
+    kept = save_record("x11-0", flat, ImageInfo("jpg", 100, 7))
+    assert find_record("x11-0", flat) == kept
+
+
+def test_pictures_of_the_window_at_another_size_do_not_make_the_scale_doubtful(records: Path) -> None:
+    save_record("x11-0", SHOWN, PICTURE)
+    resized = SHOWN._replace(bounds=Rect(10.5, -20, 400, 300))
+    kept = save_record("x11-0", resized, ImageInfo("jpg", 400, 300))
+    assert find_record("x11-0", resized) == kept
+
+
 @pytest.mark.parametrize("bad", ["", "*", "../../x", "0" * 15, "0" * 17, "G" * 16, "0" * 16 + "\n", "A" * 16])
 def test_an_id_that_is_none_is_refused(records: Path, bad: str) -> None:
     save_record("x11-0", SHOWN, PICTURE)
@@ -79,6 +94,11 @@ def test_a_broken_record_is_none(records: Path, text: str) -> None:
     kept = save_record("x11-0", SHOWN, PICTURE)
     (path,) = records.rglob("record_*.json")
     path.write_text(text, encoding="latin-1")
+    assert error_of(find_record, "x11-0", SHOWN, kept.screenshot_id).code is ErrorCode.STALE_SCREENSHOT
+
+
+def test_a_record_of_an_image_without_pixels_is_none(records: Path) -> None:
+    kept = save_record("x11-0", SHOWN, ImageInfo("jpg", 0, 0))
     assert error_of(find_record, "x11-0", SHOWN, kept.screenshot_id).code is ErrorCode.STALE_SCREENSHOT
 
 
