@@ -435,6 +435,14 @@ def test_a_rectangle_that_cannot_be_is_refused_before_keynote_is_asked(caller: C
     assert caller.call(("draw_rectangle", whole))[0].startswith("RECTANGLE_OK")
 
 
+def test_a_rectangle_has_to_fit_on_the_slide_as_it_was_last_measured(caller: Caller, mac: FakeMac) -> None:
+    caller.call(OPEN)
+    mac.update(lambda state: state["keynote"]["documents"][0].update(width=1024, height=768))
+    size, drawn = caller.call(("get_slide_size", {}), DRAW)
+    assert size == "SLIDE_SIZE: width=1024, height=768"
+    assert drawn.startswith("INVALID_ARGUMENT")
+
+
 def test_the_position_that_keynote_chose_is_reported_with_a_note(caller: Caller, mac: FakeMac) -> None:
     caller.call(OPEN)
     moved = json.dumps({"index": 1, "x": 384, "y": 380.5, "width": 1152, "height": 300})
