@@ -436,6 +436,13 @@ def test_of_two_windows_that_nothing_tells_apart_none_is_called_a_dialog(desk: D
     assert {one["kind"] for one in desk.data("windows")["windows"]} == {"window"}
 
 
+def test_a_minimised_window_is_known_beside_one_that_looks_like_it(desk: Desk) -> None:
+    bounds = desk.mac.window(1090)["bounds"]
+    twin = desk.mac.open_window("Form", title="Form", bounds=bounds, minimised=True)
+    minimised = [one["window_id"] for one in desk.data("windows")["windows"] if one["is_minimised"]]
+    assert sorted(minimised) == sorted([*MINIMISED, twin])
+
+
 def test_without_accessibility_dialogs_are_not_known_and_everything_else_is_listed(desk: Desk) -> None:
     desk.mac.activate("Calendar")
     desk.mac.deny("accessibility")
@@ -1036,6 +1043,7 @@ TREE = [
     widget("volume", "slider", 100, 110, 200, 20, value=0.25, ax=SLIDER, inside="page"),
     widget("agree", "checkbox", 100, 140, 150, 20, text="I agree", value=True, inside="page"),
     widget("dark", "checkbox", 300, 142, 90, 20, text="Dark", value=False, ax=SWITCH, inside="page"),
+    widget("above", "button", 320, 20, 80, 30, text="Lower half", inside="page"),
     widget("half", "button", 20, 220, 80, 30, text="Half seen", inside="page"),
     widget("below", "button", 20, 250, 80, 30, text="Scrolled out", inside="page"),
     widget("group", "group", 0, 260, 480, 0),
@@ -1059,6 +1067,7 @@ def test_the_elements_of_a_window_have_roles_names_states_and_places(desk: Desk,
     elements = desk.backend("read_elements", 1090)
     assert found(elements) == [
         'text "Name" 840,140 60x20',
+        'button "Lower half" 1140,130 80x20',
         'textbox "Name" Ada focused 920,138 200x26',
         'textbox "Password" 920,178 200x26',
         'slider "Volume" 0.25 920,210 200x20',
@@ -1135,6 +1144,9 @@ def test_elements_of_a_menu_and_of_a_sheet_are_read_too(desk: Desk) -> None:
         'text "Delete all events?" -1360,460 300x24',
         'button "Keep" -1060,660 120x40',
     ]
+    desk.mac.change_window(1041, {"bounds": desk.mac.window(1040)["bounds"]})
+    names = [one["name"] for one in desk.backend("read_elements", 1041)]
+    assert names == ["Delete all events?", "Keep"]  # where both have one frame, the title tells them apart
     copy = widget("copy", "menuitem", 0, 10, 150, 24, text="Copy", enabled=False)
     menu = desk.mac.open_window("Terminal", bounds=[300, 200, 150, 44], layer=101, widgets=[copy])
     assert found(desk.backend("read_elements", menu)) == ['menuitem "Copy" disabled 300,210 150x24']
@@ -1443,6 +1455,7 @@ def test_without_accessibility_nothing_is_posted_and_it_is_said_who_needs_it(
 
 def test_without_accessibility_an_app_comes_forward_but_one_of_its_windows_cannot(desk: Desk) -> None:
     desk.mac.deny("accessibility")
+    desk.mac.open_window("Form", title="", bounds=[820, 100, 1, 1])  # a helper window, which nobody sees
     assert desk.data("focus", 1090)["is_focused"] is True
     finished = desk.run("focus", 1031)
     assert (finished.code, finished.error["code"]) == (12, "PERMISSION_DENIED_ACCESSIBILITY")
