@@ -1455,7 +1455,9 @@ def test_without_accessibility_nothing_is_posted_and_it_is_said_who_needs_it(
 
 def test_without_accessibility_an_app_comes_forward_but_one_of_its_windows_cannot(desk: Desk) -> None:
     desk.mac.deny("accessibility")
-    desk.mac.open_window("Form", title="", bounds=[820, 100, 1, 1])  # a helper window, which nobody sees
+    desk.mac.open_window(
+        "Form", title="", bounds=[820, 100, 480, 20]
+    )  # a strip, which is no window to act in
     assert desk.data("focus", 1090)["is_focused"] is True
     finished = desk.run("focus", 1031)
     assert (finished.code, finished.error["code"]) == (12, "PERMISSION_DENIED_ACCESSIBILITY")
