@@ -152,11 +152,14 @@ def test_an_older_screenshot_is_clicked_by_its_id(on_x11: Program, form: Form, f
     assert form.wait_for_event("toggle")["value"] == 1
 
 
+@pytest.mark.parametrize("has_focus", [False, True])
 def test_a_covered_window_is_brought_to_the_front_before_the_click(
-    on_x11: Program, form: Form, form_window: int, open_form
+    on_x11: Program, form: Form, form_window: int, open_form, has_focus: bool
 ) -> None:
     on_x11.data("screenshot", form_window)
     cover = open_form("Cover", "+70+70")
+    if has_focus:
+        form.xdotool("windowfocus", "--sync", str(form_window))  # and does not raise it
     on_x11.data("click", form_window, *form.centre("agree"))
     assert form.wait_for_event("toggle")["value"] == 1
     assert cover.events("click") == []

@@ -299,7 +299,7 @@ def test_a_window_that_will_not_come_names_what_would_let_it(mac: FakeMac) -> No
 def test_pixels_without_a_screenshot_are_refused_and_those_outside_clamped(
     peek: Program, pad: Pad, pad_id: int
 ) -> None:
-    answer = peek.data("drag", pad_id, 60, 50, 60, 9999)
+    answer = peek.data("drag", pad_id, 60, 50, 60, 320)
     assert (answer["clamped"], answer["to_pixel"]["y"]) == (True, 319)
     error = peek.error("move", pad_id, 60, 50, "--screenshot-id", "0" * 16)
     assert error["code"] == "STALE_SCREENSHOT"

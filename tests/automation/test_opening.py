@@ -190,6 +190,7 @@ def executables(folder: Path) -> dict[str, Path]:
         "a script by its name": ("x.sh", "echo\n", 0o644),
         "a script by its first line": ("notes.txt", "#!/bin/sh\necho\n", 0o644),
         "a file with an executable bit": ("letter.txt", "Dear\n", 0o755),
+        "a file that others may execute": ("draft.txt", "Dear\n", 0o645),
         "a Java archive": ("x.JAR", "PK", 0o644),
         "an address file": ("x.webloc", "<plist/>", 0o644),
     }

@@ -666,6 +666,8 @@ def test_on_a_locked_screen_nothing_is_reported_as_done(desk: Desk) -> None:
     acts = (["click", 1080, 100, 100], ["type", 1080, "ls"], ["press", 1080, "tab"])
     assert [desk.run(*words).json.get("error", {}).get("code") for words in acts] == ["SCREEN_LOCKED"] * 3
     assert (desk.posted(), len(desk.mac.calls()) - before) == ([], 3)  # the first look was enough
+    assert desk.run("open", "--app", "Notes").error["code"] == "SCREEN_LOCKED"
+    assert desk.mac.calls("open") == []
 
 
 # keys -----------------------------------------------------------------------------------------------------
