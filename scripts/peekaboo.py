@@ -1,5 +1,5 @@
 #!/usr/bin/env -S uv run --script
-# coding: utf-8 (said, so that Python does not look through each line for it at every start)
+# coding: utf-8 (stated, or Python checks every line for its encoding at each start)
 # /// script
 # requires-python = ">=3.10"
 # dependencies = ["mcp>=2,<3"]
@@ -305,7 +305,7 @@ class Action:
 
     @property
     def needs_window(self) -> bool:
-        return self.kind != "open" and (self.is_input or self.kind == "zoom")
+        return self.kind != "open" and self.is_input
 
     def describe(
         self, shows_text: bool = True, at: Optional[Point] = None, to: Optional[Point] = None
@@ -490,7 +490,7 @@ class DrawingRun:
     drawing: Drawing = field(default_factory=Drawing)
 
     def log(self, text: str) -> None:
-        write_agent_line(f"client][run_id={self.run_id}", text, self.log_path)
+        write_agent_line(self.log_path, f"client][run_id={self.run_id}", text)
 
     def show(self, text: str) -> None:
         """Log the text, and print it as progress."""
@@ -874,7 +874,7 @@ class Drawing:
     def written_text(self, wanted: Optional[str]) -> Optional[str]:
         """The text that is in a rectangle of this run: `wanted`, or the last one where any will do (None)."""
         if wanted is None:
-            return next(reversed(list(self.texts.values())), None)
+            return next(reversed(self.texts.values()), None)
         return wanted if _with_pipes(wanted) in self.texts.values() else None
 
     def missing(self, wanted: Optional[str]) -> str:
@@ -1058,6 +1058,9 @@ class AgentLoop:
             self._run.message = "" if doubt else "the model reports that the goal is reached"
             step.effect = f"asked again: {doubt}" if doubt else self._run.message
             return "" if doubt else "done"
+        self._noops = self._noops + 1 if action.kind == "noop" else 0
+        if self._noops >= _MAX_NOOPS:
+            raise _unsure("the model does not know what to do")
         if not action.is_input:
             started = time.perf_counter()
             self._enlarge(step) if action.kind == "zoom" else self._wait(step, action)
@@ -1082,10 +1085,7 @@ class AgentLoop:
             )
 
     def _wait(self, step: AgentStep, action: Action) -> None:
-        """After a noop the model gets a new screenshot; a second noop in a row ends the run."""
-        self._noops = self._noops + 1 if action.kind == "noop" else 0
-        if self._noops >= _MAX_NOOPS:
-            raise _unsure("the model does not know what to do")
+        """Wait for a text, or for a while. After a noop, too: the model then gets a new screenshot."""
         started = time.perf_counter()
         left_s = max(0.0, self._deadline - time.monotonic())
         step.effect = "looked again"
@@ -1140,7 +1140,6 @@ class AgentLoop:
             step.effect = where if step.effect == NOTHING_CHANGED else f"{step.effect}; {where}"
             step.changed, step.changed_rect = True, None
         step.times.act = _ms_since(started)
-        self._noops = 0
         self._refusals = self._refusals + 1 if step.refusal else 0
         if self._refusals >= _MAX_REFUSALS:
             message = f"{_MAX_REFUSALS} actions in a row were refused; {step.effect}"
@@ -1250,7 +1249,7 @@ def _without_comment(action: Optional[Action], **changes: Any) -> Optional[Actio
 '''
 
 # ==================== peekaboo_min/agents/mcp_client.py ===================================================
-SOURCES['peekaboo_min/agents/mcp_client.py'] = 1253, r'''"""Talk to an MCP server over stdio, without async."""
+SOURCES['peekaboo_min/agents/mcp_client.py'] = 1252, r'''"""Talk to an MCP server over stdio, without async."""
 
 from __future__ import annotations
 
@@ -1396,7 +1395,7 @@ def _session(extra_environment: dict[str, str]) -> Iterator[McpClient]:
 '''
 
 # ==================== peekaboo_min/agents/model_check.py ==================================================
-SOURCES['peekaboo_min/agents/model_check.py'] = 1399, r'''"""In which grid a model says where something is: measured once, and kept."""
+SOURCES['peekaboo_min/agents/model_check.py'] = 1398, r'''"""In which grid a model says where something is: measured once, and kept."""
 
 from __future__ import annotations
 
@@ -1577,7 +1576,7 @@ def _keep(choice: ModelChoice, unit: Optional[str]) -> None:
 '''
 
 # ==================== peekaboo_min/agents/planner.py ======================================================
-SOURCES['peekaboo_min/agents/planner.py'] = 1580, r'''"""One action from a model: the prompt it gets, and how its reply is read."""
+SOURCES['peekaboo_min/agents/planner.py'] = 1579, r'''"""One action from a model: the prompt it gets, and how its reply is read."""
 
 from __future__ import annotations
 
@@ -1886,7 +1885,7 @@ def _as_json_text(text: str) -> str:
 '''
 
 # ==================== peekaboo_min/agents/replay.py =======================================================
-SOURCES['peekaboo_min/agents/replay.py'] = 1889, r'''"""A run as a shell script of our own commands, to repeat it without a model."""
+SOURCES['peekaboo_min/agents/replay.py'] = 1888, r'''"""A run as a shell script of our own commands, to repeat it without a model."""
 
 from __future__ import annotations
 
@@ -2052,7 +2051,7 @@ def _words(pixel: Optional[Point]) -> list[str]:
 '''
 
 # ==================== peekaboo_min/agents/report.py =======================================================
-SOURCES['peekaboo_min/agents/report.py'] = 2055, r'''"""A run as one HTML page: works offline, runs nothing."""
+SOURCES['peekaboo_min/agents/report.py'] = 2054, r'''"""A run as one HTML page: works offline, runs nothing."""
 
 from __future__ import annotations
 
@@ -2063,8 +2062,8 @@ import re
 from html import escape
 from typing import Optional
 
-from ..ai.client import shown_text
 from ..core.models import ImageData, ImageInfo
+from ..core.text import shown_text
 from .run import AgentRun, AgentStep
 
 _UNSURE_BELOW = 0.5
@@ -2333,7 +2332,7 @@ def _arrow(x: float, y: float, size: float) -> str:
 '''
 
 # ==================== peekaboo_min/agents/run.py ==========================================================
-SOURCES['peekaboo_min/agents/run.py'] = 2336, r'''"""A run of the vision agent: screenshots, replies and actions in a folder."""
+SOURCES['peekaboo_min/agents/run.py'] = 2335, r'''"""A run of the vision agent: screenshots, replies and actions in a folder."""
 
 from __future__ import annotations
 
@@ -2631,7 +2630,7 @@ def _as_text(data: dict[str, Any]) -> str:
 '''
 
 # ==================== peekaboo_min/agents/target.py =======================================================
-SOURCES['peekaboo_min/agents/target.py'] = 2634, r'''"""The app that the vision agent works in, seen and acted on through MCP."""
+SOURCES['peekaboo_min/agents/target.py'] = 2633, r'''"""The app that the vision agent works in, seen and acted on through MCP."""
 
 from __future__ import annotations
 
@@ -2676,7 +2675,7 @@ class AgentTarget:
 
     def __init__(self, server: McpClient) -> None:
         self._server = server
-        self._anchor: Window
+        self._app_window: Window  # shows which app is meant, whatever its window now
         self._front_id: Optional[int] = None
         self._without_tree: set[tuple[str, int]] = set()
         self.window: Optional[Window] = None
@@ -2692,8 +2691,8 @@ class AgentTarget:
             owner = find_app(task.app, apps)
             owned = windows_of(owner, [each for each in windows if not each.is_popup])
             owners = {_owner_of(each) for each in owned}
-            family = [each for each in windows if _owner_of(each) in owners]
-            first = find_window(owner, family, task.window_title)
+            with_popups = [each for each in windows if _owner_of(each) in owners]
+            first = find_window(owner, with_popups, task.window_title)
         else:
             if task.window_id is not None:
                 first = Scene(tuple(windows), (), ()).by_id(task.window_id)
@@ -2701,8 +2700,9 @@ class AgentTarget:
                 first = _only_one_titled(windows, task.window_title or "")
             named = (each for each in apps if (each.pid, each.name) == (first.pid, first.app_name))
             owner = next(named, App(first.app_name, first.pid))
-        self._anchor = self.window = first
-        self._front_id = self._family(windows)[0].window_id
+        self._app_window = self.window = first
+        shown = self._own_windows(windows)  # none where the first is minimised: focus brings it back
+        self._front_id = shown[0].window_id if shown else None
         return owner
 
     def focus(self) -> None:
@@ -2722,13 +2722,13 @@ class AgentTarget:
         After a window closed the app's next one follows, which may take a moment; never another app's.
         """
         waited_s = 0.0
-        family = self._family(self._list())
-        while not family and waited_s < _NEXT_WINDOW_S:
+        shown = self._own_windows(self._list())
+        while not shown and waited_s < _NEXT_WINDOW_S:
             pause(_NEXT_WINDOW_POLL_S)
             waited_s += _NEXT_WINDOW_POLL_S
-            family = self._family(self._list())
-        same = [each for each in family if self.window and each.window_id == self.window.window_id]
-        front = family[0] if family else None
+            shown = self._own_windows(self._list())
+        same = [each for each in shown if self.window and each.window_id == self.window.window_id]
+        front = shown[0] if shown else None
         has_new_front = front is not None and front.window_id != self._front_id
         self._front_id = front.window_id if front else None
         self.window = same[0] if same and not has_new_front else front
@@ -2824,7 +2824,7 @@ class AgentTarget:
         if answer.is_error:
             _note_refusal(step, answer)
             return
-        self._anchor = self.window = _read_window(answer.data)
+        self._app_window = self.window = _read_window(answer.data)
         self._front_id = self.window.window_id
         step.changed = True
         step.effect = f"{self.window.title!r} of {self.window.app_name} is in front now"
@@ -2832,9 +2832,11 @@ class AgentTarget:
     def _list(self) -> list[Window]:
         return [_read_window(row) for row in self._call("list_windows", {}).data["windows"]]
 
-    def _family(self, windows: list[Window]) -> list[Window]:
-        """The app's windows, front to back: an open menu or list first (it must be answered); no tooltips."""
-        owner = _owner_of(self._anchor)
+    def _own_windows(self, windows: list[Window]) -> list[Window]:
+        """The app's windows on the screen, front to back: an open menu or list first, since it has to be
+        answered; no tooltips.
+        """
+        owner = _owner_of(self._app_window)
         own = [each for each in windows if _owner_of(each) == owner and each.is_on_screen]
         own = [each for each in own if min(each.bounds.width, each.bounds.height) >= _SMALLEST_MENU]
         return sorted(own, key=lambda each: not each.is_popup)
@@ -2938,7 +2940,7 @@ def _note_effect(step: AgentStep, data: dict[str, Any]) -> None:
 '''
 
 # ==================== peekaboo_min/agents/vision_agent.py =================================================
-SOURCES['peekaboo_min/agents/vision_agent.py'] = 2941, r'''"""The vision agent: see -> decide -> act -> verify, through our own server."""
+SOURCES['peekaboo_min/agents/vision_agent.py'] = 2943, r'''"""The vision agent: see -> decide -> act -> verify, through our own server."""
 
 from __future__ import annotations
 
@@ -3122,10 +3124,10 @@ def _serve_and_run(run: AgentRun, choice: ModelChoice) -> Optional[PeekabooError
 '''
 
 # ==================== peekaboo_min/ai/__init__.py =========================================================
-SOURCES['peekaboo_min/ai/__init__.py'] = 3125, r''''''
+SOURCES['peekaboo_min/ai/__init__.py'] = 3127, r''''''
 
 # ==================== peekaboo_min/ai/client.py ===========================================================
-SOURCES['peekaboo_min/ai/client.py'] = 3128, r'''"""Ask a model about images, or the machine's own text recognition."""
+SOURCES['peekaboo_min/ai/client.py'] = 3130, r'''"""Ask a model about images, or the machine's own text recognition."""
 
 from __future__ import annotations
 
@@ -3142,21 +3144,21 @@ from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.log import log_debug, log_error, log_info
 from ..core.models import ImageData, Result
 from ..core.settings import settings, without_secrets
-from ..core.text import clean_text
+from ..core.text import clean_text, shown_text
 from ..desktop.base import Desktop
 from ..system.files import asked_path
 from ..system.web import WebError, host_of
 from .errors import (
     asked_delay_s,
-    blind_model_error,
     check_reply,
     is_worth_retrying,
     malformed_reply_error,
     provider_error,
+    takes_no_images_error,
     vendor_text,
 )
 from .images import fit_for_model, load_image, private_copy
-from .providers import VENDORS, Question, Reply, Vendor, ollama_model_sees
+from .providers import VENDORS, Question, Reply, Vendor, ollama_takes_images
 
 OCR = "ocr"
 """The provider that asks the machine itself: it reads text, without a model, a key or a network."""
@@ -3169,9 +3171,8 @@ _MAX_TRIES = 4
 _FIRST_PAUSE_S = 0.5
 _PROBE_S = 3.0
 _MOST_COST = 1e6
-_THOUGHTS = re.compile(r"\s*<think>.*?</think>\s*", re.DOTALL)
-# Control characters, lone surrogates and what turns the direction of a line: a terminal would obey them.
-_UNSHOWN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
+# Anchored: where many are opened and none is closed, a search from each of them would take minutes.
+_THOUGHTS = re.compile(r"\A(?:\s*<think>.*?</think>)+\s*", re.DOTALL)
 _NOT_CONFIGURED = (
     "AI analysis not configured on this server. Set the PEEKABOO_AI_PROVIDERS environment variable."
 )
@@ -3423,8 +3424,8 @@ def _read_all_text(desktop: Desktop, images: Sequence[ImageData], wants_json: bo
 
 def _ask_vendor(vendor: Vendor, question: Question, deadline: float) -> Reply:
     has_images = bool(question.images)
-    if vendor.is_local and has_images and not _model_sees(vendor.base_url, question.model):
-        raise blind_model_error(vendor, question.model)
+    if vendor.is_local and has_images and not _takes_images(vendor.base_url, question.model):
+        raise takes_no_images_error(vendor, question.model)
     try:
         answer = _post_with_retries(vendor, question, deadline)
         if isinstance(answer, dict) and answer.get("error"):  # some gateways send errors with status 200
@@ -3433,18 +3434,16 @@ def _ask_vendor(vendor: Vendor, question: Question, deadline: float) -> Reply:
         raise provider_error(vendor, question.model, e, has_images) from None
     try:
         reply = vendor.read(answer)
-        text = _THOUGHTS.sub("", reply.text) if reply.text.lstrip().startswith("<think>") else reply.text
+        reply = reply._replace(text=_THOUGHTS.sub("", reply.text))
     except (KeyError, IndexError, TypeError, AttributeError):
         raise malformed_reply_error(vendor) from None
     check_reply(vendor, question.model, reply)
-    text = shown_text(without_secrets(text))  # an endpoint may repeat what it was sent
-    tokens_in, tokens_out = _count(reply.tokens_in), _count(reply.tokens_out)
-    return reply._replace(text=text, tokens_in=tokens_in, tokens_out=tokens_out, cost=_amount(reply.cost))
-
-
-def shown_text(text: str) -> str:
-    """A text of several lines from outside, with U+FFFD for what a terminal or a page must not get."""
-    return _UNSHOWN.sub("\ufffd", text.replace("\r\n", "\n"))
+    return reply._replace(
+        text=shown_text(without_secrets(reply.text)),  # an endpoint may repeat what it was sent
+        tokens_in=_count(reply.tokens_in),
+        tokens_out=_count(reply.tokens_out),
+        cost=_amount(reply.cost),
+    )
 
 
 def _count(value: Any) -> Optional[int]:
@@ -3458,9 +3457,9 @@ def _amount(value: Any) -> Optional[float]:
     return float(value) if is_number and 0 <= value < _MOST_COST else None
 
 
-def _model_sees(base_url: str, model: str) -> bool:
+def _takes_images(base_url: str, model: str) -> bool:
     try:
-        return ollama_model_sees(base_url, model, _PROBE_S)
+        return ollama_takes_images(base_url, model, _PROBE_S)
     except WebError:
         return True  # the question itself will show what is wrong
 
@@ -3488,7 +3487,7 @@ def _post_with_retries(vendor: Vendor, question: Question, deadline: float) -> A
 '''
 
 # ==================== peekaboo_min/ai/dialects.py =========================================================
-SOURCES['peekaboo_min/ai/dialects.py'] = 3491, r'''"""Replies as models write them, as an object with the names of our schema."""
+SOURCES['peekaboo_min/ai/dialects.py'] = 3490, r'''"""Replies as models write them, as an object with the names of our schema."""
 
 from __future__ import annotations
 
@@ -3635,10 +3634,11 @@ def _no_constant(name: str) -> NoReturn:
 
 def _tool_call(text: str) -> dict[str, Any]:
     """`<tool_call>{"name": "computer_use", "arguments": {"action", "coordinate": [x, y]}}</tool_call>`."""
-    calls = _TOOL_CALL.findall(text)
-    if len(calls) != 1 or text.count("<tool_call>") != 1:
-        raise unusable(f"the reply has {text.count('<tool_call>')} tool calls; it must be one, and complete")
-    call = _first_object(calls[0], calls[0].find("{"))
+    count = text.count("<tool_call>")
+    found = _TOOL_CALL.search(text) if count == 1 else None
+    if not found:
+        raise unusable(f"the reply has {count} tool calls; it must be one, and complete")
+    call = _first_object(found[1], found[1].find("{"))
     arguments = call.get("arguments")
     if call.get("name") != "computer_use" or not isinstance(arguments, dict):
         raise unusable("the tool call is not one of computer_use with its arguments")
@@ -3773,6 +3773,7 @@ def asked_delay_s(error: WebError) -> Optional[float]:
     """How long the vendor asks us to wait: Retry-After, or Gemini's RetryInfo. None: not specified."""
     if error.retry_after_s is not None:
         return error.retry_after_s
+    # the body was parsed: this is how Python writes `"retryDelay": "7s"`, at whatever depth
     found = re.search(r"'retryDelay': '(\d+(?:\.\d+)?)s'", str(error.body))
     return float(found[1]) if found else None
 
@@ -3783,8 +3784,8 @@ def provider_error(vendor: Vendor, model: str, error: WebError, has_images: bool
         return _error(vendor, f"gave no answer: {error.message}", _hint_for_failure(vendor, error.kind))
     text = vendor_text(error.body)
     if has_images and _TEXT_ONLY.search(text):
-        return blind_model_error(vendor, model, text)
-    what, hint = _meaning_of_refusal(vendor, model, error, text)
+        return takes_no_images_error(vendor, model, text)
+    what, hint = _explain_status(vendor, model, error, text)
     return _error(vendor, f"{what}: {text}" if text else f"{what} (status {error.status})", hint)
 
 
@@ -3806,8 +3807,8 @@ def _hint_for_failure(vendor: Vendor, kind: str) -> str:
     }.get(kind, f"{check}, and that no sign-in page answers in its place")
 
 
-def _meaning_of_refusal(vendor: Vendor, model: str, error: WebError, text: str) -> tuple[str, str]:
-    """What an error's status means, and what to do."""
+def _explain_status(vendor: Vendor, model: str, error: WebError, text: str) -> tuple[str, str]:
+    """What an error's status means, to follow the vendor's name; and a hint."""
     check = f"check {vendor.base_variable}"
     status = error.status
     if status in (401, 403) or "API_KEY_INVALID" in str(error.body):  # Gemini answers 400 to a wrong key
@@ -3830,7 +3831,7 @@ def _meaning_of_refusal(vendor: Vendor, model: str, error: WebError, text: str) 
     return f"rejected the request ({status})", f"check that it has the model {model}"
 
 
-def blind_model_error(vendor: Vendor, model: str, text: str = "") -> PeekabooError:
+def takes_no_images_error(vendor: Vendor, model: str, text: str = "") -> PeekabooError:
     """AI_PROVIDER_ERROR for a model that takes no images. text: what the vendor itself wrote."""
     what = f"reports that its model {model} takes no images"
     hint = f"choose a vision model, such as {vendor.default_model}"
@@ -3855,7 +3856,7 @@ def check_reply(vendor: Vendor, model: str, reply: Reply) -> None:
 '''
 
 # ==================== peekaboo_min/ai/grid.py =============================================================
-SOURCES['peekaboo_min/ai/grid.py'] = 3858, r'''"""The grid in which a model says where something is, by the model's name."""
+SOURCES['peekaboo_min/ai/grid.py'] = 3859, r'''"""The grid in which a model says where something is, by the model's name."""
 
 from __future__ import annotations
 
@@ -3955,7 +3956,7 @@ def unit_by_variable() -> Optional[str]:
 '''
 
 # ==================== peekaboo_min/ai/images.py ===========================================================
-SOURCES['peekaboo_min/ai/images.py'] = 3958, r'''"""Images for a model: read, checked, at a size that no vendor shrinks."""
+SOURCES['peekaboo_min/ai/images.py'] = 3959, r'''"""Images for a model: read, checked, at a size that no vendor shrinks."""
 
 from __future__ import annotations
 
@@ -4099,7 +4100,10 @@ def fit_for_client(desktop: Desktop, image: ImageData) -> ImageData:
 
 
 def _fit(desktop: Desktop, image: ImageData, size: tuple[int, int], most_bytes: int) -> ImageData:
-    """The image at this size: a PNG where that is small enough, else a JPEG of the best quality that is."""
+    """The image at this size: a PNG where that is small enough, else a JPEG of the best quality that is.
+
+    Where none is, the last and smallest is returned: the vendor may take it.
+    """
     is_right_size = size == (image.info.width, image.info.height)
     if is_right_size and len(image.data) <= most_bytes:
         return image
@@ -4140,7 +4144,7 @@ def private_copy(image: ImageData) -> Iterator[Path]:
 '''
 
 # ==================== peekaboo_min/ai/native.py ===========================================================
-SOURCES['peekaboo_min/ai/native.py'] = 4143, r'''"""Conversations by the computer-use tools of Anthropic, OpenAI and Gemini."""
+SOURCES['peekaboo_min/ai/native.py'] = 4147, r'''"""Conversations by the computer-use tools of Anthropic, OpenAI and Gemini."""
 
 from __future__ import annotations
 
@@ -4188,14 +4192,14 @@ def conversation_with(provider: str, model: str) -> Conversation:
         return _OpenAI()
     if provider == "gemini" and re.match(r"gemini-(3\.([5-9]|\d\d)|[4-9]|\d\d)", name):
         return _Gemini()
-    hint = "run the agent without --native: then it works with every model that sees"
+    hint = "run the agent without --native: then it works with every vision model"
     raise invalid(
         f"we know of no computer-use tool for {provider}/{model}; --native is for {NATIVE_MODELS}", hint=hint
     )
 
 
 class Call(NamedTuple):
-    """One call of an answer, which must get a result. Its acts keep the vendor's own names."""
+    """One call of an answer, which must get a result. Its actions (`acts`) keep the vendor's own names."""
 
     call_id: str
     name: str
@@ -4249,7 +4253,7 @@ class Conversation:
         raise NotImplementedError
 
     def read(self, answer: Any) -> Reply:
-        """An answer, as JSON: its text, and its calls in the vendor's names. Raises as Vendor.read does."""
+        """An answer as JSON: its text, and its calls under the vendor's names. Raises as Vendor.read does."""
         reply = self._read(answer)
         if reply.refusal or reply.cut_short:
             return reply
@@ -4445,7 +4449,8 @@ class _OpenAI(Conversation):
         calls = []
         for item in answer["output"]:
             if item["type"] == "computer_call":
-                acts = item.get("actions") or ([item["action"]] if "action" in item else [])
+                found = item.get("actions") or ([item["action"]] if "action" in item else [])
+                acts = [{**act} for act in found]  # raises for what is no object
                 checks = [{**check} for check in item.get("pending_safety_checks") or []]
                 calls.append(Call(item["call_id"], "computer", acts, checks))
         return calls
@@ -4536,7 +4541,7 @@ class _Gemini(Conversation):
 '''
 
 # ==================== peekaboo_min/ai/providers.py ========================================================
-SOURCES['peekaboo_min/ai/providers.py'] = 4539, r'''"""The vendors of vision models: the request to each, and its answer."""
+SOURCES['peekaboo_min/ai/providers.py'] = 4544, r'''"""The vendors of vision models: the request to each, and its answer."""
 
 from __future__ import annotations
 
@@ -4632,8 +4637,9 @@ class Vendor(NamedTuple):
     def list_models(self, timeout_s: float) -> list[str]:
         """The names of its models. Raises WebError."""
         found = ask_json(self.base_url + self.models_path, headers=self.headers, timeout_s=timeout_s)
-        entries = found.get("models") or found.get("data") or [] if isinstance(found, dict) else []
-        names = [str(each.get("name") or each.get("id") or "") for each in entries if isinstance(each, dict)]
+        entries = found.get("models") or found.get("data") if isinstance(found, dict) else None
+        models = [each for each in entries if isinstance(each, dict)] if isinstance(entries, list) else []
+        names = [str(model.get("name") or model.get("id") or "") for model in models]
         return [name.removeprefix("models/") for name in names]  # Gemini's
 
 
@@ -4675,7 +4681,7 @@ def _read_ollama(answer: Any) -> Reply:
 
 
 @lru_cache(maxsize=16)
-def ollama_model_sees(base_url: str, model: str, timeout_s: float) -> bool:
+def ollama_takes_images(base_url: str, model: str, timeout_s: float) -> bool:
     """Whether an Ollama model takes images: some that do not still answer, blindly. Raises WebError."""
     found = ask_json(base_url + "/api/show", headers={}, body={"model": model}, timeout_s=timeout_s)
     capabilities = found.get("capabilities") if isinstance(found, dict) else None
@@ -4813,10 +4819,10 @@ VENDORS: dict[str, Vendor] = {
 '''
 
 # ==================== peekaboo_min/automation/__init__.py =================================================
-SOURCES['peekaboo_min/automation/__init__.py'] = 4816, r''''''
+SOURCES['peekaboo_min/automation/__init__.py'] = 4822, r''''''
 
 # ==================== peekaboo_min/automation/capture.py ==================================================
-SOURCES['peekaboo_min/automation/capture.py'] = 4819, r'''"""Take screenshots of displays and windows, and record what each pixel means."""
+SOURCES['peekaboo_min/automation/capture.py'] = 4825, r'''"""Take screenshots of displays and windows, and record what each pixel means."""
 
 from __future__ import annotations
 
@@ -5148,7 +5154,7 @@ def image_for_model(
 '''
 
 # ==================== peekaboo_min/automation/coordinates.py ==============================================
-SOURCES['peekaboo_min/automation/coordinates.py'] = 5151, r'''"""The coordinate records: what each window screenshot showed, as files."""
+SOURCES['peekaboo_min/automation/coordinates.py'] = 5157, r'''"""The coordinate records: what each window screenshot showed, as files."""
 
 from __future__ import annotations
 
@@ -5199,7 +5205,7 @@ def forget_records(session: str, window_id: int, screenshot_id: str = "*") -> No
 
 
 def find_record(session: str, window: Window, screenshot_id: Optional[str] = None) -> Screenshot:
-    """The record named by `screenshot_id`, else the window's last one; true for the window as it is now.
+    """The record named by `screenshot_id`, else the window's last one; valid for the window as it is now.
 
     A window that moved since is fine. Raises STALE_SCREENSHOT for no record, a resized window, another owner,
     an image not of the window's shape, and without a screenshot_id for images of different scales.
@@ -5211,7 +5217,7 @@ def find_record(session: str, window: Window, screenshot_id: Optional[str] = Non
     if not records:
         which = f"no screenshot {screenshot_id} of" if screenshot_id else "no screenshot of"
         raise _stale(f"there is {which} window {window.window_id}", _HINT)
-    record = max(records, key=lambda one: one.taken_at)
+    record = max(records, key=lambda record: record.taken_at)
     problem = _problem_of(record, window)
     if problem:
         raise _stale(problem, "take a new one, and use its pixels")
@@ -5221,7 +5227,7 @@ def find_record(session: str, window: Window, screenshot_id: Optional[str] = Non
 
 
 def _problem_of(record: Screenshot, window: Window) -> str:
-    """Why a record is not true for the window as it is now; empty when it is."""
+    """Why a record is not valid for the window as it is now; empty when it is."""
     which = f"window {window.window_id}"
     # the window server gives a closed window's id to another one
     if (record.app_name, record.pid) != (window.app_name, window.pid):
@@ -5239,13 +5245,13 @@ def _problem_of(record: Screenshot, window: Window) -> str:
 
 
 def _check_one_scale(record: Screenshot, window: Window, records: Sequence[Screenshot]) -> None:
-    """Without an id nobody knows which of several images of today's window the pixels were read from."""
-    for one in records:
-        is_live = one.bounds.has_size_of(window.bounds) and one.identity == window.identity
-        if is_live and abs(one.scale - record.scale) > _SAME_SCALE * record.scale:
+    """Without an id it is not known which of several images of the window the pixels were read from."""
+    for other in records:
+        is_live = other.bounds.has_size_of(window.bounds) and other.identity == window.identity
+        if is_live and abs(other.scale - record.scale) > _SAME_SCALE * record.scale:
             raise _stale(
                 f"there are screenshots of window {window.window_id} at different scales "
-                f"({one.scale:g} and {record.scale:g})",
+                f"({other.scale:g} and {record.scale:g})",
                 "pass the screenshot_id of the one whose pixels these are",
             )
 
@@ -5270,7 +5276,7 @@ def _stale(message: str, hint: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/automation/effects.py ==================================================
-SOURCES['peekaboo_min/automation/effects.py'] = 5273, r'''"""What an act changed in its window, by screenshots before and after."""
+SOURCES['peekaboo_min/automation/effects.py'] = 5279, r'''"""What an act changed in its window, by screenshots before and after."""
 
 from __future__ import annotations
 
@@ -5278,7 +5284,7 @@ import time
 from typing import Any, NamedTuple, Optional
 
 from ..core.cancellation import pause
-from ..core.errors import ErrorCode, PeekabooError
+from ..core.errors import ErrorCode, PeekabooError, file_errors
 from ..core.log import log_debug
 from ..core.models import Rect, Window
 from ..desktop.base import Desktop
@@ -5295,6 +5301,7 @@ _FIELDS = ("textbox", "combobox", "spinbutton")
 _READ_LENGTH = 300  # of a field's value no more is read
 # Screen points: the block caret of a large terminal font.
 _CARET_WIDTH, _CARET_HEIGHT = 14, 40
+_CARET_LINE_WIDTH = 3
 
 
 class Effect(NamedTuple):
@@ -5350,7 +5357,9 @@ class FieldWatch:
                 raise
             log_debug(f"what the field holds is not known: {e.message}")
             return None
-        focused = [one.value for one in elements if one.role in _FIELDS and "focused" in one.states]
+        focused = [
+            element.value for element in elements if element.role in _FIELDS and "focused" in element.states
+        ]
         return focused[0] if len(focused) == 1 else None
 
 
@@ -5360,7 +5369,7 @@ def compare_values(before: str, after: Optional[str], text: str) -> Optional[boo
     """
     if after is None or not (before or after):
         return None
-    held, holds, typed = ("".join(one.split()) for one in (before, after, text))
+    held, holds, typed = ("".join(value.split()) for value in (before, after, text))
     if holds == typed or (len(after) >= _READ_LENGTH and typed.startswith(holds)):
         return True
     return False if held and held in holds and held not in typed else None
@@ -5375,8 +5384,22 @@ class Watch:
         self._before = take_bitmap(desktop, window)
         self.width = self._before.width
 
+    def is_other_within(self, box: Rect, image_width: int) -> bool:
+        """Whether a part of the window shows something else now, but for a caret.
+
+        box: in pixels of a screenshot of that width.
+        """
+        whole = box.scaled(self.width / image_width)
+        place = map(int, (whole.x, whole.y, whole.x + whole.width + 1, whole.y + whole.height + 1))
+        left, top, right, bottom = place
+        now = take_bitmap(self._desktop, self._window)
+        rect = changed_rect(
+            self._before.cropped(left, top, right, bottom), now.cropped(left, top, right, bottom)
+        )
+        return rect is not None and rect.width > _CARET_LINE_WIDTH
+
     def effect(self) -> Effect:
-        """Whether the window's picture became another one; a window that does not react gets _EFFECT_S.
+        """Whether the window's pixels changed; a window that does not react is watched for _EFFECT_S.
 
         What is not larger than a caret counts only when it stays for longer than a caret blinks.
         A window that closed is an outcome, and a change; one that was minimised is a change.
@@ -5417,7 +5440,8 @@ def take_bitmap(desktop: Desktop, window: Window) -> Bitmap:
     """A window's pixels as they are now. Raises CAPTURE_FAILED."""
     path = new_temporary_path("peekaboo", "bmp")
     try:
-        desktop.capture_window(window, path, "bmp")
+        with file_errors(path):
+            desktop.capture_window(window, path, "bmp")
         bitmap = read_bitmap(path) if path.is_file() else None
     finally:
         path.unlink(missing_ok=True)
@@ -5449,7 +5473,7 @@ def wait_until_painted(desktop: Desktop, window: Window) -> None:
 '''
 
 # ==================== peekaboo_min/automation/elements.py =================================================
-SOURCES['peekaboo_min/automation/elements.py'] = 5452, r'''"""The elements of a window, as text and as data."""
+SOURCES['peekaboo_min/automation/elements.py'] = 5476, r'''"""The elements of a window, as text and as data."""
 
 from __future__ import annotations
 
@@ -5532,7 +5556,7 @@ def _line_of(data: dict[str, Any]) -> str:
 '''
 
 # ==================== peekaboo_min/automation/find_text.py ================================================
-SOURCES['peekaboo_min/automation/find_text.py'] = 5535, r'''"""Where a text is in a window, by text recognition; and a click there."""
+SOURCES['peekaboo_min/automation/find_text.py'] = 5559, r'''"""Where a text is in a window, by text recognition; and a click there."""
 
 from __future__ import annotations
 
@@ -5545,6 +5569,7 @@ from ..core.models import NOTHING_FOUND, RecognisedText, Rect, Result, Screensho
 from ..core.text import clean_text
 from ..desktop.base import Desktop
 from .capture import CapturedImage, scene_to_capture, screenshot_to_read
+from .effects import Watch
 from .input import click_pixel
 from .policy import check_may_act
 
@@ -5554,7 +5579,7 @@ _SHORT = 5  # letters
 _HITS_AT_MOST = 20
 _NEAREST_SHOWN = 5
 # Recognition misses some single characters, and labels that stand close to a frame.
-_ELSE = "find_elements may know it, by the application's own names"
+_OTHER_WAY = "find_elements may know it, by the application's own names"
 # Around a word these do not make it a different one: `Name:`, `[Save]`, `Open...`
 _PUNCTUATION = " .,:;!?…*()[]{}<>|_'\"‘’“”«»-–—"
 # What text recognition confuses, as one letter.
@@ -5665,11 +5690,11 @@ def with_characters(
     kept = [
         word
         for word in (word for line in lines for word in words_of_line(line))
-        if all(one.confidence <= word.confidence for one in characters if one.box.overlaps(word.box))
+        if all(found.confidence <= word.confidence for found in characters if found.box.overlaps(word.box))
     ]
-    for one in sorted(characters, key=lambda one: -one.confidence):
-        if not any(one.box.overlaps(other.box) for other in kept):
-            kept.append(one)
+    for found in sorted(characters, key=lambda found: -found.confidence):
+        if not any(found.box.overlaps(other.box) for other in kept):
+            kept.append(found)
     return kept
 
 
@@ -5692,7 +5717,7 @@ def find_text_in_window(desktop: Desktop, window_id: int, text: str) -> Result:
     window = scene_to_capture(desktop).by_id(window_id)
     seen = search_image(desktop, *screenshot_to_read(desktop, window), wanted)
     if not seen.hits:
-        return Result(f"{seen.nearest()}; {_ELSE}", seen.as_data(), exit_code=NOTHING_FOUND)
+        return Result(f"{seen.nearest()}; {_OTHER_WAY}", seen.as_data(), exit_code=NOTHING_FOUND)
     return Result(seen.found(), seen.as_data())
 
 
@@ -5701,16 +5726,18 @@ def click_text_in_window(
 ) -> dict[str, Any]:
     """Find a text in a window and click its middle; `text` in the answer is what was clicked.
 
-    Raises TEXT_NOT_FOUND with the nearest texts, AMBIGUOUS_TEXT where two places are equally good, and what
-    find_text_in_window and click_pixel raise.
+    Raises TEXT_NOT_FOUND with the nearest texts, AMBIGUOUS_TEXT where two places are equally good,
+    STALE_SCREENSHOT where the text changed while it was read, and what find_text_in_window and click_pixel
+    raise.
     """
     wanted = wanted_text(text)
     check_may_act("click")
     window = scene_to_capture(desktop).by_id(window_id)
     check_may_act("click", window.app_name, window.bundle_id)
+    watch = Watch(desktop, window)
     seen = search_image(desktop, *screenshot_to_read(desktop, window), wanted)
     if not seen.hits:
-        hint = f"{_ELSE}; or take a screenshot and click by its pixels, or scroll to the text"
+        hint = f"{_OTHER_WAY}; or take a screenshot and click by its pixels, or scroll to the text"
         raise PeekabooError(ErrorCode.TEXT_NOT_FOUND, seen.nearest(), hint)
     best, *others = seen.hits
     equal = [best, *(hit for hit in others if hit.rank == best.rank)]
@@ -5720,6 +5747,12 @@ def click_text_in_window(
             ErrorCode.AMBIGUOUS_TEXT,
             f"{wanted[:80]!r} is in {len(equal)} places of window {window_id}; nothing was clicked: {places}",
             hint=f"click one of them by its x and y, with screenshot_id {seen.record.screenshot_id}",
+        )
+    if watch.is_other_within(best.box, seen.record.image_width):
+        raise PeekabooError(
+            ErrorCode.STALE_SCREENSHOT,
+            f"window {window_id} changed where {best.text!r} was while it was read; nothing was clicked",
+            hint="try again once it rests: wait_for with still=true",
         )
     data = click_pixel(desktop, window_id, best.box.centre, button, clicks, seen.record.screenshot_id, verify)
     return {**data, "text": best.text, "screenshot_id": seen.record.screenshot_id}
@@ -5823,7 +5856,7 @@ def _likeness(wanted: str, text: str, least: float = 0.0) -> float:
 '''
 
 # ==================== peekaboo_min/automation/image.py ====================================================
-SOURCES['peekaboo_min/automation/image.py'] = 5826, r'''"""The job of `image`: what to capture, where to save it, and the answer."""
+SOURCES['peekaboo_min/automation/image.py'] = 5859, r'''"""The job of `image`: what to capture, where to save it, and the answer."""
 
 from __future__ import annotations
 
@@ -5909,7 +5942,7 @@ def image_result(
             data["saved_files"] = [{"path": str(image.path), **_image_data(image)} for image in images]
         if returns_data:
             pairs = [image_for_model(desktop, image, request.is_temporary) for image in images]
-            returned = tuple(picture for picture, _ in pairs)
+            returned = tuple(image for image, _ in pairs)
             data["images"] = [
                 {
                     **({} if request.is_temporary else {"source_path": str(shown.path)}),
@@ -6176,12 +6209,12 @@ def piped(result: Result, paths: Sequence[Path]) -> Result:
     for path in paths:
         path.unlink(missing_ok=True)
     if len(images) != 1:
-        raise invalid(f"{len(images)} images cannot be one output", "name one screen or window, or a folder")
+        raise invalid(f"stdout takes one image, not {len(images)}", "name one screen or window, or a folder")
     return result._replace(stdout=images[0])
 '''
 
 # ==================== peekaboo_min/automation/input.py ====================================================
-SOURCES['peekaboo_min/automation/input.py'] = 6184, r'''"""Every act in a window: its safety rules, the input lock, the effect."""
+SOURCES['peekaboo_min/automation/input.py'] = 6217, r'''"""Every act in a window: its safety rules, the input lock, the effect."""
 
 from __future__ import annotations
 
@@ -6199,16 +6232,17 @@ from ..core.settings import settings
 from ..core.text import control_character_in
 from ..desktop.base import Desktop
 from ..desktop.keys import read_chord
-from ..desktop.matching import blocking_dialog, cover_at
+from ..desktop.matching import blocking_dialog, cover_at, open_menu
 from ..system.files import file_lock
 from .coordinates import find_record
 from .effects import Effect, FieldWatch, Watch
-from .policy import check_may_act, denied, stop_file, write_audit_line
+from .policy import audited, check_may_act, denied, stop_file, write_audit_line
 
 _LOCK_S = 20.0
 _FOCUS_S = 2.0
 _FOCUS_AGAIN_S = 0.6
 _FOCUS_POLL_S = 0.05
+_MENU_S = 0.4  # a menu whose item was chosen closes within that time
 # What is posted within a tool's 50 seconds.
 _LONGEST_TEXT, _MOST_LINES = 20_000, 1000
 _LONGEST_MS = 40_000
@@ -6241,7 +6275,7 @@ def focus_by_id(desktop: Desktop, window_id: int) -> Window:
                 f"window {window_id} is a popup: it never has the focus, and closes when another gets it",
                 hint="click it, or type into it, without focusing it",
             )
-        write_audit_line("focus", _where(window))
+        write_audit_line("focus", audited(window))
         return _focused(desktop, scene, window_id).by_id(window_id)
 
 
@@ -6349,7 +6383,7 @@ def _by_pointer(
         points = [record.to_point(each, window.bounds) for each in inside]
         _check_on_a_display(scene, window, points)
         watch = Watch(desktop, window) if verify else None
-        write_audit_line(action, {**_where(window), "point": points[0].as_data(), **what})
+        write_audit_line(action, {**audited(window), "point": points[0].as_data(), **what})
         delivery = post(window, points)
         effect = watch.effect() if watch else Effect()
     point = delivery.point if delivery.point and delivery.delivered is False else points[0]
@@ -6397,7 +6431,7 @@ def type_into_window(
             )
 
     what = {"characters": len(text), **({"replace": True} if replace else {})}
-    effect = _by_keyboard(desktop, "type", window_id, verify, what, post, check)
+    effect = _by_keyboard(desktop, "type", window_id, verify, what, post, check, is_for_menus=False)
     done = {"window_id": window_id, "characters": len(text), "delivered": True}
     return {**done, **replaced, **effect.as_data()}
 
@@ -6421,6 +6455,7 @@ def press_in_window(
     effect = _by_keyboard(
         desktop, "press", window_id, verify, what,
         lambda window: desktop.press_key(window, chord, hold_ms, repeat, stop_file()),
+        is_for_menus=not set(chord.modifiers) - {"shift"},
     )  # fmt: skip
     return {"window_id": window_id, "key": str(chord), "delivered": True, **effect.as_data()}
 
@@ -6433,14 +6468,19 @@ def _by_keyboard(
     what: dict[str, Any],
     post: Callable[[Window], None],
     check: Callable[[Window], None] = lambda window: None,
+    is_for_menus: bool = True,
 ) -> Effect:
+    """is_for_menus: whether the window's open menu may take it."""
     with input_lock(desktop.session):
         scene = desktop.snapshot()
         window = _permitted_window(action, scene, window_id)
         check(window)
-        window = _ready_for_input(desktop, scene, window).by_id(window_id)
+        scene = _ready_for_input(desktop, scene, window)
+        if not is_for_menus:
+            _check_no_menu(desktop, scene, window_id)
+        window = scene.by_id(window_id)
         watch = Watch(desktop, window) if verify else None
-        write_audit_line(action, {**_where(window), **what})
+        write_audit_line(action, {**audited(window), **what})
         post(window)
         return watch.effect() if watch else Effect()
 
@@ -6456,7 +6496,7 @@ def _check_choice(what: str, value: str, choices: Sequence[str]) -> None:
 def _check_text(text: str, may_be_empty: bool, delay_ms: int) -> None:
     if not text and not may_be_empty:
         raise invalid("the text is empty", "give the text to type; replace=true may delete what is there")
-    lines = sum(text.count(one) for one in "\n\r\t")
+    lines = sum(text.count(key) for key in "\n\r\t")
     if len(text) > _LONGEST_TEXT or lines > _MOST_LINES:
         raise invalid(
             f"the text has {len(text)} characters, {lines} of them returns and tabs",
@@ -6509,20 +6549,38 @@ def _check_not_blocked(window: Window, scene: Scene) -> None:
         )
 
 
+def _check_no_menu(desktop: Desktop, scene: Scene, window_id: int) -> None:
+    deadline = time.monotonic() + _MENU_S
+    while menu := open_menu(scene.by_id(window_id), scene):
+        if time.monotonic() > deadline:
+            raise PeekabooError(
+                ErrorCode.WINDOW_BLOCKED,
+                f"a menu of window {window_id} (window {menu.window_id}) is open and takes the keys; "
+                "nothing was typed or pressed",
+                hint=f"press escape to close it, or act on window {menu.window_id}",
+            )
+        pause(_FOCUS_POLL_S)
+        scene = desktop.snapshot()
+
+
 def _focused(desktop: Desktop, scene: Scene, window_id: int) -> Scene:
     """Focus a window and look until it has the focus; return the desktop as it is then.
 
     It is asked for more than once: activation is a request, and a window that maps just now cannot take it.
     """
     started = ask_at = time.monotonic()
+    window = scene.by_id(window_id)
+    was_shown = window.is_on_screen
     while True:
         if time.monotonic() >= ask_at:
             desktop.focus(scene.by_id(window_id), settings().may_focus_by_click)
             ask_at = time.monotonic() + _FOCUS_AGAIN_S
         scene = desktop.snapshot()
-        window = scene.by_id(window_id)
+        before, window = window, scene.by_id(window_id)
         _check_not_blocked(window, scene)  # a Mac tells of dialogs only once the application is in front
-        if window.is_focused and window.is_on_screen:
+        # a window manager may show how a minimised window comes: it moves for a moment
+        is_at_rest = was_shown or (window.bounds == before.bounds and before.is_on_screen)
+        if window.is_focused and window.is_on_screen and is_at_rest:
             return scene
         if time.monotonic() > started + _FOCUS_S:
             may_click = "" if settings().may_focus_by_click else _MAY_CLICK
@@ -6548,23 +6606,15 @@ def _check_on_a_display(scene: Scene, window: Window, points: Sequence[Point]) -
 
 def _clamped(pixel: Point, record: Screenshot) -> Point:
     """The nearest pixel inside the image: [0, width) x [0, height)."""
-    return Point(
-        min(max(pixel.x, 0), record.image_width - 1) if not 0 <= pixel.x < record.image_width else pixel.x,
-        min(max(pixel.y, 0), record.image_height - 1) if not 0 <= pixel.y < record.image_height else pixel.y,
-    )
 
+    def nearest(value: float, size: int) -> float:
+        return value if 0 <= value < size else min(max(value, 0), size - 1)
 
-def _where(window: Window) -> dict[str, Any]:
-    return {
-        "window_id": window.window_id,
-        "app": window.app_name,
-        "bundle_id": window.bundle_id,
-        "window_pid": window.pid,
-    }
+    return Point(nearest(pixel.x, record.image_width), nearest(pixel.y, record.image_height))
 '''
 
 # ==================== peekaboo_min/automation/listing.py ==================================================
-SOURCES['peekaboo_min/automation/listing.py'] = 6567, r'''"""Apps, windows and screens, as text and as data."""
+SOURCES['peekaboo_min/automation/listing.py'] = 6617, r'''"""Apps, windows and screens, as text and as data."""
 
 from __future__ import annotations
 
@@ -6732,7 +6782,7 @@ def _bounds_text(window: Window) -> str:
 '''
 
 # ==================== peekaboo_min/automation/opening.py ==================================================
-SOURCES['peekaboo_min/automation/opening.py'] = 6735, r'''"""Open an application, a file or an address, and wait for its window."""
+SOURCES['peekaboo_min/automation/opening.py'] = 6785, r'''"""Open an application, a file or an address, and wait for its window."""
 
 from __future__ import annotations
 
@@ -6806,7 +6856,7 @@ def open_target(
     is_new = before.find(window.window_id) is None
     name = f"window {window.window_id} of {window.app_name} ({clean_text(window.title or '')!r})"
     data: dict[str, Any] = {**window_data(window), "is_new_window": is_new, "handler": handler.app_name}
-    return Result(f"{name} {'opened' if is_new else 'was there already and is in front now'}", data)
+    return Result(f"{name} {'opened' if is_new else 'was already open and is in front now'}", data)
 
 
 def _checked_name(name: str) -> str:
@@ -6836,13 +6886,14 @@ def _checked_path(path: str) -> str:
     """The file's own path, links resolved, where opening it executes nothing. Raises POLICY_DENIED."""
     asked = asked_path(path)
     with file_errors(asked):
+        asked.stat()  # an OSError for a loop of links, for which Path.resolve raises RuntimeError
         target = asked.resolve(strict=True)
         status = target.stat()
         is_folder = stat.S_ISDIR(status.st_mode)
         if not is_folder and not stat.S_ISREG(status.st_mode):
             raise invalid(f"{asked} is neither a file nor a folder", "name a document")
         start = b"" if is_folder else _first_bytes(target)
-    names = {one.suffix.lower() for one in (asked, target)}
+    names = {path.suffix.lower() for path in (asked, target)}
     is_program = not is_folder and (status.st_mode & 0o111 or start.startswith(_EXECUTABLE_BYTES))
     if names & _EXECUTED or is_program or (target / "Contents" / "MacOS").is_dir():
         raise denied(
@@ -6880,7 +6931,7 @@ def _window_that_came(desktop: Desktop, before: Scene, handler: Handler, timeout
         if elapsed_s > timeout_s:
             raise PeekabooError(
                 ErrorCode.TIMEOUT,
-                f"{handler.app_name} was asked to open it, but no window came within {timeout_s:g} s",
+                f"{handler.app_name} was asked to open it, but no window appeared within {timeout_s:g} s",
                 hint="list the windows; an application that starts slowly may still open one",
             )
 
@@ -6898,7 +6949,7 @@ def _names(*names: str) -> set[str]:
 '''
 
 # ==================== peekaboo_min/automation/policy.py ===================================================
-SOURCES['peekaboo_min/automation/policy.py'] = 6901, r'''"""What may be acted on, and the audit log of what was done."""
+SOURCES['peekaboo_min/automation/policy.py'] = 6952, r'''"""What may be acted on, and the audit log of what was done."""
 
 from __future__ import annotations
 
@@ -6912,6 +6963,7 @@ from typing import Any, Callable, Optional
 
 from ..core.errors import ErrorCode, PeekabooError, file_errors
 from ..core.log import log_info
+from ..core.models import Window
 from ..core.settings import settings
 from ..system.files import asked_path, state_folder
 
@@ -6984,10 +7036,20 @@ def write_audit_line(action: str, where: dict[str, Any]) -> None:
         with open(descriptor, "a", encoding="utf-8") as f:
             f.write(json.dumps(line, ensure_ascii=False) + "\n")
     log_info(f"{action} {json.dumps(where, ensure_ascii=False)}")
+
+
+def audited(window: Window) -> dict[str, Any]:
+    """What the audit log says of a window."""
+    return {
+        "window_id": window.window_id,
+        "app": window.app_name,
+        "bundle_id": window.bundle_id,
+        "window_pid": window.pid,
+    }
 '''
 
 # ==================== peekaboo_min/automation/wait.py =====================================================
-SOURCES['peekaboo_min/automation/wait.py'] = 6990, r'''"""Wait until a window shows a text, opens, closes or rests."""
+SOURCES['peekaboo_min/automation/wait.py'] = 7052, r'''"""Wait until a window shows a text, opens, closes or stops changing."""
 
 from __future__ import annotations
 
@@ -7055,7 +7117,7 @@ def wait_for_condition(
             if waited_s + pause_s > timeout_s:
                 raise PeekabooError(
                     ErrorCode.TIMEOUT,
-                    f"{goal} did not come within {timeout_s:g} s; seen last: {last}",
+                    f"waited {timeout_s:g} s in vain for {goal}; seen last: {last}",
                     hint="take a screenshot to see what is there, or wait again with a longer timeout_s",
                 )
             pause(pause_s)
@@ -7088,9 +7150,9 @@ def _condition(
             raise invalid("the title is empty", "give the title, or a part of it")
         return f"the title {title[:80]!r} of {where}", lambda windows: _titled(part, windows)
     if closed:
-        return f"the end of {where}", lambda windows: _closed(where, windows)
+        return f"{where} to close", lambda windows: _closed(where, windows)
     if still:
-        return f"stillness of {where}", _StillLook(desktop)
+        return f"{where} to stop changing", _StillLook(desktop)
     if window_id is not None:
         raise invalid("no condition is given", "wait for text, title, closed or still")
     return where, lambda windows: _of_window("open", windows[0]) if windows else "no window of it"
@@ -7102,6 +7164,8 @@ def _windows(scene: Scene, window_id: Optional[int], app: Optional[str], may_be_
         found = scene.find(window_id) if may_be_gone else scene.by_id(window_id)
         return [found] if found else []
     windows = catalogue_windows(scene)
+    if may_be_gone:
+        windows += [one for one in scene.windows if one.is_elsewhere and one not in windows]
     if app is None:
         return windows
     try:
@@ -7185,10 +7249,10 @@ class _StillLook:
 '''
 
 # ==================== peekaboo_min/core/__init__.py =======================================================
-SOURCES['peekaboo_min/core/__init__.py'] = 7188, r''''''
+SOURCES['peekaboo_min/core/__init__.py'] = 7252, r''''''
 
 # ==================== peekaboo_min/core/cancellation.py ===================================================
-SOURCES['peekaboo_min/core/cancellation.py'] = 7191, r'''"""One call: its cancel token, time budget, progress, waits and threads."""
+SOURCES['peekaboo_min/core/cancellation.py'] = 7255, r'''"""One call: its cancel token, time budget, progress, waits and threads."""
 
 from __future__ import annotations
 
@@ -7331,7 +7395,7 @@ def is_uninterrupted() -> bool:
 '''
 
 # ==================== peekaboo_min/core/errors.py =========================================================
-SOURCES['peekaboo_min/core/errors.py'] = 7334, r'''"""PeekabooError, the only expected exception, and its codes."""
+SOURCES['peekaboo_min/core/errors.py'] = 7398, r'''"""PeekabooError, the only expected exception, and its codes."""
 
 from __future__ import annotations
 
@@ -7457,10 +7521,9 @@ def check_range(what: str, value: float, least: float, most: float) -> None:
 
 def file_error(path: Path, error: Exception) -> PeekabooError:
     """FILE_IO_ERROR for what the system answered about `path`, to be raised."""
+    not_writable = (errno.EACCES, errno.EPERM, errno.EROFS)
     hints = {
-        errno.EACCES: "choose a folder that you may write to",
-        errno.EPERM: "choose a folder that you may write to",
-        errno.EROFS: "choose a folder that you may write to",
+        **dict.fromkeys(not_writable, "choose a folder that you may write to"),
         errno.ENOSPC: "free some space, or choose another disk",
         errno.ENAMETOOLONG: "choose a shorter path",
         errno.ENOTDIR: "a part of that path is a file; choose another path",
@@ -7481,7 +7544,7 @@ def file_errors(path: Path) -> Iterator[None]:
 '''
 
 # ==================== peekaboo_min/core/log.py ============================================================
-SOURCES['peekaboo_min/core/log.py'] = 7484, r'''"""The log file, a command's debug lines, and the Keynote agent's log."""
+SOURCES['peekaboo_min/core/log.py'] = 7547, r'''"""The log file, a command's debug lines, and the Keynote agent's log."""
 
 from __future__ import annotations
 
@@ -7495,9 +7558,9 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Callable, Optional
+from typing import Callable
 
-from .errors import file_errors
+from .errors import PeekabooError, file_errors
 from .settings import settings, without_secrets
 from .text import encodable, on_one_line
 
@@ -7531,7 +7594,9 @@ def log_error(text: str, with_traceback: bool = False) -> None:
 
 
 def _log(level: str, text: str, stack: str = "") -> None:
-    text, stack = (encodable(without_secrets(part)) if _sinks else "" for part in (text, stack))
+    if not _sinks:
+        return
+    text, stack = encodable(without_secrets(text)), encodable(without_secrets(stack))
     for sink in _sinks:
         sink(level, text, stack)
 
@@ -7587,9 +7652,13 @@ class _LogFile:
         self._descriptor = _open_own_file(self._path)
 
     def write(self, line: str) -> None:
-        with self._lock, suppress(OSError):  # a full disk stops the log, not the server
-            if os.fstat(self._descriptor).st_size > _ROTATE_BYTES:
-                os.replace(self._path, f"{self._path}.1")
+        with self._lock:
+            found = os.fstat(self._descriptor)
+            if found.st_size > _ROTATE_BYTES:
+                # servers share the file: only the first that finds it full moves it, the others reopen it
+                with suppress(FileNotFoundError):
+                    if os.path.samestat(found, os.stat(self._path)):
+                        os.replace(self._path, f"{self._path}.1")
                 fresh = _open_own_file(self._path)
                 os.dup2(fresh, self._descriptor, inheritable=False)
                 os.close(fresh)
@@ -7621,7 +7690,8 @@ def start_log_file(path: Path, level: str, also_console: bool) -> None:
             entry = {"time": moment, "level": level, "pid": os.getpid(), "msg": text}
             line = json.dumps({**entry, "stack": stack} if stack else entry, ensure_ascii=False)
             for output in outputs:
-                output(line + "\n")
+                with suppress(OSError):  # a full disk or a closed stderr stops the log, not the server
+                    output(line + "\n")
 
     _sinks.append(write)
     _log_what_the_sdk_warns_of()
@@ -7641,18 +7711,24 @@ def _log_what_the_sdk_warns_of() -> None:
     logging.getLogger().addHandler(Relay())
 
 
-def write_agent_line(source: str, text: str, path: Optional[Path] = None) -> None:
-    """Write `[UTC][source] text` as one line of the log at `path`, else of PEEKABOO_AGENT_LOG if it is set.
+def log_for_agent(source: str, text: str) -> None:
+    """Log what a Keynote tool did: in the server's log, and in PEEKABOO_AGENT_LOG, which the agent sets."""
+    log_info(f"[{source}] {text}")
+    if settings().agent_log:
+        try:
+            write_agent_line(Path(settings().agent_log), source, text)
+        except (
+            PeekabooError
+        ) as e:  # the drawing is done: a log that cannot be written must not undo its success
+            log_warning(e.sentence())
 
-    Without `path` the server's own log gets it as well, whoever the client is.
+
+def write_agent_line(path: Path, source: str, text: str) -> None:
+    """Write `[UTC][source] text` as one line of the log at `path`. Raises FILE_IO_ERROR.
+
     Client and server write into the same file, which thus shows who did what. No key of the settings is
-    written. Raises FILE_IO_ERROR.
+    written.
     """
-    if path is None:
-        log_info(f"[{source}] {text}")
-        if not settings().agent_log:
-            return
-        path = Path(settings().agent_log)
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     # a model's reply must not look like a line of ours
     line = on_one_line(without_secrets(f"[{now}][{source}] {text}"))
@@ -7661,7 +7737,7 @@ def write_agent_line(source: str, text: str, path: Optional[Path] = None) -> Non
 '''
 
 # ==================== peekaboo_min/core/models.py =========================================================
-SOURCES['peekaboo_min/core/models.py'] = 7664, r'''"""The data types: points, windows, displays, screenshots, results.
+SOURCES['peekaboo_min/core/models.py'] = 7740, r'''"""The data types: points, windows, displays, screenshots, results.
 
 Named tuples, not dataclasses: importing those and making thirty of them would be a third of a command's time.
 """
@@ -7795,6 +7871,10 @@ class Window(NamedTuple):
     is_modal: bool = False
     """True for a declared modal dialog or sheet: its parent takes no input while it is open."""
     is_minimised: bool = False
+    is_elsewhere: bool = False
+    """X11: True on another workspace."""
+    is_menu: bool = False
+    """X11: True for a popup that says it is a menu, which takes the keys of its application."""
     frame_id: Optional[int] = None
     """X11: the top-level window that contains this one; None where there is no such thing."""
     identity: str = ""
@@ -8037,7 +8117,7 @@ class Result(NamedTuple):
 '''
 
 # ==================== peekaboo_min/core/settings.py =======================================================
-SOURCES['peekaboo_min/core/settings.py'] = 8040, r'''"""Environment variables, read once into a frozen Settings."""
+SOURCES['peekaboo_min/core/settings.py'] = 8120, r'''"""Environment variables, read once into a frozen Settings."""
 
 from __future__ import annotations
 
@@ -8057,7 +8137,7 @@ _BOOLEANS = {
     **dict.fromkeys(("0", "false", "no", "off"), False),
 }
 
-# What a `.env` in the working folder may set. Never an address: a stranger's folder must not redirect
+# What a `.env` in the working folder may set. Never an address: a downloaded folder must not redirect
 # screenshots.
 _ENV_FILE_NAMES = (
     "GEMINI_API_KEY",
@@ -8069,19 +8149,24 @@ _ENV_FILE_NAMES = (
     "KEYNOTE_DOCUMENT_MODE",
 )
 _ENV_FILE_CAP = 64 * 1024
-_ENV_LINE = r"""\s*(?:export\s+)?(\w+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^"'\s#].*?)??)\s*(?:(?<=\s)#.*)?"""
+# No two neighbouring parts match the same text: a hostile line must not take minutes.
+_ENV_LINE = (
+    r"""\s*(?:export\s+)?(\w+)\s*="""
+    r"""(?:\s*(?:"([^"]*)"|'([^']*)'|([^"'\s#]\S*(?:\s+[^\s#]\S*)*)))?"""
+    r"""\s*(?:(?<=\s)#.*)?"""
+)
 
-# It names another command line, which may be our own: a child that inherited it would call itself for ever.
+# It names another command line, which may be our own: with it inherited, that would call itself for ever.
 _NOT_FOR_CHILDREN = ("PEEKABOO_CLI_PATH",)
 
 
 class Variable(NamedTuple):
-    """Where a field of Settings is read from: environment variable `name`, or `also` where that is unset."""
+    """Where a field of Settings is read from: environment variable `name`, or `alias` where that is unset."""
 
     name: str
     help: str
     default: Any = ""
-    also: str = ""
+    alias: str = ""
     is_secret: bool = False
 
 
@@ -8101,7 +8186,7 @@ class Settings(NamedTuple):
     gemini_key: str = _variable(
         "GEMINI_API_KEY",
         "key for `gemini` (`GOOGLE_API_KEY` is read too)",
-        also="GOOGLE_API_KEY",
+        alias="GOOGLE_API_KEY",
         is_secret=True,
     )
     ollama_base_url: str = _variable(
@@ -8168,13 +8253,13 @@ class Settings(NamedTuple):
         "PEEKABOO_LOG_LEVEL",
         "`trace`, `debug`, `info`, `warn`, `error` or `fatal` (`LOG_LEVEL` is read too)",
         "info",
-        also="LOG_LEVEL",
+        alias="LOG_LEVEL",
     )
     logs_to_console: bool = _variable(
         "PEEKABOO_CONSOLE_LOGGING",
         "`true`: log to stderr as well (`PEEKABOO_MCP_CONSOLE_LOGGING` is read too)",
         False,
-        also="PEEKABOO_MCP_CONSOLE_LOGGING",
+        alias="PEEKABOO_MCP_CONSOLE_LOGGING",
     )
     cli_path: str = _variable(
         "PEEKABOO_CLI_PATH",
@@ -8218,12 +8303,21 @@ class Settings(NamedTuple):
 
     @property
     def mac_state_folder(self) -> Path:
-        return Path.home() / "Library" / "Caches" / "peekaboo_min"
+        return _home() / "Library" / "Caches" / "peekaboo_min"
 
     @property
     def xdg_state_folder(self) -> Path:
-        home = Path(self.state_home) if self.state_home else Path.home() / ".local" / "state"
+        home = Path(self.state_home) if self.state_home else _home() / ".local" / "state"
         return home / "peekaboo_min"
+
+
+def _home() -> Path:
+    """The user's home folder. Raises FILE_IO_ERROR for a user without one, as in some containers."""
+    try:
+        return Path.home()
+    except RuntimeError as e:
+        message = "this user has no home folder"
+        raise PeekabooError(ErrorCode.FILE_IO_ERROR, message, hint="set HOME to a folder of your own") from e
 
 
 VARIABLES: dict[str, Variable] = Settings._field_defaults
@@ -8235,8 +8329,9 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
     values: dict[str, Any] = {}
     for field, each in VARIABLES.items():
         # An empty variable is an unset one: `PEEKABOO_TTL_SECONDS= peekaboo-min` must not fail.
-        name = next((one for one in (each.name, each.also) if environ.get(one, "").strip()), "")
-        values[field] = _convert(name, environ[name].strip(), each.default) if name else each.default
+        name = each.name if environ.get(each.name, "").strip() else each.alias
+        text = environ.get(name, "").strip()
+        values[field] = _convert(name, text, each.default) if text else each.default
     return Settings(**values)
 
 
@@ -8266,7 +8361,7 @@ def settings() -> Settings:
 
 def unknown_variables() -> list[str]:
     """The variables that are named like ours and that nobody reads: a misspelt policy protects nothing."""
-    known = {name for each in VARIABLES.values() for name in (each.name, each.also)}
+    known = {name for each in VARIABLES.values() for name in (each.name, each.alias)}
     return sorted(name for name in os.environ if name.startswith("PEEKABOO_") and name not in known)
 
 
@@ -8335,7 +8430,7 @@ def child_environment() -> dict[str, str]:
 
 
 def search_path() -> list[str]:
-    """The folders of PATH, but for `.` and empty ones: nothing of a stranger's folder is executed."""
+    """The absolute folders of PATH: nothing is executed because it lies in the working folder."""
     return [
         folder for folder in os.environ.get("PATH", os.defpath).split(os.pathsep) if os.path.isabs(folder)
     ]
@@ -8349,7 +8444,7 @@ def system_temporary_folder() -> Path:
 '''
 
 # ==================== peekaboo_min/core/text.py ===========================================================
-SOURCES['peekaboo_min/core/text.py'] = 8352, r'''"""Text from outside, made safe to show or to send."""
+SOURCES['peekaboo_min/core/text.py'] = 8447, r'''"""Text from outside, made safe to show or to send."""
 
 from __future__ import annotations
 
@@ -8360,12 +8455,18 @@ import re
 _UNSAFE = "[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
 _UNTYPABLE = "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]"
 _UNWRITABLE = "[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]"
+_UNSHOWN = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
 _SURROGATE = "[\ud800-\udfff]"
 
 
 def clean_text(text: str, limit: int = 200) -> str:
     """Text from outside (a title, for instance) without control and direction characters, cut at `limit`."""
     return re.sub(_UNSAFE, " ", text[:limit]).strip()
+
+
+def shown_text(text: str) -> str:
+    """A text of several lines from outside, with U+FFFD for what a terminal or a page must not get."""
+    return re.sub(_UNSHOWN, "\ufffd", text.replace("\r\n", "\n"))
 
 
 def control_character_in(text: str) -> str:
@@ -8390,16 +8491,16 @@ def cut_to_bytes(text: str, limit: int) -> str:
 '''
 
 # ==================== peekaboo_min/core/version.py ========================================================
-SOURCES['peekaboo_min/core/version.py'] = 8393, r'''"""The version."""
+SOURCES['peekaboo_min/core/version.py'] = 8494, r'''"""The version."""
 
 VERSION = "0.1.0"
 '''
 
 # ==================== peekaboo_min/desktop/__init__.py ====================================================
-SOURCES['peekaboo_min/desktop/__init__.py'] = 8399, r''''''
+SOURCES['peekaboo_min/desktop/__init__.py'] = 8500, r''''''
 
 # ==================== peekaboo_min/desktop/base.py ========================================================
-SOURCES['peekaboo_min/desktop/base.py'] = 8402, r'''"""class Desktop(Protocol): what a platform must do; it never decides."""
+SOURCES['peekaboo_min/desktop/base.py'] = 8503, r'''"""class Desktop(Protocol): what a platform must do; it never decides."""
 
 from __future__ import annotations
 
@@ -8560,7 +8661,7 @@ class Desktop(Protocol):
 '''
 
 # ==================== peekaboo_min/desktop/keys.py ========================================================
-SOURCES['peekaboo_min/desktop/keys.py'] = 8563, r'''"""Key names in the spellings that people use, read into one (pure)."""
+SOURCES['peekaboo_min/desktop/keys.py'] = 8664, r'''"""Key names in the spellings that people use, read into one (pure)."""
 
 from __future__ import annotations
 
@@ -8634,7 +8735,7 @@ def read_chord(key: str, modifiers: Sequence[str] = ()) -> KeyChord:
     name = _KEYS.get(_squeeze(words[-1]))
     if name is None:
         raise _unknown_key(words[-1])
-    return KeyChord(name, tuple(one for one in _MODIFIER_SPELLINGS if one in held))
+    return KeyChord(name, tuple(name for name in _MODIFIER_SPELLINGS if name in held))
 
 
 def _split_chord(text: str) -> list[str]:
@@ -8675,10 +8776,10 @@ def _unknown_key(word: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/desktop/macos/__init__.py ==============================================
-SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 8678, r''''''
+SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 8779, r''''''
 
 # ==================== peekaboo_min/desktop/macos/accessibility.js =========================================
-SOURCES['peekaboo_min/desktop/macos/accessibility.js'] = 8681, r'''// Comes after window_list.js: windows, sheets and the focus as the accessibility tree has them; without the grant: nothing.
+SOURCES['peekaboo_min/desktop/macos/accessibility.js'] = 8782, r'''// Comes after window_list.js: windows, sheets and the focus as the accessibility tree has them; without the grant: nothing.
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXUIElementCreateApplication', ['id', ['int']]);
 ObjC.bindFunction('AXUIElementCreateSystemWide', ['id', []]);
@@ -8766,7 +8867,7 @@ function candidates(app, target) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/automation.js ============================================
-SOURCES['peekaboo_min/desktop/macos/automation.js'] = 8769, r'''// {} -> {"automation": bool|null}: may Keynote be controlled? null when it does not run, was never asked for, or cannot be
+SOURCES['peekaboo_min/desktop/macos/automation.js'] = 8870, r'''// {} -> {"automation": bool|null}: may Keynote be controlled? null when it does not run, was never asked for, or cannot be
 // told. Raises no dialog. By itself, because a bridge that fails here must not take other answers along.
 ObjC.import('AppKit');
 ObjC.import('CoreServices');
@@ -8785,7 +8886,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/backend.py ===============================================
-SOURCES['peekaboo_min/desktop/macos/backend.py'] = 8788, r'''"""Desktop by screencapture, osascript and the Swift helper."""
+SOURCES['peekaboo_min/desktop/macos/backend.py'] = 8889, r'''"""Desktop by screencapture, osascript and the Swift helper."""
 
 from __future__ import annotations
 
@@ -8857,13 +8958,13 @@ class MacDesktop:
         scene = run_jxa([*WINDOW_SOURCES, "desktop/macos/snapshot.js"], {})
         if scene["windows"] is None:
             raise no_session_error()
-        windows = [_window(one, scene["can_record"]) for one in scene["windows"]]
-        own = [one for one in windows if one.pid == scene["frontmost_pid"]]
+        windows = [_window(row, scene["can_record"]) for row in scene["windows"]]
+        own = [window for window in windows if window.pid == scene["frontmost_pid"]]
         # an app may keep invisible and tiny windows in front of the one that has the keyboard
-        focused = next((one for one in own if one.is_on_screen and one.is_ordinary), None)
+        focused = next((window for window in own if window.is_on_screen and window.is_ordinary), None)
         return Scene(
-            windows=tuple(one._replace(is_focused=one is focused) for one in windows),
-            apps=tuple(App(**{**one, "name": clean_text(one["name"])}) for one in scene["apps"]),
+            windows=tuple(window._replace(is_focused=window is focused) for window in windows),
+            apps=tuple(App(**{**row, "name": clean_text(row["name"])}) for row in scene["apps"]),
             displays=_displays(scene["displays"]),
             can_see_titles=scene["can_record"],
             is_locked=scene["is_locked"],
@@ -8948,7 +9049,7 @@ class MacDesktop:
     ) -> None:
         if hold_ms * repeat > _LONGEST_HOLD_MS:
             raise invalid(
-                f"{repeat} presses of {hold_ms} ms are too long", hint="hold for 10 seconds in all at most"
+                f"{repeat} presses of {hold_ms} ms are too long", hint="hold it for at most 10 seconds in all"
             )
         request = {"do": "press", **chord_request(chord), "hold_ms": hold_ms, "repeat": repeat}
         request["stop_file"] = str(stop_file or "")
@@ -8968,10 +9069,10 @@ class MacDesktop:
         if not answer["elements"]:
             raise _no_elements(window, answer["is_found"], answer["is_hung"])
         elements = []
-        for one in answer["elements"]:
-            name, value = clean_text(one["name"]), clean_text(one["value"], 1000)
-            elements.append(Element(one["role"], name, value, tuple(one["states"]), _rect(one)))
-        return sorted(elements, key=lambda one: (round(one.box.centre.y / _LINE), one.box.x))
+        for row in answer["elements"]:
+            name, value = clean_text(row["name"]), clean_text(row["value"], 1000)
+            elements.append(Element(row["role"], name, value, tuple(row["states"]), _rect(row)))
+        return sorted(elements, key=lambda element: (round(element.box.centre.y / _LINE), element.box.x))
 
     def find_handler(self, kind: str, target: str) -> Handler:
         answer = run_jxa([WINDOW_SOURCES[0], "desktop/macos/handler.js"], {"kind": kind, "target": target})
@@ -9030,11 +9131,11 @@ class MacDesktop:
         answer = run_jxa(["desktop/macos/read_text.js"], asked, _VISION_S)
         return [
             RecognisedText(
-                clean_text(one["text"], 1000),
-                Rect(one["x"] * width, one["y"] * height, one["width"] * width, one["height"] * height),
-                float(one["confidence"]),
+                clean_text(row["text"], 1000),
+                Rect(row["x"] * width, row["y"] * height, row["width"] * width, row["height"] * height),
+                float(row["confidence"]),
             )
-            for one in answer["lines"]
+            for row in answer["lines"]
         ]
 
     def input_backend(self) -> str:
@@ -9050,12 +9151,15 @@ class MacDesktop:
 def _displays(screens: list[dict[str, Any]]) -> tuple[Display, ...]:
     """In the order of NSScreen. The main one's number is documented, and needs no proof by its place."""
     found = [
-        Display(0, clean_text(one["name"]), _rect(one["bounds"]), float(one["scale"])) for one in screens
+        Display(0, clean_text(screen["name"]), _rect(screen["bounds"]), float(screen["scale"]))
+        for screen in screens
     ]
-    sizes = [(one.bounds.width * one.scale, one.bounds.height * one.scale) for one in found]
+    sizes = [
+        (display.bounds.width * display.scale, display.bounds.height * display.scale) for display in found
+    ]
     return tuple(
-        one._replace(number=number, has_twin=number > 1 and sizes.count(sizes[number - 1]) > 1)
-        for number, one in enumerate(found, 1)
+        display._replace(number=number, has_twin=number > 1 and sizes.count(sizes[number - 1]) > 1)
+        for number, display in enumerate(found, 1)
     )
 
 
@@ -9078,7 +9182,7 @@ def _no_elements(window: Window, is_found: bool, is_hung: bool) -> PeekabooError
 
 def _installed_app(name: str, installed: list[dict[str, Any]]) -> dict[str, Any]:
     """Raises APP_NOT_FOUND, AMBIGUOUS_APP_IDENTIFIER."""
-    apps = {App(clean_text(one["name"]), bundle_id=one["bundle_id"]): one for one in installed}
+    apps = {App(clean_text(row["name"]), bundle_id=row["bundle_id"]): row for row in installed}
     return apps[find_app(name.strip().removesuffix(".app"), list(apps), "installed")]
 
 
@@ -9137,23 +9241,23 @@ def _rect(bounds: dict[str, float]) -> Rect:
     return Rect(float(bounds["x"]), float(bounds["y"]), float(bounds["width"]), float(bounds["height"]))
 
 
-def _window(one: dict[str, Any], can_record: bool) -> Window:
-    title: Optional[str] = one["title"]  # as it is: two windows may differ in what a person does not see
+def _window(listed: dict[str, Any], can_record: bool) -> Window:
+    title: Optional[str] = listed["title"]  # as it is: two windows may differ in what a person does not see
     same = ("pid", "bundle_id", "layer", "alpha", "kind", "parent_id", "is_modal", "is_minimised")
     return Window(
-        window_id=one["id"],
-        app_name=clean_text(one["app"]),
+        window_id=listed["id"],
+        app_name=clean_text(listed["app"]),
         title=title or "" if can_record else title,
-        bounds=_rect(one["bounds"]),
-        is_on_screen=one["on_screen"],
-        identity=str(one["pid"]),
-        is_obscured=one["is_protected"],
-        **{name: one[name] for name in same},
+        bounds=_rect(listed["bounds"]),
+        is_on_screen=listed["on_screen"],
+        identity=str(listed["pid"]),
+        is_obscured=listed["is_protected"],
+        **{name: listed[name] for name in same},
     )
 '''
 
 # ==================== peekaboo_min/desktop/macos/elements.js ==============================================
-SOURCES['peekaboo_min/desktop/macos/elements.js'] = 9156, r'''// {"window": {id, pid, title, x, y, width, height, is_popup}} -> {"is_trusted": bool, "is_found": bool, "is_hung": bool,
+SOURCES['peekaboo_min/desktop/macos/elements.js'] = 9260, r'''// {"window": {id, pid, title, x, y, width, height, is_popup}} -> {"is_trusted": bool, "is_found": bool, "is_hung": bool,
 //   "elements": [{role, name, value, states, x, y, width, height}]}: what the window shows, clipped to it, in screen points.
 // By JXA alone: one call an element fetches all its attributes, so a compiled program would save little.
 ObjC.bindFunction('AXUIElementCopyMultipleAttributeValues', ['int', ['id', 'id', 'unsigned int', 'id*']]);
@@ -9313,7 +9417,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/focus.js =================================================
-SOURCES['peekaboo_min/desktop/macos/focus.js'] = 9316, r'''// {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted", "title_bar_is_free": bool, "matches": n}
+SOURCES['peekaboo_min/desktop/macos/focus.js'] = 9420, r'''// {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted", "title_bar_is_free": bool, "matches": n}
 // matches: how many windows of the application could be the one that is meant; only a single one is raised.
 const ANSWER_S = 0.5;
 const TITLE_BAR_HALF = 10;
@@ -9364,7 +9468,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/handler.js ===============================================
-SOURCES['peekaboo_min/desktop/macos/handler.js'] = 9367, r'''// {"kind": "app"|"path"|"url", "target": text} -> {"found": {name, bundle_id, path}|null, "installed": [...]}: the application that
+SOURCES['peekaboo_min/desktop/macos/handler.js'] = 9471, r'''// {"kind": "app"|"path"|"url", "target": text} -> {"found": {name, bundle_id, path}|null, "installed": [...]}: the application that
 // opens it. For a name of an application `installed` has all that are, else nothing. Starts nothing.
 // Comes after window_list.js.
 const FOLDERS = ['/Applications', '/Applications/Utilities', '/System/Applications', '/System/Applications/Utilities',
@@ -9407,7 +9511,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.js =================================================
-SOURCES['peekaboo_min/desktop/macos/input.js'] = 9410, r'''// one JSON request as the argument -> one JSON answer: those that input.swift lists, for a Mac without a compiler. Besides:
+SOURCES['peekaboo_min/desktop/macos/input.js'] = 9514, r'''// one JSON request as the argument -> one JSON answer: those that input.swift lists, for a Mac without a compiler. Besides:
 //   {"do":"press", ..., "character":"a","using":["command down"],"layouts":["US"]}: on another keyboard layout than these
 //       System Events finds the key of the character
 // Comes after window_list.js and accessibility.js.
@@ -9796,7 +9900,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.py =================================================
-SOURCES['peekaboo_min/desktop/macos/input.py'] = 9799, r'''"""Post mouse and keyboard events by the Swift helper or JXA; key codes."""
+SOURCES['peekaboo_min/desktop/macos/input.py'] = 9903, r'''"""Post mouse and keyboard events by the Swift helper or JXA; key codes."""
 
 from __future__ import annotations
 
@@ -9872,8 +9976,8 @@ def mac_key_flags(chord: KeyChord) -> int:
 def mac_modifier_flags(modifiers: Sequence[str]) -> int:
     """The CGEventFlags of modifiers by the names of keys.py."""
     flags = 0
-    for one in modifiers:
-        flags |= _FLAGS[one]
+    for name in modifiers:
+        flags |= _FLAGS[name]
     return flags
 
 
@@ -9885,7 +9989,7 @@ def chord_request(chord: KeyChord) -> dict[str, Any]:
     request: dict[str, Any] = {"key_code": mac_key_code(chord), "flags": mac_key_flags(chord)}
     character = chord.key if len(chord.key) == 1 else _CHARACTERS.get(chord.key)
     if character and set(chord.modifiers) & {"cmd", "ctrl", "alt", "super"}:
-        using = [_USING[one] for one in chord.modifiers if one in _USING]
+        using = [_USING[name] for name in chord.modifiers if name in _USING]
         request |= {"character": character, "using": using, "layouts": list(_ANSI_LAYOUTS)}
     return request
 
@@ -9976,7 +10080,7 @@ def _helper_answer(stdout: bytes, stderr: str, code: int) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.swift ==============================================
-SOURCES['peekaboo_min/desktop/macos/input.swift'] = 9979, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
+SOURCES['peekaboo_min/desktop/macos/input.swift'] = 10083, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
 //   {"do":"preflight"} -> {"ok":true,"accessibility":b,"post_event":b,"screen_recording":b}
 //   {"do":"move","window":W,"x":n,"y":n}; points are screen points
 //   {"do":"click","window":W,"x":n,"y":n,"button":"left","clicks":1,"flags":0}; button left, right or middle; clicks 1 to 3
@@ -10442,7 +10546,7 @@ try FileHandle.standardOutput.write(contentsOf: output + Data("\n".utf8))
 '''
 
 # ==================== peekaboo_min/desktop/macos/osascript.py =============================================
-SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 10445, r'''"""Run JXA or AppleScript; what its errors, and missing grants, mean."""
+SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 10549, r'''"""Run JXA or AppleScript; what its errors, and missing grants, mean."""
 
 from __future__ import annotations
 
@@ -10513,7 +10617,7 @@ def run_applescript(
     dictionary: the bundle id whose terms the source is compiled with, and the one to take instead. No
     argument can say it, and by the application's name macOS might ask a person where that application is.
     """
-    known, wanted = (f'application id "{one}"' for one in dictionary)
+    known, wanted = (f'application id "{bundle_id}"' for bundle_id in dictionary)
     source = native_source(name).replace(known, wanted)
     return _run_script([*log_safe("-"), *arguments], source, timeout_s)
 
@@ -10623,7 +10727,7 @@ def no_session_error() -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/desktop/macos/permissions.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 10626, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
+SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 10730, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
 function run(argv) {
     const onScreen = windowList(ON_SCREEN_ONLY);
     const locked = isLocked();
@@ -10637,7 +10741,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/probe.js =================================================
-SOURCES['peekaboo_min/desktop/macos/probe.js'] = 10640, r'''// {"ask": name, ...} -> what only a Mac can tell, for `doctor --probe`; comes after window_list.js and accessibility.js.
+SOURCES['peekaboo_min/desktop/macos/probe.js'] = 10744, r'''// {"ask": name, ...} -> what only a Mac can tell, for `doctor --probe`; comes after window_list.js and accessibility.js.
 // Events are made and read back, never posted.
 ObjC.import('Foundation');
 ObjC.bindFunction('CGEventKeyboardSetUnicodeString', ['void', ['void *', 'unsigned long', 'void *']]);
@@ -10694,7 +10798,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/read_text.js =============================================
-SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 10697, r'''// {"path": file, "characters": bool} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
+SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 10801, r'''// {"path": file, "characters": bool} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
 // characters: those that stand alone, looked for in overlapping parts of the image; one may be there more than once.
 ObjC.import('Foundation');
 ObjC.import('Vision');
@@ -10740,7 +10844,7 @@ function partsOfImage() {
 '''
 
 # ==================== peekaboo_min/desktop/macos/snapshot.js ==============================================
-SOURCES['peekaboo_min/desktop/macos/snapshot.js'] = 10743, r'''// {} -> one look at the desktop, or {"windows": null} without a GUI session:
+SOURCES['peekaboo_min/desktop/macos/snapshot.js'] = 10847, r'''// {} -> one look at the desktop, or {"windows": null} without a GUI session:
 //   {"windows": [{id, pid, app, bundle_id, title, layer, alpha, on_screen, bounds, kind, parent_id, is_modal, is_minimised}],
 //    "apps": [{pid, name, bundle_id, is_active, is_regular, window_count}], "displays": [{name, scale, bounds}], main first,
 //    "frontmost_pid": n|null, "can_record": bool, "is_locked": bool}
@@ -10865,7 +10969,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/swift_helper.py ==========================================
-SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 10868, r'''"""Compile input.swift ahead of time, and find what was compiled."""
+SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 10972, r'''"""Compile input.swift ahead of time, and find what was compiled."""
 
 from __future__ import annotations
 
@@ -10877,7 +10981,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple, Optional
 
-from ...core.errors import ErrorCode, PeekabooError
+from ...core.errors import ErrorCode, PeekabooError, file_errors
 from ...core.log import log_debug
 from ...core.models import as_plain
 from ...core.settings import settings
@@ -10941,7 +11045,8 @@ def build_helper(is_forced: bool = False) -> Built:
     It is needed for a new source, a new compiler or a lost program. A failure is tried again after a day;
     one that ran out of time is not remembered, because a cold compiler may need a minute.
     is_forced: compile anyway.
-    Raises CANCELLED, and TIMEOUT while another process compiles; no compiler is an outcome, not an error.
+    Raises CANCELLED, FILE_IO_ERROR, and TIMEOUT while another process compiles. A missing compiler is an
+    outcome, not an error.
     """
     with file_lock("helper.lock", _COMPILE_S if is_forced else 0.0, "the Swift compiler"):
         compiler, path, reason = "", "", ""
@@ -10980,12 +11085,13 @@ def _compiler_version() -> str:
 def _compile(compiler: str) -> Path:
     key = hashlib.sha256(f"{native_source(_SOURCE)}\0{compiler}".encode()).hexdigest()[:16]
     folder = _helper_folder() / key
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     source, target = folder / "input.swift", folder / "peekaboo-input"
-    source.write_text(native_source(_SOURCE), encoding="utf-8")
-    # nobody may find an unfinished program, and macOS kills a signed one that is overwritten in place
-    _manifest().unlink(missing_ok=True)
-    target.unlink(missing_ok=True)
+    with file_errors(folder):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        source.write_text(native_source(_SOURCE), encoding="utf-8")
+        # nobody may find an unfinished program, and macOS kills a signed one that is overwritten in place
+        _manifest().unlink(missing_ok=True)
+        target.unlink(missing_ok=True)
     options = ["-O", "-swift-version", "5", str(source), "-o", str(target)]
     run_program([*_COMPILER, *options], timeout_s=_COMPILE_S)
     target.chmod(0o700)
@@ -11005,7 +11111,7 @@ def _manifest() -> Path:
 '''
 
 # ==================== peekaboo_min/desktop/macos/window_list.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 11008, r'''// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
+SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 11114, r'''// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
 ObjC.import('AppKit');
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXIsProcessTrusted', ['bool', []]);
@@ -11109,7 +11215,7 @@ function frontmostPid() {
 '''
 
 # ==================== peekaboo_min/desktop/matching.py ====================================================
-SOURCES['peekaboo_min/desktop/matching.py'] = 11112, r'''"""Which app or window an identifier means, what covers or blocks it (pure)."""
+SOURCES['peekaboo_min/desktop/matching.py'] = 11218, r'''"""Which app or window an identifier means, what covers or blocks it (pure)."""
 
 from __future__ import annotations
 
@@ -11137,7 +11243,9 @@ def is_worth_listing(window: Window) -> bool:
 
 def visible_windows(windows: Sequence[Window], with_off_screen: bool = False) -> list[Window]:
     """The windows worth listing, front to back."""
-    return [one for one in windows if is_worth_listing(one) and (with_off_screen or one.is_on_screen)]
+    return [
+        window for window in windows if is_worth_listing(window) and (with_off_screen or window.is_on_screen)
+    ]
 
 
 def catalogue_windows(scene: Scene) -> list[Window]:
@@ -11166,12 +11274,18 @@ def blocking_dialog(window: Window, scene: Scene) -> Optional[Window]:
     A modal dialog of an application that names no parent blocks all windows of it that are behind the dialog.
     """
     found = None
-    dialogs = [one for one in scene.windows if one.is_modal and one.is_on_screen]
-    dialogs = [one for one in dialogs if one.window_id != window.window_id]
-    while blocking := [one for one in dialogs if _is_blocked_by(found or window, one, scene)]:
+    dialogs = [dialog for dialog in scene.windows if dialog.is_modal and dialog.is_on_screen]
+    dialogs = [dialog for dialog in dialogs if dialog.window_id != window.window_id]
+    while blocking := [dialog for dialog in dialogs if _is_blocked_by(found or window, dialog, scene)]:
         found = blocking[0]
         dialogs.remove(found)
     return found
+
+
+def open_menu(window: Window, scene: Scene) -> Optional[Window]:
+    """The open menu that takes a window's keys; None for none, and for a menu itself."""
+    own = (one for one in scene.windows if one.is_menu and one.parent_id == window.window_id)
+    return next((one for one in own if one.is_on_screen), None)
 
 
 def _is_blocked_by(window: Window, dialog: Window, scene: Scene) -> bool:
@@ -11237,7 +11351,7 @@ def _is_helper(app: App) -> bool:
 
 def _app_by_pid(text: str, apps: Sequence[App]) -> App:
     if not text.strip().isascii() or not text.strip().isdigit():
-        raise invalid(f"{text[:40]!r} is no process id", "write it like PID:501")
+        raise invalid(f"{text[:40]!r} is not a process id", "write it like PID:501")
     digits = text.strip().lstrip("0")[:40]  # int() refuses more than 4,300 digits
     for app in apps:
         if str(app.pid) == digits:
@@ -11298,8 +11412,8 @@ def _no_such_app(wanted: str, near: Sequence[App], kind: str = "running") -> Pee
 def windows_of(app: App, windows: Sequence[Window]) -> list[Window]:
     """An app's windows, in the order given."""
     if app.pid is not None:
-        return [one for one in windows if one.pid == app.pid]
-    return [one for one in windows if one.app_name == app.name and one.pid is None]
+        return [window for window in windows if window.pid == app.pid]
+    return [window for window in windows if window.app_name == app.name and window.pid is None]
 
 
 def find_window(
@@ -11319,10 +11433,10 @@ def find_window(
     if title is not None:
         low = title.strip().lower()
         for matches in (lambda name: name == low, lambda name: low and low in name):
-            for one in windows:
-                if matches((one.title or "").lower()):
-                    return one
-        titles = ", ".join(repr(clean_text(one.title or "")) for one in windows[:_NAMED_AT_MOST])
+            for window in windows:
+                if matches((window.title or "").lower()):
+                    return window
+        titles = ", ".join(repr(clean_text(window.title or "")) for window in windows[:_NAMED_AT_MOST])
         raise PeekabooError(
             ErrorCode.WINDOW_NOT_FOUND,
             f"{app.name} has no window titled {title[:80]!r}",
@@ -11346,17 +11460,17 @@ def cover_at(point: Point, target: Window, windows: Sequence[Window]) -> Optiona
     window of another layer that encloses the whole target is an overlay (the Dock owns a transparent one as
     large as the screen).
     """
-    for one in windows:
-        if one.window_id == target.window_id:
+    for window in windows:
+        if window.window_id == target.window_id:
             return None
-        is_there = one.is_on_screen and one.alpha > 0 and one.outer.contains(point)
-        if is_there and not (one.layer != 0 and one.outer.encloses(target.bounds)):
-            return one
+        is_there = window.is_on_screen and window.alpha > 0 and window.outer.contains(point)
+        if is_there and not (window.layer != 0 and window.outer.encloses(target.bounds)):
+            return window
     return None
 '''
 
 # ==================== peekaboo_min/desktop/select.py ======================================================
-SOURCES['peekaboo_min/desktop/select.py'] = 11359, r'''"""Which Desktop this machine has."""
+SOURCES['peekaboo_min/desktop/select.py'] = 11473, r'''"""Which Desktop this machine has."""
 
 from __future__ import annotations
 
@@ -11368,7 +11482,7 @@ from .base import Desktop
 
 @lru_cache(maxsize=1)
 def this_desktop() -> Desktop:
-    """The desktop in front of us."""
+    """The desktop of this machine, by its platform."""
     # one of the two, not both: each imports ten modules
     if platform_name() == "macos":
         from .macos.backend import MacDesktop
@@ -11380,10 +11494,10 @@ def this_desktop() -> Desktop:
 '''
 
 # ==================== peekaboo_min/desktop/x11/__init__.py ================================================
-SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 11383, r''''''
+SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 11497, r''''''
 
 # ==================== peekaboo_min/desktop/x11/backend.py =================================================
-SOURCES['peekaboo_min/desktop/x11/backend.py'] = 11386, r'''"""Desktop by maim, xdotool, xclip, and questions to the X server.
+SOURCES['peekaboo_min/desktop/x11/backend.py'] = 11500, r'''"""Desktop by maim, xdotool, xclip, and questions to the X server.
 
 Commands that answer wrongly with exit 0 are not used: the place in `xdotool getwindowgeometry` and wmctrl (a
 frame's offset is added twice), `xwd -id` (paints other windows), `xdotool type` beyond ASCII, unknown key
@@ -11540,8 +11654,8 @@ class X11Desktop:
         # for a PNG, ImageMagick's quality is the compression: 1 is quick
         quality = quality if kind == "jpg" else 10
         size = f"{width}x{height}!"
-        words = ["convert", str(source), "-resize", size, "-quality", str(quality), f"{to}:{target}"]
-        run_program(words, timeout_s=_CAPTURE_S)
+        argv = ["convert", str(source), "-resize", size, "-quality", str(quality), f"{to}:{target}"]
+        run_program(argv, timeout_s=_CAPTURE_S)
 
     def read_text(self, path: Path) -> list[RecognisedText]:
         from .ocr import read_text_by_tesseract
@@ -11572,17 +11686,17 @@ class X11Desktop:
         return "xdotool"
 
 
-def _run_xdotool(*words: str) -> None:
+def _run_xdotool(*arguments: str) -> None:
     done = run_program(
-        ["xdotool", *words], timeout_s=_FOCUS_S, accept=None, environment=UTF8, pass_fds=held_locks()
+        ["xdotool", *arguments], timeout_s=_FOCUS_S, accept=None, environment=UTF8, pass_fds=held_locks()
     )
     check_xdotool(done)
 
 
 def _run_maim(what: list[str], path: Path, kind: str) -> None:
     """To stdout: a file appears only as a whole. Without the cursor, as the specification wants."""
-    words = ["maim", "--hidecursor", "-f", kind, *what]
-    done = run_program(words, timeout_s=_CAPTURE_S, accept=None, environment=UTF8)
+    argv = ["maim", "--hidecursor", "-f", kind, *what]
+    done = run_program(argv, timeout_s=_CAPTURE_S, accept=None, environment=UTF8)
     if done.code or not done.stdout:
         with x_connection():  # raises NO_GUI_SESSION where there is no display
             pass
@@ -11596,7 +11710,7 @@ def _run_maim(what: list[str], path: Path, kind: str) -> None:
 '''
 
 # ==================== peekaboo_min/desktop/x11/clipboard.py ===============================================
-SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 11599, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
+SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 11713, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
 
 from __future__ import annotations
 
@@ -11796,7 +11910,7 @@ def _wait_until(is_true: Callable[[], bool], server: RunningProgram, seconds: fl
 '''
 
 # ==================== peekaboo_min/desktop/x11/connection.py ==============================================
-SOURCES['peekaboo_min/desktop/x11/connection.py'] = 11799, r'''"""One connection to the X server that only asks: many questions at once.
+SOURCES['peekaboo_min/desktop/x11/connection.py'] = 11913, r'''"""One connection to the X server that only asks: many questions at once.
 
 `xwininfo` and `xprop` answer about one window each, a process a window: for 40 windows that is three times a
 walk of `xwininfo -root -tree`, and a title with a line break fakes lines of theirs. Here all questions go out
@@ -12070,7 +12184,7 @@ def is_same_client(window_id: int, other_id: int) -> bool:
 '''
 
 # ==================== peekaboo_min/desktop/x11/elements.py ================================================
-SOURCES['peekaboo_min/desktop/x11/elements.py'] = 12073, r'''"""The elements of a window: AT-SPI's tree, read by the system's own Python."""
+SOURCES['peekaboo_min/desktop/x11/elements.py'] = 12187, r'''"""The elements of a window: AT-SPI's tree, read by the system's own Python."""
 
 from __future__ import annotations
 
@@ -12095,6 +12209,7 @@ _FIELDS = ("textbox", "combobox", "spinbutton", "slider")
 _PROBLEMS = {
     "bus": "there is no accessibility bus",
     "application": "its application is not on the accessibility bus",
+    "twins": "another window of it has the same title, size and place; focus this one first",
 }
 
 
@@ -12114,17 +12229,18 @@ def read_x11_elements(window: Window) -> list[Element]:
         "pid": window.pid,
         "title": window.title,
         "is_popup": window.is_popup,
+        "is_focused": window.is_focused,
         "bounds": window.bounds,
         "whole": own_rect(window),
         "outer": window.outer,
         "addresses": _bus_addresses(),
     }
     # -I: neither the working folder nor PYTHONPATH; no bus is started for us where there is none
-    words = [program.path, "-I", "-", json.dumps(question)]
+    argv = [program.path, "-I", "-", json.dumps(question)]
     source = native_source("desktop/x11/elements_atspi.py").encode("utf-8")
     session = f"unix:path=/run/user/{os.getuid()}/bus"
     bus = {_BUS: child_environment().get(_BUS, session)}
-    done = run_program(words, timeout_s=_READ_S, stdin=source, environment=bus)
+    done = run_program(argv, timeout_s=_READ_S, stdin=source, environment=bus)
     answer: dict[str, Any] = json.loads(done.text)
     found = [
         Element(role, clean_text(name), clean_text(value), tuple(states), Rect(*box))
@@ -12173,11 +12289,12 @@ def _with_labels(row: list[Element]) -> list[Element]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/elements_atspi.py ==========================================
-SOURCES['peekaboo_min/desktop/x11/elements_atspi.py'] = 12176, r'''"""A window as JSON -> {elements: [[role, name, value, states, box]]...}.
+SOURCES['peekaboo_min/desktop/x11/elements_atspi.py'] = 12292, r'''"""A window as JSON -> {elements: [[role, name, value, states, box]]...}.
 
-In: {pid, title, is_popup, bounds, whole, outer, addresses}; `whole` is `bounds` with the shadow that GTK
-draws, `outer` with what a window manager draws. Out, besides: `problem`, "bus", "application" or "" for none;
-and `rounds`. Boxes are [x, y, width, height] in screen points.
+In: {pid, title, is_popup, is_focused, bounds, whole, outer, addresses}; `whole` is `bounds` with the shadow
+that GTK draws, `outer` with what a window manager draws. Out, besides: `problem`, "bus", "application",
+"twins" (windows that nothing tells apart) or "" for none; and `rounds`. Boxes are [x, y, width, height] in
+screen points.
 
 Run by the system's own Python, for its `gi`, and never imported. It reads the accessibility tree of one
 window over AT-SPI's bus, level by level: all calls of a level go out at once, which is a round.
@@ -12232,7 +12349,7 @@ HAVE_TEXT, HAVE_NUMBER = ("textbox", "combobox"), ("slider", "spinbutton", "prog
 MAY_HOLD_MANY = (14, 49, 68, 82, 92, 93, 94, 95, 96)
 PAGES, POPUPS = (82, 95), (33, 41, 64, 69)  # what holds a page, and the content of a popup
 STATES = {4: "checked", 20: "checked", 12: "focused", 10: "expanded", 5: "collapsed", 23: "selected"}
-EDITABLE, PRESSED, SELECTED, SENSITIVE, SHOWING, VISIBLE, MANAGES_DESCENDANTS = 7, 20, 23, 24, 25, 30, 31
+ACTIVE, EDITABLE, PRESSED, SENSITIVE, SHOWING, VISIBLE, MANAGES_DESCENDANTS = 1, 7, 20, 24, 25, 30, 31
 LABELLED_BY = 2
 
 
@@ -12287,8 +12404,8 @@ def open_bus(addresses: list[str]) -> Optional[Bus]:
         return None
 
 
-class Known(NamedTuple):
-    """What a node says of itself."""
+class NodeInfo(NamedTuple):
+    """What a node reports about itself."""
 
     node: Node
     role: int
@@ -12317,8 +12434,8 @@ def nodes_in(answer: Any) -> list[Node]:
     return [tuple(one) for one in answer[0]] if answer else []
 
 
-def describe(bus: Bus, nodes: list[Node], relative_to: int, without_children: set[Node]) -> list[Known]:
-    """What these nodes say of themselves, in one round; those that are gone are left out."""
+def describe(bus: Bus, nodes: list[Node], relative_to: int, without_children: set[Node]) -> list[NodeInfo]:
+    """What these nodes report about themselves, in one round; those that are gone are left out."""
     calls: list[Call] = []
     for node in nodes:
         calls += [
@@ -12340,7 +12457,9 @@ def describe(bus: Bus, nodes: list[Node], relative_to: int, without_children: se
             is_counted = node in without_children
             count = below[0] if is_counted and below else 0
             at = box[0] if box else (0, 0, 0, 0)
-            found.append(Known(node, role[0], states, text, count, at, [] if is_counted else nodes_in(below)))
+            found.append(
+                NodeInfo(node, role[0], states, text, count, at, [] if is_counted else nodes_in(below))
+            )
     return found
 
 
@@ -12355,7 +12474,9 @@ class Frame(NamedTuple):
 
 
 def frames_of(bus: Bus, window: dict[str, Any]) -> list[Frame]:
-    """The window's own node; of a popup, whose content may hang below any window of its application, all."""
+    """The window's own node; of a popup, whose content may hang below any window of its application, and of
+    windows that nothing tells apart, all.
+    """
     applications = nodes_in(bus.ask([children_call(("org.a11y.atspi.Registry", ROOT))])[0])
     driver = ("org.freedesktop.DBus", "/org/freedesktop/DBus")
     pid_words = (driver[0], "GetConnectionUnixProcessID")
@@ -12385,8 +12506,10 @@ def frames_of(bus: Bus, window: dict[str, Any]) -> list[Frame]:
                 scale = scale_of(frame.box, scaled[0])
                 x, y = (scaled[0][i] - scale * frame.box[i] for i in (0, 1))
                 at = Frame(frame.node, SCREEN, scale, (x, y))
-            scored.append((2 * has_title + 2 * bool(fitting or scaled) + is_here, at))
-    return [max(scored, key=lambda one: one[0])[1]] if scored else []
+            has_focus = (ACTIVE in frame.states) == window["is_focused"]
+            scored.append(((has_title + bool(fitting or scaled), is_here, has_focus), at))
+    best = max((score for score, _ in scored), default=None)
+    return [at for score, at in scored if score == best]
 
 
 def scale_of(box: Box, rectangle: Any) -> float:
@@ -12401,8 +12524,8 @@ def is_near(one: Any, other: Any) -> bool:
     return all(abs(a - b) <= 2 for a, b in zip(one, other))
 
 
-def shown_children(bus: Bus, known: Known, relative_to: int) -> list[Node]:
-    """The children of a table that holds too many: what it says it has at the points of a grid."""
+def shown_children(bus: Bus, known: NodeInfo, relative_to: int) -> list[Node]:
+    """The children of a table that holds too many: what it reports at the points of a grid."""
     x, y, width, height = known.box
     points = [
         (left, top)
@@ -12417,7 +12540,7 @@ def shown_children(bus: Bus, known: Known, relative_to: int) -> list[Node]:
     return [node for node in found if node != known.node and node[1] != NULL]
 
 
-def walk(bus: Bus, frame: Node, relative_to: int, is_popup: bool) -> list[Known]:
+def walk(bus: Bus, frame: Node, relative_to: int, is_popup: bool) -> list[NodeInfo]:
     """The visible nodes below a frame; of a popup's application, those in something that pops up."""
     level, visited, found = [frame], {frame}, []
     doubtful: set[Node] = set()  # what may have too many children to ask for
@@ -12458,7 +12581,7 @@ def clipped(box: Box, frame: Frame, bounds: Box) -> Optional[tuple[float, ...]]:
     return (left, top, right - left, bottom - top) if right > left and bottom > top else None
 
 
-def states_of(one: Known) -> list[str]:
+def states_of(one: NodeInfo) -> list[str]:
     # a pressed button is checked only where it stays so; a text's being selected is no state of the element
     names = [
         name
@@ -12472,7 +12595,7 @@ def states_of(one: Known) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def values_of(bus: Bus, elements: list[Known]) -> list[tuple[str, str]]:
+def values_of(bus: Bus, elements: list[NodeInfo]) -> list[tuple[str, str]]:
     """Name and value of each: a field's text, never a password's, a slider's number, the label beside it."""
     calls: list[Call] = []
     for one in elements:
@@ -12498,6 +12621,8 @@ def read(window: dict[str, Any]) -> dict[str, Any]:
     if bus is None:
         return {"elements": [], "problem": "bus", "rounds": 0}
     frames = frames_of(bus, window)
+    if len(frames) > 1 and not window["is_popup"]:
+        return {"elements": [], "problem": "twins", "rounds": bus.rounds}
     rows: list[list[Any]] = []
     for frame in frames:
         nodes = walk(bus, frame.node, frame.relative_to, window["is_popup"])
@@ -12516,7 +12641,7 @@ if __name__ == "__main__":
 '''
 
 # ==================== peekaboo_min/desktop/x11/keyboard.py ================================================
-SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 12519, r'''"""The keyboard on X11: xdotool for what has a key, else the clipboard."""
+SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 12644, r'''"""The keyboard on X11: xdotool for what has a key, else the clipboard."""
 
 from __future__ import annotations
 
@@ -12845,7 +12970,7 @@ class _Keyboard:
 '''
 
 # ==================== peekaboo_min/desktop/x11/ocr.py =====================================================
-SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 12848, r'''"""Read the text in an image: tesseract, helped by ImageMagick's convert.
+SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 12973, r'''"""Read the text in an image: tesseract, helped by ImageMagick's convert.
 
 tesseract alone misses most texts that are lighter than what is behind them. So each image is read twice, at
 the same time: as it is, and as its difference from the local background, which makes every text dark on
@@ -12965,8 +13090,8 @@ def _against_background(info: ImageInfo) -> list[str]:
 
 def _converted(data: bytes, source: str, steps: Sequence[str]) -> bytes:
     """An image in grey, after these steps of convert, as a PGM."""
-    words = ["convert", source, "-background", "white", "-alpha", "remove", "-colorspace", "Gray", *steps]
-    return run_program([*words, "-depth", "8", "pgm:-"], timeout_s=_OCR_S, stdin=data).stdout
+    argv = ["convert", source, "-background", "white", "-alpha", "remove", "-colorspace", "Gray", *steps]
+    return run_program([*argv, "-depth", "8", "pgm:-"], timeout_s=_OCR_S, stdin=data).stdout
 
 
 def _read_lines(pgm: bytes, zoom: int) -> list[RecognisedText]:
@@ -12982,8 +13107,8 @@ def _words(image: bytes, segmentation: str) -> Iterator[list[str]]:
     """The words that tesseract finds, each as it prints them: level (5: a word), page, block, paragraph,
     line, word, left, top, width, height, confidence, text. segmentation: its page segmentation mode.
     """
-    words = ["tesseract", "stdin", "stdout", "--psm", segmentation, "tsv"]
-    printed = run_program(words, timeout_s=_OCR_S, stdin=image, environment=_ONE_THREAD).text
+    argv = ["tesseract", "stdin", "stdout", "--psm", segmentation, "tsv"]
+    printed = run_program(argv, timeout_s=_OCR_S, stdin=image, environment=_ONE_THREAD).text
     for row in printed.split("\n")[1:]:
         cells = row.split("\t", 11)
         text = clean_text(cells[-1])
@@ -13015,8 +13140,8 @@ def _read_boxes(grey: bytes, boxes: Sequence[Rect], size: int) -> list[Recognise
         cuts += ["(", "-clone", "0", "-crop", place, "+repage", ")"]
     larger = ["-normalize", "-filter", "Mitchell", "-resize", f"{size}00%"]
     framed = ["-bordercolor", "white", "-border", "16"]
-    words = ["convert", "pgm:-", *cuts, "-delete", "0", *larger, *framed, "-compress", "none", "tiff:-"]
-    pages = run_program(words, timeout_s=_OCR_S, stdin=grey).stdout
+    argv = ["convert", "pgm:-", *cuts, "-delete", "0", *larger, *framed, "-compress", "none", "tiff:-"]
+    pages = run_program(argv, timeout_s=_OCR_S, stdin=grey).stdout
     found: dict[int, list[RecognisedText]] = {}
     for cells in _words(pages, "10"):
         page = int(cells[1]) - 1
@@ -13076,7 +13201,7 @@ def _shared(
 '''
 
 # ==================== peekaboo_min/desktop/x11/opening.py =================================================
-SOURCES['peekaboo_min/desktop/x11/opening.py'] = 13079, r'''"""Open applications by their desktop entries, files by the default one.
+SOURCES['peekaboo_min/desktop/x11/opening.py'] = 13204, r'''"""Open applications by their desktop entries, files by the default one.
 
 Formats: freedesktop.org's Desktop Entry, MIME Applications and Base Directory specifications.
 """
@@ -13217,7 +13342,7 @@ def _read_entry(entry_id: str, path: Path) -> Optional[_Entry]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/pointer.py =================================================
-SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 13220, r'''"""The pointer on X11, by an xdotool that releases what it has pressed."""
+SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 13345, r'''"""The pointer on X11, by an xdotool that releases what it has pressed."""
 
 from __future__ import annotations
 
@@ -13245,7 +13370,7 @@ from .server import (
     UTF8,
     app_with_window,
     check_xdotool,
-    held_buttons,
+    held_input,
     is_viewable,
     physical_button,
     top_level,
@@ -13440,7 +13565,7 @@ def _press(
     release: what releases a button or key that an interrupted press has left down.
     button: the one that programs see; none for the pointer alone.
     """
-    _check_no_button_is_held()
+    _check_nothing_is_held()
     top_id = window.frame_id or window.window_id
     words = _to_move_and_look(window, point)
 
@@ -13497,12 +13622,14 @@ def _to_move_and_look(window: Window, point: Point) -> list[str]:
     return ["mousemove", "--window", target, "--", *inside, *look]
 
 
-def _check_no_button_is_held() -> None:
-    if held_buttons():
+def _check_nothing_is_held() -> None:
+    held = held_input()
+    if held:
         raise PeekabooError(
             ErrorCode.WINDOW_BLOCKED,
-            "a mouse button is held down, so no window would get another press; nothing was clicked",
-            hint="wait until whoever drags something has dropped it; or release it: xdotool mouseup 1",
+            f"{held} is held down, so no window would get the press as meant; nothing was clicked",
+            hint="wait until whoever uses the desktop has let go; "
+            "or release it: xdotool mouseup 1 keyup shift keyup ctrl keyup alt",
         )
 
 
@@ -13564,10 +13691,10 @@ def _check_still_there(window: Window, point: Point, look: _Look) -> None:
     is_resized = (look.width, look.height) != (own.width, own.height)
     if not is_resized and look.point == Point(int(point.x), int(point.y)):
         return
-    how = "resized" if is_resized else "moved, or reaches beyond the screen's edge,"
+    how = "was resized" if is_resized else "was moved, or reaches beyond the screen's edge"
     raise PeekabooError(
         ErrorCode.STALE_SCREENSHOT,
-        f"window {window.window_id} was {how} in this moment; nothing was clicked",
+        f"window {window.window_id} {how}; nothing was clicked",
         hint="take a new screenshot, and use its pixels",
     )
 
@@ -13596,7 +13723,7 @@ def _found_id(under_id: int) -> int:
 '''
 
 # ==================== peekaboo_min/desktop/x11/presses.py =================================================
-SOURCES['peekaboo_min/desktop/x11/presses.py'] = 13599, r'''"""Which windows got a press or a key: the X server records what it delivers.
+SOURCES['peekaboo_min/desktop/x11/presses.py'] = 13726, r'''"""Which windows got a press or a key: the X server records what it delivers.
 
 A look before the press leaves microseconds for another window, and a window manager that holds a press back
 until it has seen it passes it on to what is under the pointer then. Encodings: the protocol specifications of
@@ -13744,7 +13871,7 @@ def _start(connection: XConnection) -> Optional[PressRecord]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/server.py ==================================================
-SOURCES['peekaboo_min/desktop/x11/server.py'] = 13747, r'''"""Questions to the X server about single windows; what xdotool's errors mean."""
+SOURCES['peekaboo_min/desktop/x11/server.py'] = 13874, r'''"""Questions to the X server about single windows; what xdotool's errors mean."""
 
 from __future__ import annotations
 
@@ -13775,6 +13902,7 @@ UTF8 = {"LC_ALL": "C.UTF-8"}
 IS_VIEWABLE = 2
 _WM_CLASS = 67  # an atom that every server has
 _DEEPEST = 16
+_BUTTON_BITS, _MODIFIER_BITS = 0x1F00, 0b1101  # of these Shift, Control, Alt: the others may be locked
 
 
 def check_xdotool(done: Completed) -> None:
@@ -13855,11 +13983,12 @@ def top_level_under_pointer() -> Optional[int]:
     return fields_in(reply, "4xI")[0] if reply else None
 
 
-def held_buttons() -> int:
-    """The mouse buttons that are down, as bits; the wheel's are up again at once."""
+def held_input() -> str:
+    """`a mouse button` that is down (the wheel's are up again at once), `a modifier key`, or nothing."""
     with x_connection() as server:
         (reply,) = server.ask([request(POINTER, server.root_id)])
-    return fields_in(reply, "16xH")[0] >> 8 & 0b11111
+    (state,) = fields_in(reply, "16xH")
+    return "a mouse button" if state & _BUTTON_BITS else "a modifier key" if state & _MODIFIER_BITS else ""
 
 
 def physical_button(button: int) -> str:
@@ -13884,10 +14013,11 @@ def client_with_focus(server: XConnection) -> int:
 '''
 
 # ==================== peekaboo_min/desktop/x11/windows.py =================================================
-SOURCES['peekaboo_min/desktop/x11/windows.py'] = 13887, r'''"""The windows, apps and displays of an X server, in one look."""
+SOURCES['peekaboo_min/desktop/x11/windows.py'] = 14016, r'''"""The windows, apps and displays of an X server, in one look."""
 
 from __future__ import annotations
 
+import re
 import struct
 from collections import Counter
 from collections.abc import Sequence, Set
@@ -13927,11 +14057,15 @@ _PROPERTIES = (
     "WM_STATE", "_NET_WM_NAME", "WM_NAME", "WM_CLASS", "_NET_WM_PID", "_NET_WM_WINDOW_TYPE", "_NET_WM_STATE",
     "_NET_WM_DESKTOP", "WM_TRANSIENT_FOR", "_GTK_FRAME_EXTENTS",
 )  # fmt: skip
+# i3lock, xsecurelock, XScreenSaver, xfce4-screensaver and others; no clock
+_LOCKER = re.compile(r"(?<!c)lock|screensaver", re.I)
 # What the window manager writes on the root window.
 _ROOT_PROPERTIES = (
     "_NET_CLIENT_LIST_STACKING", "_NET_ACTIVE_WINDOW", "_NET_CURRENT_DESKTOP", "_NET_SUPPORTING_WM_CHECK",
 )  # fmt: skip
 _HIDDEN, _MODAL, _DIALOG = "_NET_WM_STATE_HIDDEN", "_NET_WM_STATE_MODAL", "_NET_WM_WINDOW_TYPE_DIALOG"
+_SHADED = "_NET_WM_STATE_SHADED"  # rolled up into its title bar; its content may stay mapped
+_MENUS = {f"_NET_WM_WINDOW_TYPE_{kind}" for kind in ("MENU", "DROPDOWN_MENU", "POPUP_MENU")}
 # The window server of a Mac numbers its layers; here the type of a window means another layer.
 _LAYERS = {
     "_NET_WM_WINDOW_TYPE_DOCK": 20,
@@ -14000,7 +14134,7 @@ class _Facts(NamedTuple):
 def take_scene() -> Scene:
     """Everything at once."""
     with x_connection() as server:
-        names = (*_PROPERTIES, *_ROOT_PROPERTIES, _HIDDEN, _MODAL, _DIALOG, *_LAYERS)
+        names = (*_PROPERTIES, *_ROOT_PROPERTIES, _HIDDEN, _SHADED, _MODAL, _DIALOG, *_MENUS, *_LAYERS)
         atoms = server.atoms((*names, f"_NET_WM_CM_S{server.screen}"))
         root = _read_root(server, atoms)
         tops = _read_facts(server, atoms, {one: one for one in root.top_ids})
@@ -14019,7 +14153,8 @@ def take_scene() -> Scene:
     windows = _with_owners(windows)
     if not root.has_compositor:
         windows = _with_obscured(windows)
-    return Scene(tuple(windows), tuple(_apps(windows)), tuple(displays))
+    is_locked = any(_is_locker(one, displays) for one in windows)
+    return Scene(tuple(windows), tuple(_apps(windows)), tuple(displays), is_locked=is_locked)
 
 
 def _read_root(server: XConnection, atoms: dict[str, int]) -> _Root:
@@ -14130,7 +14265,8 @@ def _window(one: _Facts, frame: Rect, root: _Root, known_ids: Set[int], focused:
     is_popup = not is_client and one.is_override_redirect
     desktop = one.number("_NET_WM_DESKTOP")
     is_elsewhere = desktop not in (None, _ALL_DESKTOPS, root.desktop) and root.desktop is not None
-    is_hidden = _HIDDEN in one.kinds
+    is_iconic = one.number("WM_STATE") == _ICONIC or bool({_HIDDEN, _SHADED} & one.kinds)
+    is_put_away = is_client and is_iconic
     parent_id = one.number("WM_TRANSIENT_FOR")
     parent_id = parent_id if parent_id in known_ids - {one.window_id} else None
     title = one.texts["_NET_WM_NAME"] or one.texts["WM_NAME"]
@@ -14152,14 +14288,16 @@ def _window(one: _Facts, frame: Rect, root: _Root, known_ids: Set[int], focused:
         title=clean_text(title[0]) if title else "",
         bounds=one.bounds,
         layer=_layer(one, is_popup, counts),
-        is_on_screen=one.is_viewable and not (is_hidden and is_client),
+        is_on_screen=one.is_viewable and not is_put_away,
         is_focused=not is_popup and bool(focused & {one.window_id, one.top_id}),
         # a frame as large as the shadow covers nothing with it
         frame=frame if frame_id and max(one.insets) <= 0 and frame != one.bounds else None,
         kind="popup" if is_popup else "dialog" if is_dialog else "window",
         parent_id=parent_id,
         is_modal=parent_id is not None and _MODAL in one.kinds,
-        is_minimised=is_client and not is_elsewhere and (is_hidden or one.number("WM_STATE") == _ICONIC),
+        is_minimised=is_put_away and not is_elsewhere,
+        is_elsewhere=is_client and is_elsewhere,
+        is_menu=is_popup and not one.kinds.isdisjoint(_MENUS),
         frame_id=frame_id,
         identity=identity,
         insets=one.insets,
@@ -14202,6 +14340,14 @@ def _with_obscured(windows: list[Window]) -> list[Window]:
     return marked
 
 
+def _is_locker(window: Window, displays: Sequence[Display]) -> bool:
+    """Whether it is the window with which a screen locker covers a display: it would get all text as a
+    password.
+    """
+    is_over_all = any(window.bounds.encloses(display.bounds) for display in displays)
+    return window.is_popup and window.is_on_screen and is_over_all and bool(_LOCKER.search(window.app_name))
+
+
 def _apps(windows: Sequence[Window]) -> list[App]:
     counted = [one for one in windows if one.app_name and one.layer == 0]
     counts = Counter((one.app_name, one.pid) for one in counted if one.is_on_screen)
@@ -14213,10 +14359,10 @@ def _apps(windows: Sequence[Window]) -> list[App]:
 '''
 
 # ==================== peekaboo_min/frontends/__init__.py ==================================================
-SOURCES['peekaboo_min/frontends/__init__.py'] = 14216, r''''''
+SOURCES['peekaboo_min/frontends/__init__.py'] = 14362, r''''''
 
 # ==================== peekaboo_min/frontends/capture_tools.py =============================================
-SOURCES['peekaboo_min/frontends/capture_tools.py'] = 14219, r'''"""The tools that look: image, analyze, list, screenshot_app_window; and exec."""
+SOURCES['peekaboo_min/frontends/capture_tools.py'] = 14365, r'''"""The tools that look: image, analyze, list, screenshot_app_window; and exec."""
 
 from __future__ import annotations
 
@@ -14285,18 +14431,15 @@ _DOCUMENT_NAMES = {
 
 SavePath = Annotated[
     Optional[str],
-    "Optional. Base absolute path for saving. For 'screen' or 'multi' mode, display/window info is "
-    "appended by backend. "
-    "If omitted, the server checks the PEEKABOO_DEFAULT_SAVE_PATH environment variable. If neither is "
-    "set, a temporary "
-    "folder is used. If 'return_data' true, images saved AND returned if a path is determined (either "
-    "from input or ENV).",
+    "Optional. Base absolute path for saving. For 'screen' or 'multi' mode, display/window info is appended "
+    "by backend. If omitted, the server checks the PEEKABOO_DEFAULT_SAVE_PATH environment variable. If "
+    "neither is set, a temporary folder is used. If 'return_data' true, images saved AND returned if a path "
+    "is determined (either from input or ENV).",
 ]
 WindowSpecifier = Annotated[
     Optional[Union[WindowTitle, WindowIndex]],
-    'Optional. Specifies which window for \'window\' mode: {"title": "..."} or {"index": 0} '
-    "(0=frontmost). Defaults "
-    "to main/frontmost of target app.",
+    'Optional. Specifies which window for \'window\' mode: {"title": "..."} or {"index": 0} (0=frontmost). '
+    "Defaults to main/frontmost of target app.",
 ]
 
 
@@ -14315,15 +14458,13 @@ def image(
     format: Annotated[Literal["png", "jpg"], "Output image format. Defaults to 'png'."] = "png",
     return_data: Annotated[
         bool,
-        "Optional. If true, image data is returned in response content (one item for 'window' mode, multiple "
-        "for 'screen' "
-        "or 'multi' mode). Defaults to false.",
+        "Optional. If true, image data is returned in response content (one item for 'window' mode, "
+        "multiple for 'screen' or 'multi' mode). Defaults to false.",
     ] = False,
     capture_focus: Annotated[
         Literal["background", "foreground"],
         "Optional. Focus behavior. 'background' (default): capture without altering window focus. "
-        "'foreground': bring "
-        "target to front before capture.",
+        "'foreground': bring target to front before capture.",
     ] = "background",
     question: Annotated[
         Optional[str],
@@ -14359,10 +14500,8 @@ def analyze(
     provider_config: Annotated[
         Optional[ProviderConfig],
         'Optional. Explicit provider/model, like {"type": "ollama", "model": "qwen3-vl:8b"}. Validated '
-        "against "
-        "server's PEEKABOO_AI_PROVIDERS; type 'auto' (the default) takes the first operational one; without "
-        "a model the "
-        "configured one, or the provider's default.",
+        "against server's PEEKABOO_AI_PROVIDERS; type 'auto' (the default) takes the first operational one; "
+        "without a model the configured one, or the provider's default.",
     ] = None,
 ) -> Result:
     """Analyzes an image file using a configured AI model (local Ollama, cloud OpenAI, etc.) and returns a
@@ -14378,8 +14517,7 @@ def list_items(
     item_type: Annotated[
         Optional[Literal["running_applications", "application_windows", "server_status"]],
         "What to list. 'server_status' returns Peekaboo server info. Defaults to 'application_windows' when "
-        "'app' is given, "
-        "otherwise 'running_applications'.",
+        "'app' is given, otherwise 'running_applications'.",
     ] = None,
     app: Annotated[
         Optional[str],
@@ -14444,7 +14582,7 @@ def screenshot_app_window(
     timeoutMs: Annotated[int, "milliseconds for all of it, 100 to 50000; default 10000"] = 10_000,
     preferWindowId: Annotated[
         bool,
-        "capture by the window's id, also when covered; false: what the screen shows there; default true",
+        "capture the window itself, even if covered; false: what the screen shows there; default true",
     ] = True,
 ) -> Result:
     """Saves a screenshot of one window of an app as a temporary file (deleted after ten minutes) and returns
@@ -14487,7 +14625,7 @@ def _scale(scene: Scene, window: Window, image: CapturedImage, has_shadow: bool)
     if not has_shadow or image.is_of_rect:
         return round(image.info.width / window.bounds.width, 4)
     centre, displays = window.bounds.centre, scene.displays
-    return next((one.scale for one in displays if one.bounds.contains(centre)), displays[0].scale)
+    return next((display.scale for display in displays if display.bounds.contains(centre)), displays[0].scale)
 
 
 def peekaboo_exec(
@@ -14509,7 +14647,7 @@ def peekaboo_exec(
 '''
 
 # ==================== peekaboo_min/frontends/cli.py =======================================================
-SOURCES['peekaboo_min/frontends/cli.py'] = 14512, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
+SOURCES['peekaboo_min/frontends/cli.py'] = 14650, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
 
 from __future__ import annotations
 
@@ -14532,12 +14670,10 @@ from ..core.version import VERSION
 from ..system.files import sweep
 from ..system.process import end_cleanly_on_signals
 from ..system.resources import how_to_install
-from .commands import COMMANDS, command_for_tool
+from .commands import COMMANDS, JSON_FLAGS, PROGRAM, command_for_tool
 from .results import outgoing_data
 from .signatures import HELP_FLAGS, Signature, read_signature, shell_arguments
 
-PROGRAM = "peekaboo-min"
-_JSON_FLAGS = ("--json-output", "--json", "-j")
 _VALUE_CAP = 20_000_000  # characters of one value of the data
 _SHOW_AFTER_S, _SHOW_EVERY_S = 2.0, 0.5
 _SHOW_THEIR_OWN = ("agent", "keynote-agent", "gmail-login")  # they write lines to stderr as they go on
@@ -14559,7 +14695,7 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     given = [_as_utf8(argument) for argument in (sys.argv[1:] if argv is None else argv)]
     end = given.index("--") if "--" in given else len(given)  # what follows `--` is not a flag
     # a help flag stays in its place: it may be a text to type
-    arguments = [each for each in given[:end] if each not in _JSON_FLAGS] + given[end:]
+    arguments = [each for each in given[:end] if each not in JSON_FLAGS] + given[end:]
     wants_json = len(arguments) < len(given)
     if not given:
         return _introduce() if _is_person() else _serve()
@@ -14629,12 +14765,11 @@ def _print(answer: Union[str, bytes], stream: Any, code: int) -> int:
     except OSError as e:
         # nothing may be flushed at exit either
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-        if not isinstance(e, BrokenPipeError):  # the reader has enough, as `head` does
-            return (
-                _print(f"{PROGRAM}: the answer could not be written: {e.strerror}", sys.stderr, 1)
-                if stream is sys.stdout
-                else 1
-            )
+        if isinstance(e, BrokenPipeError):
+            return code  # the reader has enough, as `head` does
+        if stream is sys.stdout:
+            _print(f"{PROGRAM}: the output could not be written: {e.strerror}", sys.stderr, 1)
+        return 1
     return code
 
 
@@ -14794,7 +14929,7 @@ def _unknown_command(arguments: Sequence[str]) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/frontends/client_config.py =============================================
-SOURCES['peekaboo_min/frontends/client_config.py'] = 14797, r'''"""What an MCP client must be configured with to start this installation."""
+SOURCES['peekaboo_min/frontends/client_config.py'] = 14932, r'''"""What an MCP client must be configured with to start this installation."""
 
 from __future__ import annotations
 
@@ -14813,8 +14948,9 @@ from ..core.text import clean_text
 from ..system.process import run_program
 from ..system.programs import find_program
 from ..system.resources import how_to_install, own_command, single_file
+from .commands import PROGRAM
 
-_SCRIPT = "peekaboo-min"
+_INSTALL = f"install it with `uv tool install` or `pipx install`, then run `{PROGRAM} config` again"
 _CHECK_S = 20.0
 _ASK_FOR_MCP = "from importlib.metadata import version; print(version('mcp'))"
 # What uv and pipx delete when their cache is cleaned. Both start a command in an environment that lies there.
@@ -14929,7 +15065,7 @@ def _launch(client: _Client, names: Sequence[str], is_mac: bool) -> Launch:
             raise invalid(f"{name[:40]!r} is not the name of a variable", "give the name alone")
         if name not in here:
             problem = f"the environment variable {name} is not set here"
-            raise invalid(problem, f"set it: {name}=VALUE {_SCRIPT} config ...")
+            raise invalid(problem, f"set it: {name}=VALUE {PROGRAM} config ...")
     display = [] if is_mac else ["DISPLAY"]
     forwarded = ["XAUTHORITY"] if client.filters and not is_mac else []
     values = [*(name for name in [*display, *forwarded] if here.get(name)), *names]
@@ -14985,7 +15121,7 @@ def _argv(environment: Mapping[str, str]) -> list[str]:
         return _argv_for_uv()
     _check_can_serve(environment)
     started_by = os.path.abspath(sys.argv[0])
-    if not single_file() and os.path.basename(started_by) == _SCRIPT and os.access(started_by, os.X_OK):
+    if not single_file() and os.path.basename(started_by) == PROGRAM and os.access(started_by, os.X_OK):
         return [started_by]  # the console script: it survives a new version of Python
     return own_command()
 
@@ -14994,14 +15130,10 @@ def _argv_for_uv() -> list[str]:
     """The uv command that created the environment of this process."""
     uv = child_environment().get("UV") or find_program("uv")
     if not uv or "pipx" in sys.prefix:
-        raise invalid(
-            f"this Python is in a cache that may be cleaned: {sys.prefix}",
-            f"install the program with `uv tool install` or `pipx install`, then run `{_SCRIPT} config` "
-            "again",
-        )
+        raise invalid(f"this Python is in a cache that may be cleaned: {sys.prefix}", _INSTALL)
     uv = os.path.abspath(uv)
     if not single_file():
-        return [uv, "tool", "run", "--from", _package_source(), _SCRIPT]
+        return [uv, "tool", "run", "--from", _package_source(), PROGRAM]
     file = own_command()[-1]
     if not os.path.isfile(file) or _CACHES.search(file):
         problem = "this program was not started from a file that stays"
@@ -15010,16 +15142,23 @@ def _argv_for_uv() -> list[str]:
 
 
 def _package_source() -> str:
-    """What uv installed the package from, as `uvx --from` takes it (PEP 610 defines the record)."""
+    """What uv installed the package from, as `uvx --from` takes it (PEP 610 defines the record).
+
+    Raises INVALID_ARGUMENT for a package that is not installed.
+    """
     from importlib import metadata
     from urllib.parse import unquote, urlsplit
 
-    record = json.loads(metadata.distribution(_SCRIPT).read_text("direct_url.json") or "{}")
+    try:
+        installed = metadata.distribution(PROGRAM)
+    except metadata.PackageNotFoundError as e:
+        raise invalid("this package is not installed: it was started from its folder", _INSTALL) from e
+    record = json.loads(installed.read_text("direct_url.json") or "{}")
     url = str(record.get("url", ""))
     if "vcs_info" in record:
         revision = record["vcs_info"].get("requested_revision")
         return f"{record['vcs_info']['vcs']}+{url}" + (f"@{revision}" if revision else "")
-    return unquote(urlsplit(url).path) if url.startswith("file:") else url or _SCRIPT
+    return unquote(urlsplit(url).path) if url.startswith("file:") else url or PROGRAM
 
 
 def _check_can_serve(environment: Mapping[str, str]) -> None:
@@ -15100,7 +15239,7 @@ def _command(name: str, client: _Client, launch: Launch, asked: Sequence[str]) -
 '''
 
 # ==================== peekaboo_min/frontends/commands.py ==================================================
-SOURCES['peekaboo_min/frontends/commands.py'] = 15103, r'''"""COMMANDS: every shell command, with the module of its function."""
+SOURCES['peekaboo_min/frontends/commands.py'] = 15242, r'''"""COMMANDS: every shell command, with the module of its function."""
 
 from __future__ import annotations
 
@@ -15110,6 +15249,9 @@ from importlib import import_module
 from typing import Callable, Optional
 
 from ..core.models import Result
+
+PROGRAM = "peekaboo-min"
+JSON_FLAGS = ("--json-output", "--json", "-j")
 
 
 class CommandTable(Mapping[str, Callable[..., Result]]):
@@ -15170,7 +15312,7 @@ _FUNCTIONS = {
         "keynote text": "integrations.keynote:add_text_in_keynote",
         "keynote screenshot": "integrations.keynote:screenshot_slide",
     },
-    "set-up and the rest": {
+    "set-up and others": {
         "doctor": "frontends.machine_commands:doctor_command",
         "permissions": "frontends.machine_commands:permissions_command",
         "list server_status": "frontends.machine_commands:server_status_command",
@@ -15212,7 +15354,7 @@ def in_shell_names(text: str) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/desktop_tools.py =============================================
-SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 15215, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
+SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 15357, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
 
 from __future__ import annotations
 
@@ -15247,8 +15389,8 @@ from ..system.files import asked_path, move_into_place
 from ..system.images import kind_by_name, prepare_target
 
 # Parameters that several tools share.
-WindowId = Annotated[int, "its id, from list_windows"]
-Verify = Annotated[bool, "look before and after, and report whether it changed; default false"]
+WindowId = Annotated[int, "the window's id, from list_windows"]
+Verify = Annotated[bool, "report whether the window changed; default false"]
 X = Annotated[float, "pixels from the screenshot's left edge; clamped into it"]
 Y = Annotated[float, "pixels from the screenshot's top edge; clamped into it"]
 Button = Annotated[Literal["left", "right", "middle"], "the mouse button; default left"]
@@ -15296,11 +15438,11 @@ def take_window_screenshot(window_id: WindowId, region: Region = None) -> Result
     else:
         image = screenshot_window_or_rect(desktop, scene, window, "jpg")
     try:
-        picture, image = image_for_model(desktop, image, replaces_file=True)
+        returned, image = image_for_model(desktop, image, replaces_file=True)
     finally:
         image.path.unlink(missing_ok=True)
     text = image.region_text() or f"window {window_id} of {window.app_name}"
-    return Result(text, image.window_data(), (picture,), messages=image.warnings())
+    return Result(text, image.window_data(), (returned,), messages=image.warnings())
 
 
 def screenshot_command(
@@ -15365,12 +15507,12 @@ def click(
     button: Button = "left",
     clicks: Clicks = 1,
     modifiers: Annotated[
-        Optional[list[str]], "cmd, ctrl, alt, shift or super, held meanwhile; default none"
+        Optional[list[str]], "cmd, ctrl, alt, shift or super, held during the click; default none"
     ] = None,
     screenshot_id: ScreenshotId = None,
     verify: Verify = False,
 ) -> Result:
-    """Clicks a pixel of a window's last screenshot. The window is brought to the front first; refused when
+    """Clicks a pixel of a window's last screenshot. The window is brought to the front first. Refused when
     the window was resized since, or is covered at that point. A window that moved is clicked where it is now.
 
     Example: peekaboo-min click 14680078 120 48 --verify
@@ -15406,7 +15548,8 @@ def scroll(
     screenshot_id: ScreenshotId = None,
     verify: Verify = False,
 ) -> Result:
-    """Turns the wheel over a pixel of a window's last screenshot. By the rules of click; then take a new one.
+    """Turns the wheel over a pixel of a window's last screenshot. The rules of click apply. Take a new
+    screenshot afterwards.
 
     Example: peekaboo-min scroll 14680078 300 200 down --amount 5
     """
@@ -15424,8 +15567,8 @@ def drag(
     screenshot_id: ScreenshotId = None,
     verify: Verify = False,
 ) -> Result:
-    """Drags from one pixel of a window's last screenshot to another. For a slider, a selection; by the rules
-    of click.
+    """Drags from one pixel of a window's last screenshot to another, to move a slider or select text. The
+    rules of click apply.
 
     Example: peekaboo-min drag 14680078 120 48 260 48
     """
@@ -15437,8 +15580,8 @@ def drag(
 
 
 def move_pointer(window_id: WindowId, x: X, y: Y, screenshot_id: ScreenshotId = None) -> Result:
-    """Moves the pointer over a pixel of a window's last screenshot. For a tooltip, a submenu; by the rules of
-    click.
+    """Moves the pointer over a pixel of a window's last screenshot, to open a tooltip or a submenu. The rules
+    of click apply.
 
     Example: peekaboo-min move 14680078 120 48
     """
@@ -15477,10 +15620,10 @@ def press_key(
         str, "a key or a chord: return, escape, page_down, f5, a, cmd+shift+t, ctrl,a (on X11 cmd is Control)"
     ],
     modifiers: Annotated[
-        Optional[list[str]], "cmd, ctrl, alt, shift, super or fn, held besides those in key; default none"
+        Optional[list[str]], "cmd, ctrl, alt, shift, super or fn, in addition to those in key; default none"
     ] = None,
-    hold_ms: Annotated[int, "milliseconds for which it stays down, 0 to 5000; default 0"] = 0,
-    repeat: Annotated[int, "how often it is pressed, 1 to 50; default 1"] = 1,
+    hold_ms: Annotated[int, "milliseconds to hold it down, 0 to 5000; default 0"] = 0,
+    repeat: Annotated[int, "how often to press it, 1 to 50; default 1"] = 1,
     verify: Verify = False,
 ) -> Result:
     """Presses one key, or a chord, in a window, which is brought to the front.
@@ -15493,16 +15636,17 @@ def press_key(
 
 
 def wait_for(
-    window_id: Annotated[Optional[int], "the window, from list_windows; this or app"] = None,
+    window_id: Annotated[Optional[int], "the window's id, from list_windows; this or app"] = None,
     app: Annotated[Optional[str], "an app's name or bundle id: any window of it"] = None,
     text: Annotated[Optional[str], "until the window shows this text"] = None,
     title: Annotated[Optional[str], "until a window has this in its title"] = None,
     closed: Annotated[bool, "until the window, or the app's last one, is gone; default false"] = False,
-    still: Annotated[bool, "until the window did not change for a second; default false"] = False,
+    still: Annotated[bool, "until the window has not changed for a second; default false"] = False,
     timeout_s: Annotated[float, "seconds, 1 to 45; default 10"] = 10.0,
 ) -> Result:
-    """Waits for a text, a title, a window's end or stillness. Give one of text (answered with x and y),
-    title, closed, still; or an app alone, until it has a window. Else TIMEOUT, with what was seen last.
+    """Waits until a window shows a text or a title, closes, or stops changing. Give one of text (the result
+    has its x and y), title, closed, still; or an app alone, until it has a window. Else TIMEOUT, with what
+    was seen last.
 
     Example: peekaboo-min wait-for --window-id 14680078 --text "Saved"
     """
@@ -15515,8 +15659,8 @@ def open_and_wait(
     url: Annotated[Optional[str], "an http or https address"] = None,
     timeout_s: Annotated[float, "seconds to wait for its window, 1 to 45; default 20"] = 20.0,
 ) -> Result:
-    """Opens one of app, path or url, and returns its window. is_new_window: false where an old one came
-    to the front.
+    """Opens an app, a file or an address (one of app, path, url) and returns its window. is_new_window is
+    false where an open window came to the front.
 
     Example: peekaboo-min open --url https://example.org
     """
@@ -15532,9 +15676,9 @@ def find_elements(
         Optional[str], "only these: button, textbox, checkbox, combobox, slider, link, menuitem, tab..."
     ] = None,
 ) -> Result:
-    """Lists a window's visible controls by its accessibility tree. In reading order, at most 200, like
-    button "Save" 120,48 [focused]: the numbers are x and y of click, with the screenshot_id of the result. An
-    app without a tree: use find_text.
+    """Lists a window's visible controls, from its accessibility tree. At most 200, in reading order, like
+    button "Save" 120,48 [focused]: the numbers are x and y for click, with the screenshot_id of the result.
+    For an app without a tree use find_text.
 
     Example: peekaboo-min elements 14680078 --role button
     """
@@ -15546,27 +15690,26 @@ def _at(data: dict[str, Any]) -> str:
 
 
 def _acted(text: str, data: dict[str, Any]) -> Result:
-    return Result(_with_effect_text(text, data), data)
-
-
-def _with_effect_text(text: str, data: dict[str, Any]) -> str:
+    """The result of an act: what was done, whether it arrived, and what it changed."""
     if data.get("window_closed"):
-        return f"{text}; the window closed"
+        return Result(f"{text}; the window closed", data)
     if data.get("clamped"):
         text += "; the pixel was outside the image and was moved to its edge"
     if data.get("delivered") is False:
         reached = data.get("reached_window_id")
         text += (
-            f"; but window {reached} came in between and got it" if reached else "; but it did not get there"
+            f"; but window {reached} came in between and got it"
+            if reached
+            else "; but it did not arrive there"
         )
     elif data.get("delivered") is None:
         text += "; whether it arrived there is not known"
     effects = {True: "; the window changed", False: "; the window did not change", None: ""}
-    return text + effects[data.get("changed")]
+    return Result(text + effects[data.get("changed")], data)
 '''
 
 # ==================== peekaboo_min/frontends/doctor.py ====================================================
-SOURCES['peekaboo_min/frontends/doctor.py'] = 15569, r'''"""What this machine has and may do: server status, permissions, doctor."""
+SOURCES['peekaboo_min/frontends/doctor.py'] = 15712, r'''"""What this machine has and may do: server status, permissions, doctor."""
 
 from __future__ import annotations
 
@@ -15694,7 +15837,7 @@ def _check_permissions(desktop: Desktop, granted: Permissions) -> list[Check]:
 
 
 def doctor_result() -> Result:
-    """All that is needed on this machine, checked. Raises the error of the first need that is missing."""
+    """Everything needed on this machine, checked. Raises the error of the first thing that is missing."""
     desktop = this_desktop()
     checks = [
         *(_check_program(name) for name in desktop.needs),
@@ -15714,7 +15857,7 @@ def doctor_result() -> Result:
         message = f"missing: {', '.join(check.name for check in missing)}"
         raise PeekabooError(missing[0].code, message, hint, details=text)
     return Result(
-        f"{text}\nall that is needed is here",
+        f"{text}\neverything that is needed is here",
         {"checks": [check.as_data() for check in checks], **machine_data()},
     )
 
@@ -15723,11 +15866,11 @@ def _check_program(name: str, purpose: str = "", afresh: bool = True) -> Check:
     found = look_for_program(name, run_program, afresh)
     if found.path:
         text = f"{found.path} {found.version}".strip()
-        return Check(name, True, text + found.strangers_text("; passed over: "), is_optional=bool(purpose))
+        return Check(name, True, text + found.namesakes_text("; passed over: "), is_optional=bool(purpose))
     advice = (
         f"sudo apt-get install {PACKAGES[name]}" if name in PACKAGES else "it belongs to macOS: check PATH"
     )
-    text = f"not found{f' (only for {purpose})' if purpose else ''}{found.strangers_text(': ')}"
+    text = f"not found{f' (only for {purpose})' if purpose else ''}{found.namesakes_text(': ')}"
     return Check(name, False, text, advice, bool(purpose))
 
 
@@ -15767,7 +15910,7 @@ def _check_variable(name: str) -> Check:
     known = [each.name for each in VARIABLES.values()]
     meant = get_close_matches(name, known, 1)
     advice = f"did you mean {meant[0]}?" if meant else "unset it; the README lists the variables"
-    return Check(name, False, "a variable that has no effect: there is none of this name", advice, True)
+    return Check(name, False, "has no effect: no variable of this name is read", advice, True)
 
 
 def _check_mcp() -> Check:
@@ -15777,7 +15920,9 @@ def _check_mcp() -> Check:
         return Check("package mcp", True, metadata.version("mcp"), is_optional=True)
     except metadata.PackageNotFoundError:
         advice = "python3 -m pip install 'mcp>=2,<3'"
-        return Check("package mcp", False, "not installed (only for the server and the agents)", advice, True)
+        return Check(
+            "package mcp", False, "not installed (needed only for the server and the agents)", advice, True
+        )
 
 
 def _check_original(asks_version: bool = True) -> Check:
@@ -15808,7 +15953,7 @@ def machine_data() -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/help.py ======================================================
-SOURCES['peekaboo_min/frontends/help.py'] = 15811, r'''"""What the shell explains: commands, the README's chapters, completion."""
+SOURCES['peekaboo_min/frontends/help.py'] = 15956, r'''"""What the shell explains: commands, the README's chapters, completion."""
 
 from __future__ import annotations
 
@@ -15819,19 +15964,17 @@ from pathlib import Path
 from typing import Optional
 
 from ..system.resources import native_source, single_file
-from .commands import COMMANDS, GROUPS, in_shell_names
+from .commands import COMMANDS, GROUPS, JSON_FLAGS, PROGRAM, in_shell_names
 from .signatures import Parameter, Signature, read_signature
 
-PROGRAM = "peekaboo-min"
-JSON_FLAGS = ("--json-output", "--json", "-j")
 _COLUMNS = 79
 
 
 def overview(group: str = "") -> str:
     """All commands by what they are for, a line each; only those of `group` where one is named."""
     purpose = (
-        "Eyes and hands on this desktop: list windows, take screenshots of them, click and type by the "
-        "screenshot. Without a command it serves MCP on stdio."
+        "Eyes and hands on this desktop: list windows, take screenshots of them, click by the pixels of a "
+        "screenshot, type. Without a command it serves MCP on stdio."
     )
     lines = [f"usage: {PROGRAM} COMMAND ... [--json-output]", "", *_filled(purpose)]
     for title, names in GROUPS.items():
@@ -15844,7 +15987,7 @@ def overview(group: str = "") -> str:
         ("help TOPIC", f"a chapter of the manual: {', '.join(topic_names())}"),
         ("version, --version, -V", "the version"),
     ]
-    return "\n".join([*lines, "", "besides:", *_rows(more)])
+    return "\n".join([*lines, "", "also:", *_rows(more)])
 
 
 def _first_sentence(name: str) -> str:
@@ -15885,7 +16028,7 @@ def command_help(name: str, signature: Signature) -> str:
     if arguments:
         rows = [(f"{each.name.upper()}{_choices(each)}", in_shell_names(each.help)) for each in arguments]
         lines += [*_rows(rows), ""]
-    flags = [(_flag_with_value(each), in_shell_names(each.help)) for each in options]
+    flags = [(_flag_with_value(each), _option_help(each)) for each in options]
     lines += ["options:", *_rows([*flags, (", ".join(JSON_FLAGS), "one JSON document on stdout")])]
     if signature.example:
         lines += ["", "example:", *(f"  {line}" for line in signature.example.splitlines())]
@@ -15895,7 +16038,13 @@ def command_help(name: str, signature: Signature) -> str:
 def _flag_with_value(parameter: Parameter) -> str:
     if parameter.type_ is bool:
         return parameter.flags[0]
-    return f"{parameter.flags[0]}{_choices(parameter) or f' {parameter.name.upper()}'}"
+    flag = parameter.flags[0]
+    return flag + (_choices(parameter) or f" {flag[2:].upper().replace('-', '_')}")
+
+
+def _option_help(parameter: Parameter) -> str:
+    is_negated = parameter.type_ is bool and parameter.default
+    return ("sets to false: " if is_negated else "") + in_shell_names(parameter.help)
 
 
 def _choices(parameter: Parameter) -> str:
@@ -16062,7 +16211,7 @@ def _cases(entries: Iterable[tuple[str, Sequence[str]]]) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/look_commands.py =============================================
-SOURCES['peekaboo_min/frontends/look_commands.py'] = 16065, r'''"""The shell's commands that look: windows, list, image."""
+SOURCES['peekaboo_min/frontends/look_commands.py'] = 16214, r'''"""The shell's commands that look: windows, list, image."""
 
 from __future__ import annotations
 
@@ -16070,6 +16219,7 @@ from pathlib import Path
 from typing import Annotated, Literal, Optional
 
 from ..automation.listing import catalogue, list_app_windows, list_displays, list_running_apps
+from ..core.errors import invalid
 from ..core.models import Result
 from ..desktop.matching import catalogue_windows, find_app, windows_of
 from ..desktop.select import this_desktop
@@ -16156,6 +16306,8 @@ def image_command(
     from ..automation.image import ImageRequest, image_result, piped
 
     is_piped = path == "-"
+    if is_piped and question is not None:
+        raise invalid("stdout cannot hold both an image and an answer", "give another --path")
     request = ImageRequest(
         app, mode, window_title, window_index, window_id, screen_index, format,
         str(new_temporary_path("peekaboo", format or "png")) if is_piped else path, max_dimension,
@@ -16165,7 +16317,7 @@ def image_command(
 '''
 
 # ==================== peekaboo_min/frontends/machine_commands.py ==========================================
-SOURCES['peekaboo_min/frontends/machine_commands.py'] = 16168, r'''"""Commands about this machine, its models and its mail; the reference."""
+SOURCES['peekaboo_min/frontends/machine_commands.py'] = 16320, r'''"""Commands about this machine, its models and its mail; the reference."""
 
 from __future__ import annotations
 
@@ -16219,7 +16371,7 @@ def analyze_command(
     ] = None,
     model: Annotated[Optional[str], "default: the configured one"] = None,
 ) -> Result:
-    """Asks a configured model about an image file. Keys may stand in a file .env in this folder.
+    """Asks a configured model about an image file. Keys may be in a file .env in this folder.
 
     Example: peekaboo-min analyze shot.png "What does it say?"
     """
@@ -16249,8 +16401,8 @@ def doctor_command(
         bool, "test the facts about this system that we rely on; harmless; prints a report to share"
     ] = False,
 ) -> Result:
-    """Checks all that is needed: programs, the display, folders, permissions; says what is missing and how
-    to get it.
+    """Checks that everything needed is here: programs, the display, folders, permissions; says what is
+    missing and how to get it.
 
     Example: peekaboo-min doctor
     """
@@ -16264,11 +16416,11 @@ def doctor_command(
 def clean_command(
     all: Annotated[
         bool,
-        "the state folder, the log and the token of Gmail too: all that we left outside your own folders",
+        "also the state folder, the log and Gmail's token: all that we left outside your own folders",
     ] = False,
 ) -> Result:
-    """Deletes every image and record in our temporary folder that is not in use. Files that you gave a path
-    stay. With --all everything else that we left in this account, as before an uninstallation.
+    """Deletes every image and record in our temporary folder that is not in use. Files saved to a path of
+    your choice stay. With --all, to uninstall, it also deletes everything else that we left in this account.
 
     Example: peekaboo-min clean
     """
@@ -16300,10 +16452,10 @@ def config_command(
     ],
     env: Annotated[
         Optional[list[str]],
-        "a variable that the server gets too, by its name, with the value that it has here; repeatable",
+        "the name of a variable that the server gets too, with the value that it has here; repeatable",
     ] = None,
     ssh: Annotated[
-        Optional[str], "[USER@]HOST: start the installation of that Linux machine instead, by ssh"
+        Optional[str], "[USER@]HOST: start the server on that Linux machine instead, over ssh"
     ] = None,
     display: Annotated[Optional[str], "with --ssh: the display there; default :0"] = None,
 ) -> Result:
@@ -16319,7 +16471,7 @@ def config_command(
 
 
 def completion_command(shell: Annotated[Literal["bash", "zsh"], "the shell that you use"]) -> Result:
-    """Prints what makes a shell complete our commands, options and their choices by the tab key.
+    """Prints a script that makes a shell complete commands, options and their choices with the tab key.
 
     Example: peekaboo-min completion bash
     to have it in every new terminal: echo 'eval "$(peekaboo-min completion bash)"' >> ~/.bashrc
@@ -16394,7 +16546,7 @@ def variable_reference() -> str:
 '''
 
 # ==================== peekaboo_min/frontends/probes.py ====================================================
-SOURCES['peekaboo_min/frontends/probes.py'] = 16397, r'''"""The facts that we rely on, each with a harmless probe: `doctor --probe`."""
+SOURCES['peekaboo_min/frontends/probes.py'] = 16549, r'''"""The facts that we rely on, each with a harmless probe: `doctor --probe`."""
 
 from __future__ import annotations
 
@@ -16456,7 +16608,7 @@ def _answer(fact: str, look: Look, folder: Path) -> dict[str, Any]:
         outcome = look(folder)
     except PeekabooError as e:
         outcome = Outcome(None, ": ".join(filter(None, (e.message, e.details))))
-    except (KeyError, TypeError, ValueError) as e:  # an answer of another shape than we know
+    except (LookupError, TypeError, ValueError) as e:  # an answer of another shape than we know
         outcome = Outcome(False, repr(e))
     return {
         "fact": fact,
@@ -16490,7 +16642,7 @@ def _jxa(source: str, holds: Callable[[Any], Optional[bool]], is_private: bool =
     def is_confirmed(done: Completed, _folder: Path) -> Optional[bool]:
         try:
             return holds(json.loads(done.text)) if done.code == 0 else False
-        except (ValueError, KeyError, TypeError):
+        except (LookupError, TypeError, ValueError):
             return False
 
     argv = ("osascript", "-l", "JavaScript", "-", json.dumps(asked or {"a": 1}))
@@ -16619,7 +16771,7 @@ def _this_mac() -> dict[str, Any]:
     """macOS' version, the architecture, the displays and the host app, for the report."""
     try:
         version = run_program(["sw_vers", "-productVersion"], timeout_s=_FACT_S).text.strip()
-        displays = [[*one["bounds"].values(), one["scale"]] for one in _look()["displays"]]
+        displays = [[*display["bounds"].values(), display["scale"]] for display in _look()["displays"]]
     except PeekabooError as e:
         version, displays = e.message, []
     return {
@@ -16685,9 +16837,9 @@ def _display_captures(folder: Path) -> Outcome:
     if not _grants()["screen_recording"]:
         return Outcome(None, "no Screen Recording")
     seen, holds = [], True
-    for number, one in enumerate(_look()["displays"], 1):
-        rect = ",".join(str(round(one["bounds"][key])) for key in ("x", "y", "width", "height"))
-        expected = _pixels(one["bounds"], one["scale"])
+    for number, display in enumerate(_look()["displays"], 1):
+        rect = ",".join(str(round(display["bounds"][key])) for key in ("x", "y", "width", "height"))
+        expected = _pixels(display["bounds"], display["scale"])
         sizes = [
             _captured(["-D", str(number)], folder / f"d{number}.png"),
             _captured(["-R", rect], folder / f"r{number}.png"),
@@ -16756,7 +16908,7 @@ def _helper(folder: Path) -> Outcome:
 '''
 
 # ==================== peekaboo_min/frontends/results.py ===================================================
-SOURCES['peekaboo_min/frontends/results.py'] = 16759, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
+SOURCES['peekaboo_min/frontends/results.py'] = 16911, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
 
 from __future__ import annotations
 
@@ -16923,7 +17075,7 @@ def plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/server.py ====================================================
-SOURCES['peekaboo_min/frontends/server.py'] = 16926, r'''"""The one MCPServer. It only translates."""
+SOURCES['peekaboo_min/frontends/server.py'] = 17078, r'''"""The MCP server: translates between the protocol and the tools."""
 
 from __future__ import annotations
 
@@ -16978,7 +17130,7 @@ take_window_screenshot: To look at a window: take_window_screenshot.
 image: To capture a screen, to save files, or to ask a question about what is there: image.
 screenshot_app_window: For the path of a file with one app's window: screenshot_app_window.
 find_text: Where a label or control is, without a model: FINDERS.
-wait_for: After what takes time, wait_for a text, a title or stillness instead of screenshots in a row.
+wait_for: After what takes time, wait_for a text, a title or a still window instead of repeated screenshots.
 click: Coordinates: x and y are pixels of the window's last screenshot, from its top left corner, never of a \
 screen's image. Do not scale them; the server maps them to the screen, and finds a window that was moved. \
 After STALE_SCREENSHOT take a new one.
@@ -17315,7 +17467,7 @@ def _problem(error: dict[str, Any]) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/signatures.py ================================================
-SOURCES['peekaboo_min/frontends/signatures.py'] = 17318, r'''"""A function's parameters and help, and the arguments sent for them."""
+SOURCES['peekaboo_min/frontends/signatures.py'] = 17470, r'''"""A function's parameters and help, and the arguments sent for them."""
 
 from __future__ import annotations
 
@@ -17464,22 +17616,24 @@ def shell_arguments(
     Written for texts and coordinates, which argparse takes for options: `type 7 -hello`, `click 7 -5 3`.
     `command` is the line up to the arguments: an error says how the line was probably meant.
     """
-    given, words = _by_parameter(parameters, arguments)
+    given, positional = _by_parameter(parameters, arguments)
     for each in parameters:
         if each.is_positional and each.is_list:
-            given[each.name], words = words, []
-        elif each.is_positional and words:
-            given[each.name] = [words.pop(0)]
+            given[each.name], positional = positional, []
+        elif each.is_positional and positional:
+            given[each.name] = [positional.pop(0)]
     missing = [each for each in parameters if each.is_required and each.name not in given]
     if missing and _lacks_window(parameters, given):
         hint = f"list them by `windows`; then: {_line(command, 'WINDOW_ID', *arguments)}"
         raise invalid(f"which window? WINDOW_ID is missing before {arguments[0][:40]!r}", hint)
     if missing:
-        names = (each.name.upper() if each.is_positional else each.flags[0] for each in missing)
-        raise invalid(f"{', '.join(names)} is missing", _give(missing[0]))
-    if words:
+        names = [each.name.upper() if each.is_positional else each.flags[0] for each in missing]
+        verb = "is" if len(names) == 1 else "are"
+        raise invalid(f"{', '.join(names)} {verb} missing", _give(missing[0]))
+    if positional:
         raise invalid(
-            f"{words[0][:40]!r} is an argument too many", _as_meant(parameters, arguments, words[0], command)
+            f"{positional[0][:40]!r} is one argument too many",
+            _as_meant(parameters, arguments, positional[0], command),
         )
     return {each.name: _value(each, given.get(each.name)) for each in parameters}
 
@@ -17491,18 +17645,18 @@ def _by_parameter(
     flags = {flag: each for each in parameters if not each.is_positional for flag in each.flags}
     takes_text = any(each.is_positional and each.type_ is str and not each.choices for each in parameters)
     given: dict[str, list[str]] = {}
-    words: list[str] = []
+    positional: list[str] = []
     rest = iter(arguments)
     for argument in rest:
         flag, is_joined, value = argument.partition("=")
         parameter = flags.get(flag)
         if argument == "--":
-            words += rest
+            positional += rest
         elif parameter is None:
             is_text = argument in HELP_FLAGS or (takes_text and not argument.startswith("--"))
             if argument[:1] == "-" and not (is_text or re.match(_LOOKS_LIKE_NUMBER, argument)):
                 raise invalid(f"{argument[:40]!r} is not an option", _options(parameters))
-            words.append(argument)
+            positional.append(argument)
         elif parameter.type_ is bool:
             if is_joined:
                 raise invalid(f"{flag} takes no value", f"write {flag}, or leave it out")
@@ -17512,7 +17666,7 @@ def _by_parameter(
             if not is_joined and (value == "--" or value.split("=")[0] in flags):
                 raise invalid(f"{flag} needs a value", _give(parameter))
             given.setdefault(parameter.name, []).append(value)
-    return given, words
+    return given, positional
 
 
 def _options(parameters: Sequence[Parameter]) -> str:
@@ -17586,7 +17740,7 @@ def _read_text(parameter: Parameter, text: str) -> Any:
 '''
 
 # ==================== peekaboo_min/frontends/tools.py =====================================================
-SOURCES['peekaboo_min/frontends/tools.py'] = 17589, r'''"""TOOLS: every MCP tool, a typed function with its wire name and its effects."""
+SOURCES['peekaboo_min/frontends/tools.py'] = 17743, r'''"""TOOLS: every MCP tool, a typed function with its wire name and its effects."""
 
 from __future__ import annotations
 
@@ -17678,7 +17832,7 @@ TOOLS: tuple[Tool, ...] = (
          is_idempotent=True),
     _act("type_text", "Type text into a window", type_text),
     _act("press_key", "Press a key in a window", press_key),
-    Tool("wait_for", "Wait for a text, a title, an end or stillness", "desktop", wait_for),
+    Tool("wait_for", "Wait for a window", "desktop", wait_for),
     _act("open", "Open an app, a file or an address", open_and_wait),
     Tool("peekaboo_exec", "Run the peekaboo command line", "exec", peekaboo_exec, acts=True,
          is_open_world=True, is_offered=_is_mac),
@@ -17711,10 +17865,10 @@ def offered_tools() -> list[Tool]:
 '''
 
 # ==================== peekaboo_min/integrations/__init__.py ===============================================
-SOURCES['peekaboo_min/integrations/__init__.py'] = 17714, r''''''
+SOURCES['peekaboo_min/integrations/__init__.py'] = 17868, r''''''
 
 # ==================== peekaboo_min/integrations/gmail.py ==================================================
-SOURCES['peekaboo_min/integrations/gmail.py'] = 17717, r'''"""send_email: one mail through Gmail's API."""
+SOURCES['peekaboo_min/integrations/gmail.py'] = 17871, r'''"""send_email: one mail through Gmail's API."""
 
 from __future__ import annotations
 
@@ -17775,11 +17929,11 @@ def _checked_address(to: str) -> str:
 
 
 def _checked_subject(subject: str) -> str:
+    if len(subject) > _LONGEST_SUBJECT:  # first: searching a long one takes its length squared
+        raise invalid(f"the subject has {len(subject)} characters", f"write at most {_LONGEST_SUBJECT}")
     if _UNSENDABLE.search(subject):
         message = "a subject cannot contain line breaks, control characters or encoded words"
         raise invalid(message, "write it as one line of plain Unicode")
-    if len(subject) > _LONGEST_SUBJECT:
-        raise invalid(f"the subject has {len(subject)} characters", f"write at most {_LONGEST_SUBJECT}")
     return subject
 
 
@@ -17857,7 +18011,7 @@ def _send_error(error: WebError) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/integrations/gmail_oauth.py ============================================
-SOURCES['peekaboo_min/integrations/gmail_oauth.py'] = 17860, r'''"""Google's permission to send mail: requested once, stored, renewed."""
+SOURCES['peekaboo_min/integrations/gmail_oauth.py'] = 18014, r'''"""Google's permission to send mail: requested once, stored, renewed."""
 
 from __future__ import annotations
 
@@ -17865,7 +18019,6 @@ import base64
 import hashlib
 import hmac
 import json
-import os
 import secrets
 import sys
 import threading
@@ -17880,7 +18033,7 @@ from ..core.log import log_debug
 from ..core.models import Result
 from ..core.settings import platform_name, settings
 from ..core.text import clean_text
-from ..system.files import state_folder, write_privately
+from ..system.files import asked_path, state_folder, write_privately
 from ..system.process import run_program
 from ..system.programs import find_program
 from ..system.web import WebError, ask_form
@@ -17922,15 +18075,15 @@ class GmailToken:
 def gmail_folder() -> Path:
     """Where credentials.json and token.json live."""
     asked = settings().gmail_folder
-    return Path(os.path.expanduser(asked)) if asked else state_folder() / "gmail"
+    return asked_path(asked) if asked else state_folder() / "gmail"
 
 
 def has_gmail_credentials() -> bool:
     """Whether there is a credentials.json: without one, send_email is not offered."""
     try:
-        return os.path.isfile(gmail_folder() / "credentials.json")
+        return (gmail_folder() / "credentials.json").is_file()
     except PeekabooError:
-        return False  # there is no state folder
+        return False  # there is no such folder
 
 
 def read_client() -> OAuthClient:
@@ -18156,7 +18309,7 @@ class _RedirectServer:
 '''
 
 # ==================== peekaboo_min/integrations/keynote.js ================================================
-SOURCES['peekaboo_min/integrations/keynote.js'] = 18159, r'''// One JSON argument in, JSON out, by its "do":
+SOURCES['peekaboo_min/integrations/keynote.js'] = 18312, r'''// One JSON argument in, JSON out, by its "do":
 // {"do": "find"} -> {"bundle_id": text|null}: the Keynote that is installed. Sends nothing to it.
 // {"do": "open", bundle_id, theme, always_new, width, height} -> {document_id, name, is_new, has_theme, is_blank, width, height}
 // {"do": "size", bundle_id, document_id} -> {width, height, is_skipped} of slide 1
@@ -18321,7 +18474,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/integrations/keynote.py ================================================
-SOURCES['peekaboo_min/integrations/keynote.py'] = 18324, r'''"""The five Keynote tools."""
+SOURCES['peekaboo_min/integrations/keynote.py'] = 18477, r'''"""The five Keynote tools."""
 
 from __future__ import annotations
 
@@ -18336,7 +18489,7 @@ from typing import Annotated, Any, Callable
 from ..automation.input import input_lock
 from ..automation.policy import check_may_act, write_audit_line
 from ..core.errors import ErrorCode, PeekabooError, invalid
-from ..core.log import log_debug, write_agent_line
+from ..core.log import log_debug, log_for_agent
 from ..core.models import Rect, Result
 from ..core.settings import platform_name, settings
 from ..core.text import clean_text, control_character_in
@@ -18410,7 +18563,7 @@ def _keynote_tool(function: Callable[..., Result]) -> Callable[..., Result]:
         finally:
             given = ",".join(f"{name!r}:{value!r}" for name, value in arguments.items())
             line = f"args={{{given}}} -> {answer} [elapsed={time.monotonic() - started:.3f}s]"
-            write_agent_line(f"server][tool={function.__name__}", line)
+            log_for_agent(f"server][tool={function.__name__}", line)
 
     return call
 
@@ -18420,9 +18573,9 @@ def _run_logged(what: str, run: Callable[[], Any]) -> Any:
     try:
         output = run()
     except PeekabooError as e:
-        write_agent_line("server", f"osascript {what} failed: {e.details or e.message}")
+        log_for_agent("server", f"osascript {what} failed: {e.details or e.message}")
         raise _keynote_error(e) from e
-    write_agent_line("server", f"osascript {what} -> {json.dumps(output, ensure_ascii=False)}")
+    log_for_agent("server", f"osascript {what} -> {json.dumps(output, ensure_ascii=False)}")
     return output
 
 
@@ -18670,7 +18823,7 @@ def _slide_target(path: str) -> Path:
 '''
 
 # ==================== peekaboo_min/integrations/keynote_deck.py ===========================================
-SOURCES['peekaboo_min/integrations/keynote_deck.py'] = 18673, r'''"""The Keynote deck that calls share: in a file, or in a server's memory."""
+SOURCES['peekaboo_min/integrations/keynote_deck.py'] = 18826, r'''"""The Keynote deck that calls share: in a file, or in a server's memory."""
 
 from __future__ import annotations
 
@@ -18741,7 +18894,7 @@ def save_deck(deck: Deck) -> None:
 '''
 
 # ==================== peekaboo_min/integrations/keynote_draw.applescript ==================================
-SOURCES['peekaboo_min/integrations/keynote_draw.applescript'] = 18744, r'''-- argv: bundle id, document id, x, y, width, height -> "index|x|y|width|height": a new rectangle on slide 1 as it stands there then.
+SOURCES['peekaboo_min/integrations/keynote_draw.applescript'] = 18897, r'''-- argv: bundle id, document id, x, y, width, height -> "index|x|y|width|height": a new rectangle on slide 1 as it stands there then.
 -- For a Keynote that takes no idiom of JXA's. The index is that among the slide's shapes, from 1; numbers as this Mac writes them
 -- ("380,5" in German). Values are got into variables first: an application need not know `item 1 of position` or `width as text`.
 on run argv
@@ -18778,7 +18931,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/keynote_export.applescript ================================
-SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 18781, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
+SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 18934, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
 -- AppleScript, because JXA cannot pass the options. There is no export of one slide, and `slide images` writes a folder:
 -- <folder's name>.001.png and so on, of the slides that are not skipped.
 on run argv
@@ -18797,7 +18950,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/peekaboo_cli.py ===========================================
-SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 18800, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
+SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 18953, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
 
 from __future__ import annotations
 
@@ -18812,7 +18965,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, Optional
 
-from ..ai.images import fit_for_client
+from ..ai.images import fit_for_client, load_image
 from ..automation.image import ImageRequest, check_request
 from ..automation.policy import check_may_act, write_audit_line
 from ..core.errors import ErrorCode, PeekabooError, invalid
@@ -18823,7 +18976,7 @@ from ..core.text import clean_text
 from ..core.version import VERSION
 from ..desktop.base import Desktop
 from ..system.files import asked_path, working_folder
-from ..system.images import EXTENSIONS, read_image_info
+from ..system.images import EXTENSIONS, read_image_info, whole_image
 from ..system.process import Completed, ProgramTimeout, run_program
 from ..system.programs import find_program
 from ..system.resources import own_command
@@ -18836,6 +18989,7 @@ _MAX_ATTACHMENTS = 50
 _MAX_FILES = 5000
 _LARGEST_IMAGE_BYTES = 50_000_000
 _MAX_OUTPUT_CHARACTERS = 20_000
+_MAX_MESSAGE_CHARACTERS = 1000
 _EXECUTION_ERROR = "SWIFT_CLI_EXECUTION_ERROR"
 # The parts of the specification's JSON envelope, and their types.
 _ENVELOPE = {"data": dict, "error": dict, "messages": list, "debug_logs": list}
@@ -18850,7 +19004,12 @@ class PeekabooProgram(NamedTuple):
 
     def version(self) -> str:
         """What `--version` prints, or why it does not."""
-        return VERSION if self.is_ours else _version_of(self.argv[0], os.stat(self.argv[0]).st_mtime_ns)
+        if self.is_ours:
+            return VERSION
+        try:
+            return _version_of(self.argv[0], os.stat(self.argv[0]).st_mtime_ns)
+        except OSError as e:  # removed since, by an upgrade perhaps
+            return f"unknown: {e.strerror}"
 
 
 def peekaboo_program() -> PeekabooProgram:
@@ -18913,7 +19072,7 @@ def run_peekaboo(
         before = _images_below(folder) if cwd else {}
         # the arguments may contain typed text: only their number and the command are recorded
         name = os.path.basename(program.argv[0])
-        write_audit_line("exec", {"program": name, "command": arguments[0][:40], "words": len(arguments)})
+        write_audit_line("exec", {"program": name, "command": arguments[0][:40], "arguments": len(arguments)})
         failure: Optional[PeekabooError] = None
         try:
             argv = [*program.argv, *arguments]
@@ -18998,10 +19157,10 @@ def _images_below(folder: Path) -> dict[Path, int]:
 def _attachment(desktop: Desktop, path: Path, folder: Path) -> Optional[ImageData]:
     """An image for a model; None for one that cannot be shrunk: the program's output counts all the same."""
     try:
-        info = read_image_info(path)
-        assert info is not None  # _images_below kept only images
+        data = path.read_bytes()
+        info = whole_image(data)
         label = str(path.relative_to(folder))
-        return fit_for_client(desktop, ImageData(path.read_bytes(), info, label, str(path)))
+        return fit_for_client(desktop, ImageData(data, info, label, str(path))) if info else None
     except (OSError, PeekabooError) as e:
         log_warning(f"{path} is not attached: {e}")
         return None
@@ -19039,7 +19198,7 @@ def image_by_cli(
             "--format": request.kind,
             "--capture-focus": capture_focus,
         }
-        reply = _ask_cli(path, ["image", *_words(options)], _IMAGE_S)
+        reply = _ask_cli(path, ["image", *_as_arguments(options)], _IMAGE_S)
         files = _rows(reply, "saved_files")
         if not all(isinstance(file.get("path"), str) for file in files):
             raise _invalid_output("a saved file has no path")
@@ -19052,12 +19211,12 @@ def image_by_cli(
 
 
 def _saved_image(desktop: Desktop, file: dict[str, Any]) -> ImageData:
-    path = Path(file["path"])
-    info = read_image_info(path) if path.is_file() else None
-    if info is None:
-        raise _invalid_output(f"{path} is not an image")
-    label = str(file.get("item_label") or file.get("window_title") or path.name)
-    return fit_for_client(desktop, ImageData(path.read_bytes(), info, label, str(path)))
+    try:
+        image = load_image(asked_path(file["path"]))
+    except PeekabooError as e:
+        raise _invalid_output(e.message) from e
+    label = str(file.get("item_label") or file.get("window_title") or image.label)
+    return fit_for_client(desktop, image._replace(label=label))
 
 
 def _returned_data(file: dict[str, Any], image: ImageData) -> dict[str, Any]:
@@ -19084,7 +19243,7 @@ def list_by_cli(path: str, app: Optional[str], details: Sequence[str]) -> Result
         text = f"Found {len(_rows(reply, 'applications'))} running application(s)"
         return reply._replace(text=text)
     options = {"--app": app, "--include-details": ",".join(details)}
-    reply = _ask_cli(path, ["list", "windows", *_words(options)], _LIST_S)
+    reply = _ask_cli(path, ["list", "windows", *_as_arguments(options)], _LIST_S)
     text = f"Found {len(_rows(reply, 'windows'))} window(s) for application: {app}"
     if not isinstance(reply.data.get("target_application_info"), dict):
         raise _invalid_output("it has no target_application_info")
@@ -19098,13 +19257,13 @@ def _rows(reply: Result, key: str) -> list[dict[str, Any]]:
     return rows
 
 
-def _words(options: dict[str, Any]) -> list[str]:
-    """The options that have a value, as words; a value that looks like a flag is joined to its own."""
-    words: list[str] = []
+def _as_arguments(options: dict[str, Any]) -> list[str]:
+    """The options that have a value; a value that looks like a flag is joined to its own."""
+    arguments: list[str] = []
     for flag, value in options.items():
         if value not in (None, ""):
-            words += [f"{flag}={value}"] if str(value).startswith("-") else [flag, str(value)]
-    return words
+            arguments += [f"{flag}={value}"] if str(value).startswith("-") else [flag, str(value)]
+    return arguments
 
 
 def _ask_cli(path: str, arguments: list[str], timeout_s: float) -> Result:
@@ -19124,20 +19283,20 @@ def _ask_cli(path: str, arguments: list[str], timeout_s: float) -> Result:
         if done.code:
             log_error(f"{failed}: {done.text[:500]}")
             output = (done.stderr.strip() or done.text.strip() or "none")[-300:]
-            hint = f"see its output: {output}"
+            hint = f"see its output: {clean_text(output, 300)}"
             raise PeekabooError(ErrorCode.PROGRAM_FAILED, failed, hint, name=_EXECUTION_ERROR) from None
-        raise _invalid_output(done.text[:200] or "it is empty") from None
+        raise _invalid_output(done.text or "it is empty") from None
     for entry in parts["debug_logs"]:
         log_debug(f"backend=swift swift_log={entry}")
     if not succeeded or done.code:
         error = parts["error"]
         raise PeekabooError(
             ErrorCode.PROGRAM_FAILED,
-            str(error.get("message") or failed),
+            clean_text(str(error.get("message") or failed), _MAX_MESSAGE_CHARACTERS),
             details=str(error.get("details") or ""),
             name=str(error.get("code") or _EXECUTION_ERROR),
         )
-    messages = tuple(clean_text(str(message), 1000) for message in parts["messages"])
+    messages = tuple(clean_text(str(message), _MAX_MESSAGE_CHARACTERS) for message in parts["messages"])
     return Result("", data, (), messages)
 
 
@@ -19151,17 +19310,17 @@ def _cleaned(value: Any, key: str = "") -> Any:
 
 
 def _invalid_output(what: str) -> PeekabooError:
-    message = f"the peekaboo command line's output is not valid: {what}"
+    message = f"the peekaboo command line's output is not valid: {clean_text(what)}"
     log_error(message)
     hint = "check that PEEKABOO_CLI_PATH names a peekaboo, or unset it"
     return PeekabooError(ErrorCode.PROGRAM_FAILED, message, hint, name="SWIFT_CLI_INVALID_OUTPUT")
 '''
 
 # ==================== peekaboo_min/system/__init__.py =====================================================
-SOURCES['peekaboo_min/system/__init__.py'] = 19161, r''''''
+SOURCES['peekaboo_min/system/__init__.py'] = 19320, r''''''
 
 # ==================== peekaboo_min/system/files.py ========================================================
-SOURCES['peekaboo_min/system/files.py'] = 19164, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
+SOURCES['peekaboo_min/system/files.py'] = 19323, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
 
 from __future__ import annotations
 
@@ -19196,9 +19355,8 @@ def state_folder() -> Path:
 def file_name(stem: str, kind: str, suffix: str = "") -> str:
     """A name for an image: what a file system refuses or a shell stumbles over is `_`; at most 255 bytes.
 
-    suffix: what follows the stem, and tells several images of one stem apart. Of a stem that is too long,
-    the middle
-    goes: its start and its end are what names differ by.
+    suffix: what follows the stem, and tells several images of one stem apart. A stem that is too long loses
+    its middle: names differ at the start and at the end.
     """
     cleaned = _safe_in_names(stem).strip("._") or "window"
     ending = f"{cut_to_bytes(_safe_in_names(suffix).rstrip('._'), _SUFFIX_BYTES)}.{kind}"
@@ -19324,8 +19482,8 @@ def remove_all(kept: Sequence[Path], others: Sequence[Path]) -> list[Path]:
     staying = []
     for entry in [each for folder in folders for each in os.scandir(folder)]:
         path = Path(entry.path)
-        with file_errors(path):
-            if any(path == one or path in one.parents for one in kept) or not _delete_unused(entry):
+        with file_errors(path), suppress(FileNotFoundError):  # another process sweeps as well
+            if any(path in (each, *each.parents) for each in kept) or not _delete_unused(entry):
                 staying.append(path)
     for path in others:
         try:
@@ -19347,15 +19505,16 @@ def move_all_into_place(sources: Sequence[Path], targets: Sequence[Path]) -> Non
     """Put finished files where they were asked for, all or none. Raises FILE_IO_ERROR; the sources are gone
     in either case.
 
-    First each goes beside its target, on whose disk there may be no room: that must not cost the file that
-    is there. When all are there, they are only renamed.
+    First each goes beside its target: a full disk must not cost the file that is there. Then all are renamed.
     """
     staged = [target.with_name(f".peekaboo_{os.urandom(6).hex()}") for target in targets]
     try:
-        for move, froms, tos in ((_move, sources, staged), (os.replace, staged, targets)):
-            for source, to, target in zip(froms, tos, targets):
-                with file_errors(target):
-                    move(source, to)
+        for source, beside, target in zip(sources, staged, targets):
+            with file_errors(target):
+                _move(source, beside)
+        for beside, target in zip(staged, targets):
+            with file_errors(target):
+                os.replace(beside, target)
     finally:
         for leftover in (*sources, *staged):
             with suppress(OSError):
@@ -19363,7 +19522,7 @@ def move_all_into_place(sources: Sequence[Path], targets: Sequence[Path]) -> Non
 
 
 def _move(source: Path, target: Path) -> None:
-    """Raises OSError."""
+    """Move a file, also to another disk. Raises OSError."""
     try:
         os.replace(source, target)
     except OSError as e:
@@ -19388,7 +19547,7 @@ def write_privately(path: Path, content: Union[str, bytes]) -> None:
         raise file_error(path, e) from e
 
 
-_TURN_POLL_S = 0.02
+_LOCK_POLL_S = 0.02
 _held_locks: ContextVar[tuple[int, ...]] = ContextVar("held_locks", default=())
 
 
@@ -19418,7 +19577,9 @@ def file_lock(lock_name: str, wait_s: float, what: str) -> Iterator[None]:
                 if time.monotonic() > deadline:
                     message = f"another peekaboo is using {what}"
                     raise PeekabooError(ErrorCode.TIMEOUT, message, hint="try again in a moment") from None
-                pause(_TURN_POLL_S)
+                pause(_LOCK_POLL_S)
+            except OSError as e:  # a file system without locks
+                raise file_error(path, e) from e
         reset = _held_locks.set((*_held_locks.get(), descriptor))
         try:
             yield
@@ -19427,7 +19588,7 @@ def file_lock(lock_name: str, wait_s: float, what: str) -> Iterator[None]:
 '''
 
 # ==================== peekaboo_min/system/images.py =======================================================
-SOURCES['peekaboo_min/system/images.py'] = 19430, r'''"""Image files: kind, size and pixels, read from their bytes."""
+SOURCES['peekaboo_min/system/images.py'] = 19591, r'''"""Image files: kind, size and pixels, read from their bytes."""
 
 from __future__ import annotations
 
@@ -19449,9 +19610,8 @@ EXTENSIONS = {".png": "png", ".jpg": "jpg", ".jpeg": "jpg", ".webp": "webp", ".g
 _HEADER_BYTES = 256 * 1024
 _PNG_START = b"\x89PNG\r\n\x1a\n"
 
-# A model shrinks what is larger, and then answers in pixels that we never saw (Anthropic's standard tier;
-# also what
-# Claude Desktop takes in one result).
+# A model shrinks what is larger, and then answers in pixels that we never saw. These are the limits of
+# Anthropic's standard tier, and of one result in Claude Desktop.
 MODEL_EDGE = 1568
 MODEL_PIXELS = 1_150_000
 MODEL_BYTES = 700_000
@@ -19506,11 +19666,7 @@ def read_image_header(path: Path) -> Optional[ImageInfo]:
 
 
 def read_image_info(path: Path) -> Optional[ImageInfo]:
-    """Kind and size of an image file that is there to its end; None for another file and for a part of an
-    image.
-
-    Raises OSError when it cannot be read.
-    """
+    """Kind and size of a complete image file; None for another file and for a part of one. Raises OSError."""
     with open(path, "rb") as f:
         return _info_of_whole(f)
 
@@ -19633,9 +19789,7 @@ def read_bitmap(path: Path) -> Optional[Bitmap]:
 
 
 def changed_rect(before: Bitmap, after: Bitmap) -> Optional[Rect]:
-    """The smallest rectangle of pixels that holds every difference; None for none. All, when the sizes
-    differ.
-    """
+    """The smallest rectangle around all pixels that differ; None for none, all where the sizes differ."""
     if (before.width, before.step, len(before.rows)) != (after.width, after.step, len(after.rows)):
         return Rect(0, 0, after.width, len(after.rows))
     changed = [place for place, pair in enumerate(zip(before.rows, after.rows)) if pair[0] != pair[1]]
@@ -19648,9 +19802,7 @@ def changed_rect(before: Bitmap, after: Bitmap) -> Optional[Rect]:
 
 
 def _first_difference(one: bytes, other: bytes) -> int:
-    """The index of the first byte that differs, by halving: comparing slices is fast, a loop over bytes is
-    not.
-    """
+    """The index of the first byte that differs, by halving: comparing slices is fast, a loop is not."""
     low, high = 0, len(one)
     while high - low > 1:
         middle = (low + high) // 2
@@ -19676,11 +19828,7 @@ def kind_by_name(path: Path) -> str:
 
 
 def prepare_target(path: Path) -> None:
-    """Prepare to write an image to `path`: create its parents, and check that what is there already is an
-    image.
-
-    Raises FILE_IO_ERROR.
-    """
+    """Create the parents of `path`, and check that an image may be written there. Raises FILE_IO_ERROR."""
     with file_errors(path):
         if path.parent.is_file():
             raise PeekabooError(
@@ -19715,10 +19863,10 @@ class MadeImages:
         self._paths.update((path.as_uri(), path) for path in paths)
 
     def existing(self) -> dict[str, ImageInfo]:
-        """The URIs of those that were not deleted yet, with what they are."""
-        found = {uri: _read(path) for uri, path in self._paths.items()}
-        self._paths = {uri: path for uri, path in self._paths.items() if found[uri]}
-        return {uri: image[0] for uri, image in found.items() if image}
+        """The URIs of those that are there still, with what they are."""
+        found = {uri: image[0] for uri, path in self._paths.items() if (image := _read(path))}
+        self._paths = {uri: self._paths[uri] for uri in found}
+        return found
 
     def read(self, uri: str) -> Optional[tuple[ImageInfo, bytes]]:
         """An image and its bytes; None for any other URI, and for one that is gone."""
@@ -19732,13 +19880,13 @@ def _read(path: Path) -> Optional[tuple[ImageInfo, bytes]]:
         with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as f:
             data = f.read(_LARGEST_BYTES + 1)
     except OSError:
-        return None  # its time is over
+        return None  # deleted since
     info = sniff_image(data)
     return (info, data) if info and len(data) <= _LARGEST_BYTES else None
 '''
 
 # ==================== peekaboo_min/system/process.py ======================================================
-SOURCES['peekaboo_min/system/process.py'] = 19741, r'''"""Run one program: the only module that imports subprocess."""
+SOURCES['peekaboo_min/system/process.py'] = 19889, r'''"""Run one program: the only module that imports subprocess."""
 
 from __future__ import annotations
 
@@ -19766,12 +19914,12 @@ if TYPE_CHECKING:
 
 _OUTPUT_CAP = 64 * 1024 * 1024
 _STDERR_CAP = 64 * 1024
-_LOGGED_STDERR = 2000
-_WAKE_S = 0.05
+_LOGGED_STDERR = 2000  # characters
+_POLL_S = 0.05
 _FIRST_NAP_S = 0.0001
-_START_S = 5.0
-_LAST_LOOK_S = 0.2
-_UNINTERRUPTED_S = 1.0
+_START_S = 5.0  # what a process that is being started gets before a signal ends us
+_DRAIN_S = 0.2  # what a grandchild's output gets after its program has ended
+_UNINTERRUPTED_S = 1.0  # what an uninterrupted program gets before a signal ends us
 
 
 class Completed(NamedTuple):
@@ -19945,6 +20093,8 @@ def _not_started(path: str, error: OSError) -> PeekabooError:
     if error.errno == errno.E2BIG:
         return invalid("the arguments are too long for this system", "pass less")
     message = f"{path} cannot be started: {error.strerror}"
+    if error.errno in (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE):
+        return PeekabooError(ErrorCode.PROGRAM_FAILED, message, hint="end other programs, then try again")
     return PeekabooError(ErrorCode.MISSING_PROGRAM, message, hint="check that it is a program")
 
 
@@ -20006,22 +20156,22 @@ class RunningProgram:
         process = self._process
         if process.stdin:
             process.stdin.close()
-        last_look: Optional[float] = None  # once the leader has ended while a grandchild still holds a pipe
+        drain_until: Optional[float] = None  # set when it has ended and a grandchild holds a pipe
         with selectors.DefaultSelector() as selector:
             for stream, output in ((process.stdout, self._stdout), (process.stderr, self._stderr)):
                 if stream:
                     selector.register(stream, selectors.EVENT_READ, output)
             while selector.get_map():
                 ready = selector.select(self._time_to_wait())
-                if last_look and not ready:
+                if drain_until and not ready:
                     break
                 for key, _ in ready:
                     if not self._read_into(key.data, key.fd):
                         selector.unregister(key.fd)
-                # only after reading: we may have been suspended for longer than the last look takes
-                if last_look is None and self.has_ended():
-                    last_look = time.monotonic() + _LAST_LOOK_S
-                elif last_look and time.monotonic() > last_look:
+                # only after reading: we may have been suspended for longer than that
+                if drain_until is None and self.has_ended():
+                    drain_until = time.monotonic() + _DRAIN_S
+                elif drain_until and time.monotonic() > drain_until:
                     break
         # its pipes are closed, so it ends in a moment: look soon at first, then less often
         nap_s = _FIRST_NAP_S
@@ -20053,7 +20203,7 @@ class RunningProgram:
         remaining = self._deadline - time.monotonic()
         if remaining <= 0:
             raise ProgramTimeout(self._name, self._timeout_s, self._completed(-signal.SIGKILL))
-        return min(remaining, _WAKE_S)
+        return min(remaining, _POLL_S)
 
 
 def _kill_group(process: Process) -> None:
@@ -20099,9 +20249,8 @@ def _is_alive(process: Process) -> bool:
 
 def _signal_group(process: Process) -> None:
     # SIGKILL at once: an osascript that waits for an Apple event ignores SIGTERM.
-    with suppress(
-        ProcessLookupError, PermissionError
-    ):  # it is gone; macOS answers EPERM for a group of zombies
+    # It may have ended already; macOS then answers EPERM for a group of zombies.
+    with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
 
 
@@ -20111,7 +20260,6 @@ def end_cleanly_on_signals(exit_codes: Optional[Mapping[int, int]] = None) -> No
     Its exit code is 128 + the signal's number, or what `exit_codes` has for the signal.
     os._exit, because a thread that blocks on stdin or in a tool would keep an ordinary exit waiting.
     """
-
     _exit_codes.update(exit_codes or {})
 
     def on_signal(number: int, _frame: object) -> None:
@@ -20138,7 +20286,7 @@ def exit_if_signalled() -> None:
 '''
 
 # ==================== peekaboo_min/system/programs.py =====================================================
-SOURCES['peekaboo_min/system/programs.py'] = 20141, r'''"""Where a program is, known by what it answers, and its package if missing."""
+SOURCES['peekaboo_min/system/programs.py'] = 20289, r'''"""Where a program is, identified by its version output; its Debian package."""
 
 from __future__ import annotations
 
@@ -20163,11 +20311,12 @@ _SYSTEM_FOLDERS = ("/usr/bin", "/usr/sbin", "/bin", "/sbin")
 # Where Homebrew links programs, on Apple silicon and on Intel: no part of the PATH that launchd gives.
 _HOMEBREW_FOLDERS = ("/opt/homebrew/bin", "/usr/local/bin")
 
-_ANSWER_S = 5.0
-_asking = threading.Lock()  # threads that need the same program ask it once
+_VERSION_TIMEOUT_S = 5.0
+# Threads that need the same program run it once. Reentrant: an exit hook may interrupt its holder.
+_lookup_lock = threading.RLock()
 
 RunProgram = Callable[..., Any]
-"""process.run_program, a parameter because it looks for its programs here itself."""
+"""process.run_program: a parameter, because that module imports this one."""
 
 
 class _Identity(NamedTuple):
@@ -20186,7 +20335,7 @@ _IDENTITIES = {
     "convert": _Identity("-version", r"^Version: ImageMagick (\S+)", "imagemagick", ("magick",)),
     "gtk-launch": _Identity("--version", r"\A(\d+\.\d+\S*)$", "libgtk-3-bin"),
     "maim": _Identity("--version", r"\Av(\d+\.\d+\S*)$", "maim"),
-    # the system's own: a virtual environment's has no gi. The option -c takes the rest of the word
+    # the system's own: a virtual environment's has no gi. What follows -c in the same argument is the code
     "python3": _Identity(
         "-Icfrom gi.repository import Gio; import gi; print('gi', gi.__version__)",
         r"^(gi \d\S*)",
@@ -20208,16 +20357,16 @@ class FoundProgram(NamedTuple):
     path: Optional[str]
     """None when it is not there."""
     version: str = ""
-    """As it printed it; empty for a program that is not asked."""
-    strangers: tuple[str, ...] = ()
-    """Files of its name that are other programs, as far as they were met before `path`."""
+    """As it printed it; empty for a program that is not in the table."""
+    namesakes: tuple[str, ...] = ()
+    """Other programs of that name, or broken ones, that were found before `path`."""
 
-    def strangers_text(self, prefix: str = "") -> str:
-        """What is to say about the strangers, after `prefix`; '' where there are none."""
-        if not self.strangers:
+    def namesakes_text(self, prefix: str = "") -> str:
+        """A sentence about the namesakes, after `prefix`; '' where there are none."""
+        if not self.namesakes:
             return ""
-        verb = "is another program" if len(self.strangers) == 1 else "are other programs"
-        return f"{prefix}{' and '.join(self.strangers)} {verb} of that name, or broken"
+        verb = "is another program" if len(self.namesakes) == 1 else "are other programs"
+        return f"{prefix}{' and '.join(self.namesakes)} {verb} of that name, or broken"
 
 
 def find_program(name: str) -> Optional[str]:
@@ -20228,29 +20377,29 @@ def find_program(name: str) -> Optional[str]:
 def look_for_program(name: str, run: RunProgram, afresh: bool = False) -> FoundProgram:
     """Where the program meant by `name` is: another program of that name is passed over.
 
-    A file is asked once; its answer is kept in the state folder by path, size and time. afresh: ask again.
+    A file is run once for its version, which is cached by path, size and time; afresh: run it again.
     """
     identity = _IDENTITIES.get(name)
     if identity is None:
         return FoundProgram(find_program(name))
-    strangers: list[str] = []
-    is_by_memory = False
+    namesakes: list[str] = []
+    has_cached_namesake = False
     names = (name, *identity.other_names)
     for path, status in (found for each in names for found in _files_named(each, identity.folder)):
-        with _asking:
-            version = None if afresh else _remembered(path, status)
+        with _lookup_lock:
+            version = None if afresh else _cached_version(path, status)
             if version is None:
                 version = _version(path, identity, run)
-                _remember(path, status, version)
+                _store_version(path, status, version)
             elif not version:
-                is_by_memory = True
+                has_cached_namesake = True
         if version:
-            return FoundProgram(path, version, tuple(strangers))
-        strangers.append(path)
-    if is_by_memory:
-        # an unchanged file may answer now: what it needs may have been missing, or the machine too busy
+            return FoundProgram(path, version, tuple(namesakes))
+        namesakes.append(path)
+    if has_cached_namesake:
+        # it may work now: what it needs may have been missing, or the machine too busy
         return look_for_program(name, run, afresh=True)
-    return FoundProgram(None, "", tuple(strangers))
+    return FoundProgram(None, "", tuple(namesakes))
 
 
 def program_path(name: str, run: RunProgram) -> str:
@@ -20259,7 +20408,7 @@ def program_path(name: str, run: RunProgram) -> str:
     if found.path is None:
         package = PACKAGES.get(os.path.basename(name))
         hint = f"install it: sudo apt-get install {package}" if package else "install it, or put it on PATH"
-        message = f"the program {name} is not installed{found.strangers_text(': ')}"
+        message = f"the program {name} is not installed{found.namesakes_text(': ')}"
         raise PeekabooError(ErrorCode.MISSING_PROGRAM, message, hint=hint)
     return found.path
 
@@ -20288,54 +20437,50 @@ def _version(path: str, identity: _Identity, run: RunProgram) -> str:
     """The version that the program prints; '' for another program, and for one that fails or hangs."""
     try:
         # no display, so that none can keep it waiting
-        answer = run([path, identity.flag], timeout_s=_ANSWER_S, accept=None, environment={"DISPLAY": ""})
+        environment = {"DISPLAY": ""}
+        done = run([path, identity.flag], timeout_s=_VERSION_TIMEOUT_S, accept=None, environment=environment)
     except PeekabooError as e:
         if e.code is ErrorCode.CANCELLED:
             raise
-        within_budget(_ANSWER_S)  # raises when it was the call's own time that ran out
+        within_budget(_VERSION_TIMEOUT_S)  # raises when it was the call's own time that ran out
         return ""
-    match = re.search(identity.pattern, f"{answer.text}{answer.stderr}", re.MULTILINE)
+    match = re.search(identity.pattern, f"{done.text}{done.stderr}", re.MULTILINE)
     return (match[1] or _NO_VERSION) if match else ""
 
 
-# path -> (size, time, version) of programs that were asked
-# ------------------------------------------------------------
+def _cache_file() -> Path:
+    """path -> [size, time, version], '' for another program."""
+    return settings().xdg_state_folder / "programs.json"  # all programs of the table are an X11 desktop's
 
 
-def _memory_file() -> Path:
-    return settings().xdg_state_folder / "programs.json"  # only programs of an X11 desktop are asked
-
-
-def _read_memory() -> dict[str, Any]:
+def _read_cache_file() -> dict[str, Any]:
     try:
-        with open(_memory_file(), encoding="utf-8") as f:
-            memory = json.load(f)
-    except (OSError, ValueError, RecursionError):
-        return {}  # none yet, or damaged: everything is asked again
-    return memory if isinstance(memory, dict) else {}
+        with open(_cache_file(), encoding="utf-8") as f:
+            versions = json.load(f)
+    except (OSError, ValueError, RecursionError, PeekabooError):
+        return {}  # none yet, damaged, or no home folder: every program is run again
+    return versions if isinstance(versions, dict) else {}
 
 
-@lru_cache(maxsize=1)
-def _memory() -> dict[str, Any]:
-    return _read_memory()
+_cache = lru_cache(maxsize=1)(_read_cache_file)
 
 
-def _remembered(path: str, status: os.stat_result) -> Optional[str]:
-    """The version of an unchanged program, '' for another program; None for one that was not asked."""
-    known = _memory().get(path)
+def _cached_version(path: str, status: os.stat_result) -> Optional[str]:
+    """The version of an unchanged program, '' for another program; None for one that is not cached."""
+    known = _cache().get(path)
     if isinstance(known, list) and known[:2] == [status.st_size, status.st_mtime_ns]:
         return known[2] if len(known) == 3 and isinstance(known[2], str) else None
     return None
 
 
-def _remember(path: str, status: os.stat_result, version: str) -> None:
-    _memory()[path] = [status.st_size, status.st_mtime_ns, version]
-    with suppress(PeekabooError):  # then this process alone remembers it
-        write_privately(_memory_file(), json.dumps({**_read_memory(), path: _memory()[path]}))
+def _store_version(path: str, status: os.stat_result, version: str) -> None:
+    _cache()[path] = [status.st_size, status.st_mtime_ns, version]
+    with suppress(PeekabooError):  # then it is cached in this process alone
+        write_privately(_cache_file(), json.dumps({**_read_cache_file(), path: _cache()[path]}))
 '''
 
 # ==================== peekaboo_min/system/resources.py ====================================================
-SOURCES['peekaboo_min/system/resources.py'] = 20338, r'''"""Our own files: native sources, and the argv that starts us again."""
+SOURCES['peekaboo_min/system/resources.py'] = 20483, r'''"""Our own files: native sources, and the argv that starts us again."""
 
 from __future__ import annotations
 
@@ -20359,8 +20504,7 @@ def single_file() -> Optional[str]:
 
 
 def own_command() -> list[str]:
-    """argv of this very program, in the form in which it runs, for any working folder and with any
-    PYTHONPATH.
+    """argv of this program, in the form in which it runs, for any working folder and PYTHONPATH.
 
     By a path: `-m` puts the working folder first on sys.path, and so does `-c`, for which Python 3.13 itself
     imports `linecache` before the first statement runs.
@@ -20390,7 +20534,7 @@ def how_to_install() -> str:
 '''
 
 # ==================== peekaboo_min/system/web.py ==========================================================
-SOURCES['peekaboo_min/system/web.py'] = 20393, r'''"""One JSON request to a web server: the only user of urllib.request.
+SOURCES['peekaboo_min/system/web.py'] = 20537, r'''"""One JSON request to a web server: the only user of urllib.request.
 
 urllib is imported inside the functions: it costs 30 ms, and most commands make no request.
 """
@@ -20413,7 +20557,7 @@ from ..core.version import VERSION
 
 _ANSWER_CAP = 16 * 1024 * 1024
 _ERROR_CAP = 64 * 1024
-_WATCH_S = 0.05
+_POLL_S = 0.05
 _NO_ADDRESS = "the address is not a plain http or https URL"
 _LOOPBACK = re.compile(r"localhost|127(\.\d{1,3}){3}|::1")
 
@@ -20524,7 +20668,7 @@ def _fetch(url: str, data: Optional[bytes], headers: dict[str, str], timeout_s: 
     """
     from socket import SHUT_RDWR
 
-    outcome: list[Union[bytes, Exception]] = []
+    outcome: list[Union[bytes, Exception]] = []  # one, once `done` is set
     sockets: list[Any] = []
     done = threading.Event()
     try:
@@ -20546,7 +20690,7 @@ def _fetch(url: str, data: Optional[bytes], headers: dict[str, str], timeout_s: 
     threading.Thread(target=work, name="web request", daemon=True).start()
     deadline = time.monotonic() + timeout_s
     try:
-        while not done.wait(max(0.0, min(_WATCH_S, deadline - time.monotonic()))):
+        while not done.wait(max(0.0, min(_POLL_S, deadline - time.monotonic()))):
             check_cancelled()
             if time.monotonic() >= deadline:
                 message = f"{host_of(url)} did not answer within {round(timeout_s, 2):g} seconds"
@@ -20557,7 +20701,7 @@ def _fetch(url: str, data: Optional[bytes], headers: dict[str, str], timeout_s: 
                 each.shutdown(SHUT_RDWR)  # wakes the thread that reads from it
     answer = outcome[0]
     if isinstance(answer, Exception):
-        raise _meaning_of(answer, url) from None
+        raise _as_web_error(answer, url) from None
     return answer
 
 
@@ -20629,7 +20773,7 @@ def _read_retry_after(value: Optional[str]) -> Optional[float]:
         return None
 
 
-def _meaning_of(error: Exception, url: str) -> Exception:
+def _as_web_error(error: Exception, url: str) -> Exception:
     """What went wrong below HTTP, as a WebError; a bug of ours stays as it is."""
     from http.client import HTTPException
     from ssl import SSLCertVerificationError
@@ -20651,7 +20795,7 @@ def _meaning_of(error: Exception, url: str) -> Exception:
 '''
 
 # ==================== README.md ===========================================================================
-SOURCES['peekaboo_min/README.md'] = 20654, r'''# peekaboo_min
+SOURCES['peekaboo_min/README.md'] = 20798, r'''# peekaboo_min
 
 Eyes and hands for AI agents on a desktop, in small, readable Python: it lists windows, takes screenshots of them, finds texts and
 controls, clicks and types by the pixels of the screenshot, asks a vision model what it sees, and draws in Keynote. It is an MCP
@@ -20682,7 +20826,7 @@ on, with `peekaboo-min permissions` instead of `doctor`. The Command Line Tools 
 the Swift helper clicks and types, without them JXA does, more slowly.
 
 Only texts (`find-text`, `click-text`, `wait-for --text`, the provider `ocr`) need `tesseract-ocr`; `elements` needs `python3-gi
-at-spi2-core`, and of Chromium that it was started with `ACCESSIBILITY_ENABLED=1`. Other ways, in place of the two lines with `pipx`:
+at-spi2-core`, and Chromium started with `ACCESSIBILITY_ENABLED=1`. Other ways to install, instead of the two lines with `pipx`:
 
 | way | lines |
 |---|---|
@@ -20692,7 +20836,7 @@ at-spi2-core`, and of Chromium that it was started with `ACCESSIBILITY_ENABLED=1
 
 A plain `pip install .` is refused on these systems. A newer checkout: `pipx install --force .`, `uv tool install --reinstall .`.
 `sh scripts/mcpb.sh dist` makes `peekaboo-min.mcpb`, which Claude Desktop installs by a double click. `sh scripts/demo.sh` shows the
-main job: on Linux it fills in a form on a screen of its own. `peekaboo-min help TOPIC` prints a chapter of this; tab completion:
+main job: on Linux it fills in a form on a screen of its own. `peekaboo-min help TOPIC` prints a chapter of this file; tab completion:
 `eval "$(peekaboo-min completion bash)"` in `~/.bashrc`, or `zsh`.
 
 ## MCP clients
@@ -20726,7 +20870,7 @@ typed 9 character(s) into window 6291489; the window changed
 |---|---|
 | look | `windows` (`list_windows`), `screenshot` (`take_window_screenshot`; `--region` for a part in full resolution), `image`, `list`, `find-text`, `elements` (`find_elements`: the accessibility tree's buttons and fields) |
 | act | `focus`, `click` (with modifiers), `click-text`, `type`, `press`, `scroll`, `drag`, `move` (`move_pointer`), `open` (an installed app, a file, an http address) |
-| wait | `wait-for` a text, a title, a window's end, or stillness; else TIMEOUT |
+| wait | `wait-for` a text, a title, a window that closes or stops changing; else TIMEOUT |
 
 There is one coordinate space: what finds something answers with its middle in pixels of a screenshot; what acts takes those. A click
 also finds a window that was moved since; a resized one is refused (`STALE_SCREENSHOT`). `--json` prints one JSON document:
@@ -20744,12 +20888,12 @@ images live ten minutes in a private folder. Examples to copy are in `scripts/`:
 billed: `ollama pull qwen3-vl:8b`. Keys may be in a file `.env` of the working folder.
 
 A step of the agent costs 600 to 1,600 tokens of text and one image: by the vendors' formulas a window of 1000x700 is about 900
-tokens at Claude, 700 at GPT-5, 1,100 at Gemini 3. So ten steps are some 20,000 tokens, times the vendor's price; the report counts.
+tokens for Claude, 700 for GPT-5, 1,100 for Gemini 3. Ten steps are some 20,000 tokens, times the vendor's price; the report counts them.
 
-For clicking, a model is asked in the grid that its family was trained on. The table follows the vendors' documents and other
-agents' sources; no real vendor was asked for any of it:
+For clicking, a model is asked for coordinates in the grid that its family was trained on. The table follows the vendors' documents
+and other agents' sources; none of it was tried with a real vendor:
 
-| family | says where in | `agent --native` | examples of model names |
+| family | coordinates are | `agent --native` | examples of model names |
 |---|---|---|---|
 | Claude | pixels of the image | Opus 4.5, Sonnet 4.6, Fable 5, Mythos 5, Haiku 5.5 and later | `anthropic/claude-sonnet-5`, `anthropic/claude-opus-4-7` |
 | GPT and OpenAI's o models | pixels of the image | gpt-5.4 and later, without nano | `openai/gpt-5.4-mini`, `openai/gpt-5.5` |
@@ -20773,23 +20917,23 @@ over. A reply that is malformed, unsure or outside the image is asked again once
 
 `--native` asks through the vendor's own computer-use tool in place of our prompt: Anthropic's `computer_toolset_20260801` (for older
 models `computer_20251124`), OpenAI's `computer`, Gemini's `computerUse`. Where the vendor wants a person's consent to an action,
-`--confirm` asks you, and without it the run ends as `declined`. Used only with stand-ins, written after the vendors' documents.
+`--confirm` asks you, and without it the run ends as `declined`. Tested only with stand-ins, written after the vendors' documents.
 
 ## Mail and Keynote
 
 Keynote (macOS): `cp scripts/env.example .env`, put your `GEMINI_API_KEY` into it, then `peekaboo-min keynote-agent "Hello from MCP on
 macOS."` The model opens Keynote, draws a centred rectangle on slide 1 and writes your text into it, by MCP tool calls alone; done
 means that this run saw `RECTANGLE_OK` and then `TEXT_OK` for that text. `--query` takes a task in your own words. `logs/agent.log`
-has every prompt, reply and call: to record a demo, show it with `tail -f` beside.
+has every prompt, reply and call; when you record a demo, show it beside Keynote with `tail -f`.
 
-Mail: make an OAuth client of the kind "Desktop app" with the Gmail API in Google's console, save its file as `credentials.json` in
+Mail: create an OAuth client of the type "Desktop app" with the Gmail API in Google's console, save its file as `credentials.json` in
 the folder that `PEEKABOO_GMAIL_FOLDER` names (unset: `gmail` in the state folder), and run `peekaboo-min gmail-login` once. The
 only scope is `gmail.send`. Without the credentials `send_email` is not offered.
 
 ## Safety
 
 - `PEEKABOO_READONLY=1` leaves out whatever acts; `PEEKABOO_ALLOW_APPS` and `PEEKABOO_DENY_APPS` name apps (password managers are
-  denied from the start); while the stop file exists (`doctor` shows the state folder) nothing acts.
+  denied by default); while the stop file exists (`doctor` shows the state folder) nothing acts.
 - Before a click the window must exist, have the size of its screenshot, not be blocked by a modal dialog, and be under the pointer
   at the last look; else nothing is pressed. `delivered` is false when another window came in between, null where that cannot be
   known. Text goes out in pieces of at most 20 characters, with a look at the focus before each.
@@ -20818,11 +20962,11 @@ the grants for the program in `ProgramArguments`, and the user's GUI session (`L
 
 - **Over ssh.** `peekaboo-min config CLIENT --ssh HOST` asks a Linux machine where its peekaboo-min is and whether its display answers,
   and prints a configuration that starts it there: `ssh -T HOST env DISPLAY=:0 /full/path/peekaboo-min` (`--display :1` for another). A
-  Mac is refused with NO_GUI_SESSION: what ssh starts there is not in its graphical session (by its documents; no Mac was tried).
+  Mac is refused with NO_GUI_SESSION: what ssh starts there is not in its graphical session (as documented; no Mac was tried).
 - **Many at once.** `scripts/fleet.sh box1,box2/:1 -- image --path screen.png` runs one command on each, by GNU parallel over ssh, also
   an agent's goal; results, reports and exit codes come back into a folder for each host. A host that hangs costs only itself.
 - **In a container.** `podman build -t peekaboo-min -f scripts/Containerfile .` (or `docker build`); an MCP client starts `podman run -i
-  --rm peekaboo-min`. Its head has a Kubernetes Job. `scripts/with_desktop.sh COMMAND` is the same desktop without a container.
+  --rm peekaboo-min`. That file shows a Kubernetes Job. `scripts/with_desktop.sh COMMAND` is the same desktop without a container.
 
 ## Troubleshooting
 
@@ -20838,7 +20982,7 @@ the grants for the program in `ProgramArguments`, and the user's GUI session (`L
 
 `peekaboo-min clean --all` deletes what we left in your account: the temporary folder, the state folder (records, locks, audit file,
 measured grids, compiled helper, bytecode), the log and Gmail's token; files that you made stay and are named. Then `pipx uninstall
-peekaboo-min`, and take the server out of your clients. `peekaboo-run-*` and `logs/agent.log` lie where you started the commands.
+peekaboo-min`, and remove the server from your clients. `peekaboo-run-*` and `logs/agent.log` lie where you started the commands.
 
 ## Why not another
 
@@ -20846,7 +20990,7 @@ peekaboo-min`, and take the server out of your clients. `peekaboo-run-*` and `lo
   permissions. Take it on a Mac, unless you want to read all of what you run, or need Linux too. `peekaboo_exec` runs it.
 - [cua-driver](https://github.com/trycua/cua): drives Mac and Windows apps in the background without taking the pointer, which we
   cannot, and its project has virtual machines. Ours is smaller and has a lock and a policy for each desktop.
-- [Playwright MCP](https://github.com/microsoft/playwright-mcp): for a web page always the better one, it has the page's own tree. It
+- [Playwright MCP](https://github.com/microsoft/playwright-mcp): always the better one for a web page, whose own tree it has. It
   does not reach other applications, system dialogs, or the browser's own windows.
 
 ## Verification and limits
@@ -20856,7 +21000,7 @@ peekaboo-min`, and take the server out of your clients. `peekaboo-run-*` and `lo
 | what | on what |
 |---|---|
 | shell, MCP server, single file, policies | for real, on X11 (Xvfb, openbox) against a form that reports each click and character |
-| acts on applications, and under attack | for real: zenity, mousepad, xterm, xmessage, Chromium under openbox and i3; `tests/trials.py` covers, moves and closes windows, steals the focus and kills servers while we act |
+| actions in applications, also under attack | for real: zenity, mousepad, xterm, xmessage, Chromium under openbox and i3; `tests/trials.py` covers, moves and closes windows, steals the focus and kills servers while we act |
 | macOS | a **simulated Mac** (`tests/support/fakemac/`): the shipped JXA runs unmodified in node; `screencapture` and the others are stand-ins built from Apple's headers, dictionaries and public reports, and refuse what the real ones refuse |
 | the Swift helper | compiled by Swift 6 on Linux against stand-in modules with Apple's names and types, its events compared whole |
 | models, Gmail | stand-in servers that validate requests as the vendors document them |
