@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, NoReturn, Optional
+from typing import Any, Optional
 
-from ..ai.dialects import read_reply
+from ..ai.dialects import read_reply, unusable
 from ..ai.grid import Grid
-from ..core.errors import ErrorCode, PeekabooError
+from ..core.errors import PeekabooError
 from ..core.models import Point
 from ..core.text import control_character_in
 from ..desktop.keys import read_chord
@@ -190,16 +190,16 @@ def read_action(text: str, grid: Optional[Grid]) -> Action:
     reply = read_reply(text)
     kind = reply.get("action")
     if not isinstance(kind, str) or kind not in _OWN_FIELDS:
-        _refuse(f"action is {_shown(kind)}; it must be one of {', '.join(_OWN_FIELDS)}")
+        raise unusable(f"action is {_shown(kind)}; it must be one of {', '.join(_OWN_FIELDS)}")
     unknown = [name for name in reply if name not in _PROPERTIES]
     if unknown:
-        _refuse(f"there is no property {_shown(unknown[0])}")
+        raise unusable(f"there is no property {_shown(unknown[0])}")
     needed, optional = _OWN_FIELDS[kind]
     own = (*needed, *optional)
-    if needed or kind == "open":  # what wait, noop and done carry besides has no meaning
+    if needed or kind == "open":  # what else wait, noop and done carry has no meaning
         _check_foreign_fields(reply, kind, own)
     if kind == "open" and sum(not _is_empty(reply.get(name)) for name in OPENED) != 1:
-        _refuse(f"open needs one of {', '.join(OPENED)}, and only one")
+        raise unusable(f"open needs one of {', '.join(OPENED)}, and only one")
     if kind == "type" and reply.get("replace") is True and reply.get("text") == "":
         needed = ()  # it clears the field
     values = {name: _value(reply, name, is_needed=name in needed) for name in (*own, *_SHARED_FIELDS)}
@@ -209,13 +209,9 @@ def read_action(text: str, grid: Optional[Grid]) -> Action:
     if values.get("text"):
         bad = control_character_in(values["text"])
         if bad:
-            _refuse(f"text contains the character {bad!r}; use press for keys")
+            raise unusable(f"text contains the character {bad!r}; use press for keys")
     values.update(_read_keys(kind, values))
     return Action(kind, place, end=end, **values)
-
-
-def _refuse(reason: str) -> NoReturn:
-    raise PeekabooError(ErrorCode.AI_PROVIDER_ERROR, reason)
 
 
 def _shown(value: Any) -> str:
@@ -232,10 +228,10 @@ def _value(reply: dict[str, Any], name: str, is_needed: bool) -> Any:
     value: Any = reply.get(name)
     if _is_empty(value):
         if is_needed:
-            _refuse(f"{name} is {'empty' if value == '' else 'missing'}; it must be {field.expected}")
+            raise unusable(f"{name} is {'empty' if value == '' else 'missing'}; it must be {field.expected}")
         return field.default
     if not field.accepts(value):
-        _refuse(f"{name} is {_shown(value)}; it must be {field.expected}")
+        raise unusable(f"{name} is {_shown(value)}; it must be {field.expected}")
     return int(value) if field.kind == "integer" else float(value) if field.kind == "number" else value
 
 
@@ -246,14 +242,15 @@ def _check_foreign_fields(reply: dict[str, Any], kind: str, own: Iterable[str]) 
         # 0 is a coordinate, and equal to False
         is_default = type(value) is type(field.default) and value == field.default
         if name not in own and not _is_empty(value) and not is_default:
-            _refuse(f"{name} does not belong to the action {kind}; do one thing at a time, and leave it null")
+            problem = f"{name} does not belong to the action {kind}"
+            raise unusable(f"{problem}; do one thing at a time, and leave it null")
 
 
 def _read_done(done: Optional[bool], kind: str) -> bool:
     if done is None:
         return kind == "done"
     if kind in _QUIET_KINDS and done != (kind == "done"):
-        _refuse(f"the action is {kind}, but done is {str(done).lower()}")
+        raise unusable(f"the action is {kind}, but done is {str(done).lower()}")
     return done
 
 
@@ -262,10 +259,10 @@ def _read_place(values: dict[str, Any], x_name: str, y_name: str, grid: Optional
     if x is None and y is None:
         return None
     if x is None or y is None:
-        _refuse(f"{x_name if x is None else y_name} is missing; it must be a number")
+        raise unusable(f"{x_name if x is None else y_name} is missing; it must be a number")
     problem = grid.problem_of(x, y) if grid else ""
     if problem:
-        _refuse(problem)
+        raise unusable(problem)
     return Point(x, y)
 
 
@@ -274,9 +271,9 @@ def _read_keys(kind: str, values: dict[str, Any]) -> dict[str, Any]:
     if kind not in ("click", "press"):
         return {}
     if kind == "press" and (values["seconds"] or 0) > _LONGEST_HOLD_S:
-        _refuse(f"seconds is {values['seconds']:g}; a key is held for at most {_LONGEST_HOLD_S}")
+        raise unusable(f"seconds is {values['seconds']:g}; a key is held for at most {_LONGEST_HOLD_S}")
     try:
         chord = read_chord(values.get("key", "a"), values["modifiers"])
     except PeekabooError as e:
-        _refuse(e.sentence())
+        raise unusable(e.sentence()) from e
     return {"modifiers": chord.modifiers, **({"key": chord.key} if kind == "press" else {})}

@@ -10,7 +10,7 @@ from typing import Annotated, NamedTuple, Optional
 
 from ..ai.client import ModelChoice, ask_model, choose_named_model
 from ..automation.policy import check_may_act
-from ..core.errors import ErrorCode, PeekabooError, file_errors, invalid
+from ..core.errors import ErrorCode, PeekabooError, check_range, file_errors, invalid
 from ..core.log import write_agent_line
 from ..core.models import Result
 from ..core.settings import Settings, settings_with_env_file, without_secrets
@@ -80,8 +80,7 @@ def run_keynote_agent(
     check_is_mac()
     own = settings_with_env_file(Path.cwd())
     check_may_act("keynote-agent", "Keynote")
-    if not 1 <= max_iterations <= _MAX_ITERATIONS:
-        raise invalid(f"max_iterations is {max_iterations}", hint=f"give 1 to {_MAX_ITERATIONS}")
+    check_range("max_iterations", max_iterations, 1, _MAX_ITERATIONS)
     wanted, notes = _wanted_text(text, query)
     task = query if query is not None else KEYNOTE_QUERY + (wanted or "")
     run = DrawingRun(
@@ -120,7 +119,7 @@ def _wanted_text(text: Optional[str], query: Optional[str]) -> tuple[Optional[st
         if text is not None:
             raise invalid("TEXT and --query exclude each other", hint="put the text into the query")
         if not query.strip():
-            raise invalid("the query is empty", hint="say what to draw and write, or omit --query")
+            raise invalid("the query is empty", hint="describe what to draw and write, or omit --query")
         return None, []
     if text is None:
         return DEFAULT_TEXT, []

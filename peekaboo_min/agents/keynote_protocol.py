@@ -130,7 +130,7 @@ class Drawing:
             self.rectangles[fields["id"]] = Rect(*(float(fields[name]) for name in _COORDINATES))
             self.texts.pop(fields["id"], None)
         elif status == "TEXT_OK" and fields["id"] in self.rectangles:
-            self.texts.pop(fields["id"], None)  # the last written stands last
+            self.texts.pop(fields["id"], None)  # so that what was written last is the last entry
             self.texts[fields["id"]] = _with_pipes(text)
         else:
             return

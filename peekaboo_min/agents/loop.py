@@ -90,7 +90,7 @@ class AgentLoop:
         raise AgentStop("limit", ErrorCode.TIMEOUT, message, "see the report, then raise --max-steps")
 
     def _look_at_the_end(self) -> None:
-        """Keep what the last action led to, for the report. A window that is gone is no failure then."""
+        """Take a screenshot of what the last action led to, for the report. A closed window is no failure."""
         last = self._run.steps[-1].action if self._run.steps else None
         if last and last.is_input and not self._task.dry_run:
             end = AgentStep(0)
@@ -180,7 +180,7 @@ class AgentLoop:
         self._target.follow()
 
     def _enlarge(self, step: AgentStep) -> None:
-        """The next question shows a part of the window enlarged. The model hears of a useless part."""
+        """The next question shows a part of the window enlarged. A useless part is an effect, no error."""
         try:
             step.detail = self._target.enlarge(step)
         except PeekabooError as e:

@@ -128,9 +128,9 @@ def _session(extra_environment: dict[str, str]) -> Iterator[McpClient]:
         gc.freeze()
         gc.enable()
 
-    words = own_command()
+    argv = own_command()
     environment = {**child_environment(), **extra_environment}
-    parameters = StdioServerParameters(command=words[0], args=words[1:], env=environment)
+    parameters = StdioServerParameters(command=argv[0], args=argv[1:], env=environment)
 
     @asynccontextmanager
     async def connected():  # type: ignore[no-untyped-def]

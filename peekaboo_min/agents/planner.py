@@ -9,6 +9,7 @@ from itertools import accumulate
 from typing import Any, Optional
 
 from ..ai.client import ModelChoice, ask_model
+from ..ai.dialects import unusable
 from ..ai.grid import FRACTIONS, PIXELS, THOUSANDTHS, Grid, grid_over
 from ..ai.images import fit_for_model, fitted_size
 from ..ai.native import Conversation
@@ -23,7 +24,7 @@ from .run import AgentStep, AgentStop, Exchange
 _MOST_ELEMENTS, _MOST_ELEMENT_CHARACTERS = 40, 3000
 _LONGEST_NAME = 60
 _PASSIVE_ROLES = ("text", "img", "heading", "tooltip", "progressbar", "meter")
-_HALF_A_PATCH = 16  # of a model that sees whole patches of 32 pixels
+_HALF_A_PATCH = 16  # of a model whose images are divided into patches of 32 pixels
 
 
 class Planner:
@@ -134,7 +135,7 @@ class Planner:
         elif action.needs_window and not has_window:
             problem = "the application shows no window to act in; answer done or wait"
         if problem:
-            raise PeekabooError(ErrorCode.AI_PROVIDER_ERROR, problem)
+            raise unusable(problem)
 
 
 class NativePlanner(Planner):

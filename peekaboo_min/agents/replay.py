@@ -87,7 +87,7 @@ def _is_repeated(step: AgentStep) -> bool:
 
 
 def _anchor(run: AgentRun, desktop: Desktop, step: AgentStep) -> str:
-    """The text under a click that stands once in the screenshot; empty where there is none."""
+    """The text under a click, if the screenshot shows it once; empty where there is none."""
     if not step.pixel or not step.action or step.action.kind != "click" or step.action.modifiers:
         return ""
     assert run.folder is not None
@@ -99,7 +99,7 @@ def _anchor(run: AgentRun, desktop: Desktop, step: AgentStep) -> str:
 
 
 def text_under(lines: list[RecognisedText], pixel: Point) -> str:
-    """The line of text at a pixel, if it can be found again: it is long enough, and stands there once."""
+    """The line of text at a pixel, if it can be found again: it is long enough, and no other line has it."""
     found = next((line.text.strip() for line in lines if line.box.contains(pixel)), "")
     if len(found) < _SHORTEST_ANCHOR or clean_text(found) != found:
         return ""
@@ -128,8 +128,8 @@ def _act_line(step: AgentStep, anchor: str) -> str:
     """One of our commands, options first: a text may begin with a dash."""
     action = step.action
     assert action is not None
-    place, end = _words(step.pixel), _words(step.end_pixel)
-    words = {
+    place, end = _coordinates(step.pixel), _coordinates(step.end_pixel)
+    argv = {
         "click": ["click", *place],
         "move": ["move", *place],
         "drag": ["drag", *place, *end],
@@ -138,7 +138,7 @@ def _act_line(step: AgentStep, anchor: str) -> str:
         "press": ["press", action.key],
         "wait": ["wait-for"],
     }[action.kind]
-    command, *arguments = ["click-text", anchor] if anchor else words
+    command, *arguments = ["click-text", anchor] if anchor else argv
     is_wait = action.kind == "wait"
     options = {
         "--button": "" if action.button == "left" else action.button,
@@ -159,5 +159,5 @@ def _act_line(step: AgentStep, anchor: str) -> str:
     return f"{shlex.join(line)} {subject} {shlex.join(arguments)}".rstrip()
 
 
-def _words(pixel: Optional[Point]) -> list[str]:
+def _coordinates(pixel: Optional[Point]) -> list[str]:
     return [f"{pixel.x:.2f}", f"{pixel.y:.2f}"] if pixel else []

@@ -46,11 +46,11 @@ class AgentTask:
 
     def command(self, model: str) -> str:
         """The shell command that runs it again, in a new folder."""
-        words = ["peekaboo-min", "agent", "--model", model]
+        argv = ["peekaboo-min", "agent", "--model", model]
         for name, value in asdict(self).items():
             if value not in (None, False, getattr(AgentTask, name, None)) and name != "run_folder":
-                words += [f"--{name.replace('_', '-')}", *([] if value is True else [str(value)])]
-        return shlex.join(words)
+                argv += [f"--{name.replace('_', '-')}", *([] if value is True else [str(value)])]
+        return shlex.join(argv)
 
 
 @dataclass

@@ -76,7 +76,7 @@ class AgentTarget:
     def focus(self) -> None:
         """Give the app the keyboard focus, unless it has it. Raises what focus_window raises.
 
-        Where it does not get it, its window in front is looked at, a dialog maybe: each act focuses as well.
+        Where that fails, its front window is taken instead, a dialog perhaps: each act focuses as well.
         """
         if self.window and not self.window.is_focused and not self.window.is_popup:
             accepted = ("FOCUS_FAILED", "WINDOW_BLOCKED")
@@ -162,7 +162,7 @@ class AgentTarget:
     def act(self, step: AgentStep) -> None:
         """Do the step's action in the window that it saw, verify, and note the effect in the step.
 
-        A refusal that a new look may solve is an effect. Raises PeekabooError for the others.
+        A refusal that a new screenshot may solve is an effect. Raises PeekabooError for the others.
         """
         assert step.action
         tool, arguments = _tool_call(step.action, step.end_pixel)

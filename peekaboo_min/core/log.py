@@ -77,7 +77,7 @@ def collect_debug_lines() -> list[str]:
 
 def _open_own_file(path: str) -> int:
     """A descriptor to append to a regular file of this user's own. Raises OSError for any other."""
-    # without O_NONBLOCK a pipe that nobody reads would hold us here
+    # without O_NONBLOCK a pipe without a reader would block us here
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
     descriptor = os.open(path, flags, 0o600)
     found = os.fstat(descriptor)

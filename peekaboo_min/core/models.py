@@ -184,7 +184,7 @@ class Display(NamedTuple):
 
 
 class Scene(NamedTuple):
-    """One look at the desktop: everything that one moment's decision needs."""
+    """One listing of the desktop: everything that a decision needs, of one moment."""
 
     windows: tuple[Window, ...]
     """Front to back: popups, docks and minimised windows too."""

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Optional
 from ..ai.images import fit_for_client, load_image
 from ..automation.image import ImageRequest, check_request
 from ..automation.policy import check_may_act, write_audit_line
-from ..core.errors import ErrorCode, PeekabooError, invalid
+from ..core.errors import ErrorCode, PeekabooError, check_range, invalid
 from ..core.log import log_debug, log_error, log_safe, log_warning
 from ..core.models import ImageData, Result
 from ..core.settings import settings
@@ -158,7 +158,7 @@ def run_peekaboo(
 def run_peekaboo_in_shell(
     desktop: Desktop, arguments: Sequence[str], cwd: Optional[str], timeout_s: float, max_attachments: int
 ) -> Result:
-    """The same for the shell: the program's stdout as text, and its stderr; images that it left as a note."""
+    """run_peekaboo for the shell: the program's stdout as text, its stderr, and the images left as a note."""
     result = run_peekaboo(desktop, arguments, cwd, timeout_s, max_attachments, sys.maxsize)
     names = " ".join(f"[{name}]" for name in result.data["attachments"])
     notes = (f"left in {result.data['cwd']}: {names}",) if names else ()
@@ -168,15 +168,12 @@ def run_peekaboo_in_shell(
 
 
 def _check_exec(arguments: Sequence[str], timeout_seconds: float, max_attachments: int) -> None:
-    problem = ""
     if not arguments:
-        problem = "args is empty: give the arguments of `peekaboo`, such as ['list', 'apps']"
-    elif not 0 < timeout_seconds <= _MAX_TIMEOUT_S:
-        problem = f"timeout_seconds is {timeout_seconds:g}: it must be above 0 and at most {_MAX_TIMEOUT_S:g}"
-    elif not 0 <= max_attachments <= _MAX_ATTACHMENTS:
-        problem = f"max_attachments is {max_attachments}: it must be 0 to {_MAX_ATTACHMENTS}"
-    if problem:
-        raise invalid(problem)
+        raise invalid("args is empty", "give the arguments of `peekaboo`, such as ['list', 'apps']")
+    if not 0 < timeout_seconds <= _MAX_TIMEOUT_S:
+        hint = f"give a number above 0, at most {_MAX_TIMEOUT_S:g}"
+        raise invalid(f"timeout_seconds is {timeout_seconds:g}", hint)
+    check_range("max_attachments", max_attachments, 0, _MAX_ATTACHMENTS)
 
 
 def _asked_folder(cwd: str) -> Path:
@@ -193,7 +190,7 @@ def _images_below(folder: Path) -> dict[Path, int]:
         folders.sort()
         for path in (Path(parent) / name for name in sorted(names)):
             if path.suffix.lower() in EXTENSIONS and len(found) < _MAX_FILES:
-                with suppress(OSError):  # it is gone, or not readable
+                with suppress(OSError):  # deleted meanwhile, or not readable
                     status = path.lstat()
                     # no link out of the folder, no pipe that would block us
                     is_small_file = stat.S_ISREG(status.st_mode) and status.st_size <= _LARGEST_IMAGE_BYTES

@@ -45,7 +45,6 @@ def how_to_install() -> str:
         return f"{quote(sys.executable)} -m pip install 'mcp>=2,<3'"
     checkout = quote(str(parent))
     return (
-        f"install this checkout by `uv tool install {checkout}` or `pipx install {checkout}`, or without "
-        "either: "
+        f"install it by `uv tool install {checkout}` or `pipx install {checkout}`, or without either: "
         f"python3 -m venv .venv && .venv/bin/pip install {checkout}, then start .venv/bin/peekaboo-min"
     )
