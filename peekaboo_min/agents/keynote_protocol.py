@@ -15,7 +15,7 @@ _ACTION_LINE = re.compile(
 )
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,15}(\.0*)?")  # a float holds it exactly
-_NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,2})?")
+_NUMBER = re.compile(r"[+-]?([0-9]{1,15}(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,2})?")  # always finite
 _COORDINATES = ("x", "y", "width", "height")
 _FIELD = re.compile(r"(\w+)=([^,]*)")
 _NOTE = ", note="

@@ -308,13 +308,14 @@ def _ask_vendor(vendor: Vendor, question: Question, deadline: float) -> Reply:
         reply = reply._replace(text=_THOUGHTS.sub("", reply.text))
     except (KeyError, IndexError, TypeError, AttributeError):
         raise malformed_reply_error(vendor) from None
-    check_reply(vendor, question.model, reply)
-    return reply._replace(
+    reply = reply._replace(
         text=shown_text(without_secrets(reply.text)),  # an endpoint may repeat what it was sent
         tokens_in=_count(reply.tokens_in),
         tokens_out=_count(reply.tokens_out),
         cost=_amount(reply.cost),
     )
+    check_reply(vendor, question.model, reply)
+    return reply
 
 
 def _count(value: Any) -> Optional[int]:

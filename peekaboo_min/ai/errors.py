@@ -128,7 +128,8 @@ def check_reply(vendor: Vendor, model: str, reply: Reply) -> None:
         what = f"refused to answer: {clean_text(str(reply.refusal), _LONGEST_VENDOR_TEXT)}"
         raise _error(vendor, what, "rephrase the question, or choose another provider")
     if reply.cut_short:
-        what = f"cut the answer of {model} off after {reply.tokens_out} tokens"
+        tokens = "" if reply.tokens_out is None else f" after {reply.tokens_out} tokens"
+        what = f"cut the answer of {model} off{tokens}"
         raise _error(vendor, what, "ask for less, or raise PEEKABOO_AI_MAX_TOKENS")
     if not reply.text.strip():
         raise _error(vendor, f"sent an empty answer from {model}", "try again, or choose another model")

@@ -10,6 +10,7 @@ import re
 import struct
 import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, Optional
 
@@ -29,18 +30,17 @@ MODEL_BYTES = 700_000
 
 def sniff_image(data: bytes) -> Optional[ImageInfo]:
     """Kind and size from the first bytes of a file, or None when they are not an image's."""
-    try:
+    info = None
+    with suppress(struct.error, IndexError):  # cut short within its header
         if data[:8] == _PNG_START and data[12:16] == b"IHDR":
-            return ImageInfo("png", *struct.unpack(">II", data[16:24]))
-        if data[:3] == b"\xff\xd8\xff":
-            return _sniff_jpeg(data)
-        if data[:6] in (b"GIF87a", b"GIF89a"):
-            return ImageInfo("gif", *struct.unpack("<HH", data[6:10]))
-        if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-            return _sniff_webp(data)
-    except (struct.error, IndexError):
-        pass  # cut short within its header
-    return None
+            info = ImageInfo("png", *struct.unpack(">II", data[16:24]))
+        elif data[:3] == b"\xff\xd8\xff":
+            info = _sniff_jpeg(data)
+        elif data[:6] in (b"GIF87a", b"GIF89a"):
+            info = ImageInfo("gif", *struct.unpack("<HH", data[6:10]))
+        elif data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+            info = _sniff_webp(data)
+    return info if info and info.width and info.height else None
 
 
 def _sniff_jpeg(data: bytes) -> Optional[ImageInfo]:
@@ -72,7 +72,7 @@ def _sniff_webp(data: bytes) -> Optional[ImageInfo]:
 def read_image_header(path: Path) -> Optional[ImageInfo]:
     """Kind and size that a file's first bytes give, None when they are not an image's. Raises OSError."""
     with open(path, "rb") as f:
-        return _info_of_start(f)
+        return sniff_image(f.read(_HEADER_BYTES))
 
 
 def read_image_info(path: Path) -> Optional[ImageInfo]:
@@ -87,14 +87,9 @@ def whole_image(data: bytes) -> Optional[ImageInfo]:
 
 
 def _info_of_whole(f: BinaryIO) -> Optional[ImageInfo]:
-    info = _info_of_start(f)
+    info = sniff_image(f.read(_HEADER_BYTES))
     has_end = {"png": _has_png_end, "jpg": _has_jpeg_end, "gif": _has_gif_end, "webp": _has_webp_end}
     return info if info and has_end[info.kind](f) else None
-
-
-def _info_of_start(f: BinaryIO) -> Optional[ImageInfo]:
-    info = sniff_image(f.read(_HEADER_BYTES))
-    return info if info and info.width and info.height else None
 
 
 def _has_png_end(f: BinaryIO) -> bool:

@@ -94,6 +94,11 @@ BAD = [
         RECTANGLE,
         f"f: x is {'9' * 40!r}, which is not a whole number; write digits only",
     ),
+    (
+        ("9" * 400,),
+        schema(x="number"),
+        f"f: x is {'9' * 40!r}, which is not a whole number; write digits only",
+    ),
     (("nan",), schema(x="number"), "f: x is 'nan', which is not a whole number; write digits only"),
     (("inf",), schema(ratio="number"), "f: ratio is 'inf', which is not of the type number"),
     (("perhaps",), schema(loud="boolean"), "f: loud is 'perhaps', which is not of the type boolean"),
