@@ -268,7 +268,7 @@ def settings_with_env_file(folder: Path) -> Settings:
 
 def _read_env_file(path: Path) -> dict[str, str]:
     """`NAME=value` lines: quotes, `export` and comments as shells have them, nothing expanded."""
-    if not path.is_file():
+    if not os.path.isfile(path):
         return {}
     try:
         with open(path, encoding="utf-8", errors="replace") as f:

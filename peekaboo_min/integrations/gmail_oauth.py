@@ -6,6 +6,7 @@ import base64
 import hashlib
 import hmac
 import json
+import os
 import secrets
 import sys
 import threading
@@ -68,7 +69,7 @@ def gmail_folder() -> Path:
 def has_gmail_credentials() -> bool:
     """Whether there is a credentials.json: without one, send_email is not offered."""
     try:
-        return (gmail_folder() / "credentials.json").is_file()
+        return os.path.isfile(gmail_folder() / "credentials.json")
     except PeekabooError:
         return False  # there is no such folder
 

@@ -178,7 +178,7 @@ def _check_exec(arguments: Sequence[str], timeout_seconds: float, max_attachment
 
 def _asked_folder(cwd: str) -> Path:
     folder = asked_path(cwd)
-    if not folder.is_dir():
+    if not os.path.isdir(folder):  # unlike Path.is_dir, it is False for a name that is too long
         raise invalid(f"cwd {folder} is not a folder", "create it, or omit cwd")
     return folder
 

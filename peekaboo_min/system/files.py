@@ -240,7 +240,7 @@ def held_locks() -> tuple[int, ...]:
 def file_lock(lock_name: str, wait_s: float, what: str) -> Iterator[None]:
     """Hold a lock file of the state folder while the `with` block runs.
 
-    Raises FILE_IO_ERROR, and TIMEOUT when another process keeps it.
+    Raises FILE_IO_ERROR, CANCELLED, and TIMEOUT when another process keeps it.
     """
     path = state_folder() / lock_name
     with file_errors(path):

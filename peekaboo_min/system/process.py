@@ -85,8 +85,8 @@ def run_program(
     codes that are fine, None for any. environment: variables set besides the inherited ones. leaves_daemon:
     its output is not read and a child that it leaves behind may live on (xclip). pass_fds: descriptors that
     it inherits (an acting program holds the input lock). stderr_label: what its stderr is logged as, instead
-    of its name. Raises MISSING_PROGRAM, ProgramTimeout, CANCELLED, PROGRAM_FAILED; the program's whole
-    process group is dead by then.
+    of its name. Raises what running raises, ProgramTimeout and PROGRAM_FAILED; the program's whole process
+    group is dead by then.
     """
     if folder and not os.path.isdir(folder):
         raise PeekabooError(
@@ -128,7 +128,8 @@ def running(
 
     It leads a process group of its own, and is registered before a signal to us can be handled. It reads
     `stdin` from an unlinked temporary file: nothing has to be fed to it while it runs; None: from a pipe.
-    Raises MISSING_PROGRAM, INVALID_ARGUMENT, FILE_IO_ERROR, CANCELLED, TIMEOUT.
+    Raises MISSING_PROGRAM, INVALID_ARGUMENT, FILE_IO_ERROR, CANCELLED, TIMEOUT, and PROGRAM_FAILED where the
+    system has no process or descriptor left.
     """
     import subprocess  # here: a listing starts no program, and must start at once
 

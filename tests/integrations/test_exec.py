@@ -50,6 +50,13 @@ def test_the_shell_gets_the_programs_exit_code_and_streams(shell: Program) -> No
     assert whole.out == "x" * 100_000 + "\n"
 
 
+def test_a_folder_that_cannot_be_one_is_refused(shell: Program, tmp_path: Path) -> None:
+    for folder in (tmp_path / "none", tmp_path / ("x" * 300), "/dev/null"):
+        error = shell.run("exec", "--json", "--cwd", folder, "--", "true").error
+        assert error["code"] == "INVALID_ARGUMENT"
+        assert error["message"] == f"cwd {folder} is not a folder; create it, or omit cwd"
+
+
 def test_a_program_that_is_removed_while_it_runs_still_has_its_output(shell: Program, tmp_path: Path) -> None:
     path = tmp_path / "cli" / "peekaboo"
     data = shell.data("exec", "--json", "--", f"rm {shlex.quote(str(path))}; echo done")
