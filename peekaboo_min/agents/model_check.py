@@ -59,7 +59,7 @@ class GridChoice:
 
     def describe(self) -> str:
         if self.unit is None:
-            return f"it is undecided in which grid the model counts: {self.problem}"
+            return f"it is unclear in which grid the model counts: {self.problem}"
         why = {
             "variable": "PEEKABOO_AI_GRID",
             "measured": "measured",

@@ -213,7 +213,7 @@ def _problem_of(choice: ModelChoice) -> str:
         names = vendor.list_models(_PROBE_S)
     except WebError as e:
         if e.status == 404:
-            return f"{host_of(vendor.base_url)} is another server: it lists no models of {vendor.title}'s"
+            return f"{host_of(vendor.base_url)} is another server: it does not list {vendor.title}'s models"
         return vendor_text(e.body) or e.message
     if _is_listed(choice.model, names):
         return ""

@@ -124,7 +124,9 @@ def _first_object(text: str, start: int) -> dict[str, Any]:
     try:
         found: dict[str, Any] = decoder.raw_decode(text, start)[0]
     except (ValueError, RecursionError) as e:
-        reason = e.msg if isinstance(e, json.JSONDecodeError) else "a number or the nesting is too large"
+        reason = (
+            e.msg if isinstance(e, json.JSONDecodeError) else "a number is too large, or the nesting too deep"
+        )
         raise unusable(f"the reply is not valid JSON: {reason}") from e
     return found
 
@@ -148,7 +150,7 @@ def _tool_call(text: str) -> dict[str, Any]:
     count = text.count("<tool_call>")
     found = _TOOL_CALL.search(text) if count == 1 else None
     if not found:
-        raise unusable(f"the reply has {count} tool calls; it must be one, and complete")
+        raise unusable(f"the reply has {count} tool calls; exactly one complete call is expected")
     call = _first_object(found[1], found[1].find("{"))
     arguments = call.get("arguments")
     if call.get("name") != "computer_use" or not isinstance(arguments, dict):

@@ -329,7 +329,7 @@ def _export_slide(deck: Deck, parent: Path, target: Path) -> None:
         images = sorted(file for file in folder.rglob("*.png") if not file.name.startswith("."))
         if not images or read_image_info(images[0]) is None:
             raise PeekabooError(
-                ErrorCode.CAPTURE_FAILED, "Keynote exported no whole image of slide 1", "try again"
+                ErrorCode.CAPTURE_FAILED, "Keynote exported no complete image of slide 1", "try again"
             )
         move_into_place(images[0], target)
     finally:

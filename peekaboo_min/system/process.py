@@ -178,7 +178,7 @@ def _check_argv(argv: Sequence[str]) -> None:
     except UnicodeEncodeError as e:
         raise invalid("a text holds half of a surrogate pair, which cannot be encoded", "remove it") from e
     if has_nul:
-        raise invalid("a NUL character cannot be passed on", "remove it")
+        raise invalid("an argument cannot contain a NUL character", "remove it")
 
 
 @contextmanager
@@ -204,7 +204,7 @@ def _file_holding(data: bytes) -> Iterator[int]:
 
 def _not_started(path: str, error: OSError) -> PeekabooError:
     if error.errno == errno.E2BIG:
-        return invalid("the arguments are too long for this system", "pass less")
+        return invalid("the arguments are too long for this system", "pass shorter arguments")
     message = f"{path} cannot be started: {error.strerror}"
     if error.errno in (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE):
         return PeekabooError(ErrorCode.PROGRAM_FAILED, message, hint="end other programs, then try again")
@@ -303,7 +303,7 @@ class RunningProgram:
             raise PeekabooError(
                 ErrorCode.PROGRAM_FAILED,
                 f"{self._name} wrote more than {_OUTPUT_CAP} bytes",
-                hint="ask it for less",
+                hint="request less output",
             )
         return bool(chunk)
 

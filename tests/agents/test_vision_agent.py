@@ -950,7 +950,7 @@ def test_a_model_of_no_known_name_is_measured_first_and_its_report_says_so(agent
             assert asked == [True, True, False] and form.wait_for_event("toggle")["value"] == 1
             assert "the model counts in pixels of the image (measured)" in agent.report().text
     assert asked == [True, True] and len(form.events("toggle")) == 1
-    assert "it is undecided in which grid the model counts" in agent.report().text
+    assert "it is unclear in which grid the model counts" in agent.report().text
     assert "PEEKABOO_AI_GRID" in done.err
 
 

@@ -574,7 +574,7 @@ def test_no_other_slide_is_taken_for_a_first_one_that_is_damaged(caller: Caller,
     )
     target = mac.folder / "slide.png"
     (answer,) = caller.call(("screenshot_slide", {"path": str(target)}))
-    assert answer == "CAPTURE_FAILED: Keynote exported no whole image of slide 1; try again"
+    assert answer == "CAPTURE_FAILED: Keynote exported no complete image of slide 1; try again"
     assert not target.exists()
 
 

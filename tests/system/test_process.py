@@ -149,7 +149,7 @@ def test_a_daemon_may_live_on_where_that_is_wanted(tmp_path: Path) -> None:
 def test_a_program_that_writes_without_end_is_stopped_by_the_cap(tmp_path: Path) -> None:
     """And no more than the cap is read of it: it had written a pipe's and a chunk's worth more at most."""
     error = failure("exec head -c 200000000 /dev/zero | tee $1", str(tmp_path / "written"))
-    assert (error.code, error.hint) == (ErrorCode.PROGRAM_FAILED, "ask it for less")
+    assert (error.code, error.hint) == (ErrorCode.PROGRAM_FAILED, "request less output")
     assert (tmp_path / "written").stat().st_size < 68_000_000
 
 
