@@ -56,20 +56,15 @@ class McpClient:
         """How long all calls so far took."""
 
     def tools(self) -> list[OfferedTool]:
-        listed = self._portal.call(self._session.list_tools)
+        """The tools that the server offers. Raises PROGRAM_FAILED."""
+        listed = self._request("list_tools")
         return [OfferedTool(tool.name, tool.description or "", tool.input_schema) for tool in listed.tools]
 
     def call(self, name: str, arguments: dict[str, Any]) -> ToolAnswer:
-        """Call a tool. A tool's own error is an answer; a server that died raises PROGRAM_FAILED."""
-        from mcp import MCPError
-
+        """Call a tool. A tool's own error is an answer. Raises PROGRAM_FAILED."""
         started = time.perf_counter()
         try:
-            answer = self._portal.call(self._session.call_tool, name, arguments, _LONGEST_CALL_S)
-        except (MCPError, OSError) as e:
-            raise PeekabooError(
-                ErrorCode.PROGRAM_FAILED, f"the MCP server failed in {name}: {e}", hint="see its log"
-            ) from e
+            answer = self._request("call_tool", name, arguments)
         finally:
             self.called_ms += (time.perf_counter() - started) * 1000
         text = "\n".join(block.text for block in answer.content if block.type == "text")
@@ -78,6 +73,16 @@ class McpClient:
         return ToolAnswer(
             text, _data_in(text, answer.structured_content), images, bool(answer.is_error), code
         )
+
+    def _request(self, method: str, *arguments: Any) -> Any:
+        """The session's answer. Raises PROGRAM_FAILED for a server that died or does not answer in time."""
+        from mcp import MCPError
+
+        try:
+            return self._portal.call(getattr(self._session, method), *arguments)
+        except (MCPError, OSError) as e:
+            message = f"the MCP server failed in {arguments[0] if arguments else method}: {e}"
+            raise PeekabooError(ErrorCode.PROGRAM_FAILED, message, hint="see its log") from e
 
 
 def _data_in(text: str, structured: Any) -> dict[str, Any]:
@@ -135,7 +140,7 @@ def _session(extra_environment: dict[str, str]) -> Iterator[McpClient]:
     @asynccontextmanager
     async def connected():  # type: ignore[no-untyped-def]
         transport = stdio_client(parameters, errlog=sys.stderr)
-        async with transport as (reader, writer), ClientSession(reader, writer) as client:
+        async with transport as pipes, ClientSession(*pipes, read_timeout_seconds=_LONGEST_CALL_S) as client:
             await client.initialize()
             yield client
 

@@ -420,3 +420,40 @@ def test_over_mcp_the_tools_have_their_names_parameters_and_grammar(mac: FakeMac
     assert ready == ["KEYNOTE_READY: slide=1, slide_width=1920, slide_height=1080", False, {}, ""]
     assert re.fullmatch(r"RECTANGLE_OK: id=[\w-]+/1/1, x=384, y=378, width=1152, height=324", drawn[0])
     assert wrong[0].startswith("ERROR: draw_rectangle: x: ") and wrong[1:] == [True, {}, "INVALID_ARGUMENT"]
+
+
+# A server that does not answer its client: from the start, or once it is asked for its tools.
+SILENT = """
+import sys
+from peekaboo_min.agents import mcp_client
+from peekaboo_min.core.errors import PeekabooError
+mcp_client._LONGEST_CALL_S = 1.0
+mcp_client.own_command = lambda: [sys.executable, "-c", sys.argv[1]]
+try:
+    with mcp_client.own_server({}) as server:
+        server.tools()
+except PeekabooError as e:
+    print(e.code_name, e.message)
+"""
+INITIALIZED = """
+import json, sys
+request = json.loads(sys.stdin.readline())
+result = {"protocolVersion": request["params"]["protocolVersion"], "capabilities": {"tools": {}},
+          "serverInfo": {"name": "silent", "version": "1"}}
+print(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": result}), flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize(
+    ("server", "message"),
+    [
+        ("import sys; sys.stdin.read()", "our own MCP server did not start, or died: "),
+        (INITIALIZED, "the MCP server failed in list_tools: "),
+    ],
+)
+def test_a_server_that_does_not_answer_is_given_up(tmp_path: Path, server: str, message: str) -> None:
+    argv = [sys.executable, "-c", SILENT, server]
+    environment = {"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
+    done = subprocess.run(argv, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout.startswith(f"PROGRAM_FAILED {message}")) == (0, True), done
