@@ -256,7 +256,7 @@ def test_without_apt_the_packages_are_named(machine: Machine, shell: str) -> Non
 def test_a_long_installation_reports_every_ten_seconds(machine: Machine, shell: str) -> None:
     machine.program("sleep", "[ $1 != 10 ] || exec /bin/sleep 0.01", "first")
     waits = "while [ ! -e '$LOG' ]; do /bin/sleep 0.01; done; exit 7"
-    script = f'log=/dev/null; keep_saying installing sh -c "{waits}"'
+    script = f'log=/dev/null; run_with_progress installing sh -c "{waits}"'
     path = machine.calls_file
     words = [
         shutil.which(shell) or shell,
