@@ -81,7 +81,7 @@ class TextSearch(NamedTuple):
             "found": [hit.as_data() for hit in self.hits],
         }
 
-    def found(self) -> str:
+    def found_text(self) -> str:
         """Where it is, for people."""
         lines = [f"{hit.at}: {hit.text!r} ({hit.match})" for hit in self.hits]
         where = f"in window {self.record.window_id}, in pixels of screenshot {self.record.screenshot_id}"
@@ -90,7 +90,7 @@ class TextSearch(NamedTuple):
         head = f"found {self.wanted[:80]!r} in {len(lines)} places {where}, the best first:"
         return "\n".join([head, *lines])
 
-    def nearest(self) -> str:
+    def nearest_text(self) -> str:
         """What was recognised instead, for people."""
         texts = list(dict.fromkeys(clean_text(line.text) for line in self.lines))
         head = f"no text like {self.wanted[:80]!r} was recognised in window {self.record.window_id}"
@@ -159,8 +159,8 @@ def find_text_in_window(desktop: Desktop, window_id: int, text: str) -> Result:
     window = scene_to_capture(desktop).by_id(window_id)
     seen = search_image(desktop, *screenshot_to_read(desktop, window), wanted)
     if not seen.hits:
-        return Result(f"{seen.nearest()}; {_OTHER_WAY}", seen.as_data(), exit_code=NOTHING_FOUND)
-    return Result(seen.found(), seen.as_data())
+        return Result(f"{seen.nearest_text()}; {_OTHER_WAY}", seen.as_data(), exit_code=NOTHING_FOUND)
+    return Result(seen.found_text(), seen.as_data())
 
 
 def click_text_in_window(
@@ -180,7 +180,7 @@ def click_text_in_window(
     seen = search_image(desktop, *screenshot_to_read(desktop, window), wanted)
     if not seen.hits:
         hint = f"{_OTHER_WAY}; or take a screenshot and click by its pixels, or scroll to the text"
-        raise PeekabooError(ErrorCode.TEXT_NOT_FOUND, seen.nearest(), hint)
+        raise PeekabooError(ErrorCode.TEXT_NOT_FOUND, seen.nearest_text(), hint)
     best, *others = seen.hits
     equal = [best, *(hit for hit in others if hit.rank == best.rank)]
     if len(equal) > 1:

@@ -167,8 +167,8 @@ class _TextLook:
             seen = search_image(self._desktop, image, record, self._wanted)
             self._read.add(state)
             if seen.hits:
-                return Result(seen.found(), seen.as_data())
-            self._last = seen.nearest()
+                return Result(seen.found_text(), seen.as_data())
+            self._last = seen.nearest_text()
         return self._last
 
 

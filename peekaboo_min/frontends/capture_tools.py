@@ -51,7 +51,7 @@ class WindowIndex:
 
 _SHORTEST_MS, _LONGEST_MS = 100, 50_000
 _NO_SHADOW = "the image shows the window's rectangle on the screen, without a shadow"
-# Our codes, by the names that the document of screenshot_app_window gives them.
+# The names that the specification of screenshot_app_window gives to our codes.
 _DOCUMENT_NAMES = {
     ErrorCode.APP_NOT_FOUND: "ProcessNotFound",
     ErrorCode.AMBIGUOUS_APP_IDENTIFIER: "ProcessNotFound",

@@ -34,7 +34,7 @@ class Outcome(NamedTuple):
     exit_code: Optional[int] = None
 
 
-Look = Callable[[Path], Outcome]
+Probe = Callable[[Path], Outcome]
 """Asks about a fact, in a folder that holds in.png and bad.png. Nothing is clicked, typed, posted or sent."""
 
 
@@ -46,7 +46,7 @@ def probe_facts(system: str) -> Result:
         row = b"\x20\x40\x80" * 40
         (folder / "in.png").write_bytes(Bitmap(40, 3, (row,) * 20).as_png())
         (folder / "bad.png").write_text("not an image", encoding="utf-8")
-        answers = [_answer(fact, look, folder) for fact, look in probes.items()]
+        answers = [_answer(fact, probe, folder) for fact, probe in probes.items()]
     lines = [f"{each['verdict']:<13}{each['fact']}  ({each['milliseconds']} ms)" for each in answers]
     machine = _this_mac() if system == "macos" else {}
     report = {"platform": system, "version": VERSION, **machine, "probes": answers}
@@ -54,10 +54,10 @@ def probe_facts(system: str) -> Result:
     return Result("\n".join([*lines, "", "to report, paste this:", shown]), report)
 
 
-def _answer(fact: str, look: Look, folder: Path) -> dict[str, Any]:
+def _answer(fact: str, probe: Probe, folder: Path) -> dict[str, Any]:
     started = time.monotonic()
     try:
-        outcome = look(folder)
+        outcome = probe(folder)
     except PeekabooError as e:
         outcome = Outcome(None, ": ".join(filter(None, (e.message, e.details))))
     except (LookupError, TypeError, ValueError) as e:  # an answer of another shape than we know
@@ -76,19 +76,21 @@ def _program(
     holds: Callable[[Completed, Path], Optional[bool]],
     stdin: str = "",
     is_private: bool = False,
-) -> Look:
+) -> Probe:
     """What the output of a program means. is_private: it holds titles or names that nobody means to share."""
 
-    def look(folder: Path) -> Outcome:
+    def probe(folder: Path) -> Outcome:
         words = [argument.replace("{folder}", str(folder)) for argument in argv]
         done = run_program(words, timeout_s=_FACT_S, stdin=stdin.encode("utf-8"), accept=None)
         seen = "" if is_private else f"{done.text[:300]}{done.stderr[-300:]}".strip()
         return Outcome(holds(done, folder), seen, done.code)
 
-    return look
+    return probe
 
 
-def _jxa(source: str, holds: Callable[[Any], Optional[bool]], is_private: bool = False, **asked: str) -> Look:
+def _jxa(
+    source: str, holds: Callable[[Any], Optional[bool]], is_private: bool = False, **asked: str
+) -> Probe:
     """What the answer of JXA means, as JSON."""
 
     def is_confirmed(done: Completed, _folder: Path) -> Optional[bool]:
@@ -118,7 +120,7 @@ function run(argv) {
 """
 
 
-def _jxa_probes() -> dict[str, Look]:
+def _jxa_probes() -> dict[str, Probe]:
     window_list = native_source("desktop/macos/window_list.js")
     accessibility = native_source("desktop/macos/accessibility.js")
     listing = window_list + accessibility + native_source("desktop/macos/snapshot.js")
@@ -163,7 +165,7 @@ def _jxa_probes() -> dict[str, Look]:
     }  # fmt: skip
 
 
-def _mac_probes() -> dict[str, Look]:
+def _mac_probes() -> dict[str, Probe]:
     return {
         **_jxa_probes(),
         "an unknown option of screencapture is refused with exit 1":
@@ -205,7 +207,7 @@ def _mac_probes() -> dict[str, Look]:
     }  # fmt: skip
 
 
-def _x11_probes() -> dict[str, Look]:
+def _x11_probes() -> dict[str, Probe]:
     return {
         "an unknown key is ignored with exit 0, and only stderr shows it":
             _program(("xdotool", "key", "no_such_key"),
@@ -223,7 +225,7 @@ def _this_mac() -> dict[str, Any]:
     """macOS' version, the architecture, the displays and the host app, for the report."""
     try:
         version = run_program(["sw_vers", "-productVersion"], timeout_s=_FACT_S).text.strip()
-        displays = [[*display["bounds"].values(), display["scale"]] for display in _look()["displays"]]
+        displays = [[*display["bounds"].values(), display["scale"]] for display in _snapshot()["displays"]]
     except PeekabooError as e:
         version, displays = e.message, []
     return {
@@ -238,7 +240,7 @@ def _probe_js(ask: str, **more: Any) -> dict[str, Any]:
     return run_jxa([*WINDOW_SOURCES, "desktop/macos/probe.js"], {"ask": ask, **more})
 
 
-def _look() -> dict[str, Any]:
+def _snapshot() -> dict[str, Any]:
     return run_jxa([*WINDOW_SOURCES, "desktop/macos/snapshot.js"], {})
 
 
@@ -256,13 +258,13 @@ def _frames(_folder: Path) -> Outcome:
 
 def _front_window() -> tuple[Optional[dict[str, Any]], float]:
     """The front window with its title, where screenshots are allowed, and the scale of its display."""
-    look = _look()
-    for window in look["windows"]:
+    scene = _snapshot()
+    for window in scene["windows"]:
         if window["on_screen"] and window["layer"] == 0 and window["title"] and window["alpha"] > 0:
             middle = Rect(**window["bounds"]).centre
-            for display in look["displays"]:
+            for display in scene["displays"]:
                 if Rect(**display["bounds"]).contains(middle):
-                    return (window if look["can_record"] else None), display["scale"]
+                    return (window if scene["can_record"] else None), display["scale"]
     return None, 1.0
 
 
@@ -289,7 +291,7 @@ def _display_captures(folder: Path) -> Outcome:
     if not _grants()["screen_recording"]:
         return Outcome(None, "no Screen Recording")
     seen, holds = [], True
-    for number, display in enumerate(_look()["displays"], 1):
+    for number, display in enumerate(_snapshot()["displays"], 1):
         rect = ",".join(str(round(display["bounds"][key])) for key in ("x", "y", "width", "height"))
         expected = _pixels(display["bounds"], display["scale"])
         sizes = [
