@@ -178,7 +178,7 @@ def _part_for_a_terminal(part: str) -> list[str]:
         row = part.splitlines()[0]  # below a table's head is what divides it from the rows
         first, *others = (cell.strip() for cell in row.strip("|").split("|"))
         return _rows([(first, "; ".join(others))])
-    text = " ".join(re.sub(r"</?\w[^>]*>", "", part).split())
+    text = " ".join(re.sub(r"</?\w[^>]*>|\*\*", "", part).split())
     return _filled(text, hanging=2 * bool(re.match(r"[-\d]", part)))
 
 
