@@ -46,16 +46,12 @@ MANY_WINDOWS = f"""wm withdraw .
 for {{set i 0}} {{$i < {WINDOWS}}} {{incr i}} {{
     toplevel .w$i; wm title .w$i "Window $i"; wm geometry .w$i 200x120+[expr $i * 20]+[expr $i * 10]
 }}"""
-HELLO = {
-    "jsonrpc": "2.0",
-    "id": 1,
-    "method": "initialize",
-    "params": {
-        "protocolVersion": "2025-06-18",
-        "capabilities": {},
-        "clientInfo": {"name": "bench", "version": "1"},
-    },
+CLIENT = {
+    "protocolVersion": "2025-06-18",
+    "capabilities": {},
+    "clientInfo": {"name": "bench", "version": "1"},
 }
+HELLO = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": CLIENT}
 
 Work = Callable[[], Any]
 Clock = Callable[[], float]

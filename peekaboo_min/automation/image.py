@@ -86,10 +86,7 @@ def image_result(
             pairs = [image_for_model(desktop, image, request.is_temporary) for image in images]
             returned = tuple(image for image, _ in pairs)
             data["images"] = [
-                {
-                    **({} if request.is_temporary else {"source_path": str(shown.path)}),
-                    **_image_data(shown),
-                }
+                {**({} if request.is_temporary else {"source_path": str(shown.path)}), **_image_data(shown)}
                 for _, shown in pairs
             ]
         if analyse:

@@ -7,12 +7,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, Optional, Union
 
 from ..ai.client import analyze_file
-from ..automation.capture import (
-    CapturedImage,
-    scene_to_capture,
-    screenshot_rect,
-    screenshot_window_or_rect,
-)
+from ..automation.capture import CapturedImage, scene_to_capture, screenshot_rect, screenshot_window_or_rect
 from ..automation.image import ImageRequest, image_result
 from ..automation.listing import list_app_windows, list_running_apps
 from ..core.cancellation import time_budget
@@ -217,8 +212,7 @@ def screenshot_app_window(
     includeShadow: Annotated[bool, "include the window's shadow; default false"] = False,
     timeoutMs: Annotated[int, "milliseconds for all of it, 100 to 50000; default 10000"] = 10_000,
     preferWindowId: Annotated[
-        bool,
-        "capture the window itself, even if covered; false: what the screen shows there; default true",
+        bool, "capture the window itself, even if covered; false: what the screen shows there; default true"
     ] = True,
 ) -> Result:
     """Saves a screenshot of one window of an app as a temporary file (deleted after ten minutes) and returns

@@ -73,10 +73,7 @@ def _envelope(result: Result, debug_lines: list[str]) -> str:
     if result.data or not result.failure:
         data, cut = outgoing_data(result.data, _VALUE_CAP)
         document["data"] = data
-        document["messages"] = [
-            *result.messages,
-            *(f"{name} was cut: it was too large" for name in cut),
-        ]
+        document["messages"] = [*result.messages, *(f"{name} was cut: it was too large" for name in cut)]
     if result.failure:
         error = result.failure
         document["error"] = {"code": error.code_name, "message": error.sentence(), "details": error.details}

@@ -72,10 +72,7 @@ _MAC = "~/Library/Application Support"
 _DESKTOP_FILE = "Claude/claude_desktop_config.json"
 _CLIENTS = {
     "claude-code": _Client(
-        "~/.claude.json",
-        has_type=True,
-        add_command="claude mcp add --scope user peekaboo",
-        filters=False,
+        "~/.claude.json", has_type=True, add_command="claude mcp add --scope user peekaboo", filters=False
     ),
     "claude-desktop": _Client(f"~/.config/{_DESKTOP_FILE}", f"{_MAC}/{_DESKTOP_FILE}"),
     "codex": _Client("~/.codex/config.toml", key="", add_command="codex mcp add peekaboo"),

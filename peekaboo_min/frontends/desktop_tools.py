@@ -237,8 +237,7 @@ def type_text(
     window_id: WindowId,
     text: Annotated[str, "the text, any Unicode; a newline presses return, a tab presses tab"],
     replace: Annotated[
-        bool,
-        "replace what the field holds, by select all; text may be empty; default false",
+        bool, "replace what the field holds, by select all; text may be empty; default false"
     ] = False,
     delay_ms: Annotated[int, "milliseconds between two keys, 0 to 200; default 0"] = 0,
     verify: Verify = False,

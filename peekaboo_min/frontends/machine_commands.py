@@ -96,8 +96,7 @@ def doctor_command(
 
 def clean_command(
     all: Annotated[
-        bool,
-        "also the state folder, the log and Gmail's token: all that we left outside your own folders",
+        bool, "also the state folder, the log and Gmail's token: all that we left outside your own folders"
     ] = False,
 ) -> Result:
     """Deletes every image and record in our temporary folder that is not in use. Files saved to a path of

@@ -30,13 +30,7 @@ from ...system.images import read_image_info
 from ...system.process import run_program
 from ..matching import find_app
 from .input import act, act_at_pointer, chord_request, mac_modifier_flags, target_of
-from .osascript import (
-    WINDOW_SOURCES,
-    no_session_error,
-    permission_error,
-    run_jxa,
-    screen_locked_error,
-)
+from .osascript import WINDOW_SOURCES, no_session_error, permission_error, run_jxa, screen_locked_error
 from .swift_helper import find_helper, last_build
 
 _S_PER_CHARACTER = 0.1
