@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Callable
 
+import headless
 import pytest
 from forked import ForkedProgram
 from hostile.stage import XWitness
@@ -493,6 +494,17 @@ def test_the_clipboard_is_put_back_when_a_signal_ends_us(
         process.send_signal(number)
         process.communicate(timeout=PATIENCE_S)
     wait_for(lambda: clipboard(peek) == b"mine", "the clipboard is back")
+
+
+def test_a_program_that_never_stops_asking_for_the_clipboard_does_not_stop_a_paste(
+    peek: Program, form: Form, form_id: int
+) -> None:
+    copy(peek, b"mine")
+    poll = "while :; do timeout 1 xclip -selection clipboard -o >/dev/null 2>&1; done"
+    with headless.running(["sh", "-c", poll], env=peek.environment):
+        peek.data("type", form_id, "Zoë")
+    assert typed(form) == "Zoë"
+    assert clipboard(peek) == b"mine"
 
 
 def test_a_paste_that_nobody_fetches_is_an_error(

@@ -129,8 +129,10 @@ def _requests(server: RunningProgram) -> int:
 
 
 def _wait_until_quiet(server: RunningProgram) -> int:
+    """How many requests there were once no more came, or after a while: some programs never stop asking."""
+    deadline = time.monotonic() + _ANSWER_S
     seen = -1
-    while seen != _requests(server):
+    while seen != _requests(server) and time.monotonic() < deadline:
         seen = _requests(server)
         pause(_QUIET_S)
     return seen
