@@ -24,7 +24,8 @@ from .tools import TOOLS, Tool
 
 
 def server_status_command() -> Result:
-    """Shows the server's status: version, providers, and what the system permits.
+    """Shows the version, the AI providers and the permissions that are granted. `list server_status` and
+    `list permissions` are the same.
 
     Example: peekaboo-min list server_status --json-output
     """
