@@ -66,7 +66,7 @@ def wait_for_condition(
             if waited_s + pause_s > timeout_s:
                 raise PeekabooError(
                     ErrorCode.TIMEOUT,
-                    f"waited {timeout_s:g} s in vain for {goal}; seen last: {last}",
+                    f"waited {timeout_s:g} s for {goal}; last seen: {last}",
                     hint="take a screenshot to see what is there, or wait again with a longer timeout_s",
                 )
             pause(pause_s)
