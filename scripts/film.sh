@@ -12,6 +12,7 @@ stop() {
     rm -rf "$work"
 }
 trap stop EXIT
+trap 'exit 130' HUP INT TERM # else dash ends without the trap of EXIT
 peekaboo() { python3 "$here/peekaboo.py" "$@"; }
 number=10
 frame() { # CAPTION: the screen, with the command that led there below it

@@ -19,6 +19,7 @@ window=$(peekaboo windows --app "$app" --json | python3 -c "$first_window")
 
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
+trap 'exit 130' HUP INT TERM # else dash ends without the trap of EXIT
 peekaboo screenshot "$window" --path "$folder/before.png" >/dev/null
 echo "watching window $window of $app"
 count=0

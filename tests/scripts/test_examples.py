@@ -105,6 +105,14 @@ def test_a_watched_window_is_reported_at_each_change_until_it_is_closed(
     assert not list((tmp_path / "tmp").glob("tmp.*")), "its own screenshots are deleted"
 
 
+def test_an_interrupted_watch_leaves_no_screenshot(form: Form, display: str, tmp_path: Path) -> None:
+    with start("watch_window.sh", tmp_path, display, "Form", "0.2") as process:
+        assert process.stdout and process.stdout.readline().startswith("watching window ")
+        os.killpg(process.pid, signal.SIGINT)
+        assert process.wait(PATIENCE_S) == 130
+    assert not list((tmp_path / "tmp").glob("tmp.*"))
+
+
 @pytest.fixture
 def accessible(tmp_path: Path) -> Iterator[dict[str, str]]:
     """The variables with which applications and our program share a session bus of the test's own."""
