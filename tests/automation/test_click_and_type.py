@@ -133,8 +133,13 @@ def test_pixels_of_a_shrunk_picture_hit_the_same_place(on_x11: Program, form: Fo
     shot = on_x11.data("screenshot", form_window, "--max-dimension", 277)
     assert max(shot["image_width"], shot["image_height"]) == 277
     x, y = form.centre("agree")
-    on_x11.data("click", form_window, x * shot["scale"], y * shot["scale"])
+    pixel = x * shot["scale"], y * shot["scale"]
+    rect = on_x11.data("click", form_window, *pixel, "--verify")["changed_rect"]
     assert form.wait_for_event("toggle")["value"] == 1
+    # what changed is told in its pixels, too
+    assert rect["image_width"] == shot["image_width"]
+    assert rect["x"] <= pixel[0] <= rect["x"] + rect["width"] <= shot["image_width"]
+    assert rect["y"] <= pixel[1] <= rect["y"] + rect["height"] <= shot["image_height"]
 
 
 def test_an_older_screenshot_is_clicked_by_its_id(on_x11: Program, form: Form, form_window: int) -> None:

@@ -870,9 +870,16 @@ def is_free(lock: IO[str]) -> bool:
     return True
 
 
-def test_the_hand_keeps_the_input_lock_when_its_parent_is_killed(desk: Desk) -> None:
-    desk.mac.hang("osascript", when=["function typeText"])
-    child = desk.program.start("type", 1080, "ls")
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [("function typeText", ("type", 1080, "ls")), ("function titleBarIsFree", ("focus", 1090))],
+    ids=["type", "focus"],
+)
+def test_the_hand_keeps_the_input_lock_when_its_parent_is_killed(
+    desk: Desk, source: str, words: tuple[Any, ...]
+) -> None:
+    desk.mac.hang("osascript", when=[source])
+    child = desk.program.start(*words)
     try:
         wait_for(
             lambda: len(desk.mac.running()) == 1 and len(desk.mac.calls("osascript")) == 2, "the hand runs"
