@@ -21,7 +21,7 @@ from fakemac.pictures import Picture, paint
 from fakemac.png import png_bytes
 from fakemac.pointer_and_keys import DIGITS, LETTERS, NAMED, SIGNS
 from forked import ForkedProgram
-from worlds import ROOT, Finished, Program, need, need_swift, wait_for
+from worlds import PATIENCE_S, ROOT, Finished, Program, need, need_swift, wait_for
 
 from peekaboo_min.desktop.keys import read_chord
 from peekaboo_min.desktop.macos.input import chord_request, mac_key_code, mac_key_flags
@@ -991,6 +991,16 @@ def test_a_drag_moves_a_slider_and_ends_with_the_button_up(desk: Desk) -> None:
         == "PERMISSION_DENIED_ACCESSIBILITY"
     )
     assert len(desk.posted()) == before
+
+
+def test_a_drag_that_a_signal_interrupts_ends_with_the_button_up(desk: Desk) -> None:
+    desk.data("screenshot", 1080)
+    child = desk.program.start("drag", 1080, 100, 190, 230, 195)
+    wait_for(lambda: any(one["type"] == 1 for one in desk.mac.raw_events()), "the button is down")
+    child.terminate()
+    child.communicate(timeout=PATIENCE_S)
+    assert desk.mac.running() == []
+    assert desk.mac.state()["mouse"]["down"] == {}
 
 
 def test_the_pointer_moves_over_a_window_and_presses_nothing(desk: Desk) -> None:
