@@ -14,9 +14,11 @@ from desktops import BROWSER_OPTIONS, browser
 from fakemac import FakeMac
 from macs import mac_environment
 from mcp_server import serving
+from samples import window
 from worlds import Program, need, program_words, wait_for
 
-from peekaboo_min.automation.effects import compare_values
+from peekaboo_min.automation.effects import compare_values, is_caret
+from peekaboo_min.core.models import Rect
 
 
 @pytest.fixture
@@ -205,3 +207,21 @@ def test_a_fields_values_say_whether_it_was_replaced(
     before: str, after: Optional[str], text: str, expected: Optional[bool]
 ) -> None:
     assert compare_values(before, after, text) is expected
+
+
+@pytest.mark.parametrize(
+    ("width", "height", "pixels_a_point", "expected"),
+    [
+        (2, 16, 1, True),
+        (14, 40, 1, True),
+        (15, 8, 1, False),
+        (8, 41, 1, False),
+        (28, 80, 2, True),
+        (29, 80, 2, False),
+    ],
+)
+def test_a_change_is_a_caret_when_it_is_neither_wide_nor_high(
+    width: int, height: int, pixels_a_point: int, expected: bool
+) -> None:
+    where = window(bounds=Rect(0, 0, 300, 200))
+    assert is_caret(Rect(5, 5, width, height), 300 * pixels_a_point, where) is expected

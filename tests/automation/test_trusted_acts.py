@@ -143,6 +143,16 @@ def test_a_popup_is_listed_after_its_owner_and_clicked_without_focusing_it(
     assert (answer["delivered"], answer["window_closed"]) == (True, True)
 
 
+def test_a_window_that_a_click_minimises_has_changed_and_is_not_closed(
+    peek: Program, wish: Callable[[str], subprocess.Popen]
+) -> None:
+    wish("wm title . Shy; wm geometry . 300x200+600+100; bind . <ButtonRelease> {wm iconify .}")
+    window_id = window_titled(peek, "Shy")["window_id"]
+    peek.data("screenshot", window_id)
+    answer = peek.data("click", window_id, 150, 100, "--verify")
+    assert (answer["changed"], answer.get("window_closed")) == (True, None)
+
+
 def test_a_modal_dialog_blocks_its_parent_and_a_transient_window_does_not(
     peek: Program, wish: Callable[[str], subprocess.Popen]
 ) -> None:
