@@ -14,12 +14,14 @@ from typing import Any, Callable
 import pytest
 from fakemac import FakeMac
 from macs import mac_environment
+from samples import window
 from worlds import X_PROGRAMS, Program, clean_environment, need, program_words, wait_for
 
 from peekaboo_min.automation import wait
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
 from peekaboo_min.core.models import Scene
 from peekaboo_min.desktop.x11.backend import X11Desktop
+from peekaboo_min.system.images import Bitmap
 
 # %s: what happens by itself, as Tcl.
 WINDOW = """
@@ -215,6 +217,38 @@ def test_the_pauses_between_looks_grow_to_a_second(monkeypatch: pytest.MonkeyPat
     grown = [one for one in pauses if one < 1]
     assert pauses == grown + [1.0] * (len(pauses) - len(grown)) and grown == sorted(set(grown))
     assert (len(grown), sum(pauses) <= 20 < sum(pauses) + 1) == (7, True)
+
+
+class SmallChange:
+    """A desktop of one window, in whose corner each look shows the next of some signs."""
+
+    def __init__(self, signs: int) -> None:
+        self.signs, self.looks = signs, 0
+
+    def snapshot(self) -> Scene:
+        return Scene((window(7),), (), ())
+
+    def bitmap(self) -> Bitmap:
+        self.looks += 1
+        rows = [bytes(3 * 300)] * 200
+        rows[9] = bytes([self.looks % self.signs] * 3) + rows[9][3:]
+        return Bitmap(300, 3, tuple(rows))
+
+
+@pytest.mark.parametrize(("signs", "is_still"), [(1, True), (2, True), (3, False), (4, False)])
+def test_what_blinks_is_a_caret_and_what_turns_is_none(
+    monkeypatch: pytest.MonkeyPatch, signs: int, is_still: bool
+) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr(wait, "pause", pauses.append)
+    monkeypatch.setattr(wait, "time", SimpleNamespace(monotonic=lambda: sum(pauses)))
+    monkeypatch.setattr(wait, "take_bitmap", lambda desktop, _: desktop.bitmap())
+    try:
+        answer = wait.wait_for_condition(SmallChange(signs), window_id=7, still=True, timeout_s=20)
+        found = answer.data["window_id"] == 7
+    except PeekabooError as e:
+        found = e.code is not ErrorCode.TIMEOUT
+    assert found is is_still
 
 
 BAD = [
