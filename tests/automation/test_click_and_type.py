@@ -73,7 +73,7 @@ def test_the_clipboard_is_put_back_after_unicode_was_typed(
 @pytest.mark.parametrize(
     ("key", "keysym", "state"),
     [("ctrl+shift+t", "T", 5), ("ctrl,a", "a", 4), ("Return", "Return", 0), ("enter", "Return", 0),
-     ("page_down", "Next", 0), ("cmd+s", "s", 4), ("cmd+,", "comma", 4), ("alt-g", "g", 8), ("Escape", "Escape", 0)],  # noqa: E501
+     ("page_down", "Next", 0), ("page_up", "Prior", 0), ("cmd+s", "s", 4), ("cmd+,", "comma", 4), ("alt-g", "g", 8), ("Escape", "Escape", 0)],  # noqa: E501
 )  # fmt: skip
 def test_keys_arrive_in_the_spellings_that_people_use(
     on_x11: Program, form: Form, form_window: int, key: str, keysym: str, state: int

@@ -13,6 +13,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Callable
 
@@ -151,6 +152,21 @@ def test_a_window_that_a_click_minimises_has_changed_and_is_not_closed(
     peek.data("screenshot", window_id)
     answer = peek.data("click", window_id, 150, 100, "--verify")
     assert (answer["changed"], answer.get("window_closed")) == (True, None)
+
+
+def test_a_second_click_does_not_go_to_what_the_first_one_opened(
+    peek: Program, wish: Callable[[str], subprocess.Popen], tmp_path: Path
+) -> None:
+    hit = tmp_path / "hit"
+    wish(
+        "wm title . Opener; wm geometry . 300x200+600+100; bind . <ButtonPress> {\n"
+        "toplevel .p; wm overrideredirect .p 1; wm geometry .p 300x200+600+100; raise .p\n"
+        f"bind .p <ButtonPress> {{close [open {hit} w]}}; update}}"
+    )
+    window_id = window_titled(peek, "Opener")["window_id"]
+    peek.data("screenshot", window_id)
+    assert peek.data("click", window_id, 150, 100, "--clicks", 3)["delivered"] is None
+    assert not hit.exists()
 
 
 def test_a_modal_dialog_blocks_its_parent_and_a_transient_window_does_not(
@@ -308,6 +324,18 @@ def test_a_dragged_button_is_released_whatever_ends_the_drag(
     if ending == "xdotool":
         assert json.loads(out)["code"] == "PROGRAM_FAILED"
     wait_for(lambda: witness.sync() == 0, "the button is up")
+
+
+def test_the_modifiers_of_a_click_are_released_when_its_program_is_killed(
+    act: Act, witness: XWitness
+) -> None:
+    clicking = act("click", [60, 50], "left", 1, ["shift"])
+    witness.wait(lambda one: one["event"] == "press")
+    children = Path(f"/proc/{clicking.pid}/task/{clicking.pid}/children").read_text().split()
+    with suppress(ProcessLookupError):
+        os.kill(int(children[0]), signal.SIGKILL)
+    clicking.communicate(timeout=60)
+    wait_for(lambda: witness.sync() == 0, "nothing is pressed any more")
 
 
 def test_the_wheel_the_drag_and_the_pointer_see_a_cover(peek: Program, act: Act, witness: XWitness) -> None:
