@@ -62,7 +62,7 @@ def test_the_clipboard_is_put_back_after_unicode_was_typed(
 ) -> None:
     environment = {**on_x11.environment}
     subprocess.run(["xclip", "-selection", "clipboard", "-i"], input=b"mine", env=environment, check=True)
-    on_x11.data("type", form_window, "日本")
+    on_x11.data("type", form_window, "日本\n東京")  # in two pieces
     held = subprocess.run(
         ["xclip", "-selection", "clipboard", "-o"], env=environment, capture_output=True, timeout=PATIENCE_S
     )

@@ -510,6 +510,7 @@ def test_a_picture_in_the_clipboard_is_put_back_as_itself(peek: Program, form: F
     peek.data("type", form_id, "Zoë")
     assert typed(form) == "Zoë"
     assert clipboard(peek, "image/png") == PNG
+    assert clipboard(peek, "TARGETS").split() == [b"TARGETS", b"image/png"]  # and as nothing else
 
 
 def test_what_could_not_be_put_back_is_refused_and_nothing_is_pasted(
@@ -554,6 +555,19 @@ def test_a_paste_that_nobody_fetches_is_an_error(
     error = peek.error("type", deaf, "Zoë")
     assert "no program fetched the text" in error["message"]
     assert clipboard(peek) == b"mine"
+
+
+def test_what_another_program_copied_meanwhile_stays_in_the_clipboard(
+    peek: Program, wish: Callable[[str], subprocess.Popen]
+) -> None:
+    wish(
+        "wm title . Greedy; wm geometry . 300x200+600+100; "
+        "bind . <Control-v> {clipboard clear; clipboard append theirs}"
+    )
+    greedy = window_titled(peek, "Greedy")["window_id"]
+    copy(peek, b"mine")
+    assert "another program took the clipboard" in peek.error("type", greedy, "Zoë")["message"]
+    assert clipboard(peek) == b"theirs"
 
 
 # children
