@@ -162,11 +162,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, NoReturn, Optional
+from typing import Any, Optional
 
-from ..ai.dialects import read_reply
+from ..ai.dialects import read_reply, unusable
 from ..ai.grid import Grid
-from ..core.errors import ErrorCode, PeekabooError
+from ..core.errors import PeekabooError
 from ..core.models import Point
 from ..core.text import control_character_in
 from ..desktop.keys import read_chord
@@ -348,16 +348,16 @@ def read_action(text: str, grid: Optional[Grid]) -> Action:
     reply = read_reply(text)
     kind = reply.get("action")
     if not isinstance(kind, str) or kind not in _OWN_FIELDS:
-        _refuse(f"action is {_shown(kind)}; it must be one of {', '.join(_OWN_FIELDS)}")
+        raise unusable(f"action is {_shown(kind)}; it must be one of {', '.join(_OWN_FIELDS)}")
     unknown = [name for name in reply if name not in _PROPERTIES]
     if unknown:
-        _refuse(f"there is no property {_shown(unknown[0])}")
+        raise unusable(f"there is no property {_shown(unknown[0])}")
     needed, optional = _OWN_FIELDS[kind]
     own = (*needed, *optional)
-    if needed or kind == "open":  # what wait, noop and done carry besides has no meaning
+    if needed or kind == "open":  # what else wait, noop and done carry has no meaning
         _check_foreign_fields(reply, kind, own)
     if kind == "open" and sum(not _is_empty(reply.get(name)) for name in OPENED) != 1:
-        _refuse(f"open needs one of {', '.join(OPENED)}, and only one")
+        raise unusable(f"open needs one of {', '.join(OPENED)}, and only one")
     if kind == "type" and reply.get("replace") is True and reply.get("text") == "":
         needed = ()  # it clears the field
     values = {name: _value(reply, name, is_needed=name in needed) for name in (*own, *_SHARED_FIELDS)}
@@ -367,13 +367,9 @@ def read_action(text: str, grid: Optional[Grid]) -> Action:
     if values.get("text"):
         bad = control_character_in(values["text"])
         if bad:
-            _refuse(f"text contains the character {bad!r}; use press for keys")
+            raise unusable(f"text contains the character {bad!r}; use press for keys")
     values.update(_read_keys(kind, values))
     return Action(kind, place, end=end, **values)
-
-
-def _refuse(reason: str) -> NoReturn:
-    raise PeekabooError(ErrorCode.AI_PROVIDER_ERROR, reason)
 
 
 def _shown(value: Any) -> str:
@@ -390,10 +386,10 @@ def _value(reply: dict[str, Any], name: str, is_needed: bool) -> Any:
     value: Any = reply.get(name)
     if _is_empty(value):
         if is_needed:
-            _refuse(f"{name} is {'empty' if value == '' else 'missing'}; it must be {field.expected}")
+            raise unusable(f"{name} is {'empty' if value == '' else 'missing'}; it must be {field.expected}")
         return field.default
     if not field.accepts(value):
-        _refuse(f"{name} is {_shown(value)}; it must be {field.expected}")
+        raise unusable(f"{name} is {_shown(value)}; it must be {field.expected}")
     return int(value) if field.kind == "integer" else float(value) if field.kind == "number" else value
 
 
@@ -404,14 +400,15 @@ def _check_foreign_fields(reply: dict[str, Any], kind: str, own: Iterable[str]) 
         # 0 is a coordinate, and equal to False
         is_default = type(value) is type(field.default) and value == field.default
         if name not in own and not _is_empty(value) and not is_default:
-            _refuse(f"{name} does not belong to the action {kind}; do one thing at a time, and leave it null")
+            problem = f"{name} does not belong to the action {kind}"
+            raise unusable(f"{problem}; do one thing at a time, and leave it null")
 
 
 def _read_done(done: Optional[bool], kind: str) -> bool:
     if done is None:
         return kind == "done"
     if kind in _QUIET_KINDS and done != (kind == "done"):
-        _refuse(f"the action is {kind}, but done is {str(done).lower()}")
+        raise unusable(f"the action is {kind}, but done is {str(done).lower()}")
     return done
 
 
@@ -420,10 +417,10 @@ def _read_place(values: dict[str, Any], x_name: str, y_name: str, grid: Optional
     if x is None and y is None:
         return None
     if x is None or y is None:
-        _refuse(f"{x_name if x is None else y_name} is missing; it must be a number")
+        raise unusable(f"{x_name if x is None else y_name} is missing; it must be a number")
     problem = grid.problem_of(x, y) if grid else ""
     if problem:
-        _refuse(problem)
+        raise unusable(problem)
     return Point(x, y)
 
 
@@ -432,16 +429,16 @@ def _read_keys(kind: str, values: dict[str, Any]) -> dict[str, Any]:
     if kind not in ("click", "press"):
         return {}
     if kind == "press" and (values["seconds"] or 0) > _LONGEST_HOLD_S:
-        _refuse(f"seconds is {values['seconds']:g}; a key is held for at most {_LONGEST_HOLD_S}")
+        raise unusable(f"seconds is {values['seconds']:g}; a key is held for at most {_LONGEST_HOLD_S}")
     try:
         chord = read_chord(values.get("key", "a"), values["modifiers"])
     except PeekabooError as e:
-        _refuse(e.sentence())
+        raise unusable(e.sentence()) from e
     return {"modifiers": chord.modifiers, **({"key": chord.key} if kind == "press" else {})}
 '''
 
 # ==================== peekaboo_min/agents/keynote_agent.py ================================================
-SOURCES['peekaboo_min/agents/keynote_agent.py'] = 444, r'''"""The Keynote agent: a model that draws, line by line, through our server."""
+SOURCES['peekaboo_min/agents/keynote_agent.py'] = 441, r'''"""The Keynote agent: a model that draws, line by line, through our server."""
 
 from __future__ import annotations
 
@@ -453,7 +450,7 @@ from typing import Annotated, NamedTuple, Optional
 
 from ..ai.client import ModelChoice, ask_model, choose_named_model
 from ..automation.policy import check_may_act
-from ..core.errors import ErrorCode, PeekabooError, file_errors, invalid
+from ..core.errors import ErrorCode, PeekabooError, check_range, file_errors, invalid
 from ..core.log import write_agent_line
 from ..core.models import Result
 from ..core.settings import Settings, settings_with_env_file, without_secrets
@@ -523,8 +520,7 @@ def run_keynote_agent(
     check_is_mac()
     own = settings_with_env_file(Path.cwd())
     check_may_act("keynote-agent", "Keynote")
-    if not 1 <= max_iterations <= _MAX_ITERATIONS:
-        raise invalid(f"max_iterations is {max_iterations}", hint=f"give 1 to {_MAX_ITERATIONS}")
+    check_range("max_iterations", max_iterations, 1, _MAX_ITERATIONS)
     wanted, notes = _wanted_text(text, query)
     task = query if query is not None else KEYNOTE_QUERY + (wanted or "")
     run = DrawingRun(
@@ -563,7 +559,7 @@ def _wanted_text(text: Optional[str], query: Optional[str]) -> tuple[Optional[st
         if text is not None:
             raise invalid("TEXT and --query exclude each other", hint="put the text into the query")
         if not query.strip():
-            raise invalid("the query is empty", hint="say what to draw and write, or omit --query")
+            raise invalid("the query is empty", hint="describe what to draw and write, or omit --query")
         return None, []
     if text is None:
         return DEFAULT_TEXT, []
@@ -732,7 +728,7 @@ def keynote_turn_prompt(query: str, steps: str) -> str:
 '''
 
 # ==================== peekaboo_min/agents/keynote_protocol.py =============================================
-SOURCES['peekaboo_min/agents/keynote_protocol.py'] = 735, r'''"""The Keynote agent's lines: FUNCTION_CALL, and what the answers prove."""
+SOURCES['peekaboo_min/agents/keynote_protocol.py'] = 731, r'''"""The Keynote agent's lines: FUNCTION_CALL, and what the answers prove."""
 
 from __future__ import annotations
 
@@ -749,7 +745,7 @@ _ACTION_LINE = re.compile(
 )
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,15}(\.0*)?")  # a float holds it exactly
-_NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,2})?")
+_NUMBER = re.compile(r"[+-]?([0-9]{1,15}(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,2})?")  # always finite
 _COORDINATES = ("x", "y", "width", "height")
 _FIELD = re.compile(r"(\w+)=([^,]*)")
 _NOTE = ", note="
@@ -864,7 +860,7 @@ class Drawing:
             self.rectangles[fields["id"]] = Rect(*(float(fields[name]) for name in _COORDINATES))
             self.texts.pop(fields["id"], None)
         elif status == "TEXT_OK" and fields["id"] in self.rectangles:
-            self.texts.pop(fields["id"], None)  # the last written stands last
+            self.texts.pop(fields["id"], None)  # so that what was written last is the last entry
             self.texts[fields["id"]] = _with_pipes(text)
         else:
             return
@@ -915,7 +911,7 @@ def _follows_rule(rectangle: Rect, slide: Rect) -> bool:
 '''
 
 # ==================== peekaboo_min/agents/loop.py =========================================================
-SOURCES['peekaboo_min/agents/loop.py'] = 918, r'''"""The vision agent's loop: look, decide, act, verify; with its limits."""
+SOURCES['peekaboo_min/agents/loop.py'] = 914, r'''"""The vision agent's loop: look, decide, act, verify; with its limits."""
 
 from __future__ import annotations
 
@@ -1007,7 +1003,7 @@ class AgentLoop:
         raise AgentStop("limit", ErrorCode.TIMEOUT, message, "see the report, then raise --max-steps")
 
     def _look_at_the_end(self) -> None:
-        """Keep what the last action led to, for the report. A window that is gone is no failure then."""
+        """Take a screenshot of what the last action led to, for the report. A closed window is no failure."""
         last = self._run.steps[-1].action if self._run.steps else None
         if last and last.is_input and not self._task.dry_run:
             end = AgentStep(0)
@@ -1097,7 +1093,7 @@ class AgentLoop:
         self._target.follow()
 
     def _enlarge(self, step: AgentStep) -> None:
-        """The next question shows a part of the window enlarged. The model hears of a useless part."""
+        """The next question shows a part of the window enlarged. A useless part is an effect, no error."""
         try:
             step.detail = self._target.enlarge(step)
         except PeekabooError as e:
@@ -1249,7 +1245,7 @@ def _without_comment(action: Optional[Action], **changes: Any) -> Optional[Actio
 '''
 
 # ==================== peekaboo_min/agents/mcp_client.py ===================================================
-SOURCES['peekaboo_min/agents/mcp_client.py'] = 1252, r'''"""Talk to an MCP server over stdio, without async."""
+SOURCES['peekaboo_min/agents/mcp_client.py'] = 1248, r'''"""Talk to an MCP server over stdio, without async."""
 
 from __future__ import annotations
 
@@ -1307,20 +1303,15 @@ class McpClient:
         """How long all calls so far took."""
 
     def tools(self) -> list[OfferedTool]:
-        listed = self._portal.call(self._session.list_tools)
+        """The tools that the server offers. Raises PROGRAM_FAILED."""
+        listed = self._request("list_tools")
         return [OfferedTool(tool.name, tool.description or "", tool.input_schema) for tool in listed.tools]
 
     def call(self, name: str, arguments: dict[str, Any]) -> ToolAnswer:
-        """Call a tool. A tool's own error is an answer; a server that died raises PROGRAM_FAILED."""
-        from mcp import MCPError
-
+        """Call a tool. A tool's own error is an answer. Raises PROGRAM_FAILED."""
         started = time.perf_counter()
         try:
-            answer = self._portal.call(self._session.call_tool, name, arguments, _LONGEST_CALL_S)
-        except (MCPError, OSError) as e:
-            raise PeekabooError(
-                ErrorCode.PROGRAM_FAILED, f"the MCP server failed in {name}: {e}", hint="see its log"
-            ) from e
+            answer = self._request("call_tool", name, arguments)
         finally:
             self.called_ms += (time.perf_counter() - started) * 1000
         text = "\n".join(block.text for block in answer.content if block.type == "text")
@@ -1329,6 +1320,16 @@ class McpClient:
         return ToolAnswer(
             text, _data_in(text, answer.structured_content), images, bool(answer.is_error), code
         )
+
+    def _request(self, method: str, *arguments: Any) -> Any:
+        """The session's answer. Raises PROGRAM_FAILED for a server that died or does not answer in time."""
+        from mcp import MCPError
+
+        try:
+            return self._portal.call(getattr(self._session, method), *arguments)
+        except (MCPError, OSError) as e:
+            message = f"the MCP server failed in {arguments[0] if arguments else method}: {e}"
+            raise PeekabooError(ErrorCode.PROGRAM_FAILED, message, hint="see its log") from e
 
 
 def _data_in(text: str, structured: Any) -> dict[str, Any]:
@@ -1379,14 +1380,14 @@ def _session(extra_environment: dict[str, str]) -> Iterator[McpClient]:
         gc.freeze()
         gc.enable()
 
-    words = own_command()
+    argv = own_command()
     environment = {**child_environment(), **extra_environment}
-    parameters = StdioServerParameters(command=words[0], args=words[1:], env=environment)
+    parameters = StdioServerParameters(command=argv[0], args=argv[1:], env=environment)
 
     @asynccontextmanager
     async def connected():  # type: ignore[no-untyped-def]
         transport = stdio_client(parameters, errlog=sys.stderr)
-        async with transport as (reader, writer), ClientSession(reader, writer) as client:
+        async with transport as pipes, ClientSession(*pipes, read_timeout_seconds=_LONGEST_CALL_S) as client:
             await client.initialize()
             yield client
 
@@ -1395,7 +1396,7 @@ def _session(extra_environment: dict[str, str]) -> Iterator[McpClient]:
 '''
 
 # ==================== peekaboo_min/agents/model_check.py ==================================================
-SOURCES['peekaboo_min/agents/model_check.py'] = 1398, r'''"""In which grid a model says where something is: measured once, and kept."""
+SOURCES['peekaboo_min/agents/model_check.py'] = 1399, r'''"""In which grid a model says where something is: measured once, and kept."""
 
 from __future__ import annotations
 
@@ -1456,7 +1457,7 @@ class GridChoice:
 
     def describe(self) -> str:
         if self.unit is None:
-            return f"it is undecided in which grid the model counts: {self.problem}"
+            return f"it is unclear in which grid the model counts: {self.problem}"
         why = {
             "variable": "PEEKABOO_AI_GRID",
             "measured": "measured",
@@ -1576,7 +1577,7 @@ def _keep(choice: ModelChoice, unit: Optional[str]) -> None:
 '''
 
 # ==================== peekaboo_min/agents/planner.py ======================================================
-SOURCES['peekaboo_min/agents/planner.py'] = 1579, r'''"""One action from a model: the prompt it gets, and how its reply is read."""
+SOURCES['peekaboo_min/agents/planner.py'] = 1580, r'''"""One action from a model: the prompt it gets, and how its reply is read."""
 
 from __future__ import annotations
 
@@ -1587,6 +1588,7 @@ from itertools import accumulate
 from typing import Any, Optional
 
 from ..ai.client import ModelChoice, ask_model
+from ..ai.dialects import unusable
 from ..ai.grid import FRACTIONS, PIXELS, THOUSANDTHS, Grid, grid_over
 from ..ai.images import fit_for_model, fitted_size
 from ..ai.native import Conversation
@@ -1601,7 +1603,7 @@ from .run import AgentStep, AgentStop, Exchange
 _MOST_ELEMENTS, _MOST_ELEMENT_CHARACTERS = 40, 3000
 _LONGEST_NAME = 60
 _PASSIVE_ROLES = ("text", "img", "heading", "tooltip", "progressbar", "meter")
-_HALF_A_PATCH = 16  # of a model that sees whole patches of 32 pixels
+_HALF_A_PATCH = 16  # of a model whose images are divided into patches of 32 pixels
 
 
 class Planner:
@@ -1712,7 +1714,7 @@ class Planner:
         elif action.needs_window and not has_window:
             problem = "the application shows no window to act in; answer done or wait"
         if problem:
-            raise PeekabooError(ErrorCode.AI_PROVIDER_ERROR, problem)
+            raise unusable(problem)
 
 
 class NativePlanner(Planner):
@@ -1885,7 +1887,7 @@ def _as_json_text(text: str) -> str:
 '''
 
 # ==================== peekaboo_min/agents/replay.py =======================================================
-SOURCES['peekaboo_min/agents/replay.py'] = 1888, r'''"""A run as a shell script of our own commands, to repeat it without a model."""
+SOURCES['peekaboo_min/agents/replay.py'] = 1890, r'''"""A run as a shell script of our own commands, to repeat it without a model."""
 
 from __future__ import annotations
 
@@ -1974,7 +1976,7 @@ def _is_repeated(step: AgentStep) -> bool:
 
 
 def _anchor(run: AgentRun, desktop: Desktop, step: AgentStep) -> str:
-    """The text under a click that stands once in the screenshot; empty where there is none."""
+    """The text under a click, if the screenshot shows it once; empty where there is none."""
     if not step.pixel or not step.action or step.action.kind != "click" or step.action.modifiers:
         return ""
     assert run.folder is not None
@@ -1986,7 +1988,7 @@ def _anchor(run: AgentRun, desktop: Desktop, step: AgentStep) -> str:
 
 
 def text_under(lines: list[RecognisedText], pixel: Point) -> str:
-    """The line of text at a pixel, if it can be found again: it is long enough, and stands there once."""
+    """The line of text at a pixel, if it can be found again: it is long enough, and no other line has it."""
     found = next((line.text.strip() for line in lines if line.box.contains(pixel)), "")
     if len(found) < _SHORTEST_ANCHOR or clean_text(found) != found:
         return ""
@@ -2015,8 +2017,8 @@ def _act_line(step: AgentStep, anchor: str) -> str:
     """One of our commands, options first: a text may begin with a dash."""
     action = step.action
     assert action is not None
-    place, end = _words(step.pixel), _words(step.end_pixel)
-    words = {
+    place, end = _coordinates(step.pixel), _coordinates(step.end_pixel)
+    argv = {
         "click": ["click", *place],
         "move": ["move", *place],
         "drag": ["drag", *place, *end],
@@ -2025,7 +2027,7 @@ def _act_line(step: AgentStep, anchor: str) -> str:
         "press": ["press", action.key],
         "wait": ["wait-for"],
     }[action.kind]
-    command, *arguments = ["click-text", anchor] if anchor else words
+    command, *arguments = ["click-text", anchor] if anchor else argv
     is_wait = action.kind == "wait"
     options = {
         "--button": "" if action.button == "left" else action.button,
@@ -2046,12 +2048,12 @@ def _act_line(step: AgentStep, anchor: str) -> str:
     return f"{shlex.join(line)} {subject} {shlex.join(arguments)}".rstrip()
 
 
-def _words(pixel: Optional[Point]) -> list[str]:
+def _coordinates(pixel: Optional[Point]) -> list[str]:
     return [f"{pixel.x:.2f}", f"{pixel.y:.2f}"] if pixel else []
 '''
 
 # ==================== peekaboo_min/agents/report.py =======================================================
-SOURCES['peekaboo_min/agents/report.py'] = 2054, r'''"""A run as one HTML page: works offline, runs nothing."""
+SOURCES['peekaboo_min/agents/report.py'] = 2056, r'''"""A run as one HTML page: works offline, runs nothing."""
 
 from __future__ import annotations
 
@@ -2332,7 +2334,7 @@ def _arrow(x: float, y: float, size: float) -> str:
 '''
 
 # ==================== peekaboo_min/agents/run.py ==========================================================
-SOURCES['peekaboo_min/agents/run.py'] = 2335, r'''"""A run of the vision agent: screenshots, replies and actions in a folder."""
+SOURCES['peekaboo_min/agents/run.py'] = 2337, r'''"""A run of the vision agent: screenshots, replies and actions in a folder."""
 
 from __future__ import annotations
 
@@ -2380,11 +2382,11 @@ class AgentTask:
 
     def command(self, model: str) -> str:
         """The shell command that runs it again, in a new folder."""
-        words = ["peekaboo-min", "agent", "--model", model]
+        argv = ["peekaboo-min", "agent", "--model", model]
         for name, value in asdict(self).items():
             if value not in (None, False, getattr(AgentTask, name, None)) and name != "run_folder":
-                words += [f"--{name.replace('_', '-')}", *([] if value is True else [str(value)])]
-        return shlex.join(words)
+                argv += [f"--{name.replace('_', '-')}", *([] if value is True else [str(value)])]
+        return shlex.join(argv)
 
 
 @dataclass
@@ -2630,7 +2632,7 @@ def _as_text(data: dict[str, Any]) -> str:
 '''
 
 # ==================== peekaboo_min/agents/target.py =======================================================
-SOURCES['peekaboo_min/agents/target.py'] = 2633, r'''"""The app that the vision agent works in, seen and acted on through MCP."""
+SOURCES['peekaboo_min/agents/target.py'] = 2635, r'''"""The app that the vision agent works in, seen and acted on through MCP."""
 
 from __future__ import annotations
 
@@ -2708,7 +2710,7 @@ class AgentTarget:
     def focus(self) -> None:
         """Give the app the keyboard focus, unless it has it. Raises what focus_window raises.
 
-        Where it does not get it, its window in front is looked at, a dialog maybe: each act focuses as well.
+        Where that fails, its front window is taken instead, a dialog perhaps: each act focuses as well.
         """
         if self.window and not self.window.is_focused and not self.window.is_popup:
             accepted = ("FOCUS_FAILED", "WINDOW_BLOCKED")
@@ -2794,7 +2796,7 @@ class AgentTarget:
     def act(self, step: AgentStep) -> None:
         """Do the step's action in the window that it saw, verify, and note the effect in the step.
 
-        A refusal that a new look may solve is an effect. Raises PeekabooError for the others.
+        A refusal that a new screenshot may solve is an effect. Raises PeekabooError for the others.
         """
         assert step.action
         tool, arguments = _tool_call(step.action, step.end_pixel)
@@ -2940,7 +2942,7 @@ def _note_effect(step: AgentStep, data: dict[str, Any]) -> None:
 '''
 
 # ==================== peekaboo_min/agents/vision_agent.py =================================================
-SOURCES['peekaboo_min/agents/vision_agent.py'] = 2943, r'''"""The vision agent: see -> decide -> act -> verify, through our own server."""
+SOURCES['peekaboo_min/agents/vision_agent.py'] = 2945, r'''"""The vision agent: see -> decide -> act -> verify, through our own server."""
 
 from __future__ import annotations
 
@@ -3124,10 +3126,10 @@ def _serve_and_run(run: AgentRun, choice: ModelChoice) -> Optional[PeekabooError
 '''
 
 # ==================== peekaboo_min/ai/__init__.py =========================================================
-SOURCES['peekaboo_min/ai/__init__.py'] = 3127, r''''''
+SOURCES['peekaboo_min/ai/__init__.py'] = 3129, r''''''
 
 # ==================== peekaboo_min/ai/client.py ===========================================================
-SOURCES['peekaboo_min/ai/client.py'] = 3130, r'''"""Ask a model about images, or the machine's own text recognition."""
+SOURCES['peekaboo_min/ai/client.py'] = 3132, r'''"""Ask a model about images, or the machine's own text recognition."""
 
 from __future__ import annotations
 
@@ -3342,7 +3344,7 @@ def _problem_of(choice: ModelChoice) -> str:
         names = vendor.list_models(_PROBE_S)
     except WebError as e:
         if e.status == 404:
-            return f"{host_of(vendor.base_url)} is another server: it lists no models of {vendor.title}'s"
+            return f"{host_of(vendor.base_url)} is another server: it does not list {vendor.title}'s models"
         return vendor_text(e.body) or e.message
     if _is_listed(choice.model, names):
         return ""
@@ -3437,13 +3439,14 @@ def _ask_vendor(vendor: Vendor, question: Question, deadline: float) -> Reply:
         reply = reply._replace(text=_THOUGHTS.sub("", reply.text))
     except (KeyError, IndexError, TypeError, AttributeError):
         raise malformed_reply_error(vendor) from None
-    check_reply(vendor, question.model, reply)
-    return reply._replace(
+    reply = reply._replace(
         text=shown_text(without_secrets(reply.text)),  # an endpoint may repeat what it was sent
         tokens_in=_count(reply.tokens_in),
         tokens_out=_count(reply.tokens_out),
         cost=_amount(reply.cost),
     )
+    check_reply(vendor, question.model, reply)
+    return reply
 
 
 def _count(value: Any) -> Optional[int]:
@@ -3487,7 +3490,7 @@ def _post_with_retries(vendor: Vendor, question: Question, deadline: float) -> A
 '''
 
 # ==================== peekaboo_min/ai/dialects.py =========================================================
-SOURCES['peekaboo_min/ai/dialects.py'] = 3490, r'''"""Replies as models write them, as an object with the names of our schema."""
+SOURCES['peekaboo_min/ai/dialects.py'] = 3493, r'''"""Replies as models write them, as an object with the names of our schema."""
 
 from __future__ import annotations
 
@@ -3613,7 +3616,9 @@ def _first_object(text: str, start: int) -> dict[str, Any]:
     try:
         found: dict[str, Any] = decoder.raw_decode(text, start)[0]
     except (ValueError, RecursionError) as e:
-        reason = e.msg if isinstance(e, json.JSONDecodeError) else "a number or the nesting is too large"
+        reason = (
+            e.msg if isinstance(e, json.JSONDecodeError) else "a number is too large, or the nesting too deep"
+        )
         raise unusable(f"the reply is not valid JSON: {reason}") from e
     return found
 
@@ -3637,7 +3642,7 @@ def _tool_call(text: str) -> dict[str, Any]:
     count = text.count("<tool_call>")
     found = _TOOL_CALL.search(text) if count == 1 else None
     if not found:
-        raise unusable(f"the reply has {count} tool calls; it must be one, and complete")
+        raise unusable(f"the reply has {count} tool calls; exactly one complete call is expected")
     call = _first_object(found[1], found[1].find("{"))
     arguments = call.get("arguments")
     if call.get("name") != "computer_use" or not isinstance(arguments, dict):
@@ -3719,7 +3724,7 @@ def _place(text: str) -> tuple[float, float]:
 '''
 
 # ==================== peekaboo_min/ai/errors.py ===========================================================
-SOURCES['peekaboo_min/ai/errors.py'] = 3722, r'''"""What a vendor's refusal means: whether to ask again, and what to do."""
+SOURCES['peekaboo_min/ai/errors.py'] = 3727, r'''"""What a vendor's refusal means: whether to ask again, and what to do."""
 
 from __future__ import annotations
 
@@ -3849,14 +3854,15 @@ def check_reply(vendor: Vendor, model: str, reply: Reply) -> None:
         what = f"refused to answer: {clean_text(str(reply.refusal), _LONGEST_VENDOR_TEXT)}"
         raise _error(vendor, what, "rephrase the question, or choose another provider")
     if reply.cut_short:
-        what = f"cut the answer of {model} off after {reply.tokens_out} tokens"
+        tokens = "" if reply.tokens_out is None else f" after {reply.tokens_out} tokens"
+        what = f"cut the answer of {model} off{tokens}"
         raise _error(vendor, what, "ask for less, or raise PEEKABOO_AI_MAX_TOKENS")
     if not reply.text.strip():
         raise _error(vendor, f"sent an empty answer from {model}", "try again, or choose another model")
 '''
 
 # ==================== peekaboo_min/ai/grid.py =============================================================
-SOURCES['peekaboo_min/ai/grid.py'] = 3859, r'''"""The grid in which a model says where something is, by the model's name."""
+SOURCES['peekaboo_min/ai/grid.py'] = 3865, r'''"""The grid in which a model says where something is, by the model's name."""
 
 from __future__ import annotations
 
@@ -3956,7 +3962,7 @@ def unit_by_variable() -> Optional[str]:
 '''
 
 # ==================== peekaboo_min/ai/images.py ===========================================================
-SOURCES['peekaboo_min/ai/images.py'] = 3959, r'''"""Images for a model: read, checked, at a size that no vendor shrinks."""
+SOURCES['peekaboo_min/ai/images.py'] = 3965, r'''"""Images for a model: read, checked, at a size that no vendor shrinks."""
 
 from __future__ import annotations
 
@@ -4144,7 +4150,7 @@ def private_copy(image: ImageData) -> Iterator[Path]:
 '''
 
 # ==================== peekaboo_min/ai/native.py ===========================================================
-SOURCES['peekaboo_min/ai/native.py'] = 4147, r'''"""Conversations by the computer-use tools of Anthropic, OpenAI and Gemini."""
+SOURCES['peekaboo_min/ai/native.py'] = 4153, r'''"""Conversations by the computer-use tools of Anthropic, OpenAI and Gemini."""
 
 from __future__ import annotations
 
@@ -4541,7 +4547,7 @@ class _Gemini(Conversation):
 '''
 
 # ==================== peekaboo_min/ai/providers.py ========================================================
-SOURCES['peekaboo_min/ai/providers.py'] = 4544, r'''"""The vendors of vision models: the request to each, and its answer."""
+SOURCES['peekaboo_min/ai/providers.py'] = 4550, r'''"""The vendors of vision models: the request to each, and its answer."""
 
 from __future__ import annotations
 
@@ -4819,10 +4825,10 @@ VENDORS: dict[str, Vendor] = {
 '''
 
 # ==================== peekaboo_min/automation/__init__.py =================================================
-SOURCES['peekaboo_min/automation/__init__.py'] = 4822, r''''''
+SOURCES['peekaboo_min/automation/__init__.py'] = 4828, r''''''
 
 # ==================== peekaboo_min/automation/capture.py ==================================================
-SOURCES['peekaboo_min/automation/capture.py'] = 4825, r'''"""Take screenshots of displays and windows, and record what each pixel means."""
+SOURCES['peekaboo_min/automation/capture.py'] = 4831, r'''"""Take screenshots of displays and windows, and record what each pixel means."""
 
 from __future__ import annotations
 
@@ -5154,7 +5160,7 @@ def image_for_model(
 '''
 
 # ==================== peekaboo_min/automation/coordinates.py ==============================================
-SOURCES['peekaboo_min/automation/coordinates.py'] = 5157, r'''"""The coordinate records: what each window screenshot showed, as files."""
+SOURCES['peekaboo_min/automation/coordinates.py'] = 5163, r'''"""The coordinate records: what each window screenshot showed, as files."""
 
 from __future__ import annotations
 
@@ -5276,7 +5282,7 @@ def _stale(message: str, hint: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/automation/effects.py ==================================================
-SOURCES['peekaboo_min/automation/effects.py'] = 5279, r'''"""What an act changed in its window, by screenshots before and after."""
+SOURCES['peekaboo_min/automation/effects.py'] = 5285, r'''"""What an act changed in its window, by screenshots before and after."""
 
 from __future__ import annotations
 
@@ -5473,7 +5479,7 @@ def wait_until_painted(desktop: Desktop, window: Window) -> None:
 '''
 
 # ==================== peekaboo_min/automation/elements.py =================================================
-SOURCES['peekaboo_min/automation/elements.py'] = 5476, r'''"""The elements of a window, as text and as data."""
+SOURCES['peekaboo_min/automation/elements.py'] = 5482, r'''"""The elements of a window, as text and as data."""
 
 from __future__ import annotations
 
@@ -5556,7 +5562,7 @@ def _line_of(data: dict[str, Any]) -> str:
 '''
 
 # ==================== peekaboo_min/automation/find_text.py ================================================
-SOURCES['peekaboo_min/automation/find_text.py'] = 5559, r'''"""Where a text is in a window, by text recognition; and a click there."""
+SOURCES['peekaboo_min/automation/find_text.py'] = 5565, r'''"""Where a text is in a window, by text recognition; and a click there."""
 
 from __future__ import annotations
 
@@ -5639,7 +5645,7 @@ class TextSearch(NamedTuple):
             "found": [hit.as_data() for hit in self.hits],
         }
 
-    def found(self) -> str:
+    def found_text(self) -> str:
         """Where it is, for people."""
         lines = [f"{hit.at}: {hit.text!r} ({hit.match})" for hit in self.hits]
         where = f"in window {self.record.window_id}, in pixels of screenshot {self.record.screenshot_id}"
@@ -5648,7 +5654,7 @@ class TextSearch(NamedTuple):
         head = f"found {self.wanted[:80]!r} in {len(lines)} places {where}, the best first:"
         return "\n".join([head, *lines])
 
-    def nearest(self) -> str:
+    def nearest_text(self) -> str:
         """What was recognised instead, for people."""
         texts = list(dict.fromkeys(clean_text(line.text) for line in self.lines))
         head = f"no text like {self.wanted[:80]!r} was recognised in window {self.record.window_id}"
@@ -5717,8 +5723,8 @@ def find_text_in_window(desktop: Desktop, window_id: int, text: str) -> Result:
     window = scene_to_capture(desktop).by_id(window_id)
     seen = search_image(desktop, *screenshot_to_read(desktop, window), wanted)
     if not seen.hits:
-        return Result(f"{seen.nearest()}; {_OTHER_WAY}", seen.as_data(), exit_code=NOTHING_FOUND)
-    return Result(seen.found(), seen.as_data())
+        return Result(f"{seen.nearest_text()}; {_OTHER_WAY}", seen.as_data(), exit_code=NOTHING_FOUND)
+    return Result(seen.found_text(), seen.as_data())
 
 
 def click_text_in_window(
@@ -5738,7 +5744,7 @@ def click_text_in_window(
     seen = search_image(desktop, *screenshot_to_read(desktop, window), wanted)
     if not seen.hits:
         hint = f"{_OTHER_WAY}; or take a screenshot and click by its pixels, or scroll to the text"
-        raise PeekabooError(ErrorCode.TEXT_NOT_FOUND, seen.nearest(), hint)
+        raise PeekabooError(ErrorCode.TEXT_NOT_FOUND, seen.nearest_text(), hint)
     best, *others = seen.hits
     equal = [best, *(hit for hit in others if hit.rank == best.rank)]
     if len(equal) > 1:
@@ -5856,7 +5862,7 @@ def _likeness(wanted: str, text: str, least: float = 0.0) -> float:
 '''
 
 # ==================== peekaboo_min/automation/image.py ====================================================
-SOURCES['peekaboo_min/automation/image.py'] = 5859, r'''"""The job of `image`: what to capture, where to save it, and the answer."""
+SOURCES['peekaboo_min/automation/image.py'] = 5865, r'''"""The job of `image`: what to capture, where to save it, and the answer."""
 
 from __future__ import annotations
 
@@ -5944,10 +5950,7 @@ def image_result(
             pairs = [image_for_model(desktop, image, request.is_temporary) for image in images]
             returned = tuple(image for image, _ in pairs)
             data["images"] = [
-                {
-                    **({} if request.is_temporary else {"source_path": str(shown.path)}),
-                    **_image_data(shown),
-                }
+                {**({} if request.is_temporary else {"source_path": str(shown.path)}), **_image_data(shown)}
                 for _, shown in pairs
             ]
         if analyse:
@@ -6214,7 +6217,7 @@ def piped(result: Result, paths: Sequence[Path]) -> Result:
 '''
 
 # ==================== peekaboo_min/automation/input.py ====================================================
-SOURCES['peekaboo_min/automation/input.py'] = 6217, r'''"""Every act in a window: its safety rules, the input lock, the effect."""
+SOURCES['peekaboo_min/automation/input.py'] = 6220, r'''"""Every act in a window: its safety rules, the input lock, the effect."""
 
 from __future__ import annotations
 
@@ -6614,7 +6617,7 @@ def _clamped(pixel: Point, record: Screenshot) -> Point:
 '''
 
 # ==================== peekaboo_min/automation/listing.py ==================================================
-SOURCES['peekaboo_min/automation/listing.py'] = 6617, r'''"""Apps, windows and screens, as text and as data."""
+SOURCES['peekaboo_min/automation/listing.py'] = 6620, r'''"""Apps, windows and screens, as text and as data."""
 
 from __future__ import annotations
 
@@ -6782,7 +6785,7 @@ def _bounds_text(window: Window) -> str:
 '''
 
 # ==================== peekaboo_min/automation/opening.py ==================================================
-SOURCES['peekaboo_min/automation/opening.py'] = 6785, r'''"""Open an application, a file or an address, and wait for its window."""
+SOURCES['peekaboo_min/automation/opening.py'] = 6788, r'''"""Open an application, a file or an address, and wait for its window."""
 
 from __future__ import annotations
 
@@ -6949,7 +6952,7 @@ def _names(*names: str) -> set[str]:
 '''
 
 # ==================== peekaboo_min/automation/policy.py ===================================================
-SOURCES['peekaboo_min/automation/policy.py'] = 6952, r'''"""What may be acted on, and the audit log of what was done."""
+SOURCES['peekaboo_min/automation/policy.py'] = 6955, r'''"""What may be acted on, and the audit log of what was done."""
 
 from __future__ import annotations
 
@@ -7049,7 +7052,7 @@ def audited(window: Window) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/automation/wait.py =====================================================
-SOURCES['peekaboo_min/automation/wait.py'] = 7052, r'''"""Wait until a window shows a text, opens, closes or stops changing."""
+SOURCES['peekaboo_min/automation/wait.py'] = 7055, r'''"""Wait until a window shows a text, opens, closes or stops changing."""
 
 from __future__ import annotations
 
@@ -7117,7 +7120,7 @@ def wait_for_condition(
             if waited_s + pause_s > timeout_s:
                 raise PeekabooError(
                     ErrorCode.TIMEOUT,
-                    f"waited {timeout_s:g} s in vain for {goal}; seen last: {last}",
+                    f"waited {timeout_s:g} s for {goal}; last seen: {last}",
                     hint="take a screenshot to see what is there, or wait again with a longer timeout_s",
                 )
             pause(pause_s)
@@ -7218,8 +7221,8 @@ class _TextLook:
             seen = search_image(self._desktop, image, record, self._wanted)
             self._read.add(state)
             if seen.hits:
-                return Result(seen.found(), seen.as_data())
-            self._last = seen.nearest()
+                return Result(seen.found_text(), seen.as_data())
+            self._last = seen.nearest_text()
         return self._last
 
 
@@ -7249,10 +7252,10 @@ class _StillLook:
 '''
 
 # ==================== peekaboo_min/core/__init__.py =======================================================
-SOURCES['peekaboo_min/core/__init__.py'] = 7252, r''''''
+SOURCES['peekaboo_min/core/__init__.py'] = 7255, r''''''
 
 # ==================== peekaboo_min/core/cancellation.py ===================================================
-SOURCES['peekaboo_min/core/cancellation.py'] = 7255, r'''"""One call: its cancel token, time budget, progress, waits and threads."""
+SOURCES['peekaboo_min/core/cancellation.py'] = 7258, r'''"""One call: its cancel token, time budget, progress, waits and threads."""
 
 from __future__ import annotations
 
@@ -7395,7 +7398,7 @@ def is_uninterrupted() -> bool:
 '''
 
 # ==================== peekaboo_min/core/errors.py =========================================================
-SOURCES['peekaboo_min/core/errors.py'] = 7398, r'''"""PeekabooError, the only expected exception, and its codes."""
+SOURCES['peekaboo_min/core/errors.py'] = 7401, r'''"""PeekabooError, the only expected exception, and its codes."""
 
 from __future__ import annotations
 
@@ -7544,7 +7547,7 @@ def file_errors(path: Path) -> Iterator[None]:
 '''
 
 # ==================== peekaboo_min/core/log.py ============================================================
-SOURCES['peekaboo_min/core/log.py'] = 7547, r'''"""The log file, a command's debug lines, and the Keynote agent's log."""
+SOURCES['peekaboo_min/core/log.py'] = 7550, r'''"""The log file, a command's debug lines, and the Keynote agent's log."""
 
 from __future__ import annotations
 
@@ -7623,7 +7626,7 @@ def collect_debug_lines() -> list[str]:
 
 def _open_own_file(path: str) -> int:
     """A descriptor to append to a regular file of this user's own. Raises OSError for any other."""
-    # without O_NONBLOCK a pipe that nobody reads would hold us here
+    # without O_NONBLOCK a pipe without a reader would block us here
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
     descriptor = os.open(path, flags, 0o600)
     found = os.fstat(descriptor)
@@ -7737,7 +7740,7 @@ def write_agent_line(path: Path, source: str, text: str) -> None:
 '''
 
 # ==================== peekaboo_min/core/models.py =========================================================
-SOURCES['peekaboo_min/core/models.py'] = 7740, r'''"""The data types: points, windows, displays, screenshots, results.
+SOURCES['peekaboo_min/core/models.py'] = 7743, r'''"""The data types: points, windows, displays, screenshots, results.
 
 Named tuples, not dataclasses: importing those and making thirty of them would be a third of a command's time.
 """
@@ -7923,7 +7926,7 @@ class Display(NamedTuple):
 
 
 class Scene(NamedTuple):
-    """One look at the desktop: everything that one moment's decision needs."""
+    """One listing of the desktop: everything that a decision needs, of one moment."""
 
     windows: tuple[Window, ...]
     """Front to back: popups, docks and minimised windows too."""
@@ -8117,7 +8120,7 @@ class Result(NamedTuple):
 '''
 
 # ==================== peekaboo_min/core/settings.py =======================================================
-SOURCES['peekaboo_min/core/settings.py'] = 8120, r'''"""Environment variables, read once into a frozen Settings."""
+SOURCES['peekaboo_min/core/settings.py'] = 8123, r'''"""Environment variables, read once into a frozen Settings."""
 
 from __future__ import annotations
 
@@ -8387,7 +8390,7 @@ def settings_with_env_file(folder: Path) -> Settings:
 
 def _read_env_file(path: Path) -> dict[str, str]:
     """`NAME=value` lines: quotes, `export` and comments as shells have them, nothing expanded."""
-    if not path.is_file():
+    if not os.path.isfile(path):
         return {}
     try:
         with open(path, encoding="utf-8", errors="replace") as f:
@@ -8444,7 +8447,7 @@ def system_temporary_folder() -> Path:
 '''
 
 # ==================== peekaboo_min/core/text.py ===========================================================
-SOURCES['peekaboo_min/core/text.py'] = 8447, r'''"""Text from outside, made safe to show or to send."""
+SOURCES['peekaboo_min/core/text.py'] = 8450, r'''"""Text from outside, made safe to show or to send."""
 
 from __future__ import annotations
 
@@ -8491,16 +8494,16 @@ def cut_to_bytes(text: str, limit: int) -> str:
 '''
 
 # ==================== peekaboo_min/core/version.py ========================================================
-SOURCES['peekaboo_min/core/version.py'] = 8494, r'''"""The version."""
+SOURCES['peekaboo_min/core/version.py'] = 8497, r'''"""The version."""
 
 VERSION = "0.1.0"
 '''
 
 # ==================== peekaboo_min/desktop/__init__.py ====================================================
-SOURCES['peekaboo_min/desktop/__init__.py'] = 8500, r''''''
+SOURCES['peekaboo_min/desktop/__init__.py'] = 8503, r''''''
 
 # ==================== peekaboo_min/desktop/base.py ========================================================
-SOURCES['peekaboo_min/desktop/base.py'] = 8503, r'''"""class Desktop(Protocol): what a platform must do; it never decides."""
+SOURCES['peekaboo_min/desktop/base.py'] = 8506, r'''"""class Desktop(Protocol): what a platform must do; it never decides."""
 
 from __future__ import annotations
 
@@ -8661,7 +8664,7 @@ class Desktop(Protocol):
 '''
 
 # ==================== peekaboo_min/desktop/keys.py ========================================================
-SOURCES['peekaboo_min/desktop/keys.py'] = 8664, r'''"""Key names in the spellings that people use, read into one (pure)."""
+SOURCES['peekaboo_min/desktop/keys.py'] = 8667, r'''"""Key names in the spellings that people use, read into one (pure)."""
 
 from __future__ import annotations
 
@@ -8776,10 +8779,10 @@ def _unknown_key(word: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/desktop/macos/__init__.py ==============================================
-SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 8779, r''''''
+SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 8782, r''''''
 
 # ==================== peekaboo_min/desktop/macos/accessibility.js =========================================
-SOURCES['peekaboo_min/desktop/macos/accessibility.js'] = 8782, r'''// Comes after window_list.js: windows, sheets and the focus as the accessibility tree has them; without the grant: nothing.
+SOURCES['peekaboo_min/desktop/macos/accessibility.js'] = 8785, r'''// Comes after window_list.js: windows, sheets and the focus as the accessibility tree has them; without the grant: nothing.
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXUIElementCreateApplication', ['id', ['int']]);
 ObjC.bindFunction('AXUIElementCreateSystemWide', ['id', []]);
@@ -8867,7 +8870,7 @@ function candidates(app, target) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/automation.js ============================================
-SOURCES['peekaboo_min/desktop/macos/automation.js'] = 8870, r'''// {} -> {"automation": bool|null}: may Keynote be controlled? null when it does not run, was never asked for, or cannot be
+SOURCES['peekaboo_min/desktop/macos/automation.js'] = 8873, r'''// {} -> {"automation": bool|null}: may Keynote be controlled? null when it does not run, was never asked for, or cannot be
 // told. Raises no dialog. By itself, because a bridge that fails here must not take other answers along.
 ObjC.import('AppKit');
 ObjC.import('CoreServices');
@@ -8886,7 +8889,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/backend.py ===============================================
-SOURCES['peekaboo_min/desktop/macos/backend.py'] = 8889, r'''"""Desktop by screencapture, osascript and the Swift helper."""
+SOURCES['peekaboo_min/desktop/macos/backend.py'] = 8892, r'''"""Desktop by screencapture, osascript and the Swift helper."""
 
 from __future__ import annotations
 
@@ -8918,13 +8921,7 @@ from ...system.images import read_image_info
 from ...system.process import run_program
 from ..matching import find_app
 from .input import act, act_at_pointer, chord_request, mac_modifier_flags, target_of
-from .osascript import (
-    WINDOW_SOURCES,
-    no_session_error,
-    permission_error,
-    run_jxa,
-    screen_locked_error,
-)
+from .osascript import WINDOW_SOURCES, no_session_error, permission_error, run_jxa, screen_locked_error
 from .swift_helper import find_helper, last_build
 
 _S_PER_CHARACTER = 0.1
@@ -9257,7 +9254,7 @@ def _window(listed: dict[str, Any], can_record: bool) -> Window:
 '''
 
 # ==================== peekaboo_min/desktop/macos/elements.js ==============================================
-SOURCES['peekaboo_min/desktop/macos/elements.js'] = 9260, r'''// {"window": {id, pid, title, x, y, width, height, is_popup}} -> {"is_trusted": bool, "is_found": bool, "is_hung": bool,
+SOURCES['peekaboo_min/desktop/macos/elements.js'] = 9257, r'''// {"window": {id, pid, title, x, y, width, height, is_popup}} -> {"is_trusted": bool, "is_found": bool, "is_hung": bool,
 //   "elements": [{role, name, value, states, x, y, width, height}]}: what the window shows, clipped to it, in screen points.
 // By JXA alone: one call an element fetches all its attributes, so a compiled program would save little.
 ObjC.bindFunction('AXUIElementCopyMultipleAttributeValues', ['int', ['id', 'id', 'unsigned int', 'id*']]);
@@ -9417,7 +9414,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/focus.js =================================================
-SOURCES['peekaboo_min/desktop/macos/focus.js'] = 9420, r'''// {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted", "title_bar_is_free": bool, "matches": n}
+SOURCES['peekaboo_min/desktop/macos/focus.js'] = 9417, r'''// {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted", "title_bar_is_free": bool, "matches": n}
 // matches: how many windows of the application could be the one that is meant; only a single one is raised.
 const ANSWER_S = 0.5;
 const TITLE_BAR_HALF = 10;
@@ -9468,7 +9465,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/handler.js ===============================================
-SOURCES['peekaboo_min/desktop/macos/handler.js'] = 9471, r'''// {"kind": "app"|"path"|"url", "target": text} -> {"found": {name, bundle_id, path}|null, "installed": [...]}: the application that
+SOURCES['peekaboo_min/desktop/macos/handler.js'] = 9468, r'''// {"kind": "app"|"path"|"url", "target": text} -> {"found": {name, bundle_id, path}|null, "installed": [...]}: the application that
 // opens it. For a name of an application `installed` has all that are, else nothing. Starts nothing.
 // Comes after window_list.js.
 const FOLDERS = ['/Applications', '/Applications/Utilities', '/System/Applications', '/System/Applications/Utilities',
@@ -9511,7 +9508,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.js =================================================
-SOURCES['peekaboo_min/desktop/macos/input.js'] = 9514, r'''// one JSON request as the argument -> one JSON answer: those that input.swift lists, for a Mac without a compiler. Besides:
+SOURCES['peekaboo_min/desktop/macos/input.js'] = 9511, r'''// one JSON request as the argument -> one JSON answer: those that input.swift lists, for a Mac without a compiler. Besides:
 //   {"do":"press", ..., "character":"a","using":["command down"],"layouts":["US"]}: on another keyboard layout than these
 //       System Events finds the key of the character
 // Comes after window_list.js and accessibility.js.
@@ -9900,7 +9897,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.py =================================================
-SOURCES['peekaboo_min/desktop/macos/input.py'] = 9903, r'''"""Post mouse and keyboard events by the Swift helper or JXA; key codes."""
+SOURCES['peekaboo_min/desktop/macos/input.py'] = 9900, r'''"""Post mouse and keyboard events by the Swift helper or JXA; key codes."""
 
 from __future__ import annotations
 
@@ -10080,7 +10077,7 @@ def _helper_answer(stdout: bytes, stderr: str, code: int) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.swift ==============================================
-SOURCES['peekaboo_min/desktop/macos/input.swift'] = 10083, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
+SOURCES['peekaboo_min/desktop/macos/input.swift'] = 10080, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
 //   {"do":"preflight"} -> {"ok":true,"accessibility":b,"post_event":b,"screen_recording":b}
 //   {"do":"move","window":W,"x":n,"y":n}; points are screen points
 //   {"do":"click","window":W,"x":n,"y":n,"button":"left","clicks":1,"flags":0}; button left, right or middle; clicks 1 to 3
@@ -10546,7 +10543,7 @@ try FileHandle.standardOutput.write(contentsOf: output + Data("\n".utf8))
 '''
 
 # ==================== peekaboo_min/desktop/macos/osascript.py =============================================
-SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 10549, r'''"""Run JXA or AppleScript; what its errors, and missing grants, mean."""
+SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 10546, r'''"""Run JXA or AppleScript; what its errors, and missing grants, mean."""
 
 from __future__ import annotations
 
@@ -10727,7 +10724,7 @@ def no_session_error() -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/desktop/macos/permissions.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 10730, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
+SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 10727, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
 function run(argv) {
     const onScreen = windowList(ON_SCREEN_ONLY);
     const locked = isLocked();
@@ -10741,7 +10738,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/probe.js =================================================
-SOURCES['peekaboo_min/desktop/macos/probe.js'] = 10744, r'''// {"ask": name, ...} -> what only a Mac can tell, for `doctor --probe`; comes after window_list.js and accessibility.js.
+SOURCES['peekaboo_min/desktop/macos/probe.js'] = 10741, r'''// {"ask": name, ...} -> what only a Mac can tell, for `doctor --probe`; comes after window_list.js and accessibility.js.
 // Events are made and read back, never posted.
 ObjC.import('Foundation');
 ObjC.bindFunction('CGEventKeyboardSetUnicodeString', ['void', ['void *', 'unsigned long', 'void *']]);
@@ -10798,7 +10795,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/read_text.js =============================================
-SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 10801, r'''// {"path": file, "characters": bool} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
+SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 10798, r'''// {"path": file, "characters": bool} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
 // characters: those that stand alone, looked for in overlapping parts of the image; one may be there more than once.
 ObjC.import('Foundation');
 ObjC.import('Vision');
@@ -10844,7 +10841,7 @@ function partsOfImage() {
 '''
 
 # ==================== peekaboo_min/desktop/macos/snapshot.js ==============================================
-SOURCES['peekaboo_min/desktop/macos/snapshot.js'] = 10847, r'''// {} -> one look at the desktop, or {"windows": null} without a GUI session:
+SOURCES['peekaboo_min/desktop/macos/snapshot.js'] = 10844, r'''// {} -> one look at the desktop, or {"windows": null} without a GUI session:
 //   {"windows": [{id, pid, app, bundle_id, title, layer, alpha, on_screen, bounds, kind, parent_id, is_modal, is_minimised}],
 //    "apps": [{pid, name, bundle_id, is_active, is_regular, window_count}], "displays": [{name, scale, bounds}], main first,
 //    "frontmost_pid": n|null, "can_record": bool, "is_locked": bool}
@@ -10969,7 +10966,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/swift_helper.py ==========================================
-SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 10972, r'''"""Compile input.swift ahead of time, and find what was compiled."""
+SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 10969, r'''"""Compile input.swift ahead of time, and find what was compiled."""
 
 from __future__ import annotations
 
@@ -11111,7 +11108,7 @@ def _manifest() -> Path:
 '''
 
 # ==================== peekaboo_min/desktop/macos/window_list.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 11114, r'''// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
+SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 11111, r'''// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
 ObjC.import('AppKit');
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXIsProcessTrusted', ['bool', []]);
@@ -11215,7 +11212,7 @@ function frontmostPid() {
 '''
 
 # ==================== peekaboo_min/desktop/matching.py ====================================================
-SOURCES['peekaboo_min/desktop/matching.py'] = 11218, r'''"""Which app or window an identifier means, what covers or blocks it (pure)."""
+SOURCES['peekaboo_min/desktop/matching.py'] = 11215, r'''"""Which app or window an identifier means, what covers or blocks it (pure)."""
 
 from __future__ import annotations
 
@@ -11470,7 +11467,7 @@ def cover_at(point: Point, target: Window, windows: Sequence[Window]) -> Optiona
 '''
 
 # ==================== peekaboo_min/desktop/select.py ======================================================
-SOURCES['peekaboo_min/desktop/select.py'] = 11473, r'''"""Which Desktop this machine has."""
+SOURCES['peekaboo_min/desktop/select.py'] = 11470, r'''"""Which Desktop this machine has."""
 
 from __future__ import annotations
 
@@ -11494,10 +11491,10 @@ def this_desktop() -> Desktop:
 '''
 
 # ==================== peekaboo_min/desktop/x11/__init__.py ================================================
-SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 11497, r''''''
+SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 11494, r''''''
 
 # ==================== peekaboo_min/desktop/x11/backend.py =================================================
-SOURCES['peekaboo_min/desktop/x11/backend.py'] = 11500, r'''"""Desktop by maim, xdotool, xclip, and questions to the X server.
+SOURCES['peekaboo_min/desktop/x11/backend.py'] = 11497, r'''"""Desktop by maim, xdotool, xclip, and questions to the X server.
 
 Commands that answer wrongly with exit 0 are not used: the place in `xdotool getwindowgeometry` and wmctrl (a
 frame's offset is added twice), `xwd -id` (paints other windows), `xdotool type` beyond ASCII, unknown key
@@ -11710,7 +11707,7 @@ def _run_maim(what: list[str], path: Path, kind: str) -> None:
 '''
 
 # ==================== peekaboo_min/desktop/x11/clipboard.py ===============================================
-SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 11713, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
+SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 11710, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
 
 from __future__ import annotations
 
@@ -11841,8 +11838,10 @@ def _requests(server: RunningProgram) -> int:
 
 
 def _wait_until_quiet(server: RunningProgram) -> int:
+    """How many requests there were once no more came, or after a while: some programs never stop asking."""
+    deadline = time.monotonic() + _ANSWER_S
     seen = -1
-    while seen != _requests(server):
+    while seen != _requests(server) and time.monotonic() < deadline:
         seen = _requests(server)
         pause(_QUIET_S)
     return seen
@@ -11910,7 +11909,7 @@ def _wait_until(is_true: Callable[[], bool], server: RunningProgram, seconds: fl
 '''
 
 # ==================== peekaboo_min/desktop/x11/connection.py ==============================================
-SOURCES['peekaboo_min/desktop/x11/connection.py'] = 11913, r'''"""One connection to the X server that only asks: many questions at once.
+SOURCES['peekaboo_min/desktop/x11/connection.py'] = 11912, r'''"""One connection to the X server that only asks: many questions at once.
 
 `xwininfo` and `xprop` answer about one window each, a process a window: for 40 windows that is three times a
 walk of `xwininfo -root -tree`, and a title with a line break fakes lines of theirs. Here all questions go out
@@ -12184,7 +12183,7 @@ def is_same_client(window_id: int, other_id: int) -> bool:
 '''
 
 # ==================== peekaboo_min/desktop/x11/elements.py ================================================
-SOURCES['peekaboo_min/desktop/x11/elements.py'] = 12187, r'''"""The elements of a window: AT-SPI's tree, read by the system's own Python."""
+SOURCES['peekaboo_min/desktop/x11/elements.py'] = 12186, r'''"""The elements of a window: AT-SPI's tree, read by the system's own Python."""
 
 from __future__ import annotations
 
@@ -12289,7 +12288,7 @@ def _with_labels(row: list[Element]) -> list[Element]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/elements_atspi.py ==========================================
-SOURCES['peekaboo_min/desktop/x11/elements_atspi.py'] = 12292, r'''"""A window as JSON -> {elements: [[role, name, value, states, box]]...}.
+SOURCES['peekaboo_min/desktop/x11/elements_atspi.py'] = 12291, r'''"""A window as JSON -> {elements: [[role, name, value, states, box]]...}.
 
 In: {pid, title, is_popup, is_focused, bounds, whole, outer, addresses}; `whole` is `bounds` with the shadow
 that GTK draws, `outer` with what a window manager draws. Out, besides: `problem`, "bus", "application",
@@ -12641,7 +12640,7 @@ if __name__ == "__main__":
 '''
 
 # ==================== peekaboo_min/desktop/x11/keyboard.py ================================================
-SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 12644, r'''"""The keyboard on X11: xdotool for what has a key, else the clipboard."""
+SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 12643, r'''"""The keyboard on X11: xdotool for what has a key, else the clipboard."""
 
 from __future__ import annotations
 
@@ -12970,7 +12969,7 @@ class _Keyboard:
 '''
 
 # ==================== peekaboo_min/desktop/x11/ocr.py =====================================================
-SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 12973, r'''"""Read the text in an image: tesseract, helped by ImageMagick's convert.
+SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 12972, r'''"""Read the text in an image: tesseract, helped by ImageMagick's convert.
 
 tesseract alone misses most texts that are lighter than what is behind them. So each image is read twice, at
 the same time: as it is, and as its difference from the local background, which makes every text dark on
@@ -13201,7 +13200,7 @@ def _shared(
 '''
 
 # ==================== peekaboo_min/desktop/x11/opening.py =================================================
-SOURCES['peekaboo_min/desktop/x11/opening.py'] = 13204, r'''"""Open applications by their desktop entries, files by the default one.
+SOURCES['peekaboo_min/desktop/x11/opening.py'] = 13203, r'''"""Open applications by their desktop entries, files by the default one.
 
 Formats: freedesktop.org's Desktop Entry, MIME Applications and Base Directory specifications.
 """
@@ -13342,7 +13341,7 @@ def _read_entry(entry_id: str, path: Path) -> Optional[_Entry]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/pointer.py =================================================
-SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 13345, r'''"""The pointer on X11, by an xdotool that releases what it has pressed."""
+SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 13344, r'''"""The pointer on X11, by an xdotool that releases what it has pressed."""
 
 from __future__ import annotations
 
@@ -13723,7 +13722,7 @@ def _found_id(under_id: int) -> int:
 '''
 
 # ==================== peekaboo_min/desktop/x11/presses.py =================================================
-SOURCES['peekaboo_min/desktop/x11/presses.py'] = 13726, r'''"""Which windows got a press or a key: the X server records what it delivers.
+SOURCES['peekaboo_min/desktop/x11/presses.py'] = 13725, r'''"""Which windows got a press or a key: the X server records what it delivers.
 
 A look before the press leaves microseconds for another window, and a window manager that holds a press back
 until it has seen it passes it on to what is under the pointer then. Encodings: the protocol specifications of
@@ -13871,7 +13870,7 @@ def _start(connection: XConnection) -> Optional[PressRecord]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/server.py ==================================================
-SOURCES['peekaboo_min/desktop/x11/server.py'] = 13874, r'''"""Questions to the X server about single windows; what xdotool's errors mean."""
+SOURCES['peekaboo_min/desktop/x11/server.py'] = 13873, r'''"""Questions to the X server about single windows; what xdotool's errors mean."""
 
 from __future__ import annotations
 
@@ -14013,7 +14012,7 @@ def client_with_focus(server: XConnection) -> int:
 '''
 
 # ==================== peekaboo_min/desktop/x11/windows.py =================================================
-SOURCES['peekaboo_min/desktop/x11/windows.py'] = 14016, r'''"""The windows, apps and displays of an X server, in one look."""
+SOURCES['peekaboo_min/desktop/x11/windows.py'] = 14015, r'''"""The windows, apps and displays of an X server, in one look."""
 
 from __future__ import annotations
 
@@ -14359,10 +14358,10 @@ def _apps(windows: Sequence[Window]) -> list[App]:
 '''
 
 # ==================== peekaboo_min/frontends/__init__.py ==================================================
-SOURCES['peekaboo_min/frontends/__init__.py'] = 14362, r''''''
+SOURCES['peekaboo_min/frontends/__init__.py'] = 14361, r''''''
 
 # ==================== peekaboo_min/frontends/capture_tools.py =============================================
-SOURCES['peekaboo_min/frontends/capture_tools.py'] = 14365, r'''"""The tools that look: image, analyze, list, screenshot_app_window; and exec."""
+SOURCES['peekaboo_min/frontends/capture_tools.py'] = 14364, r'''"""The tools that look: image, analyze, list, screenshot_app_window; and exec."""
 
 from __future__ import annotations
 
@@ -14371,12 +14370,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, Optional, Union
 
 from ..ai.client import analyze_file
-from ..automation.capture import (
-    CapturedImage,
-    scene_to_capture,
-    screenshot_rect,
-    screenshot_window_or_rect,
-)
+from ..automation.capture import CapturedImage, scene_to_capture, screenshot_rect, screenshot_window_or_rect
 from ..automation.image import ImageRequest, image_result
 from ..automation.listing import list_app_windows, list_running_apps
 from ..core.cancellation import time_budget
@@ -14415,7 +14409,7 @@ class WindowIndex:
 
 _SHORTEST_MS, _LONGEST_MS = 100, 50_000
 _NO_SHADOW = "the image shows the window's rectangle on the screen, without a shadow"
-# Our codes, by the names that the document of screenshot_app_window gives them.
+# The names that the specification of screenshot_app_window gives to our codes.
 _DOCUMENT_NAMES = {
     ErrorCode.APP_NOT_FOUND: "ProcessNotFound",
     ErrorCode.AMBIGUOUS_APP_IDENTIFIER: "ProcessNotFound",
@@ -14581,8 +14575,7 @@ def screenshot_app_window(
     includeShadow: Annotated[bool, "include the window's shadow; default false"] = False,
     timeoutMs: Annotated[int, "milliseconds for all of it, 100 to 50000; default 10000"] = 10_000,
     preferWindowId: Annotated[
-        bool,
-        "capture the window itself, even if covered; false: what the screen shows there; default true",
+        bool, "capture the window itself, even if covered; false: what the screen shows there; default true"
     ] = True,
 ) -> Result:
     """Saves a screenshot of one window of an app as a temporary file (deleted after ten minutes) and returns
@@ -14647,7 +14640,7 @@ def peekaboo_exec(
 '''
 
 # ==================== peekaboo_min/frontends/cli.py =======================================================
-SOURCES['peekaboo_min/frontends/cli.py'] = 14650, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
+SOURCES['peekaboo_min/frontends/cli.py'] = 14643, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
 
 from __future__ import annotations
 
@@ -14722,10 +14715,7 @@ def _envelope(result: Result, debug_lines: list[str]) -> str:
     if result.data or not result.failure:
         data, cut = outgoing_data(result.data, _VALUE_CAP)
         document["data"] = data
-        document["messages"] = [
-            *result.messages,
-            *(f"{name} was cut: it was too large" for name in cut),
-        ]
+        document["messages"] = [*result.messages, *(f"{name} was cut: it was too large" for name in cut)]
     if result.failure:
         error = result.failure
         document["error"] = {"code": error.code_name, "message": error.sentence(), "details": error.details}
@@ -14929,7 +14919,7 @@ def _unknown_command(arguments: Sequence[str]) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/frontends/client_config.py =============================================
-SOURCES['peekaboo_min/frontends/client_config.py'] = 14932, r'''"""What an MCP client must be configured with to start this installation."""
+SOURCES['peekaboo_min/frontends/client_config.py'] = 14922, r'''"""What an MCP client must be configured with to start this installation."""
 
 from __future__ import annotations
 
@@ -15003,10 +14993,7 @@ _MAC = "~/Library/Application Support"
 _DESKTOP_FILE = "Claude/claude_desktop_config.json"
 _CLIENTS = {
     "claude-code": _Client(
-        "~/.claude.json",
-        has_type=True,
-        add_command="claude mcp add --scope user peekaboo",
-        filters=False,
+        "~/.claude.json", has_type=True, add_command="claude mcp add --scope user peekaboo", filters=False
     ),
     "claude-desktop": _Client(f"~/.config/{_DESKTOP_FILE}", f"{_MAC}/{_DESKTOP_FILE}"),
     "codex": _Client("~/.codex/config.toml", key="", add_command="codex mcp add peekaboo"),
@@ -15239,7 +15226,7 @@ def _command(name: str, client: _Client, launch: Launch, asked: Sequence[str]) -
 '''
 
 # ==================== peekaboo_min/frontends/commands.py ==================================================
-SOURCES['peekaboo_min/frontends/commands.py'] = 15242, r'''"""COMMANDS: every shell command, with the module of its function."""
+SOURCES['peekaboo_min/frontends/commands.py'] = 15229, r'''"""COMMANDS: every shell command, with the module of its function."""
 
 from __future__ import annotations
 
@@ -15354,7 +15341,7 @@ def in_shell_names(text: str) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/desktop_tools.py =============================================
-SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 15357, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
+SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 15344, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
 
 from __future__ import annotations
 
@@ -15593,8 +15580,7 @@ def type_text(
     window_id: WindowId,
     text: Annotated[str, "the text, any Unicode; a newline presses return, a tab presses tab"],
     replace: Annotated[
-        bool,
-        "replace what the field holds, by select all; text may be empty; default false",
+        bool, "replace what the field holds, by select all; text may be empty; default false"
     ] = False,
     delay_ms: Annotated[int, "milliseconds between two keys, 0 to 200; default 0"] = 0,
     verify: Verify = False,
@@ -15709,7 +15695,7 @@ def _acted(text: str, data: dict[str, Any]) -> Result:
 '''
 
 # ==================== peekaboo_min/frontends/doctor.py ====================================================
-SOURCES['peekaboo_min/frontends/doctor.py'] = 15712, r'''"""What this machine has and may do: server status, permissions, doctor."""
+SOURCES['peekaboo_min/frontends/doctor.py'] = 15698, r'''"""What this machine has and may do: server status, permissions, doctor."""
 
 from __future__ import annotations
 
@@ -15953,7 +15939,7 @@ def machine_data() -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/help.py ======================================================
-SOURCES['peekaboo_min/frontends/help.py'] = 15956, r'''"""What the shell explains: commands, the README's chapters, completion."""
+SOURCES['peekaboo_min/frontends/help.py'] = 15942, r'''"""What the shell explains: commands, the README's chapters, completion."""
 
 from __future__ import annotations
 
@@ -16133,7 +16119,7 @@ def _part_for_a_terminal(part: str) -> list[str]:
         row = part.splitlines()[0]  # below a table's head is what divides it from the rows
         first, *others = (cell.strip() for cell in row.strip("|").split("|"))
         return _rows([(first, "; ".join(others))])
-    text = " ".join(re.sub(r"</?\w[^>]*>", "", part).split())
+    text = " ".join(re.sub(r"</?\w[^>]*>|\*\*", "", part).split())
     return _filled(text, hanging=2 * bool(re.match(r"[-\d]", part)))
 
 
@@ -16211,7 +16197,7 @@ def _cases(entries: Iterable[tuple[str, Sequence[str]]]) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/look_commands.py =============================================
-SOURCES['peekaboo_min/frontends/look_commands.py'] = 16214, r'''"""The shell's commands that look: windows, list, image."""
+SOURCES['peekaboo_min/frontends/look_commands.py'] = 16200, r'''"""The shell's commands that look: windows, list, image."""
 
 from __future__ import annotations
 
@@ -16317,7 +16303,7 @@ def image_command(
 '''
 
 # ==================== peekaboo_min/frontends/machine_commands.py ==========================================
-SOURCES['peekaboo_min/frontends/machine_commands.py'] = 16320, r'''"""Commands about this machine, its models and its mail; the reference."""
+SOURCES['peekaboo_min/frontends/machine_commands.py'] = 16306, r'''"""Commands about this machine, its models and its mail; the reference."""
 
 from __future__ import annotations
 
@@ -16343,7 +16329,8 @@ from .tools import TOOLS, Tool
 
 
 def server_status_command() -> Result:
-    """Shows the server's status: version, providers, and what the system permits.
+    """Shows the version, the AI providers and the permissions that are granted. `list server_status` and
+    `list permissions` are the same.
 
     Example: peekaboo-min list server_status --json-output
     """
@@ -16415,8 +16402,7 @@ def doctor_command(
 
 def clean_command(
     all: Annotated[
-        bool,
-        "also the state folder, the log and Gmail's token: all that we left outside your own folders",
+        bool, "also the state folder, the log and Gmail's token: all that we left outside your own folders"
     ] = False,
 ) -> Result:
     """Deletes every image and record in our temporary folder that is not in use. Files saved to a path of
@@ -16546,7 +16532,7 @@ def variable_reference() -> str:
 '''
 
 # ==================== peekaboo_min/frontends/probes.py ====================================================
-SOURCES['peekaboo_min/frontends/probes.py'] = 16549, r'''"""The facts that we rely on, each with a harmless probe: `doctor --probe`."""
+SOURCES['peekaboo_min/frontends/probes.py'] = 16535, r'''"""The facts that we rely on, each with a harmless probe: `doctor --probe`."""
 
 from __future__ import annotations
 
@@ -16582,7 +16568,7 @@ class Outcome(NamedTuple):
     exit_code: Optional[int] = None
 
 
-Look = Callable[[Path], Outcome]
+Probe = Callable[[Path], Outcome]
 """Asks about a fact, in a folder that holds in.png and bad.png. Nothing is clicked, typed, posted or sent."""
 
 
@@ -16594,7 +16580,7 @@ def probe_facts(system: str) -> Result:
         row = b"\x20\x40\x80" * 40
         (folder / "in.png").write_bytes(Bitmap(40, 3, (row,) * 20).as_png())
         (folder / "bad.png").write_text("not an image", encoding="utf-8")
-        answers = [_answer(fact, look, folder) for fact, look in probes.items()]
+        answers = [_answer(fact, probe, folder) for fact, probe in probes.items()]
     lines = [f"{each['verdict']:<13}{each['fact']}  ({each['milliseconds']} ms)" for each in answers]
     machine = _this_mac() if system == "macos" else {}
     report = {"platform": system, "version": VERSION, **machine, "probes": answers}
@@ -16602,10 +16588,10 @@ def probe_facts(system: str) -> Result:
     return Result("\n".join([*lines, "", "to report, paste this:", shown]), report)
 
 
-def _answer(fact: str, look: Look, folder: Path) -> dict[str, Any]:
+def _answer(fact: str, probe: Probe, folder: Path) -> dict[str, Any]:
     started = time.monotonic()
     try:
-        outcome = look(folder)
+        outcome = probe(folder)
     except PeekabooError as e:
         outcome = Outcome(None, ": ".join(filter(None, (e.message, e.details))))
     except (LookupError, TypeError, ValueError) as e:  # an answer of another shape than we know
@@ -16624,19 +16610,21 @@ def _program(
     holds: Callable[[Completed, Path], Optional[bool]],
     stdin: str = "",
     is_private: bool = False,
-) -> Look:
+) -> Probe:
     """What the output of a program means. is_private: it holds titles or names that nobody means to share."""
 
-    def look(folder: Path) -> Outcome:
+    def probe(folder: Path) -> Outcome:
         words = [argument.replace("{folder}", str(folder)) for argument in argv]
         done = run_program(words, timeout_s=_FACT_S, stdin=stdin.encode("utf-8"), accept=None)
         seen = "" if is_private else f"{done.text[:300]}{done.stderr[-300:]}".strip()
         return Outcome(holds(done, folder), seen, done.code)
 
-    return look
+    return probe
 
 
-def _jxa(source: str, holds: Callable[[Any], Optional[bool]], is_private: bool = False, **asked: str) -> Look:
+def _jxa(
+    source: str, holds: Callable[[Any], Optional[bool]], is_private: bool = False, **asked: str
+) -> Probe:
     """What the answer of JXA means, as JSON."""
 
     def is_confirmed(done: Completed, _folder: Path) -> Optional[bool]:
@@ -16666,7 +16654,7 @@ function run(argv) {
 """
 
 
-def _jxa_probes() -> dict[str, Look]:
+def _jxa_probes() -> dict[str, Probe]:
     window_list = native_source("desktop/macos/window_list.js")
     accessibility = native_source("desktop/macos/accessibility.js")
     listing = window_list + accessibility + native_source("desktop/macos/snapshot.js")
@@ -16711,7 +16699,7 @@ def _jxa_probes() -> dict[str, Look]:
     }  # fmt: skip
 
 
-def _mac_probes() -> dict[str, Look]:
+def _mac_probes() -> dict[str, Probe]:
     return {
         **_jxa_probes(),
         "an unknown option of screencapture is refused with exit 1":
@@ -16753,7 +16741,7 @@ def _mac_probes() -> dict[str, Look]:
     }  # fmt: skip
 
 
-def _x11_probes() -> dict[str, Look]:
+def _x11_probes() -> dict[str, Probe]:
     return {
         "an unknown key is ignored with exit 0, and only stderr shows it":
             _program(("xdotool", "key", "no_such_key"),
@@ -16771,7 +16759,7 @@ def _this_mac() -> dict[str, Any]:
     """macOS' version, the architecture, the displays and the host app, for the report."""
     try:
         version = run_program(["sw_vers", "-productVersion"], timeout_s=_FACT_S).text.strip()
-        displays = [[*display["bounds"].values(), display["scale"]] for display in _look()["displays"]]
+        displays = [[*display["bounds"].values(), display["scale"]] for display in _snapshot()["displays"]]
     except PeekabooError as e:
         version, displays = e.message, []
     return {
@@ -16786,7 +16774,7 @@ def _probe_js(ask: str, **more: Any) -> dict[str, Any]:
     return run_jxa([*WINDOW_SOURCES, "desktop/macos/probe.js"], {"ask": ask, **more})
 
 
-def _look() -> dict[str, Any]:
+def _snapshot() -> dict[str, Any]:
     return run_jxa([*WINDOW_SOURCES, "desktop/macos/snapshot.js"], {})
 
 
@@ -16804,13 +16792,13 @@ def _frames(_folder: Path) -> Outcome:
 
 def _front_window() -> tuple[Optional[dict[str, Any]], float]:
     """The front window with its title, where screenshots are allowed, and the scale of its display."""
-    look = _look()
-    for window in look["windows"]:
+    scene = _snapshot()
+    for window in scene["windows"]:
         if window["on_screen"] and window["layer"] == 0 and window["title"] and window["alpha"] > 0:
             middle = Rect(**window["bounds"]).centre
-            for display in look["displays"]:
+            for display in scene["displays"]:
                 if Rect(**display["bounds"]).contains(middle):
-                    return (window if look["can_record"] else None), display["scale"]
+                    return (window if scene["can_record"] else None), display["scale"]
     return None, 1.0
 
 
@@ -16837,7 +16825,7 @@ def _display_captures(folder: Path) -> Outcome:
     if not _grants()["screen_recording"]:
         return Outcome(None, "no Screen Recording")
     seen, holds = [], True
-    for number, display in enumerate(_look()["displays"], 1):
+    for number, display in enumerate(_snapshot()["displays"], 1):
         rect = ",".join(str(round(display["bounds"][key])) for key in ("x", "y", "width", "height"))
         expected = _pixels(display["bounds"], display["scale"])
         sizes = [
@@ -16908,7 +16896,7 @@ def _helper(folder: Path) -> Outcome:
 '''
 
 # ==================== peekaboo_min/frontends/results.py ===================================================
-SOURCES['peekaboo_min/frontends/results.py'] = 16911, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
+SOURCES['peekaboo_min/frontends/results.py'] = 16899, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
 
 from __future__ import annotations
 
@@ -17075,7 +17063,7 @@ def plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/server.py ====================================================
-SOURCES['peekaboo_min/frontends/server.py'] = 17078, r'''"""The MCP server: translates between the protocol and the tools."""
+SOURCES['peekaboo_min/frontends/server.py'] = 17066, r'''"""The MCP server: translates between the protocol and the tools."""
 
 from __future__ import annotations
 
@@ -17467,7 +17455,7 @@ def _problem(error: dict[str, Any]) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/signatures.py ================================================
-SOURCES['peekaboo_min/frontends/signatures.py'] = 17470, r'''"""A function's parameters and help, and the arguments sent for them."""
+SOURCES['peekaboo_min/frontends/signatures.py'] = 17458, r'''"""A function's parameters and help, and the arguments sent for them."""
 
 from __future__ import annotations
 
@@ -17740,7 +17728,7 @@ def _read_text(parameter: Parameter, text: str) -> Any:
 '''
 
 # ==================== peekaboo_min/frontends/tools.py =====================================================
-SOURCES['peekaboo_min/frontends/tools.py'] = 17743, r'''"""TOOLS: every MCP tool, a typed function with its wire name and its effects."""
+SOURCES['peekaboo_min/frontends/tools.py'] = 17731, r'''"""TOOLS: every MCP tool, a typed function with its wire name and its effects."""
 
 from __future__ import annotations
 
@@ -17865,10 +17853,10 @@ def offered_tools() -> list[Tool]:
 '''
 
 # ==================== peekaboo_min/integrations/__init__.py ===============================================
-SOURCES['peekaboo_min/integrations/__init__.py'] = 17868, r''''''
+SOURCES['peekaboo_min/integrations/__init__.py'] = 17856, r''''''
 
 # ==================== peekaboo_min/integrations/gmail.py ==================================================
-SOURCES['peekaboo_min/integrations/gmail.py'] = 17871, r'''"""send_email: one mail through Gmail's API."""
+SOURCES['peekaboo_min/integrations/gmail.py'] = 17859, r'''"""send_email: one mail through Gmail's API."""
 
 from __future__ import annotations
 
@@ -18011,7 +17999,7 @@ def _send_error(error: WebError) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/integrations/gmail_oauth.py ============================================
-SOURCES['peekaboo_min/integrations/gmail_oauth.py'] = 18014, r'''"""Google's permission to send mail: requested once, stored, renewed."""
+SOURCES['peekaboo_min/integrations/gmail_oauth.py'] = 18002, r'''"""Google's permission to send mail: requested once, stored, renewed."""
 
 from __future__ import annotations
 
@@ -18019,6 +18007,7 @@ import base64
 import hashlib
 import hmac
 import json
+import os
 import secrets
 import sys
 import threading
@@ -18081,7 +18070,7 @@ def gmail_folder() -> Path:
 def has_gmail_credentials() -> bool:
     """Whether there is a credentials.json: without one, send_email is not offered."""
     try:
-        return (gmail_folder() / "credentials.json").is_file()
+        return os.path.isfile(gmail_folder() / "credentials.json")
     except PeekabooError:
         return False  # there is no such folder
 
@@ -18309,7 +18298,7 @@ class _RedirectServer:
 '''
 
 # ==================== peekaboo_min/integrations/keynote.js ================================================
-SOURCES['peekaboo_min/integrations/keynote.js'] = 18312, r'''// One JSON argument in, JSON out, by its "do":
+SOURCES['peekaboo_min/integrations/keynote.js'] = 18301, r'''// One JSON argument in, JSON out, by its "do":
 // {"do": "find"} -> {"bundle_id": text|null}: the Keynote that is installed. Sends nothing to it.
 // {"do": "open", bundle_id, theme, always_new, width, height} -> {document_id, name, is_new, has_theme, is_blank, width, height}
 // {"do": "size", bundle_id, document_id} -> {width, height, is_skipped} of slide 1
@@ -18474,7 +18463,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/integrations/keynote.py ================================================
-SOURCES['peekaboo_min/integrations/keynote.py'] = 18477, r'''"""The five Keynote tools."""
+SOURCES['peekaboo_min/integrations/keynote.py'] = 18466, r'''"""The five Keynote tools."""
 
 from __future__ import annotations
 
@@ -18805,7 +18794,7 @@ def _export_slide(deck: Deck, parent: Path, target: Path) -> None:
         images = sorted(file for file in folder.rglob("*.png") if not file.name.startswith("."))
         if not images or read_image_info(images[0]) is None:
             raise PeekabooError(
-                ErrorCode.CAPTURE_FAILED, "Keynote exported no whole image of slide 1", "try again"
+                ErrorCode.CAPTURE_FAILED, "Keynote exported no complete image of slide 1", "try again"
             )
         move_into_place(images[0], target)
     finally:
@@ -18823,7 +18812,7 @@ def _slide_target(path: str) -> Path:
 '''
 
 # ==================== peekaboo_min/integrations/keynote_deck.py ===========================================
-SOURCES['peekaboo_min/integrations/keynote_deck.py'] = 18826, r'''"""The Keynote deck that calls share: in a file, or in a server's memory."""
+SOURCES['peekaboo_min/integrations/keynote_deck.py'] = 18815, r'''"""The Keynote deck that calls share: in a file, or in a server's memory."""
 
 from __future__ import annotations
 
@@ -18894,7 +18883,7 @@ def save_deck(deck: Deck) -> None:
 '''
 
 # ==================== peekaboo_min/integrations/keynote_draw.applescript ==================================
-SOURCES['peekaboo_min/integrations/keynote_draw.applescript'] = 18897, r'''-- argv: bundle id, document id, x, y, width, height -> "index|x|y|width|height": a new rectangle on slide 1 as it stands there then.
+SOURCES['peekaboo_min/integrations/keynote_draw.applescript'] = 18886, r'''-- argv: bundle id, document id, x, y, width, height -> "index|x|y|width|height": a new rectangle on slide 1 as it stands there then.
 -- For a Keynote that takes no idiom of JXA's. The index is that among the slide's shapes, from 1; numbers as this Mac writes them
 -- ("380,5" in German). Values are got into variables first: an application need not know `item 1 of position` or `width as text`.
 on run argv
@@ -18931,7 +18920,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/keynote_export.applescript ================================
-SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 18934, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
+SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 18923, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
 -- AppleScript, because JXA cannot pass the options. There is no export of one slide, and `slide images` writes a folder:
 -- <folder's name>.001.png and so on, of the slides that are not skipped.
 on run argv
@@ -18950,7 +18939,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/peekaboo_cli.py ===========================================
-SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 18953, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
+SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 18942, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
 
 from __future__ import annotations
 
@@ -18968,7 +18957,7 @@ from typing import Any, NamedTuple, Optional
 from ..ai.images import fit_for_client, load_image
 from ..automation.image import ImageRequest, check_request
 from ..automation.policy import check_may_act, write_audit_line
-from ..core.errors import ErrorCode, PeekabooError, invalid
+from ..core.errors import ErrorCode, PeekabooError, check_range, invalid
 from ..core.log import log_debug, log_error, log_safe, log_warning
 from ..core.models import ImageData, Result
 from ..core.settings import settings
@@ -19110,7 +19099,7 @@ def run_peekaboo(
 def run_peekaboo_in_shell(
     desktop: Desktop, arguments: Sequence[str], cwd: Optional[str], timeout_s: float, max_attachments: int
 ) -> Result:
-    """The same for the shell: the program's stdout as text, and its stderr; images that it left as a note."""
+    """run_peekaboo for the shell: the program's stdout as text, its stderr, and the images left as a note."""
     result = run_peekaboo(desktop, arguments, cwd, timeout_s, max_attachments, sys.maxsize)
     names = " ".join(f"[{name}]" for name in result.data["attachments"])
     notes = (f"left in {result.data['cwd']}: {names}",) if names else ()
@@ -19120,20 +19109,17 @@ def run_peekaboo_in_shell(
 
 
 def _check_exec(arguments: Sequence[str], timeout_seconds: float, max_attachments: int) -> None:
-    problem = ""
     if not arguments:
-        problem = "args is empty: give the arguments of `peekaboo`, such as ['list', 'apps']"
-    elif not 0 < timeout_seconds <= _MAX_TIMEOUT_S:
-        problem = f"timeout_seconds is {timeout_seconds:g}: it must be above 0 and at most {_MAX_TIMEOUT_S:g}"
-    elif not 0 <= max_attachments <= _MAX_ATTACHMENTS:
-        problem = f"max_attachments is {max_attachments}: it must be 0 to {_MAX_ATTACHMENTS}"
-    if problem:
-        raise invalid(problem)
+        raise invalid("args is empty", "give the arguments of `peekaboo`, such as ['list', 'apps']")
+    if not 0 < timeout_seconds <= _MAX_TIMEOUT_S:
+        hint = f"give a number above 0, at most {_MAX_TIMEOUT_S:g}"
+        raise invalid(f"timeout_seconds is {timeout_seconds:g}", hint)
+    check_range("max_attachments", max_attachments, 0, _MAX_ATTACHMENTS)
 
 
 def _asked_folder(cwd: str) -> Path:
     folder = asked_path(cwd)
-    if not folder.is_dir():
+    if not os.path.isdir(folder):  # unlike Path.is_dir, it is False for a name that is too long
         raise invalid(f"cwd {folder} is not a folder", "create it, or omit cwd")
     return folder
 
@@ -19145,7 +19131,7 @@ def _images_below(folder: Path) -> dict[Path, int]:
         folders.sort()
         for path in (Path(parent) / name for name in sorted(names)):
             if path.suffix.lower() in EXTENSIONS and len(found) < _MAX_FILES:
-                with suppress(OSError):  # it is gone, or not readable
+                with suppress(OSError):  # deleted meanwhile, or not readable
                     status = path.lstat()
                     # no link out of the folder, no pipe that would block us
                     is_small_file = stat.S_ISREG(status.st_mode) and status.st_size <= _LARGEST_IMAGE_BYTES
@@ -19317,10 +19303,10 @@ def _invalid_output(what: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/system/__init__.py =====================================================
-SOURCES['peekaboo_min/system/__init__.py'] = 19320, r''''''
+SOURCES['peekaboo_min/system/__init__.py'] = 19306, r''''''
 
 # ==================== peekaboo_min/system/files.py ========================================================
-SOURCES['peekaboo_min/system/files.py'] = 19323, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
+SOURCES['peekaboo_min/system/files.py'] = 19309, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
 
 from __future__ import annotations
 
@@ -19562,7 +19548,7 @@ def held_locks() -> tuple[int, ...]:
 def file_lock(lock_name: str, wait_s: float, what: str) -> Iterator[None]:
     """Hold a lock file of the state folder while the `with` block runs.
 
-    Raises FILE_IO_ERROR, and TIMEOUT when another process keeps it.
+    Raises FILE_IO_ERROR, CANCELLED, and TIMEOUT when another process keeps it.
     """
     path = state_folder() / lock_name
     with file_errors(path):
@@ -19588,7 +19574,7 @@ def file_lock(lock_name: str, wait_s: float, what: str) -> Iterator[None]:
 '''
 
 # ==================== peekaboo_min/system/images.py =======================================================
-SOURCES['peekaboo_min/system/images.py'] = 19591, r'''"""Image files: kind, size and pixels, read from their bytes."""
+SOURCES['peekaboo_min/system/images.py'] = 19577, r'''"""Image files: kind, size and pixels, read from their bytes."""
 
 from __future__ import annotations
 
@@ -19600,6 +19586,7 @@ import re
 import struct
 import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, Optional
 
@@ -19619,18 +19606,17 @@ MODEL_BYTES = 700_000
 
 def sniff_image(data: bytes) -> Optional[ImageInfo]:
     """Kind and size from the first bytes of a file, or None when they are not an image's."""
-    try:
+    info = None
+    with suppress(struct.error, IndexError):  # cut short within its header
         if data[:8] == _PNG_START and data[12:16] == b"IHDR":
-            return ImageInfo("png", *struct.unpack(">II", data[16:24]))
-        if data[:3] == b"\xff\xd8\xff":
-            return _sniff_jpeg(data)
-        if data[:6] in (b"GIF87a", b"GIF89a"):
-            return ImageInfo("gif", *struct.unpack("<HH", data[6:10]))
-        if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-            return _sniff_webp(data)
-    except (struct.error, IndexError):
-        pass  # cut short within its header
-    return None
+            info = ImageInfo("png", *struct.unpack(">II", data[16:24]))
+        elif data[:3] == b"\xff\xd8\xff":
+            info = _sniff_jpeg(data)
+        elif data[:6] in (b"GIF87a", b"GIF89a"):
+            info = ImageInfo("gif", *struct.unpack("<HH", data[6:10]))
+        elif data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+            info = _sniff_webp(data)
+    return info if info and info.width and info.height else None
 
 
 def _sniff_jpeg(data: bytes) -> Optional[ImageInfo]:
@@ -19662,7 +19648,7 @@ def _sniff_webp(data: bytes) -> Optional[ImageInfo]:
 def read_image_header(path: Path) -> Optional[ImageInfo]:
     """Kind and size that a file's first bytes give, None when they are not an image's. Raises OSError."""
     with open(path, "rb") as f:
-        return _info_of_start(f)
+        return sniff_image(f.read(_HEADER_BYTES))
 
 
 def read_image_info(path: Path) -> Optional[ImageInfo]:
@@ -19677,14 +19663,9 @@ def whole_image(data: bytes) -> Optional[ImageInfo]:
 
 
 def _info_of_whole(f: BinaryIO) -> Optional[ImageInfo]:
-    info = _info_of_start(f)
+    info = sniff_image(f.read(_HEADER_BYTES))
     has_end = {"png": _has_png_end, "jpg": _has_jpeg_end, "gif": _has_gif_end, "webp": _has_webp_end}
     return info if info and has_end[info.kind](f) else None
-
-
-def _info_of_start(f: BinaryIO) -> Optional[ImageInfo]:
-    info = sniff_image(f.read(_HEADER_BYTES))
-    return info if info and info.width and info.height else None
 
 
 def _has_png_end(f: BinaryIO) -> bool:
@@ -19886,7 +19867,7 @@ def _read(path: Path) -> Optional[tuple[ImageInfo, bytes]]:
 '''
 
 # ==================== peekaboo_min/system/process.py ======================================================
-SOURCES['peekaboo_min/system/process.py'] = 19889, r'''"""Run one program: the only module that imports subprocess."""
+SOURCES['peekaboo_min/system/process.py'] = 19870, r'''"""Run one program: the only module that imports subprocess."""
 
 from __future__ import annotations
 
@@ -19973,8 +19954,8 @@ def run_program(
     codes that are fine, None for any. environment: variables set besides the inherited ones. leaves_daemon:
     its output is not read and a child that it leaves behind may live on (xclip). pass_fds: descriptors that
     it inherits (an acting program holds the input lock). stderr_label: what its stderr is logged as, instead
-    of its name. Raises MISSING_PROGRAM, ProgramTimeout, CANCELLED, PROGRAM_FAILED; the program's whole
-    process group is dead by then.
+    of its name. Raises what running raises, ProgramTimeout and PROGRAM_FAILED; the program's whole process
+    group is dead by then.
     """
     if folder and not os.path.isdir(folder):
         raise PeekabooError(
@@ -20016,7 +19997,8 @@ def running(
 
     It leads a process group of its own, and is registered before a signal to us can be handled. It reads
     `stdin` from an unlinked temporary file: nothing has to be fed to it while it runs; None: from a pipe.
-    Raises MISSING_PROGRAM, INVALID_ARGUMENT, FILE_IO_ERROR, CANCELLED, TIMEOUT.
+    Raises MISSING_PROGRAM, INVALID_ARGUMENT, FILE_IO_ERROR, CANCELLED, TIMEOUT, and PROGRAM_FAILED where the
+    system has no process or descriptor left.
     """
     import subprocess  # here: a listing starts no program, and must start at once
 
@@ -20065,7 +20047,7 @@ def _check_argv(argv: Sequence[str]) -> None:
     except UnicodeEncodeError as e:
         raise invalid("a text holds half of a surrogate pair, which cannot be encoded", "remove it") from e
     if has_nul:
-        raise invalid("a NUL character cannot be passed on", "remove it")
+        raise invalid("an argument cannot contain a NUL character", "remove it")
 
 
 @contextmanager
@@ -20091,7 +20073,7 @@ def _file_holding(data: bytes) -> Iterator[int]:
 
 def _not_started(path: str, error: OSError) -> PeekabooError:
     if error.errno == errno.E2BIG:
-        return invalid("the arguments are too long for this system", "pass less")
+        return invalid("the arguments are too long for this system", "pass shorter arguments")
     message = f"{path} cannot be started: {error.strerror}"
     if error.errno in (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE):
         return PeekabooError(ErrorCode.PROGRAM_FAILED, message, hint="end other programs, then try again")
@@ -20190,7 +20172,7 @@ class RunningProgram:
             raise PeekabooError(
                 ErrorCode.PROGRAM_FAILED,
                 f"{self._name} wrote more than {_OUTPUT_CAP} bytes",
-                hint="ask it for less",
+                hint="request less output",
             )
         return bool(chunk)
 
@@ -20286,7 +20268,7 @@ def exit_if_signalled() -> None:
 '''
 
 # ==================== peekaboo_min/system/programs.py =====================================================
-SOURCES['peekaboo_min/system/programs.py'] = 20289, r'''"""Where a program is, identified by its version output; its Debian package."""
+SOURCES['peekaboo_min/system/programs.py'] = 20271, r'''"""Where a program is, identified by its version output; its Debian package."""
 
 from __future__ import annotations
 
@@ -20480,7 +20462,7 @@ def _store_version(path: str, status: os.stat_result, version: str) -> None:
 '''
 
 # ==================== peekaboo_min/system/resources.py ====================================================
-SOURCES['peekaboo_min/system/resources.py'] = 20483, r'''"""Our own files: native sources, and the argv that starts us again."""
+SOURCES['peekaboo_min/system/resources.py'] = 20465, r'''"""Our own files: native sources, and the argv that starts us again."""
 
 from __future__ import annotations
 
@@ -20527,14 +20509,13 @@ def how_to_install() -> str:
         return f"{quote(sys.executable)} -m pip install 'mcp>=2,<3'"
     checkout = quote(str(parent))
     return (
-        f"install this checkout by `uv tool install {checkout}` or `pipx install {checkout}`, or without "
-        "either: "
+        f"install it by `uv tool install {checkout}` or `pipx install {checkout}`, or without either: "
         f"python3 -m venv .venv && .venv/bin/pip install {checkout}, then start .venv/bin/peekaboo-min"
     )
 '''
 
 # ==================== peekaboo_min/system/web.py ==========================================================
-SOURCES['peekaboo_min/system/web.py'] = 20537, r'''"""One JSON request to a web server: the only user of urllib.request.
+SOURCES['peekaboo_min/system/web.py'] = 20518, r'''"""One JSON request to a web server: the only user of urllib.request.
 
 urllib is imported inside the functions: it costs 30 ms, and most commands make no request.
 """
@@ -20795,7 +20776,7 @@ def _as_web_error(error: Exception, url: str) -> Exception:
 '''
 
 # ==================== README.md ===========================================================================
-SOURCES['peekaboo_min/README.md'] = 20798, r'''# peekaboo_min
+SOURCES['peekaboo_min/README.md'] = 20779, r'''# peekaboo_min
 
 Eyes and hands for AI agents on a desktop, in small, readable Python: it lists windows, takes screenshots of them, finds texts and
 controls, clicks and types by the pixels of the screenshot, asks a vision model what it sees, and draws in Keynote. It is an MCP
@@ -20825,7 +20806,7 @@ peekaboo-min image --path screen.png
 on, with `peekaboo-min permissions` instead of `doctor`. The Command Line Tools (`xcode-select --install`) are optional: with them
 the Swift helper clicks and types, without them JXA does, more slowly.
 
-Only texts (`find-text`, `click-text`, `wait-for --text`, the provider `ocr`) need `tesseract-ocr`; `elements` needs `python3-gi
+Only text recognition (`find-text`, `click-text`, `wait-for --text`, the provider `ocr`) needs `tesseract-ocr`; `elements` needs `python3-gi
 at-spi2-core`, and Chromium started with `ACCESSIBILITY_ENABLED=1`. Other ways to install, instead of the two lines with `pipx`:
 
 | way | lines |
@@ -20835,9 +20816,9 @@ at-spi2-core`, and Chromium started with `ACCESSIBILITY_ENABLED=1`. Other ways t
 | one file, with nothing installed, from Python 3.9 on | copy `scripts/peekaboo.py`, the whole package in one readable file: `python3 peekaboo.py windows`; `uv run peekaboo.py` serves MCP |
 
 A plain `pip install .` is refused on these systems. A newer checkout: `pipx install --force .`, `uv tool install --reinstall .`.
-`sh scripts/mcpb.sh dist` makes `peekaboo-min.mcpb`, which Claude Desktop installs by a double click. `sh scripts/demo.sh` shows the
-main job: on Linux it fills in a form on a screen of its own. `peekaboo-min help TOPIC` prints a chapter of this file; tab completion:
-`eval "$(peekaboo-min completion bash)"` in `~/.bashrc`, or `zsh`.
+`sh scripts/mcpb.sh dist` makes `peekaboo-min.mcpb`, which Claude Desktop installs with a double click. `sh scripts/demo.sh` shows the
+main job: on Linux it fills in a form on a screen of its own. `peekaboo-min help TOPIC` prints a chapter of this README; tab
+completion: `eval "$(peekaboo-min completion bash)"` in `~/.bashrc`, or with `zsh` in `~/.zshrc`.
 
 ## MCP clients
 
@@ -20909,10 +20890,10 @@ Without any model, `find-text` finds 126 of 129 texts in our X11 test windows (p
 
 `peekaboo-min agent --app Form --goal "Sign the book as Ada" --model openai/gpt-5.4-mini`
 
-It looks at a screenshot of the window (and at its elements, where the application offers them), does one thing, which may be to open
-an application, a document or an address, and looks again, until the model reports that it is done, or 25 steps or 120 seconds are
-over. A reply that is malformed, unsure or outside the image is asked again once, then the run stops. `--dry-run` touches nothing,
-`--confirm` asks before each act, Ctrl-C stops. The run's folder holds every screenshot, prompt, reply, effect and typed text, and
+It looks at a screenshot of the window (and at its elements, where the application offers them), takes one action, such as a click
+or opening a document, and looks again, until the model reports that it is done, or 25 steps or 120 seconds have passed. A reply
+that is malformed, unsure or outside the image is asked again once, then the run stops. `--dry-run` touches nothing, `--confirm`
+asks before each act, Ctrl-C stops. The run's folder holds every screenshot, prompt, reply, effect and typed text, and
 `report.html`, one page with every click marked.
 
 `--native` asks through the vendor's own computer-use tool in place of our prompt: Anthropic's `computer_toolset_20260801` (for older
