@@ -171,16 +171,14 @@ def log_for_agent(source: str, text: str) -> None:
     if settings().agent_log:
         try:
             write_agent_line(Path(settings().agent_log), source, text)
-        except (
-            PeekabooError
-        ) as e:  # the drawing is done: a log that cannot be written must not undo its success
-            log_warning(e.sentence())
+        except PeekabooError as e:
+            log_warning(e.sentence())  # what was drawn is drawn: that must not be reported as a failure
 
 
 def write_agent_line(path: Path, source: str, text: str) -> None:
     """Write `[UTC][source] text` as one line of the log at `path`. Raises FILE_IO_ERROR.
 
-    Client and server write into the same file, which thus shows who did what. No key of the settings is
+    Client and server write into the same file, so that it shows who did what. No key of the settings is
     written.
     """
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
