@@ -19,6 +19,7 @@ from typing import Any, Callable
 
 import headless
 import pytest
+from accessible import group_of
 from forked import ForkedProgram
 from hostile.stage import XWitness
 from worlds import PATIENCE_S, ROOT, Form, Program, clean_environment, wait_for
@@ -555,6 +556,10 @@ def test_a_paste_that_nobody_fetches_is_an_error(
     error = peek.error("type", deaf, "Zoë")
     assert "no program fetched the text" in error["message"]
     assert clipboard(peek) == b"mine"
+    manager = ["sh", "-c", "while xclip -selection clipboard -o; do sleep 0.3; done"]
+    with group_of(manager, peek.environment):
+        error = peek.error("type", deaf, "Zoë")
+    assert "only another program fetched the text" in error["message"]
 
 
 def test_what_another_program_copied_meanwhile_stays_in_the_clipboard(

@@ -20,6 +20,7 @@ from ...system.process import (
     running,
     start_daemon,
 )
+from .presses import PressRecord
 
 _ANSWER_S = 2.0
 _FETCH_S = 5.0
@@ -57,6 +58,7 @@ class Clipboard:
     def __init__(self, window: Window) -> None:
         self._key = _TERMINAL_KEYS.get(window.app_name.lower(), "ctrl+v")
         self._selection = "clipboard" if self._key == "ctrl+v" else "primary"
+        self._window_id = window.window_id
         self._saved: Optional[_Saved] = None
         self._is_ours = False  # whether the clipboard holds, or held, what we put there
 
@@ -73,8 +75,9 @@ class Clipboard:
             finally:
                 exit_hooks.remove(self._put_back_by_daemon)
 
-    def paste(self, text: str, press: Callable[[str], None]) -> None:
-        """Serve `text`, press the key that pastes it, and wait until it was fetched.
+    def paste(self, text: str, press: Callable[[str], None], record: Optional[PressRecord]) -> None:
+        """Serve `text`, press the key that pastes it, and wait until the window's program has fetched it; any
+        program, where requests are not recorded.
 
         Raises PROGRAM_FAILED when it cannot be served (nothing was pressed), or when no program fetched it.
         """
@@ -96,9 +99,17 @@ class Clipboard:
                     details=server.stderr_so_far()[-300:],
                 )
             asked = _wait_until_quiet(server)  # a clipboard manager fetches what is new
+            if record:
+                record.forget_requests()
             press(self._key)
-            if not _wait_until(lambda: _requests(server) > asked, server, _FETCH_S):
+
+            def is_fetched() -> bool:
+                return _requests(server) > asked and (not record or record.has_asked(self._window_id))
+
+            if not _wait_until(is_fetched, server, _FETCH_S):
                 reason = "no program fetched the text"
+                if _requests(server) > asked:
+                    reason = "only another program fetched the text, such as a clipboard manager"
                 if server.has_ended():
                     self._is_ours = False  # the clipboard belongs to whoever took it
                     reason = "another program took the clipboard before the text was fetched"

@@ -275,7 +275,7 @@ class _Keyboard:
     def paste(self, clipboard: Clipboard, text: str, bound_ms: int) -> None:
         sent = self._sent
         try:
-            clipboard.paste(text, lambda key: self.send(_key_words(key, bound_ms), text))
+            clipboard.paste(text, lambda key: self.send(_key_words(key, bound_ms), text), self._record)
         except PeekabooError as e:
             if e.code is not ErrorCode.PROGRAM_FAILED or not sent:
                 raise

@@ -1,4 +1,4 @@
-"""Which windows got a press or a key: the X server records what it delivers.
+"""Which windows got a press or a key, and who asked for a selection: the X server records what it delivers.
 
 A look before the press leaves microseconds for another window, and a window manager that holds a press back
 until it has seen it passes it on to what is under the pointer then. Encodings: the protocol specifications of
@@ -16,10 +16,12 @@ from typing import NamedTuple, Optional
 from ...core.errors import ErrorCode, PeekabooError
 from ...core.log import log_debug
 from .connection import EXTENSION, XConnection, fields_in, is_same_client, named, request, x_connection
+from .server import is_same_program
 
 _CREATE_CONTEXT, _ENABLE_CONTEXT = 1, 5
 _ALL_CLIENTS = 3
 _KEY, _PRESS, _RELEASE, _GENERIC = 2, 4, 5, 35  # XInput numbers them in its generic events alike
+_SELECTION_REQUEST = 30
 _START_S = 1.0
 # The server delivers at once. What nobody asked for is not recorded, and is waited for only once.
 _FIRST_S = 0.1
@@ -54,6 +56,18 @@ class PressRecord:
         self._connection = connection
         self._xinput = xinput
         self._first_s = _FIRST_S
+        self._requestors: set[int] = set()
+
+    def forget_requests(self) -> None:
+        while self._events(time.monotonic()) is not None:
+            pass
+        self._requestors.clear()
+
+    def has_asked(self, window_id: int) -> bool:
+        """Whether a window's program has asked for a selection's content since forget_requests."""
+        while self._events(time.monotonic()) is not None:
+            pass
+        return any(is_same_program(one, window_id) for one in self._requestors)
 
     def press_of(self, button: int) -> Optional[Delivered]:
         """The last press of that button since the last call; that which a window's own client got counts more
@@ -107,7 +121,9 @@ class PressRecord:
                 place = []
             else:
                 (window_id,) = struct.unpack_from("<12xI", reply, at)
-            if kind in (_KEY, _PRESS, _RELEASE):
+            if kind == _SELECTION_REQUEST:
+                self._requestors.add(window_id)
+            elif kind in (_KEY, _PRESS, _RELEASE):
                 found.append(
                     Delivered(kind, detail, window_id, client, (place[0], place[1]) if place else None)
                 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import struct
 from typing import Optional
 
 from ...core.errors import ErrorCode, PeekabooError
@@ -12,11 +13,14 @@ from .connection import (
     ATTRIBUTES,
     BUTTONS,
     CHILDREN,
+    EXTENSION,
     FOCUS,
     POINTER,
     XConnection,
     display_address,
     fields_in,
+    is_same_client,
+    named,
     no_display,
     numbers_in,
     property_of,
@@ -29,6 +33,7 @@ UTF8 = {"LC_ALL": "C.UTF-8"}
 IS_VIEWABLE = 2
 _WM_CLASS = 67  # an atom that every server has
 _DEEPEST = 16
+_QUERY_CLIENT_IDS, _ITS_PID = 4, 2
 _BUTTON_BITS, _MODIFIER_BITS = 0x1F00, 0b1101  # of these Shift, Control, Alt: the others may be locked
 
 
@@ -85,6 +90,23 @@ def top_level(window_id: int) -> int:
     """The top-level window that contains a window; 0 when the window is gone."""
     with x_connection() as server:
         return [0, *containing_windows(server, window_id)][-1]
+
+
+def is_same_program(requestor_id: int, window_id: int) -> bool:
+    """Whether a window was made by the process of another one, which may have several connections; True where
+    the server does not know that one's process, as a remote one's.
+
+    Encoding: the extension X-Resource 1.2, QueryClientIds.
+    """
+    if is_same_client(requestor_id, window_id):
+        return True
+    with x_connection() as server:
+        is_there, opcode = fields_in(server.ask([named(EXTENSION, "X-Resource")])[0], "BB")
+        ids = (requestor_id, window_id) if is_there else ()
+        replies = server.ask([request(opcode, 1, one, _ITS_PID, data=_QUERY_CLIENT_IDS) for one in ids])
+    # no pid of a program that has ended, as xclip does at once
+    pids = [struct.unpack_from("<I", one, 44)[0] if one and len(one) >= 48 else 0 for one in replies]
+    return not is_there or not pids[1] or pids[0] == pids[1]
 
 
 def app_with_window(window_id: int) -> str:
