@@ -565,6 +565,10 @@ def test_a_minimised_editor_is_listed_as_such_and_comes_back_by_focus(bare: Real
     bare.done("type_text", editor, text="back again")
     bare.done("press_key", editor, key="ctrl+s")
     wait_for(lambda: path.read_text() == "back again", f"the file holds it, not {path.read_text()!r}")
+    # also one that is on every workspace
+    bare.run("xdotool", "set_desktop_for_window", str(editor["window_id"]), "4294967295")
+    bare.run("xdotool", "windowminimize", "--sync", str(editor["window_id"]))
+    wait_for(lambda: minimised() == [editor["window_id"]], "it is listed as minimised")
     bare.close_applications()
 
 

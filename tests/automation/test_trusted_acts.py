@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -486,6 +487,25 @@ def test_keys_that_another_program_got_in_the_last_moment_are_not_delivered(
         assert witness.take("key") == []
     finally:
         other.close()
+
+
+def test_what_may_have_gone_to_another_window_is_not_counted_as_typed(
+    peek: Program, form_id: int, wish: Callable[[str], subprocess.Popen], tmp_path: Path
+) -> None:
+    wish("wm title . Thief; wm geometry . 200x100+900+600")
+    thief = window_titled(peek, "Thief")["window_id"]
+    peek.data("focus", form_id)
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    real = shutil.which("xdotool")
+    # the focus goes after the first piece, and nobody knows how much of it the thief got
+    (folder / "xdotool").write_text(
+        f'#!/bin/sh\n{real} "$@"\n[ "$1" != getwindowfocus ] || {real} windowfocus --sync {thief}\n'
+    )
+    (folder / "xdotool").chmod(0o755)
+    lost = peek.run("type", form_id, "x" * 30, "--json", PEEKABOO_BIN_DIR=str(folder)).error
+    assert lost["code"] == "FOCUS_LOST"
+    assert re.findall(r"\d+", lost["message"].partition("before that")[2]) == ["0", "20"]
 
 
 def test_after_kill_9_at_most_the_running_piece_arrives_and_nobody_acts_before(
