@@ -1397,6 +1397,18 @@ def test_a_window_that_is_just_opening_is_tried_again(desk: Desk) -> None:
     assert len(desk.captures()) == 3
 
 
+@pytest.mark.parametrize(("alpha", "is_seen"), [(0, True), (0.5, False)])
+def test_a_window_is_captured_by_its_rectangle_where_only_what_is_invisible_is_over_it(
+    desk: Desk, alpha: float, is_seen: bool
+) -> None:
+    desk.data("focus", 1090)
+    desk.mac.open_window("TextEdit", bounds=[900, 150, 100, 100], alpha=alpha)
+    desk.mac.fail("screencapture", "could not create image from window", when=["-l"])
+    finished = desk.run("screenshot", 1090)
+    assert finished.code == (0 if is_seen else 14)
+    assert [one[1] for one in desk.captures() if one[1] == "-R"] == ["-R"] * is_seen
+
+
 def test_a_window_that_closes_while_it_is_captured_is_not_found(desk: Desk) -> None:
     desk.mac.set("latency_ms", {"screencapture": [500, 500]})
     desk.mac.close_window(1030, lingers_ms=1000)
