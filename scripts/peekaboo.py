@@ -7720,16 +7720,14 @@ def log_for_agent(source: str, text: str) -> None:
     if settings().agent_log:
         try:
             write_agent_line(Path(settings().agent_log), source, text)
-        except (
-            PeekabooError
-        ) as e:  # the drawing is done: a log that cannot be written must not undo its success
-            log_warning(e.sentence())
+        except PeekabooError as e:
+            log_warning(e.sentence())  # what was drawn is drawn: that must not be reported as a failure
 
 
 def write_agent_line(path: Path, source: str, text: str) -> None:
     """Write `[UTC][source] text` as one line of the log at `path`. Raises FILE_IO_ERROR.
 
-    Client and server write into the same file, which thus shows who did what. No key of the settings is
+    Client and server write into the same file, so that it shows who did what. No key of the settings is
     written.
     """
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
@@ -7740,7 +7738,7 @@ def write_agent_line(path: Path, source: str, text: str) -> None:
 '''
 
 # ==================== peekaboo_min/core/models.py =========================================================
-SOURCES['peekaboo_min/core/models.py'] = 7743, r'''"""The data types: points, windows, displays, screenshots, results.
+SOURCES['peekaboo_min/core/models.py'] = 7741, r'''"""The data types: points, windows, displays, screenshots, results.
 
 Named tuples, not dataclasses: importing those and making thirty of them would be a third of a command's time.
 """
@@ -8120,7 +8118,7 @@ class Result(NamedTuple):
 '''
 
 # ==================== peekaboo_min/core/settings.py =======================================================
-SOURCES['peekaboo_min/core/settings.py'] = 8123, r'''"""Environment variables, read once into a frozen Settings."""
+SOURCES['peekaboo_min/core/settings.py'] = 8121, r'''"""Environment variables, read once into a frozen Settings."""
 
 from __future__ import annotations
 
@@ -8447,7 +8445,7 @@ def system_temporary_folder() -> Path:
 '''
 
 # ==================== peekaboo_min/core/text.py ===========================================================
-SOURCES['peekaboo_min/core/text.py'] = 8450, r'''"""Text from outside, made safe to show or to send."""
+SOURCES['peekaboo_min/core/text.py'] = 8448, r'''"""Text from outside, made safe to show or to send."""
 
 from __future__ import annotations
 
@@ -8494,16 +8492,16 @@ def cut_to_bytes(text: str, limit: int) -> str:
 '''
 
 # ==================== peekaboo_min/core/version.py ========================================================
-SOURCES['peekaboo_min/core/version.py'] = 8497, r'''"""The version."""
+SOURCES['peekaboo_min/core/version.py'] = 8495, r'''"""The version."""
 
 VERSION = "0.1.0"
 '''
 
 # ==================== peekaboo_min/desktop/__init__.py ====================================================
-SOURCES['peekaboo_min/desktop/__init__.py'] = 8503, r''''''
+SOURCES['peekaboo_min/desktop/__init__.py'] = 8501, r''''''
 
 # ==================== peekaboo_min/desktop/base.py ========================================================
-SOURCES['peekaboo_min/desktop/base.py'] = 8506, r'''"""class Desktop(Protocol): what a platform must do; it never decides."""
+SOURCES['peekaboo_min/desktop/base.py'] = 8504, r'''"""class Desktop(Protocol): what a platform must do; it never decides."""
 
 from __future__ import annotations
 
@@ -8664,7 +8662,7 @@ class Desktop(Protocol):
 '''
 
 # ==================== peekaboo_min/desktop/keys.py ========================================================
-SOURCES['peekaboo_min/desktop/keys.py'] = 8667, r'''"""Key names in the spellings that people use, read into one (pure)."""
+SOURCES['peekaboo_min/desktop/keys.py'] = 8665, r'''"""Key names in the spellings that people use, read into one (pure)."""
 
 from __future__ import annotations
 
@@ -8779,10 +8777,10 @@ def _unknown_key(word: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/desktop/macos/__init__.py ==============================================
-SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 8782, r''''''
+SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 8780, r''''''
 
 # ==================== peekaboo_min/desktop/macos/accessibility.js =========================================
-SOURCES['peekaboo_min/desktop/macos/accessibility.js'] = 8785, r'''// Comes after window_list.js: windows, sheets and the focus as the accessibility tree has them; without the grant: nothing.
+SOURCES['peekaboo_min/desktop/macos/accessibility.js'] = 8783, r'''// Comes after window_list.js: windows, sheets and the focus as the accessibility tree has them; without the grant: nothing.
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXUIElementCreateApplication', ['id', ['int']]);
 ObjC.bindFunction('AXUIElementCreateSystemWide', ['id', []]);
@@ -8870,7 +8868,7 @@ function candidates(app, target) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/automation.js ============================================
-SOURCES['peekaboo_min/desktop/macos/automation.js'] = 8873, r'''// {} -> {"automation": bool|null}: may Keynote be controlled? null when it does not run, was never asked for, or cannot be
+SOURCES['peekaboo_min/desktop/macos/automation.js'] = 8871, r'''// {} -> {"automation": bool|null}: may Keynote be controlled? null when it does not run, was never asked for, or cannot be
 // told. Raises no dialog. By itself, because a bridge that fails here must not take other answers along.
 ObjC.import('AppKit');
 ObjC.import('CoreServices');
@@ -8889,7 +8887,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/backend.py ===============================================
-SOURCES['peekaboo_min/desktop/macos/backend.py'] = 8892, r'''"""Desktop by screencapture, osascript and the Swift helper."""
+SOURCES['peekaboo_min/desktop/macos/backend.py'] = 8890, r'''"""Desktop by screencapture, osascript and the Swift helper."""
 
 from __future__ import annotations
 
@@ -9254,7 +9252,7 @@ def _window(listed: dict[str, Any], can_record: bool) -> Window:
 '''
 
 # ==================== peekaboo_min/desktop/macos/elements.js ==============================================
-SOURCES['peekaboo_min/desktop/macos/elements.js'] = 9257, r'''// {"window": {id, pid, title, x, y, width, height, is_popup}} -> {"is_trusted": bool, "is_found": bool, "is_hung": bool,
+SOURCES['peekaboo_min/desktop/macos/elements.js'] = 9255, r'''// {"window": {id, pid, title, x, y, width, height, is_popup}} -> {"is_trusted": bool, "is_found": bool, "is_hung": bool,
 //   "elements": [{role, name, value, states, x, y, width, height}]}: what the window shows, clipped to it, in screen points.
 // By JXA alone: one call an element fetches all its attributes, so a compiled program would save little.
 ObjC.bindFunction('AXUIElementCopyMultipleAttributeValues', ['int', ['id', 'id', 'unsigned int', 'id*']]);
@@ -9414,7 +9412,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/focus.js =================================================
-SOURCES['peekaboo_min/desktop/macos/focus.js'] = 9417, r'''// {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted", "title_bar_is_free": bool, "matches": n}
+SOURCES['peekaboo_min/desktop/macos/focus.js'] = 9415, r'''// {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted", "title_bar_is_free": bool, "matches": n}
 // matches: how many windows of the application could be the one that is meant; only a single one is raised.
 const ANSWER_S = 0.5;
 const TITLE_BAR_HALF = 10;
@@ -9465,7 +9463,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/handler.js ===============================================
-SOURCES['peekaboo_min/desktop/macos/handler.js'] = 9468, r'''// {"kind": "app"|"path"|"url", "target": text} -> {"found": {name, bundle_id, path}|null, "installed": [...]}: the application that
+SOURCES['peekaboo_min/desktop/macos/handler.js'] = 9466, r'''// {"kind": "app"|"path"|"url", "target": text} -> {"found": {name, bundle_id, path}|null, "installed": [...]}: the application that
 // opens it. For a name of an application `installed` has all that are, else nothing. Starts nothing.
 // Comes after window_list.js.
 const FOLDERS = ['/Applications', '/Applications/Utilities', '/System/Applications', '/System/Applications/Utilities',
@@ -9508,7 +9506,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.js =================================================
-SOURCES['peekaboo_min/desktop/macos/input.js'] = 9511, r'''// one JSON request as the argument -> one JSON answer: those that input.swift lists, for a Mac without a compiler. Besides:
+SOURCES['peekaboo_min/desktop/macos/input.js'] = 9509, r'''// one JSON request as the argument -> one JSON answer: those that input.swift lists, for a Mac without a compiler. Besides:
 //   {"do":"press", ..., "character":"a","using":["command down"],"layouts":["US"]}: on another keyboard layout than these
 //       System Events finds the key of the character
 // Comes after window_list.js and accessibility.js.
@@ -9897,7 +9895,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.py =================================================
-SOURCES['peekaboo_min/desktop/macos/input.py'] = 9900, r'''"""Post mouse and keyboard events by the Swift helper or JXA; key codes."""
+SOURCES['peekaboo_min/desktop/macos/input.py'] = 9898, r'''"""Post mouse and keyboard events by the Swift helper or JXA; key codes."""
 
 from __future__ import annotations
 
@@ -10077,7 +10075,7 @@ def _helper_answer(stdout: bytes, stderr: str, code: int) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.swift ==============================================
-SOURCES['peekaboo_min/desktop/macos/input.swift'] = 10080, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
+SOURCES['peekaboo_min/desktop/macos/input.swift'] = 10078, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
 //   {"do":"preflight"} -> {"ok":true,"accessibility":b,"post_event":b,"screen_recording":b}
 //   {"do":"move","window":W,"x":n,"y":n}; points are screen points
 //   {"do":"click","window":W,"x":n,"y":n,"button":"left","clicks":1,"flags":0}; button left, right or middle; clicks 1 to 3
@@ -10543,7 +10541,7 @@ try FileHandle.standardOutput.write(contentsOf: output + Data("\n".utf8))
 '''
 
 # ==================== peekaboo_min/desktop/macos/osascript.py =============================================
-SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 10546, r'''"""Run JXA or AppleScript; what its errors, and missing grants, mean."""
+SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 10544, r'''"""Run JXA or AppleScript; what its errors, and missing grants, mean."""
 
 from __future__ import annotations
 
@@ -10724,7 +10722,7 @@ def no_session_error() -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/desktop/macos/permissions.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 10727, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
+SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 10725, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
 function run(argv) {
     const onScreen = windowList(ON_SCREEN_ONLY);
     const locked = isLocked();
@@ -10738,7 +10736,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/probe.js =================================================
-SOURCES['peekaboo_min/desktop/macos/probe.js'] = 10741, r'''// {"ask": name, ...} -> what only a Mac can tell, for `doctor --probe`; comes after window_list.js and accessibility.js.
+SOURCES['peekaboo_min/desktop/macos/probe.js'] = 10739, r'''// {"ask": name, ...} -> what only a Mac can tell, for `doctor --probe`; comes after window_list.js and accessibility.js.
 // Events are made and read back, never posted.
 ObjC.import('Foundation');
 ObjC.bindFunction('CGEventKeyboardSetUnicodeString', ['void', ['void *', 'unsigned long', 'void *']]);
@@ -10795,7 +10793,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/read_text.js =============================================
-SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 10798, r'''// {"path": file, "characters": bool} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
+SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 10796, r'''// {"path": file, "characters": bool} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
 // characters: those that stand alone, looked for in overlapping parts of the image; one may be there more than once.
 ObjC.import('Foundation');
 ObjC.import('Vision');
@@ -10841,7 +10839,7 @@ function partsOfImage() {
 '''
 
 # ==================== peekaboo_min/desktop/macos/snapshot.js ==============================================
-SOURCES['peekaboo_min/desktop/macos/snapshot.js'] = 10844, r'''// {} -> one look at the desktop, or {"windows": null} without a GUI session:
+SOURCES['peekaboo_min/desktop/macos/snapshot.js'] = 10842, r'''// {} -> one look at the desktop, or {"windows": null} without a GUI session:
 //   {"windows": [{id, pid, app, bundle_id, title, layer, alpha, on_screen, bounds, kind, parent_id, is_modal, is_minimised}],
 //    "apps": [{pid, name, bundle_id, is_active, is_regular, window_count}], "displays": [{name, scale, bounds}], main first,
 //    "frontmost_pid": n|null, "can_record": bool, "is_locked": bool}
@@ -10966,7 +10964,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/swift_helper.py ==========================================
-SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 10969, r'''"""Compile input.swift ahead of time, and find what was compiled."""
+SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 10967, r'''"""Compile input.swift ahead of time, and find what was compiled."""
 
 from __future__ import annotations
 
@@ -11108,7 +11106,7 @@ def _manifest() -> Path:
 '''
 
 # ==================== peekaboo_min/desktop/macos/window_list.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 11111, r'''// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
+SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 11109, r'''// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
 ObjC.import('AppKit');
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXIsProcessTrusted', ['bool', []]);
@@ -11212,7 +11210,7 @@ function frontmostPid() {
 '''
 
 # ==================== peekaboo_min/desktop/matching.py ====================================================
-SOURCES['peekaboo_min/desktop/matching.py'] = 11215, r'''"""Which app or window an identifier means, what covers or blocks it (pure)."""
+SOURCES['peekaboo_min/desktop/matching.py'] = 11213, r'''"""Which app or window an identifier means, what covers or blocks it (pure)."""
 
 from __future__ import annotations
 
@@ -11467,7 +11465,7 @@ def cover_at(point: Point, target: Window, windows: Sequence[Window]) -> Optiona
 '''
 
 # ==================== peekaboo_min/desktop/select.py ======================================================
-SOURCES['peekaboo_min/desktop/select.py'] = 11470, r'''"""Which Desktop this machine has."""
+SOURCES['peekaboo_min/desktop/select.py'] = 11468, r'''"""Which Desktop this machine has."""
 
 from __future__ import annotations
 
@@ -11491,10 +11489,10 @@ def this_desktop() -> Desktop:
 '''
 
 # ==================== peekaboo_min/desktop/x11/__init__.py ================================================
-SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 11494, r''''''
+SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 11492, r''''''
 
 # ==================== peekaboo_min/desktop/x11/backend.py =================================================
-SOURCES['peekaboo_min/desktop/x11/backend.py'] = 11497, r'''"""Desktop by maim, xdotool, xclip, and questions to the X server.
+SOURCES['peekaboo_min/desktop/x11/backend.py'] = 11495, r'''"""Desktop by maim, xdotool, xclip, and questions to the X server.
 
 Commands that answer wrongly with exit 0 are not used: the place in `xdotool getwindowgeometry` and wmctrl (a
 frame's offset is added twice), `xwd -id` (paints other windows), `xdotool type` beyond ASCII, unknown key
@@ -11707,7 +11705,7 @@ def _run_maim(what: list[str], path: Path, kind: str) -> None:
 '''
 
 # ==================== peekaboo_min/desktop/x11/clipboard.py ===============================================
-SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 11710, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
+SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 11708, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
 
 from __future__ import annotations
 
@@ -11729,6 +11727,7 @@ from ...system.process import (
     running,
     start_daemon,
 )
+from .presses import PressRecord
 
 _ANSWER_S = 2.0
 _FETCH_S = 5.0
@@ -11766,6 +11765,7 @@ class Clipboard:
     def __init__(self, window: Window) -> None:
         self._key = _TERMINAL_KEYS.get(window.app_name.lower(), "ctrl+v")
         self._selection = "clipboard" if self._key == "ctrl+v" else "primary"
+        self._window_id = window.window_id
         self._saved: Optional[_Saved] = None
         self._is_ours = False  # whether the clipboard holds, or held, what we put there
 
@@ -11782,8 +11782,9 @@ class Clipboard:
             finally:
                 exit_hooks.remove(self._put_back_by_daemon)
 
-    def paste(self, text: str, press: Callable[[str], None]) -> None:
-        """Serve `text`, press the key that pastes it, and wait until it was fetched.
+    def paste(self, text: str, press: Callable[[str], None], record: Optional[PressRecord]) -> None:
+        """Serve `text`, press the key that pastes it, and wait until the window's program has fetched it; any
+        program, where requests are not recorded.
 
         Raises PROGRAM_FAILED when it cannot be served (nothing was pressed), or when no program fetched it.
         """
@@ -11805,9 +11806,17 @@ class Clipboard:
                     details=server.stderr_so_far()[-300:],
                 )
             asked = _wait_until_quiet(server)  # a clipboard manager fetches what is new
+            if record:
+                record.forget_requests()
             press(self._key)
-            if not _wait_until(lambda: _requests(server) > asked, server, _FETCH_S):
+
+            def is_fetched() -> bool:
+                return _requests(server) > asked and (not record or record.has_asked(self._window_id))
+
+            if not _wait_until(is_fetched, server, _FETCH_S):
                 reason = "no program fetched the text"
+                if _requests(server) > asked:
+                    reason = "only another program fetched the text, such as a clipboard manager"
                 if server.has_ended():
                     self._is_ours = False  # the clipboard belongs to whoever took it
                     reason = "another program took the clipboard before the text was fetched"
@@ -11909,7 +11918,7 @@ def _wait_until(is_true: Callable[[], bool], server: RunningProgram, seconds: fl
 '''
 
 # ==================== peekaboo_min/desktop/x11/connection.py ==============================================
-SOURCES['peekaboo_min/desktop/x11/connection.py'] = 11912, r'''"""One connection to the X server that only asks: many questions at once.
+SOURCES['peekaboo_min/desktop/x11/connection.py'] = 11921, r'''"""One connection to the X server that only asks: many questions at once.
 
 `xwininfo` and `xprop` answer about one window each, a process a window: for 40 windows that is three times a
 walk of `xwininfo -root -tree`, and a title with a line break fakes lines of theirs. Here all questions go out
@@ -12183,7 +12192,7 @@ def is_same_client(window_id: int, other_id: int) -> bool:
 '''
 
 # ==================== peekaboo_min/desktop/x11/elements.py ================================================
-SOURCES['peekaboo_min/desktop/x11/elements.py'] = 12186, r'''"""The elements of a window: AT-SPI's tree, read by the system's own Python."""
+SOURCES['peekaboo_min/desktop/x11/elements.py'] = 12195, r'''"""The elements of a window: AT-SPI's tree, read by the system's own Python."""
 
 from __future__ import annotations
 
@@ -12288,7 +12297,7 @@ def _with_labels(row: list[Element]) -> list[Element]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/elements_atspi.py ==========================================
-SOURCES['peekaboo_min/desktop/x11/elements_atspi.py'] = 12291, r'''"""A window as JSON -> {elements: [[role, name, value, states, box]]...}.
+SOURCES['peekaboo_min/desktop/x11/elements_atspi.py'] = 12300, r'''"""A window as JSON -> {elements: [[role, name, value, states, box]]...}.
 
 In: {pid, title, is_popup, is_focused, bounds, whole, outer, addresses}; `whole` is `bounds` with the shadow
 that GTK draws, `outer` with what a window manager draws. Out, besides: `problem`, "bus", "application",
@@ -12640,7 +12649,7 @@ if __name__ == "__main__":
 '''
 
 # ==================== peekaboo_min/desktop/x11/keyboard.py ================================================
-SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 12643, r'''"""The keyboard on X11: xdotool for what has a key, else the clipboard."""
+SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 12652, r'''"""The keyboard on X11: xdotool for what has a key, else the clipboard."""
 
 from __future__ import annotations
 
@@ -12917,7 +12926,7 @@ class _Keyboard:
     def paste(self, clipboard: Clipboard, text: str, bound_ms: int) -> None:
         sent = self._sent
         try:
-            clipboard.paste(text, lambda key: self.send(_key_words(key, bound_ms), text))
+            clipboard.paste(text, lambda key: self.send(_key_words(key, bound_ms), text), self._record)
         except PeekabooError as e:
             if e.code is not ErrorCode.PROGRAM_FAILED or not sent:
                 raise
@@ -12969,7 +12978,7 @@ class _Keyboard:
 '''
 
 # ==================== peekaboo_min/desktop/x11/ocr.py =====================================================
-SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 12972, r'''"""Read the text in an image: tesseract, helped by ImageMagick's convert.
+SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 12981, r'''"""Read the text in an image: tesseract, helped by ImageMagick's convert.
 
 tesseract alone misses most texts that are lighter than what is behind them. So each image is read twice, at
 the same time: as it is, and as its difference from the local background, which makes every text dark on
@@ -13200,7 +13209,7 @@ def _shared(
 '''
 
 # ==================== peekaboo_min/desktop/x11/opening.py =================================================
-SOURCES['peekaboo_min/desktop/x11/opening.py'] = 13203, r'''"""Open applications by their desktop entries, files by the default one.
+SOURCES['peekaboo_min/desktop/x11/opening.py'] = 13212, r'''"""Open applications by their desktop entries, files by the default one.
 
 Formats: freedesktop.org's Desktop Entry, MIME Applications and Base Directory specifications.
 """
@@ -13341,7 +13350,7 @@ def _read_entry(entry_id: str, path: Path) -> Optional[_Entry]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/pointer.py =================================================
-SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 13344, r'''"""The pointer on X11, by an xdotool that releases what it has pressed."""
+SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 13353, r'''"""The pointer on X11, by an xdotool that releases what it has pressed."""
 
 from __future__ import annotations
 
@@ -13722,7 +13731,7 @@ def _found_id(under_id: int) -> int:
 '''
 
 # ==================== peekaboo_min/desktop/x11/presses.py =================================================
-SOURCES['peekaboo_min/desktop/x11/presses.py'] = 13725, r'''"""Which windows got a press or a key: the X server records what it delivers.
+SOURCES['peekaboo_min/desktop/x11/presses.py'] = 13734, r'''"""Who got a press or a key, or fetched a selection, by the X server's record.
 
 A look before the press leaves microseconds for another window, and a window manager that holds a press back
 until it has seen it passes it on to what is under the pointer then. Encodings: the protocol specifications of
@@ -13740,10 +13749,12 @@ from typing import NamedTuple, Optional
 from ...core.errors import ErrorCode, PeekabooError
 from ...core.log import log_debug
 from .connection import EXTENSION, XConnection, fields_in, is_same_client, named, request, x_connection
+from .server import is_same_program
 
 _CREATE_CONTEXT, _ENABLE_CONTEXT = 1, 5
 _ALL_CLIENTS = 3
 _KEY, _PRESS, _RELEASE, _GENERIC = 2, 4, 5, 35  # XInput numbers them in its generic events alike
+_SELECTION_REQUEST = 30
 _START_S = 1.0
 # The server delivers at once. What nobody asked for is not recorded, and is waited for only once.
 _FIRST_S = 0.1
@@ -13778,6 +13789,18 @@ class PressRecord:
         self._connection = connection
         self._xinput = xinput
         self._first_s = _FIRST_S
+        self._requestors: set[int] = set()
+
+    def forget_requests(self) -> None:
+        while self._events(time.monotonic()) is not None:
+            pass
+        self._requestors.clear()
+
+    def has_asked(self, window_id: int) -> bool:
+        """Whether a window's program has asked for a selection's content since forget_requests."""
+        while self._events(time.monotonic()) is not None:
+            pass
+        return any(is_same_program(one, window_id) for one in self._requestors)
 
     def press_of(self, button: int) -> Optional[Delivered]:
         """The last press of that button since the last call; that which a window's own client got counts more
@@ -13831,7 +13854,9 @@ class PressRecord:
                 place = []
             else:
                 (window_id,) = struct.unpack_from("<12xI", reply, at)
-            if kind in (_KEY, _PRESS, _RELEASE):
+            if kind == _SELECTION_REQUEST:
+                self._requestors.add(window_id)
+            elif kind in (_KEY, _PRESS, _RELEASE):
                 found.append(
                     Delivered(kind, detail, window_id, client, (place[0], place[1]) if place else None)
                 )
@@ -13870,11 +13895,12 @@ def _start(connection: XConnection) -> Optional[PressRecord]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/server.py ==================================================
-SOURCES['peekaboo_min/desktop/x11/server.py'] = 13873, r'''"""Questions to the X server about single windows; what xdotool's errors mean."""
+SOURCES['peekaboo_min/desktop/x11/server.py'] = 13898, r'''"""Questions to the X server about single windows; what xdotool's errors mean."""
 
 from __future__ import annotations
 
 import re
+import struct
 from typing import Optional
 
 from ...core.errors import ErrorCode, PeekabooError
@@ -13884,11 +13910,14 @@ from .connection import (
     ATTRIBUTES,
     BUTTONS,
     CHILDREN,
+    EXTENSION,
     FOCUS,
     POINTER,
     XConnection,
     display_address,
     fields_in,
+    is_same_client,
+    named,
     no_display,
     numbers_in,
     property_of,
@@ -13901,6 +13930,7 @@ UTF8 = {"LC_ALL": "C.UTF-8"}
 IS_VIEWABLE = 2
 _WM_CLASS = 67  # an atom that every server has
 _DEEPEST = 16
+_QUERY_CLIENT_IDS, _ITS_PID = 4, 2
 _BUTTON_BITS, _MODIFIER_BITS = 0x1F00, 0b1101  # of these Shift, Control, Alt: the others may be locked
 
 
@@ -13959,6 +13989,23 @@ def top_level(window_id: int) -> int:
         return [0, *containing_windows(server, window_id)][-1]
 
 
+def is_same_program(requestor_id: int, window_id: int) -> bool:
+    """Whether a window was made by the process of another one, which may have several connections; True where
+    the server does not know that one's process, as a remote one's.
+
+    Encoding: the extension X-Resource 1.2, QueryClientIds.
+    """
+    if is_same_client(requestor_id, window_id):
+        return True
+    with x_connection() as server:
+        is_there, opcode = fields_in(server.ask([named(EXTENSION, "X-Resource")])[0], "BB")
+        ids = (requestor_id, window_id) if is_there else ()
+        replies = server.ask([request(opcode, 1, one, _ITS_PID, data=_QUERY_CLIENT_IDS) for one in ids])
+    # no pid of a program that has ended, as xclip does at once
+    pids = [struct.unpack_from("<I", one, 44)[0] if one and len(one) >= 48 else 0 for one in replies]
+    return not is_there or not pids[1] or pids[0] == pids[1]
+
+
 def app_with_window(window_id: int) -> str:
     """`Form (window 42)`, or only `window 42`, for an error's text."""
     with x_connection() as server:
@@ -14012,7 +14059,7 @@ def client_with_focus(server: XConnection) -> int:
 '''
 
 # ==================== peekaboo_min/desktop/x11/windows.py =================================================
-SOURCES['peekaboo_min/desktop/x11/windows.py'] = 14015, r'''"""The windows, apps and displays of an X server, in one look."""
+SOURCES['peekaboo_min/desktop/x11/windows.py'] = 14062, r'''"""The windows, apps and displays of an X server, in one look."""
 
 from __future__ import annotations
 
@@ -14358,10 +14405,10 @@ def _apps(windows: Sequence[Window]) -> list[App]:
 '''
 
 # ==================== peekaboo_min/frontends/__init__.py ==================================================
-SOURCES['peekaboo_min/frontends/__init__.py'] = 14361, r''''''
+SOURCES['peekaboo_min/frontends/__init__.py'] = 14408, r''''''
 
 # ==================== peekaboo_min/frontends/capture_tools.py =============================================
-SOURCES['peekaboo_min/frontends/capture_tools.py'] = 14364, r'''"""The tools that look: image, analyze, list, screenshot_app_window; and exec."""
+SOURCES['peekaboo_min/frontends/capture_tools.py'] = 14411, r'''"""The tools that look: image, analyze, list, screenshot_app_window; and exec."""
 
 from __future__ import annotations
 
@@ -14640,7 +14687,7 @@ def peekaboo_exec(
 '''
 
 # ==================== peekaboo_min/frontends/cli.py =======================================================
-SOURCES['peekaboo_min/frontends/cli.py'] = 14643, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
+SOURCES['peekaboo_min/frontends/cli.py'] = 14690, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
 
 from __future__ import annotations
 
@@ -14919,7 +14966,7 @@ def _unknown_command(arguments: Sequence[str]) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/frontends/client_config.py =============================================
-SOURCES['peekaboo_min/frontends/client_config.py'] = 14922, r'''"""What an MCP client must be configured with to start this installation."""
+SOURCES['peekaboo_min/frontends/client_config.py'] = 14969, r'''"""What an MCP client must be configured with to start this installation."""
 
 from __future__ import annotations
 
@@ -15226,7 +15273,7 @@ def _command(name: str, client: _Client, launch: Launch, asked: Sequence[str]) -
 '''
 
 # ==================== peekaboo_min/frontends/commands.py ==================================================
-SOURCES['peekaboo_min/frontends/commands.py'] = 15229, r'''"""COMMANDS: every shell command, with the module of its function."""
+SOURCES['peekaboo_min/frontends/commands.py'] = 15276, r'''"""COMMANDS: every shell command, with the module of its function."""
 
 from __future__ import annotations
 
@@ -15341,10 +15388,11 @@ def in_shell_names(text: str) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/desktop_tools.py =============================================
-SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 15344, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
+SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 15391, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
 
 from __future__ import annotations
 
+import os
 from typing import Annotated, Any, Literal, Optional
 
 from ..automation.capture import (
@@ -15448,7 +15496,7 @@ def screenshot_command(
     """
     desktop = this_desktop()
     target = asked_path(path) if path and path != "-" else None
-    kind = kind_by_name(target) if target and not target.is_dir() else "png"
+    kind = kind_by_name(target) if target and not os.path.isdir(target) else "png"
     check_dimension(max_dimension)
     if region is not None and kind != "png":
         raise invalid("a region is saved as png", "end the path in .png")
@@ -15695,7 +15743,7 @@ def _acted(text: str, data: dict[str, Any]) -> Result:
 '''
 
 # ==================== peekaboo_min/frontends/doctor.py ====================================================
-SOURCES['peekaboo_min/frontends/doctor.py'] = 15698, r'''"""What this machine has and may do: server status, permissions, doctor."""
+SOURCES['peekaboo_min/frontends/doctor.py'] = 15746, r'''"""What this machine has and may do: server status, permissions, doctor."""
 
 from __future__ import annotations
 
@@ -15939,7 +15987,7 @@ def machine_data() -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/help.py ======================================================
-SOURCES['peekaboo_min/frontends/help.py'] = 15942, r'''"""What the shell explains: commands, the README's chapters, completion."""
+SOURCES['peekaboo_min/frontends/help.py'] = 15990, r'''"""What the shell explains: commands, the README's chapters, completion."""
 
 from __future__ import annotations
 
@@ -16197,7 +16245,7 @@ def _cases(entries: Iterable[tuple[str, Sequence[str]]]) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/look_commands.py =============================================
-SOURCES['peekaboo_min/frontends/look_commands.py'] = 16200, r'''"""The shell's commands that look: windows, list, image."""
+SOURCES['peekaboo_min/frontends/look_commands.py'] = 16248, r'''"""The shell's commands that look: windows, list, image."""
 
 from __future__ import annotations
 
@@ -16303,7 +16351,7 @@ def image_command(
 '''
 
 # ==================== peekaboo_min/frontends/machine_commands.py ==========================================
-SOURCES['peekaboo_min/frontends/machine_commands.py'] = 16306, r'''"""Commands about this machine, its models and its mail; the reference."""
+SOURCES['peekaboo_min/frontends/machine_commands.py'] = 16354, r'''"""Commands about this machine, its models and its mail; the reference."""
 
 from __future__ import annotations
 
@@ -16532,7 +16580,7 @@ def variable_reference() -> str:
 '''
 
 # ==================== peekaboo_min/frontends/probes.py ====================================================
-SOURCES['peekaboo_min/frontends/probes.py'] = 16535, r'''"""The facts that we rely on, each with a harmless probe: `doctor --probe`."""
+SOURCES['peekaboo_min/frontends/probes.py'] = 16583, r'''"""The facts that we rely on, each with a harmless probe: `doctor --probe`."""
 
 from __future__ import annotations
 
@@ -16896,7 +16944,7 @@ def _helper(folder: Path) -> Outcome:
 '''
 
 # ==================== peekaboo_min/frontends/results.py ===================================================
-SOURCES['peekaboo_min/frontends/results.py'] = 16899, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
+SOURCES['peekaboo_min/frontends/results.py'] = 16947, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
 
 from __future__ import annotations
 
@@ -17063,7 +17111,7 @@ def plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/server.py ====================================================
-SOURCES['peekaboo_min/frontends/server.py'] = 17066, r'''"""The MCP server: translates between the protocol and the tools."""
+SOURCES['peekaboo_min/frontends/server.py'] = 17114, r'''"""The MCP server: translates between the protocol and the tools."""
 
 from __future__ import annotations
 
@@ -17455,7 +17503,7 @@ def _problem(error: dict[str, Any]) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/signatures.py ================================================
-SOURCES['peekaboo_min/frontends/signatures.py'] = 17458, r'''"""A function's parameters and help, and the arguments sent for them."""
+SOURCES['peekaboo_min/frontends/signatures.py'] = 17506, r'''"""A function's parameters and help, and the arguments sent for them."""
 
 from __future__ import annotations
 
@@ -17728,7 +17776,7 @@ def _read_text(parameter: Parameter, text: str) -> Any:
 '''
 
 # ==================== peekaboo_min/frontends/tools.py =====================================================
-SOURCES['peekaboo_min/frontends/tools.py'] = 17731, r'''"""TOOLS: every MCP tool, a typed function with its wire name and its effects."""
+SOURCES['peekaboo_min/frontends/tools.py'] = 17779, r'''"""TOOLS: every MCP tool, a typed function with its wire name and its effects."""
 
 from __future__ import annotations
 
@@ -17853,10 +17901,10 @@ def offered_tools() -> list[Tool]:
 '''
 
 # ==================== peekaboo_min/integrations/__init__.py ===============================================
-SOURCES['peekaboo_min/integrations/__init__.py'] = 17856, r''''''
+SOURCES['peekaboo_min/integrations/__init__.py'] = 17904, r''''''
 
 # ==================== peekaboo_min/integrations/gmail.py ==================================================
-SOURCES['peekaboo_min/integrations/gmail.py'] = 17859, r'''"""send_email: one mail through Gmail's API."""
+SOURCES['peekaboo_min/integrations/gmail.py'] = 17907, r'''"""send_email: one mail through Gmail's API."""
 
 from __future__ import annotations
 
@@ -17999,7 +18047,7 @@ def _send_error(error: WebError) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/integrations/gmail_oauth.py ============================================
-SOURCES['peekaboo_min/integrations/gmail_oauth.py'] = 18002, r'''"""Google's permission to send mail: requested once, stored, renewed."""
+SOURCES['peekaboo_min/integrations/gmail_oauth.py'] = 18050, r'''"""Google's permission to send mail: requested once, stored, renewed."""
 
 from __future__ import annotations
 
@@ -18298,7 +18346,7 @@ class _RedirectServer:
 '''
 
 # ==================== peekaboo_min/integrations/keynote.js ================================================
-SOURCES['peekaboo_min/integrations/keynote.js'] = 18301, r'''// One JSON argument in, JSON out, by its "do":
+SOURCES['peekaboo_min/integrations/keynote.js'] = 18349, r'''// One JSON argument in, JSON out, by its "do":
 // {"do": "find"} -> {"bundle_id": text|null}: the Keynote that is installed. Sends nothing to it.
 // {"do": "open", bundle_id, theme, always_new, width, height} -> {document_id, name, is_new, has_theme, is_blank, width, height}
 // {"do": "size", bundle_id, document_id} -> {width, height, is_skipped} of slide 1
@@ -18463,7 +18511,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/integrations/keynote.py ================================================
-SOURCES['peekaboo_min/integrations/keynote.py'] = 18466, r'''"""The five Keynote tools."""
+SOURCES['peekaboo_min/integrations/keynote.py'] = 18514, r'''"""The five Keynote tools."""
 
 from __future__ import annotations
 
@@ -18812,7 +18860,7 @@ def _slide_target(path: str) -> Path:
 '''
 
 # ==================== peekaboo_min/integrations/keynote_deck.py ===========================================
-SOURCES['peekaboo_min/integrations/keynote_deck.py'] = 18815, r'''"""The Keynote deck that calls share: in a file, or in a server's memory."""
+SOURCES['peekaboo_min/integrations/keynote_deck.py'] = 18863, r'''"""The Keynote deck that calls share: in a file, or in a server's memory."""
 
 from __future__ import annotations
 
@@ -18883,7 +18931,7 @@ def save_deck(deck: Deck) -> None:
 '''
 
 # ==================== peekaboo_min/integrations/keynote_draw.applescript ==================================
-SOURCES['peekaboo_min/integrations/keynote_draw.applescript'] = 18886, r'''-- argv: bundle id, document id, x, y, width, height -> "index|x|y|width|height": a new rectangle on slide 1 as it stands there then.
+SOURCES['peekaboo_min/integrations/keynote_draw.applescript'] = 18934, r'''-- argv: bundle id, document id, x, y, width, height -> "index|x|y|width|height": a new rectangle on slide 1 as it stands there then.
 -- For a Keynote that takes no idiom of JXA's. The index is that among the slide's shapes, from 1; numbers as this Mac writes them
 -- ("380,5" in German). Values are got into variables first: an application need not know `item 1 of position` or `width as text`.
 on run argv
@@ -18920,7 +18968,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/keynote_export.applescript ================================
-SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 18923, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
+SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 18971, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
 -- AppleScript, because JXA cannot pass the options. There is no export of one slide, and `slide images` writes a folder:
 -- <folder's name>.001.png and so on, of the slides that are not skipped.
 on run argv
@@ -18939,7 +18987,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/peekaboo_cli.py ===========================================
-SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 18942, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
+SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 18990, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
 
 from __future__ import annotations
 
@@ -19303,10 +19351,10 @@ def _invalid_output(what: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/system/__init__.py =====================================================
-SOURCES['peekaboo_min/system/__init__.py'] = 19306, r''''''
+SOURCES['peekaboo_min/system/__init__.py'] = 19354, r''''''
 
 # ==================== peekaboo_min/system/files.py ========================================================
-SOURCES['peekaboo_min/system/files.py'] = 19309, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
+SOURCES['peekaboo_min/system/files.py'] = 19357, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
 
 from __future__ import annotations
 
@@ -19574,7 +19622,7 @@ def file_lock(lock_name: str, wait_s: float, what: str) -> Iterator[None]:
 '''
 
 # ==================== peekaboo_min/system/images.py =======================================================
-SOURCES['peekaboo_min/system/images.py'] = 19577, r'''"""Image files: kind, size and pixels, read from their bytes."""
+SOURCES['peekaboo_min/system/images.py'] = 19625, r'''"""Image files: kind, size and pixels, read from their bytes."""
 
 from __future__ import annotations
 
@@ -19867,7 +19915,7 @@ def _read(path: Path) -> Optional[tuple[ImageInfo, bytes]]:
 '''
 
 # ==================== peekaboo_min/system/process.py ======================================================
-SOURCES['peekaboo_min/system/process.py'] = 19870, r'''"""Run one program: the only module that imports subprocess."""
+SOURCES['peekaboo_min/system/process.py'] = 19918, r'''"""Run one program: the only module that imports subprocess."""
 
 from __future__ import annotations
 
@@ -20081,7 +20129,8 @@ def _not_started(path: str, error: OSError) -> PeekabooError:
 
 
 def _log_run(argv: Sequence[str], code: int, seconds: float) -> None:
-    ending = f"exit code {code}" if code >= 0 else f"killed by {signal.Signals(-code).name}"
+    signals = {each.value: each.name for each in signal.Signals}  # most real-time signals have no name
+    ending = f"exit code {code}" if code >= 0 else f"killed by {signals.get(-code, f'signal {-code}')}"
     text = " ".join([os.path.basename(argv[0]), *loggable_arguments(argv[1:])])
     log_debug(f"ran {text}: {ending}, {seconds * 1000:.0f} ms")
 
@@ -20268,7 +20317,7 @@ def exit_if_signalled() -> None:
 '''
 
 # ==================== peekaboo_min/system/programs.py =====================================================
-SOURCES['peekaboo_min/system/programs.py'] = 20271, r'''"""Where a program is, identified by its version output; its Debian package."""
+SOURCES['peekaboo_min/system/programs.py'] = 20320, r'''"""Where a program is, identified by its version output; its Debian package."""
 
 from __future__ import annotations
 
@@ -20462,7 +20511,7 @@ def _store_version(path: str, status: os.stat_result, version: str) -> None:
 '''
 
 # ==================== peekaboo_min/system/resources.py ====================================================
-SOURCES['peekaboo_min/system/resources.py'] = 20465, r'''"""Our own files: native sources, and the argv that starts us again."""
+SOURCES['peekaboo_min/system/resources.py'] = 20514, r'''"""Our own files: native sources, and the argv that starts us again."""
 
 from __future__ import annotations
 
@@ -20515,7 +20564,7 @@ def how_to_install() -> str:
 '''
 
 # ==================== peekaboo_min/system/web.py ==========================================================
-SOURCES['peekaboo_min/system/web.py'] = 20518, r'''"""One JSON request to a web server: the only user of urllib.request.
+SOURCES['peekaboo_min/system/web.py'] = 20567, r'''"""One JSON request to a web server: the only user of urllib.request.
 
 urllib is imported inside the functions: it costs 30 ms, and most commands make no request.
 """
@@ -20776,7 +20825,7 @@ def _as_web_error(error: Exception, url: str) -> Exception:
 '''
 
 # ==================== README.md ===========================================================================
-SOURCES['peekaboo_min/README.md'] = 20779, r'''# peekaboo_min
+SOURCES['peekaboo_min/README.md'] = 20828, r'''# peekaboo_min
 
 Eyes and hands for AI agents on a desktop, in small, readable Python: it lists windows, takes screenshots of them, finds texts and
 controls, clicks and types by the pixels of the screenshot, asks a vision model what it sees, and draws in Keynote. It is an MCP

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated, Any, Literal, Optional
 
 from ..automation.capture import (
@@ -105,7 +106,7 @@ def screenshot_command(
     """
     desktop = this_desktop()
     target = asked_path(path) if path and path != "-" else None
-    kind = kind_by_name(target) if target and not target.is_dir() else "png"
+    kind = kind_by_name(target) if target and not os.path.isdir(target) else "png"
     check_dimension(max_dimension)
     if region is not None and kind != "png":
         raise invalid("a region is saved as png", "end the path in .png")

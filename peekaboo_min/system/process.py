@@ -212,7 +212,8 @@ def _not_started(path: str, error: OSError) -> PeekabooError:
 
 
 def _log_run(argv: Sequence[str], code: int, seconds: float) -> None:
-    ending = f"exit code {code}" if code >= 0 else f"killed by {signal.Signals(-code).name}"
+    signals = {each.value: each.name for each in signal.Signals}  # most real-time signals have no name
+    ending = f"exit code {code}" if code >= 0 else f"killed by {signals.get(-code, f'signal {-code}')}"
     text = " ".join([os.path.basename(argv[0]), *loggable_arguments(argv[1:])])
     log_debug(f"ran {text}: {ending}, {seconds * 1000:.0f} ms")
 

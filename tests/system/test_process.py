@@ -163,6 +163,7 @@ EXITS = {
     "1 is fine where it is accepted": ("exit 1", (0, 1), 1),
     "any is fine with None": ("exit 77", None, 77),
     "a signal is a negative code": ("kill -KILL $$", None, -9),
+    "a real-time signal, which may have no name, too": ("kill -40 $$", None, -40),
 }
 
 

@@ -1,4 +1,4 @@
-"""Who got a press or a key, or asked for a selection, by the X server's record.
+"""Who got a press or a key, or fetched a selection, by the X server's record.
 
 A look before the press leaves microseconds for another window, and a window manager that holds a press back
 until it has seen it passes it on to what is under the pointer then. Encodings: the protocol specifications of
