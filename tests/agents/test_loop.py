@@ -5,10 +5,14 @@ from __future__ import annotations
 from typing import Any, Optional
 
 import pytest
+from fake_ai import picture
+from samples import window
 
 from peekaboo_min.agents.actions import Action
 from peekaboo_min.agents.loop import Progress
+from peekaboo_min.agents.mcp_client import ToolAnswer
 from peekaboo_min.agents.run import AgentStep, AgentStop
+from peekaboo_min.agents.target import AgentTarget
 from peekaboo_min.core.models import Point
 
 SAVE = Action("press", key="s", modifiers=("cmd",))
@@ -112,3 +116,49 @@ def test_other_places_and_effects_between_are_no_repetition() -> None:
         progress.note_act(act(SAVE))
         progress.note_act(working(SAVE))
     assert progress.facts() == []
+
+
+class Server:
+    """Notes the calls of tools, and answers each with the same image."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, dict[str, Any]]] = []
+
+    def call(self, tool: str, arguments: dict[str, Any]) -> ToolAnswer:
+        self.calls.append((tool, arguments))
+        return ToolAnswer("", {}, (picture("png", 40, 30),), False)
+
+
+SHOT = {"x": 60, "y": 50, "screenshot_id": "ab"}
+CALLS = [
+    (
+        Action("click", modifiers=("cmd",)),
+        "click",
+        {**SHOT, "button": "left", "clicks": 1, "modifiers": ["cmd"]},
+    ),
+    (Action("drag"), "drag", {**SHOT, "to_x": 20, "to_y": 90, "button": "left"}),
+    (
+        Action("press", key="a", modifiers=("cmd", "shift"), seconds=0.5),
+        "press_key",
+        {"key": "a", "modifiers": ["cmd", "shift"], "hold_ms": 500},
+    ),
+]
+
+
+@pytest.mark.parametrize(("action", "tool", "arguments"), CALLS, ids=[tool for _, tool, _ in CALLS])
+def test_an_action_becomes_a_call_with_all_that_it_says(
+    action: Action, tool: str, arguments: dict[str, Any]
+) -> None:
+    server = Server()
+    step = AgentStep(1, window=window(7), screenshot_id="ab", action=action)
+    if action.kind != "press":
+        step.pixel, step.end_pixel = Point(60, 50), Point(20, 90)
+    AgentTarget(server).act(step)
+    assert server.calls == [(tool, {**arguments, "window_id": 7, "verify": True})]
+
+
+def test_a_part_is_enlarged_whichever_corner_was_named_first() -> None:
+    server = Server()
+    step = AgentStep(1, window=window(7), pixel=Point(60, 50), end_pixel=Point(20, 90))
+    AgentTarget(server).enlarge(step)
+    assert server.calls == [("take_window_screenshot", {"window_id": 7, "region": [20, 50, 40, 40]})]
