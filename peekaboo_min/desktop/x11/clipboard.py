@@ -92,6 +92,7 @@ class Clipboard:
 
         with running(words, data) as server:
             if not _wait_until(is_served, server, _ANSWER_S):
+                self._is_ours = self._is_ours and not server.has_ended()  # another program took it
                 raise PeekabooError(
                     ErrorCode.PROGRAM_FAILED,
                     "xclip does not serve the text, so it was not pasted",
