@@ -181,7 +181,7 @@ def test_the_command_checks_a_model_and_compares_with_its_name(
     assert "thousandths" in result.text and "its name says otherwise" in result.text
     ai.brain = pointing("1.3x", [(0.5, 0.5)])
     undecided = run_vision_agent(check_model=True, model="openai/nobody/unknown")
-    assert undecided.data["grid"] is None and "undecided" in undecided.text
+    assert undecided.data["grid"] is None and "it is unclear" in undecided.text
 
 
 def test_the_command_does_one_thing() -> None:

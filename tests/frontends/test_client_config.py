@@ -290,8 +290,12 @@ def test_an_interpreter_in_uvs_cache_is_never_printed(tmp_path: Path, environmen
         [python, file], {**environment, "PATH": "/nowhere", "PEEKABOO_BIN_DIR": str(tmp_path)}, "cursor"
     )
     assert without_uv.code == 2 and "is in a cache that may be cleaned" in without_uv.err
-    words = [python, "-m", "peekaboo_min"]
-    not_installed = config(words, {**environment, "UV": "/opt/uv/uv", "PYTHONPATH": str(ROOT)}, "cursor")
+    # neither this environment nor the checkout's folder: both may hold the record of an installation
+    shutil.copytree(ROOT / "peekaboo_min", tmp_path / "copy" / "peekaboo_min")
+    bare = make_environment(tmp_path / "uv cache" / "environments-v2" / "bare-1f2e", with_mcp=False)
+    words = [bare, "-m", "peekaboo_min"]
+    variables = {**environment, "UV": "/opt/uv/uv", "PYTHONPATH": str(tmp_path / "copy")}
+    not_installed = config(words, variables, "cursor")
     assert not_installed.code == 2 and "this package is not installed" in not_installed.err
 
 
