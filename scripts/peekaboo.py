@@ -21026,7 +21026,7 @@ peekaboo-min`, and remove the server from your clients. `peekaboo-run-*` and `lo
 
 ## Verification and limits
 
-`sh scripts/test.sh` runs some 3,900 tests; it installs what it needs where it can (root and apt), else it prints the line to run.
+`sh scripts/test.sh` runs some 4,000 tests; it installs what it needs where it can (root and apt), else it prints the line to run.
 
 | what | on what |
 |---|---|
