@@ -344,12 +344,16 @@ def start_daemon(argv: Sequence[str], stdin: bytes) -> None:
 
 def kill_all_programs() -> None:
     """Kill whatever still runs: this process is about to end. Takes no lock: a signal handler calls it."""
+    deadline = time.monotonic() + _START_S
+    while _starting and time.monotonic() < deadline:  # what starts in other threads is to be killed, too
+        time.sleep(0.001)
     deadline = time.monotonic() + _UNINTERRUPTED_S
-    for process in list(_uninterrupted):
-        while _is_alive(process) and time.monotonic() < deadline:
-            time.sleep(_FIRST_NAP_S)
+    uninterrupted = list(_uninterrupted)
+    while any(map(_is_alive, uninterrupted)) and time.monotonic() < deadline:
+        time.sleep(_FIRST_NAP_S)
     for process in list(_running):
-        _signal_group(process)
+        if process not in uninterrupted or _is_alive(process):  # else a daemon of its group may live on
+            _signal_group(process)
 
 
 def _is_alive(process: Process) -> bool:
@@ -389,9 +393,6 @@ def end_cleanly_on_signals(exit_codes: Optional[Mapping[int, int]] = None) -> No
 def exit_if_signalled() -> None:
     """End this process when a signal asked for that. What an exit hook raises unwinds the stack first."""
     if _signals:
-        deadline = time.monotonic() + _START_S
-        while _starting and time.monotonic() < deadline:  # what starts in other threads is to be killed, too
-            time.sleep(0.001)
         for hook in list(exit_hooks):
             hook()
         kill_all_programs()

@@ -452,6 +452,55 @@ def test_a_signal_while_a_program_is_looked_up_does_not_keep_an_exit_hook_waitin
     wait_for((tmp_path / "restored").exists, "the exit hook's program ran")
 
 
+STARTED_AT_THE_END = """
+import os, subprocess, sys, threading, time
+from peekaboo_min.system import process
+
+class Slow(subprocess.Popen):
+    def __init__(self, argv, **options):
+        super().__init__(argv, **options)
+        started.set()  # it runs, and is not registered yet
+        time.sleep(1)
+
+started = threading.Event()
+subprocess.Popen = Slow
+argv = ["sh", "-c", 'echo $$ > $0; exec sleep 600', sys.argv[1]]
+threading.Thread(target=process.run_program, args=[argv], kwargs={"timeout_s": 600}, daemon=True).start()
+started.wait()
+process.kill_all_programs()
+os._exit(0)
+"""
+
+
+def test_what_is_being_started_when_the_server_ends_does_not_outlive_it(tmp_path: Path) -> None:
+    argv = [sys.executable, "-c", STARTED_AT_THE_END, str(tmp_path / "pid")]
+    subprocess.run(argv, cwd=ROOT, stdin=subprocess.DEVNULL, timeout=PATIENCE_S, check=True)
+    assert_all_dead(pids_in(tmp_path / "pid", 1))
+
+
+LEFT_BEHIND = """
+import sys
+from peekaboo_min.core.cancellation import uninterrupted
+from peekaboo_min.system import process
+process.end_cleanly_on_signals()
+script = 'sleep 600 & echo $! > $0; kill -TERM $PPID; sleep 0.2'
+with uninterrupted():
+    process.run_program(["sh", "-c", script, sys.argv[1]], timeout_s=60, leaves_daemon=True)
+"""
+
+
+def test_a_signal_leaves_alone_what_an_uninterrupted_program_left_behind(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LEFT_BEHIND, str(tmp_path / "pid")],
+        cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, timeout=PATIENCE_S,
+    )  # fmt: skip
+    (pid,) = pids_in(tmp_path / "pid", 1)
+    try:
+        assert done.returncode == 128 + signal.SIGTERM and is_alive(pid)
+    finally:
+        os.kill(pid, signal.SIGKILL)
+
+
 TWO_STARTS = """
 import os, signal, subprocess, sys, threading, time
 from peekaboo_min.core.cancellation import in_parallel
