@@ -21,7 +21,7 @@ from ..desktop.macos.swift_helper import build_in_background
 from ..integrations.keynote_deck import keep_deck_in_memory
 from ..system.files import log_file, sweep
 from ..system.images import MadeImages
-from ..system.process import end_cleanly_on_signals, exit_hooks, kill_all_programs
+from ..system.process import end_all_programs, end_cleanly_on_signals
 from .doctor import SERVER_NAME, initial_status
 from .results import error_message, plain_schema, success_message
 from .signatures import given_arguments, read_signature
@@ -121,9 +121,7 @@ def serve() -> int:
     try:
         server.run("stdio")
     finally:
-        for act in list(exit_hooks):
-            act()  # a call that is not over puts the clipboard back
-        kill_all_programs()
+        end_all_programs()  # by a hook of its own a call that is not over puts the clipboard back
         log_info("stdin ended")
     return 0
 

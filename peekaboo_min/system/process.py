@@ -63,7 +63,7 @@ _starting: set[int] = set()  # threads that are about to start a process
 _uninterrupted: set[Process] = set()  # those of _running that a signal lets end
 _exit_codes: dict[int, int] = {}
 _signals: list[int] = []  # those received that end us
-# called before a signal ends us; by then `_signals` is not empty
+# called before we end, when all programs are killed; after a signal `_signals` is not empty
 exit_hooks: list[Callable[[], None]] = []
 
 
@@ -342,8 +342,8 @@ def start_daemon(argv: Sequence[str], stdin: bytes) -> None:
         )
 
 
-def kill_all_programs() -> None:
-    """Kill whatever still runs: this process is about to end. Takes no lock: a signal handler calls it."""
+def end_all_programs() -> None:
+    """Kill what still runs, then call the exit hooks, at our end. No lock: a signal handler calls it."""
     deadline = time.monotonic() + _START_S
     while _starting and time.monotonic() < deadline:  # what starts in other threads is to be killed, too
         time.sleep(0.001)
@@ -354,6 +354,8 @@ def kill_all_programs() -> None:
     for process in list(_running):
         if process not in uninterrupted or _is_alive(process):  # else a daemon of its group may live on
             _signal_group(process)
+    for hook in list(exit_hooks):
+        hook()
 
 
 def _is_alive(process: Process) -> bool:
@@ -393,8 +395,6 @@ def end_cleanly_on_signals(exit_codes: Optional[Mapping[int, int]] = None) -> No
 def exit_if_signalled() -> None:
     """End this process when a signal asked for that. What an exit hook raises unwinds the stack first."""
     if _signals:
-        for hook in list(exit_hooks):
-            hook()
-        kill_all_programs()
+        end_all_programs()
         log_info(f"ended by {signal.Signals(_signals[0]).name}")
         os._exit(_exit_codes.get(_signals[0], 128 + _signals[0]))

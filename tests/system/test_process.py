@@ -467,7 +467,7 @@ subprocess.Popen = Slow
 argv = ["sh", "-c", 'echo $$ > $0; exec sleep 600', sys.argv[1]]
 threading.Thread(target=process.run_program, args=[argv], kwargs={"timeout_s": 600}, daemon=True).start()
 started.wait()
-process.kill_all_programs()
+process.end_all_programs()
 os._exit(0)
 """
 

@@ -16,7 +16,6 @@ from ...system.process import (
     ProgramTimeout,
     RunningProgram,
     exit_hooks,
-    kill_all_programs,
     run_program,
     running,
     start_daemon,
@@ -133,7 +132,6 @@ class Clipboard:
 
     def _put_back_by_daemon(self) -> None:
         if self._is_ours and self._saved is not None:
-            kill_all_programs()  # our own xclip might take it from the daemon, and be killed then
             start_daemon(self._saved.words, self._saved.data)
 
 

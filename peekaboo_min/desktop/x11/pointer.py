@@ -15,7 +15,6 @@ from ...system.files import held_locks
 from ...system.process import (
     RunningProgram,
     exit_hooks,
-    kill_all_programs,
     run_program,
     running,
     start_daemon,
@@ -105,7 +104,6 @@ def xdotool_session(release: Sequence[str], timeout_s: float) -> Iterator[Xdotoo
 
     def release_by_daemon() -> None:
         if session and session[0].is_pressing:
-            kill_all_programs()
             start_daemon(words, b"")
 
     exit_hooks.append(release_by_daemon)
