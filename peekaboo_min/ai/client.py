@@ -66,7 +66,9 @@ class ProviderStatus(NamedTuple):
     """Whether a configured provider would answer now; `problem` is empty when it would."""
 
     choice: ModelChoice
-    problem: str
+    problem: str = ""
+    is_absent: bool = False
+    """It has no key or cannot be reached: `auto` asks the next one, as for no other problem."""
 
 
 class Answer(NamedTuple):
@@ -137,7 +139,10 @@ def choose_provider(
 ) -> ModelChoice:
     """The configured provider that is asked for; for `auto`, or none, the first one that is operational.
 
-    Raises AI_NOT_CONFIGURED, AI_PROVIDER_ERROR (none is operational), INVALID_ARGUMENT (no such provider).
+    `auto` passes over what has no key or cannot be reached, and over nothing else: an image that is meant for
+    a model on this machine does not go to a cloud because that model's name is mistyped.
+    Raises AI_NOT_CONFIGURED, INVALID_ARGUMENT (no such provider), AI_PROVIDER_ERROR (none is operational, or
+    the first that answers lacks the model).
     """
     configured = _configured()
     wanted = (requested_type or "auto").strip().lower()
@@ -161,7 +166,7 @@ def parse_providers(text: str) -> list[ModelChoice]:
 def provider_status() -> list[ProviderStatus]:
     """The status of each configured provider; none where nothing is configured. No cloud is asked."""
     configured = parse_providers(settings().ai_providers)
-    return in_parallel(lambda choice: ProviderStatus(choice, _problem_of(choice)), configured)
+    return in_parallel(_status_of, configured)
 
 
 def _with_default(provider: str, model: str) -> ModelChoice:
@@ -188,36 +193,39 @@ def _configured() -> list[ModelChoice]:
 def _first_operational(configured: list[ModelChoice], requested_model: Optional[str]) -> ModelChoice:
     problems = []
     for candidate in configured:
-        choice = _with_default(candidate.provider, requested_model or candidate.model)
-        problem = _problem_of(choice)
+        choice = choose_model(candidate.provider, requested_model or candidate.model)
+        _, problem, is_absent = _status_of(choice)
         if not problem:
             return choice
+        if not is_absent:
+            hint = "or name a model that it has; the providers after it were not asked"
+            raise PeekabooError(ErrorCode.AI_PROVIDER_ERROR, f"{choice.provider} answers, but {problem}", hint)
         log_debug(f"{choice.name} is not operational: {problem}")
         problems.append(f"{choice.provider}: {problem}")
     message = "No configured AI providers in PEEKABOO_AI_PROVIDERS are currently operational."
     raise PeekabooError(ErrorCode.AI_PROVIDER_ERROR, message, hint="; ".join(problems))
 
 
-def _problem_of(choice: ModelChoice) -> str:
-    """Why a provider would not answer now, or an empty text. Of a cloud only whether its key is set."""
+def _status_of(choice: ModelChoice) -> ProviderStatus:
+    """Of a cloud only whether its key is set."""
     vendor = VENDORS.get(choice.provider)
     if choice.provider == OCR:
-        return ""
+        return ProviderStatus(choice)
     if vendor is None:
-        return _unknown_provider(choice.provider)
+        return ProviderStatus(choice, _unknown_provider(choice.provider))
     if vendor.lacks_key:
-        return f"{vendor.key_variable} is not set"
+        return ProviderStatus(choice, f"{vendor.key_variable} is not set", is_absent=True)
     if not vendor.is_local:
-        return ""
+        return ProviderStatus(choice)
     try:
         names = vendor.list_models(_PROBE_S)
     except WebError as e:
-        if e.status == 404:
-            return f"{host_of(vendor.base_url)} is another server: it does not list {vendor.title}'s models"
-        return vendor_text(e.body) or e.message
+        other = f"{host_of(vendor.base_url)} is another server: it does not list {vendor.title}'s models"
+        problem = other if e.status == 404 else vendor_text(e.body) or e.message
+        return ProviderStatus(choice, problem, is_absent=True)
     if _is_listed(choice.model, names):
-        return ""
-    return f"it has no model {choice.model}: run `ollama pull {choice.model}`"
+        return ProviderStatus(choice)
+    return ProviderStatus(choice, f"it has no model {choice.model}: run `ollama pull {choice.model}`")
 
 
 def _is_listed(model: str, names: list[str]) -> bool:

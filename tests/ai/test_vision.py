@@ -187,12 +187,13 @@ def test_an_unknown_provider_is_reported_when_it_is_used(use: Callable[..., None
     wrong = failing(choose_provider, "grok")
     assert wrong.code is ErrorCode.INVALID_ARGUMENT
     assert wrong.message == "there is no provider 'grok'; there are ollama, openai, gemini, anthropic, ocr"
-    assert "there is no provider 'grok'" in failing(choose_provider).hint
+    assert failing(choose_provider).message == wrong.message
 
 
 def test_auto_takes_the_first_that_is_operational(ai: FakeAI, use: Callable[..., None]) -> None:
-    use(ai.env("gemini", "x"), PEEKABOO_AI_PROVIDERS="openai/a,ollama/not-pulled,grok/4,gemini/g,ocr")
+    use(ai.env("gemini", "x"), PEEKABOO_AI_PROVIDERS="openai/a,ollama/b,gemini/g,grok/4,ocr")
     use(OPENAI_BASE_URL="https://api.openai.com/v1")  # without a key
+    use(PEEKABOO_OLLAMA_BASE_URL=f"http://127.0.0.1:{ai.refused_port()}")
     assert choose_provider() == choose_provider("auto") == ModelChoice("gemini", "g")
     assert choose_provider("auto", "asked") == ModelChoice("gemini", "asked")
 
@@ -205,15 +206,24 @@ def test_ollama_is_operational_with_a_model_that_it_has(
     assert choose_provider() == ModelChoice("ollama", model)
 
 
-@pytest.mark.parametrize("model", ["qwen3-vl", "qwen", "llava:7b"])
-def test_ollama_is_not_operational_with_a_model_that_it_lacks(
-    ai: FakeAI, use: Callable[..., None], model: str
+@pytest.mark.parametrize(
+    ("providers", "model", "problem"),
+    [
+        ("ollama/qwen3-vl", None, "it has no model qwen3-vl: run `ollama pull qwen3-vl`"),
+        ("ollama/qwen", None, "it has no model qwen: run `ollama pull qwen`"),
+        ("ollama/llava:7b,openai/gpt-4o", None, "it has no model llava:7b: run `ollama pull llava:7b`"),
+        ("gemini/g,ollama/llava,openai/gpt-4o", "lava", "it has no model lava: run `ollama pull lava`"),
+        ("gemini/g,olama/llava,openai/gpt-4o", None, "there is no provider 'olama'"),
+    ],
+)
+def test_auto_sends_nothing_to_the_next_one_where_a_model_is_missing_or_mistyped(
+    ai: FakeAI, use: Callable[..., None], tmp_path: Path, providers: str, model: Optional[str], problem: str
 ) -> None:
     """ "Ollama (if using local Ollama for analysis) + instructions to pull models." """
-    use(ai.env("ollama", model))
-    wrong = failing(choose_provider)
-    assert wrong.message == "No configured AI providers in PEEKABOO_AI_PROVIDERS are currently operational."
-    assert wrong.hint == f"ollama: it has no model {model}: run `ollama pull {model}`"
+    use({**ai.env("openai", "x"), **ai.env("ollama", "x"), "PEEKABOO_AI_PROVIDERS": providers})
+    wrong = failing(analyze_file, TestDesktop(), save(tmp_path, "shot.png", picture()), "?", model=model)
+    assert problem in wrong.message
+    assert [each for each in ai.requests if each.vendor != "ollama"] == ai.questions == []
 
 
 def test_auto_passes_over_another_server_at_ollamas_address(ai: FakeAI, use: Callable[..., None]) -> None:
