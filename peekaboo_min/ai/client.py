@@ -198,8 +198,9 @@ def _first_operational(configured: list[ModelChoice], requested_model: Optional[
         if not problem:
             return choice
         if not is_absent:
+            message = f"{choice.provider} answers, but {problem}"
             hint = "or name a model that it has; the providers after it were not asked"
-            raise PeekabooError(ErrorCode.AI_PROVIDER_ERROR, f"{choice.provider} answers, but {problem}", hint)
+            raise PeekabooError(ErrorCode.AI_PROVIDER_ERROR, message, hint)
         log_debug(f"{choice.name} is not operational: {problem}")
         problems.append(f"{choice.provider}: {problem}")
     message = "No configured AI providers in PEEKABOO_AI_PROVIDERS are currently operational."

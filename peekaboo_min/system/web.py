@@ -13,7 +13,7 @@ import time
 from base64 import b64encode
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, Optional, Union
+from typing import Any, Optional
 
 from ..core.cancellation import check_cancelled
 from ..core.text import clean_text
@@ -132,7 +132,8 @@ def _fetch(url: str, data: Optional[bytes], headers: dict[str, str], timeout_s: 
     """
     from socket import SHUT_RDWR
 
-    outcome: list[Union[bytes, Exception]] = []  # one, once `done` is set
+    answers: list[bytes] = []  # one here or there, once `done` is set
+    errors: list[Exception] = []
     sockets: list[Any] = []
     done = threading.Event()
     try:
@@ -145,9 +146,9 @@ def _fetch(url: str, data: Optional[bytes], headers: dict[str, str], timeout_s: 
         try:
             connection.connect()
             sockets.append(connection.sock)  # which it forgets where the server is going to close it
-            outcome.append(_exchange(connection, target, url, data, headers))
+            answers.append(_exchange(connection, target, url, data, headers))
         except Exception as e:  # raised again below, in the calling thread
-            outcome.append(e)
+            errors.append(e)
         connection.close()
         done.set()
 
@@ -163,10 +164,10 @@ def _fetch(url: str, data: Optional[bytes], headers: dict[str, str], timeout_s: 
         for each in () if done.is_set() else sockets:
             with suppress(OSError):  # it may be closed already
                 each.shutdown(SHUT_RDWR)  # wakes the thread that reads from it
-    answer = outcome[0]
-    if isinstance(answer, Exception):
-        raise _as_web_error(answer, url) from None
-    return answer
+    if errors:
+        # kept by no frame: in older Pythons its traceback holds the socket that a proxy's refusal leaves open
+        raise _as_web_error(errors.pop(), url) from None
+    return answers[0]
 
 
 def _connection(url: str, headers: dict[str, str], timeout_s: float) -> tuple[Any, str, dict[str, str]]:
