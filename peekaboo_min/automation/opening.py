@@ -25,14 +25,27 @@ _POLL_S = 0.15
 # How long a window of another program, or no new window, may still be followed by the expected one.
 _GRACE_S = 2.0
 _LONGEST_URL = 4000
-# What a system's opener would execute, install, or follow to something else, by its name.
+# What a system's opener would execute, install, or follow to something else, by its name. This is decided
+# here for both platforms, and by the file alone: what a machine's programs say of it differs.
 _EXECUTED = {
     *(".app", ".action", ".command", ".tool", ".terminal", ".workflow", ".scpt", ".scptd"),
     *(".applescript", ".jxa", ".osax", ".pkg", ".mpkg", ".prefpane", ".saver", ".qlgenerator"),
     *(".mobileconfig", ".desktop", ".appimage", ".run", ".deb", ".rpm", ".flatpakref", ".flatpak", ".snap"),
     *(".sh", ".bash", ".zsh", ".fish", ".csh", ".ksh", ".py", ".pyw", ".pyz", ".pl", ".rb", ".php"),
     *(".lua", ".tcl", ".js", ".mjs", ".jar", ".jnlp", ".class", ".exe", ".com", ".bat", ".cmd", ".msi"),
-    *(".ps1", ".vbs", ".url", ".webloc", ".inetloc", ".fileloc", ".lnk", ".shortcut"),
+    *(
+        ".pyc",
+        ".pyo",
+        ".shar",
+        ".ps1",
+        ".vbs",
+        ".url",
+        ".webloc",
+        ".inetloc",
+        ".fileloc",
+        ".lnk",
+        ".shortcut",
+    ),
 }
 _EXECUTABLE_BYTES = (b"#!", b"\x7fELF", b"MZ", b"\xcf\xfa\xed\xfe", b"\xce\xfa\xed\xfe", b"\xca\xfe\xba\xbe")
 

@@ -110,7 +110,7 @@ def test_a_file_is_opened_by_its_application_and_waited_for(peek: Program, tmp_p
 
 
 def test_a_real_editor_opens_a_file_that_is_waited_for_and_read(display: str, tmp_path: Path) -> None:
-    need("mousepad", "xdg-open", "xdg-mime", "dbus-daemon", "tesseract", "convert")
+    need("mousepad", "gtk-launch", "xdg-mime", "dbus-daemon", "tesseract", "convert")
     entry = Path("/usr/share/applications/org.xfce.mousepad.desktop")
     data, config, note = tmp_path / "data", tmp_path / "config", tmp_path / "shopping list.txt"
     (data / "applications").mkdir(parents=True)
@@ -191,6 +191,9 @@ def executables(folder: Path) -> dict[str, Path]:
         "a script by its first line": ("notes.txt", "#!/bin/sh\necho\n", 0o644),
         "a file with an executable bit": ("letter.txt", "Dear\n", 0o755),
         "a file that others may execute": ("draft.txt", "Dear\n", 0o645),
+        "a script that its name alone shows": ("x.py", "Dear\n", 0o644),
+        "an interpreter's own form of one": ("x.pyc", "Dear\n", 0o644),
+        "a program by its first bytes": ("tool.pdf", "\x7fELF", 0o644),
         "a Java archive": ("x.JAR", "PK", 0o644),
         "an address file": ("x.webloc", "<plist/>", 0o644),
     }
