@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, Callable, Optional
 
 import pytest
+from desktops import need_browser
 from worlds import PATIENCE_S
 
 from peekaboo_min.agents.actions import Action
@@ -21,7 +21,6 @@ from peekaboo_min.agents.run import AgentRun, AgentStep, AgentTask, Exchange
 from peekaboo_min.core.models import ImageData, ImageInfo, Point, RecognisedText, Rect, Window
 from peekaboo_min.desktop.select import this_desktop
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 SIZE = (640, 400)
 AT = Point(200, 120)
 
@@ -126,8 +125,7 @@ def test_the_command_of_a_run_leaves_out_what_is_usual() -> None:
 
 @pytest.fixture
 def render(tmp_path: Path) -> Any:
-    if CHROMIUM is None:
-        pytest.skip("no Chromium is installed")
+    browser = need_browser()
 
     def screenshot(page: str, width: int) -> tuple[bytes, int]:
         """The pixels of the page in this width, three bytes each; nothing may be complained about."""
@@ -137,7 +135,7 @@ def render(tmp_path: Path) -> Any:
         target = [f"--window-size={width},1600", f"--screenshot={png}", f"file://{tmp_path}/report.html"]
         profile = f"--user-data-dir={tmp_path / 'profile'}"
         done = subprocess.run(
-            [str(CHROMIUM), *options, profile, *target], capture_output=True, timeout=2 * PATIENCE_S
+            [browser, *options, profile, *target], capture_output=True, timeout=2 * PATIENCE_S
         )
         assert png.exists() and b"CONSOLE" not in done.stderr, done.stderr
         ppm = subprocess.run(["convert", png, "ppm:-"], capture_output=True, check=True, timeout=PATIENCE_S)

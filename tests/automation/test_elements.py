@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Optional
 
 import pytest
 from accessible import elements_of, group_of
-from desktops import BROWSER_OPTIONS, browser
+from desktops import BROWSER_OPTIONS, need_browser
 from fakemac import FakeMac
 from macs import mac_environment
 from mcp_server import serving
 from samples import window
-from worlds import Program, need, program_words, wait_for
+from worlds import Program, need, need_optional, program_words, wait_for
 
 from peekaboo_min.automation.effects import compare_values, is_caret
 from peekaboo_min.core.models import Rect
@@ -117,8 +116,7 @@ def test_a_calculators_keys_are_pressed_by_their_names(on_gtk: Program) -> None:
 
 @pytest.mark.parametrize("scale", ["1", "1.5", "2"])
 def test_a_qt_calculators_keys_are_pressed_at_any_scale(on_gtk: Program, scale: str) -> None:
-    if not shutil.which("kcalc"):
-        pytest.skip("there is no kcalc on this machine")
+    need_optional("kcalc")
     environment = {**on_gtk.environment, "QT_SCALE_FACTOR": scale, "QT_LINUX_ACCESSIBILITY_ALWAYS_ON": "1"}
     with group_of(["kcalc"], environment) as process:
         told = elements_of(on_gtk, process, "button")
@@ -139,9 +137,7 @@ def test_a_qt_calculators_keys_are_pressed_at_any_scale(on_gtk: Program, scale: 
 def test_a_page_is_read(  # a longer name makes the path of Chromium's socket too long
     on_gtk: Program, tmp_path: Path
 ) -> None:
-    program = browser()
-    if not program:
-        pytest.skip("there is no Chromium on this machine")
+    program = need_browser()
     page = tmp_path / "page.html"
     page.write_text(
         '<!doctype html><title>Join</title><label>Name <input id="name" value="old"></label>'
@@ -165,8 +161,7 @@ def test_a_page_is_read(  # a longer name makes the path of Chromium's socket to
 
 
 def test_a_field_that_was_not_replaced_is_reported_as_such(on_gtk: Program) -> None:
-    if not Path("/usr/share/themes/Emacs/gtk-3.0").exists():
-        pytest.skip("GTK's keys of Emacs are not on this machine")
+    need("/usr/share/themes/Emacs/gtk-3.0")
     settings = Path(on_gtk.environment["HOME"]) / ".config" / "gtk-3.0" / "settings.ini"
     settings.parent.mkdir(parents=True)
     settings.write_text("[Settings]\ngtk-key-theme-name=Emacs\n")  # ctrl+a goes to the start of the line

@@ -228,7 +228,7 @@ def test_a_large_window_is_read_whole_and_answered_in_the_pixels_of_its_screensh
 
 
 def test_the_example_script_clicks_a_word(peek: Program, form: Form) -> None:
-    need("sh", "python3")
+    need("python3")
     words = [str(ROOT / "scripts" / "click_word.sh"), "Form", "Sign the book"]
     done = subprocess.run(words, env=peek.environment, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import signal
 import sys
 import threading
@@ -20,8 +19,8 @@ from pathlib import Path
 from typing import Any, Callable
 
 import pytest
-from desktops import BROWSER_OPTIONS, RealDesktop, browser, real_desktop, settled
-from worlds import ROOT, X_PROGRAMS, need, wait_for
+from desktops import BROWSER_OPTIONS, RealDesktop, need_browser, real_desktop, settled
+from worlds import ROOT, X_PROGRAMS, need, need_optional, wait_for
 
 UNICODE = "Zoë Ångström — 日本"
 PAGE = """<!doctype html><meta charset="utf-8"><title>Order form</title>
@@ -321,8 +320,7 @@ def test_a_text_that_changed_while_it_was_read_is_not_clicked(on: RealDesktop) -
 def test_a_terminal_gets_any_text_and_the_clipboard_comes_back(
     on: RealDesktop, words: tuple[str, ...]
 ) -> None:
-    if not shutil.which(words[0]):
-        pytest.skip(f"there is no {words[0]} on this machine")
+    need_optional(words[0])
     on.copy(b"mine")
     target = on.folder / "typed.txt"
     target.unlink(missing_ok=True)
@@ -380,24 +378,20 @@ def test_the_button_of_a_plain_x_program_ends_it_and_is_delivered(bare: RealDesk
     assert answer["delivered"] is True
 
 
-REPORTER = """
-import tkinter
-root = tkinter.Tk(className="Reporter")
-root.title("Reporter")
-root.geometry("300x200+100+100")
-for kind in ("Button", "KeyPress"):
-    root.bind(f"<{kind}>", lambda event, kind=kind: print(kind, event.num, event.keysym))
-root.bind("<Button-2>", lambda event: print("at", event.x, event.y))
-root.bind("<F12>", lambda event: root.destroy())
-root.mainloop()
+REPORTER = """wm title . Reporter
+wm geometry . 300x200+100+100
+foreach kind {Button KeyPress} {bind . <$kind> "puts {$kind %b %K}"}
+bind . <Button-2> {puts {at %x %y}}
+bind . <F12> exit
 """
 
 
 @contextmanager
 def reporter(on: RealDesktop) -> Iterator[tuple[dict[str, Any], Callable[[], str]]]:
     """The window of a program that prints the presses and keys that it gets, and what ends it with that."""
-    pytest.importorskip("tkinter")
-    program = on.start(sys.executable, "-c", REPORTER)
+    script = on.folder / "reporter.tcl"
+    script.write_text(REPORTER)
+    program = on.start("wish", script, "-name", "Reporter")
     window = on.window_titled("Reporter")
 
     def seen() -> str:
@@ -643,9 +637,7 @@ def acts_page(on: RealDesktop) -> Iterator[Page]:
 
 @contextmanager
 def browsed(on: RealDesktop, path: str, title: str) -> Iterator[Page]:
-    program = browser()
-    if not program:
-        pytest.skip("there is no Chromium on this machine")
+    program = need_browser()
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Page)
     server.heard = heard = []  # type: ignore[attr-defined]
     threading.Thread(target=server.serve_forever, daemon=True).start()

@@ -17,7 +17,7 @@ import anyio
 import pytest
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
-from worlds import ROOT, SINGLE_FILE, Finished, ForeignFolder, Form, clean_environment
+from worlds import ROOT, SINGLE_FILE, Finished, ForeignFolder, Form, clean_environment, need_optional
 
 CLIENTS = ("claude-code", "claude-desktop", "codex", "cursor", "gemini", "vscode")
 ODD = 'Grüße an 😀 "alle"'
@@ -302,9 +302,7 @@ def test_an_interpreter_in_uvs_cache_is_never_printed(tmp_path: Path, environmen
 def test_the_form_for_uv_starts(
     tmp_path: Path, environment: dict[str, str], display: str, form: Form
 ) -> None:
-    uv = shutil.which("uv", path=environment["PATH"])
-    if not uv:
-        pytest.skip("there is no uv on PATH")
+    uv = need_optional("uv")
     folder = tmp_path / ODD
     folder.mkdir()
     file = shutil.copy(SINGLE_FILE, folder / "peekaboo.py")

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 from mcp_server import FORMS, VERSIONS, Server, assert_all_dead, is_alive, pids_in, serving
-from worlds import PATIENCE_S, Form, clean_environment, wait_for
+from worlds import PATIENCE_S, Form, clean_environment, need, wait_for
 
 
 @pytest.fixture(scope="module")
@@ -529,7 +529,8 @@ def test_what_nobody_expected_is_no_traceback_to_the_model(tmp_path: Path, displ
     )
     (programs / "maim").chmod(0o700)
     for name in ("xdotool", "xclip", "convert"):
-        (programs / name).symlink_to(shutil.which(name) or pytest.skip(f"there is no {name}"))
+        need(name)
+        (programs / name).symlink_to(str(shutil.which(name)))
     environment = clean_environment(tmp_path, DISPLAY=display, PEEKABOO_BIN_DIR=str(programs))
     with serving("single file", environment) as server:
         server.shake_hands()

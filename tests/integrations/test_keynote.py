@@ -724,7 +724,7 @@ def test_one_call_at_a_time_has_keynote(caller: Caller, mac: FakeMac) -> None:
 
 
 def test_the_example_script_leaves_a_card_by_the_single_file(mac: FakeMac, tmp_path: Path) -> None:
-    need("sh", "python3")
+    need("python3")
     argv = [str(ROOT / "scripts" / "keynote_card.sh"), "-- Ada's 36th | birthday", "card.png"]
     done = subprocess.run(argv, env=mac.env(), cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr

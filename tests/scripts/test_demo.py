@@ -254,9 +254,7 @@ def test_a_signal_ends_all_that_it_started(demo: Demo, number: signal.Signals) -
 
 
 def test_what_is_typed_has_glyphs_in_the_font_of_a_bare_machine() -> None:
-    need("convert")
-    if not FONT.exists():
-        pytest.skip(f"{FONT} is not here; scripts/test.sh installs it")
+    need("convert", "/usr/share/fonts/truetype/dejavu")
 
     def drawn(letter: str) -> bytes:
         words = [

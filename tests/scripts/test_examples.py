@@ -27,7 +27,7 @@ from worlds import (
 
 
 def start(name: str, folder: Path, display: str, *arguments: str, **variables: str) -> subprocess.Popen:
-    need("sh", "python3", "maim")
+    need("python3", "maim")
     return subprocess.Popen(
         ["sh", str(ROOT / "scripts" / name), *arguments],
         env=clean_environment(folder, DISPLAY=display, **variables),

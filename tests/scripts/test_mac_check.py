@@ -15,7 +15,7 @@ SCRIPT = str(ROOT / "scripts" / "mac_check.sh")
 
 
 def run(mac: FakeMac, tmp_path: Path, *argv: str) -> Finished:
-    need("sh", "python3")
+    need("python3")
     path = f"{mac.bin_dir}{os.pathsep}{os.environ['PATH']}"
     environment = mac_environment(mac, PATH=path, TMPDIR=str(tmp_path))
     pipe = subprocess.PIPE
@@ -39,7 +39,7 @@ def test_nothing_is_done_without_consent(mac: FakeMac, tmp_path: Path) -> None:
 
 
 def test_elsewhere_than_on_a_mac_nothing_is_tried(tmp_path: Path) -> None:
-    need("sh", "python3")
+    need("python3")
     done = subprocess.run(
         ["sh", SCRIPT, "--yes"],
         env=clean_environment(tmp_path, PEEKABOO_DESKTOP="x11"),

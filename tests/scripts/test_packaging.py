@@ -15,7 +15,7 @@ from email.message import Message
 from pathlib import Path
 
 import pytest
-from worlds import ROOT
+from worlds import ROOT, need_optional
 
 from peekaboo_min.core.settings import VARIABLES
 from peekaboo_min.core.version import VERSION
@@ -134,8 +134,7 @@ def test_the_bundle_holds_a_manifest_that_the_clients_validator_accepts(tmp_path
         assert sorted(bundle.namelist()) == ["LICENSE", "manifest.json", "peekaboo.py"]
         manifest = json.loads(bundle.read("manifest.json"))
     assert [tool["name"] for tool in manifest["tools"]] == [tool.name for tool in TOOLS]
-    if not shutil.which("npx"):
-        pytest.skip("npx is not here")
+    need_optional("npx")
     words = ["npx", "--yes", "@anthropic-ai/mcpb@2.1.2", "validate", str(tmp_path / "mcpb/manifest.json")]
     done = subprocess.run(words, capture_output=True, text=True, timeout=240, cwd=tmp_path)
     if "npm error" in done.stderr:

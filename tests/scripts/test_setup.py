@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import shutil
 import subprocess
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Callable
 
 import pytest
-from worlds import ROOT
+from worlds import ROOT, X_PROGRAMS, installed_for_tests, need
 
 # what setup.sh itself runs, without any program that it may find missing
 TOOLS = [
@@ -275,6 +276,22 @@ def test_a_long_installation_reports_every_ten_seconds(machine: Machine, shell: 
         path.write_text("")
         process.communicate(timeout=30)
     assert process.returncode == 7
+
+
+def test_all_that_a_test_needs_is_installed_by_the_script() -> None:
+    """Names that a test computes are compared by need() itself: see tests/support/worlds.py."""
+    calls = [
+        node
+        for path in (ROOT / "tests").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("need", "need_elements")
+    ]
+    needed = {word.value for call in calls for word in call.args if isinstance(word, ast.Constant)}
+    assert {"wmctrl", "node", "tesseract"} <= needed
+    assert needed | {*X_PROGRAMS} <= installed_for_tests()
+    unlisted = "true"
+    with pytest.raises(AssertionError, match=r"test\.sh does not install true"):
+        need(unlisted)
 
 
 # .venv ------------------------------------------------------------------------------------------------------

@@ -8,31 +8,21 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import cache
 from pathlib import Path
 from typing import Any, Optional
 
-import pytest
 from worlds import Program, need, wait_for
 
-_LAUNCHER = "/usr/libexec/at-spi-bus-launcher"
+_NEEDED = ("dbus-daemon", "/usr/lib/python3/dist-packages/gi", "/usr/libexec/at-spi-bus-launcher")
 _SERVICES = ("org.a11y.Bus.service", "org.xfce.Xfconf.service")
 _BUS = """<busconfig><type>session</type><listen>unix:tmpdir=/tmp</listen><servicedir>{folder}</servicedir>
 <policy context="default"><allow send_destination="*" eavesdrop="true"/><allow eavesdrop="true"/>
 <allow own="*"/></policy></busconfig>"""
 
 
-@cache
-def _has_gi() -> bool:
-    words = ["/usr/bin/python3", "-I", "-c", "from gi.repository import Gio"]
-    return subprocess.run(words, capture_output=True).returncode == 0
-
-
 def need_elements(*programs: str) -> None:
-    """What elements need besides these programs; skips without it, or fails where CI is set."""
-    need("dbus-daemon", *programs)
-    if not _has_gi() or not os.path.exists(_LAUNCHER):
-        (pytest.fail if os.environ.get("CI") else pytest.skip)("not here: python3-gi, at-spi2-core")
+    """What elements need besides these programs, as `need` does."""
+    need(*_NEEDED, *programs)
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import time
 from collections.abc import Iterator
@@ -13,7 +12,7 @@ from typing import Any, Callable, Optional
 
 import headless
 from hostile.rpc import Client, Reply, server_words
-from worlds import PATIENCE_S, clean_environment, wait_for
+from worlds import PATIENCE_S, clean_environment, need_optional, wait_for
 
 # i3 asks for a configuration at its first start, and a bar or a lock screen has no place here
 _I3_CONFIG = "font pango:DejaVu Sans 8\nfocus_follows_mouse no\nfloating_modifier Mod4\n"
@@ -178,10 +177,9 @@ BROWSER_OPTIONS = (
 )  # fmt: skip
 
 
-def browser() -> Optional[str]:
-    """A Chromium of this machine."""
-    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-    return next(filter(None, map(shutil.which, names)), None)
+def need_browser() -> str:
+    """A Chromium of this machine: scripts/test.sh installs one only where apt has it."""
+    return need_optional("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
 def settled(look: Callable[[], Any], seconds: float = 0.3) -> Any:

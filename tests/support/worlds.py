@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -39,13 +40,32 @@ X_PROGRAMS = (
 )
 
 
+@cache
+def installed_for_tests() -> frozenset[str]:
+    """What scripts/test.sh installs: programs by name, other files by path."""
+    setup, test = ((ROOT / "scripts" / name).read_text("utf-8") for name in ("setup.sh", "test.sh"))
+    lists = setup.partition("need_desktop() {")[2].partition('"$@"')[0], test.partition("||")[0]
+    return frozenset(re.findall(r"(\S+):[\w.+-]+(?=\s)", " ".join(lists)))
+
+
 def need(*programs: str) -> None:
-    """Skip without these programs; in CI that is a failure, not a skip."""
-    missing = [one for one in programs if not shutil.which(one)]
+    """Skip without these programs, or files by their path; with CI set that is a failure, not a skip.
+
+    Fails for what scripts/test.sh does not install: a fresh machine would not have it. See need_optional.
+    """
+    unlisted = [name for name in programs if name not in installed_for_tests()]
+    assert not unlisted, f"scripts/test.sh does not install {', '.join(unlisted)}"
+    missing = [name for name in programs if not (shutil.which(name) or Path("/", name).exists())]
     if missing and os.environ.get("CI"):
         pytest.fail(f"CI lacks {', '.join(missing)}")
     if missing:
-        pytest.skip(f"not on this machine: {', '.join(missing)}; scripts/test.sh installs them")
+        pytest.skip(f"not on this machine: {', '.join(missing)}; scripts/test.sh installs them on Debian")
+
+
+def need_optional(*names: str) -> str:
+    """The path of the first of these programs that is there; skips without any, also with CI set."""
+    found = next(filter(None, map(shutil.which, names)), None)
+    return found or pytest.skip(f"there is no {names[0]} on this machine; its tests are optional")
 
 
 def need_swift() -> None:
