@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from fake_ai import FakeAI
-from worlds import ROOT, X_PROGRAMS, Finished, Form, clean_environment, need, wait_for
+from worlds import ROOT, X_PROGRAMS, Finished, Form, clean_environment, need, processes_of, wait_for
 
 FONT = Path("/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf")
 X_PORT = 6000
@@ -102,18 +102,6 @@ def demo(tmp_path: Path) -> Iterator[Demo]:
     need(*X_PROGRAMS, "tesseract")
     yield Demo(tmp_path)
     wait_for(lambda: not processes_of(tmp_path), "all that the demo started has ended")
-
-
-def processes_of(folder: Path) -> list[str]:
-    """The processes that have this folder's home."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*"):
-        try:
-            if f"HOME={folder}/".encode() in (path / "environ").read_bytes():
-                found.append((path / "cmdline").read_text())
-        except OSError:
-            continue  # it has ended, or is not ours
-    return found
 
 
 def stranger(folder: Path, name: str, body: str) -> Path:

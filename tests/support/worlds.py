@@ -94,6 +94,18 @@ def wait_for(what: Callable[[], Any], why: str, seconds: float = PATIENCE_S) -> 
     return comes_true(what, seconds) or pytest.fail(f"waited {seconds:g} s in vain: {why}")
 
 
+def processes_of(folder: Path) -> list[str]:
+    """The processes that have this folder's home."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            if f"HOME={folder}/".encode() in (path / "environ").read_bytes():
+                found.append((path / "cmdline").read_text())
+        except OSError:
+            continue  # it has ended, or is not ours
+    return found
+
+
 @cache
 def old_python() -> Optional[str]:
     """A Python 3.9, for the single file's command line."""
