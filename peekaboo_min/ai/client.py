@@ -199,7 +199,7 @@ def _first_operational(configured: list[ModelChoice], requested_model: Optional[
             return choice
         if not is_absent:
             message = f"{choice.provider} answers, but {problem}"
-            hint = "or name a model that it has; the providers after it were not asked"
+            hint = "or put another provider before it; those after it were not asked"
             raise PeekabooError(ErrorCode.AI_PROVIDER_ERROR, message, hint)
         log_debug(f"{choice.name} is not operational: {problem}")
         problems.append(f"{choice.provider}: {problem}")
@@ -223,7 +223,7 @@ def _status_of(choice: ModelChoice) -> ProviderStatus:
     except WebError as e:
         other = f"{host_of(vendor.base_url)} is another server: it does not list {vendor.title}'s models"
         problem = other if e.status == 404 else vendor_text(e.body) or e.message
-        return ProviderStatus(choice, problem, is_absent=True)
+        return ProviderStatus(choice, problem, is_absent=e.status in (0, 404))  # 0: no answer at all
     if _is_listed(choice.model, names):
         return ProviderStatus(choice)
     return ProviderStatus(choice, f"it has no model {choice.model}: run `ollama pull {choice.model}`")

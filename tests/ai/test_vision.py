@@ -236,6 +236,12 @@ def test_auto_passes_over_another_server_at_ollamas_address(ai: FakeAI, use: Cal
     assert "is another server" in failing(choose_provider).hint
 
 
+def test_auto_asks_no_other_where_ollama_answers_with_an_error(ai: FakeAI, use: Callable[..., None]) -> None:
+    use({**ai.env("openai", "x"), "PEEKABOO_AI_PROVIDERS": "ollama/llava,openai/gpt-5.5"})
+    ai.fail_with("server_error", status=500, text="out of memory", path="/api/tags")
+    assert failing(choose_provider).message == "ollama answers, but out of memory"
+
+
 def test_ollama_that_does_not_run_is_not_operational(ai: FakeAI, use: Callable[..., None]) -> None:
     host = f"127.0.0.1:{ai.refused_port()}"
     use(PEEKABOO_AI_PROVIDERS="ollama;openai", PEEKABOO_OLLAMA_BASE_URL=f"http://{host}/")
