@@ -222,7 +222,7 @@ def without_text_recognition(folder: Path, environment: dict[str, str]) -> dict[
     For an agent whose replay script is not looked at: to read every clicked screenshot is most of a run.
     """
     folder.mkdir()
-    known = json.loads(known_programs())
+    known = {path: entry for path, entry in json.loads(known_programs()).items() if entry[2]}  # no namesakes
     paths = [shutil.which(name) for name in ("xprop", "xwininfo", "xdpyinfo", "xdg-open", "xargs", "sh")]
     for path in filter(None, [*known, *paths]):
         if os.path.basename(path) != "tesseract":
