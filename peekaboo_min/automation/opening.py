@@ -33,19 +33,8 @@ _EXECUTED = {
     *(".mobileconfig", ".desktop", ".appimage", ".run", ".deb", ".rpm", ".flatpakref", ".flatpak", ".snap"),
     *(".sh", ".bash", ".zsh", ".fish", ".csh", ".ksh", ".py", ".pyw", ".pyz", ".pl", ".rb", ".php"),
     *(".lua", ".tcl", ".js", ".mjs", ".jar", ".jnlp", ".class", ".exe", ".com", ".bat", ".cmd", ".msi"),
-    *(
-        ".pyc",
-        ".pyo",
-        ".shar",
-        ".ps1",
-        ".vbs",
-        ".url",
-        ".webloc",
-        ".inetloc",
-        ".fileloc",
-        ".lnk",
-        ".shortcut",
-    ),
+    *(".pyc", ".pyo", ".shar", ".ps1", ".vbs", ".url", ".webloc", ".inetloc", ".fileloc", ".lnk"),
+    ".shortcut",
 }
 _EXECUTABLE_BYTES = (b"#!", b"\x7fELF", b"MZ", b"\xcf\xfa\xed\xfe", b"\xce\xfa\xed\xfe", b"\xca\xfe\xba\xbe")
 
