@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import Any, Callable, NamedTuple, Optional
 
 from ..core.cancellation import in_parallel, pause, report_progress
-from ..core.errors import ErrorCode, PeekabooError, file_errors, invalid
+from ..core.errors import ErrorCode, PeekabooError, WindowMoves, file_errors, invalid
 from ..core.log import log_debug
 from ..core.models import Display, ImageData, ImageInfo, Rect, Scene, Screenshot, Window
 from ..core.text import clean_text
 from ..desktop.base import Desktop
+from ..desktop.matching import cover_of
 from ..system.files import move_all_into_place, new_temporary_path
-from ..system.images import model_size, prepare_target, read_image_info
+from ..system.images import model_size, prepare_target, read_bitmap, read_image_info
 from .coordinates import find_record, forget_records, record_of, save_record
-from .effects import take_bitmap
 
 _TRIES = 3
 _CAPTURE_SETTLE_S = 0.15
@@ -111,7 +111,7 @@ def take_images(
     taken: list[CapturedImage] = []
 
     def take(subject: Subject) -> CapturedImage:
-        image = _recorded(desktop, _capture_subject(desktop, subject, kind, max_dimension))
+        image = _capture_subject(desktop, subject, kind, max_dimension)
         taken.append(image)
         report_progress(f"captured {clean_text(subject.label)}")
         return image
@@ -124,8 +124,6 @@ def take_images(
     except BaseException:
         for image in taken:
             image.path.unlink(missing_ok=True)
-            if image.screenshot:
-                forget_records(desktop.session, image.screenshot.window_id, image.screenshot.screenshot_id)
         for folder in new_folders:
             with suppress(OSError):  # something is in it
                 folder.rmdir()
@@ -142,7 +140,7 @@ def _missing_folders(targets: Sequence[Path]) -> list[Path]:
 def screenshot_to_read(desktop: Desktop, window: Window) -> tuple[CapturedImage, Screenshot]:
     """A window at its own pixels, its record in those of take_window_screenshot. The caller deletes it."""
     image = image_to_read(desktop, window)
-    return image, record_to_read(desktop, window, image)
+    return image, record_to_read(desktop, image)
 
 
 def image_to_read(desktop: Desktop, window: Window) -> CapturedImage:
@@ -150,9 +148,11 @@ def image_to_read(desktop: Desktop, window: Window) -> CapturedImage:
     return _capture_subject(desktop, window_subject(window), "png", None)
 
 
-def record_to_read(desktop: Desktop, window: Window, image: CapturedImage) -> Screenshot:
-    """The record of an image at the size that take_window_screenshot would give it."""
+def record_to_read(desktop: Desktop, image: CapturedImage) -> Screenshot:
+    """The record of a window's image at the size that take_window_screenshot would give it."""
     width, height = model_size(image.info)
+    window = image.subject.window
+    assert window
     return save_record(desktop.session, window, image.info._replace(width=width, height=height))
 
 
@@ -178,14 +178,15 @@ def screenshot_window_or_rect(
     max_dimension: Optional[int] = None,
     with_shadow: bool = False,
 ) -> CapturedImage:
-    """One window into a file of our temporary folder; without a shadow, it has a coordinate record.
+    """One window into a file of our temporary folder.
 
     Where that fails and the screen shows the whole window, as screenshot_rect: then a click by the pixels of
     an older image is refused, for it might be meant for this one.
     """
     try:
-        image = _capture_subject(desktop, window_subject(window), kind, max_dimension, with_shadow)
-        return image if with_shadow else _recorded(desktop, image)  # a margin shifts all pixels
+        return _capture_subject(desktop, window_subject(window), kind, max_dimension, with_shadow)
+    except WindowMoves:
+        raise
     except PeekabooError as e:
         if e.code is not ErrorCode.CAPTURE_FAILED or not _is_seen_whole(window, scene):
             raise
@@ -196,45 +197,47 @@ def screenshot_window_or_rect(
 
 
 def screenshot_region(
-    desktop: Desktop, window: Window, region: Sequence[float], max_dimension: Optional[int] = None
+    desktop: Desktop,
+    window: Window,
+    region: Sequence[float],
+    screenshot_id: Optional[str] = None,
+    max_dimension: Optional[int] = None,
 ) -> CapturedImage:
     """A part of a window at its own pixels, as a PNG. The caller deletes the file.
 
-    region: x, y, width and height in pixels of the window's last screenshot.
+    region: x, y, width and height in pixels of a screenshot: this one, else the window's last.
 
-    Raises INVALID_ARGUMENT for a region that is not in it, and as find_record and take_bitmap do.
+    Raises INVALID_ARGUMENT for a region that is not in it, and as find_record does.
     """
     if len(region) != 4 or min(region[2:]) <= 0:
         raise invalid("region is not x,y,width,height", "give 4 numbers, like 100,50,300,200")
-    record = find_record(desktop.session, window)
+    record = find_record(desktop.session, window, screenshot_id)
     left, top = max(0, math.floor(region[0])), max(0, math.floor(region[1]))
     right = min(record.image_width, math.ceil(region[0] + region[2]))
     bottom = min(record.image_height, math.ceil(region[1] + region[3]))
     if left >= right or top >= bottom:
         size = f"{record.image_width}x{record.image_height}"
-        raise invalid("region is outside the window's last screenshot", f"that is {size} pixels")
-    bitmap = take_bitmap(desktop, window)
+        raise invalid("region is outside the window's screenshot", f"that is {size} pixels")
+    whole = _capture_subject(desktop, window_subject(window), "bmp", None)
+    bitmap = read_bitmap(whole.path)
+    whole.path.unlink(missing_ok=True)
+    assert bitmap and whole.subject.window
+    record = find_record(desktop.session, whole.subject.window, record.screenshot_id)
     scale_x, scale_y = bitmap.width / record.image_width, len(bitmap.rows) / record.image_height
     part = bitmap.cropped(
         round(left * scale_x), round(top * scale_y), round(right * scale_x), round(bottom * scale_y)
     )
-    image = _new_image(
-        desktop, window_subject(window), "png", max_dimension, lambda path: path.write_bytes(part.as_png())
-    )
+
+    def write(path: Path) -> None:
+        path.write_bytes(part.as_png())
+
+    image = _new_image(desktop, whole.subject, "png", max_dimension, write)
     return image._replace(screenshot=record, region=Rect(left, top, right - left, bottom - top))
 
 
 def _is_seen_whole(window: Window, scene: Scene) -> bool:
     """Whether the screen shows all of the window, and nothing else in its rectangle."""
-    place = scene.windows.index(window)
-    is_covered = any(
-        front.is_on_screen
-        and front.alpha > 0
-        and front.outer.overlaps(window.bounds)
-        # an overlay of another layer is transparent (the Dock owns one as large as the screen)
-        and not (front.layer != 0 and front.outer.encloses(window.bounds))
-        for front in scene.windows[:place]
-    )
+    is_covered = cover_of(window.bounds, window, scene.windows)
     is_on_a_display = any(display.bounds.encloses(window.bounds) for display in scene.displays)
     return window.is_on_screen and not window.is_obscured and is_on_a_display and not is_covered
 
@@ -242,49 +245,66 @@ def _is_seen_whole(window: Window, scene: Scene) -> bool:
 def _capture_subject(
     desktop: Desktop, subject: Subject, kind: str, max_dimension: Optional[int], with_shadow: bool = False
 ) -> CapturedImage:
-    display, window = subject.display, subject.window
-
-    def take(path: Path) -> None:
-        if window:
-            _capture_settled(desktop, window, path, kind, with_shadow)
-        elif display:
-            desktop.capture_display(display, path, kind)
+    def take(path: Path) -> Optional[Window]:
+        if subject.window:
+            return _capture_settled(desktop, subject.window, path, kind, with_shadow)
+        if subject.display:
+            desktop.capture_display(subject.display, path, kind)
+        return None
 
     return _new_image(desktop, subject, kind, max_dimension, take)
 
 
-def _recorded(desktop: Desktop, image: CapturedImage) -> CapturedImage:
-    """The image with a coordinate record, where it shows a window."""
-    window = image.subject.window
-    return image._replace(screenshot=save_record(desktop.session, window, image.info)) if window else image
+def recorded(
+    desktop: Desktop, image: CapturedImage, info: ImageInfo, supersedes_older: bool = False
+) -> CapturedImage:
+    """An image as it is given away, in `info`'s size: of a window by itself, with the record of these pixels.
+
+    supersedes_older: from then on older images of the window count by their ids only.
+    """
+    window, record = image.subject.window, image.screenshot
+    is_shown_so = record and (image.region or info[1:] == image.info[1:])
+    if window and not image.is_of_rect and not is_shown_so:
+        record = save_record(desktop.session, window, info, supersedes_older)
+    return image._replace(info=info, screenshot=record)
 
 
 def _new_image(
-    desktop: Desktop, subject: Subject, kind: str, max_dimension: Optional[int], take: Callable[[Path], Any]
+    desktop: Desktop,
+    subject: Subject,
+    kind: str,
+    max_dimension: Optional[int],
+    take: Callable[[Path], Optional[Window]],
 ) -> CapturedImage:
-    """A file of our temporary folder (0600) that `take` fills, checked, and shrunk to max_dimension."""
+    """A file of our temporary folder (0600) that `take` fills, checked, and shrunk to max_dimension.
+
+    take: returns the subject's window as it was then, where it looked.
+    """
     path, smaller = new_temporary_path("peekaboo", kind), new_temporary_path("peekaboo", kind)
     try:
         with file_errors(path):
-            take(path)
-            info = _checked(path)
+            window = take(path) or subject.window
+            info = _checked(path, kind)
             if max_dimension and max(info.width, info.height) > max_dimension:
                 desktop.fit_image(path, smaller, *model_size(info, max_dimension, 10**9), kind)
                 os.replace(smaller, path)
-                info = _checked(path)
+                info = _checked(path, kind)
             path.chmod(0o600)
-        return CapturedImage(path, info, subject)
+        return CapturedImage(path, info, subject._replace(window=window))
     except BaseException:
         for leftover in (path, smaller):
             leftover.unlink(missing_ok=True)
         raise
 
 
-def _capture_settled(desktop: Desktop, window: Window, path: Path, kind: str, with_shadow: bool) -> None:
-    """A window that opens or closes just now is listed but cannot be captured for a moment: try again."""
+def _capture_settled(desktop: Desktop, window: Window, path: Path, kind: str, with_shadow: bool) -> Window:
+    """Capture a window, and return it as it was then. Tried again: a window that opens or closes just now,
+    which is listed but cannot be captured for a moment; one that moved or was resized meanwhile, whose image
+    would get a record that is not its own.
+    """
     for left in reversed(range(_TRIES)):
         try:
-            return desktop.capture_window(window, path, kind, with_shadow)
+            bounds = desktop.capture_window(window, path, kind, with_shadow)
         except PeekabooError as e:
             if e.code is not ErrorCode.CAPTURE_FAILED or not window.is_on_screen or window.is_obscured:
                 raise
@@ -292,12 +312,37 @@ def _capture_settled(desktop: Desktop, window: Window, path: Path, kind: str, wi
                 desktop.snapshot().by_id(window.window_id)  # of a window that is gone, say that
                 raise
             log_debug(f"window {window.window_id} could not be captured yet: {e.message}")
+        else:
+            info = _checked(path, kind)
+            if bounds in (None, window.bounds) and (with_shadow or _is_of(window, info, [window.scale])):
+                return window
+            before, scene = window.bounds, desktop.snapshot()
+            window = scene.by_id(window.window_id)
+            # between two displays it may have the other one's scale; a sheet may reach beyond its window
+            scales = [1.0, *(display.scale for display in scene.displays)]
+            is_one = _is_of(window, info, scales) or (bounds is None and not left)
+            if is_one and before == window.bounds and bounds in (None, before):
+                return window
+            log_debug(f"window {window.window_id} moved or was resized while it was captured")
+        if left:
             pause(_CAPTURE_SETTLE_S)
+    raise WindowMoves(window.window_id)
 
 
-def _checked(path: Path) -> ImageInfo:
+def _is_of(window: Window, info: ImageInfo, scales: Sequence[float]) -> bool:
+    """Whether an image has a window's size at one of these scales, pixels per point."""
+    sizes = [Rect(0, 0, info.width / scale, info.height / scale) for scale in scales]
+    return any(size.has_size_of(window.bounds) for size in sizes)
+
+
+def _checked(path: Path, kind: str) -> ImageInfo:
     """An image is checked before it is reported: there, not empty, of a size, and whole."""
-    info = read_image_info(path) if path.is_file() else None
+    info = None
+    if path.is_file() and kind == "bmp":
+        bitmap = read_bitmap(path)
+        info = ImageInfo(kind, bitmap.width, len(bitmap.rows)) if bitmap else None
+    elif path.is_file():
+        info = read_image_info(path)
     if info is None:
         raise PeekabooError(
             ErrorCode.CAPTURE_FAILED,
@@ -307,23 +352,11 @@ def _checked(path: Path) -> ImageInfo:
     return info
 
 
-def image_for_model(
-    desktop: Desktop, image: CapturedImage, replaces_file: bool
-) -> tuple[ImageData, CapturedImage]:
-    """An image as a model should get it: not larger than it would be shrunk to, and not too many bytes.
-
-    Returns the image, and what is known of it: with a coordinate record of its own pixels. The file of
-    `image` is left as it is.
-    replaces_file: nobody gets to see it; its record is forgotten where the returned image has another size.
+def image_for_model(desktop: Desktop, image: CapturedImage) -> ImageData:
+    """An image as a model should get it: not larger than it would be shrunk to, and not too many bytes. The
+    file of `image` is left as it is.
     """
     from ..ai.images import fit_for_client  # only what returns an image needs it
 
     taken = ImageData(image.path.read_bytes(), image.info, image.subject.label, str(image.path))
-    fitted = fit_for_client(desktop, taken)
-    shown, record = image._replace(info=fitted.info), image.screenshot
-    size = fitted.info.width, fitted.info.height
-    if record and not image.region and size != (record.image_width, record.image_height):
-        if replaces_file:
-            forget_records(desktop.session, record.window_id, record.screenshot_id)
-        shown = _recorded(desktop, shown)
-    return fitted, shown
+    return fit_for_client(desktop, taken)

@@ -16,10 +16,11 @@ from ..core.models import ImageInfo, Rect, Screenshot, Window, as_plain
 from ..system.files import temporary_folder, write_privately
 
 _HINT = "take a screenshot of the window first, and use its pixels"
-_SAME_SCALE = 0.005  # rounding of a shrunk image's size
+_ROUNDING = 2  # pixels, between images of one scale
+_SIZES_SHOWN = 8
 
 
-def record_of(window: Window, info: ImageInfo) -> Screenshot:
+def record_of(window: Window, info: ImageInfo, supersedes_older: bool = False) -> Screenshot:
     """That an image of `info`'s size shows `window`, under a new id."""
     return Screenshot(
         screenshot_id=os.urandom(8).hex(),
@@ -31,20 +32,21 @@ def record_of(window: Window, info: ImageInfo) -> Screenshot:
         image_height=info.height,
         taken_at=time.time(),
         identity=window.identity,
+        supersedes_older=supersedes_older,
     )
 
 
-def save_record(session: str, window: Window, info: ImageInfo) -> Screenshot:
+def save_record(session: str, window: Window, info: ImageInfo, supersedes_older: bool = False) -> Screenshot:
     """The record of an image, kept for clicks by its pixels."""
-    screenshot = record_of(window, info)
+    screenshot = record_of(window, info, supersedes_older)
     path = _record_path(session, window.window_id, screenshot.screenshot_id)
     write_privately(path, json.dumps(as_plain(screenshot)))
     return screenshot
 
 
-def forget_records(session: str, window_id: int, screenshot_id: str = "*") -> None:
-    """Delete the record of an image that nobody got, or all of a window: a click needs a new screenshot."""
-    for path in temporary_folder().glob(_record_path(session, window_id, screenshot_id).name):
+def forget_records(session: str, window_id: int) -> None:
+    """Delete the records of a window: a click needs a new screenshot."""
+    for path in temporary_folder().glob(_record_path(session, window_id, "*").name):
         path.unlink(missing_ok=True)
 
 
@@ -52,7 +54,8 @@ def find_record(session: str, window: Window, screenshot_id: Optional[str] = Non
     """The record named by `screenshot_id`, else the window's last one; valid for the window as it is now.
 
     A window that moved since is fine. Raises STALE_SCREENSHOT for no record, a resized window, another owner,
-    an image not of the window's shape, and without a screenshot_id for images of different scales.
+    an image not of the window's shape; without a screenshot_id for images of different scales, but for those
+    that a later one supersedes.
     """
     if screenshot_id is not None and not re.fullmatch(r"[0-9a-f]{16}", screenshot_id):
         raise invalid("screenshot_id is 16 hexadecimal digits", _HINT)
@@ -66,7 +69,8 @@ def find_record(session: str, window: Window, screenshot_id: Optional[str] = Non
     if problem:
         raise _stale(problem, "take a new one, and use its pixels")
     if screenshot_id is None:
-        _check_one_scale(record, window, records)
+        started_at = max((other.taken_at for other in records if other.supersedes_older), default=0.0)
+        _check_one_scale(record, window, [other for other in records if other.taken_at >= started_at])
     return record
 
 
@@ -90,14 +94,20 @@ def _problem_of(record: Screenshot, window: Window) -> str:
 
 def _check_one_scale(record: Screenshot, window: Window, records: Sequence[Screenshot]) -> None:
     """Without an id it is not known which of several images of the window the pixels were read from."""
-    for other in records:
-        is_live = other.bounds.has_size_of(window.bounds) and other.identity == window.identity
-        if is_live and abs(other.scale - record.scale) > _SAME_SCALE * record.scale:
-            raise _stale(
-                f"there are screenshots of window {window.window_id} at different scales "
-                f"({other.scale:g} and {record.scale:g})",
-                "pass the screenshot_id of the one whose pixels these are",
-            )
+    live = [
+        other
+        for other in sorted(records, key=lambda other: other.taken_at)
+        if other.bounds.has_size_of(window.bounds) and other.identity == window.identity
+    ]
+    expected_width = record.image_width / record.bounds.width
+    if any(abs(other.image_width - expected_width * other.bounds.width) > _ROUNDING for other in live):
+        ids = {f"{other.image_width}x{other.image_height}": other.screenshot_id for other in live}
+        shown = ", ".join(f"{ids[size]} ({size})" for size in list(ids)[-_SIZES_SHOWN:])
+        raise _stale(
+            f"window {window.window_id} has screenshots of different scales: {shown}",
+            "pass the screenshot_id of the one whose pixels these are; or take a new one with "
+            "take_window_screenshot (in the shell: screenshot), which settles it",
+        )
 
 
 def _record_path(session: str, window_id: int, screenshot_id: str) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
+from ..core.errors import WindowMoves
 from ..core.models import NOTHING_FOUND, Element, Rect, Result
 from ..core.text import clean_text
 from ..desktop.base import Desktop
@@ -27,6 +28,8 @@ def find_elements_in_window(
     all_elements = desktop.read_elements(window)
     image, record = screenshot_to_read(desktop, window)
     image.path.unlink(missing_ok=True)
+    if record.bounds != window.bounds:
+        raise WindowMoves(window_id)
     found = [element for element in all_elements if _fits(element, text, role)]
     shown = [
         _data_of(element, record.to_pixels(element.box, window.bounds))

@@ -17,7 +17,15 @@ from ..desktop.base import Desktop
 from ..desktop.matching import find_app, find_window, visible_windows, windows_of
 from ..system.files import asked_path, file_name, new_temporary_path
 from ..system.images import EXTENSIONS, kind_by_name
-from .capture import CapturedImage, Subject, image_for_model, scene_to_capture, take_images, window_subject
+from .capture import (
+    CapturedImage,
+    Subject,
+    image_for_model,
+    recorded,
+    scene_to_capture,
+    take_images,
+    window_subject,
+)
 from .effects import wait_until_painted
 from .input import focus_by_id
 from .listing import session_warnings
@@ -76,6 +84,8 @@ def image_result(
         subjects, messages = _find_subjects(scene_to_capture(desktop), request), ()
     targets = _paths_of(base, is_file, kind, subjects)
     images = take_images(desktop, subjects, targets, kind, request.max_dimension)
+    if not request.is_temporary:
+        images = [recorded(desktop, image, image.info) for image in images]
     data: dict[str, Any] = {"saved_files": []}
     returned: tuple[ImageData, ...] = ()
     try:
@@ -83,11 +93,11 @@ def image_result(
         if not request.is_temporary:
             data["saved_files"] = [{"path": str(image.path), **_image_data(image)} for image in images]
         if returns_data:
-            pairs = [image_for_model(desktop, image, request.is_temporary) for image in images]
-            returned = tuple(image for image, _ in pairs)
+            returned = tuple(image_for_model(desktop, image) for image in images)
+            shown = [recorded(desktop, image, fitted.info) for image, fitted in zip(images, returned)]
             data["images"] = [
-                {**({} if request.is_temporary else {"source_path": str(shown.path)}), **_image_data(shown)}
-                for _, shown in pairs
+                {**({} if request.is_temporary else {"source_path": str(image.path)}), **_image_data(image)}
+                for image in shown
             ]
         if analyse:
             data.update(analyse(images))

@@ -8,7 +8,7 @@ from typing import Callable, Optional, Union
 
 from ..core.cancellation import pause, report_progress, time_budget
 from ..core.errors import ErrorCode, PeekabooError, check_range, invalid
-from ..core.models import Result, Scene, Window
+from ..core.models import Rect, Result, Scene, Window
 from ..core.text import clean_text
 from ..desktop.base import Desktop
 from ..desktop.matching import catalogue_windows, find_app, windows_of
@@ -163,7 +163,7 @@ class _TextLook:
             if state in self._read:
                 image.path.unlink()
                 continue
-            record = record_to_read(self._desktop, window, image)
+            record = record_to_read(self._desktop, image)
             seen = search_image(self._desktop, image, record, self._wanted)
             self._read.add(state)
             if seen.hits:
@@ -173,11 +173,13 @@ class _TextLook:
 
 
 class _StillLook:
-    """Compares a window with itself. A blinking caret is no change: small, and back to what was seen."""
+    """Compares a window, and its place, with what was seen. A blinking caret is no change: small, and back to
+    what was seen before.
+    """
 
     def __init__(self, desktop: Desktop) -> None:
         self._desktop = desktop
-        self._window_id: Optional[int] = None
+        self._place: Optional[tuple[int, Rect]] = None
         self._states: list[Bitmap] = []
         self._since = 0.0
 
@@ -185,13 +187,14 @@ class _StillLook:
         if not windows:
             return "no window"
         window, now = windows[0], take_bitmap(self._desktop, windows[0])
-        if window.window_id == self._window_id and now in self._states:
+        place = window.window_id, window.bounds
+        if place == self._place and now in self._states:
             is_rested = time.monotonic() - self._since >= _STILL_S
             return _of_window("still", window) if is_rested else f"window {window.window_id}"
         rect = changed_rect(self._states[0], now) if len(self._states) == 1 else None
-        if window.window_id == self._window_id and rect and is_caret(rect, now.width, window):
+        if place == self._place and rect and is_caret(rect, now.width, window):
             self._states.append(now)
             return f"window {window.window_id}"
         is_first = not self._states
-        self._window_id, self._states, self._since = window.window_id, [now], time.monotonic()
+        self._place, self._states, self._since = place, [now], time.monotonic()
         return f"window {window.window_id}" if is_first else f"window {window.window_id} changed"

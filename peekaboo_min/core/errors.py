@@ -110,6 +110,16 @@ class FocusLost(PeekabooError):
         super().__init__(ErrorCode.FOCUS_LOST, message, hint)
 
 
+class WindowMoves(PeekabooError):
+    """CAPTURE_FAILED: a window was elsewhere, or had another size, after each of its captures."""
+
+    def __init__(self, window_id: int) -> None:
+        hint = "wait for it: wait_for with still=true, then try again"
+        super().__init__(
+            ErrorCode.CAPTURE_FAILED, f"window {window_id} keeps moving or changing its size", hint
+        )
+
+
 def invalid(message: str, hint: str = "") -> PeekabooError:
     """INVALID_ARGUMENT, to be raised."""
     return PeekabooError(ErrorCode.INVALID_ARGUMENT, message, hint)

@@ -123,6 +123,8 @@ class Window(NamedTuple):
     is_on_screen: bool = True
     is_focused: bool = False
     """True for the one window that would receive a key press now."""
+    scale: float = 1.0
+    """Pixels of a screenshot of it per screen point: that of the display that shows its middle."""
     frame: Optional[Rect] = None
     """What it covers on the screen, where that is more than `bounds`; None where it is the same."""
     kind: str = "window"
@@ -302,6 +304,8 @@ class Screenshot(NamedTuple):
     """Seconds since 1970."""
     identity: str = ""
     """Window.identity at that time."""
+    supersedes_older: bool = False
+    """True where older screenshots of the window count by their ids only from then on."""
 
     @property
     def scale(self) -> float:

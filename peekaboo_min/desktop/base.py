@@ -54,9 +54,12 @@ class Desktop(Protocol):
     def capture_display(self, display: Display, path: Path, kind: str) -> None:
         """Take a screenshot of a display into `path`, at its own pixels. kind: png, jpg or bmp."""
 
-    def capture_window(self, window: Window, path: Path, kind: str, with_shadow: bool = False) -> None:
+    def capture_window(
+        self, window: Window, path: Path, kind: str, with_shadow: bool = False
+    ) -> Optional[Rect]:
         """Take a screenshot of one window, also of a covered one, at its own pixels. kind: png, jpg or bmp.
 
+        Returns the window's bounds right after it; None where only another program could tell (macOS).
         Raises CAPTURE_FAILED where that would show something else (a hidden window; X11: an obscured one).
         """
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Callable, Optional
 
 from ..core.errors import ErrorCode, PeekabooError, invalid
-from ..core.models import App, Point, Scene, Window
+from ..core.models import App, Point, Rect, Scene, Window
 from ..core.text import clean_text
 
 _NAMED_AT_MOST = 10
@@ -237,7 +237,12 @@ def find_window(
 
 
 def cover_at(point: Point, target: Window, windows: Sequence[Window]) -> Optional[Window]:
-    """The window that seems to lie over `target` at `point`, by rectangles; None where there is none.
+    """The window that seems to lie over `target` at `point`; see cover_of."""
+    return cover_of(Rect(*point, 1e-6, 1e-6), target, windows)
+
+
+def cover_of(place: Rect, target: Window, windows: Sequence[Window]) -> Optional[Window]:
+    """The first window that seems to lie over `target` within `place`, by rectangles; None for none.
 
     It tells whether raising the target would help; what a click really hits is asked of the window server. A
     window of another layer that encloses the whole target is an overlay (the Dock owns a transparent one as
@@ -246,7 +251,7 @@ def cover_at(point: Point, target: Window, windows: Sequence[Window]) -> Optiona
     for window in windows:
         if window.window_id == target.window_id:
             return None
-        is_there = window.is_on_screen and window.alpha > 0 and window.outer.contains(point)
+        is_there = window.is_on_screen and window.alpha > 0 and window.outer.overlaps(place)
         if is_there and not (window.layer != 0 and window.outer.encloses(target.bounds)):
             return window
     return None

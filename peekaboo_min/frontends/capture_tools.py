@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, Optional, Union
 
 from ..ai.client import analyze_file
-from ..automation.capture import CapturedImage, scene_to_capture, screenshot_rect, screenshot_window_or_rect
+from ..automation.capture import recorded, scene_to_capture, screenshot_rect, screenshot_window_or_rect
 from ..automation.image import ImageRequest, image_result
 from ..automation.listing import list_app_windows, list_running_apps
 from ..core.cancellation import time_budget
 from ..core.errors import ErrorCode, PeekabooError, check_range, invalid
-from ..core.models import Result, Scene, Window
+from ..core.models import Result
 from ..core.settings import settings
 from ..desktop.matching import app_by_bundle_id, find_app, find_window, visible_windows, windows_of
 from ..desktop.select import this_desktop
@@ -232,30 +232,27 @@ def screenshot_app_window(
             window = find_window(app, visible_windows(windows_of(app, scene.windows)), index=windowIndex)
             if preferWindowId:
                 image = screenshot_window_or_rect(desktop, scene, window, format, with_shadow=includeShadow)
+                if not includeShadow:  # its margin would shift every pixel
+                    image = recorded(desktop, image, image.info)
             else:
                 image = screenshot_rect(desktop, window, format)
     except PeekabooError as e:
         if e.code not in _DOCUMENT_NAMES:
             raise
         raise PeekabooError(e.code, e.message, e.hint, e.details, _DOCUMENT_NAMES[e.code]) from e
+    window = image.subject.window or window
+    has_shadow = includeShadow and not image.is_of_rect
     data = {
         "path": str(image.path),
         "uri": image.path.as_uri(),
         "appName": app.name,
         "rect": window.bounds.as_short_data(),
-        "scale": _scale(scene, window, image, includeShadow),
+        # a shadow's margin hides it in the image's size
+        "scale": window.scale if has_shadow else round(image.info.width / window.bounds.width, 4),
         "format": image.info.kind,
     }
     messages = (_NO_SHADOW,) if includeShadow and image.is_of_rect else ()
     return Result(f"screenshot of {app.name}: {image.path}", data, messages=messages, files=(image.path,))
-
-
-def _scale(scene: Scene, window: Window, image: CapturedImage, has_shadow: bool) -> float:
-    """Pixels per point. A shadow's margin hides it in the image's size: then that of the window's display."""
-    if not has_shadow or image.is_of_rect:
-        return round(image.info.width / window.bounds.width, 4)
-    centre, displays = window.bounds.centre, scene.displays
-    return next((display.scale for display in displays if display.bounds.contains(centre)), displays[0].scale)
 
 
 def peekaboo_exec(

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Optional
 
 from ..automation.capture import (
+    CapturedImage,
     image_for_model,
+    recorded,
     scene_to_capture,
     screenshot_region,
     screenshot_window_or_rect,
@@ -27,7 +30,8 @@ from ..automation.listing import catalogue, window_data
 from ..automation.opening import open_target
 from ..automation.wait import wait_for_condition
 from ..core.errors import invalid
-from ..core.models import Point, Result
+from ..core.models import Point, Result, Scene, Window
+from ..desktop.base import Desktop
 from ..desktop.matching import catalogue_windows
 from ..desktop.select import this_desktop
 from ..system.files import asked_path, move_into_place
@@ -45,7 +49,10 @@ ScreenshotId = Annotated[
 ]
 Region = Annotated[
     Optional[list[float]],
-    "only this part, at full resolution: x, y, width, height in pixels of the window's last screenshot",
+    "only this part, at full resolution: x, y, width, height in pixels of a screenshot of the whole window",
+]
+RegionOf = Annotated[
+    Optional[str], "the screenshot that the region is in pixels of; default: the window's last"
 ]
 
 
@@ -69,7 +76,9 @@ def focus_window(window_id: WindowId) -> Result:
     )
 
 
-def take_window_screenshot(window_id: WindowId, region: Region = None) -> Result:
+def take_window_screenshot(
+    window_id: WindowId, region: Region = None, screenshot_id: RegionOf = None
+) -> Result:
     """Takes a screenshot of a window and returns the image (JPEG, at most 1568 pixels on the long side) with
     image_width, image_height, scale and screenshot_id. The x and y of click are pixels of this image, from
     its top left corner. With a region: that part of the window as it is now, for a closer look; clicks stay
@@ -78,16 +87,31 @@ def take_window_screenshot(window_id: WindowId, region: Region = None) -> Result
     desktop = this_desktop()
     scene = scene_to_capture(desktop)
     window = scene.by_id(window_id)
-    if region is not None:
-        image = screenshot_region(desktop, window, region)
-    else:
-        image = screenshot_window_or_rect(desktop, scene, window, "jpg")
+    image = _whole_or_region(desktop, scene, window, region, screenshot_id, "jpg")
     try:
-        returned, image = image_for_model(desktop, image, replaces_file=True)
+        returned = image_for_model(desktop, image)
     finally:
         image.path.unlink(missing_ok=True)
+    image = recorded(desktop, image, returned.info, supersedes_older=True)
     text = image.region_text() or f"window {window_id} of {window.app_name}"
     return Result(text, image.window_data(), (returned,), messages=image.warnings())
+
+
+def _whole_or_region(
+    desktop: Desktop,
+    scene: Scene,
+    window: Window,
+    region: Optional[Sequence[float]],
+    screenshot_id: Optional[str],
+    kind: str,
+    max_dimension: Optional[int] = None,
+) -> CapturedImage:
+    """kind: of the whole window's image; that of a region is a png."""
+    if region is not None:
+        return screenshot_region(desktop, window, region, screenshot_id, max_dimension)
+    if screenshot_id is not None:
+        raise invalid("a screenshot_id is given without a region", "leave it out, or give the region too")
+    return screenshot_window_or_rect(desktop, scene, window, kind, max_dimension)
 
 
 def screenshot_command(
@@ -97,6 +121,7 @@ def screenshot_command(
     ] = None,
     max_dimension: Annotated[Optional[int], "shrink to this many pixels on the long side"] = None,
     region: Region = None,
+    screenshot_id: RegionOf = None,
 ) -> Result:
     """Takes a screenshot of one window: `click` takes pixels of this image.
     With --region X,Y,WIDTH,HEIGHT a part of the window; `click` still takes pixels of the whole one.
@@ -114,10 +139,10 @@ def screenshot_command(
     if target:
         prepare_target(target)
     window = scene.by_id(window_id)
-    if region is not None:
-        image = screenshot_region(desktop, window, region, max_dimension)
-    else:
-        image = screenshot_window_or_rect(desktop, scene, window, kind, max_dimension)
+    image = _whole_or_region(desktop, scene, window, region, screenshot_id, kind, max_dimension)
+    if target:
+        move_into_place(image.path, target)
+    image = recorded(desktop, image, image.info, supersedes_older=True)
     data, text = image.window_data(), image.region_text()
     if not text:
         parts = [f"{data['image_width']}x{data['image_height']} pixels", f"scale {data['scale']:g}"]
@@ -126,8 +151,6 @@ def screenshot_command(
         text = f"window {window_id} of {window.app_name} ({', '.join(parts)})"
     if path == "-":
         return piped(Result(text, data), [image.path])
-    if target:
-        move_into_place(image.path, target)
     saved = str(target or image.path)
     return Result(f"{text}: {saved}", {**data, "path": saved}, messages=image.warnings())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Optional
@@ -64,14 +65,15 @@ class MacDesktop:
         scene = run_jxa([*WINDOW_SOURCES, "desktop/macos/snapshot.js"], {})
         if scene["windows"] is None:
             raise no_session_error()
-        windows = [_window(row, scene["can_record"]) for row in scene["windows"]]
+        displays = _displays(scene["displays"])
+        windows = [_window(row, scene["can_record"], displays) for row in scene["windows"]]
         own = [window for window in windows if window.pid == scene["frontmost_pid"]]
         # an app may keep invisible and tiny windows in front of the one that has the keyboard
         focused = next((window for window in own if window.is_on_screen and window.is_ordinary), None)
         return Scene(
             windows=tuple(window._replace(is_focused=window is focused) for window in windows),
             apps=tuple(App(**{**row, "name": clean_text(row["name"])}) for row in scene["apps"]),
-            displays=_displays(scene["displays"]),
+            displays=displays,
             can_see_titles=scene["can_record"],
             is_locked=scene["is_locked"],
         )
@@ -88,13 +90,16 @@ class MacDesktop:
             log_debug(f"{first} made {info.width}x{info.height}, not {expected}; using {second}")
             self._screencapture(second, path, kind)
 
-    def capture_window(self, window: Window, path: Path, kind: str, with_shadow: bool = False) -> None:
+    def capture_window(
+        self, window: Window, path: Path, kind: str, with_shadow: bool = False
+    ) -> Optional[Rect]:
         if window.title is None:
             # the listing saw no title, so Screen Recording is not granted: up to macOS 15 screencapture would
             # exit 0 with a screenshot of the wallpaper
             raise _may_not_record()
         shadow = [] if with_shadow else ["-o"]  # a shadow's margin would shift every pixel
         self._screencapture([*shadow, "-l", str(window.window_id)], path, kind)
+        return None
 
     def capture_rect(self, rect: Rect, path: Path, kind: str) -> None:
         _check_may_record()
@@ -347,14 +352,17 @@ def _rect(bounds: dict[str, float]) -> Rect:
     return Rect(float(bounds["x"]), float(bounds["y"]), float(bounds["width"]), float(bounds["height"]))
 
 
-def _window(listed: dict[str, Any], can_record: bool) -> Window:
+def _window(listed: dict[str, Any], can_record: bool, displays: Sequence[Display]) -> Window:
     title: Optional[str] = listed["title"]  # as it is: two windows may differ in what a person does not see
     same = ("pid", "bundle_id", "layer", "alpha", "kind", "parent_id", "is_modal", "is_minimised")
+    bounds = _rect(listed["bounds"])
+    scales = [display.scale for display in displays if display.bounds.contains(bounds.centre)]
     return Window(
         window_id=listed["id"],
         app_name=clean_text(listed["app"]),
         title=title or "" if can_record else title,
-        bounds=_rect(listed["bounds"]),
+        bounds=bounds,
+        scale=[*scales, *(display.scale for display in displays), 1.0][0],
         is_on_screen=listed["on_screen"],
         identity=str(listed["pid"]),
         is_obscured=listed["is_protected"],

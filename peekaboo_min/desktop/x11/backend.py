@@ -27,8 +27,8 @@ from ...core.models import (
 from ...system.files import held_locks
 from ...system.process import run_program
 from .connection import x_connection
-from .server import UTF8, check_xdotool, is_viewable, x11_session
-from .windows import take_scene
+from .server import UTF8, check_xdotool, x11_session
+from .windows import shown_bounds, take_scene
 
 _CAPTURE_S = 20.0
 _FOCUS_S = 3.0
@@ -69,25 +69,30 @@ class X11Desktop:
         geometry = f"{rect.width:.0f}x{rect.height:.0f}{rect.x:+.0f}{rect.y:+.0f}"
         _run_maim(["-g", geometry], path, kind)
 
-    def capture_window(self, window: Window, path: Path, kind: str, with_shadow: bool = False) -> None:
+    def capture_window(
+        self, window: Window, path: Path, kind: str, with_shadow: bool = False
+    ) -> Optional[Rect]:
         if window.is_obscured:
             raise PeekabooError(
                 ErrorCode.CAPTURE_FAILED,
                 f"window {window.window_id} is covered: without a compositor it has no pixels there",
                 hint="focus it first, then take the screenshot; or start a compositor: xcompmgr -a &",
             )
-        # maim makes an image of a hidden window, too, with exit 0: another window's pixels
-        if not window.is_on_screen or not is_viewable(window.window_id):
-            raise PeekabooError(
-                ErrorCode.CAPTURE_FAILED,
-                f"window {window.window_id} is minimised, hidden or on another workspace",
-                hint="focus it first, then take the screenshot",
-            )
         left, _, above, _ = window.insets
         size = window.bounds
         # GTK's shadow is cut off; a border belongs to the image
         part = ["-g", f"{size.width:.0f}x{size.height:.0f}+{left}+{above}"] if max(window.insets) > 0 else []
-        _run_maim(["-i", str(window.window_id), *part], path, kind)
+        if window.is_on_screen:
+            _run_maim(["-i", str(window.window_id), *part], path, kind)
+            # maim makes an image of a hidden window, too, with exit 0: another window's pixels
+            bounds = shown_bounds(window)
+            if bounds:
+                return bounds
+        raise PeekabooError(
+            ErrorCode.CAPTURE_FAILED,
+            f"window {window.window_id} is minimised, hidden or on another workspace",
+            hint="focus it first, then take the screenshot",
+        )
 
     def focus(self, window: Window, may_click: bool = False) -> None:
         target = str(window.window_id)

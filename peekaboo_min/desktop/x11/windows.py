@@ -67,6 +67,26 @@ def own_rect(window: Window) -> Rect:
     return Rect(x - left, y - above, width + left + right, height + above + below)
 
 
+def shown_bounds(window: Window) -> Optional[Rect]:
+    """Window.bounds as they are now; None for a window that is hidden or gone."""
+    with x_connection() as server:
+        asked = [request(opcode, window.window_id) for opcode in (ATTRIBUTES, GEOMETRY)]
+        asked += [request(ORIGIN, window.window_id, server.root_id, 0)]
+        attributes, geometry, origin = server.ask(asked)
+    if not (attributes and geometry and origin) or attributes[26] != IS_VIEWABLE:
+        return None
+    width, height = fields_in(geometry, "8xHH")
+    x, y = fields_in(origin, "4xhh")
+    return _bounds(Rect(x, y, width, height), window.insets)
+
+
+def _bounds(own: Rect, insets: tuple[float, ...]) -> Rect:
+    """Window.bounds of a window that its program made, see own_rect."""
+    left, right, above, below = insets
+    width, height = float(own.width - left - right), float(own.height - above - below)
+    return Rect(own.x + left, own.y + above, width, height)
+
+
 class _Root(NamedTuple):
     """What stands on the root window; empty and None where no window manager writes it."""
 
@@ -207,14 +227,12 @@ def _read_facts(server: XConnection, atoms: dict[str, int], tops: dict[int, int]
         x, y = fields_in(origin, "4xhh")
         # inside of a frame the border is the frame's
         insets = _shadow(numbers["_GTK_FRAME_EXTENTS"], width, height) or (-border * (one == top_id),) * 4
-        left, right, top, bottom = insets
-        bounds = Rect(x + left, y + top, float(width - left - right), float(height - top - bottom))
         atoms_found = (*numbers["_NET_WM_STATE"], *numbers["_NET_WM_WINDOW_TYPE"])
         found[one] = _Facts(
             one,
             top_id,
             children_in(tree),
-            bounds,
+            _bounds(Rect(x, y, width, height), insets),
             insets,
             attributes[26] == IS_VIEWABLE,
             attributes[27] == 1,
