@@ -340,6 +340,93 @@ def test_without_accessibility_a_foreground_capture_captures_with_a_warning(
     assert (mac.front_window() or {})["id"] in (1004, 1012)  # the app itself was activated
 
 
+# a window that moves while it is captured -------------------------------------------------------------------
+
+# What xdotool does to the window (600x400) before and after maim runs, n counting the runs, and how often.
+RACES: dict[str, tuple[str, str, int]] = {
+    "resized once": ("windowsize --sync ID 720 480", "", 1),
+    "moved once": ("", "windowmove --sync ID 500 300", 1),
+    "moved each time": ("", "windowmove --sync ID $((300 + 9 * n)) 200", 99),
+    "resized each time": ("windowsize --sync ID $((600 + 9 * n)) 400", "", 99),
+    "resized and back each time": ("windowsize --sync ID 900 600", "windowsize --sync ID 600 400", 99),
+}
+
+
+@pytest.mark.parametrize(("before", "after", "times"), RACES.values(), ids=RACES.keys())
+def test_an_image_of_a_window_that_moved_meanwhile_is_taken_again_or_refused(
+    peek: Program, form: Form, tmp_path: Path, before: str, after: str, times: int
+) -> None:
+    (window_id,) = ids_of(peek, form.title)
+    form.xdotool("windowsize", "--sync", str(window_id), "600", "400")
+    kept = peek.data("screenshot", window_id)
+    peek.environment["PEEKABOO_BIN_DIR"] = without("maim", "no such words", tmp_path / "bin")
+    count, maim = tmp_path / "count", shutil.which("maim")
+    steps = [f"xdotool {act}".replace("ID", str(window_id)) if act else ":" for act in (before, after)]
+    (tmp_path / "bin" / "maim").write_text(
+        f"#!/bin/sh\nn=$(cat {count} 2>/dev/null || echo 1)\n"
+        f'case "$*" in *-i*) [ $n -le {times} ];; *) false;; esac || exec {maim} "$@"\n'
+        f"echo $((n + 1)) > {count}\n"
+        f'{steps[0]} >&2\n{maim} "$@"\ncode=$?\n{steps[1]} >&2\nexit $code\n'
+    )
+    if times == 1:
+        data = peek.data("screenshot", window_id)
+        (row,) = [row for row in peek.data("windows")["windows"] if row["window_id"] == window_id]
+        assert data["bounds"] == row["bounds"] != kept["bounds"]
+        assert (data["image_width"], data["image_height"]) == (
+            row["bounds"]["width"],
+            row["bounds"]["height"],
+        )
+        peek.data("click", window_id, *form.centre("agree"))
+        assert form.wait_for_event("toggle")["value"] == 1
+        return
+    left = below(tmp_path / "tmp")
+    for argv in (
+        ["screenshot", window_id],
+        ["screenshot", window_id, "--region", "0,0,50,50", "--screenshot-id", kept["screenshot_id"]],
+        ["image", "--app", "Form", "--path", tmp_path / "new.png"],
+        ["find-text", window_id, "Name"],
+    ):
+        error = peek.error(*argv)
+        if error["code"] == "STALE_SCREENSHOT":  # it has another size than at the screenshot with that id
+            continue
+        assert error["code"] == "CAPTURE_FAILED", argv
+        assert "keeps moving" in error["message"] and "wait_for" in error["message"]
+    assert (below(tmp_path / "tmp"), (tmp_path / "new.png").exists()) == (left, False)
+
+
+LOOK = ["osascript", "screencapture"]
+# What happens right before each capture, and the programs that the screenshot starts.
+MAC_RACES: dict[str, tuple[list[tuple[str, list[int]]], list[str]]] = {
+    "resized once": ([("AXSize", [600, 450])], 2 * LOOK),
+    "moved, which clicks bear": ([("AXPosition", [300, 200])], LOOK),
+    "resized each time": (
+        [("AXSize", [600, 450]), ("AXSize", [640, 480]), ("AXSize", [600, 450])],
+        [*3 * LOOK, "osascript"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("acts", "programs"), MAC_RACES.values(), ids=MAC_RACES.keys())
+def test_on_a_mac_the_images_size_tells_that_a_window_was_resized_meanwhile(
+    mac: FakeMac, mac_peek: Program, acts: list[tuple[str, list[int]]], programs: list[str]
+) -> None:
+    for number, (attribute, value) in enumerate(acts):
+        act = {"do": "ax_set", "window": 1090, "attribute": attribute, "value": value}
+        mac.when({"do": "started", "program": "screencapture"}, act, skip=number)
+    finished = mac_peek.run("screenshot", 1090, "--json")
+    assert [call["program"] for call in mac.calls()] == programs
+    if len(acts) > 1:
+        assert (finished.code, "keeps moving" in finished.error["message"]) == (14, True)
+        assert mac_peek.error("click", 1090, 5, 5)["code"] == "STALE_SCREENSHOT"
+        return
+    data, bounds = finished.data, finished.data["bounds"]
+    assert (data["image_width"], data["image_height"]) == (2 * bounds["width"], 2 * bounds["height"])
+    x, y, width, height = (mac.window(1090) or {})["bounds"]
+    assert (bounds["width"], bounds["height"]) == (width, height)
+    answer = mac_peek.data("click", 1090, 280, 400)
+    assert answer["point"] == {"x": x + 140, "y": y + 200}
+
+
 # by rectangle -----------------------------------------------------------------------------------------------
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 from fakemac import FakeMac
 from macs import mac_environment
-from mcp_server import serving
+from mcp_server import Server, serving
 from worlds import Form, Program, clean_environment, need, program_words, wait_for, x_server
 
 from peekaboo_min.system.images import sniff_image
@@ -82,7 +83,7 @@ def test_a_region_reaches_to_the_edge_and_needs_a_screenshot(on_x11: Program, fo
     assert error["code"] == "INVALID_ARGUMENT"
 
 
-def test_a_model_sees_a_part_of_a_large_window_larger(tmp_path: Path) -> None:
+def test_a_model_sees_a_part_of_a_large_window_larger_and_another_scale_is_no_jam(tmp_path: Path) -> None:
     with x_server(screen="2560x1600x24") as display:
         form = Form(display, tmp_path / "report.jsonl", place="2400x1500+40+40")
         try:
@@ -100,8 +101,66 @@ def test_a_model_sees_a_part_of_a_large_window_larger(tmp_path: Path) -> None:
                 # about 1.5 pixels of the window for each one of its screenshot
                 assert info and 700 < info.width < 1000
                 assert "u / 1." in answer["content"][0]["text"]
+                assert_no_jam(server, form, window_id, tmp_path / "whole.png")
         finally:
             form.close()
+
+
+def assert_no_jam(server: Server, form: Form, window_id: int, path: Path) -> None:
+    """After a file and a smaller copy an id tells whose pixels are meant, and a new screenshot settles it."""
+    answer = json_of(server.call("image", window_id=window_id, path=str(path), return_data=True))
+    (full,), (copy,) = answer["saved_files"], answer["images"]
+    sizes = [f"({one['image_width']}x{one['image_height']})" for one in (full, copy)]
+    x, y = form.centre("agree")
+    region = [x - 20, y - 20, 40, 40]
+    for tool, arguments in (("take_window_screenshot", {"region": region}), ("click", {"x": x, "y": y})):
+        refused = server.call(tool, window_id=window_id, **arguments)["content"][0]["text"]
+        assert refused.startswith("STALE_SCREENSHOT"), tool
+        for known in (full["screenshot_id"], copy["screenshot_id"], *sizes, "take_window_screenshot"):
+            assert known in refused, tool
+
+    def look(**arguments: Any) -> dict[str, Any]:
+        return json_of(server.call("take_window_screenshot", window_id=window_id, **arguments))
+
+    part = look(region=region, screenshot_id=full["screenshot_id"])
+    assert (part["screenshot_id"], part["region_image_width"]) == (full["screenshot_id"], 40)
+    lone_id = server.call("take_window_screenshot", window_id=window_id, screenshot_id=full["screenshot_id"])
+    assert lone_id["content"][0]["text"].startswith("INVALID_ARGUMENT")
+    whole = look()
+    factor = whole["scale"]
+    small = [round(value * factor) for value in region]
+    assert look(region=small)["screenshot_id"] == whole["screenshot_id"]
+    server.call("click", window_id=window_id, x=x * factor, y=y * factor)
+    assert form.wait_for_event("toggle")["value"] == 1
+    server.call("click", window_id=window_id, x=x, y=y, screenshot_id=full["screenshot_id"])
+    wait_for(lambda: form.events("toggle")[-1]["value"] == 0, "the older one counts by its id")
+
+
+def json_of(answer: dict[str, Any]) -> dict[str, Any]:
+    """What a call that returns an image says in JSON."""
+    lines = [line for block in answer["content"] for line in block.get("text", "").split("\n")]
+    return json.loads(next(line for line in lines if line.startswith("{")))
+
+
+def test_a_region_by_an_id_is_in_the_pixels_of_that_screenshot(
+    on_x11: Program, form_window: int, tmp_path: Path
+) -> None:
+    half = on_x11.data("screenshot", form_window, "--max-dimension", 277)
+    full = on_x11.data("screenshot", form_window)
+    region = ["screenshot", form_window, "--region", "30,20,100,50"]
+    assert on_x11.data(*region)["region_image_width"] == 100
+    part = on_x11.data(*region, "--screenshot-id", half["screenshot_id"])
+    assert (part["screenshot_id"], part["region_image_width"] > 190) == (half["screenshot_id"], True)
+    on_x11.data("image", "--app", "Form", "--max-dimension", 277)
+    error = on_x11.error(*region)
+    assert (error["code"], full["screenshot_id"] in error["message"]) == ("STALE_SCREENSHOT", True)
+    for words, code in (
+        ([*region, "--screenshot-id", "0" * 16], "STALE_SCREENSHOT"),
+        ([*region, "--screenshot-id", "../x"], "INVALID_ARGUMENT"),
+        (["screenshot", form_window, "--screenshot-id", full["screenshot_id"]], "INVALID_ARGUMENT"),
+        (["screenshot", form_window, "--region", "nan,0,9,9"], "INVALID_ARGUMENT"),
+    ):
+        assert on_x11.error(*words)["code"] == code, words
 
 
 def test_on_a_mac_a_region_has_two_pixels_a_point(mac: FakeMac, tmp_path: Path) -> None:

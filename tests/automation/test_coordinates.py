@@ -20,6 +20,7 @@ def records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 SHOWN = window(7, bounds=Rect(10.5, -20, 300, 200))
 PICTURE = ImageInfo("jpg", 600, 400)
+SMALL = ImageInfo("jpg", 300, 200)
 
 
 def test_a_record_comes_back_as_it_was_kept(records: Path) -> None:
@@ -34,6 +35,46 @@ def test_the_last_record_counts_and_an_older_one_by_its_id(records: Path) -> Non
     first = save_record("x11-0", SHOWN, PICTURE)
     second = save_record("x11-0", SHOWN, PICTURE)
     assert (find_record("x11-0", SHOWN), find_record("x11-0", SHOWN, first.screenshot_id)) == (second, first)
+
+
+def test_images_of_several_scales_count_by_their_ids_until_a_new_one_supersedes_them(records: Path) -> None:
+    full, small = save_record("x11-0", SHOWN, PICTURE), save_record("x11-0", SHOWN, SMALL)
+    for _ in range(2):
+        refused = error_of(find_record, "x11-0", SHOWN)
+        assert refused.code is ErrorCode.STALE_SCREENSHOT
+        shown = f"{full.screenshot_id} (600x400), {small.screenshot_id} (300x200)"
+        assert shown in refused.message and "take_window_screenshot" in refused.hint
+        small = save_record("x11-0", SHOWN, SMALL)  # another of the one scale settles nothing
+    new = save_record("x11-0", SHOWN, SMALL, supersedes_older=True)
+    assert find_record("x11-0", SHOWN) == new
+    assert find_record("x11-0", SHOWN, full.screenshot_id) == full
+    newer = save_record("x11-0", SHOWN, SMALL)
+    assert find_record("x11-0", SHOWN) == newer
+    save_record("x11-0", SHOWN, PICTURE)
+    assert new.screenshot_id not in error_of(find_record, "x11-0", SHOWN).message  # the newest of each size
+    assert find_record("x11-0", SHOWN, new.screenshot_id) == new
+
+
+@pytest.mark.parametrize(
+    ("points", "widths", "is_one"),
+    [
+        ((1900, 1900), (1900, 1899), True),
+        ((1900, 1901), (1900, 1901), True),
+        ((1000, 1001), (1568, 1568), True),
+        ((1575, 1575), (1575, 1568), False),
+        ((300, 300), (600, 300), False),
+    ],
+)
+def test_one_scale_is_one_to_the_last_pixel_but_for_rounding(
+    records: Path, points: tuple[int, int], widths: tuple[int, int], is_one: bool
+) -> None:
+    for size, width in zip(points, widths):
+        resized = SHOWN._replace(bounds=Rect(0, 0, size, 600))
+        kept = save_record("x11-0", resized, ImageInfo("png", width, round(600 * width / size)))
+    if is_one:
+        assert find_record("x11-0", resized) == kept
+    else:
+        assert error_of(find_record, "x11-0", resized).code is ErrorCode.STALE_SCREENSHOT
 
 
 def test_a_moved_window_keeps_its_record(records: Path) -> None:

@@ -299,7 +299,7 @@ class FakeMac:
         """Let something happen by itself right after a posted event: `mac.when({"type": 5}, {"do": "close_window", ...})`.
 
         on: the values that the event has; {"do": "started", "program": "osascript"} is the start of a program (and
-        "swift-helper" that of the compiled one). skip: how many such events come before. The acts are those of acts.py.
+        "swift-helper" that of the compiled one, "screencapture" the moment before it captures). skip: how many such events come before. The acts are those of acts.py.
         """  # noqa: E501
         trigger = {"on": on, "skip": skip, "acts": list(acts)}
         self.update(lambda state: state["triggers"].append(trigger))

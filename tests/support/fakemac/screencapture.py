@@ -13,7 +13,7 @@ from .pictures import Picture
 from .png import png_bytes
 from .programs import Exit, hang
 from .windows import active_displays, display_of, is_on_screen, overlap, sheet_of, window_with_id
-from .world import Folder, State, granted, post
+from .world import Folder, State, granted, post, settle
 
 VALUED = "BDJtTlRVG"
 PLAIN = "cbCdimoMPsSwWxarvgkUupH"  # -I was removed (A1)
@@ -50,6 +50,9 @@ def main(folder: Folder, state: State, argv: list[str]) -> int:
     if "x" not in flags:
         post(folder, {"do": "note", "kind": "sound", "what": {"program": "screencapture"}})
     check_session(folder, state, flags)
+    if any(trigger["on"].get("program") == "screencapture" for trigger in state["triggers"]):
+        post(folder, {"do": "started", "program": "screencapture"})
+        state = settle(folder)
     for picture, target in zip(pictures(state, flags, len(files)), files or [None]):
         save(folder, state, picture, flags, target)
     return 0
