@@ -111,7 +111,7 @@ def take_images(
     taken: list[CapturedImage] = []
 
     def take(subject: Subject) -> CapturedImage:
-        image = _capture_subject(desktop, subject, kind, max_dimension)
+        image = shrunk(desktop, _capture_subject(desktop, subject, kind), max_dimension)
         taken.append(image)
         report_progress(f"captured {clean_text(subject.label)}")
         return image
@@ -145,7 +145,7 @@ def screenshot_to_read(desktop: Desktop, window: Window) -> tuple[CapturedImage,
 
 def image_to_read(desktop: Desktop, window: Window) -> CapturedImage:
     """One window at its own pixels, as a PNG, without a record. The caller deletes the file."""
-    return _capture_subject(desktop, window_subject(window), "png", None)
+    return _capture_subject(desktop, window_subject(window), "png")
 
 
 def record_to_read(desktop: Desktop, image: CapturedImage) -> Screenshot:
@@ -156,27 +156,15 @@ def record_to_read(desktop: Desktop, image: CapturedImage) -> Screenshot:
     return save_record(desktop.session, window, image.info._replace(width=width, height=height))
 
 
-def screenshot_rect(
-    desktop: Desktop, window: Window, kind: str, max_dimension: Optional[int] = None
-) -> CapturedImage:
+def screenshot_rect(desktop: Desktop, window: Window, kind: str) -> CapturedImage:
     """What the screen shows where the window is, whatever that is."""
-    image = _new_image(
-        desktop,
-        window_subject(window),
-        kind,
-        max_dimension,
-        lambda path: desktop.capture_rect(window.bounds, path, kind),
-    )
+    subject = window_subject(window)
+    image = _new_image(subject, kind, lambda path: desktop.capture_rect(window.bounds, path, kind))
     return image._replace(is_of_rect=True)
 
 
-def screenshot_window_or_rect(
-    desktop: Desktop,
-    scene: Scene,
-    window: Window,
-    kind: str,
-    max_dimension: Optional[int] = None,
-    with_shadow: bool = False,
+def screenshot_window(
+    desktop: Desktop, scene: Scene, window: Window, kind: str, with_shadow: bool = False
 ) -> CapturedImage:
     """One window into a file of our temporary folder.
 
@@ -184,31 +172,35 @@ def screenshot_window_or_rect(
     an older image is refused, for it might be meant for this one.
     """
     try:
-        return _capture_subject(desktop, window_subject(window), kind, max_dimension, with_shadow)
-    except WindowMoves:
-        raise
+        return _capture_subject(desktop, window_subject(window), kind, with_shadow)
     except PeekabooError as e:
-        if e.code is not ErrorCode.CAPTURE_FAILED or not _is_seen_whole(window, scene):
+        is_failure = e.code is ErrorCode.CAPTURE_FAILED and not isinstance(e, WindowMoves)
+        if not is_failure or not _is_seen_whole(window, scene):
             raise
         log_debug(f"window {window.window_id} failed by its id, trying its rectangle: {e.message}")
-    image = screenshot_rect(desktop, window, kind, max_dimension)
+    image = screenshot_rect(desktop, window, kind)
     forget_records(desktop.session, window.window_id)
     return image
 
 
-def screenshot_region(
+def screenshot_whole_or_region(
     desktop: Desktop,
+    scene: Scene,
     window: Window,
-    region: Sequence[float],
-    screenshot_id: Optional[str] = None,
-    max_dimension: Optional[int] = None,
+    kind: str,
+    region: Optional[Sequence[float]],
+    screenshot_id: Optional[str],
 ) -> CapturedImage:
-    """A part of a window at its own pixels, as a PNG. The caller deletes the file.
+    """A window as screenshot_window, or a part of it at its own pixels, as a PNG.
 
-    region: x, y, width and height in pixels of a screenshot: this one, else the window's last.
+    region: x, y, width and height in pixels of a screenshot: of this id, else the window's last.
 
     Raises INVALID_ARGUMENT for a region that is not in it, and as find_record does.
     """
+    if region is None and screenshot_id is not None:
+        raise invalid("a screenshot_id is given without a region", "leave it out, or give the region too")
+    if region is None:
+        return screenshot_window(desktop, scene, window, kind)
     if len(region) != 4 or min(region[2:]) <= 0:
         raise invalid("region is not x,y,width,height", "give 4 numbers, like 100,50,300,200")
     record = find_record(desktop.session, window, screenshot_id)
@@ -218,7 +210,7 @@ def screenshot_region(
     if left >= right or top >= bottom:
         size = f"{record.image_width}x{record.image_height}"
         raise invalid("region is outside the window's screenshot", f"that is {size} pixels")
-    whole = _capture_subject(desktop, window_subject(window), "bmp", None)
+    whole = _capture_subject(desktop, window_subject(window), "bmp")
     bitmap = read_bitmap(whole.path)
     whole.path.unlink(missing_ok=True)
     assert bitmap and whole.subject.window
@@ -231,7 +223,7 @@ def screenshot_region(
     def write(path: Path) -> None:
         path.write_bytes(part.as_png())
 
-    image = _new_image(desktop, whole.subject, "png", max_dimension, write)
+    image = _new_image(whole.subject, "png", write)
     return image._replace(screenshot=record, region=Rect(left, top, right - left, bottom - top))
 
 
@@ -243,7 +235,7 @@ def _is_seen_whole(window: Window, scene: Scene) -> bool:
 
 
 def _capture_subject(
-    desktop: Desktop, subject: Subject, kind: str, max_dimension: Optional[int], with_shadow: bool = False
+    desktop: Desktop, subject: Subject, kind: str, with_shadow: bool = False
 ) -> CapturedImage:
     def take(path: Path) -> Optional[Window]:
         if subject.window:
@@ -252,7 +244,7 @@ def _capture_subject(
             desktop.capture_display(subject.display, path, kind)
         return None
 
-    return _new_image(desktop, subject, kind, max_dimension, take)
+    return _new_image(subject, kind, take)
 
 
 def recorded(
@@ -269,32 +261,36 @@ def recorded(
     return image._replace(info=info, screenshot=record)
 
 
-def _new_image(
-    desktop: Desktop,
-    subject: Subject,
-    kind: str,
-    max_dimension: Optional[int],
-    take: Callable[[Path], Optional[Window]],
-) -> CapturedImage:
-    """A file of our temporary folder (0600) that `take` fills, checked, and shrunk to max_dimension.
+def _new_image(subject: Subject, kind: str, take: Callable[[Path], Optional[Window]]) -> CapturedImage:
+    """A file of our temporary folder (0600) that `take` fills, checked.
 
     take: returns the subject's window as it was then, where it looked.
     """
-    path, smaller = new_temporary_path("peekaboo", kind), new_temporary_path("peekaboo", kind)
+    path = new_temporary_path("peekaboo", kind)
     try:
         with file_errors(path):
             window = take(path) or subject.window
             info = _checked(path, kind)
-            if max_dimension and max(info.width, info.height) > max_dimension:
-                desktop.fit_image(path, smaller, *model_size(info, max_dimension, 10**9), kind)
-                os.replace(smaller, path)
-                info = _checked(path, kind)
             path.chmod(0o600)
         return CapturedImage(path, info, subject._replace(window=window))
     except BaseException:
-        for leftover in (path, smaller):
-            leftover.unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
         raise
+
+
+def shrunk(desktop: Desktop, image: CapturedImage, max_dimension: Optional[int]) -> CapturedImage:
+    """An image with at most so many pixels on the long side, in the same file; a failure deletes that."""
+    path, kind = image.path, image.info.kind
+    if not max_dimension or max(image.info.width, image.info.height) <= max_dimension:
+        return image
+    size = model_size(image.info, max_dimension, 10**9)
+    try:
+        smaller = _new_image(image.subject, kind, lambda target: desktop.fit_image(path, target, *size, kind))
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+    os.replace(smaller.path, path)
+    return image._replace(info=smaller.info)
 
 
 def _capture_settled(desktop: Desktop, window: Window, path: Path, kind: str, with_shadow: bool) -> Window:

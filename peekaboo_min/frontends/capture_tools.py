@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, Optional, Union
 
 from ..ai.client import analyze_file
-from ..automation.capture import recorded, scene_to_capture, screenshot_rect, screenshot_window_or_rect
+from ..automation.capture import recorded, scene_to_capture, screenshot_rect, screenshot_window
 from ..automation.image import ImageRequest, image_result
 from ..automation.listing import list_app_windows, list_running_apps
 from ..core.cancellation import time_budget
@@ -231,7 +231,7 @@ def screenshot_app_window(
             app = app_by_bundle_id(by_id, scene.apps) if by_id else find_app(appName or "", scene.apps)
             window = find_window(app, visible_windows(windows_of(app, scene.windows)), index=windowIndex)
             if preferWindowId:
-                image = screenshot_window_or_rect(desktop, scene, window, format, with_shadow=includeShadow)
+                image = screenshot_window(desktop, scene, window, format, includeShadow)
                 if not includeShadow:  # its margin would shift every pixel
                     image = recorded(desktop, image, image.info)
             else:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Optional
 
 from ..automation.capture import (
-    CapturedImage,
     image_for_model,
     recorded,
     scene_to_capture,
-    screenshot_region,
-    screenshot_window_or_rect,
+    screenshot_whole_or_region,
+    shrunk,
 )
 from ..automation.elements import find_elements_in_window
 from ..automation.find_text import click_text_in_window, find_text_in_window
@@ -30,8 +28,7 @@ from ..automation.listing import catalogue, window_data
 from ..automation.opening import open_target
 from ..automation.wait import wait_for_condition
 from ..core.errors import invalid
-from ..core.models import Point, Result, Scene, Window
-from ..desktop.base import Desktop
+from ..core.models import Point, Result
 from ..desktop.matching import catalogue_windows
 from ..desktop.select import this_desktop
 from ..system.files import asked_path, move_into_place
@@ -87,7 +84,7 @@ def take_window_screenshot(
     desktop = this_desktop()
     scene = scene_to_capture(desktop)
     window = scene.by_id(window_id)
-    image = _whole_or_region(desktop, scene, window, region, screenshot_id, "jpg")
+    image = screenshot_whole_or_region(desktop, scene, window, "jpg", region, screenshot_id)
     try:
         returned = image_for_model(desktop, image)
     finally:
@@ -95,23 +92,6 @@ def take_window_screenshot(
     image = recorded(desktop, image, returned.info, supersedes_older=True)
     text = image.region_text() or f"window {window_id} of {window.app_name}"
     return Result(text, image.window_data(), (returned,), messages=image.warnings())
-
-
-def _whole_or_region(
-    desktop: Desktop,
-    scene: Scene,
-    window: Window,
-    region: Optional[Sequence[float]],
-    screenshot_id: Optional[str],
-    kind: str,
-    max_dimension: Optional[int] = None,
-) -> CapturedImage:
-    """kind: of the whole window's image; that of a region is a png."""
-    if region is not None:
-        return screenshot_region(desktop, window, region, screenshot_id, max_dimension)
-    if screenshot_id is not None:
-        raise invalid("a screenshot_id is given without a region", "leave it out, or give the region too")
-    return screenshot_window_or_rect(desktop, scene, window, kind, max_dimension)
 
 
 def screenshot_command(
@@ -139,7 +119,8 @@ def screenshot_command(
     if target:
         prepare_target(target)
     window = scene.by_id(window_id)
-    image = _whole_or_region(desktop, scene, window, region, screenshot_id, kind, max_dimension)
+    image = screenshot_whole_or_region(desktop, scene, window, kind, region, screenshot_id)
+    image = shrunk(desktop, image, max_dimension)
     if target:
         move_into_place(image.path, target)
     image = recorded(desktop, image, image.info, supersedes_older=True)
