@@ -488,7 +488,7 @@ def test_keys_that_another_program_got_in_the_last_moment_are_not_delivered(
         peek.data("focus", window_id)
         # the focus goes after xdotool has named it, and before the keys are pressed
         (folder / "xdotool").write_text(
-            f'#!/bin/sh\n[ "$1" = getwindowfocus ] || exec {real} "$@"\n'
+            f'#!/bin/sh\n[ "$1" = - ] && read -r words || exec {real} "$@"\nset -- $words\n'
             f'{real} "$1" "$2" "$3" "$4"\n{real} windowfocus {thief}\nshift 4\nexec {real} "$@"\n'
         )
         (folder / "xdotool").chmod(0o755)
@@ -511,10 +511,10 @@ def test_what_may_have_gone_to_another_window_is_not_counted_as_typed(
     real = shutil.which("xdotool")
     # the focus goes after the first piece, and nobody knows how much of it the thief got
     (folder / "xdotool").write_text(
-        f'#!/bin/sh\n{real} "$@"\n[ "$1" != getwindowfocus ] || {real} windowfocus --sync {thief}\n'
+        f'#!/bin/sh\n{real} "$@"\n[ "$1" != - ] || {real} windowfocus --sync {thief}\n'
     )
     (folder / "xdotool").chmod(0o755)
-    lost = peek.run("type", form_id, "x" * 30, "--json", PEEKABOO_BIN_DIR=str(folder)).error
+    lost = peek.run("type", form_id, "xy" * 15, "--json", PEEKABOO_BIN_DIR=str(folder)).error
     assert lost["code"] == "FOCUS_LOST"
     assert re.findall(r"\d+", lost["message"].partition("before that")[2]) == ["0", "20"]
 
@@ -640,7 +640,7 @@ def test_each_operation_lists_without_a_child_and_starts_few(
             "list apps": ["list", "apps"],
             "screenshot": ["screenshot", form_id],
             "press": ["press", form_id, "escape"],
-            "type": ["type", form_id, "x" * 40],
+            "type": ["type", form_id, "xy" * 20],
         }.items()
     }
     assert {name: dict(one) for name, one in seen.items()} == {

@@ -28,22 +28,40 @@ from peekaboo_min.automation.policy import check_may_act, skeleton
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
 from peekaboo_min.core.models import Rect, Scene, Window
 from peekaboo_min.desktop.matching import blocking_dialog, catalogue_windows
-from peekaboo_min.desktop.x11.keyboard import pieces_of
+from peekaboo_min.desktop.x11.keyboard import pauses_in, pieces_of
 
 
 @pytest.mark.parametrize(
     ("text", "pieces"),
     [
         ("short", ["short"]),
-        ("x" * 45, ["x" * 20, "x" * 20, "x" * 5]),
+        ("xy" * 22, ["xy" * 10, "xy" * 10, "xy" * 2]),
+        ("x" * 12, ["x" * 11, "x"]),  # 40 ms between two of them
         ("a\nb\tc", ["a", "\n", "b", "\t", "c"]),
-        ("a\r\nb", ["a", "\n", "b"]),
         ("日" * 21, ["日" * 20, "日"]),
         ("日" * 19 + "e\u0301" + "x", ["日" * 19, "e\u0301x"]),
     ],
 )
 def test_text_goes_out_in_pieces_of_at_most_twenty_characters(text: str, pieces: list[str]) -> None:
-    assert list(pieces_of(text)) == pieces
+    assert list(pieces_of(text, pauses_in(text))) == pieces
+
+
+@pytest.mark.parametrize(
+    ("text", "delay_ms", "pauses"),
+    [
+        ("hello, book", 0, [0, 0, 0, 40, 0, 0, 0, 0, 0, 40, 0]),
+        ("a\nb", 0, [0, 0, 40]),
+        ("a    b", 0, [0] * 6),  # an indentation
+        ("aab", 50, [0, 50, 50]),
+        ("21*2=", 0, [0, 0, 0, 120, 0]),  # a calculator loses a key that comes again too soon
+        ("11+1", 20, [0, 120, 20, 100]),
+        ("21" * 51, 0, [0] * 102),
+    ],
+)
+def test_typing_waits_where_a_program_would_lose_a_character(
+    text: str, delay_ms: int, pauses: list[int]
+) -> None:
+    assert [round(seconds * 1000) for seconds in pauses_in(text, delay_ms / 1000)] == pauses
 
 
 def window(window_id: int, **others: Any) -> Window:

@@ -7,6 +7,7 @@ import re
 import struct
 import time
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import Optional
 
@@ -22,11 +23,13 @@ from .presses import PressRecord, recorded_presses
 from .server import UTF8, client_with_focus, is_viewable, top_level
 
 _KEYS_S = 10.0
-_PIECE, _PIECE_MS = 20, 400  # a piece of typing is no longer, in characters and in time
-_KEY_DELAY_MS = 1
-_AGAIN_S = 0.12  # galculator loses a key that comes again within 100 ms
+_PIECE, _LONGEST_PIECE_S = 20, 0.4  # a piece of typing is no longer, in characters and in pauses
+# GTK's buttons, as galculator's, lose a key that comes again within 100 ms, whatever came in between.
+_AGAIN_S = 0.12
+_CALCULATION = re.compile(r"[\d\s.,+*/=%^()-]{1,100}")  # longer tables of numbers would take minutes
+_NEXT_S = 0.04  # after a key that may lead to another field, and between equal neighbours
 _WATCH_S = 0.05
-_LONGEST_S, _PIECE_S, _PASTE_S = 45.0, 0.01, 0.35  # a tool has 50 seconds; a piece takes about so long
+_LONGEST_S, _PIECE_S, _PASTE_S = 45.0, 0.015, 0.35  # a tool has 50 seconds; a piece takes about so long
 _WHO = ["getwindowfocus", "getwindowgeometry", "--shell", "%1"]
 _PRINTED_WHO = r"(?m)^WINDOW=(\d+)$"
 
@@ -125,26 +128,27 @@ def type_x11_text(window: Window, text: str, stop_file: Path, delay_ms: int = 0)
     Raises FocusLost and POLICY_DENIED (the stop file), with how many characters went out, and
     INVALID_ARGUMENT for what would take longer than a call may.
     """
-    typing_ms = 2 * delay_ms or _KEY_DELAY_MS  # `type` waits half of its delay, `key` does not
-    delay_ms = delay_ms or _KEY_DELAY_MS
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
     by_key = characters_with_keys()
-    pieces = list(pieces_of(text, max(1, min(_PIECE, _PIECE_MS // delay_ms)), by_key))
+    pauses = pauses_in(text, delay_ms / 1000)
+    pieces = list(pieces_of(text, pauses, by_key))
     pasted = sum(piece not in _LINE_KEYS and not by_key.issuperset(piece) for piece in pieces)
-    seconds = pasted * _PASTE_S + len(pieces) * _PIECE_S + len(text) * delay_ms / 1000
+    seconds = pasted * _PASTE_S + len(pieces) * _PIECE_S + sum(pauses)
     _check_time(seconds, len(text), "characters of it")
     clipboard = Clipboard(window)
-    # from stdin: other users can read the arguments of a process
-    typing = ["type", "--window", "0", "--clearmodifiers", "--delay", str(typing_ms), "--file", "-"]
     with recorded_presses() as record, clipboard.put_back():
         keyboard = _Keyboard(window, len(text), "character(s)", stop_file, record)
+        start = 0
         for piece in pieces:
+            pause(pauses[start])
             keyboard.check()
             if piece in _LINE_KEYS:
-                keyboard.send(_key_words(_LINE_KEYS[piece], delay_ms))
+                keyboard.send(_key_words(_LINE_KEYS[piece]))
             elif by_key.issuperset(piece):
-                keyboard.send(typing, piece, piece.encode("ascii"))
+                keyboard.send(_typing_words(piece, pauses[start:]), piece, len(piece))
             else:
                 keyboard.paste(clipboard, piece, 0 if "v" in by_key else _BOUND_MS)
+            start += len(piece)
         if keyboard.in_doubt:  # after a return or tab another focus may be its effect
             keyboard.check_focus()
 
@@ -155,20 +159,37 @@ def _check_time(seconds: float, count: int, unit: str) -> None:
         raise invalid(f"this would take about {seconds:.0f} seconds", f"send at most {most} {unit} at once")
 
 
-def pieces_of(text: str, most: int = _PIECE, by_key: frozenset[str] = _ASCII) -> Iterator[str]:
-    """What is sent at once: a return, a tab, at most `most` characters that are all typed by keys, or at most
-    20 that are not all.
+def pauses_in(text: str, delay_s: float = 0.0) -> list[float]:
+    """The seconds to wait before each character, so that no program loses it; in most of a text none."""
+    pauses, now = [], 0.0
+    is_calculation = _CALCULATION.fullmatch(text) is not None
+    pressed_at: dict[str, float] = {}
+    for before, character in zip(["", *text], text):
+        seconds = delay_s if before else 0.0
+        if before in _LINE_KEYS or (before == character and " " < character < "\x7f"):
+            seconds = max(seconds, _NEXT_S)
+        if is_calculation and character in pressed_at:
+            seconds = max(seconds, pressed_at[character] + _AGAIN_S - now)
+        pauses.append(seconds)
+        pressed_at[character] = now = now + seconds
+    return pauses
+
+
+def pieces_of(text: str, pauses: Sequence[float], by_key: frozenset[str] = _ASCII) -> Iterator[str]:
+    """What is sent at once: a return, a tab, characters that are all typed by keys and do not take longer
+    than a piece may, or at most 20 that are not all.
     """
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
-    for run in re.findall(r"\n|\t|[^\n\t]+", text):
-        while run:
-            piece = run[:_PIECE]
+    for run in re.finditer(r"\n|\t|[^\n\t]+", text):
+        start = run.start()
+        while start < run.end():
+            piece = text[start : min(start + _PIECE, run.end())]
             if by_key.issuperset(piece):
-                piece = piece[:most]
-            elif len(run) > _PIECE:
-                piece = _whole_characters(run)
+                ends = accumulate(pauses[start + 1 : start + len(piece)], initial=0.0)
+                piece = piece[: sum(end <= _LONGEST_PIECE_S for end in ends)]
+            elif run.end() - start > _PIECE:
+                piece = _whole_characters(text[start : run.end()])
             yield piece
-            run = run[len(piece) :]
+            start += len(piece)
 
 
 def _whole_characters(run: str) -> str:
@@ -189,6 +210,18 @@ def _key_words(keys: str, delay_ms: int = 0) -> list[str]:
     words = ["key", "--window", "0", "--delay", str(delay_ms)]
     # xdotool would put Caps Lock back as it was
     return [*words, *([] if keys == "Caps_Lock" else ["--clearmodifiers"]), "--", keys]
+
+
+def _typing_words(piece: str, pauses: Sequence[float]) -> list[str]:
+    """The keys of characters, by the numbers of their keysyms, which are those of ASCII."""
+    words: list[str] = []
+    for place, (character, seconds) in enumerate(zip(piece, pauses)):
+        if not place or seconds:
+            words += ["sleep", f"{seconds:.3f}"] if place else []
+            words += _key_words(hex(ord(character)))
+        else:
+            words.append(hex(ord(character)))
+    return words
 
 
 class _Keyboard:
@@ -230,18 +263,19 @@ class _Keyboard:
             raise self._lost(f"the popup {self._window.window_id} closed")
         self.in_doubt = 0
 
-    def send(self, words: Sequence[str], text: str = "", stdin: bytes = b"") -> None:
+    def send(self, words: Sequence[str], text: str = "", presses: int = 1) -> None:
         """Run xdotool with `words`, after it has printed who has the focus; that decides who got them.
 
-        text: what they type; none for a key.
+        text: what they type; none for a key. presses: how many keys do.
         """
         check_cancelled()
         # killed between the press and the release of a key, xdotool would leave it pressed
         with uninterrupted():
             done = run_program(
-                ["xdotool", *_WHO, *words],
+                ["xdotool", "-"],
                 timeout_s=_KEYS_S,
-                stdin=stdin,
+                # other users can read the arguments of a process
+                stdin=" ".join([*_WHO, *words]).encode("ascii") + b"\n",
                 accept=None,
                 environment=UTF8,
                 pass_fds=held_locks(),
@@ -256,7 +290,7 @@ class _Keyboard:
                 "xdotool could not press the keys",
                 details=done.stderr.strip()[-500:],
             )
-        self._count(int(printed[1]), text, len(stdin) or 1)
+        self._count(int(printed[1]), text, presses)
 
     def hold(self, keys: str, seconds: float) -> None:
         """Press keys, and release them after that time; at once when the focus goes, or anything ends us."""
