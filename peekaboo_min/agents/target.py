@@ -33,7 +33,6 @@ _RECOVERABLE = (
 # Of `open`: the model may have named the wrong thing, or its window may come later.
 _OPEN_FAILED = ("APP_NOT_FOUND", "AMBIGUOUS_APP_IDENTIFIER", "FILE_IO_ERROR", "INVALID_ARGUMENT", "TIMEOUT")
 _SLOW_TREE_S = 4.0
-_SMALLEST_MENU = 50
 _LONGEST_WAIT_S = 45.0
 _WAIT_FOR_TEXT_S = 10.0
 
@@ -206,7 +205,7 @@ class AgentTarget:
         """
         owner = _owner_of(self._app_window)
         own = [each for each in windows if _owner_of(each) == owner and each.is_on_screen]
-        own = [each for each in own if min(each.bounds.width, each.bounds.height) >= _SMALLEST_MENU]
+        own = [each for each in own if each.kind != "tooltip"]
         return sorted(own, key=lambda each: not each.is_popup)
 
     def _call(self, tool: str, arguments: dict[str, Any], accepted: tuple[str, ...] = ()) -> ToolAnswer:
@@ -293,6 +292,8 @@ def _note_effect(step: AgentStep, data: dict[str, Any]) -> None:
     step.effect = "it is not known whether anything changed" if step.changed is None else NOTHING_CHANGED
     if step.changed:
         step.effect = "the window closed" if data.get("window_closed") else "the window changed"
+    if "new_window" in data:
+        step.changed, step.effect = True, f"{step.effect}; the window {data['new_window']['title']!r} came"
     step.is_delivered = data.get("delivered") is not False
     if not step.is_delivered:
         step.effect += "; another window got it"

@@ -8,19 +8,17 @@ from typing import Any, NamedTuple, Optional
 from ..core.cancellation import pause
 from ..core.errors import ErrorCode, PeekabooError, file_errors
 from ..core.log import log_debug
-from ..core.models import Rect, Window
+from ..core.models import Rect, Scene, Window
+from ..core.text import clean_text
 from ..desktop.base import Desktop
+from ..desktop.matching import catalogue_windows
 from ..system.files import new_temporary_path
 from ..system.images import Bitmap, changed_rect, read_bitmap
 
-_EFFECT_S = 0.3
-# A caret that blinks shows its other state within this time (both states: GTK 1.2 s, Qt 1 s, xterm 0.9 s).
-_BLINK_S = 1.3
-_LOOK_AGAIN_S = 0.05
+_BEFORE_S, _BEFORE_AT_MOST = 0.1, 4  # a window that was just focused may still be drawing that
+_AFTER_S = (0.05, 0.1, 0.2, 0.3, 0.35)  # the pauses before the screenshots after an act: 1 s
+_AGAIN_S = 0.05
 _PAINT_S, _PAINT_POLL_S = 2.0, 0.15
-_FIELD_S, _FIELD_POLL_S = 1.0, 0.1
-_FIELDS = ("textbox", "combobox", "spinbutton")
-_READ_LENGTH = 300  # of a field's value no more is read
 # Screen points: the block caret of a large terminal font.
 _CARET_WIDTH, _CARET_HEIGHT = 14, 40
 _CARET_LINE_WIDTH = 3
@@ -30,12 +28,15 @@ class Effect(NamedTuple):
     """What was seen of an act. None for what was not looked at."""
 
     has_changed: Optional[bool] = None
+    """Also None for a window that changes by itself."""
     is_window_closed: bool = False
     rect: Optional[Rect] = None
     """What changed, in pixels of the window's screenshot at full size."""
     image_width: int = 0
-    """That screenshot's width."""
+    """That screenshot's width; 0 where nothing was looked at."""
     waited_ms: float = 0.0
+    new_window: Optional[Window] = None
+    """The front one of those that came."""
 
     def as_data(self, factor: float = 1.0) -> dict[str, Any]:
         """factor: pixels of the caller's screenshot for each one of a full-size screenshot.
@@ -48,108 +49,90 @@ class Effect(NamedTuple):
             data["changed_rect"] = {**rect, "image_width": round(self.image_width * factor)}
         if self.is_window_closed:
             data["window_closed"] = True
-        if self.has_changed is not None:
+        if self.new_window:
+            title = clean_text(self.new_window.title or "")
+            data["new_window"] = {"window_id": self.new_window.window_id, "title": title}
+        if self.image_width:
             data["effect_ms"] = round(self.waited_ms)
         return data
 
 
-class FieldWatch:
-    """The focused field's value before and after it was replaced, where its application offers a tree."""
-
-    def __init__(self, desktop: Desktop, window: Window) -> None:
-        self._desktop, self._window = desktop, window
-        self._before = self._value()
-
-    def is_replaced(self, text: str) -> Optional[bool]:
-        """Whether the field holds `text` and nothing else; None where that cannot be known."""
-        if self._before is None:
-            return None
-        deadline = time.monotonic() + _FIELD_S  # the application may still be reading its keys
-        while True:
-            answer = compare_values(self._before, self._value(), text)
-            if answer or time.monotonic() > deadline:
-                return answer
-            pause(_FIELD_POLL_S)
-
-    def _value(self) -> Optional[str]:
-        try:
-            elements = self._desktop.read_elements(self._window)
-        except PeekabooError as e:
-            if e.code is ErrorCode.CANCELLED:
-                raise
-            log_debug(f"what the field holds is not known: {e.message}")
-            return None
-        focused = [
-            element.value for element in elements if element.role in _FIELDS and "focused" in element.states
-        ]
-        return focused[0] if len(focused) == 1 else None
-
-
-def compare_values(before: str, after: Optional[str], text: str) -> Optional[bool]:
-    """Whether a field was replaced by a text, by its values (pure). False only where what it held is still
-    there: a field may format what is typed, complete it, or hide it.
-    """
-    if after is None or not (before or after):
-        return None
-    held, holds, typed = ("".join(value.split()) for value in (before, after, text))
-    if holds == typed or (len(after) >= _READ_LENGTH and typed.startswith(holds)):
-        return True
-    return False if held and held in holds and held not in typed else None
-
-
 class Watch:
-    """A window's screenshot before an act, and the comparison after it. Raises CAPTURE_FAILED."""
+    """A window's screenshots before an act, and the comparison after it. Raises CAPTURE_FAILED."""
 
-    def __init__(self, desktop: Desktop, window: Window) -> None:
+    def __init__(self, desktop: Desktop, scene: Scene, window: Window) -> None:
         self._desktop = desktop
         self._window = window
-        self._before = take_bitmap(desktop, window)
-        self.width = self._before.width
-
-    def is_other_within(self, box: Rect, image_width: int) -> bool:
-        """Whether a part of the window shows something else now, but for a caret.
-
-        box: in pixels of a screenshot of that width.
-        """
-        whole = box.scaled(self.width / image_width)
-        place = map(int, (whole.x, whole.y, whole.x + whole.width + 1, whole.y + whole.height + 1))
-        left, top, right, bottom = place
-        now = take_bitmap(self._desktop, self._window)
-        rect = changed_rect(
-            self._before.cropped(left, top, right, bottom), now.cropped(left, top, right, bottom)
-        )
-        return rect is not None and rect.width > _CARET_LINE_WIDTH
+        self._known_ids = {known.window_id for known in scene.windows}
+        self._before = [take_bitmap(desktop, window)]
+        self.width = self._before[0].width
+        for _ in range(_BEFORE_AT_MOST - 1):
+            pause(_BEFORE_S)
+            self._before = [self._before[-1], take_bitmap(desktop, window)]
+            self._changes_by_itself = self._is_large(changed_rect(*self._before))
+            if not self._changes_by_itself:
+                break
 
     def effect(self) -> Effect:
-        """Whether the window's pixels changed; a window that does not react is watched for _EFFECT_S.
+        """Whether the window's pixels changed, and which window came; one that does not react is watched for
+        a second.
 
-        What is not larger than a caret counts only when it stays for longer than a caret blinks.
+        What is not larger than a caret counts only when each screenshot has it: a caret blinks.
         A window that closed is an outcome, and a change; one that was minimised is a change.
         """
         start = time.monotonic()
-        found = self._effect(start)
+        found = self._effect()
         waited_ms = (time.monotonic() - start) * 1000
-        return found._replace(image_width=self.width, waited_ms=waited_ms)
+        scene = self._desktop.snapshot()
+        is_closed = found.has_changed is True and scene.find(self._window.window_id) is None
+        new = [
+            window
+            for window in catalogue_windows(scene)
+            if window.window_id not in self._known_ids and window.kind != "tooltip"
+        ]
+        return found._replace(
+            is_window_closed=is_closed,
+            image_width=self.width,
+            waited_ms=waited_ms,
+            new_window=new[0] if new else None,
+        )
 
-    def _effect(self, start: float) -> Effect:
-        last: Optional[Rect] = None
-        while True:
-            pause(_LOOK_AGAIN_S)
+    def _effect(self) -> Effect:
+        was_large, is_always_other = False, True
+        rect: Optional[Rect] = None
+        for seconds in _AFTER_S:
+            pause(_AGAIN_S if was_large else seconds)
             try:
-                rect = changed_rect(self._before, take_bitmap(self._desktop, self._window))
+                now = take_bitmap(self._desktop, self._window)
             except PeekabooError as e:
                 if e.code not in (ErrorCode.WINDOW_NOT_FOUND, ErrorCode.CAPTURE_FAILED):
                     raise
-                is_closed = self._desktop.snapshot().find(self._window.window_id) is None
-                return Effect(True, is_window_closed=is_closed)
-            elapsed_s = time.monotonic() - start
-            if rect is None and (elapsed_s > _EFFECT_S or last is not None):
-                return Effect(False)
-            if rect is not None:
-                is_settled = rect == last or elapsed_s > _EFFECT_S
-                if is_settled and (not is_caret(rect, self.width, self._window) or elapsed_s > _BLINK_S):
-                    return Effect(True, rect=rect)
-            last = rect
+                return Effect(True)
+            if self._changes_by_itself:
+                return Effect(None)
+            rects = [changed_rect(before, now) for before in self._before]
+            rect = rects[-1]
+            is_large = all(map(self._is_large, rects))
+            if is_large and was_large:
+                return Effect(True, rect=rect)
+            was_large = is_large
+            is_always_other = is_always_other and all(rects)
+        return Effect(True, rect=rect) if was_large or is_always_other else Effect(False)
+
+    def _is_large(self, rect: Optional[Rect]) -> bool:
+        return rect is not None and not is_caret(rect, self.width, self._window)
+
+
+def is_other_within(before: Bitmap, now: Bitmap, box: Rect, image_width: int) -> bool:
+    """Whether a part of a window shows something else now, but for a caret.
+
+    box: in pixels of a screenshot of that width.
+    """
+    whole = box.scaled(before.width / image_width)
+    place = map(int, (whole.x, whole.y, whole.x + whole.width + 1, whole.y + whole.height + 1))
+    left, top, right, bottom = place
+    rect = changed_rect(before.cropped(left, top, right, bottom), now.cropped(left, top, right, bottom))
+    return rect is not None and rect.width > _CARET_LINE_WIDTH
 
 
 def is_caret(rect: Rect, width: int, window: Window) -> bool:

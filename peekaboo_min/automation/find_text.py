@@ -11,7 +11,7 @@ from ..core.models import NOTHING_FOUND, RecognisedText, Rect, Result, Screensho
 from ..core.text import clean_text
 from ..desktop.base import Desktop
 from .capture import CapturedImage, scene_to_capture, screenshot_to_read
-from .effects import Watch
+from .effects import is_other_within, take_bitmap
 from .input import click_pixel
 from .policy import check_may_act
 
@@ -176,7 +176,7 @@ def click_text_in_window(
     check_may_act("click")
     window = scene_to_capture(desktop).by_id(window_id)
     check_may_act("click", window.app_name, window.bundle_id)
-    watch = Watch(desktop, window)
+    before = take_bitmap(desktop, window)
     seen = search_image(desktop, *screenshot_to_read(desktop, window), wanted)
     if not seen.hits:
         hint = f"{_OTHER_WAY}; or take a screenshot and click by its pixels, or scroll to the text"
@@ -190,7 +190,7 @@ def click_text_in_window(
             f"{wanted[:80]!r} is in {len(equal)} places of window {window_id}; nothing was clicked: {places}",
             hint=f"click one of them by its x and y, with screenshot_id {seen.record.screenshot_id}",
         )
-    if watch.is_other_within(best.box, seen.record.image_width):
+    if is_other_within(before, take_bitmap(desktop, window), best.box, seen.record.image_width):
         raise PeekabooError(
             ErrorCode.STALE_SCREENSHOT,
             f"window {window_id} changed where {best.text!r} was while it was read; nothing was clicked",

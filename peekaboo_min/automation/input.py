@@ -16,10 +16,10 @@ from ..core.settings import settings
 from ..core.text import control_character_in
 from ..desktop.base import Desktop
 from ..desktop.keys import read_chord
-from ..desktop.matching import blocking_dialog, cover_at, open_menu
+from ..desktop.matching import blocking_dialog, cover_at, foreign_menu, open_menu
 from ..system.files import file_lock
 from .coordinates import find_record
-from .effects import Effect, FieldWatch, Watch
+from .effects import Effect, Watch
 from .policy import audited, check_may_act, denied, stop_file, write_audit_line
 
 _LOCK_S = 20.0
@@ -49,7 +49,10 @@ def input_lock(session: str) -> AbstractContextManager[None]:
 
 
 def focus_by_id(desktop: Desktop, window_id: int) -> Window:
-    """Bring a window to the front and give it the keyboard; return it as it is then. Raises FOCUS_FAILED."""
+    """Bring a window to the front and give it the keyboard; return it as it is then.
+
+    Raises FOCUS_FAILED, and WINDOW_BLOCKED while a menu of another application keeps the keyboard.
+    """
     with input_lock(desktop.session):
         scene = desktop.snapshot()
         window = _permitted_window("focus", scene, window_id)
@@ -59,6 +62,7 @@ def focus_by_id(desktop: Desktop, window_id: int) -> Window:
                 f"window {window_id} is a popup: it never has the focus, and closes when another gets it",
                 hint="click it, or type into it, without focusing it",
             )
+        scene = _without_menu(desktop, scene, window_id, foreign_menu)
         write_audit_line("focus", audited(window))
         return _focused(desktop, scene, window_id).by_id(window_id)
 
@@ -166,7 +170,7 @@ def _by_pointer(
         record = find_record(desktop.session, window, record.screenshot_id)
         points = [record.to_point(each, window.bounds) for each in inside]
         _check_on_a_display(scene, window, points)
-        watch = Watch(desktop, window) if verify else None
+        watch = Watch(desktop, scene, window) if verify else None
         write_audit_line(action, {**audited(window), "point": points[0].as_data(), **what})
         delivery = post(window, points)
         effect = watch.effect() if watch else Effect()
@@ -189,23 +193,18 @@ def type_into_window(
 ) -> dict[str, Any]:
     """Type text into a window, which is focused first unless it is a popup.
 
-    replace: all that the field holds is selected first; then the text may be empty, and `replaced` in the
-    answer is true, false, or None where the application offers no value of the field.
+    replace: the keys that select all that the field holds are pressed first; then the text may be empty.
     Raises as click_pixel does; FOCUS_LOST and POLICY_DENIED (the stop file) say how many characters went out.
     """
     _check_text(text, replace, delay_ms)
-    replaced: dict[str, Any] = {}
 
     def post(window: Window) -> None:
-        field = FieldWatch(desktop, window) if replace else None
-        if field:
+        if replace:
             desktop.select_all(window, stop_file())
         if text:
             desktop.type_text(window, text, stop_file(), delay_ms)
         else:
             desktop.press_key(window, _DELETE, stop_file=stop_file())
-        if field:
-            replaced["replaced"] = field.is_replaced(text)
 
     def check(window: Window) -> None:
         if replace and _NO_SELECT_ALL.search(window.app_name):
@@ -216,8 +215,7 @@ def type_into_window(
 
     what = {"characters": len(text), **({"replace": True} if replace else {})}
     effect = _by_keyboard(desktop, "type", window_id, verify, what, post, check, is_for_menus=False)
-    done = {"window_id": window_id, "characters": len(text), "delivered": True}
-    return {**done, **replaced, **effect.as_data()}
+    return {"window_id": window_id, "characters": len(text), "delivered": True, **effect.as_data()}
 
 
 def press_in_window(
@@ -259,11 +257,12 @@ def _by_keyboard(
         scene = desktop.snapshot()
         window = _permitted_window(action, scene, window_id)
         check(window)
-        scene = _ready_for_input(desktop, scene, window)
+        scene = _without_menu(desktop, scene, window_id, foreign_menu)
+        scene = _ready_for_input(desktop, scene, scene.by_id(window_id))
         if not is_for_menus:
-            _check_no_menu(desktop, scene, window_id)
+            scene = _without_menu(desktop, scene, window_id, open_menu)
         window = scene.by_id(window_id)
-        watch = Watch(desktop, window) if verify else None
+        watch = Watch(desktop, scene, window) if verify else None
         write_audit_line(action, {**audited(window), **what})
         post(window)
         return watch.effect() if watch else Effect()
@@ -333,18 +332,25 @@ def _check_not_blocked(window: Window, scene: Scene) -> None:
         )
 
 
-def _check_no_menu(desktop: Desktop, scene: Scene, window_id: int) -> None:
+def _without_menu(
+    desktop: Desktop,
+    scene: Scene,
+    window_id: int,
+    menu_of: Callable[[Window, Scene], Optional[Window]],
+) -> Scene:
+    """The desktop as it is once no menu takes the window's keys. Raises WINDOW_BLOCKED for one that stays."""
     deadline = time.monotonic() + _MENU_S
-    while menu := open_menu(scene.by_id(window_id), scene):
+    while menu := menu_of(scene.by_id(window_id), scene):
         if time.monotonic() > deadline:
             raise PeekabooError(
                 ErrorCode.WINDOW_BLOCKED,
-                f"a menu of window {window_id} (window {menu.window_id}) is open and takes the keys; "
-                "nothing was typed or pressed",
-                hint=f"press escape to close it, or act on window {menu.window_id}",
+                f"a menu of {menu.app_name or 'another program'} (window {menu.window_id}) is open and takes "
+                "the keys; nothing was done",
+                hint=f"choose from window {menu.window_id}, or close it: press escape, or click beside it",
             )
         pause(_FOCUS_POLL_S)
         scene = desktop.snapshot()
+    return scene
 
 
 def _focused(desktop: Desktop, scene: Scene, window_id: int) -> Scene:

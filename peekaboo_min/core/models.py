@@ -128,7 +128,9 @@ class Window(NamedTuple):
     frame: Optional[Rect] = None
     """What it covers on the screen, where that is more than `bounds`; None where it is the same."""
     kind: str = "window"
-    """window, dialog or popup (a menu, a list, a tooltip: what no window manager decorates)."""
+    """window, dialog, popup (a menu, a list: what no window manager decorates), or tooltip: a popup that says
+    it is a tooltip or a notification, which never waits for an answer.
+    """
     parent_id: Optional[int] = None
     """For a dialog or popup: the window it belongs to, where that is known."""
     is_modal: bool = False
@@ -157,6 +159,11 @@ class Window(NamedTuple):
 
     @property
     def is_popup(self) -> bool:
+        return self.kind in ("popup", "tooltip")
+
+    @property
+    def takes_input(self) -> bool:
+        """Of popups, True for those that may have grabbed the keyboard."""
         return self.kind == "popup"
 
     @property
@@ -197,6 +204,10 @@ class Scene(NamedTuple):
     can_see_titles: bool = True
     is_locked: bool = False
     """True: the screen is locked, and nothing may be posted."""
+    is_keyboard_grabbed: bool = False
+    """X11: True while a popup is shown and a program has grabbed the keyboard: it gets all keys, whatever
+    window has the focus.
+    """
 
     def find(self, window_id: int) -> Optional[Window]:
         return next((window for window in self.windows if window.window_id == window_id), None)

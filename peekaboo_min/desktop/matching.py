@@ -71,6 +71,18 @@ def open_menu(window: Window, scene: Scene) -> Optional[Window]:
     return next((one for one in own if one.is_on_screen), None)
 
 
+def foreign_menu(window: Window, scene: Scene) -> Optional[Window]:
+    """The open menu of another application that has the keyboard, whichever window has the focus."""
+    popups = [popup for popup in scene.windows if popup.takes_input and popup.is_on_screen]
+    if not scene.is_keyboard_grabbed or any(_is_same_app(popup, window) for popup in popups):
+        return None  # its own application has grabbed the keyboard for its own popup
+    return next((popup for popup in popups if popup.is_menu), popups[0] if popups else None)
+
+
+def _is_same_app(window: Window, other: Window) -> bool:
+    return (window.app_name, window.pid) == (other.app_name, other.pid)
+
+
 def _is_blocked_by(window: Window, dialog: Window, scene: Scene) -> bool:
     if dialog.parent_id == window.window_id:
         return True

@@ -36,7 +36,9 @@ from ..system.images import kind_by_name, prepare_target
 
 # Parameters that several tools share.
 WindowId = Annotated[int, "the window's id, from list_windows"]
-Verify = Annotated[bool, "report whether the window changed; default false"]
+Verify = Annotated[
+    bool, "report whether the window changed within a second, and which window came; default false"
+]
 X = Annotated[float, "pixels from the screenshot's left edge; clamped into it"]
 Y = Annotated[float, "pixels from the screenshot's top edge; clamped into it"]
 Button = Annotated[Literal["left", "right", "middle"], "the mouse button; default left"]
@@ -254,12 +256,7 @@ def type_text(
     """
     data = type_into_window(this_desktop(), window_id, text, verify, replace, delay_ms)
     done = f"typed {data['characters']} character(s) into window {window_id}"
-    outcomes = {
-        True: ", in place of what the field held",
-        False: "; but the field still holds what it held before",
-        None: " after the keys for select all; what the field holds now is not known",
-    }
-    return _acted(done + outcomes[data["replaced"]] if replace else done, data)
+    return _acted(f"{done}, after the keys for select all" if replace else done, data)
 
 
 def press_key(
@@ -339,8 +336,6 @@ def _at(data: dict[str, Any]) -> str:
 
 def _acted(text: str, data: dict[str, Any]) -> Result:
     """The result of an act: what was done, whether it arrived, and what it changed."""
-    if data.get("window_closed"):
-        return Result(f"{text}; the window closed", data)
     if data.get("clamped"):
         text += "; the pixel was outside the image and was moved to its edge"
     if data.get("delivered") is False:
@@ -352,5 +347,12 @@ def _acted(text: str, data: dict[str, Any]) -> Result:
         )
     elif data.get("delivered") is None:
         text += "; whether it arrived there is not known"
-    effects = {True: "; the window changed", False: "; the window did not change", None: ""}
-    return Result(text + effects[data.get("changed")], data)
+    seconds = data.get("effect_ms", 0) / 1000
+    if data.get("changed"):
+        text += "; the window closed" if data.get("window_closed") else "; the window changed"
+    elif data.get("changed") is False:
+        text += f"; no change within {seconds:.1f} s"
+    elif seconds:
+        text += "; the window changes by itself, so what this changed is not known"
+    new = data.get("new_window")
+    return Result(f"{text}; window {new['window_id']} {new['title']!r} came" if new else text, data)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import subprocess
 from pathlib import Path
-from typing import Optional
 
 import pytest
 from accessible import elements_of, group_of
@@ -16,7 +15,7 @@ from mcp_server import serving
 from samples import window
 from worlds import Program, need, need_optional, program_words, wait_for
 
-from peekaboo_min.automation.effects import compare_values, is_caret
+from peekaboo_min.automation.effects import is_caret
 from peekaboo_min.core.models import Rect
 
 
@@ -90,7 +89,7 @@ def test_a_gtk_field_is_found_replaced_and_its_button_pressed(on_gtk: Program, s
         window_id, (field,) = told["window_id"], told["elements"]
         assert field["value"] == "Århus"
         on_gtk.data("click", window_id, field["x"], field["y"], "--screenshot-id", told["screenshot_id"])
-        assert on_gtk.data("type", window_id, "Zürich", "--replace")["replaced"] is True
+        on_gtk.data("type", window_id, "Zürich", "--replace")
         told = elements_of(on_gtk, process, "textbox")
         assert told["elements"][0]["value"] == "Zürich"
         told = elements_of(on_gtk, process, "button")
@@ -155,53 +154,8 @@ def test_a_page_is_read(  # a longer name makes the path of Chromium's socket to
         wait_for(lambda: "checked" in checked(), "the box says that it is checked")
         (field,) = (told := elements_of(on_gtk, process, "textbox", "Join"))["elements"]
         on_gtk.data("click", window_id, field["x"], field["y"], "--screenshot-id", told["screenshot_id"])
-        answer = on_gtk.data("type", window_id, "Zoë", "--replace")
-        assert answer["replaced"] is True
+        on_gtk.data("type", window_id, "Zoë", "--replace")
         assert elements_of(on_gtk, process, "textbox", "Join")["elements"][0]["value"] == "Zoë"
-
-
-def test_a_field_that_was_not_replaced_is_reported_as_such(on_gtk: Program) -> None:
-    need("/usr/share/themes/Emacs/gtk-3.0")
-    settings = Path(on_gtk.environment["HOME"]) / ".config" / "gtk-3.0" / "settings.ini"
-    settings.parent.mkdir(parents=True)
-    settings.write_text("[Settings]\ngtk-key-theme-name=Emacs\n")  # ctrl+a goes to the start of the line
-    words = ["zenity", "--entry", "--text", "City", "--entry-text", "Oslo"]
-    with group_of(words, on_gtk.environment) as process:
-        told = elements_of(on_gtk, process, "textbox")
-        window_id, (field,) = told["window_id"], told["elements"]
-        on_gtk.data("click", window_id, field["x"], field["y"], "--screenshot-id", told["screenshot_id"])
-        # a Tk program that crashed leaves its name there, and the server gives its ids to the next program
-        left = ["-f", "InterpRegistry", "8s", "-set", "InterpRegistry", f"{window_id:x} Gone"]
-        subprocess.run(["xprop", "-root", *left], env=on_gtk.environment, check=True)
-        answer = on_gtk.data("type", window_id, "Rome", "--replace")
-        assert (answer["delivered"], answer["replaced"]) == (True, False)
-        assert elements_of(on_gtk, process, "textbox")["elements"][0]["value"] == "RomeOslo"
-
-
-VALUES = [
-    ("old", "new", "new", True),
-    ("old", "newold", "new", False),
-    ("old", "oldnew", "new", False),
-    ("old", "new example.org", "new", None),  # completed
-    ("1,000", "2,000.00", "2000", None),  # formatted
-    ("old", "the old one", "the old one", True),
-    ("old", "the old ones", "the old one", None),
-    ("", "new", "new", True),
-    ("old", "", "", True),
-    ("old", "old", "", False),
-    ("", "", "", None),  # a password's is never read
-    ("", "", "secret", None),
-    ("old", "a\nb", "a\r\nb\n", True),
-    ("old", "x" * 300, "x" * 400, True),
-    ("old", None, "new", None),
-]
-
-
-@pytest.mark.parametrize(("before", "after", "text", "expected"), VALUES)
-def test_a_fields_values_say_whether_it_was_replaced(
-    before: str, after: Optional[str], text: str, expected: Optional[bool]
-) -> None:
-    assert compare_values(before, after, text) is expected
 
 
 @pytest.mark.parametrize(

@@ -173,8 +173,7 @@ def test_what_a_field_holds_is_replaced_and_deleted(peek: Program, pad: Pad, pad
     peek.data("type", pad_id, "old text")
     assert field_of(peek, pad, pad_id) == "<old text>"
     answer = peek.data("type", pad_id, "new", "--replace")
-    # Tk offers no tree: nobody can know
-    assert (answer["characters"], answer["replaced"]) == (3, None)
+    assert answer == {"window_id": pad_id, "characters": 3, "delivered": True, "changed": None}
     assert field_of(peek, pad, pad_id) == "<new>"
     peek.data("type", pad_id, "日本", "--replace")
     assert field_of(peek, pad, pad_id) == "<日本>"

@@ -256,6 +256,30 @@ def test_a_title_bar_is_clicked_where_activation_does_not_work_and_that_is_allow
     assert form.events("click") == []
 
 
+@pytest.mark.parametrize("words", [["focus"], ["type", "x"], ["press", "a"]], ids=lambda words: words[0])
+def test_while_another_programs_menu_has_the_keyboard_no_other_window_is_said_to_have_it(
+    peek: Program, form: Form, form_id: int, wish: Callable[[str], subprocess.Popen], tmp_path: Path,
+    words: list[str],
+) -> None:  # fmt: skip
+    peek.data("focus", form_id)
+    grabbed = tmp_path / "grabbed"
+    wish(
+        "wm withdraw .; toplevel .m; wm overrideredirect .m 1; wm title .m Menu\n"
+        "wm geometry .m 102x25+700+500; tkwait visibility .m; grab -global .m\n"
+        f"bind .m <Button> {{grab release .m; wm attributes .m -type tooltip}}\nclose [open {grabbed} w]"
+    )
+    wait_for(grabbed.exists, "the other program has grabbed the keyboard")
+    menu = window_titled(peek, "Menu")
+    assert (menu["kind"], menu["owner_name"]) == ("popup", "Toplevel")
+    error = peek.error(words[0], form_id, *words[1:])
+    assert (error["code"], f"window {menu['window_id']}" in error["message"]) == ("WINDOW_BLOCKED", True)
+    assert form.events("key") == []
+    peek.data("screenshot", menu["window_id"])
+    peek.data("click", menu["window_id"], 50, 12)
+    wait_for(lambda: window_titled(peek, "Menu")["kind"] == "tooltip", "it is a menu no more")
+    peek.data(words[0], form_id, *words[1:])
+
+
 # wheel, drag, held keys ---------------------------------------------------------------------------------
 
 

@@ -730,14 +730,6 @@ def test_what_a_field_holds_is_replaced(desk: Desk) -> None:
     assert [(one["key"], one["modifiers"]) for one in desk.mac.events("key")] == [("a", ["cmd"])]
 
 
-def test_where_two_fields_claim_the_focus_it_is_not_known_what_was_replaced(desk: Desk) -> None:
-    other = widget("other", "field", 20, 100, 200, 26, value="Oslo", ax={"AXFocused": True})
-    own = widget("own", "field", 20, 40, 200, 26, value="Ada")
-    desk.mac.change_window(1090, {"widgets": [other, own], "focus": "own"})
-    assert desk.data("type", 1090, "Rome", "--replace")["replaced"] is None
-    assert desk.mac.widget(1090, "own")["value"] == "Rome"
-
-
 def test_an_app_is_denied_by_its_bundle_id(desk: Desk) -> None:
     desk.mac.activate("Form")
     refused = desk.run("press", 1090, "tab", PEEKABOO_DENY_APPS="com.example.form")

@@ -27,7 +27,7 @@ from worlds import (
 from peekaboo_min.automation.policy import check_may_act, skeleton
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
 from peekaboo_min.core.models import Rect, Scene, Window
-from peekaboo_min.desktop.matching import blocking_dialog, catalogue_windows
+from peekaboo_min.desktop.matching import blocking_dialog, catalogue_windows, foreign_menu
 from peekaboo_min.desktop.x11.keyboard import pauses_in, pieces_of
 
 
@@ -85,6 +85,20 @@ def test_a_declared_modal_dialog_blocks_its_parent_and_the_innermost_is_named() 
     ]  # fmt: skip
     round_about = [window(1, is_modal=True, parent_id=2), window(2, is_modal=True, parent_id=1)]
     assert blocking_dialog(round_about[0], scene(*round_about)) == round_about[1]
+
+
+def test_a_menu_of_another_application_is_in_the_way_while_it_has_grabbed_the_keyboard() -> None:
+    main, menu = window(1), window(2, kind="popup", app_name="Other", pid=61, is_menu=True)
+    untyped, unowned = window(3, kind="popup", app_name="Other", pid=61), window(4, kind="popup", app_name="")
+    tooltip, own = window(5, kind="tooltip", app_name="Other", pid=61), window(6, kind="popup")
+    hidden = menu._replace(is_on_screen=False)
+    for windows, expected in [
+        ((untyped, menu, main), menu), ((untyped, main), untyped), ((unowned, main), unowned),
+        ((tooltip, main), None), ((own, menu, main), None), ((hidden, main), None), ((main,), None),
+    ]:  # fmt: skip
+        grabbed = scene(*windows)._replace(is_keyboard_grabbed=True)
+        assert foreign_menu(main, grabbed) == expected, windows
+        assert foreign_menu(main, scene(*windows)) is None  # Chromium's menus leave the keyboard
 
 
 def test_the_catalogue_has_popups_after_their_owner_and_minimised_windows() -> None:

@@ -60,8 +60,8 @@ def no_display(details: str) -> PeekabooError:
 
 # requests: each is answered by one reply, or by an error ----------------------------------------------------
 
-ATTRIBUTES, GEOMETRY, CHILDREN, ATOM, PROPERTY, OWNER = 3, 14, 15, 16, 20, 23
-POINTER, ORIGIN, FOCUS, EXTENSION, KEYBOARD, BUTTONS = 38, 40, 43, 98, 101, 117
+NEW_WINDOW, ATTRIBUTES, GEOMETRY, CHILDREN, ATOM, PROPERTY, OWNER = 1, 3, 14, 15, 16, 20, 23
+GRAB_KEYBOARD, POINTER, ORIGIN, FOCUS, EXTENSION, KEYBOARD, BUTTONS = 31, 38, 40, 43, 98, 101, 117
 
 
 def request(opcode: int, *words: int, data: int = 0, text: bytes = b"") -> bytes:

@@ -15,6 +15,8 @@ from .connection import (
     CHILDREN,
     EXTENSION,
     FOCUS,
+    GRAB_KEYBOARD,
+    NEW_WINDOW,
     POINTER,
     XConnection,
     display_address,
@@ -33,6 +35,7 @@ UTF8 = {"LC_ALL": "C.UTF-8"}
 IS_VIEWABLE = 2
 _WM_CLASS = 67  # an atom that every server has
 _DEEPEST = 16
+_INPUT_ONLY, _GRABBED_BY_ANOTHER = 2, 1
 _QUERY_CLIENT_IDS, _ITS_PID = 4, 2
 _BUTTON_BITS, _MODIFIER_BITS = 0x1F00, 0b1101  # of these Shift, Control, Alt: the others may be locked
 
@@ -138,6 +141,17 @@ def held_input() -> str:
         (reply,) = server.ask([request(POINTER, server.root_id)])
     (state,) = fields_in(reply, "16xH")
     return "a mouse button" if state & _BUTTON_BITS else "a modifier key" if state & _MODIFIER_BITS else ""
+
+
+def is_keyboard_grabbed(server: XConnection) -> bool:
+    """Whether a program has grabbed the keyboard, as an open menu does.
+
+    It is asked for a window that is never mapped: such a grab fails always, and disturbs nobody.
+    """
+    window_id = server.resource_base
+    server.send(request(NEW_WINDOW, window_id, server.root_id, 0, 1 << 16 | 1, _INPUT_ONLY << 16, 0, 0))
+    (reply,) = server.ask([request(GRAB_KEYBOARD, window_id, 0, 1 << 8 | 1)])
+    return reply is not None and reply[1] == _GRABBED_BY_ANOTHER
 
 
 def physical_button(button: int) -> str:

@@ -28,7 +28,7 @@ from .connection import (
     texts_in,
     x_connection,
 )
-from .server import IS_VIEWABLE, client_with_focus, containing_windows
+from .server import IS_VIEWABLE, client_with_focus, containing_windows, is_keyboard_grabbed
 
 _POPUP_LAYER = 101  # as a Mac numbers its menus
 _UNOWNED_LAYER = 25
@@ -51,6 +51,7 @@ _ROOT_PROPERTIES = (
 _HIDDEN, _MODAL, _DIALOG = "_NET_WM_STATE_HIDDEN", "_NET_WM_STATE_MODAL", "_NET_WM_WINDOW_TYPE_DIALOG"
 _SHADED = "_NET_WM_STATE_SHADED"  # rolled up into its title bar; its content may stay mapped
 _MENUS = {f"_NET_WM_WINDOW_TYPE_{kind}" for kind in ("MENU", "DROPDOWN_MENU", "POPUP_MENU")}
+_TOOLTIPS = {f"_NET_WM_WINDOW_TYPE_{kind}" for kind in ("TOOLTIP", "NOTIFICATION")}
 # The window server of a Mac numbers its layers; here the type of a window means another layer.
 _LAYERS = {
     "_NET_WM_WINDOW_TYPE_DOCK": 20,
@@ -150,6 +151,7 @@ def take_scene() -> Scene:
         focused_id = root.active_id or client_with_focus(server)
         focused = {focused_id, *containing_windows(server, focused_id)[-1:]}
         displays = _read_displays(server)
+        is_grabbed = any(map(_may_hold_keyboard, tops.values())) and is_keyboard_grabbed(server)
     frames = {one.top_id for one in clients.values()}
     others = [top for one, top in tops.items() if one not in clients.keys() | frames and top.is_seen]
     facts = {one.window_id: one for one in [*clients.values(), *others] if not one.is_input_only}
@@ -159,7 +161,8 @@ def take_scene() -> Scene:
     if not root.has_compositor:
         windows = _with_obscured(windows)
     is_locked = any(_is_locker(one, displays) for one in windows)
-    return Scene(tuple(windows), tuple(_apps(windows)), tuple(displays), is_locked=is_locked)
+    apps = tuple(_apps(windows))
+    return Scene(tuple(windows), apps, tuple(displays), is_locked=is_locked, is_keyboard_grabbed=is_grabbed)
 
 
 def _read_root(server: XConnection, atoms: dict[str, int]) -> _Root:
@@ -295,7 +298,7 @@ def _window(one: _Facts, frame: Rect, root: _Root, known_ids: Set[int], focused:
         is_focused=not is_popup and bool(focused & {one.window_id, one.top_id}),
         # a frame as large as the shadow covers nothing with it
         frame=frame if frame_id and max(one.insets) <= 0 and frame != one.bounds else None,
-        kind="popup" if is_popup else "dialog" if is_dialog else "window",
+        kind=_popup_kind(one) if is_popup else "dialog" if is_dialog else "window",
         parent_id=parent_id,
         is_modal=parent_id is not None and _MODAL in one.kinds,
         is_minimised=is_put_away and not is_elsewhere,
@@ -305,6 +308,14 @@ def _window(one: _Facts, frame: Rect, root: _Root, known_ids: Set[int], focused:
         identity=identity,
         insets=one.insets,
     )
+
+
+def _may_hold_keyboard(one: _Facts) -> bool:
+    return one.is_override_redirect and one.is_seen and _popup_kind(one) == "popup"
+
+
+def _popup_kind(one: _Facts) -> str:
+    return "popup" if one.kinds.isdisjoint(_TOOLTIPS) else "tooltip"
 
 
 def _layer(one: _Facts, is_popup: bool, counts: bool) -> int:
