@@ -293,7 +293,8 @@ def _note_effect(step: AgentStep, data: dict[str, Any]) -> None:
     if step.changed:
         step.effect = "the window closed" if data.get("window_closed") else "the window changed"
     if "new_window" in data:
-        step.changed, step.effect = True, f"{step.effect}; the window {data['new_window']['title']!r} came"
+        effect = f"the window {data['new_window']['title']!r} came"
+        step.changed, step.effect = True, f"{step.effect}; {effect}" if step.changed else effect
     step.is_delivered = data.get("delivered") is not False
     if not step.is_delivered:
         step.effect += "; another window got it"

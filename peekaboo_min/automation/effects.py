@@ -84,17 +84,14 @@ class Watch:
         found = self._effect()
         waited_ms = (time.monotonic() - start) * 1000
         scene = self._desktop.snapshot()
-        is_closed = found.has_changed is True and scene.find(self._window.window_id) is None
-        new = [
-            window
-            for window in catalogue_windows(scene)
-            if window.window_id not in self._known_ids and window.kind != "tooltip"
-        ]
+        is_closed = scene.find(self._window.window_id) is None
+        came = [window for window in catalogue_windows(scene) if window.window_id not in self._known_ids]
         return found._replace(
+            has_changed=True if is_closed else found.has_changed,
             is_window_closed=is_closed,
             image_width=self.width,
             waited_ms=waited_ms,
-            new_window=new[0] if new else None,
+            new_window=next((window for window in came if window.kind != "tooltip"), None),
         )
 
     def _effect(self) -> Effect:
