@@ -333,10 +333,7 @@ def _check_not_blocked(window: Window, scene: Scene) -> None:
 
 
 def _without_menu(
-    desktop: Desktop,
-    scene: Scene,
-    window_id: int,
-    menu_of: Callable[[Window, Scene], Optional[Window]],
+    desktop: Desktop, scene: Scene, window_id: int, menu_of: Callable[[Window, Scene], Optional[Window]]
 ) -> Scene:
     """The desktop as it is once no menu takes the window's keys. Raises WINDOW_BLOCKED for one that stays."""
     deadline = time.monotonic() + _MENU_S
