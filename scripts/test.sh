@@ -9,7 +9,7 @@ if [ "$(uname)" = Linux ]; then
         xfwm4:xfwm4 i3lock:i3lock wmctrl:wmctrl xmodmap:x11-xserver-utils setxkbmap:x11-xkb-utils xmessage:x11-utils \
         parallel:parallel sshd:openssh-server ssh:openssh-client ssh-keygen:openssh-client bash:bash zsh:zsh \
         python3:python3 dbus-daemon:dbus-daemon xdg-mime:xdg-utils gtk-launch:libgtk-3-bin \
-        /usr/share/themes/Emacs/gtk-3.0:libgtk-3-common /usr/lib/python3/dist-packages/gi:python3-gi \
+        /usr/lib/python3/dist-packages/gi:python3-gi \
         /usr/libexec/at-spi-bus-launcher:at-spi2-core || [ -z "${CI:-}" ]
     # a browser's tests are skipped where apt has none
     [ "$(id -u)" != 0 ] || command -v chromium >/dev/null || command -v google-chrome >/dev/null ||
