@@ -49,9 +49,9 @@ _IDENTITIES = {
     "maim": _Identity("--version", r"\Av(\d+\.\d+\S*)$", "maim"),
     # the system's own: a virtual environment's has no gi. What follows -c in the same argument is the code
     "python3": _Identity(
-        "-Icfrom gi.repository import Gio; import gi; print('gi', gi.__version__)",
+        "-Icimport gi; gi.require_version('Atspi', '2.0'); print('gi', gi.__version__)",
         r"^(gi \d\S*)",
-        "python3-gi at-spi2-core",
+        "python3-gi gir1.2-atspi-2.0 at-spi2-core",
         folder="/usr/bin",
     ),
     "tesseract": _Identity("--version", r"^tesseract v?(\d\S*)", "tesseract-ocr"),

@@ -13,11 +13,11 @@ from ...core.text import clean_text
 from ...system.process import run_program
 from ...system.programs import PACKAGES, look_for_program
 from ...system.resources import native_source
-from .connection import property_of, texts_in, x_connection
 from .windows import own_rect
 
 PYTHON = "python3"
 _READ_S = 12.0
+_TEXT_LENGTH = 301  # of a value that was cut, with its sign
 _BUS = "DBUS_SESSION_BUS_ADDRESS"
 _FIELDS = ("textbox", "combobox", "spinbutton", "slider")
 _PROBLEMS = {
@@ -47,7 +47,6 @@ def read_x11_elements(window: Window) -> list[Element]:
         "bounds": window.bounds,
         "whole": own_rect(window),
         "outer": window.outer,
-        "addresses": _bus_addresses(),
     }
     # -I: neither the working folder nor PYTHONPATH; no bus is started for us where there is none
     argv = [program.path, "-I", "-", json.dumps(question)]
@@ -57,7 +56,7 @@ def read_x11_elements(window: Window) -> list[Element]:
     done = run_program(argv, timeout_s=_READ_S, stdin=source, environment=bus)
     answer: dict[str, Any] = json.loads(done.text)
     found = [
-        Element(role, clean_text(name), clean_text(value), tuple(states), Rect(*box))
+        Element(role, clean_text(name), clean_text(value, _TEXT_LENGTH), tuple(states), Rect(*box))
         for role, name, value, states, box in answer["elements"]
     ]
     if not found:
@@ -70,14 +69,6 @@ def read_x11_elements(window: Window) -> list[Element]:
             "GNOME_ACCESSIBILITY=1; Qt: QT_LINUX_ACCESSIBILITY_ALWAYS_ON=1)",
         )
     return _in_reading_order(found)
-
-
-def _bus_addresses() -> list[str]:
-    """What the X server's root window names: the bus of this very display."""
-    with x_connection() as server:
-        atom = server.atoms(["AT_SPI_BUS"])["AT_SPI_BUS"]
-        (reply,) = server.ask([property_of(server.root_id, atom)])
-    return texts_in(reply)[:1]
 
 
 def _in_reading_order(elements: list[Element]) -> list[Element]:

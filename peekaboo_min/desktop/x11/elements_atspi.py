@@ -1,12 +1,11 @@
-"""A window as JSON -> {elements: [[role, name, value, states, box]]...}.
+"""A window as JSON -> {elements: [[role, name, value, states, box]...], problem}.
 
-In: {pid, title, is_popup, is_focused, bounds, whole, outer, addresses}; `whole` is `bounds` with the shadow
-that GTK draws, `outer` with what a window manager draws. Out, besides: `problem`, "bus", "application",
-"twins" (windows that nothing tells apart) or "" for none; and `rounds`. Boxes are [x, y, width, height] in
-screen points.
+In: {pid, title, is_popup, is_focused, bounds, whole, outer}; `whole` is `bounds` with the shadow that GTK
+draws, `outer` with what a window manager draws. Boxes are [x, y, width, height] in screen points. `problem`:
+"bus", "application", "twins" (windows that nothing tells apart), or "" for none.
 
-Run by the system's own Python, for its `gi`, and never imported. It reads the accessibility tree of one
-window over AT-SPI's bus, level by level: all calls of a level go out at once, which is a round.
+Run by the system's own Python, for its `gi`, and never imported. Reads the accessibility tree of one window
+depth first, until it has read enough or its time is over.
 """
 
 from __future__ import annotations
@@ -17,29 +16,23 @@ import time
 from contextlib import suppress
 from typing import Any, NamedTuple, Optional
 
-from gi.repository import Gio, GLib  # type: ignore[import-not-found,import-untyped,unused-ignore]
+import gi  # type: ignore[import-not-found,import-untyped,unused-ignore]
 
-Node = tuple[str, str]
-"""A program's name on the bus, and an object's path in it."""
-Box = tuple[int, int, int, int]
-Call = tuple[Node, str, str, Any]
-"""Whom to ask, interface, method, arguments."""
+gi.require_version("Atspi", "2.0")
+from gi.repository import Atspi, GLib  # type: ignore[import-not-found,unused-ignore]  # noqa: E402
 
-BUDGET_S = 6.0
-CALL_MS = 2000
-MOST_ELEMENTS = 1000
-MOST_VISITED = 8000
-MOST_DEPTH = 60
-MOST_CHILDREN = 1000
-GRID_X, GRID_Y, MOST_POINTS = 48, 18, 1500  # where a table that is too large is asked what it shows
+Box = tuple[float, float, float, float]
+
+BUDGET_S, CALL_MS = 6.0, 2000
+AGAIN_S = 0.5  # what a browser needs to build the tree of a page that it was asked for
+MOST_ELEMENTS, MOST_VISITED, MOST_DEPTH, MOST_CHILDREN = 1000, 8000, 100, 1000
+GRID_X, GRID_Y, MOST_POINTS = 48, 18, 1500  # where a table with more children is asked what it shows
 TEXT_LENGTH = 300
-
-ROOT = "/org/a11y/atspi/accessible/root"
-NULL = "/org/a11y/atspi/null"
-ACCESSIBLE, COMPONENT = "org.a11y.atspi.Accessible", "org.a11y.atspi.Component"
-TEXT, VALUE, PROPERTIES = "org.a11y.atspi.Text", "org.a11y.atspi.Value", "org.freedesktop.DBus.Properties"
-SCREEN, WINDOW = 0, 1  # what coordinates are relative to
-RECTANGLES = ("bounds", "whole", "outer")
+LEAST_VISIBLE = 4  # screen points of an element that is cut off: a click on less may hit its neighbour
+LARGEST = 32767  # of X11's windows; GTK 4 gives any number for what it has not drawn
+LARGEST_PADDING = 32
+# libadwaita's dialogs (_message-dialog.scss): the sum of the paddings above and below -> the one above
+UNEVEN_PADDING = {41: 32, 33: 24, 36: 12}
 
 # AT-SPI's numbers of roles (atspi-constants.h) -> ARIA's words. What is not here only holds others.
 ROLES = {
@@ -53,296 +46,312 @@ ROLES = {
 }  # fmt: skip
 MENU, PASSWORD, TOGGLE_BUTTON = 33, 40, 62
 NEED_A_NAME = ("text", "img", "row", "cell", "option", "treeitem", "tooltip")
-HAVE_TEXT, HAVE_NUMBER = ("textbox", "combobox"), ("slider", "spinbutton", "progressbar", "meter")
-# Inside of these there may be so many that asking for them all would stop the application.
-MAY_HOLD_MANY = (14, 49, 68, 82, 92, 93, 94, 95, 96)
+HAVE_NUMBER = ("slider", "spinbutton", "progressbar", "meter")
 PAGES, POPUPS = (82, 95), (33, 41, 64, 69)  # what holds a page, and the content of a popup
-STATES = {4: "checked", 20: "checked", 12: "focused", 10: "expanded", 5: "collapsed", 23: "selected"}
-ACTIVE, EDITABLE, PRESSED, SENSITIVE, SHOWING, VISIBLE, MANAGES_DESCENDANTS = 1, 7, 20, 24, 25, 30, 31
-LABELLED_BY = 2
+# what shows a part of its content: panes that scroll, lists, tables, trees, pages
+CLIP = (14, 28, 31, 49, 55, 65, 66, 68, *PAGES, 98)
+STATE = Atspi.StateType
+STATES = {
+    STATE.CHECKED: "checked", STATE.PRESSED: "checked", STATE.FOCUSED: "focused", STATE.EXPANDED: "expanded",
+    STATE.COLLAPSED: "collapsed", STATE.SELECTED: "selected",
+}  # fmt: skip
+SCREEN, WINDOW = Atspi.CoordType.SCREEN, Atspi.CoordType.WINDOW
 
 
-class Bus:
-    """AT-SPI's own bus. A call that fails is answered by None."""
+class Place(NamedTuple):
+    """What makes screen points of a node's coordinates: they are scaled, then moved by x and y."""
 
-    def __init__(self, address: str) -> None:
-        flags = Gio.DBusConnectionFlags
-        kind = flags.AUTHENTICATION_CLIENT | flags.MESSAGE_BUS_CONNECTION
-        self.connection = Gio.DBusConnection.new_for_address_sync(address, kind, None, None)
-        self.deadline = time.monotonic() + BUDGET_S
-        self.rounds = 0
-
-    def ask(self, calls: list[Call]) -> list[Any]:
-        """The answers, all asked for at once."""
-        answers: list[Any] = [None] * len(calls)
-        loop = GLib.MainLoop()
-        left = [len(calls)]
-
-        def answered(connection: Any, result: Any, place: int) -> None:
-            with suppress(GLib.Error):  # it is gone, has no such interface, or does not answer
-                answers[place] = connection.call_finish(result).unpack()
-            left[0] -= 1
-            if not left[0]:
-                loop.quit()
-
-        wait_ms = min(CALL_MS, int((self.deadline - time.monotonic()) * 1000))
-        if not calls or wait_ms <= 0:
-            return answers
-        self.rounds += 1
-        for place, ((name, path), interface, method, arguments) in enumerate(calls):
-            flags = Gio.DBusCallFlags.NO_AUTO_START
-            words = (name, path, interface, method, arguments, None, flags, wait_ms, None)
-            self.connection.call(*words, answered, place)
-        loop.run()
-        return answers
-
-
-def open_bus(addresses: list[str]) -> Optional[Bus]:
-    for address in addresses:
-        try:
-            return Bus(address)
-        except GLib.Error:
-            continue  # what the X server names may have ended
-    try:
-        session = Gio.bus_get_sync(Gio.BusType.SESSION, None)
-        answer = session.call_sync(
-            "org.a11y.Bus", "/org/a11y/bus", "org.a11y.Bus", "GetAddress", None, None, 0, CALL_MS, None
-        )
-        return Bus(answer.unpack()[0])
-    except GLib.Error:
-        return None
-
-
-class NodeInfo(NamedTuple):
-    """What a node reports about itself."""
-
-    node: Node
-    role: int
-    states: frozenset[int]
-    name: str
-    child_count: int
-    box: Box
-    children: list[Node]
-    """Empty, too, where they were not asked for."""
+    toolkit: str
+    coordinates: Any = SCREEN
+    scale: float = 1.0
+    x: float = 0.0
+    y: float = 0.0
 
     @property
-    def is_shown(self) -> bool:
-        return {SHOWING, VISIBLE} <= self.states
+    def is_gtk4(self) -> bool:
+        return self.toolkit.startswith("GTK 4")
+
+    def box(self, extents: Box) -> Box:
+        x, y, width, height = (self.scale * number for number in extents)
+        return (x + self.x, y + self.y, width, height)
+
+    def moved(self, x: float, y: float) -> Place:
+        return self._replace(x=self.x + self.scale * x, y=self.y + self.scale * y)
+
+    def extents(self, node: Any) -> Box:
+        """Of a node, in its own coordinates; with a size of 0 for what is not drawn."""
+        with suppress(GLib.Error):
+            at = node.get_extents(self.coordinates)
+            if 0 < at.width <= LARGEST and 0 < at.height <= LARGEST:
+                return (at.x, at.y, at.width, at.height)
+        return (0, 0, 0, 0)
 
 
-def children_call(node: Node) -> Call:
-    return node, ACCESSIBLE, "GetChildren", None
+class Around(NamedTuple):
+    """What a node stands in."""
+
+    place: Place
+    clip: Box
+    """What is visible of all that scrolls around it, in screen points."""
+    narrow_clip: Box
+    """What is visible of all that is around it."""
+    kind: str = "window"
+    """window, popup or page."""
+    row: Optional[list[Any]] = None
+    """The innermost element around it."""
+    depth: int = 0
 
 
-def property_call(node: Node, name: str, interface: str = ACCESSIBLE) -> Call:
-    # never GetAll: Qt 5 reads a second argument that it does not have, and crashes
-    return node, PROPERTIES, "Get", GLib.Variant("(ss)", (interface, name))
+def children_of(node: Any) -> list[Any]:
+    found = [node.get_child_at_index(index) for index in range(min(node.get_child_count(), MOST_CHILDREN))]
+    return [child for child in found if child is not None]
 
 
-def nodes_in(answer: Any) -> list[Node]:
-    return [tuple(one) for one in answer[0]] if answer else []
+def intersection(box: Box, other: Box) -> Box:
+    """With a size of 0 where there is none."""
+    left, top = max(box[0], other[0]), max(box[1], other[1])
+    right, bottom = min(box[0] + box[2], other[0] + other[2]), min(box[1] + box[3], other[1] + other[3])
+    return (left, top, right - left, bottom - top) if right > left and bottom > top else (0, 0, 0, 0)
 
 
-def describe(bus: Bus, nodes: list[Node], relative_to: int, without_children: set[Node]) -> list[NodeInfo]:
-    """What these nodes report about themselves, in one round; those that are gone are left out."""
-    calls: list[Call] = []
-    for node in nodes:
-        calls += [
-            (node, ACCESSIBLE, "GetRole", None),
-            (node, ACCESSIBLE, "GetState", None),
-            property_call(node, "Name"),
-            property_call(node, "Description"),
-            (node, COMPONENT, "GetExtents", GLib.Variant("(u)", (relative_to,))),
-            property_call(node, "ChildCount") if node in without_children else children_call(node),
-        ]
-    answers = bus.ask(calls)
-    found = []
-    for place, node in enumerate(nodes):
-        role, state, name, description, box, below = answers[6 * place : 6 * place + 6]
-        if role and state and name:
-            bits = sum(word << 32 * number for number, word in enumerate(state[0]))
-            states = frozenset(number for number in range(64) if bits >> number & 1)
-            text = name[0] or (description[0] if description else "")
-            is_counted = node in without_children
-            count = below[0] if is_counted and below else 0
-            at = box[0] if box else (0, 0, 0, 0)
-            found.append(
-                NodeInfo(node, role[0], states, text, count, at, [] if is_counted else nodes_in(below))
-            )
-    return found
-
-
-class Frame(NamedTuple):
-    """The node of a window, and what makes screen points of its coordinates."""
-
-    node: Node
-    relative_to: int = SCREEN
-    scale: float = 1.0
-    off: tuple[float, float] = (0, 0)
-    """Added after scaling."""
-
-
-def frames_of(bus: Bus, window: dict[str, Any]) -> list[Frame]:
+def frames_of(window: dict[str, Any]) -> list[tuple[Any, Place]]:
     """The window's own node; of a popup, whose content may hang below any window of its application, and of
     windows that nothing tells apart, all.
     """
-    applications = nodes_in(bus.ask([children_call(("org.a11y.atspi.Registry", ROOT))])[0])
-    driver = ("org.freedesktop.DBus", "/org/freedesktop/DBus")
-    pid_words = (driver[0], "GetConnectionUnixProcessID")
-    pids = bus.ask([(driver, *pid_words, GLib.Variant("(s)", (one[0],))) for one in applications])
-    own = [one for one, pid in zip(applications, pids) if pid and pid[0] == window["pid"]]
-    answers = bus.ask([children_call(one) for one in own or applications])
-    nodes = [frame for answer in answers for frame in nodes_in(answer)]
-    # Chromium has no tree before attributes are asked for
-    bus.ask([(node, ACCESSIBLE, "GetAttributes", None) for node in nodes])
-    frames = describe(bus, nodes, SCREEN, set())
-    if window["is_popup"]:
-        return [Frame(frame.node) for frame in frames if own]
-    scored = []
-    for frame in frames:
-        # GTK counts what the window manager draws around a window, too
-        rectangles = [window[name] for name in RECTANGLES]
-        fitting = [one for one in rectangles if is_near(frame.box[2:], one[2:])]
-        scaled = [one for one in rectangles if scale_of(frame.box, one)]
-        is_here = any(is_near(frame.box, one) for one in fitting)
-        has_title = frame.name == window["title"]
-        # a sandbox hides its processes: then only by title and size
-        if own or (has_title and fitting):
-            at = Frame(frame.node, WINDOW, off=tuple(window["whole"][:2]))
-            if is_here:
-                at = Frame(frame.node)
-            elif scaled and not fitting:
-                scale = scale_of(frame.box, scaled[0])
-                x, y = (scaled[0][i] - scale * frame.box[i] for i in (0, 1))
-                at = Frame(frame.node, SCREEN, scale, (x, y))
-            has_focus = (ACTIVE in frame.states) == window["is_focused"]
-            scored.append(((has_title + bool(fitting or scaled), is_here, has_focus), at))
+    applications = children_of(Atspi.get_desktop(0))
+    own = [each for each in applications if process_id(each) == window["pid"]]
+    scored: list[tuple[Any, tuple[Any, Place]]] = []
+    for application in own or applications:
+        with suppress(GLib.Error):
+            toolkit = f"{application.get_toolkit_name()} {application.get_toolkit_version()}"
+            for node in children_of(application):
+                node.get_attributes()  # Chromium has no tree before they are asked for
+                score, place = match(node, toolkit, window)
+                # a sandbox hides its processes: then only by title and size
+                if own or (not window["is_popup"] and score[:2] == (True, True)):
+                    scored.append((score, (node, place)))
     best = max((score for score, _ in scored), default=None)
-    return [at for score, at in scored if score == best]
+    return [frame for score, frame in scored if score == best]
+
+
+def process_id(application: Any) -> Optional[int]:
+    with suppress(GLib.Error):
+        return int(application.get_process_id())
+    return None
+
+
+def match(node: Any, toolkit: str, window: dict[str, Any]) -> tuple[tuple[bool, ...], Place]:
+    """What speaks for a frame's being the window (title, size, place, focus), and its coordinates if so."""
+    screen = Place(toolkit)
+    if window["is_popup"]:
+        return (), screen._replace(coordinates=WINDOW if screen.is_gtk4 else SCREEN)
+    screen = screen._replace(coordinates=WINDOW) if screen.is_gtk4 else screen  # it knows no other
+    box = screen.extents(node)
+    # GTK counts what the window manager draws around a window, too
+    rectangles = [window[name] for name in ("bounds", "whole", "outer")]
+    scales = [(scale_of(box, each), each) for each in rectangles if scale_of(box, each)]
+    scale, rectangle = min(scales, key=lambda each: abs(each[0] - 1), default=(0.0, window["whole"]))
+    x, y = (rectangle[axis] - (scale or 1) * box[axis] for axis in (0, 1))
+    is_here = bool(scale) and max(abs(x), abs(y), abs(scale - 1) * 100) <= 2 and not screen.is_gtk4
+    place = screen if is_here else screen._replace(scale=scale or 1.0, x=x, y=y)
+    has_focus = node.get_state_set().contains(STATE.ACTIVE) == window["is_focused"]
+    return ((node.get_name() or "") == window["title"], bool(scale), is_here, has_focus), place
 
 
 def scale_of(box: Box, rectangle: Any) -> float:
     """How many screen points one of the application's own is, by the sizes of a window (GDK_SCALE and
     QT_SCALE_FACTOR set it); 0 where they do not have the same shape.
     """
+    if max(abs(box[axis] - rectangle[axis]) for axis in (2, 3)) <= 2:
+        return 1.0
     scale = float(rectangle[2] / max(1, box[2]))
     return scale if 0.5 <= scale <= 4 and abs(box[3] * scale - rectangle[3]) <= 2 * max(1, scale) else 0.0
 
 
-def is_near(one: Any, other: Any) -> bool:
-    return all(abs(a - b) <= 2 for a, b in zip(one, other))
+def padding(extents: Box, children: list[Box]) -> tuple[float, float]:
+    """How far right and down of the places that it gives GTK 4 draws a container's children.
+
+    It counts a child's place from inside of the container's padding and border, and adds the places up
+    without these (gtk_widget_accessible_get_bounds, 4.10 to 4.18). They are what is left of the container's
+    size, assumed to be as wide on both sides; 4.8, whose places are right, leaves nothing.
+    """
+    added = []
+    for axis in (0, 1):
+        spans = [(at[axis] - extents[axis], at[axis + 2]) for at in children if at[axis + 2]]
+        start = min((start for start, _ in spans), default=0.0)
+        rest = extents[axis + 2] - max((start + size for start, size in spans), default=0.0) - start
+        half = rest / 2 if start >= 0 and 0 < rest <= 2 * LARGEST_PADDING else 0.0
+        added.append(UNEVEN_PADDING.get(int(rest), half) if axis else half)
+    return added[0], added[1]
 
 
-def shown_children(bus: Bus, known: NodeInfo, relative_to: int) -> list[Node]:
-    """The children of a table that holds too many: what it reports at the points of a grid."""
-    x, y, width, height = known.box
-    points = [
-        (left, top)
-        for top in range(y + GRID_Y // 2, y + height, GRID_Y)
-        for left in range(x + GRID_X // 4, x + width, GRID_X)
-    ][:MOST_POINTS]
-    method = (COMPONENT, "GetAccessibleAtPoint")
-    answers = bus.ask(
-        [(known.node, *method, GLib.Variant("(iiu)", (*point, relative_to))) for point in points]
-    )
-    found = dict.fromkeys(tuple(answer[0]) for answer in answers if answer)
-    return [node for node in found if node != known.node and node[1] != NULL]
+class Reader:
+    """The elements of a window, collected depth first."""
+
+    def __init__(self, window: dict[str, Any]) -> None:
+        self.bounds: Box = tuple(window["bounds"])
+        self.is_popup = bool(window["is_popup"])
+        self.until = time.monotonic() + BUDGET_S
+        self.visited = 0
+        self.rows: list[list[Any]] = []
+        self.has_empty_page = False
+
+    def read(self, frames: list[tuple[Any, Place]]) -> None:
+        for node, place in frames:
+            with suppress(GLib.Error):
+                node.clear_cache()
+                self.visit(node, place.extents(node), Around(place, self.bounds, self.bounds))
+
+    def visit(self, node: Any, extents: Box, around: Around) -> None:
+        """A node and all below it; raises GLib.Error where it is gone, or does not answer."""
+        is_enough = len(self.rows) >= MOST_ELEMENTS or self.visited >= MOST_VISITED
+        if is_enough or around.depth > MOST_DEPTH or time.monotonic() > self.until:
+            return
+        self.visited += 1
+        states = set(node.get_state_set().get_states())
+        needed = {STATE.VISIBLE} if around.place.is_gtk4 else {STATE.VISIBLE, STATE.SHOWING}
+        if around.depth and not needed <= states:
+            return
+        role, row_count = int(node.get_role()), len(self.rows)
+        if role in PAGES and around.place.toolkit.startswith("Chromium"):
+            # what is around a page counts in points of the browser's own, a page in pixels of the screen
+            around = around._replace(place=Place(around.place.toolkit))
+            extents = around.place.extents(node)
+        is_menu = role == MENU and around.kind != "popup"
+        around = self.with_kind(node, role, extents, around)
+        if around.depth and extents[2]:
+            box = around.place.box(extents)
+            visible = intersection(box, around.clip)
+            if role in CLIP and not visible[2]:
+                return
+            narrow = intersection(box, around.narrow_clip)
+            narrow = narrow if narrow[2] else visible  # it sticks out of what it stands in
+            around = around._replace(clip=visible if role in CLIP else around.clip, narrow_clip=narrow)
+            is_shown = all(size >= min(LEAST_VISIBLE, whole) for size, whole in zip(narrow[2:], box[2:]))
+            if is_shown and ((around.kind == "popup") == self.is_popup or is_menu):
+                around = around._replace(row=self.listed(node, role, states, around))
+        children = self.children(node, around)
+        boxes = [around.place.extents(child) for child in children]
+        if around.place.is_gtk4:
+            around = around._replace(place=around.place.moved(*padding(extents, boxes)))
+        for child, box in zip(children, boxes):
+            with suppress(GLib.Error):
+                self.visit(child, box, around._replace(depth=around.depth + 1))
+        self.has_empty_page |= role in PAGES and len(self.rows) == row_count
+
+    def with_kind(self, node: Any, role: int, extents: Box, around: Around) -> Around:
+        """Whether a popup or a page begins here."""
+        if role in PAGES:
+            return around._replace(kind="page")
+        if around.kind != "window":
+            return around
+        if around.place.is_gtk4 and node.get_layer() == Atspi.ComponentLayer.POPUP:
+            scale = self.bounds[2] / max(1, extents[2])
+            x, y = (self.bounds[axis] - scale * extents[axis] for axis in (0, 1))
+            place = around.place._replace(scale=scale, x=x, y=y) if self.is_popup else around.place
+            return around._replace(kind="popup", place=place)
+        is_popup = role in POPUPS and (around.depth or self.is_popup)
+        return around._replace(kind="popup") if is_popup else around
+
+    def children(self, node: Any, around: Around) -> list[Any]:
+        """Of what holds too many (asking for all would stop the application), those at points of a grid."""
+        if node.get_child_count() <= MOST_CHILDREN:
+            return children_of(node)
+        place = around.place
+        left, top, width, height = map(int, around.clip)
+        xs = range(left + GRID_X // 4, left + width, GRID_X)
+        points = [(x, y) for y in range(top + GRID_Y // 2, top + height, GRID_Y) for x in xs]
+        at_points = [
+            node.get_accessible_at_point(
+                int((x - place.x) / place.scale), int((y - place.y) / place.scale), place.coordinates
+            )
+            for x, y in points[:MOST_POINTS]
+        ]
+        return [child for child in dict.fromkeys(at_points) if child is not None and child != node]
+
+    def listed(self, node: Any, role: int, states: set[Any], around: Around) -> Optional[list[Any]]:
+        """The row of this node; where it is no element, of the one around it."""
+        # a page's editor has no role
+        word = ROLES.get(role, "textbox" if {STATE.EDITABLE, STATE.FOCUSABLE} <= states else "")
+        name = name_of(node) or (label_of(node) if word and word not in NEED_A_NAME else "")
+        above = around.row
+        if not word or (not name and word in NEED_A_NAME):
+            return above
+        if above and word == "text" and name == above[1]:
+            return above  # GTK 4: the label of a button, the text of a cell
+        if above and above[0] == "combobox" and word in ("button", "text"):
+            above[2] = above[2] or (name if word == "text" else "")
+            return above
+        value = value_of(node, role, word, states)
+        self.rows.append([word, name, value, states_of(role, word, states), around.narrow_clip])
+        return self.rows[-1]
 
 
-def walk(bus: Bus, frame: Node, relative_to: int, is_popup: bool) -> list[NodeInfo]:
-    """The visible nodes below a frame; of a popup's application, those in something that pops up."""
-    level, visited, found = [frame], {frame}, []
-    doubtful: set[Node] = set()  # what may have too many children to ask for
-    kinds = {frame: "window"}
-    for depth in range(MOST_DEPTH):
-        shown = [one for one in describe(bus, level, relative_to, doubtful) if one.is_shown or not depth]
-        below = {one.node: one.children for one in shown}
-        for one in shown:
-            if one.node in doubtful:
-                is_few = one.child_count <= MOST_CHILDREN and MANAGES_DESCENDANTS not in one.states
-                below[one.node] = [] if is_few else shown_children(bus, one, relative_to)
-        few = [one.node for one in shown if one.node in doubtful and not below[one.node]]
-        below.update(zip(few, map(nodes_in, bus.ask([children_call(node) for node in few]))))
-        level = []
-        for one in shown:
-            kind = kinds[one.node]
-            if kind != "page" and one.role in POPUPS and (depth or is_popup):
-                kind = "popup"
-            if (kind == "popup") == is_popup or (one.role == MENU and kinds[one.node] != "popup"):
-                found.append(one)
-            for child in below[one.node]:
-                if child not in visited and len(visited) < MOST_VISITED:
-                    visited.add(child)
-                    level.append(child)
-                    kinds[child] = "page" if one.role in PAGES else kind
-                    if one.role in MAY_HOLD_MANY:
-                        doubtful.add(child)
-        if not level:
-            break
-    return found
+def name_of(node: Any) -> str:
+    name = (node.get_name() or node.get_description() or "").strip()
+    return "" if name.startswith("Gtk") and name.isalpha() else name  # GTK 4.8: what it is made by
 
 
-def clipped(box: Box, frame: Frame, bounds: Box) -> Optional[tuple[float, ...]]:
-    x, y = (frame.scale * box[i] + frame.off[i] for i in (0, 1))
-    width, height = (frame.scale * box[i] for i in (2, 3))
-    left, top = max(x, bounds[0]), max(y, bounds[1])
-    right, bottom = min(x + width, bounds[0] + bounds[2]), min(y + height, bounds[1] + bounds[3])
-    return (left, top, right - left, bottom - top) if right > left and bottom > top else None
+def label_of(node: Any) -> str:
+    """The texts that are declared as labels of it."""
+    for relation in node.get_relation_set():
+        if relation.get_relation_type() == Atspi.RelationType.LABELLED_BY:
+            return " ".join(name_of(relation.get_target(n)) for n in range(relation.get_n_targets()))
+    return ""
 
 
-def states_of(one: NodeInfo) -> list[str]:
+def states_of(role: int, word: str, states: set[Any]) -> list[str]:
     # a pressed button is checked only where it stays so; a text's being selected is no state of the element
-    names = [
-        name
-        for number, name in STATES.items()
-        if number in one.states and (number != PRESSED or one.role == TOGGLE_BUTTON)
-    ]
-    if SENSITIVE not in one.states:
+    shown = states if role == TOGGLE_BUTTON else states - {STATE.PRESSED}
+    names = [name for state, name in STATES.items() if state in shown]
+    if STATE.SENSITIVE not in states:
         names.append("disabled")
-    elif ROLES[one.role] == "textbox" and EDITABLE not in one.states:
+    elif word == "textbox" and STATE.EDITABLE not in states:
         names.append("readonly")
+    if word == "textbox" and STATE.MULTI_LINE in states:
+        names.append("multiline")
     return list(dict.fromkeys(names))
 
 
-def values_of(bus: Bus, elements: list[NodeInfo]) -> list[tuple[str, str]]:
-    """Name and value of each: a field's text, never a password's, a slider's number, the label beside it."""
-    calls: list[Call] = []
-    for one in elements:
-        role = ROLES[one.role]
-        if role in HAVE_TEXT and one.role != PASSWORD:
-            calls.append((one.node, TEXT, "GetText", GLib.Variant("(ii)", (0, TEXT_LENGTH))))
-        elif role in HAVE_NUMBER:
-            calls.append(property_call(one.node, "CurrentValue", VALUE))
-    valued = [call[0] for call in calls]
-    nameless = [one.node for one in elements if not one.name and ROLES[one.role] not in NEED_A_NAME]
-    answers = bus.ask(calls + [(node, ACCESSIBLE, "GetRelationSet", None) for node in nameless])
-    names = {one.node: one.name for one in elements}
-    for node, answer in zip(nameless, answers[len(calls) :]):
-        targets = [tuple(to) for kind, nodes in (answer or [[]])[0] if kind == LABELLED_BY for to in nodes]
-        names[node] = " ".join(names.get(target, "") for target in targets)
-    values = {node: answer[0] for node, answer in zip(valued, answers) if answer}
-    texts = {node: one if isinstance(one, str) else f"{one:g}" for node, one in values.items()}
-    return [(names[one.node], texts.get(one.node, "")) for one in elements]
+def value_of(node: Any, role: int, word: str, states: set[Any]) -> str:
+    """A field's text, never a hidden one; a slider's number; what a combobox shows."""
+    with suppress(GLib.Error):
+        if word in HAVE_NUMBER:
+            return f"{Atspi.Value.get_current_value(node):.10g}"
+        if word == "textbox" and role != PASSWORD:
+            return text_of(node, STATE.MULTI_LINE in states)
+        if word == "combobox":
+            return text_of(node, False) or name_of(Atspi.Selection.get_selected_child(node, 0))
+    return ""
+
+
+def text_of(node: Any, is_multiline: bool) -> str:
+    text = Atspi.Text.get_text(node, 0, TEXT_LENGTH + 1) or ""
+    if text and not is_multiline:
+        # GTK 4's entries give the text that they hide; but lines are those of what they draw: bullets
+        line = Atspi.Text.get_string_at_offset(node, 0, Atspi.TextGranularity.LINE).content or ""
+        if not line or not (line.startswith(text) or text.startswith(line)):
+            return ""
+    text = text.replace("\N{OBJECT REPLACEMENT CHARACTER}", "")
+    return text if len(text) <= TEXT_LENGTH else text[:TEXT_LENGTH] + "…"
 
 
 def read(window: dict[str, Any]) -> dict[str, Any]:
-    bus = open_bus(window["addresses"])
-    if bus is None:
-        return {"elements": [], "problem": "bus", "rounds": 0}
-    frames = frames_of(bus, window)
+    Atspi.init()
+    Atspi.set_timeout(CALL_MS, CALL_MS)
+    try:
+        frames = frames_of(window)
+    except GLib.Error:
+        return {"elements": [], "problem": "bus"}
     if len(frames) > 1 and not window["is_popup"]:
-        return {"elements": [], "problem": "twins", "rounds": bus.rounds}
-    rows: list[list[Any]] = []
-    for frame in frames:
-        nodes = walk(bus, frame.node, frame.relative_to, window["is_popup"])
-        boxes = {one.node: clipped(one.box, frame, window["bounds"]) for one in nodes}
-        elements = [one for one in nodes if one.role in ROLES and boxes[one.node]]
-        for one, (name, value) in zip(elements, values_of(bus, elements)):
-            box = boxes[one.node]
-            if box and (name.strip() or ROLES[one.role] not in NEED_A_NAME):
-                rows.append([ROLES[one.role], name, value, states_of(one), box])
-    problem = "" if frames else "application"
-    return {"elements": rows[:MOST_ELEMENTS], "problem": problem, "rounds": bus.rounds}
+        return {"elements": [], "problem": "twins"}
+    reader = Reader(window)
+    reader.read(frames)
+    if frames and (reader.has_empty_page or not reader.rows):
+        time.sleep(AGAIN_S)
+        reader = Reader(window)
+        reader.read(frames)
+    return {"elements": reader.rows, "problem": "" if frames else "application"}
 
 
 if __name__ == "__main__":
