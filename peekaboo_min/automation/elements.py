@@ -12,6 +12,7 @@ from .capture import scene_to_capture, screenshot_to_read
 
 _ELEMENTS_AT_MOST = 200
 _ROLES_SHOWN = 30
+_VALUE_LENGTH = 300
 
 
 def find_elements_in_window(
@@ -67,13 +68,17 @@ def _data_of(element: Element, box: Rect) -> dict[str, Any]:
     return {
         "role": element.role,
         "name": clean_text(element.name),
-        "value": clean_text(element.value),
+        "value": _cut(clean_text(element.value, _VALUE_LENGTH + 1)),
         "states": list(element.states),
         "x": int(box.centre.x),
         "y": int(box.centre.y),
         "width": round(box.width),
         "height": round(box.height),
     }
+
+
+def _cut(value: str) -> str:
+    return value if len(value) <= _VALUE_LENGTH else value[: _VALUE_LENGTH - 1] + "…"
 
 
 def _line_of(data: dict[str, Any]) -> str:

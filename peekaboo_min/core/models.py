@@ -269,7 +269,8 @@ class Element(NamedTuple):
     """One element of a window's accessibility tree; `box` in screen points, clipped to the window.
 
     role: ARIA's word (button, textbox, checkbox, combobox, slider, link, menuitem, tab...).
-    states: those that hold, of checked, focused, disabled, expanded, collapsed, selected, readonly.
+    states: those that hold, of checked, focused, disabled, expanded, collapsed, selected, readonly,
+    multiline.
     """
 
     role: str

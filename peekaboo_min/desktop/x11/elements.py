@@ -17,7 +17,7 @@ from .windows import own_rect
 
 PYTHON = "python3"
 _READ_S = 12.0
-_TEXT_LENGTH = 301  # of a value that was cut, with its sign
+_VALUE_LENGTH = 301  # more than is shown of it
 _BUS = "DBUS_SESSION_BUS_ADDRESS"
 _FIELDS = ("textbox", "combobox", "spinbutton", "slider")
 _PROBLEMS = {
@@ -56,7 +56,7 @@ def read_x11_elements(window: Window) -> list[Element]:
     done = run_program(argv, timeout_s=_READ_S, stdin=source, environment=bus)
     answer: dict[str, Any] = json.loads(done.text)
     found = [
-        Element(role, clean_text(name), clean_text(value, _TEXT_LENGTH), tuple(states), Rect(*box))
+        Element(role, clean_text(name), clean_text(value, _VALUE_LENGTH), tuple(states), Rect(*box))
         for role, name, value, states, box in answer["elements"]
     ]
     if not found:

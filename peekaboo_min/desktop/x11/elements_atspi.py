@@ -27,7 +27,7 @@ BUDGET_S, CALL_MS = 6.0, 2000
 AGAIN_S = 0.5  # what a browser needs to build the tree of a page that it was asked for
 MOST_ELEMENTS, MOST_VISITED, MOST_DEPTH, MOST_CHILDREN = 1000, 8000, 100, 1000
 GRID_X, GRID_Y, MOST_POINTS = 48, 18, 1500  # where a table with more children is asked what it shows
-TEXT_LENGTH = 300
+TEXT_LENGTH = 301  # more than is shown of a value
 LEAST_VISIBLE = 4  # screen points of an element that is cut off: a click on less may hit its neighbour
 LARGEST = 32767  # of X11's windows; GTK 4 gives any number for what it has not drawn
 LARGEST_PADDING = 32
@@ -222,10 +222,11 @@ class Reader:
         if around.depth and extents[2]:
             box = around.place.box(extents)
             visible = intersection(box, around.clip)
-            if role in CLIP and not visible[2]:
-                return
             narrow = intersection(box, around.narrow_clip)
-            narrow = narrow if narrow[2] else visible  # it sticks out of what it stands in
+            # in Qt any widget may scroll, and nothing sticks out of what it stands in
+            if (role in CLIP and not visible[2]) or (around.place.toolkit.startswith("Qt") and not narrow[2]):
+                return
+            narrow = narrow if narrow[2] else visible
             around = around._replace(clip=visible if role in CLIP else around.clip, narrow_clip=narrow)
             is_shown = all(size >= min(LEAST_VISIBLE, whole) for size, whole in zip(narrow[2:], box[2:]))
             if is_shown and ((around.kind == "popup") == self.is_popup or is_menu):
@@ -277,12 +278,12 @@ class Reader:
         above = around.row
         if not word or (not name and word in NEED_A_NAME):
             return above
-        if above and word == "text" and name == above[1]:
-            return above  # GTK 4: the label of a button, the text of a cell
+        if above and word == "text" and name in above[1:3]:
+            return above  # the label of GTK 4's button, the text of its cell
         if above and above[0] == "combobox" and word in ("button", "text"):
             above[2] = above[2] or (name if word == "text" else "")
             return above
-        value = value_of(node, role, word, states)
+        value = value_of(node, role, word, states, around.place.toolkit)
         self.rows.append([word, name, value, states_of(role, word, states), around.narrow_clip])
         return self.rows[-1]
 
@@ -313,27 +314,32 @@ def states_of(role: int, word: str, states: set[Any]) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def value_of(node: Any, role: int, word: str, states: set[Any]) -> str:
+def value_of(node: Any, role: int, word: str, states: set[Any], toolkit: str) -> str:
     """A field's text, never a hidden one; a slider's number; what a combobox shows."""
     with suppress(GLib.Error):
         if word in HAVE_NUMBER:
             return f"{Atspi.Value.get_current_value(node):.10g}"
         if word == "textbox" and role != PASSWORD:
-            return text_of(node, STATE.MULTI_LINE in states)
+            is_known_to_be_shown = STATE.MULTI_LINE in states or toolkit.startswith("Qt")
+            return text_of(node, is_known_to_be_shown)
         if word == "combobox":
-            return text_of(node, False) or name_of(Atspi.Selection.get_selected_child(node, 0))
+            items = [item for menu in children_of(node) for item in children_of(menu)]
+            chosen = [name_of(item) for item in items if item.get_state_set().contains(STATE.SELECTED)]
+            return " ".join(chosen) or text_of(node, False)
     return ""
 
 
-def text_of(node: Any, is_multiline: bool) -> str:
-    text = Atspi.Text.get_text(node, 0, TEXT_LENGTH + 1) or ""
-    if text and not is_multiline:
+def text_of(node: Any, is_known_to_be_shown: bool) -> str:
+    # Qt gives nothing at all where more is asked for than there is
+    length = min(Atspi.Text.get_character_count(node), TEXT_LENGTH)
+    text = Atspi.Text.get_text(node, 0, length) or ""
+    if text and not is_known_to_be_shown:
         # GTK 4's entries give the text that they hide; but lines are those of what they draw: bullets
         line = Atspi.Text.get_string_at_offset(node, 0, Atspi.TextGranularity.LINE).content or ""
         if not line or not (line.startswith(text) or text.startswith(line)):
             return ""
     text = text.replace("\N{OBJECT REPLACEMENT CHARACTER}", "")
-    return text if len(text) <= TEXT_LENGTH else text[:TEXT_LENGTH] + "…"
+    return text
 
 
 def read(window: dict[str, Any]) -> dict[str, Any]:
