@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from accessible import elements_of, group_of
@@ -74,6 +75,16 @@ def test_at_most_two_hundred_are_answered(on_mac: Program, mac: FakeMac) -> None
     assert "the first of 260" in on_mac.run("elements", 1090).out
 
 
+def test_a_value_is_whole_or_says_that_it_is_cut(on_mac: Program, mac: FakeMac) -> None:
+    fields = [
+        {"name": f"f{at}", "kind": "field", "rect": [0, 40 * at, 90, 30], "value": "x" * length}
+        for at, length in enumerate((300, 301))
+    ]
+    mac.change_window(1090, {"widgets": fields})
+    values = [one["value"] for one in on_mac.data("elements", 1090)["elements"]]
+    assert values == ["x" * 300, "x" * 299 + "…"]
+
+
 def test_an_application_without_a_tree_says_so_at_once(on_mac: Program, mac: FakeMac) -> None:
     mac.change_window(1090, {"widgets": []})
     assert on_mac.error("elements", 1090)["code"] == "NO_ELEMENTS"
@@ -133,29 +144,50 @@ def test_a_qt_calculators_keys_are_pressed_at_any_scale(on_gtk: Program, scale: 
         assert process.poll() is None
 
 
+PAGE = """<!doctype html><title>Join</title><label>Name <input id="name" value="old"></label>
+<label><input type="checkbox"> Agree</label><select><option>apple<option>pear</select>
+<input type="password" value="sesame" aria-label="Pin"><textarea aria-label="Note">one</textarea>
+<div style="height:47px;width:90px;overflow:auto"><button style="height:30px">Up</button><br>
+<button style="height:30px" onclick="document.title='pressed'">Half</button><br><button>Away</button></div>
+<button>Below</button>"""
+
+
 def test_a_page_is_read(  # a longer name makes the path of Chromium's socket too long
     on_gtk: Program, tmp_path: Path
 ) -> None:
     program = need_browser()
     page = tmp_path / "page.html"
-    page.write_text(
-        '<!doctype html><title>Join</title><label>Name <input id="name" value="old"></label>'
-        '<label><input type="checkbox"> Agree</label><select><option>apple<option>pear</select>'
-    )
-    words = [program, *BROWSER_OPTIONS, f"--user-data-dir={tmp_path / 'browser'}", f"--app=file://{page}"]
+    page.write_text(PAGE)
+    words = [
+        program, *BROWSER_OPTIONS, f"--user-data-dir={tmp_path / 'browser'}", f"--app=file://{page}",
+        "--force-device-scale-factor=1.5", "--window-size=700,400", "--window-position=40,40",
+    ]  # fmt: skip
     # without it Chromium offers no tree
     environment = {**on_gtk.environment, "ACCESSIBILITY_ENABLED": "1", "TMPDIR": str(tmp_path)}
     with group_of(words, environment) as process:
-        told = elements_of(on_gtk, process, "checkbox", "Join")
-        window_id, (box,) = told["window_id"], told["elements"]
-        assert (box["name"], box["states"]) == ("Agree", [])
-        on_gtk.data("click", window_id, box["x"], box["y"], "--screenshot-id", told["screenshot_id"])
-        checked = lambda: elements_of(on_gtk, process, "checkbox", "Join")["elements"][0]["states"]  # noqa: E731
-        wait_for(lambda: "checked" in checked(), "the box says that it is checked")
-        (field,) = (told := elements_of(on_gtk, process, "textbox", "Join"))["elements"]
-        on_gtk.data("click", window_id, field["x"], field["y"], "--screenshot-id", told["screenshot_id"])
+        window_id = elements_of(on_gtk, process, "checkbox", "Join")["window_id"]
+
+        def look() -> dict[str, Any]:
+            told = on_gtk.data("elements", window_id)
+            return {"shot": told["screenshot_id"], **{one["name"]: one for one in told["elements"]}}
+
+        def click(name: str) -> None:
+            seen = look()
+            on_gtk.data("click", window_id, seen[name]["x"], seen[name]["y"], "--screenshot-id", seen["shot"])
+
+        seen = look()
+        assert {"Up", "Half", "Below"} <= seen.keys() and "Away" not in seen
+        fields = {name: (seen[name]["value"], seen[name]["states"]) for name in ("Name", "Pin", "Note")}
+        assert fields == {"Name": ("old", []), "Pin": ("", []), "Note": ("one", ["multiline"])}
+        assert on_gtk.data("elements", window_id, "--role", "combobox")["elements"][0]["value"] == "apple"
+        click("Agree")
+        wait_for(lambda: "checked" in look()["Agree"]["states"], "the box says that it is checked")
+        click("Name")
         on_gtk.data("type", window_id, "Zoë", "--replace")
-        assert elements_of(on_gtk, process, "textbox", "Join")["elements"][0]["value"] == "Zoë"
+        wait_for(lambda: look()["Name"]["value"] == "Zoë", "the field holds what was typed")
+        click("Half")  # of which the upper part is visible
+        titles = lambda: [one["title"] for one in on_gtk.data("windows")["windows"]]  # noqa: E731
+        wait_for(lambda: "pressed" in titles(), "it was pressed")
 
 
 @pytest.mark.parametrize(
