@@ -197,7 +197,7 @@ def show(application):
     box.append(Gtk.ScrolledWindow(child=rows, height_request=95))
     buttons.append(Gtk.Button(label="Below", halign=Gtk.Align.CENTER))
     box.append(buttons[-1])
-    box.append(Gtk.TextView(buffer=Gtk.TextBuffer(text="one")))
+    box.append(Gtk.TextView(buffer=Gtk.TextBuffer(text="one"), height_request=40))
     window.set_child(box)
     window.present()
     def report():
@@ -218,9 +218,9 @@ def test_gtk_4_hides_no_text_and_knows_no_padding_but_its_elements_are_right(des
         pytest.skip("there is no GTK 4 for Python on this machine")
     with group_of([*python, GTK4_FORM]) as process:
         window = window_of(desktop, process)
-        found = elements_of(desktop, window, lambda found: any(one.name == "Below" for one in found))
         assert process.stdout
-        places = json.loads(process.stdout.readline())
+        places = json.loads(process.stdout.readline())  # which it says once it is drawn
+        found = elements_of(desktop, window, lambda found: any(one.name == "Below" for one in found))
     values = [(one.value, "multiline" in one.states) for one in found if one.role == "textbox"]
     assert values == [("shown", False), ("", False), ("", False), ("one", True)]
     buttons = {one.name: one.box for one in found if one.role == "button" and one.name in places}
