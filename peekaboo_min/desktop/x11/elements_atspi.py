@@ -1,8 +1,8 @@
-"""A window as JSON -> {elements: [[role, name, value, states, box]...], problem}.
+"""A window as JSON -> {elements: [[role, name, value, states, box]...]}.
 
 In: {pid, title, is_popup, is_focused, bounds, whole, outer}; `whole` is `bounds` with the shadow that GTK
-draws, `outer` with what a window manager draws. Boxes are [x, y, width, height] in screen points. `problem`:
-"bus", "application", "twins" (windows that nothing tells apart), or "" for none.
+draws, `outer` with what a window manager draws. Boxes are [x, y, width, height] in screen points. Out,
+besides: `problem`, "bus", "application", "twins" (windows that nothing tells apart), or "" for none.
 
 Run by the system's own Python, for its `gi`, and never imported. Reads the accessibility tree of one window
 depth first, until it has read enough or its time is over.
@@ -150,7 +150,8 @@ def match(node: Any, toolkit: str, window: dict[str, Any]) -> tuple[tuple[bool, 
     # GTK counts what the window manager draws around a window, too
     rectangles = [window[name] for name in ("bounds", "whole", "outer")]
     scales = [(scale_of(box, each), each) for each in rectangles if scale_of(box, each)]
-    scale, rectangle = min(scales, key=lambda each: abs(each[0] - 1), default=(0.0, window["whole"]))
+    other = window["bounds" if screen.is_gtk4 else "whole"]
+    scale, rectangle = min(scales, key=lambda each: abs(each[0] - 1), default=(0.0, other))
     x, y = (rectangle[axis] - (scale or 1) * box[axis] for axis in (0, 1))
     is_here = bool(scale) and max(abs(x), abs(y), abs(scale - 1) * 100) <= 2 and not screen.is_gtk4
     place = screen if is_here else screen._replace(scale=scale or 1.0, x=x, y=y)
@@ -165,7 +166,8 @@ def scale_of(box: Box, rectangle: Any) -> float:
     if max(abs(box[axis] - rectangle[axis]) for axis in (2, 3)) <= 2:
         return 1.0
     scale = float(rectangle[2] / max(1, box[2]))
-    return scale if 0.5 <= scale <= 4 and abs(box[3] * scale - rectangle[3]) <= 2 * max(1, scale) else 0.0
+    is_scale = 0.5 <= scale <= 4 and abs(scale - 1) > 0.1  # nearer to 1 it is a border: no toolkit's is that
+    return scale if is_scale and abs(box[3] * scale - rectangle[3]) <= 2 * max(1, scale) else 0.0
 
 
 def padding(extents: Box, children: list[Box]) -> tuple[float, float]:
