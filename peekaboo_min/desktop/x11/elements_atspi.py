@@ -30,7 +30,7 @@ GRID_X, GRID_Y, MOST_POINTS = 48, 18, 1500  # where a table with more children i
 TEXT_LENGTH = 301  # more than is shown of a value
 LEAST_VISIBLE = 4  # screen points of an element that is cut off: a click on less may hit its neighbour
 LARGEST = 32767  # of X11's windows; GTK 4 gives any number for what it has not drawn
-LARGEST_PADDING = 32
+LARGEST_PADDING, LARGEST_BOX_PADDING = 32, 6  # a plain box need not be full, and hardly has any
 # libadwaita's dialogs (_message-dialog.scss): the sum of the paddings above and below -> the one above
 UNEVEN_PADDING = {41: 32, 33: 24, 36: 12}
 
@@ -46,6 +46,7 @@ ROLES = {
 }  # fmt: skip
 MENU, PASSWORD, TOGGLE_BUTTON = 33, 40, 62
 NEED_A_NAME = ("text", "img", "row", "cell", "option", "treeitem", "tooltip")
+NAMED_BY_TEXT = ("button", "cell", "option", "menuitem", "tab", "treeitem")
 HAVE_NUMBER = ("slider", "spinbutton", "progressbar", "meter")
 PAGES, POPUPS = (82, 95), (33, 41, 64, 69)  # what holds a page, and the content of a popup
 # what shows a part of its content: panes that scroll, lists, tables, trees, pages
@@ -170,19 +171,20 @@ def scale_of(box: Box, rectangle: Any) -> float:
     return scale if is_scale and abs(box[3] * scale - rectangle[3]) <= 2 * max(1, scale) else 0.0
 
 
-def padding(extents: Box, children: list[Box]) -> tuple[float, float]:
+def padding(extents: Box, children: list[Box], most: float) -> tuple[float, float]:
     """How far right and down of the places that it gives GTK 4 draws a container's children.
 
     It counts a child's place from inside of the container's padding and border, and adds the places up
     without these (gtk_widget_accessible_get_bounds, 4.10 to 4.18). They are what is left of the container's
-    size, assumed to be as wide on both sides; 4.8, whose places are right, leaves nothing.
+    size, assumed to be as wide on both sides; 4.8, whose places are right, leaves nothing. most: of one side;
+    where more is left, the children do not fill it.
     """
     added = []
     for axis in (0, 1):
         spans = [(at[axis] - extents[axis], at[axis + 2]) for at in children if at[axis + 2]]
         start = min((start for start, _ in spans), default=0.0)
         rest = extents[axis + 2] - max((start + size for start, size in spans), default=0.0) - start
-        half = rest / 2 if start >= 0 and 0 < rest <= 2 * LARGEST_PADDING else 0.0
+        half = rest / 2 if start >= 0 and 0 < rest <= 2 * most else 0.0
         added.append(UNEVEN_PADDING.get(int(rest), half) if axis else half)
     return added[0], added[1]
 
@@ -235,8 +237,10 @@ class Reader:
                 around = around._replace(row=self.listed(node, role, states, around))
         children = self.children(node, around)
         boxes = [around.place.extents(child) for child in children]
-        if around.place.is_gtk4:
-            around = around._replace(place=around.place.moved(*padding(extents, boxes)))
+        if around.place.is_gtk4 and role not in CLIP:  # a list need not be full
+            is_box = not states.isdisjoint({STATE.VERTICAL, STATE.HORIZONTAL})
+            most = LARGEST_BOX_PADDING if is_box else LARGEST_PADDING
+            around = around._replace(place=around.place.moved(*padding(extents, boxes, most)))
         for child, box in zip(children, boxes):
             with suppress(GLib.Error):
                 self.visit(child, box, around._replace(depth=around.depth + 1))
@@ -278,12 +282,17 @@ class Reader:
         word = ROLES.get(role, "textbox" if {STATE.EDITABLE, STATE.FOCUSABLE} <= states else "")
         name = name_of(node) or (label_of(node) if word and word not in NEED_A_NAME else "")
         above = around.row
-        if not word or (not name and word in NEED_A_NAME):
+        if not word or (not name and word == "text"):
             return above
-        if above and word == "text" and name in above[1:3]:
-            return above  # the label of GTK 4's button, the text of its cell
-        if above and above[0] == "combobox" and word in ("button", "text"):
-            above[2] = above[2] or (name if word == "text" else "")
+        if above and word == "text":
+            # GTK 4: the label of a button, the text of a cell, what a combobox shows
+            if above[0] == "combobox":
+                above[2] = above[2] or name
+            elif above[0] in NAMED_BY_TEXT:
+                above[1] = above[1] or name
+            if name in above[1:3]:
+                return above
+        if above and word == "button" and (above[0] == "combobox" or above[:2] == ["button", name]):
             return above
         value = value_of(node, role, word, states, around.place.toolkit)
         self.rows.append([word, name, value, states_of(role, word, states), around.narrow_clip])
@@ -359,7 +368,8 @@ def read(window: dict[str, Any]) -> dict[str, Any]:
         time.sleep(AGAIN_S)
         reader = Reader(window)
         reader.read(frames)
-    return {"elements": reader.rows, "problem": "" if frames else "application"}
+    rows = [row for row in reader.rows if row[1] or row[0] not in NEED_A_NAME]
+    return {"elements": rows, "problem": "" if frames else "application"}
 
 
 if __name__ == "__main__":
