@@ -13,7 +13,12 @@ from typing import Any, Optional
 
 from worlds import Program, need, wait_for
 
-_NEEDED = ("dbus-daemon", "/usr/lib/python3/dist-packages/gi", "/usr/libexec/at-spi-bus-launcher")
+_NEEDED = (
+    "dbus-daemon",
+    "/usr/lib/python3/dist-packages/gi",
+    f"/usr/lib/{os.uname().machine}-linux-gnu/girepository-1.0/Atspi-2.0.typelib",
+    "/usr/libexec/at-spi-bus-launcher",
+)
 _SERVICES = ("org.a11y.Bus.service", "org.xfce.Xfconf.service")
 _BUS = """<busconfig><type>session</type><listen>unix:tmpdir=/tmp</listen><servicedir>{folder}</servicedir>
 <policy context="default"><allow send_destination="*" eavesdrop="true"/><allow eavesdrop="true"/>

@@ -45,7 +45,8 @@ def installed_for_tests() -> frozenset[str]:
     """What scripts/test.sh installs: programs by name, other files by path."""
     setup, test = ((ROOT / "scripts" / name).read_text("utf-8") for name in ("setup.sh", "test.sh"))
     lists = setup.partition("need_desktop() {")[2].partition('"$@"')[0], test.partition("||")[0]
-    return frozenset(re.findall(r"(\S+):[\w.+-]+(?=\s)", " ".join(lists)))
+    text = " ".join(lists).replace("$(uname -m)", os.uname().machine)
+    return frozenset(re.findall(r"(\S+):[\w.+-]+(?=\s)", text))
 
 
 def need(*programs: str) -> None:
