@@ -2667,7 +2667,6 @@ _RECOVERABLE = (
 # Of `open`: the model may have named the wrong thing, or its window may come later.
 _OPEN_FAILED = ("APP_NOT_FOUND", "AMBIGUOUS_APP_IDENTIFIER", "FILE_IO_ERROR", "INVALID_ARGUMENT", "TIMEOUT")
 _SLOW_TREE_S = 4.0
-_SMALLEST_MENU = 50
 _LONGEST_WAIT_S = 45.0
 _WAIT_FOR_TEXT_S = 10.0
 
@@ -2840,7 +2839,7 @@ class AgentTarget:
         """
         owner = _owner_of(self._app_window)
         own = [each for each in windows if _owner_of(each) == owner and each.is_on_screen]
-        own = [each for each in own if min(each.bounds.width, each.bounds.height) >= _SMALLEST_MENU]
+        own = [each for each in own if each.kind != "tooltip"]
         return sorted(own, key=lambda each: not each.is_popup)
 
     def _call(self, tool: str, arguments: dict[str, Any], accepted: tuple[str, ...] = ()) -> ToolAnswer:
@@ -2927,6 +2926,9 @@ def _note_effect(step: AgentStep, data: dict[str, Any]) -> None:
     step.effect = "it is not known whether anything changed" if step.changed is None else NOTHING_CHANGED
     if step.changed:
         step.effect = "the window closed" if data.get("window_closed") else "the window changed"
+    if "new_window" in data:
+        effect = f"the window {data['new_window']['title']!r} came"
+        step.changed, step.effect = True, f"{step.effect}; {effect}" if step.changed else effect
     step.is_delivered = data.get("delivered") is not False
     if not step.is_delivered:
         step.effect += "; another window got it"
@@ -2942,7 +2944,7 @@ def _note_effect(step: AgentStep, data: dict[str, Any]) -> None:
 '''
 
 # ==================== peekaboo_min/agents/vision_agent.py =================================================
-SOURCES['peekaboo_min/agents/vision_agent.py'] = 2945, r'''"""The vision agent: see -> decide -> act -> verify, through our own server."""
+SOURCES['peekaboo_min/agents/vision_agent.py'] = 2947, r'''"""The vision agent: see -> decide -> act -> verify, through our own server."""
 
 from __future__ import annotations
 
@@ -3126,10 +3128,10 @@ def _serve_and_run(run: AgentRun, choice: ModelChoice) -> Optional[PeekabooError
 '''
 
 # ==================== peekaboo_min/ai/__init__.py =========================================================
-SOURCES['peekaboo_min/ai/__init__.py'] = 3129, r''''''
+SOURCES['peekaboo_min/ai/__init__.py'] = 3131, r''''''
 
 # ==================== peekaboo_min/ai/client.py ===========================================================
-SOURCES['peekaboo_min/ai/client.py'] = 3132, r'''"""Ask a model about images, or the machine's own text recognition."""
+SOURCES['peekaboo_min/ai/client.py'] = 3134, r'''"""Ask a model about images, or the machine's own text recognition."""
 
 from __future__ import annotations
 
@@ -3197,7 +3199,9 @@ class ProviderStatus(NamedTuple):
     """Whether a configured provider would answer now; `problem` is empty when it would."""
 
     choice: ModelChoice
-    problem: str
+    problem: str = ""
+    is_absent: bool = False
+    """It has no key or cannot be reached: `auto` asks the next one, as for no other problem."""
 
 
 class Answer(NamedTuple):
@@ -3268,7 +3272,10 @@ def choose_provider(
 ) -> ModelChoice:
     """The configured provider that is asked for; for `auto`, or none, the first one that is operational.
 
-    Raises AI_NOT_CONFIGURED, AI_PROVIDER_ERROR (none is operational), INVALID_ARGUMENT (no such provider).
+    `auto` passes over what has no key or cannot be reached, and over nothing else: an image that is meant for
+    a model on this machine does not go to a cloud because that model's name is mistyped.
+    Raises AI_NOT_CONFIGURED, INVALID_ARGUMENT (no such provider), AI_PROVIDER_ERROR (none is operational, or
+    the first that answers lacks the model).
     """
     configured = _configured()
     wanted = (requested_type or "auto").strip().lower()
@@ -3292,7 +3299,7 @@ def parse_providers(text: str) -> list[ModelChoice]:
 def provider_status() -> list[ProviderStatus]:
     """The status of each configured provider; none where nothing is configured. No cloud is asked."""
     configured = parse_providers(settings().ai_providers)
-    return in_parallel(lambda choice: ProviderStatus(choice, _problem_of(choice)), configured)
+    return in_parallel(_status_of, configured)
 
 
 def _with_default(provider: str, model: str) -> ModelChoice:
@@ -3319,36 +3326,40 @@ def _configured() -> list[ModelChoice]:
 def _first_operational(configured: list[ModelChoice], requested_model: Optional[str]) -> ModelChoice:
     problems = []
     for candidate in configured:
-        choice = _with_default(candidate.provider, requested_model or candidate.model)
-        problem = _problem_of(choice)
+        choice = choose_model(candidate.provider, requested_model or candidate.model)
+        _, problem, is_absent = _status_of(choice)
         if not problem:
             return choice
+        if not is_absent:
+            message = f"{choice.provider} answers, but {problem}"
+            hint = "or put another provider before it; those after it were not asked"
+            raise PeekabooError(ErrorCode.AI_PROVIDER_ERROR, message, hint)
         log_debug(f"{choice.name} is not operational: {problem}")
         problems.append(f"{choice.provider}: {problem}")
     message = "No configured AI providers in PEEKABOO_AI_PROVIDERS are currently operational."
     raise PeekabooError(ErrorCode.AI_PROVIDER_ERROR, message, hint="; ".join(problems))
 
 
-def _problem_of(choice: ModelChoice) -> str:
-    """Why a provider would not answer now, or an empty text. Of a cloud only whether its key is set."""
+def _status_of(choice: ModelChoice) -> ProviderStatus:
+    """Of a cloud only whether its key is set."""
     vendor = VENDORS.get(choice.provider)
     if choice.provider == OCR:
-        return ""
+        return ProviderStatus(choice)
     if vendor is None:
-        return _unknown_provider(choice.provider)
+        return ProviderStatus(choice, _unknown_provider(choice.provider))
     if vendor.lacks_key:
-        return f"{vendor.key_variable} is not set"
+        return ProviderStatus(choice, f"{vendor.key_variable} is not set", is_absent=True)
     if not vendor.is_local:
-        return ""
+        return ProviderStatus(choice)
     try:
         names = vendor.list_models(_PROBE_S)
     except WebError as e:
-        if e.status == 404:
-            return f"{host_of(vendor.base_url)} is another server: it does not list {vendor.title}'s models"
-        return vendor_text(e.body) or e.message
+        other = f"{host_of(vendor.base_url)} is another server: it does not list {vendor.title}'s models"
+        problem = other if e.status == 404 else vendor_text(e.body) or e.message
+        return ProviderStatus(choice, problem, is_absent=e.status in (0, 404))  # 0: no answer at all
     if _is_listed(choice.model, names):
-        return ""
-    return f"it has no model {choice.model}: run `ollama pull {choice.model}`"
+        return ProviderStatus(choice)
+    return ProviderStatus(choice, f"it has no model {choice.model}: run `ollama pull {choice.model}`")
 
 
 def _is_listed(model: str, names: list[str]) -> bool:
@@ -3490,7 +3501,7 @@ def _post_with_retries(vendor: Vendor, question: Question, deadline: float) -> A
 '''
 
 # ==================== peekaboo_min/ai/dialects.py =========================================================
-SOURCES['peekaboo_min/ai/dialects.py'] = 3493, r'''"""Replies as models write them, as an object with the names of our schema."""
+SOURCES['peekaboo_min/ai/dialects.py'] = 3504, r'''"""Replies as models write them, as an object with the names of our schema."""
 
 from __future__ import annotations
 
@@ -3724,7 +3735,7 @@ def _place(text: str) -> tuple[float, float]:
 '''
 
 # ==================== peekaboo_min/ai/errors.py ===========================================================
-SOURCES['peekaboo_min/ai/errors.py'] = 3727, r'''"""What a vendor's refusal means: whether to ask again, and what to do."""
+SOURCES['peekaboo_min/ai/errors.py'] = 3738, r'''"""What a vendor's refusal means: whether to ask again, and what to do."""
 
 from __future__ import annotations
 
@@ -3862,7 +3873,7 @@ def check_reply(vendor: Vendor, model: str, reply: Reply) -> None:
 '''
 
 # ==================== peekaboo_min/ai/grid.py =============================================================
-SOURCES['peekaboo_min/ai/grid.py'] = 3865, r'''"""The grid in which a model says where something is, by the model's name."""
+SOURCES['peekaboo_min/ai/grid.py'] = 3876, r'''"""The grid in which a model says where something is, by the model's name."""
 
 from __future__ import annotations
 
@@ -3962,7 +3973,7 @@ def unit_by_variable() -> Optional[str]:
 '''
 
 # ==================== peekaboo_min/ai/images.py ===========================================================
-SOURCES['peekaboo_min/ai/images.py'] = 3965, r'''"""Images for a model: read, checked, at a size that no vendor shrinks."""
+SOURCES['peekaboo_min/ai/images.py'] = 3976, r'''"""Images for a model: read, checked, at a size that no vendor shrinks."""
 
 from __future__ import annotations
 
@@ -4150,7 +4161,7 @@ def private_copy(image: ImageData) -> Iterator[Path]:
 '''
 
 # ==================== peekaboo_min/ai/native.py ===========================================================
-SOURCES['peekaboo_min/ai/native.py'] = 4153, r'''"""Conversations by the computer-use tools of Anthropic, OpenAI and Gemini."""
+SOURCES['peekaboo_min/ai/native.py'] = 4164, r'''"""Conversations by the computer-use tools of Anthropic, OpenAI and Gemini."""
 
 from __future__ import annotations
 
@@ -4547,7 +4558,7 @@ class _Gemini(Conversation):
 '''
 
 # ==================== peekaboo_min/ai/providers.py ========================================================
-SOURCES['peekaboo_min/ai/providers.py'] = 4550, r'''"""The vendors of vision models: the request to each, and its answer."""
+SOURCES['peekaboo_min/ai/providers.py'] = 4561, r'''"""The vendors of vision models: the request to each, and its answer."""
 
 from __future__ import annotations
 
@@ -4825,10 +4836,10 @@ VENDORS: dict[str, Vendor] = {
 '''
 
 # ==================== peekaboo_min/automation/__init__.py =================================================
-SOURCES['peekaboo_min/automation/__init__.py'] = 4828, r''''''
+SOURCES['peekaboo_min/automation/__init__.py'] = 4839, r''''''
 
 # ==================== peekaboo_min/automation/capture.py ==================================================
-SOURCES['peekaboo_min/automation/capture.py'] = 4831, r'''"""Take screenshots of displays and windows, and record what each pixel means."""
+SOURCES['peekaboo_min/automation/capture.py'] = 4842, r'''"""Take screenshots of displays and windows, and record what each pixel means."""
 
 from __future__ import annotations
 
@@ -4840,15 +4851,15 @@ from pathlib import Path
 from typing import Any, Callable, NamedTuple, Optional
 
 from ..core.cancellation import in_parallel, pause, report_progress
-from ..core.errors import ErrorCode, PeekabooError, file_errors, invalid
+from ..core.errors import ErrorCode, PeekabooError, WindowMoves, file_errors, invalid
 from ..core.log import log_debug
 from ..core.models import Display, ImageData, ImageInfo, Rect, Scene, Screenshot, Window
 from ..core.text import clean_text
 from ..desktop.base import Desktop
+from ..desktop.matching import cover_of
 from ..system.files import move_all_into_place, new_temporary_path
-from ..system.images import model_size, prepare_target, read_image_info
+from ..system.images import model_size, prepare_target, read_bitmap, read_image_info
 from .coordinates import find_record, forget_records, record_of, save_record
-from .effects import take_bitmap
 
 _TRIES = 3
 _CAPTURE_SETTLE_S = 0.15
@@ -4941,7 +4952,7 @@ def take_images(
     taken: list[CapturedImage] = []
 
     def take(subject: Subject) -> CapturedImage:
-        image = _recorded(desktop, _capture_subject(desktop, subject, kind, max_dimension))
+        image = shrunk(desktop, _capture_subject(desktop, subject, kind), max_dimension)
         taken.append(image)
         report_progress(f"captured {clean_text(subject.label)}")
         return image
@@ -4954,8 +4965,6 @@ def take_images(
     except BaseException:
         for image in taken:
             image.path.unlink(missing_ok=True)
-            if image.screenshot:
-                forget_records(desktop.session, image.screenshot.window_id, image.screenshot.screenshot_id)
         for folder in new_folders:
             with suppress(OSError):  # something is in it
                 folder.rmdir()
@@ -4972,149 +4981,167 @@ def _missing_folders(targets: Sequence[Path]) -> list[Path]:
 def screenshot_to_read(desktop: Desktop, window: Window) -> tuple[CapturedImage, Screenshot]:
     """A window at its own pixels, its record in those of take_window_screenshot. The caller deletes it."""
     image = image_to_read(desktop, window)
-    return image, record_to_read(desktop, window, image)
+    return image, record_to_read(desktop, image)
 
 
 def image_to_read(desktop: Desktop, window: Window) -> CapturedImage:
     """One window at its own pixels, as a PNG, without a record. The caller deletes the file."""
-    return _capture_subject(desktop, window_subject(window), "png", None)
+    return _capture_subject(desktop, window_subject(window), "png")
 
 
-def record_to_read(desktop: Desktop, window: Window, image: CapturedImage) -> Screenshot:
-    """The record of an image at the size that take_window_screenshot would give it."""
+def record_to_read(desktop: Desktop, image: CapturedImage) -> Screenshot:
+    """The record of a window's image at the size that take_window_screenshot would give it."""
     width, height = model_size(image.info)
+    window = image.subject.window
+    assert window
     return save_record(desktop.session, window, image.info._replace(width=width, height=height))
 
 
-def screenshot_rect(
-    desktop: Desktop, window: Window, kind: str, max_dimension: Optional[int] = None
-) -> CapturedImage:
+def screenshot_rect(desktop: Desktop, window: Window, kind: str) -> CapturedImage:
     """What the screen shows where the window is, whatever that is."""
-    image = _new_image(
-        desktop,
-        window_subject(window),
-        kind,
-        max_dimension,
-        lambda path: desktop.capture_rect(window.bounds, path, kind),
-    )
+    subject = window_subject(window)
+    image = _new_image(subject, kind, lambda path: desktop.capture_rect(window.bounds, path, kind))
     return image._replace(is_of_rect=True)
 
 
-def screenshot_window_or_rect(
-    desktop: Desktop,
-    scene: Scene,
-    window: Window,
-    kind: str,
-    max_dimension: Optional[int] = None,
-    with_shadow: bool = False,
+def screenshot_window(
+    desktop: Desktop, scene: Scene, window: Window, kind: str, with_shadow: bool = False
 ) -> CapturedImage:
-    """One window into a file of our temporary folder; without a shadow, it has a coordinate record.
+    """One window into a file of our temporary folder.
 
     Where that fails and the screen shows the whole window, as screenshot_rect: then a click by the pixels of
     an older image is refused, for it might be meant for this one.
     """
     try:
-        image = _capture_subject(desktop, window_subject(window), kind, max_dimension, with_shadow)
-        return image if with_shadow else _recorded(desktop, image)  # a margin shifts all pixels
+        return _capture_subject(desktop, window_subject(window), kind, with_shadow)
     except PeekabooError as e:
-        if e.code is not ErrorCode.CAPTURE_FAILED or not _is_seen_whole(window, scene):
+        is_failure = e.code is ErrorCode.CAPTURE_FAILED and not isinstance(e, WindowMoves)
+        if not is_failure or not _is_seen_whole(window, scene):
             raise
         log_debug(f"window {window.window_id} failed by its id, trying its rectangle: {e.message}")
-    image = screenshot_rect(desktop, window, kind, max_dimension)
+    image = screenshot_rect(desktop, window, kind)
     forget_records(desktop.session, window.window_id)
     return image
 
 
-def screenshot_region(
-    desktop: Desktop, window: Window, region: Sequence[float], max_dimension: Optional[int] = None
+def screenshot_whole_or_region(
+    desktop: Desktop,
+    scene: Scene,
+    window: Window,
+    kind: str,
+    region: Optional[Sequence[float]],
+    screenshot_id: Optional[str],
 ) -> CapturedImage:
-    """A part of a window at its own pixels, as a PNG. The caller deletes the file.
+    """A window as screenshot_window, or a part of it at its own pixels, as a PNG.
 
-    region: x, y, width and height in pixels of the window's last screenshot.
+    region: x, y, width and height in pixels of a screenshot: of this id, else the window's last.
 
-    Raises INVALID_ARGUMENT for a region that is not in it, and as find_record and take_bitmap do.
+    Raises INVALID_ARGUMENT for a region that is not in it, and as find_record does.
     """
+    if region is None and screenshot_id is not None:
+        raise invalid("a screenshot_id is given without a region", "leave it out, or give the region too")
+    if region is None:
+        return screenshot_window(desktop, scene, window, kind)
     if len(region) != 4 or min(region[2:]) <= 0:
         raise invalid("region is not x,y,width,height", "give 4 numbers, like 100,50,300,200")
-    record = find_record(desktop.session, window)
+    record = find_record(desktop.session, window, screenshot_id)
     left, top = max(0, math.floor(region[0])), max(0, math.floor(region[1]))
     right = min(record.image_width, math.ceil(region[0] + region[2]))
     bottom = min(record.image_height, math.ceil(region[1] + region[3]))
     if left >= right or top >= bottom:
         size = f"{record.image_width}x{record.image_height}"
-        raise invalid("region is outside the window's last screenshot", f"that is {size} pixels")
-    bitmap = take_bitmap(desktop, window)
+        raise invalid("region is outside the window's screenshot", f"that is {size} pixels")
+    whole = _capture_subject(desktop, window_subject(window), "bmp")
+    bitmap = read_bitmap(whole.path)
+    whole.path.unlink(missing_ok=True)
+    assert bitmap and whole.subject.window
+    record = find_record(desktop.session, whole.subject.window, record.screenshot_id)
     scale_x, scale_y = bitmap.width / record.image_width, len(bitmap.rows) / record.image_height
     part = bitmap.cropped(
         round(left * scale_x), round(top * scale_y), round(right * scale_x), round(bottom * scale_y)
     )
-    image = _new_image(
-        desktop, window_subject(window), "png", max_dimension, lambda path: path.write_bytes(part.as_png())
-    )
+
+    def write(path: Path) -> None:
+        path.write_bytes(part.as_png())
+
+    image = _new_image(whole.subject, "png", write)
     return image._replace(screenshot=record, region=Rect(left, top, right - left, bottom - top))
 
 
 def _is_seen_whole(window: Window, scene: Scene) -> bool:
     """Whether the screen shows all of the window, and nothing else in its rectangle."""
-    place = scene.windows.index(window)
-    is_covered = any(
-        front.is_on_screen
-        and front.alpha > 0
-        and front.outer.overlaps(window.bounds)
-        # an overlay of another layer is transparent (the Dock owns one as large as the screen)
-        and not (front.layer != 0 and front.outer.encloses(window.bounds))
-        for front in scene.windows[:place]
-    )
+    is_covered = cover_of(window.bounds, window, scene.windows)
     is_on_a_display = any(display.bounds.encloses(window.bounds) for display in scene.displays)
     return window.is_on_screen and not window.is_obscured and is_on_a_display and not is_covered
 
 
 def _capture_subject(
-    desktop: Desktop, subject: Subject, kind: str, max_dimension: Optional[int], with_shadow: bool = False
+    desktop: Desktop, subject: Subject, kind: str, with_shadow: bool = False
 ) -> CapturedImage:
-    display, window = subject.display, subject.window
+    def take(path: Path) -> Optional[Window]:
+        if subject.window:
+            return _capture_settled(desktop, subject.window, path, kind, with_shadow)
+        if subject.display:
+            desktop.capture_display(subject.display, path, kind)
+        return None
 
-    def take(path: Path) -> None:
-        if window:
-            _capture_settled(desktop, window, path, kind, with_shadow)
-        elif display:
-            desktop.capture_display(display, path, kind)
-
-    return _new_image(desktop, subject, kind, max_dimension, take)
-
-
-def _recorded(desktop: Desktop, image: CapturedImage) -> CapturedImage:
-    """The image with a coordinate record, where it shows a window."""
-    window = image.subject.window
-    return image._replace(screenshot=save_record(desktop.session, window, image.info)) if window else image
+    return _new_image(subject, kind, take)
 
 
-def _new_image(
-    desktop: Desktop, subject: Subject, kind: str, max_dimension: Optional[int], take: Callable[[Path], Any]
+def recorded(
+    desktop: Desktop, image: CapturedImage, info: ImageInfo, supersedes_older: bool = False
 ) -> CapturedImage:
-    """A file of our temporary folder (0600) that `take` fills, checked, and shrunk to max_dimension."""
-    path, smaller = new_temporary_path("peekaboo", kind), new_temporary_path("peekaboo", kind)
+    """An image as it is given away, in `info`'s size: of a window by itself, with the record of these pixels.
+
+    supersedes_older: from then on older images of the window count by their ids only.
+    """
+    window, record = image.subject.window, image.screenshot
+    is_shown_so = record and (image.region or info[1:] == image.info[1:])
+    if window and not image.is_of_rect and not is_shown_so:
+        record = save_record(desktop.session, window, info, supersedes_older)
+    return image._replace(info=info, screenshot=record)
+
+
+def _new_image(subject: Subject, kind: str, take: Callable[[Path], Optional[Window]]) -> CapturedImage:
+    """A file of our temporary folder (0600) that `take` fills, checked.
+
+    take: returns the subject's window as it was then, where it looked.
+    """
+    path = new_temporary_path("peekaboo", kind)
     try:
         with file_errors(path):
-            take(path)
-            info = _checked(path)
-            if max_dimension and max(info.width, info.height) > max_dimension:
-                desktop.fit_image(path, smaller, *model_size(info, max_dimension, 10**9), kind)
-                os.replace(smaller, path)
-                info = _checked(path)
+            window = take(path) or subject.window
+            info = _checked(path, kind)
             path.chmod(0o600)
-        return CapturedImage(path, info, subject)
+        return CapturedImage(path, info, subject._replace(window=window))
     except BaseException:
-        for leftover in (path, smaller):
-            leftover.unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
         raise
 
 
-def _capture_settled(desktop: Desktop, window: Window, path: Path, kind: str, with_shadow: bool) -> None:
-    """A window that opens or closes just now is listed but cannot be captured for a moment: try again."""
+def shrunk(desktop: Desktop, image: CapturedImage, max_dimension: Optional[int]) -> CapturedImage:
+    """An image with at most so many pixels on the long side, in the same file; a failure deletes that."""
+    path, kind = image.path, image.info.kind
+    if not max_dimension or max(image.info.width, image.info.height) <= max_dimension:
+        return image
+    size = model_size(image.info, max_dimension, 10**9)
+    try:
+        smaller = _new_image(image.subject, kind, lambda target: desktop.fit_image(path, target, *size, kind))
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+    os.replace(smaller.path, path)
+    return image._replace(info=smaller.info)
+
+
+def _capture_settled(desktop: Desktop, window: Window, path: Path, kind: str, with_shadow: bool) -> Window:
+    """Capture a window, and return it as it was then. Tried again: a window that opens or closes just now,
+    which is listed but cannot be captured for a moment; one that moved or was resized meanwhile, whose image
+    would get a record that is not its own.
+    """
     for left in reversed(range(_TRIES)):
         try:
-            return desktop.capture_window(window, path, kind, with_shadow)
+            bounds = desktop.capture_window(window, path, kind, with_shadow)
         except PeekabooError as e:
             if e.code is not ErrorCode.CAPTURE_FAILED or not window.is_on_screen or window.is_obscured:
                 raise
@@ -5122,12 +5149,37 @@ def _capture_settled(desktop: Desktop, window: Window, path: Path, kind: str, wi
                 desktop.snapshot().by_id(window.window_id)  # of a window that is gone, say that
                 raise
             log_debug(f"window {window.window_id} could not be captured yet: {e.message}")
+        else:
+            info = _checked(path, kind)
+            if bounds in (None, window.bounds) and (with_shadow or _is_of(window, info, [window.scale])):
+                return window
+            before, scene = window.bounds, desktop.snapshot()
+            window = scene.by_id(window.window_id)
+            # between two displays it may have the other one's scale; a sheet may reach beyond its window
+            scales = [1.0, *(display.scale for display in scene.displays)]
+            is_one = _is_of(window, info, scales) or (bounds is None and not left)
+            if is_one and before == window.bounds and bounds in (None, before):
+                return window
+            log_debug(f"window {window.window_id} moved or was resized while it was captured")
+        if left:
             pause(_CAPTURE_SETTLE_S)
+    raise WindowMoves(window.window_id)
 
 
-def _checked(path: Path) -> ImageInfo:
+def _is_of(window: Window, info: ImageInfo, scales: Sequence[float]) -> bool:
+    """Whether an image has a window's size at one of these scales, pixels per point."""
+    sizes = [Rect(0, 0, info.width / scale, info.height / scale) for scale in scales]
+    return any(size.has_size_of(window.bounds) for size in sizes)
+
+
+def _checked(path: Path, kind: str) -> ImageInfo:
     """An image is checked before it is reported: there, not empty, of a size, and whole."""
-    info = read_image_info(path) if path.is_file() else None
+    info = None
+    if path.is_file() and kind == "bmp":
+        bitmap = read_bitmap(path)
+        info = ImageInfo(kind, bitmap.width, len(bitmap.rows)) if bitmap else None
+    elif path.is_file():
+        info = read_image_info(path)
     if info is None:
         raise PeekabooError(
             ErrorCode.CAPTURE_FAILED,
@@ -5137,30 +5189,18 @@ def _checked(path: Path) -> ImageInfo:
     return info
 
 
-def image_for_model(
-    desktop: Desktop, image: CapturedImage, replaces_file: bool
-) -> tuple[ImageData, CapturedImage]:
-    """An image as a model should get it: not larger than it would be shrunk to, and not too many bytes.
-
-    Returns the image, and what is known of it: with a coordinate record of its own pixels. The file of
-    `image` is left as it is.
-    replaces_file: nobody gets to see it; its record is forgotten where the returned image has another size.
+def image_for_model(desktop: Desktop, image: CapturedImage) -> ImageData:
+    """An image as a model should get it: not larger than it would be shrunk to, and not too many bytes. The
+    file of `image` is left as it is.
     """
     from ..ai.images import fit_for_client  # only what returns an image needs it
 
     taken = ImageData(image.path.read_bytes(), image.info, image.subject.label, str(image.path))
-    fitted = fit_for_client(desktop, taken)
-    shown, record = image._replace(info=fitted.info), image.screenshot
-    size = fitted.info.width, fitted.info.height
-    if record and not image.region and size != (record.image_width, record.image_height):
-        if replaces_file:
-            forget_records(desktop.session, record.window_id, record.screenshot_id)
-        shown = _recorded(desktop, shown)
-    return fitted, shown
+    return fit_for_client(desktop, taken)
 '''
 
 # ==================== peekaboo_min/automation/coordinates.py ==============================================
-SOURCES['peekaboo_min/automation/coordinates.py'] = 5163, r'''"""The coordinate records: what each window screenshot showed, as files."""
+SOURCES['peekaboo_min/automation/coordinates.py'] = 5203, r'''"""The coordinate records: what each window screenshot showed, as files."""
 
 from __future__ import annotations
 
@@ -5178,10 +5218,11 @@ from ..core.models import ImageInfo, Rect, Screenshot, Window, as_plain
 from ..system.files import temporary_folder, write_privately
 
 _HINT = "take a screenshot of the window first, and use its pixels"
-_SAME_SCALE = 0.005  # rounding of a shrunk image's size
+_ROUNDING = 2  # pixels, between images of one scale
+_SIZES_SHOWN = 8
 
 
-def record_of(window: Window, info: ImageInfo) -> Screenshot:
+def record_of(window: Window, info: ImageInfo, supersedes_older: bool = False) -> Screenshot:
     """That an image of `info`'s size shows `window`, under a new id."""
     return Screenshot(
         screenshot_id=os.urandom(8).hex(),
@@ -5193,20 +5234,21 @@ def record_of(window: Window, info: ImageInfo) -> Screenshot:
         image_height=info.height,
         taken_at=time.time(),
         identity=window.identity,
+        supersedes_older=supersedes_older,
     )
 
 
-def save_record(session: str, window: Window, info: ImageInfo) -> Screenshot:
+def save_record(session: str, window: Window, info: ImageInfo, supersedes_older: bool = False) -> Screenshot:
     """The record of an image, kept for clicks by its pixels."""
-    screenshot = record_of(window, info)
+    screenshot = record_of(window, info, supersedes_older)
     path = _record_path(session, window.window_id, screenshot.screenshot_id)
     write_privately(path, json.dumps(as_plain(screenshot)))
     return screenshot
 
 
-def forget_records(session: str, window_id: int, screenshot_id: str = "*") -> None:
-    """Delete the record of an image that nobody got, or all of a window: a click needs a new screenshot."""
-    for path in temporary_folder().glob(_record_path(session, window_id, screenshot_id).name):
+def forget_records(session: str, window_id: int) -> None:
+    """Delete the records of a window: a click needs a new screenshot."""
+    for path in temporary_folder().glob(_record_path(session, window_id, "*").name):
         path.unlink(missing_ok=True)
 
 
@@ -5214,7 +5256,8 @@ def find_record(session: str, window: Window, screenshot_id: Optional[str] = Non
     """The record named by `screenshot_id`, else the window's last one; valid for the window as it is now.
 
     A window that moved since is fine. Raises STALE_SCREENSHOT for no record, a resized window, another owner,
-    an image not of the window's shape, and without a screenshot_id for images of different scales.
+    an image not of the window's shape; without a screenshot_id for images of different scales, but for those
+    that a later one supersedes.
     """
     if screenshot_id is not None and not re.fullmatch(r"[0-9a-f]{16}", screenshot_id):
         raise invalid("screenshot_id is 16 hexadecimal digits", _HINT)
@@ -5228,7 +5271,8 @@ def find_record(session: str, window: Window, screenshot_id: Optional[str] = Non
     if problem:
         raise _stale(problem, "take a new one, and use its pixels")
     if screenshot_id is None:
-        _check_one_scale(record, window, records)
+        started_at = max((other.taken_at for other in records if other.supersedes_older), default=0.0)
+        _check_one_scale(record, window, [other for other in records if other.taken_at >= started_at])
     return record
 
 
@@ -5252,14 +5296,20 @@ def _problem_of(record: Screenshot, window: Window) -> str:
 
 def _check_one_scale(record: Screenshot, window: Window, records: Sequence[Screenshot]) -> None:
     """Without an id it is not known which of several images of the window the pixels were read from."""
-    for other in records:
-        is_live = other.bounds.has_size_of(window.bounds) and other.identity == window.identity
-        if is_live and abs(other.scale - record.scale) > _SAME_SCALE * record.scale:
-            raise _stale(
-                f"there are screenshots of window {window.window_id} at different scales "
-                f"({other.scale:g} and {record.scale:g})",
-                "pass the screenshot_id of the one whose pixels these are",
-            )
+    live = [
+        other
+        for other in sorted(records, key=lambda other: other.taken_at)
+        if other.bounds.has_size_of(window.bounds) and other.identity == window.identity
+    ]
+    expected_width = record.image_width / record.bounds.width
+    if any(abs(other.image_width - expected_width * other.bounds.width) > _ROUNDING for other in live):
+        ids = {f"{other.image_width}x{other.image_height}": other.screenshot_id for other in live}
+        shown = ", ".join(f"{ids[size]} ({size})" for size in list(ids)[-_SIZES_SHOWN:])
+        raise _stale(
+            f"window {window.window_id} has screenshots of different scales: {shown}",
+            "pass the screenshot_id of the one whose pixels these are; or take a new one with "
+            "take_window_screenshot (in the shell: screenshot), which settles it",
+        )
 
 
 def _record_path(session: str, window_id: int, screenshot_id: str) -> Path:
@@ -5282,7 +5332,7 @@ def _stale(message: str, hint: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/automation/effects.py ==================================================
-SOURCES['peekaboo_min/automation/effects.py'] = 5285, r'''"""What an act changed in its window, by screenshots before and after."""
+SOURCES['peekaboo_min/automation/effects.py'] = 5335, r'''"""What an act changed in its window, by screenshots before and after."""
 
 from __future__ import annotations
 
@@ -5292,19 +5342,17 @@ from typing import Any, NamedTuple, Optional
 from ..core.cancellation import pause
 from ..core.errors import ErrorCode, PeekabooError, file_errors
 from ..core.log import log_debug
-from ..core.models import Rect, Window
+from ..core.models import Rect, Scene, Window
+from ..core.text import clean_text
 from ..desktop.base import Desktop
+from ..desktop.matching import catalogue_windows
 from ..system.files import new_temporary_path
 from ..system.images import Bitmap, changed_rect, read_bitmap
 
-_EFFECT_S = 0.3
-# A caret that blinks shows its other state within this time (both states: GTK 1.2 s, Qt 1 s, xterm 0.9 s).
-_BLINK_S = 1.3
-_LOOK_AGAIN_S = 0.05
+_BEFORE_S, _BEFORE_AT_MOST = 0.1, 4  # a window that was just focused may still be drawing that
+_AFTER_S = (0.05, 0.1, 0.2, 0.3, 0.35)  # the pauses before the screenshots after an act: 1 s
+_AGAIN_S = 0.05
 _PAINT_S, _PAINT_POLL_S = 2.0, 0.15
-_FIELD_S, _FIELD_POLL_S = 1.0, 0.1
-_FIELDS = ("textbox", "combobox", "spinbutton")
-_READ_LENGTH = 300  # of a field's value no more is read
 # Screen points: the block caret of a large terminal font.
 _CARET_WIDTH, _CARET_HEIGHT = 14, 40
 _CARET_LINE_WIDTH = 3
@@ -5314,12 +5362,15 @@ class Effect(NamedTuple):
     """What was seen of an act. None for what was not looked at."""
 
     has_changed: Optional[bool] = None
+    """Also None for a window that changes by itself."""
     is_window_closed: bool = False
     rect: Optional[Rect] = None
     """What changed, in pixels of the window's screenshot at full size."""
     image_width: int = 0
-    """That screenshot's width."""
+    """That screenshot's width; 0 where nothing was looked at."""
     waited_ms: float = 0.0
+    new_window: Optional[Window] = None
+    """The front one of those that came."""
 
     def as_data(self, factor: float = 1.0) -> dict[str, Any]:
         """factor: pixels of the caller's screenshot for each one of a full-size screenshot.
@@ -5332,108 +5383,87 @@ class Effect(NamedTuple):
             data["changed_rect"] = {**rect, "image_width": round(self.image_width * factor)}
         if self.is_window_closed:
             data["window_closed"] = True
-        if self.has_changed is not None:
+        if self.new_window:
+            title = clean_text(self.new_window.title or "")
+            data["new_window"] = {"window_id": self.new_window.window_id, "title": title}
+        if self.image_width:
             data["effect_ms"] = round(self.waited_ms)
         return data
 
 
-class FieldWatch:
-    """The focused field's value before and after it was replaced, where its application offers a tree."""
-
-    def __init__(self, desktop: Desktop, window: Window) -> None:
-        self._desktop, self._window = desktop, window
-        self._before = self._value()
-
-    def is_replaced(self, text: str) -> Optional[bool]:
-        """Whether the field holds `text` and nothing else; None where that cannot be known."""
-        if self._before is None:
-            return None
-        deadline = time.monotonic() + _FIELD_S  # the application may still be reading its keys
-        while True:
-            answer = compare_values(self._before, self._value(), text)
-            if answer or time.monotonic() > deadline:
-                return answer
-            pause(_FIELD_POLL_S)
-
-    def _value(self) -> Optional[str]:
-        try:
-            elements = self._desktop.read_elements(self._window)
-        except PeekabooError as e:
-            if e.code is ErrorCode.CANCELLED:
-                raise
-            log_debug(f"what the field holds is not known: {e.message}")
-            return None
-        focused = [
-            element.value for element in elements if element.role in _FIELDS and "focused" in element.states
-        ]
-        return focused[0] if len(focused) == 1 else None
-
-
-def compare_values(before: str, after: Optional[str], text: str) -> Optional[bool]:
-    """Whether a field was replaced by a text, by its values (pure). False only where what it held is still
-    there: a field may format what is typed, complete it, or hide it.
-    """
-    if after is None or not (before or after):
-        return None
-    held, holds, typed = ("".join(value.split()) for value in (before, after, text))
-    if holds == typed or (len(after) >= _READ_LENGTH and typed.startswith(holds)):
-        return True
-    return False if held and held in holds and held not in typed else None
-
-
 class Watch:
-    """A window's screenshot before an act, and the comparison after it. Raises CAPTURE_FAILED."""
+    """A window's screenshots before an act, and the comparison after it. Raises CAPTURE_FAILED."""
 
-    def __init__(self, desktop: Desktop, window: Window) -> None:
+    def __init__(self, desktop: Desktop, scene: Scene, window: Window) -> None:
         self._desktop = desktop
         self._window = window
-        self._before = take_bitmap(desktop, window)
-        self.width = self._before.width
-
-    def is_other_within(self, box: Rect, image_width: int) -> bool:
-        """Whether a part of the window shows something else now, but for a caret.
-
-        box: in pixels of a screenshot of that width.
-        """
-        whole = box.scaled(self.width / image_width)
-        place = map(int, (whole.x, whole.y, whole.x + whole.width + 1, whole.y + whole.height + 1))
-        left, top, right, bottom = place
-        now = take_bitmap(self._desktop, self._window)
-        rect = changed_rect(
-            self._before.cropped(left, top, right, bottom), now.cropped(left, top, right, bottom)
-        )
-        return rect is not None and rect.width > _CARET_LINE_WIDTH
+        self._known_ids = {known.window_id for known in scene.windows}
+        self._before = [take_bitmap(desktop, window)]
+        self.width = self._before[0].width
+        for _ in range(_BEFORE_AT_MOST - 1):
+            pause(_BEFORE_S)
+            self._before = [self._before[-1], take_bitmap(desktop, window)]
+            self._changes_by_itself = self._is_large(changed_rect(*self._before))
+            if not self._changes_by_itself:
+                break
 
     def effect(self) -> Effect:
-        """Whether the window's pixels changed; a window that does not react is watched for _EFFECT_S.
+        """Whether the window's pixels changed, and which window came; one that does not react is watched for
+        a second.
 
-        What is not larger than a caret counts only when it stays for longer than a caret blinks.
+        What is not larger than a caret counts only when each screenshot has it: a caret blinks.
         A window that closed is an outcome, and a change; one that was minimised is a change.
         """
         start = time.monotonic()
-        found = self._effect(start)
+        found = self._effect()
         waited_ms = (time.monotonic() - start) * 1000
-        return found._replace(image_width=self.width, waited_ms=waited_ms)
+        scene = self._desktop.snapshot()
+        is_closed = scene.find(self._window.window_id) is None
+        came = [window for window in catalogue_windows(scene) if window.window_id not in self._known_ids]
+        return found._replace(
+            has_changed=True if is_closed else found.has_changed,
+            is_window_closed=is_closed,
+            image_width=self.width,
+            waited_ms=waited_ms,
+            new_window=next((window for window in came if window.kind != "tooltip"), None),
+        )
 
-    def _effect(self, start: float) -> Effect:
-        last: Optional[Rect] = None
-        while True:
-            pause(_LOOK_AGAIN_S)
+    def _effect(self) -> Effect:
+        was_large, is_always_other = False, True
+        rect: Optional[Rect] = None
+        for seconds in _AFTER_S:
+            pause(_AGAIN_S if was_large else seconds)
             try:
-                rect = changed_rect(self._before, take_bitmap(self._desktop, self._window))
+                now = take_bitmap(self._desktop, self._window)
             except PeekabooError as e:
                 if e.code not in (ErrorCode.WINDOW_NOT_FOUND, ErrorCode.CAPTURE_FAILED):
                     raise
-                is_closed = self._desktop.snapshot().find(self._window.window_id) is None
-                return Effect(True, is_window_closed=is_closed)
-            elapsed_s = time.monotonic() - start
-            if rect is None and (elapsed_s > _EFFECT_S or last is not None):
-                return Effect(False)
-            if rect is not None:
-                is_settled = rect == last or elapsed_s > _EFFECT_S
-                if is_settled and (not is_caret(rect, self.width, self._window) or elapsed_s > _BLINK_S):
-                    return Effect(True, rect=rect)
-            last = rect
+                return Effect(True)
+            if self._changes_by_itself:
+                return Effect(None)
+            rects = [changed_rect(before, now) for before in self._before]
+            rect = rects[-1]
+            is_large = all(map(self._is_large, rects))
+            if is_large and was_large:
+                return Effect(True, rect=rect)
+            was_large = is_large
+            is_always_other = is_always_other and all(rects)
+        return Effect(True, rect=rect) if was_large or is_always_other else Effect(False)
+
+    def _is_large(self, rect: Optional[Rect]) -> bool:
+        return rect is not None and not is_caret(rect, self.width, self._window)
+
+
+def is_other_within(before: Bitmap, now: Bitmap, box: Rect, image_width: int) -> bool:
+    """Whether a part of a window shows something else now, but for a caret.
+
+    box: in pixels of a screenshot of that width.
+    """
+    whole = box.scaled(before.width / image_width)
+    place = map(int, (whole.x, whole.y, whole.x + whole.width + 1, whole.y + whole.height + 1))
+    left, top, right, bottom = place
+    rect = changed_rect(before.cropped(left, top, right, bottom), now.cropped(left, top, right, bottom))
+    return rect is not None and rect.width > _CARET_LINE_WIDTH
 
 
 def is_caret(rect: Rect, width: int, window: Window) -> bool:
@@ -5479,12 +5509,13 @@ def wait_until_painted(desktop: Desktop, window: Window) -> None:
 '''
 
 # ==================== peekaboo_min/automation/elements.py =================================================
-SOURCES['peekaboo_min/automation/elements.py'] = 5482, r'''"""The elements of a window, as text and as data."""
+SOURCES['peekaboo_min/automation/elements.py'] = 5512, r'''"""The elements of a window, as text and as data."""
 
 from __future__ import annotations
 
 from typing import Any, Optional
 
+from ..core.errors import WindowMoves
 from ..core.models import NOTHING_FOUND, Element, Rect, Result
 from ..core.text import clean_text
 from ..desktop.base import Desktop
@@ -5492,6 +5523,7 @@ from .capture import scene_to_capture, screenshot_to_read
 
 _ELEMENTS_AT_MOST = 200
 _ROLES_SHOWN = 30
+_VALUE_LENGTH = 300
 
 
 def find_elements_in_window(
@@ -5508,6 +5540,8 @@ def find_elements_in_window(
     all_elements = desktop.read_elements(window)
     image, record = screenshot_to_read(desktop, window)
     image.path.unlink(missing_ok=True)
+    if record.bounds != window.bounds:
+        raise WindowMoves(window_id)
     found = [element for element in all_elements if _fits(element, text, role)]
     shown = [
         _data_of(element, record.to_pixels(element.box, window.bounds))
@@ -5545,13 +5579,17 @@ def _data_of(element: Element, box: Rect) -> dict[str, Any]:
     return {
         "role": element.role,
         "name": clean_text(element.name),
-        "value": clean_text(element.value),
+        "value": _cut(clean_text(element.value, _VALUE_LENGTH + 1)),
         "states": list(element.states),
         "x": int(box.centre.x),
         "y": int(box.centre.y),
         "width": round(box.width),
         "height": round(box.height),
     }
+
+
+def _cut(value: str) -> str:
+    return value if len(value) <= _VALUE_LENGTH else value[: _VALUE_LENGTH - 1] + "…"
 
 
 def _line_of(data: dict[str, Any]) -> str:
@@ -5562,7 +5600,7 @@ def _line_of(data: dict[str, Any]) -> str:
 '''
 
 # ==================== peekaboo_min/automation/find_text.py ================================================
-SOURCES['peekaboo_min/automation/find_text.py'] = 5565, r'''"""Where a text is in a window, by text recognition; and a click there."""
+SOURCES['peekaboo_min/automation/find_text.py'] = 5603, r'''"""Where a text is in a window, by text recognition; and a click there."""
 
 from __future__ import annotations
 
@@ -5575,7 +5613,7 @@ from ..core.models import NOTHING_FOUND, RecognisedText, Rect, Result, Screensho
 from ..core.text import clean_text
 from ..desktop.base import Desktop
 from .capture import CapturedImage, scene_to_capture, screenshot_to_read
-from .effects import Watch
+from .effects import is_other_within, take_bitmap
 from .input import click_pixel
 from .policy import check_may_act
 
@@ -5740,7 +5778,7 @@ def click_text_in_window(
     check_may_act("click")
     window = scene_to_capture(desktop).by_id(window_id)
     check_may_act("click", window.app_name, window.bundle_id)
-    watch = Watch(desktop, window)
+    before = take_bitmap(desktop, window)
     seen = search_image(desktop, *screenshot_to_read(desktop, window), wanted)
     if not seen.hits:
         hint = f"{_OTHER_WAY}; or take a screenshot and click by its pixels, or scroll to the text"
@@ -5754,7 +5792,7 @@ def click_text_in_window(
             f"{wanted[:80]!r} is in {len(equal)} places of window {window_id}; nothing was clicked: {places}",
             hint=f"click one of them by its x and y, with screenshot_id {seen.record.screenshot_id}",
         )
-    if watch.is_other_within(best.box, seen.record.image_width):
+    if is_other_within(before, take_bitmap(desktop, window), best.box, seen.record.image_width):
         raise PeekabooError(
             ErrorCode.STALE_SCREENSHOT,
             f"window {window_id} changed where {best.text!r} was while it was read; nothing was clicked",
@@ -5862,7 +5900,7 @@ def _likeness(wanted: str, text: str, least: float = 0.0) -> float:
 '''
 
 # ==================== peekaboo_min/automation/image.py ====================================================
-SOURCES['peekaboo_min/automation/image.py'] = 5865, r'''"""The job of `image`: what to capture, where to save it, and the answer."""
+SOURCES['peekaboo_min/automation/image.py'] = 5903, r'''"""The job of `image`: what to capture, where to save it, and the answer."""
 
 from __future__ import annotations
 
@@ -5881,7 +5919,15 @@ from ..desktop.base import Desktop
 from ..desktop.matching import find_app, find_window, visible_windows, windows_of
 from ..system.files import asked_path, file_name, new_temporary_path
 from ..system.images import EXTENSIONS, kind_by_name
-from .capture import CapturedImage, Subject, image_for_model, scene_to_capture, take_images, window_subject
+from .capture import (
+    CapturedImage,
+    Subject,
+    image_for_model,
+    recorded,
+    scene_to_capture,
+    take_images,
+    window_subject,
+)
 from .effects import wait_until_painted
 from .input import focus_by_id
 from .listing import session_warnings
@@ -5940,6 +5986,8 @@ def image_result(
         subjects, messages = _find_subjects(scene_to_capture(desktop), request), ()
     targets = _paths_of(base, is_file, kind, subjects)
     images = take_images(desktop, subjects, targets, kind, request.max_dimension)
+    if not request.is_temporary:
+        images = [recorded(desktop, image, image.info) for image in images]
     data: dict[str, Any] = {"saved_files": []}
     returned: tuple[ImageData, ...] = ()
     try:
@@ -5947,11 +5995,11 @@ def image_result(
         if not request.is_temporary:
             data["saved_files"] = [{"path": str(image.path), **_image_data(image)} for image in images]
         if returns_data:
-            pairs = [image_for_model(desktop, image, request.is_temporary) for image in images]
-            returned = tuple(image for image, _ in pairs)
+            returned = tuple(image_for_model(desktop, image) for image in images)
+            shown = [recorded(desktop, image, fitted.info) for image, fitted in zip(images, returned)]
             data["images"] = [
-                {**({} if request.is_temporary else {"source_path": str(shown.path)}), **_image_data(shown)}
-                for _, shown in pairs
+                {**({} if request.is_temporary else {"source_path": str(image.path)}), **_image_data(image)}
+                for image in shown
             ]
         if analyse:
             data.update(analyse(images))
@@ -6217,7 +6265,7 @@ def piped(result: Result, paths: Sequence[Path]) -> Result:
 '''
 
 # ==================== peekaboo_min/automation/input.py ====================================================
-SOURCES['peekaboo_min/automation/input.py'] = 6220, r'''"""Every act in a window: its safety rules, the input lock, the effect."""
+SOURCES['peekaboo_min/automation/input.py'] = 6268, r'''"""Every act in a window: its safety rules, the input lock, the effect."""
 
 from __future__ import annotations
 
@@ -6235,10 +6283,10 @@ from ..core.settings import settings
 from ..core.text import control_character_in
 from ..desktop.base import Desktop
 from ..desktop.keys import read_chord
-from ..desktop.matching import blocking_dialog, cover_at, open_menu
+from ..desktop.matching import blocking_dialog, cover_at, foreign_menu, open_menu
 from ..system.files import file_lock
 from .coordinates import find_record
-from .effects import Effect, FieldWatch, Watch
+from .effects import Effect, Watch
 from .policy import audited, check_may_act, denied, stop_file, write_audit_line
 
 _LOCK_S = 20.0
@@ -6268,7 +6316,10 @@ def input_lock(session: str) -> AbstractContextManager[None]:
 
 
 def focus_by_id(desktop: Desktop, window_id: int) -> Window:
-    """Bring a window to the front and give it the keyboard; return it as it is then. Raises FOCUS_FAILED."""
+    """Bring a window to the front and give it the keyboard; return it as it is then.
+
+    Raises FOCUS_FAILED, and WINDOW_BLOCKED while a menu of another application keeps the keyboard.
+    """
     with input_lock(desktop.session):
         scene = desktop.snapshot()
         window = _permitted_window("focus", scene, window_id)
@@ -6278,6 +6329,7 @@ def focus_by_id(desktop: Desktop, window_id: int) -> Window:
                 f"window {window_id} is a popup: it never has the focus, and closes when another gets it",
                 hint="click it, or type into it, without focusing it",
             )
+        scene = _without_menu(desktop, scene, window_id, foreign_menu)
         write_audit_line("focus", audited(window))
         return _focused(desktop, scene, window_id).by_id(window_id)
 
@@ -6385,7 +6437,7 @@ def _by_pointer(
         record = find_record(desktop.session, window, record.screenshot_id)
         points = [record.to_point(each, window.bounds) for each in inside]
         _check_on_a_display(scene, window, points)
-        watch = Watch(desktop, window) if verify else None
+        watch = Watch(desktop, scene, window) if verify else None
         write_audit_line(action, {**audited(window), "point": points[0].as_data(), **what})
         delivery = post(window, points)
         effect = watch.effect() if watch else Effect()
@@ -6408,23 +6460,18 @@ def type_into_window(
 ) -> dict[str, Any]:
     """Type text into a window, which is focused first unless it is a popup.
 
-    replace: all that the field holds is selected first; then the text may be empty, and `replaced` in the
-    answer is true, false, or None where the application offers no value of the field.
+    replace: the keys that select all that the field holds are pressed first; then the text may be empty.
     Raises as click_pixel does; FOCUS_LOST and POLICY_DENIED (the stop file) say how many characters went out.
     """
     _check_text(text, replace, delay_ms)
-    replaced: dict[str, Any] = {}
 
     def post(window: Window) -> None:
-        field = FieldWatch(desktop, window) if replace else None
-        if field:
+        if replace:
             desktop.select_all(window, stop_file())
         if text:
             desktop.type_text(window, text, stop_file(), delay_ms)
         else:
             desktop.press_key(window, _DELETE, stop_file=stop_file())
-        if field:
-            replaced["replaced"] = field.is_replaced(text)
 
     def check(window: Window) -> None:
         if replace and _NO_SELECT_ALL.search(window.app_name):
@@ -6435,8 +6482,7 @@ def type_into_window(
 
     what = {"characters": len(text), **({"replace": True} if replace else {})}
     effect = _by_keyboard(desktop, "type", window_id, verify, what, post, check, is_for_menus=False)
-    done = {"window_id": window_id, "characters": len(text), "delivered": True}
-    return {**done, **replaced, **effect.as_data()}
+    return {"window_id": window_id, "characters": len(text), "delivered": True, **effect.as_data()}
 
 
 def press_in_window(
@@ -6478,11 +6524,12 @@ def _by_keyboard(
         scene = desktop.snapshot()
         window = _permitted_window(action, scene, window_id)
         check(window)
-        scene = _ready_for_input(desktop, scene, window)
+        scene = _without_menu(desktop, scene, window_id, foreign_menu)
+        scene = _ready_for_input(desktop, scene, scene.by_id(window_id))
         if not is_for_menus:
-            _check_no_menu(desktop, scene, window_id)
+            scene = _without_menu(desktop, scene, window_id, open_menu)
         window = scene.by_id(window_id)
-        watch = Watch(desktop, window) if verify else None
+        watch = Watch(desktop, scene, window) if verify else None
         write_audit_line(action, {**audited(window), **what})
         post(window)
         return watch.effect() if watch else Effect()
@@ -6552,18 +6599,22 @@ def _check_not_blocked(window: Window, scene: Scene) -> None:
         )
 
 
-def _check_no_menu(desktop: Desktop, scene: Scene, window_id: int) -> None:
+def _without_menu(
+    desktop: Desktop, scene: Scene, window_id: int, menu_of: Callable[[Window, Scene], Optional[Window]]
+) -> Scene:
+    """The desktop as it is once no menu takes the window's keys. Raises WINDOW_BLOCKED for one that stays."""
     deadline = time.monotonic() + _MENU_S
-    while menu := open_menu(scene.by_id(window_id), scene):
+    while menu := menu_of(scene.by_id(window_id), scene):
         if time.monotonic() > deadline:
             raise PeekabooError(
                 ErrorCode.WINDOW_BLOCKED,
-                f"a menu of window {window_id} (window {menu.window_id}) is open and takes the keys; "
-                "nothing was typed or pressed",
-                hint=f"press escape to close it, or act on window {menu.window_id}",
+                f"a menu of {menu.app_name or 'another program'} (window {menu.window_id}) is open and takes "
+                "the keys; nothing was done",
+                hint=f"choose from window {menu.window_id}, or close it: press escape, or click beside it",
             )
         pause(_FOCUS_POLL_S)
         scene = desktop.snapshot()
+    return scene
 
 
 def _focused(desktop: Desktop, scene: Scene, window_id: int) -> Scene:
@@ -6617,7 +6668,7 @@ def _clamped(pixel: Point, record: Screenshot) -> Point:
 '''
 
 # ==================== peekaboo_min/automation/listing.py ==================================================
-SOURCES['peekaboo_min/automation/listing.py'] = 6620, r'''"""Apps, windows and screens, as text and as data."""
+SOURCES['peekaboo_min/automation/listing.py'] = 6671, r'''"""Apps, windows and screens, as text and as data."""
 
 from __future__ import annotations
 
@@ -6785,7 +6836,7 @@ def _bounds_text(window: Window) -> str:
 '''
 
 # ==================== peekaboo_min/automation/opening.py ==================================================
-SOURCES['peekaboo_min/automation/opening.py'] = 6788, r'''"""Open an application, a file or an address, and wait for its window."""
+SOURCES['peekaboo_min/automation/opening.py'] = 6839, r'''"""Open an application, a file or an address, and wait for its window."""
 
 from __future__ import annotations
 
@@ -6812,14 +6863,16 @@ _POLL_S = 0.15
 # How long a window of another program, or no new window, may still be followed by the expected one.
 _GRACE_S = 2.0
 _LONGEST_URL = 4000
-# What a system's opener would execute, install, or follow to something else, by its name.
+# What a system's opener would execute, install, or follow to something else, by its name. This is decided
+# here for both platforms, and by the file alone: what a machine's programs say of it differs.
 _EXECUTED = {
     *(".app", ".action", ".command", ".tool", ".terminal", ".workflow", ".scpt", ".scptd"),
     *(".applescript", ".jxa", ".osax", ".pkg", ".mpkg", ".prefpane", ".saver", ".qlgenerator"),
     *(".mobileconfig", ".desktop", ".appimage", ".run", ".deb", ".rpm", ".flatpakref", ".flatpak", ".snap"),
     *(".sh", ".bash", ".zsh", ".fish", ".csh", ".ksh", ".py", ".pyw", ".pyz", ".pl", ".rb", ".php"),
     *(".lua", ".tcl", ".js", ".mjs", ".jar", ".jnlp", ".class", ".exe", ".com", ".bat", ".cmd", ".msi"),
-    *(".ps1", ".vbs", ".url", ".webloc", ".inetloc", ".fileloc", ".lnk", ".shortcut"),
+    *(".pyc", ".pyo", ".shar", ".ps1", ".vbs", ".url", ".webloc", ".inetloc", ".fileloc", ".lnk"),
+    ".shortcut",
 }
 _EXECUTABLE_BYTES = (b"#!", b"\x7fELF", b"MZ", b"\xcf\xfa\xed\xfe", b"\xce\xfa\xed\xfe", b"\xca\xfe\xba\xbe")
 
@@ -6952,7 +7005,7 @@ def _names(*names: str) -> set[str]:
 '''
 
 # ==================== peekaboo_min/automation/policy.py ===================================================
-SOURCES['peekaboo_min/automation/policy.py'] = 6955, r'''"""What may be acted on, and the audit log of what was done."""
+SOURCES['peekaboo_min/automation/policy.py'] = 7008, r'''"""What may be acted on, and the audit log of what was done."""
 
 from __future__ import annotations
 
@@ -7052,7 +7105,7 @@ def audited(window: Window) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/automation/wait.py =====================================================
-SOURCES['peekaboo_min/automation/wait.py'] = 7055, r'''"""Wait until a window shows a text, opens, closes or stops changing."""
+SOURCES['peekaboo_min/automation/wait.py'] = 7108, r'''"""Wait until a window shows a text, opens, closes or stops changing."""
 
 from __future__ import annotations
 
@@ -7062,7 +7115,7 @@ from typing import Callable, Optional, Union
 
 from ..core.cancellation import pause, report_progress, time_budget
 from ..core.errors import ErrorCode, PeekabooError, check_range, invalid
-from ..core.models import Result, Scene, Window
+from ..core.models import Rect, Result, Scene, Window
 from ..core.text import clean_text
 from ..desktop.base import Desktop
 from ..desktop.matching import catalogue_windows, find_app, windows_of
@@ -7217,7 +7270,7 @@ class _TextLook:
             if state in self._read:
                 image.path.unlink()
                 continue
-            record = record_to_read(self._desktop, window, image)
+            record = record_to_read(self._desktop, image)
             seen = search_image(self._desktop, image, record, self._wanted)
             self._read.add(state)
             if seen.hits:
@@ -7227,11 +7280,13 @@ class _TextLook:
 
 
 class _StillLook:
-    """Compares a window with itself. A blinking caret is no change: small, and back to what was seen."""
+    """Compares a window, and its place, with what was seen. A blinking caret is no change: small, and back to
+    what was seen before.
+    """
 
     def __init__(self, desktop: Desktop) -> None:
         self._desktop = desktop
-        self._window_id: Optional[int] = None
+        self._place: Optional[tuple[int, Rect]] = None
         self._states: list[Bitmap] = []
         self._since = 0.0
 
@@ -7239,23 +7294,24 @@ class _StillLook:
         if not windows:
             return "no window"
         window, now = windows[0], take_bitmap(self._desktop, windows[0])
-        if window.window_id == self._window_id and now in self._states:
+        place = window.window_id, window.bounds
+        if place == self._place and now in self._states:
             is_rested = time.monotonic() - self._since >= _STILL_S
             return _of_window("still", window) if is_rested else f"window {window.window_id}"
         rect = changed_rect(self._states[0], now) if len(self._states) == 1 else None
-        if window.window_id == self._window_id and rect and is_caret(rect, now.width, window):
+        if place == self._place and rect and is_caret(rect, now.width, window):
             self._states.append(now)
             return f"window {window.window_id}"
         is_first = not self._states
-        self._window_id, self._states, self._since = window.window_id, [now], time.monotonic()
+        self._place, self._states, self._since = place, [now], time.monotonic()
         return f"window {window.window_id}" if is_first else f"window {window.window_id} changed"
 '''
 
 # ==================== peekaboo_min/core/__init__.py =======================================================
-SOURCES['peekaboo_min/core/__init__.py'] = 7255, r''''''
+SOURCES['peekaboo_min/core/__init__.py'] = 7311, r''''''
 
 # ==================== peekaboo_min/core/cancellation.py ===================================================
-SOURCES['peekaboo_min/core/cancellation.py'] = 7258, r'''"""One call: its cancel token, time budget, progress, waits and threads."""
+SOURCES['peekaboo_min/core/cancellation.py'] = 7314, r'''"""One call: its cancel token, time budget, progress, waits and threads."""
 
 from __future__ import annotations
 
@@ -7398,7 +7454,7 @@ def is_uninterrupted() -> bool:
 '''
 
 # ==================== peekaboo_min/core/errors.py =========================================================
-SOURCES['peekaboo_min/core/errors.py'] = 7401, r'''"""PeekabooError, the only expected exception, and its codes."""
+SOURCES['peekaboo_min/core/errors.py'] = 7457, r'''"""PeekabooError, the only expected exception, and its codes."""
 
 from __future__ import annotations
 
@@ -7510,6 +7566,16 @@ class FocusLost(PeekabooError):
         super().__init__(ErrorCode.FOCUS_LOST, message, hint)
 
 
+class WindowMoves(PeekabooError):
+    """CAPTURE_FAILED: a window was elsewhere, or had another size, after each of its captures."""
+
+    def __init__(self, window_id: int) -> None:
+        hint = "wait for it: wait_for with still=true, then try again"
+        super().__init__(
+            ErrorCode.CAPTURE_FAILED, f"window {window_id} keeps moving or changing its size", hint
+        )
+
+
 def invalid(message: str, hint: str = "") -> PeekabooError:
     """INVALID_ARGUMENT, to be raised."""
     return PeekabooError(ErrorCode.INVALID_ARGUMENT, message, hint)
@@ -7547,7 +7613,7 @@ def file_errors(path: Path) -> Iterator[None]:
 '''
 
 # ==================== peekaboo_min/core/log.py ============================================================
-SOURCES['peekaboo_min/core/log.py'] = 7550, r'''"""The log file, a command's debug lines, and the Keynote agent's log."""
+SOURCES['peekaboo_min/core/log.py'] = 7616, r'''"""The log file, a command's debug lines, and the Keynote agent's log."""
 
 from __future__ import annotations
 
@@ -7738,7 +7804,7 @@ def write_agent_line(path: Path, source: str, text: str) -> None:
 '''
 
 # ==================== peekaboo_min/core/models.py =========================================================
-SOURCES['peekaboo_min/core/models.py'] = 7741, r'''"""The data types: points, windows, displays, screenshots, results.
+SOURCES['peekaboo_min/core/models.py'] = 7807, r'''"""The data types: points, windows, displays, screenshots, results.
 
 Named tuples, not dataclasses: importing those and making thirty of them would be a third of a command's time.
 """
@@ -7863,10 +7929,14 @@ class Window(NamedTuple):
     is_on_screen: bool = True
     is_focused: bool = False
     """True for the one window that would receive a key press now."""
+    scale: float = 1.0
+    """Pixels of a screenshot of it per screen point: that of the display that shows its middle."""
     frame: Optional[Rect] = None
     """What it covers on the screen, where that is more than `bounds`; None where it is the same."""
     kind: str = "window"
-    """window, dialog or popup (a menu, a list, a tooltip: what no window manager decorates)."""
+    """window, dialog, popup (a menu, a list: what no window manager decorates), or tooltip: a popup that says
+    it is a tooltip or a notification, which never waits for an answer.
+    """
     parent_id: Optional[int] = None
     """For a dialog or popup: the window it belongs to, where that is known."""
     is_modal: bool = False
@@ -7895,6 +7965,11 @@ class Window(NamedTuple):
 
     @property
     def is_popup(self) -> bool:
+        return self.kind in ("popup", "tooltip")
+
+    @property
+    def takes_input(self) -> bool:
+        """Of popups, True for those that may have grabbed the keyboard."""
         return self.kind == "popup"
 
     @property
@@ -7935,6 +8010,10 @@ class Scene(NamedTuple):
     can_see_titles: bool = True
     is_locked: bool = False
     """True: the screen is locked, and nothing may be posted."""
+    is_keyboard_grabbed: bool = False
+    """X11: True while a popup is shown and a program has grabbed the keyboard: it gets all keys, whatever
+    window has the focus.
+    """
 
     def find(self, window_id: int) -> Optional[Window]:
         return next((window for window in self.windows if window.window_id == window_id), None)
@@ -7996,7 +8075,8 @@ class Element(NamedTuple):
     """One element of a window's accessibility tree; `box` in screen points, clipped to the window.
 
     role: ARIA's word (button, textbox, checkbox, combobox, slider, link, menuitem, tab...).
-    states: those that hold, of checked, focused, disabled, expanded, collapsed, selected, readonly.
+    states: those that hold, of checked, focused, disabled, expanded, collapsed, selected, readonly,
+    multiline.
     """
 
     role: str
@@ -8042,6 +8122,8 @@ class Screenshot(NamedTuple):
     """Seconds since 1970."""
     identity: str = ""
     """Window.identity at that time."""
+    supersedes_older: bool = False
+    """True where older screenshots of the window count by their ids only from then on."""
 
     @property
     def scale(self) -> float:
@@ -8118,7 +8200,7 @@ class Result(NamedTuple):
 '''
 
 # ==================== peekaboo_min/core/settings.py =======================================================
-SOURCES['peekaboo_min/core/settings.py'] = 8121, r'''"""Environment variables, read once into a frozen Settings."""
+SOURCES['peekaboo_min/core/settings.py'] = 8203, r'''"""Environment variables, read once into a frozen Settings."""
 
 from __future__ import annotations
 
@@ -8445,7 +8527,7 @@ def system_temporary_folder() -> Path:
 '''
 
 # ==================== peekaboo_min/core/text.py ===========================================================
-SOURCES['peekaboo_min/core/text.py'] = 8448, r'''"""Text from outside, made safe to show or to send."""
+SOURCES['peekaboo_min/core/text.py'] = 8530, r'''"""Text from outside, made safe to show or to send."""
 
 from __future__ import annotations
 
@@ -8492,16 +8574,16 @@ def cut_to_bytes(text: str, limit: int) -> str:
 '''
 
 # ==================== peekaboo_min/core/version.py ========================================================
-SOURCES['peekaboo_min/core/version.py'] = 8495, r'''"""The version."""
+SOURCES['peekaboo_min/core/version.py'] = 8577, r'''"""The version."""
 
 VERSION = "0.1.0"
 '''
 
 # ==================== peekaboo_min/desktop/__init__.py ====================================================
-SOURCES['peekaboo_min/desktop/__init__.py'] = 8501, r''''''
+SOURCES['peekaboo_min/desktop/__init__.py'] = 8583, r''''''
 
 # ==================== peekaboo_min/desktop/base.py ========================================================
-SOURCES['peekaboo_min/desktop/base.py'] = 8504, r'''"""class Desktop(Protocol): what a platform must do; it never decides."""
+SOURCES['peekaboo_min/desktop/base.py'] = 8586, r'''"""class Desktop(Protocol): what a platform must do; it never decides."""
 
 from __future__ import annotations
 
@@ -8557,9 +8639,12 @@ class Desktop(Protocol):
     def capture_display(self, display: Display, path: Path, kind: str) -> None:
         """Take a screenshot of a display into `path`, at its own pixels. kind: png, jpg or bmp."""
 
-    def capture_window(self, window: Window, path: Path, kind: str, with_shadow: bool = False) -> None:
+    def capture_window(
+        self, window: Window, path: Path, kind: str, with_shadow: bool = False
+    ) -> Optional[Rect]:
         """Take a screenshot of one window, also of a covered one, at its own pixels. kind: png, jpg or bmp.
 
+        Returns the window's bounds right after it; None where only another program could tell (macOS).
         Raises CAPTURE_FAILED where that would show something else (a hidden window; X11: an obscured one).
         """
 
@@ -8662,7 +8747,7 @@ class Desktop(Protocol):
 '''
 
 # ==================== peekaboo_min/desktop/keys.py ========================================================
-SOURCES['peekaboo_min/desktop/keys.py'] = 8665, r'''"""Key names in the spellings that people use, read into one (pure)."""
+SOURCES['peekaboo_min/desktop/keys.py'] = 8750, r'''"""Key names in the spellings that people use, read into one (pure)."""
 
 from __future__ import annotations
 
@@ -8777,10 +8862,10 @@ def _unknown_key(word: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/desktop/macos/__init__.py ==============================================
-SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 8780, r''''''
+SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 8865, r''''''
 
 # ==================== peekaboo_min/desktop/macos/accessibility.js =========================================
-SOURCES['peekaboo_min/desktop/macos/accessibility.js'] = 8783, r'''// Comes after window_list.js: windows, sheets and the focus as the accessibility tree has them; without the grant: nothing.
+SOURCES['peekaboo_min/desktop/macos/accessibility.js'] = 8868, r'''// Comes after window_list.js: windows, sheets and the focus as the accessibility tree has them; without the grant: nothing.
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXUIElementCreateApplication', ['id', ['int']]);
 ObjC.bindFunction('AXUIElementCreateSystemWide', ['id', []]);
@@ -8868,7 +8953,7 @@ function candidates(app, target) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/automation.js ============================================
-SOURCES['peekaboo_min/desktop/macos/automation.js'] = 8871, r'''// {} -> {"automation": bool|null}: may Keynote be controlled? null when it does not run, was never asked for, or cannot be
+SOURCES['peekaboo_min/desktop/macos/automation.js'] = 8956, r'''// {} -> {"automation": bool|null}: may Keynote be controlled? null when it does not run, was never asked for, or cannot be
 // told. Raises no dialog. By itself, because a bridge that fails here must not take other answers along.
 ObjC.import('AppKit');
 ObjC.import('CoreServices');
@@ -8887,11 +8972,12 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/backend.py ===============================================
-SOURCES['peekaboo_min/desktop/macos/backend.py'] = 8890, r'''"""Desktop by screencapture, osascript and the Swift helper."""
+SOURCES['peekaboo_min/desktop/macos/backend.py'] = 8975, r'''"""Desktop by screencapture, osascript and the Swift helper."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Optional
@@ -8953,14 +9039,15 @@ class MacDesktop:
         scene = run_jxa([*WINDOW_SOURCES, "desktop/macos/snapshot.js"], {})
         if scene["windows"] is None:
             raise no_session_error()
-        windows = [_window(row, scene["can_record"]) for row in scene["windows"]]
+        displays = _displays(scene["displays"])
+        windows = [_window(row, scene["can_record"], displays) for row in scene["windows"]]
         own = [window for window in windows if window.pid == scene["frontmost_pid"]]
         # an app may keep invisible and tiny windows in front of the one that has the keyboard
         focused = next((window for window in own if window.is_on_screen and window.is_ordinary), None)
         return Scene(
             windows=tuple(window._replace(is_focused=window is focused) for window in windows),
             apps=tuple(App(**{**row, "name": clean_text(row["name"])}) for row in scene["apps"]),
-            displays=_displays(scene["displays"]),
+            displays=displays,
             can_see_titles=scene["can_record"],
             is_locked=scene["is_locked"],
         )
@@ -8977,13 +9064,16 @@ class MacDesktop:
             log_debug(f"{first} made {info.width}x{info.height}, not {expected}; using {second}")
             self._screencapture(second, path, kind)
 
-    def capture_window(self, window: Window, path: Path, kind: str, with_shadow: bool = False) -> None:
+    def capture_window(
+        self, window: Window, path: Path, kind: str, with_shadow: bool = False
+    ) -> Optional[Rect]:
         if window.title is None:
             # the listing saw no title, so Screen Recording is not granted: up to macOS 15 screencapture would
             # exit 0 with a screenshot of the wallpaper
             raise _may_not_record()
         shadow = [] if with_shadow else ["-o"]  # a shadow's margin would shift every pixel
         self._screencapture([*shadow, "-l", str(window.window_id)], path, kind)
+        return None
 
     def capture_rect(self, rect: Rect, path: Path, kind: str) -> None:
         _check_may_record()
@@ -9236,14 +9326,17 @@ def _rect(bounds: dict[str, float]) -> Rect:
     return Rect(float(bounds["x"]), float(bounds["y"]), float(bounds["width"]), float(bounds["height"]))
 
 
-def _window(listed: dict[str, Any], can_record: bool) -> Window:
+def _window(listed: dict[str, Any], can_record: bool, displays: Sequence[Display]) -> Window:
     title: Optional[str] = listed["title"]  # as it is: two windows may differ in what a person does not see
     same = ("pid", "bundle_id", "layer", "alpha", "kind", "parent_id", "is_modal", "is_minimised")
+    bounds = _rect(listed["bounds"])
+    scales = [display.scale for display in displays if display.bounds.contains(bounds.centre)]
     return Window(
         window_id=listed["id"],
         app_name=clean_text(listed["app"]),
         title=title or "" if can_record else title,
-        bounds=_rect(listed["bounds"]),
+        bounds=bounds,
+        scale=[*scales, *(display.scale for display in displays), 1.0][0],
         is_on_screen=listed["on_screen"],
         identity=str(listed["pid"]),
         is_obscured=listed["is_protected"],
@@ -9252,7 +9345,7 @@ def _window(listed: dict[str, Any], can_record: bool) -> Window:
 '''
 
 # ==================== peekaboo_min/desktop/macos/elements.js ==============================================
-SOURCES['peekaboo_min/desktop/macos/elements.js'] = 9255, r'''// {"window": {id, pid, title, x, y, width, height, is_popup}} -> {"is_trusted": bool, "is_found": bool, "is_hung": bool,
+SOURCES['peekaboo_min/desktop/macos/elements.js'] = 9348, r'''// {"window": {id, pid, title, x, y, width, height, is_popup}} -> {"is_trusted": bool, "is_found": bool, "is_hung": bool,
 //   "elements": [{role, name, value, states, x, y, width, height}]}: what the window shows, clipped to it, in screen points.
 // By JXA alone: one call an element fetches all its attributes, so a compiled program would save little.
 ObjC.bindFunction('AXUIElementCopyMultipleAttributeValues', ['int', ['id', 'id', 'unsigned int', 'id*']]);
@@ -9412,7 +9505,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/focus.js =================================================
-SOURCES['peekaboo_min/desktop/macos/focus.js'] = 9415, r'''// {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted", "title_bar_is_free": bool, "matches": n}
+SOURCES['peekaboo_min/desktop/macos/focus.js'] = 9508, r'''// {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted", "title_bar_is_free": bool, "matches": n}
 // matches: how many windows of the application could be the one that is meant; only a single one is raised.
 const ANSWER_S = 0.5;
 const TITLE_BAR_HALF = 10;
@@ -9463,7 +9556,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/handler.js ===============================================
-SOURCES['peekaboo_min/desktop/macos/handler.js'] = 9466, r'''// {"kind": "app"|"path"|"url", "target": text} -> {"found": {name, bundle_id, path}|null, "installed": [...]}: the application that
+SOURCES['peekaboo_min/desktop/macos/handler.js'] = 9559, r'''// {"kind": "app"|"path"|"url", "target": text} -> {"found": {name, bundle_id, path}|null, "installed": [...]}: the application that
 // opens it. For a name of an application `installed` has all that are, else nothing. Starts nothing.
 // Comes after window_list.js.
 const FOLDERS = ['/Applications', '/Applications/Utilities', '/System/Applications', '/System/Applications/Utilities',
@@ -9506,7 +9599,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.js =================================================
-SOURCES['peekaboo_min/desktop/macos/input.js'] = 9509, r'''// one JSON request as the argument -> one JSON answer: those that input.swift lists, for a Mac without a compiler. Besides:
+SOURCES['peekaboo_min/desktop/macos/input.js'] = 9602, r'''// one JSON request as the argument -> one JSON answer: those that input.swift lists, for a Mac without a compiler. Besides:
 //   {"do":"press", ..., "character":"a","using":["command down"],"layouts":["US"]}: on another keyboard layout than these
 //       System Events finds the key of the character
 // Comes after window_list.js and accessibility.js.
@@ -9895,7 +9988,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.py =================================================
-SOURCES['peekaboo_min/desktop/macos/input.py'] = 9898, r'''"""Post mouse and keyboard events by the Swift helper or JXA; key codes."""
+SOURCES['peekaboo_min/desktop/macos/input.py'] = 9991, r'''"""Post mouse and keyboard events by the Swift helper or JXA; key codes."""
 
 from __future__ import annotations
 
@@ -10075,7 +10168,7 @@ def _helper_answer(stdout: bytes, stderr: str, code: int) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.swift ==============================================
-SOURCES['peekaboo_min/desktop/macos/input.swift'] = 10078, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
+SOURCES['peekaboo_min/desktop/macos/input.swift'] = 10171, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
 //   {"do":"preflight"} -> {"ok":true,"accessibility":b,"post_event":b,"screen_recording":b}
 //   {"do":"move","window":W,"x":n,"y":n}; points are screen points
 //   {"do":"click","window":W,"x":n,"y":n,"button":"left","clicks":1,"flags":0}; button left, right or middle; clicks 1 to 3
@@ -10541,7 +10634,7 @@ try FileHandle.standardOutput.write(contentsOf: output + Data("\n".utf8))
 '''
 
 # ==================== peekaboo_min/desktop/macos/osascript.py =============================================
-SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 10544, r'''"""Run JXA or AppleScript; what its errors, and missing grants, mean."""
+SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 10637, r'''"""Run JXA or AppleScript; what its errors, and missing grants, mean."""
 
 from __future__ import annotations
 
@@ -10722,7 +10815,7 @@ def no_session_error() -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/desktop/macos/permissions.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 10725, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
+SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 10818, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
 function run(argv) {
     const onScreen = windowList(ON_SCREEN_ONLY);
     const locked = isLocked();
@@ -10736,7 +10829,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/probe.js =================================================
-SOURCES['peekaboo_min/desktop/macos/probe.js'] = 10739, r'''// {"ask": name, ...} -> what only a Mac can tell, for `doctor --probe`; comes after window_list.js and accessibility.js.
+SOURCES['peekaboo_min/desktop/macos/probe.js'] = 10832, r'''// {"ask": name, ...} -> what only a Mac can tell, for `doctor --probe`; comes after window_list.js and accessibility.js.
 // Events are made and read back, never posted.
 ObjC.import('Foundation');
 ObjC.bindFunction('CGEventKeyboardSetUnicodeString', ['void', ['void *', 'unsigned long', 'void *']]);
@@ -10793,7 +10886,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/read_text.js =============================================
-SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 10796, r'''// {"path": file, "characters": bool} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
+SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 10889, r'''// {"path": file, "characters": bool} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
 // characters: those that stand alone, looked for in overlapping parts of the image; one may be there more than once.
 ObjC.import('Foundation');
 ObjC.import('Vision');
@@ -10839,7 +10932,7 @@ function partsOfImage() {
 '''
 
 # ==================== peekaboo_min/desktop/macos/snapshot.js ==============================================
-SOURCES['peekaboo_min/desktop/macos/snapshot.js'] = 10842, r'''// {} -> one look at the desktop, or {"windows": null} without a GUI session:
+SOURCES['peekaboo_min/desktop/macos/snapshot.js'] = 10935, r'''// {} -> one look at the desktop, or {"windows": null} without a GUI session:
 //   {"windows": [{id, pid, app, bundle_id, title, layer, alpha, on_screen, bounds, kind, parent_id, is_modal, is_minimised}],
 //    "apps": [{pid, name, bundle_id, is_active, is_regular, window_count}], "displays": [{name, scale, bounds}], main first,
 //    "frontmost_pid": n|null, "can_record": bool, "is_locked": bool}
@@ -10964,7 +11057,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/swift_helper.py ==========================================
-SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 10967, r'''"""Compile input.swift ahead of time, and find what was compiled."""
+SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 11060, r'''"""Compile input.swift ahead of time, and find what was compiled."""
 
 from __future__ import annotations
 
@@ -11106,7 +11199,7 @@ def _manifest() -> Path:
 '''
 
 # ==================== peekaboo_min/desktop/macos/window_list.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 11109, r'''// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
+SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 11202, r'''// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
 ObjC.import('AppKit');
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXIsProcessTrusted', ['bool', []]);
@@ -11210,7 +11303,7 @@ function frontmostPid() {
 '''
 
 # ==================== peekaboo_min/desktop/matching.py ====================================================
-SOURCES['peekaboo_min/desktop/matching.py'] = 11213, r'''"""Which app or window an identifier means, what covers or blocks it (pure)."""
+SOURCES['peekaboo_min/desktop/matching.py'] = 11306, r'''"""Which app or window an identifier means, what covers or blocks it (pure)."""
 
 from __future__ import annotations
 
@@ -11219,7 +11312,7 @@ from collections.abc import Sequence
 from typing import Callable, Optional
 
 from ..core.errors import ErrorCode, PeekabooError, invalid
-from ..core.models import App, Point, Scene, Window
+from ..core.models import App, Point, Rect, Scene, Window
 from ..core.text import clean_text
 
 _NAMED_AT_MOST = 10
@@ -11281,6 +11374,18 @@ def open_menu(window: Window, scene: Scene) -> Optional[Window]:
     """The open menu that takes a window's keys; None for none, and for a menu itself."""
     own = (one for one in scene.windows if one.is_menu and one.parent_id == window.window_id)
     return next((one for one in own if one.is_on_screen), None)
+
+
+def foreign_menu(window: Window, scene: Scene) -> Optional[Window]:
+    """The open menu of another application that has the keyboard, whichever window has the focus."""
+    popups = [popup for popup in scene.windows if popup.takes_input and popup.is_on_screen]
+    if not scene.is_keyboard_grabbed or any(_is_same_app(popup, window) for popup in popups):
+        return None  # its own application has grabbed the keyboard for its own popup
+    return next((popup for popup in popups if popup.is_menu), popups[0] if popups else None)
+
+
+def _is_same_app(window: Window, other: Window) -> bool:
+    return (window.app_name, window.pid) == (other.app_name, other.pid)
 
 
 def _is_blocked_by(window: Window, dialog: Window, scene: Scene) -> bool:
@@ -11449,7 +11554,12 @@ def find_window(
 
 
 def cover_at(point: Point, target: Window, windows: Sequence[Window]) -> Optional[Window]:
-    """The window that seems to lie over `target` at `point`, by rectangles; None where there is none.
+    """The window that seems to lie over `target` at `point`; see cover_of."""
+    return cover_of(Rect(*point, 1e-6, 1e-6), target, windows)
+
+
+def cover_of(place: Rect, target: Window, windows: Sequence[Window]) -> Optional[Window]:
+    """The first window that seems to lie over `target` within `place`, by rectangles; None for none.
 
     It tells whether raising the target would help; what a click really hits is asked of the window server. A
     window of another layer that encloses the whole target is an overlay (the Dock owns a transparent one as
@@ -11458,14 +11568,14 @@ def cover_at(point: Point, target: Window, windows: Sequence[Window]) -> Optiona
     for window in windows:
         if window.window_id == target.window_id:
             return None
-        is_there = window.is_on_screen and window.alpha > 0 and window.outer.contains(point)
+        is_there = window.is_on_screen and window.alpha > 0 and window.outer.overlaps(place)
         if is_there and not (window.layer != 0 and window.outer.encloses(target.bounds)):
             return window
     return None
 '''
 
 # ==================== peekaboo_min/desktop/select.py ======================================================
-SOURCES['peekaboo_min/desktop/select.py'] = 11468, r'''"""Which Desktop this machine has."""
+SOURCES['peekaboo_min/desktop/select.py'] = 11578, r'''"""Which Desktop this machine has."""
 
 from __future__ import annotations
 
@@ -11489,10 +11599,10 @@ def this_desktop() -> Desktop:
 '''
 
 # ==================== peekaboo_min/desktop/x11/__init__.py ================================================
-SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 11492, r''''''
+SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 11602, r''''''
 
 # ==================== peekaboo_min/desktop/x11/backend.py =================================================
-SOURCES['peekaboo_min/desktop/x11/backend.py'] = 11495, r'''"""Desktop by maim, xdotool, xclip, and questions to the X server.
+SOURCES['peekaboo_min/desktop/x11/backend.py'] = 11605, r'''"""Desktop by maim, xdotool, xclip, and questions to the X server.
 
 Commands that answer wrongly with exit 0 are not used: the place in `xdotool getwindowgeometry` and wmctrl (a
 frame's offset is added twice), `xwd -id` (paints other windows), `xdotool type` beyond ASCII, unknown key
@@ -11521,8 +11631,8 @@ from ...core.models import (
 from ...system.files import held_locks
 from ...system.process import run_program
 from .connection import x_connection
-from .server import UTF8, check_xdotool, is_viewable, x11_session
-from .windows import take_scene
+from .server import UTF8, check_xdotool, x11_session
+from .windows import shown_bounds, take_scene
 
 _CAPTURE_S = 20.0
 _FOCUS_S = 3.0
@@ -11563,25 +11673,30 @@ class X11Desktop:
         geometry = f"{rect.width:.0f}x{rect.height:.0f}{rect.x:+.0f}{rect.y:+.0f}"
         _run_maim(["-g", geometry], path, kind)
 
-    def capture_window(self, window: Window, path: Path, kind: str, with_shadow: bool = False) -> None:
+    def capture_window(
+        self, window: Window, path: Path, kind: str, with_shadow: bool = False
+    ) -> Optional[Rect]:
         if window.is_obscured:
             raise PeekabooError(
                 ErrorCode.CAPTURE_FAILED,
                 f"window {window.window_id} is covered: without a compositor it has no pixels there",
                 hint="focus it first, then take the screenshot; or start a compositor: xcompmgr -a &",
             )
-        # maim makes an image of a hidden window, too, with exit 0: another window's pixels
-        if not window.is_on_screen or not is_viewable(window.window_id):
-            raise PeekabooError(
-                ErrorCode.CAPTURE_FAILED,
-                f"window {window.window_id} is minimised, hidden or on another workspace",
-                hint="focus it first, then take the screenshot",
-            )
         left, _, above, _ = window.insets
         size = window.bounds
         # GTK's shadow is cut off; a border belongs to the image
         part = ["-g", f"{size.width:.0f}x{size.height:.0f}+{left}+{above}"] if max(window.insets) > 0 else []
-        _run_maim(["-i", str(window.window_id), *part], path, kind)
+        if window.is_on_screen:
+            _run_maim(["-i", str(window.window_id), *part], path, kind)
+            # maim makes an image of a hidden window, too, with exit 0: another window's pixels
+            bounds = shown_bounds(window)
+            if bounds:
+                return bounds
+        raise PeekabooError(
+            ErrorCode.CAPTURE_FAILED,
+            f"window {window.window_id} is minimised, hidden or on another workspace",
+            hint="focus it first, then take the screenshot",
+        )
 
     def focus(self, window: Window, may_click: bool = False) -> None:
         target = str(window.window_id)
@@ -11705,7 +11820,7 @@ def _run_maim(what: list[str], path: Path, kind: str) -> None:
 '''
 
 # ==================== peekaboo_min/desktop/x11/clipboard.py ===============================================
-SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 11708, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
+SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 11823, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
 
 from __future__ import annotations
 
@@ -11919,7 +12034,7 @@ def _wait_until(is_true: Callable[[], bool], server: RunningProgram, seconds: fl
 '''
 
 # ==================== peekaboo_min/desktop/x11/connection.py ==============================================
-SOURCES['peekaboo_min/desktop/x11/connection.py'] = 11922, r'''"""One connection to the X server that only asks: many questions at once.
+SOURCES['peekaboo_min/desktop/x11/connection.py'] = 12037, r'''"""One connection to the X server that only asks: many questions at once.
 
 `xwininfo` and `xprop` answer about one window each, a process a window: for 40 windows that is three times a
 walk of `xwininfo -root -tree`, and a title with a line break fakes lines of theirs. Here all questions go out
@@ -11981,8 +12096,8 @@ def no_display(details: str) -> PeekabooError:
 
 # requests: each is answered by one reply, or by an error ----------------------------------------------------
 
-ATTRIBUTES, GEOMETRY, CHILDREN, ATOM, PROPERTY, OWNER = 3, 14, 15, 16, 20, 23
-POINTER, ORIGIN, FOCUS, EXTENSION, KEYBOARD, BUTTONS = 38, 40, 43, 98, 101, 117
+NEW_WINDOW, ATTRIBUTES, GEOMETRY, CHILDREN, ATOM, PROPERTY, OWNER = 1, 3, 14, 15, 16, 20, 23
+GRAB_KEYBOARD, POINTER, ORIGIN, FOCUS, EXTENSION, KEYBOARD, BUTTONS = 31, 38, 40, 43, 98, 101, 117
 
 
 def request(opcode: int, *words: int, data: int = 0, text: bytes = b"") -> bytes:
@@ -12193,7 +12308,7 @@ def is_same_client(window_id: int, other_id: int) -> bool:
 '''
 
 # ==================== peekaboo_min/desktop/x11/elements.py ================================================
-SOURCES['peekaboo_min/desktop/x11/elements.py'] = 12196, r'''"""The elements of a window: AT-SPI's tree, read by the system's own Python."""
+SOURCES['peekaboo_min/desktop/x11/elements.py'] = 12311, r'''"""The elements of a window: AT-SPI's tree, read by the system's own Python."""
 
 from __future__ import annotations
 
@@ -12208,11 +12323,11 @@ from ...core.text import clean_text
 from ...system.process import run_program
 from ...system.programs import PACKAGES, look_for_program
 from ...system.resources import native_source
-from .connection import property_of, texts_in, x_connection
 from .windows import own_rect
 
 PYTHON = "python3"
 _READ_S = 12.0
+_VALUE_LENGTH = 301  # more than is shown of it
 _BUS = "DBUS_SESSION_BUS_ADDRESS"
 _FIELDS = ("textbox", "combobox", "spinbutton", "slider")
 _PROBLEMS = {
@@ -12242,7 +12357,6 @@ def read_x11_elements(window: Window) -> list[Element]:
         "bounds": window.bounds,
         "whole": own_rect(window),
         "outer": window.outer,
-        "addresses": _bus_addresses(),
     }
     # -I: neither the working folder nor PYTHONPATH; no bus is started for us where there is none
     argv = [program.path, "-I", "-", json.dumps(question)]
@@ -12252,7 +12366,7 @@ def read_x11_elements(window: Window) -> list[Element]:
     done = run_program(argv, timeout_s=_READ_S, stdin=source, environment=bus)
     answer: dict[str, Any] = json.loads(done.text)
     found = [
-        Element(role, clean_text(name), clean_text(value), tuple(states), Rect(*box))
+        Element(role, clean_text(name), clean_text(value, _VALUE_LENGTH), tuple(states), Rect(*box))
         for role, name, value, states, box in answer["elements"]
     ]
     if not found:
@@ -12265,14 +12379,6 @@ def read_x11_elements(window: Window) -> list[Element]:
             "GNOME_ACCESSIBILITY=1; Qt: QT_LINUX_ACCESSIBILITY_ALWAYS_ON=1)",
         )
     return _in_reading_order(found)
-
-
-def _bus_addresses() -> list[str]:
-    """What the X server's root window names: the bus of this very display."""
-    with x_connection() as server:
-        atom = server.atoms(["AT_SPI_BUS"])["AT_SPI_BUS"]
-        (reply,) = server.ask([property_of(server.root_id, atom)])
-    return texts_in(reply)[:1]
 
 
 def _in_reading_order(elements: list[Element]) -> list[Element]:
@@ -12298,15 +12404,14 @@ def _with_labels(row: list[Element]) -> list[Element]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/elements_atspi.py ==========================================
-SOURCES['peekaboo_min/desktop/x11/elements_atspi.py'] = 12301, r'''"""A window as JSON -> {elements: [[role, name, value, states, box]]...}.
+SOURCES['peekaboo_min/desktop/x11/elements_atspi.py'] = 12407, r'''"""A window as JSON -> {elements: [[role, name, value, states, box]...]}.
 
-In: {pid, title, is_popup, is_focused, bounds, whole, outer, addresses}; `whole` is `bounds` with the shadow
-that GTK draws, `outer` with what a window manager draws. Out, besides: `problem`, "bus", "application",
-"twins" (windows that nothing tells apart) or "" for none; and `rounds`. Boxes are [x, y, width, height] in
-screen points.
+In: {pid, title, is_popup, is_focused, bounds, whole, outer}; `whole` is `bounds` with the shadow that GTK
+draws, `outer` with what a window manager draws. Boxes are [x, y, width, height] in screen points. Out,
+besides: `problem`, "bus", "application", "twins" (windows that nothing tells apart), or "" for none.
 
-Run by the system's own Python, for its `gi`, and never imported. It reads the accessibility tree of one
-window over AT-SPI's bus, level by level: all calls of a level go out at once, which is a round.
+Run by the system's own Python, for its `gi`, and never imported. Reads the accessibility tree of one window
+depth first, until it has read enough or its time is over.
 """
 
 from __future__ import annotations
@@ -12317,29 +12422,23 @@ import time
 from contextlib import suppress
 from typing import Any, NamedTuple, Optional
 
-from gi.repository import Gio, GLib  # type: ignore[import-not-found,import-untyped,unused-ignore]
+import gi  # type: ignore[import-not-found,import-untyped,unused-ignore]
 
-Node = tuple[str, str]
-"""A program's name on the bus, and an object's path in it."""
-Box = tuple[int, int, int, int]
-Call = tuple[Node, str, str, Any]
-"""Whom to ask, interface, method, arguments."""
+gi.require_version("Atspi", "2.0")
+from gi.repository import Atspi, GLib  # type: ignore[import-not-found,unused-ignore]  # noqa: E402
 
-BUDGET_S = 6.0
-CALL_MS = 2000
-MOST_ELEMENTS = 1000
-MOST_VISITED = 8000
-MOST_DEPTH = 60
-MOST_CHILDREN = 1000
-GRID_X, GRID_Y, MOST_POINTS = 48, 18, 1500  # where a table that is too large is asked what it shows
-TEXT_LENGTH = 300
+Box = tuple[float, float, float, float]
 
-ROOT = "/org/a11y/atspi/accessible/root"
-NULL = "/org/a11y/atspi/null"
-ACCESSIBLE, COMPONENT = "org.a11y.atspi.Accessible", "org.a11y.atspi.Component"
-TEXT, VALUE, PROPERTIES = "org.a11y.atspi.Text", "org.a11y.atspi.Value", "org.freedesktop.DBus.Properties"
-SCREEN, WINDOW = 0, 1  # what coordinates are relative to
-RECTANGLES = ("bounds", "whole", "outer")
+BUDGET_S, CALL_MS = 6.0, 2000
+AGAIN_S = 0.5  # what a browser needs to build the tree of a page that it was asked for
+MOST_ELEMENTS, MOST_VISITED, MOST_DEPTH, MOST_CHILDREN = 1000, 8000, 100, 1000
+GRID_X, GRID_Y, MOST_POINTS = 48, 18, 1500  # where a table with more children is asked what it shows
+TEXT_LENGTH = 301  # more than is shown of a value
+LEAST_VISIBLE = 4  # screen points of an element that is cut off: a click on less may hit its neighbour
+LARGEST = 32767  # of X11's windows; GTK 4 gives any number for what it has not drawn
+LARGEST_PADDING, LARGEST_BOX_PADDING = 32, 6  # a plain box need not be full, and hardly has any
+# libadwaita's dialogs (_message-dialog.scss): the sum of the paddings above and below -> the one above
+UNEVEN_PADDING = {41: 32, 33: 24, 36: 12}
 
 # AT-SPI's numbers of roles (atspi-constants.h) -> ARIA's words. What is not here only holds others.
 ROLES = {
@@ -12353,296 +12452,330 @@ ROLES = {
 }  # fmt: skip
 MENU, PASSWORD, TOGGLE_BUTTON = 33, 40, 62
 NEED_A_NAME = ("text", "img", "row", "cell", "option", "treeitem", "tooltip")
-HAVE_TEXT, HAVE_NUMBER = ("textbox", "combobox"), ("slider", "spinbutton", "progressbar", "meter")
-# Inside of these there may be so many that asking for them all would stop the application.
-MAY_HOLD_MANY = (14, 49, 68, 82, 92, 93, 94, 95, 96)
+NAMED_BY_TEXT = ("button", "cell", "option", "menuitem", "tab", "treeitem")
+HAVE_NUMBER = ("slider", "spinbutton", "progressbar", "meter")
 PAGES, POPUPS = (82, 95), (33, 41, 64, 69)  # what holds a page, and the content of a popup
-STATES = {4: "checked", 20: "checked", 12: "focused", 10: "expanded", 5: "collapsed", 23: "selected"}
-ACTIVE, EDITABLE, PRESSED, SENSITIVE, SHOWING, VISIBLE, MANAGES_DESCENDANTS = 1, 7, 20, 24, 25, 30, 31
-LABELLED_BY = 2
+# what shows a part of its content: panes that scroll, lists, tables, trees, pages
+CLIP = (14, 28, 31, 49, 55, 65, 66, 68, *PAGES, 98)
+STATE = Atspi.StateType
+STATES = {
+    STATE.CHECKED: "checked", STATE.PRESSED: "checked", STATE.FOCUSED: "focused", STATE.EXPANDED: "expanded",
+    STATE.COLLAPSED: "collapsed", STATE.SELECTED: "selected",
+}  # fmt: skip
+SCREEN, WINDOW = Atspi.CoordType.SCREEN, Atspi.CoordType.WINDOW
 
 
-class Bus:
-    """AT-SPI's own bus. A call that fails is answered by None."""
+class Place(NamedTuple):
+    """What makes screen points of a node's coordinates: they are scaled, then moved by x and y."""
 
-    def __init__(self, address: str) -> None:
-        flags = Gio.DBusConnectionFlags
-        kind = flags.AUTHENTICATION_CLIENT | flags.MESSAGE_BUS_CONNECTION
-        self.connection = Gio.DBusConnection.new_for_address_sync(address, kind, None, None)
-        self.deadline = time.monotonic() + BUDGET_S
-        self.rounds = 0
-
-    def ask(self, calls: list[Call]) -> list[Any]:
-        """The answers, all asked for at once."""
-        answers: list[Any] = [None] * len(calls)
-        loop = GLib.MainLoop()
-        left = [len(calls)]
-
-        def answered(connection: Any, result: Any, place: int) -> None:
-            with suppress(GLib.Error):  # it is gone, has no such interface, or does not answer
-                answers[place] = connection.call_finish(result).unpack()
-            left[0] -= 1
-            if not left[0]:
-                loop.quit()
-
-        wait_ms = min(CALL_MS, int((self.deadline - time.monotonic()) * 1000))
-        if not calls or wait_ms <= 0:
-            return answers
-        self.rounds += 1
-        for place, ((name, path), interface, method, arguments) in enumerate(calls):
-            flags = Gio.DBusCallFlags.NO_AUTO_START
-            words = (name, path, interface, method, arguments, None, flags, wait_ms, None)
-            self.connection.call(*words, answered, place)
-        loop.run()
-        return answers
-
-
-def open_bus(addresses: list[str]) -> Optional[Bus]:
-    for address in addresses:
-        try:
-            return Bus(address)
-        except GLib.Error:
-            continue  # what the X server names may have ended
-    try:
-        session = Gio.bus_get_sync(Gio.BusType.SESSION, None)
-        answer = session.call_sync(
-            "org.a11y.Bus", "/org/a11y/bus", "org.a11y.Bus", "GetAddress", None, None, 0, CALL_MS, None
-        )
-        return Bus(answer.unpack()[0])
-    except GLib.Error:
-        return None
-
-
-class NodeInfo(NamedTuple):
-    """What a node reports about itself."""
-
-    node: Node
-    role: int
-    states: frozenset[int]
-    name: str
-    child_count: int
-    box: Box
-    children: list[Node]
-    """Empty, too, where they were not asked for."""
+    toolkit: str
+    coordinates: Any = SCREEN
+    scale: float = 1.0
+    x: float = 0.0
+    y: float = 0.0
 
     @property
-    def is_shown(self) -> bool:
-        return {SHOWING, VISIBLE} <= self.states
+    def is_gtk4(self) -> bool:
+        return self.toolkit.startswith("GTK 4")
+
+    def box(self, extents: Box) -> Box:
+        x, y, width, height = (self.scale * number for number in extents)
+        return (x + self.x, y + self.y, width, height)
+
+    def moved(self, x: float, y: float) -> Place:
+        return self._replace(x=self.x + self.scale * x, y=self.y + self.scale * y)
+
+    def extents(self, node: Any) -> Box:
+        """Of a node, in its own coordinates; with a size of 0 for what is not drawn."""
+        with suppress(GLib.Error):
+            at = node.get_extents(self.coordinates)
+            if 0 < at.width <= LARGEST and 0 < at.height <= LARGEST:
+                return (at.x, at.y, at.width, at.height)
+        return (0, 0, 0, 0)
 
 
-def children_call(node: Node) -> Call:
-    return node, ACCESSIBLE, "GetChildren", None
+class Around(NamedTuple):
+    """What a node stands in."""
+
+    place: Place
+    clip: Box
+    """What is visible of all that scrolls around it, in screen points."""
+    narrow_clip: Box
+    """What is visible of all that is around it."""
+    kind: str = "window"
+    """window, popup or page."""
+    row: Optional[list[Any]] = None
+    """The innermost element around it."""
+    depth: int = 0
 
 
-def property_call(node: Node, name: str, interface: str = ACCESSIBLE) -> Call:
-    # never GetAll: Qt 5 reads a second argument that it does not have, and crashes
-    return node, PROPERTIES, "Get", GLib.Variant("(ss)", (interface, name))
+def children_of(node: Any) -> list[Any]:
+    found = [node.get_child_at_index(index) for index in range(min(node.get_child_count(), MOST_CHILDREN))]
+    return [child for child in found if child is not None]
 
 
-def nodes_in(answer: Any) -> list[Node]:
-    return [tuple(one) for one in answer[0]] if answer else []
+def intersection(box: Box, other: Box) -> Box:
+    """With a size of 0 where there is none."""
+    left, top = max(box[0], other[0]), max(box[1], other[1])
+    right, bottom = min(box[0] + box[2], other[0] + other[2]), min(box[1] + box[3], other[1] + other[3])
+    return (left, top, right - left, bottom - top) if right > left and bottom > top else (0, 0, 0, 0)
 
 
-def describe(bus: Bus, nodes: list[Node], relative_to: int, without_children: set[Node]) -> list[NodeInfo]:
-    """What these nodes report about themselves, in one round; those that are gone are left out."""
-    calls: list[Call] = []
-    for node in nodes:
-        calls += [
-            (node, ACCESSIBLE, "GetRole", None),
-            (node, ACCESSIBLE, "GetState", None),
-            property_call(node, "Name"),
-            property_call(node, "Description"),
-            (node, COMPONENT, "GetExtents", GLib.Variant("(u)", (relative_to,))),
-            property_call(node, "ChildCount") if node in without_children else children_call(node),
-        ]
-    answers = bus.ask(calls)
-    found = []
-    for place, node in enumerate(nodes):
-        role, state, name, description, box, below = answers[6 * place : 6 * place + 6]
-        if role and state and name:
-            bits = sum(word << 32 * number for number, word in enumerate(state[0]))
-            states = frozenset(number for number in range(64) if bits >> number & 1)
-            text = name[0] or (description[0] if description else "")
-            is_counted = node in without_children
-            count = below[0] if is_counted and below else 0
-            at = box[0] if box else (0, 0, 0, 0)
-            found.append(
-                NodeInfo(node, role[0], states, text, count, at, [] if is_counted else nodes_in(below))
-            )
-    return found
-
-
-class Frame(NamedTuple):
-    """The node of a window, and what makes screen points of its coordinates."""
-
-    node: Node
-    relative_to: int = SCREEN
-    scale: float = 1.0
-    off: tuple[float, float] = (0, 0)
-    """Added after scaling."""
-
-
-def frames_of(bus: Bus, window: dict[str, Any]) -> list[Frame]:
+def frames_of(window: dict[str, Any]) -> list[tuple[Any, Place]]:
     """The window's own node; of a popup, whose content may hang below any window of its application, and of
     windows that nothing tells apart, all.
     """
-    applications = nodes_in(bus.ask([children_call(("org.a11y.atspi.Registry", ROOT))])[0])
-    driver = ("org.freedesktop.DBus", "/org/freedesktop/DBus")
-    pid_words = (driver[0], "GetConnectionUnixProcessID")
-    pids = bus.ask([(driver, *pid_words, GLib.Variant("(s)", (one[0],))) for one in applications])
-    own = [one for one, pid in zip(applications, pids) if pid and pid[0] == window["pid"]]
-    answers = bus.ask([children_call(one) for one in own or applications])
-    nodes = [frame for answer in answers for frame in nodes_in(answer)]
-    # Chromium has no tree before attributes are asked for
-    bus.ask([(node, ACCESSIBLE, "GetAttributes", None) for node in nodes])
-    frames = describe(bus, nodes, SCREEN, set())
-    if window["is_popup"]:
-        return [Frame(frame.node) for frame in frames if own]
-    scored = []
-    for frame in frames:
-        # GTK counts what the window manager draws around a window, too
-        rectangles = [window[name] for name in RECTANGLES]
-        fitting = [one for one in rectangles if is_near(frame.box[2:], one[2:])]
-        scaled = [one for one in rectangles if scale_of(frame.box, one)]
-        is_here = any(is_near(frame.box, one) for one in fitting)
-        has_title = frame.name == window["title"]
-        # a sandbox hides its processes: then only by title and size
-        if own or (has_title and fitting):
-            at = Frame(frame.node, WINDOW, off=tuple(window["whole"][:2]))
-            if is_here:
-                at = Frame(frame.node)
-            elif scaled and not fitting:
-                scale = scale_of(frame.box, scaled[0])
-                x, y = (scaled[0][i] - scale * frame.box[i] for i in (0, 1))
-                at = Frame(frame.node, SCREEN, scale, (x, y))
-            has_focus = (ACTIVE in frame.states) == window["is_focused"]
-            scored.append(((has_title + bool(fitting or scaled), is_here, has_focus), at))
+    applications = children_of(Atspi.get_desktop(0))
+    own = [each for each in applications if process_id(each) == window["pid"]]
+    scored: list[tuple[Any, tuple[Any, Place]]] = []
+    for application in own or applications:
+        with suppress(GLib.Error):
+            toolkit = f"{application.get_toolkit_name()} {application.get_toolkit_version()}"
+            for node in children_of(application):
+                node.get_attributes()  # Chromium has no tree before they are asked for
+                score, place = match(node, toolkit, window)
+                # a sandbox hides its processes: then only by title and size
+                if own or (not window["is_popup"] and score[:2] == (True, True)):
+                    scored.append((score, (node, place)))
     best = max((score for score, _ in scored), default=None)
-    return [at for score, at in scored if score == best]
+    return [frame for score, frame in scored if score == best]
+
+
+def process_id(application: Any) -> Optional[int]:
+    with suppress(GLib.Error):
+        return int(application.get_process_id())
+    return None
+
+
+def match(node: Any, toolkit: str, window: dict[str, Any]) -> tuple[tuple[bool, ...], Place]:
+    """What speaks for a frame's being the window (title, size, place, focus), and its coordinates if so."""
+    screen = Place(toolkit)
+    if window["is_popup"]:
+        return (), screen._replace(coordinates=WINDOW if screen.is_gtk4 else SCREEN)
+    screen = screen._replace(coordinates=WINDOW) if screen.is_gtk4 else screen  # it knows no other
+    box = screen.extents(node)
+    # GTK counts what the window manager draws around a window, too
+    rectangles = [window[name] for name in ("bounds", "whole", "outer")]
+    scales = [(scale_of(box, each), each) for each in rectangles if scale_of(box, each)]
+    other = window["bounds" if screen.is_gtk4 else "whole"]
+    scale, rectangle = min(scales, key=lambda each: abs(each[0] - 1), default=(0.0, other))
+    x, y = (rectangle[axis] - (scale or 1) * box[axis] for axis in (0, 1))
+    is_here = bool(scale) and max(abs(x), abs(y), abs(scale - 1) * 100) <= 2 and not screen.is_gtk4
+    place = screen if is_here else screen._replace(scale=scale or 1.0, x=x, y=y)
+    has_focus = node.get_state_set().contains(STATE.ACTIVE) == window["is_focused"]
+    return ((node.get_name() or "") == window["title"], bool(scale), is_here, has_focus), place
 
 
 def scale_of(box: Box, rectangle: Any) -> float:
     """How many screen points one of the application's own is, by the sizes of a window (GDK_SCALE and
     QT_SCALE_FACTOR set it); 0 where they do not have the same shape.
     """
+    if max(abs(box[axis] - rectangle[axis]) for axis in (2, 3)) <= 2:
+        return 1.0
     scale = float(rectangle[2] / max(1, box[2]))
-    return scale if 0.5 <= scale <= 4 and abs(box[3] * scale - rectangle[3]) <= 2 * max(1, scale) else 0.0
+    is_scale = 0.5 <= scale <= 4 and abs(scale - 1) > 0.1  # nearer to 1 it is a border: no toolkit's is that
+    return scale if is_scale and abs(box[3] * scale - rectangle[3]) <= 2 * max(1, scale) else 0.0
 
 
-def is_near(one: Any, other: Any) -> bool:
-    return all(abs(a - b) <= 2 for a, b in zip(one, other))
+def padding(extents: Box, children: list[Box], most: float) -> tuple[float, float]:
+    """How far right and down of the places that it gives GTK 4 draws a container's children.
+
+    It counts a child's place from inside of the container's padding and border, and adds the places up
+    without these (gtk_widget_accessible_get_bounds, 4.10 to 4.18). They are what is left of the container's
+    size, assumed to be as wide on both sides; 4.8, whose places are right, leaves nothing. most: of one side;
+    where more is left, the children do not fill it.
+    """
+    added = []
+    for axis in (0, 1):
+        spans = [(at[axis] - extents[axis], at[axis + 2]) for at in children if at[axis + 2]]
+        start = min((start for start, _ in spans), default=0.0)
+        rest = extents[axis + 2] - max((start + size for start, size in spans), default=0.0) - start
+        half = rest / 2 if start >= 0 and 0 < rest <= 2 * most else 0.0
+        added.append(UNEVEN_PADDING.get(int(rest), half) if axis else half)
+    return added[0], added[1]
 
 
-def shown_children(bus: Bus, known: NodeInfo, relative_to: int) -> list[Node]:
-    """The children of a table that holds too many: what it reports at the points of a grid."""
-    x, y, width, height = known.box
-    points = [
-        (left, top)
-        for top in range(y + GRID_Y // 2, y + height, GRID_Y)
-        for left in range(x + GRID_X // 4, x + width, GRID_X)
-    ][:MOST_POINTS]
-    method = (COMPONENT, "GetAccessibleAtPoint")
-    answers = bus.ask(
-        [(known.node, *method, GLib.Variant("(iiu)", (*point, relative_to))) for point in points]
-    )
-    found = dict.fromkeys(tuple(answer[0]) for answer in answers if answer)
-    return [node for node in found if node != known.node and node[1] != NULL]
+class Reader:
+    """The elements of a window, collected depth first."""
+
+    def __init__(self, window: dict[str, Any]) -> None:
+        self.bounds: Box = tuple(window["bounds"])
+        self.is_popup = bool(window["is_popup"])
+        self.until = time.monotonic() + BUDGET_S
+        self.visited = 0
+        self.rows: list[list[Any]] = []
+        self.has_empty_page = False
+
+    def read(self, frames: list[tuple[Any, Place]]) -> None:
+        for node, place in frames:
+            with suppress(GLib.Error):
+                node.clear_cache()
+                self.visit(node, place.extents(node), Around(place, self.bounds, self.bounds))
+
+    def visit(self, node: Any, extents: Box, around: Around) -> None:
+        """A node and all below it; raises GLib.Error where it is gone, or does not answer."""
+        is_enough = len(self.rows) >= MOST_ELEMENTS or self.visited >= MOST_VISITED
+        if is_enough or around.depth > MOST_DEPTH or time.monotonic() > self.until:
+            return
+        self.visited += 1
+        states = set(node.get_state_set().get_states())
+        needed = {STATE.VISIBLE} if around.place.is_gtk4 else {STATE.VISIBLE, STATE.SHOWING}
+        if around.depth and not needed <= states:
+            return
+        role, row_count = int(node.get_role()), len(self.rows)
+        if role in PAGES and around.place.toolkit.startswith("Chromium"):
+            # what is around a page counts in points of the browser's own, a page in pixels of the screen
+            around = around._replace(place=Place(around.place.toolkit))
+            extents = around.place.extents(node)
+        is_menu = role == MENU and around.kind != "popup"
+        around = self.with_kind(node, role, extents, around)
+        if around.depth and extents[2]:
+            box = around.place.box(extents)
+            visible = intersection(box, around.clip)
+            narrow = intersection(box, around.narrow_clip)
+            # in Qt any widget may scroll, and nothing sticks out of what it stands in
+            if (role in CLIP and not visible[2]) or (around.place.toolkit.startswith("Qt") and not narrow[2]):
+                return
+            narrow = narrow if narrow[2] else visible
+            around = around._replace(clip=visible if role in CLIP else around.clip, narrow_clip=narrow)
+            is_shown = all(size >= min(LEAST_VISIBLE, whole) for size, whole in zip(narrow[2:], box[2:]))
+            if is_shown and ((around.kind == "popup") == self.is_popup or is_menu):
+                around = around._replace(row=self.listed(node, role, states, around))
+        children = self.children(node, around)
+        boxes = [around.place.extents(child) for child in children]
+        if around.place.is_gtk4 and role not in CLIP:  # a list need not be full
+            is_box = not states.isdisjoint({STATE.VERTICAL, STATE.HORIZONTAL})
+            most = LARGEST_BOX_PADDING if is_box else LARGEST_PADDING
+            around = around._replace(place=around.place.moved(*padding(extents, boxes, most)))
+        for child, box in zip(children, boxes):
+            with suppress(GLib.Error):
+                self.visit(child, box, around._replace(depth=around.depth + 1))
+        self.has_empty_page |= role in PAGES and len(self.rows) == row_count
+
+    def with_kind(self, node: Any, role: int, extents: Box, around: Around) -> Around:
+        """Whether a popup or a page begins here."""
+        if role in PAGES:
+            return around._replace(kind="page")
+        if around.kind != "window":
+            return around
+        if around.place.is_gtk4 and node.get_layer() == Atspi.ComponentLayer.POPUP:
+            scale = self.bounds[2] / max(1, extents[2])
+            x, y = (self.bounds[axis] - scale * extents[axis] for axis in (0, 1))
+            place = around.place._replace(scale=scale, x=x, y=y) if self.is_popup else around.place
+            return around._replace(kind="popup", place=place)
+        is_popup = role in POPUPS and (around.depth or self.is_popup)
+        return around._replace(kind="popup") if is_popup else around
+
+    def children(self, node: Any, around: Around) -> list[Any]:
+        """Of what holds too many (asking for all would stop the application), those at points of a grid."""
+        if node.get_child_count() <= MOST_CHILDREN:
+            return children_of(node)
+        place = around.place
+        left, top, width, height = map(int, around.clip)
+        xs = range(left + GRID_X // 4, left + width, GRID_X)
+        points = [(x, y) for y in range(top + GRID_Y // 2, top + height, GRID_Y) for x in xs]
+        at_points = [
+            node.get_accessible_at_point(
+                int((x - place.x) / place.scale), int((y - place.y) / place.scale), place.coordinates
+            )
+            for x, y in points[:MOST_POINTS]
+        ]
+        return [child for child in dict.fromkeys(at_points) if child is not None and child != node]
+
+    def listed(self, node: Any, role: int, states: set[Any], around: Around) -> Optional[list[Any]]:
+        """The row of this node; where it is no element, of the one around it."""
+        # a page's editor has no role
+        word = ROLES.get(role, "textbox" if {STATE.EDITABLE, STATE.FOCUSABLE} <= states else "")
+        name = name_of(node) or (label_of(node) if word and word not in NEED_A_NAME else "")
+        above = around.row
+        if not word or (not name and word == "text"):
+            return above
+        if above and word == "text":
+            # GTK 4: the label of a button, the text of a cell, what a combobox shows
+            if above[0] == "combobox":
+                above[2] = above[2] or name
+            elif above[0] in NAMED_BY_TEXT:
+                above[1] = above[1] or name
+            if name in above[1:3]:
+                return above
+        if above and word == "button" and (above[0] == "combobox" or above[:2] == ["button", name]):
+            return above
+        value = value_of(node, role, word, states, around.place.toolkit)
+        self.rows.append([word, name, value, states_of(role, word, states), around.narrow_clip])
+        return self.rows[-1]
 
 
-def walk(bus: Bus, frame: Node, relative_to: int, is_popup: bool) -> list[NodeInfo]:
-    """The visible nodes below a frame; of a popup's application, those in something that pops up."""
-    level, visited, found = [frame], {frame}, []
-    doubtful: set[Node] = set()  # what may have too many children to ask for
-    kinds = {frame: "window"}
-    for depth in range(MOST_DEPTH):
-        shown = [one for one in describe(bus, level, relative_to, doubtful) if one.is_shown or not depth]
-        below = {one.node: one.children for one in shown}
-        for one in shown:
-            if one.node in doubtful:
-                is_few = one.child_count <= MOST_CHILDREN and MANAGES_DESCENDANTS not in one.states
-                below[one.node] = [] if is_few else shown_children(bus, one, relative_to)
-        few = [one.node for one in shown if one.node in doubtful and not below[one.node]]
-        below.update(zip(few, map(nodes_in, bus.ask([children_call(node) for node in few]))))
-        level = []
-        for one in shown:
-            kind = kinds[one.node]
-            if kind != "page" and one.role in POPUPS and (depth or is_popup):
-                kind = "popup"
-            if (kind == "popup") == is_popup or (one.role == MENU and kinds[one.node] != "popup"):
-                found.append(one)
-            for child in below[one.node]:
-                if child not in visited and len(visited) < MOST_VISITED:
-                    visited.add(child)
-                    level.append(child)
-                    kinds[child] = "page" if one.role in PAGES else kind
-                    if one.role in MAY_HOLD_MANY:
-                        doubtful.add(child)
-        if not level:
-            break
-    return found
+def name_of(node: Any) -> str:
+    name = (node.get_name() or node.get_description() or "").strip()
+    return "" if name.startswith("Gtk") and name.isalpha() else name  # GTK 4.8: what it is made by
 
 
-def clipped(box: Box, frame: Frame, bounds: Box) -> Optional[tuple[float, ...]]:
-    x, y = (frame.scale * box[i] + frame.off[i] for i in (0, 1))
-    width, height = (frame.scale * box[i] for i in (2, 3))
-    left, top = max(x, bounds[0]), max(y, bounds[1])
-    right, bottom = min(x + width, bounds[0] + bounds[2]), min(y + height, bounds[1] + bounds[3])
-    return (left, top, right - left, bottom - top) if right > left and bottom > top else None
+def label_of(node: Any) -> str:
+    """The texts that are declared as labels of it."""
+    for relation in node.get_relation_set():
+        if relation.get_relation_type() == Atspi.RelationType.LABELLED_BY:
+            return " ".join(name_of(relation.get_target(n)) for n in range(relation.get_n_targets()))
+    return ""
 
 
-def states_of(one: NodeInfo) -> list[str]:
+def states_of(role: int, word: str, states: set[Any]) -> list[str]:
     # a pressed button is checked only where it stays so; a text's being selected is no state of the element
-    names = [
-        name
-        for number, name in STATES.items()
-        if number in one.states and (number != PRESSED or one.role == TOGGLE_BUTTON)
-    ]
-    if SENSITIVE not in one.states:
+    shown = states if role == TOGGLE_BUTTON else states - {STATE.PRESSED}
+    names = [name for state, name in STATES.items() if state in shown]
+    if STATE.SENSITIVE not in states:
         names.append("disabled")
-    elif ROLES[one.role] == "textbox" and EDITABLE not in one.states:
+    elif word == "textbox" and STATE.EDITABLE not in states:
         names.append("readonly")
+    if word == "textbox" and STATE.MULTI_LINE in states:
+        names.append("multiline")
     return list(dict.fromkeys(names))
 
 
-def values_of(bus: Bus, elements: list[NodeInfo]) -> list[tuple[str, str]]:
-    """Name and value of each: a field's text, never a password's, a slider's number, the label beside it."""
-    calls: list[Call] = []
-    for one in elements:
-        role = ROLES[one.role]
-        if role in HAVE_TEXT and one.role != PASSWORD:
-            calls.append((one.node, TEXT, "GetText", GLib.Variant("(ii)", (0, TEXT_LENGTH))))
-        elif role in HAVE_NUMBER:
-            calls.append(property_call(one.node, "CurrentValue", VALUE))
-    valued = [call[0] for call in calls]
-    nameless = [one.node for one in elements if not one.name and ROLES[one.role] not in NEED_A_NAME]
-    answers = bus.ask(calls + [(node, ACCESSIBLE, "GetRelationSet", None) for node in nameless])
-    names = {one.node: one.name for one in elements}
-    for node, answer in zip(nameless, answers[len(calls) :]):
-        targets = [tuple(to) for kind, nodes in (answer or [[]])[0] if kind == LABELLED_BY for to in nodes]
-        names[node] = " ".join(names.get(target, "") for target in targets)
-    values = {node: answer[0] for node, answer in zip(valued, answers) if answer}
-    texts = {node: one if isinstance(one, str) else f"{one:g}" for node, one in values.items()}
-    return [(names[one.node], texts.get(one.node, "")) for one in elements]
+def value_of(node: Any, role: int, word: str, states: set[Any], toolkit: str) -> str:
+    """A field's text, never a hidden one; a slider's number; what a combobox shows."""
+    with suppress(GLib.Error):
+        if word in HAVE_NUMBER:
+            return f"{Atspi.Value.get_current_value(node):.10g}"
+        if word == "textbox" and role != PASSWORD:
+            is_known_to_be_shown = STATE.MULTI_LINE in states or toolkit.startswith("Qt")
+            return text_of(node, is_known_to_be_shown)
+        if word == "combobox":
+            items = [item for menu in children_of(node) for item in children_of(menu)]
+            chosen = [name_of(item) for item in items if item.get_state_set().contains(STATE.SELECTED)]
+            return " ".join(chosen) or text_of(node, False)
+    return ""
+
+
+def text_of(node: Any, is_known_to_be_shown: bool) -> str:
+    # Qt gives nothing at all where more is asked for than there is
+    length = min(Atspi.Text.get_character_count(node), TEXT_LENGTH)
+    text = Atspi.Text.get_text(node, 0, length) or ""
+    if text and not is_known_to_be_shown:
+        # GTK 4's entries give the text that they hide; but lines are those of what they draw: bullets
+        line = Atspi.Text.get_string_at_offset(node, 0, Atspi.TextGranularity.LINE).content or ""
+        if not line or not (line.startswith(text) or text.startswith(line)):
+            return ""
+    text = text.replace("\N{OBJECT REPLACEMENT CHARACTER}", "")
+    return text
 
 
 def read(window: dict[str, Any]) -> dict[str, Any]:
-    bus = open_bus(window["addresses"])
-    if bus is None:
-        return {"elements": [], "problem": "bus", "rounds": 0}
-    frames = frames_of(bus, window)
+    Atspi.init()
+    Atspi.set_timeout(CALL_MS, CALL_MS)
+    try:
+        frames = frames_of(window)
+    except GLib.Error:
+        return {"elements": [], "problem": "bus"}
     if len(frames) > 1 and not window["is_popup"]:
-        return {"elements": [], "problem": "twins", "rounds": bus.rounds}
-    rows: list[list[Any]] = []
-    for frame in frames:
-        nodes = walk(bus, frame.node, frame.relative_to, window["is_popup"])
-        boxes = {one.node: clipped(one.box, frame, window["bounds"]) for one in nodes}
-        elements = [one for one in nodes if one.role in ROLES and boxes[one.node]]
-        for one, (name, value) in zip(elements, values_of(bus, elements)):
-            box = boxes[one.node]
-            if box and (name.strip() or ROLES[one.role] not in NEED_A_NAME):
-                rows.append([ROLES[one.role], name, value, states_of(one), box])
-    problem = "" if frames else "application"
-    return {"elements": rows[:MOST_ELEMENTS], "problem": problem, "rounds": bus.rounds}
+        return {"elements": [], "problem": "twins"}
+    reader = Reader(window)
+    reader.read(frames)
+    if frames and (reader.has_empty_page or not reader.rows):
+        time.sleep(AGAIN_S)
+        reader = Reader(window)
+        reader.read(frames)
+    rows = [row for row in reader.rows if row[1] or row[0] not in NEED_A_NAME]
+    return {"elements": rows, "problem": "" if frames else "application"}
 
 
 if __name__ == "__main__":
@@ -12650,7 +12783,7 @@ if __name__ == "__main__":
 '''
 
 # ==================== peekaboo_min/desktop/x11/keyboard.py ================================================
-SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 12653, r'''"""The keyboard on X11: xdotool for what has a key, else the clipboard."""
+SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 12786, r'''"""The keyboard on X11: xdotool for what has a key, else the clipboard."""
 
 from __future__ import annotations
 
@@ -12659,6 +12792,7 @@ import re
 import struct
 import time
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import Optional
 
@@ -12674,11 +12808,13 @@ from .presses import PressRecord, recorded_presses
 from .server import UTF8, client_with_focus, is_viewable, top_level
 
 _KEYS_S = 10.0
-_PIECE, _PIECE_MS = 20, 400  # a piece of typing is no longer, in characters and in time
-_KEY_DELAY_MS = 1
-_AGAIN_S = 0.12  # galculator loses a key that comes again within 100 ms
+_PIECE, _LONGEST_PIECE_S = 20, 0.4  # a piece of typing is no longer, in characters and in pauses
+# GTK's buttons, as galculator's, lose a key that comes again within 100 ms, whatever came in between.
+_AGAIN_S = 0.12
+_CALCULATION = re.compile(r"[\d\s.,+*/=%^()-]{1,100}")  # longer tables of numbers would take minutes
+_NEXT_S = 0.04  # after a key that may lead to another field, and between equal neighbours
 _WATCH_S = 0.05
-_LONGEST_S, _PIECE_S, _PASTE_S = 45.0, 0.01, 0.35  # a tool has 50 seconds; a piece takes about so long
+_LONGEST_S, _PIECE_S, _PASTE_S = 45.0, 0.015, 0.35  # a tool has 50 seconds; a piece takes about so long
 _WHO = ["getwindowfocus", "getwindowgeometry", "--shell", "%1"]
 _PRINTED_WHO = r"(?m)^WINDOW=(\d+)$"
 
@@ -12777,26 +12913,27 @@ def type_x11_text(window: Window, text: str, stop_file: Path, delay_ms: int = 0)
     Raises FocusLost and POLICY_DENIED (the stop file), with how many characters went out, and
     INVALID_ARGUMENT for what would take longer than a call may.
     """
-    typing_ms = 2 * delay_ms or _KEY_DELAY_MS  # `type` waits half of its delay, `key` does not
-    delay_ms = delay_ms or _KEY_DELAY_MS
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
     by_key = characters_with_keys()
-    pieces = list(pieces_of(text, max(1, min(_PIECE, _PIECE_MS // delay_ms)), by_key))
+    pauses = pauses_in(text, delay_ms / 1000)
+    pieces = list(pieces_of(text, pauses, by_key))
     pasted = sum(piece not in _LINE_KEYS and not by_key.issuperset(piece) for piece in pieces)
-    seconds = pasted * _PASTE_S + len(pieces) * _PIECE_S + len(text) * delay_ms / 1000
+    seconds = pasted * _PASTE_S + len(pieces) * _PIECE_S + sum(pauses)
     _check_time(seconds, len(text), "characters of it")
     clipboard = Clipboard(window)
-    # from stdin: other users can read the arguments of a process
-    typing = ["type", "--window", "0", "--clearmodifiers", "--delay", str(typing_ms), "--file", "-"]
     with recorded_presses() as record, clipboard.put_back():
         keyboard = _Keyboard(window, len(text), "character(s)", stop_file, record)
+        start = 0
         for piece in pieces:
+            pause(pauses[start])
             keyboard.check()
             if piece in _LINE_KEYS:
-                keyboard.send(_key_words(_LINE_KEYS[piece], delay_ms))
+                keyboard.send(_key_words(_LINE_KEYS[piece]))
             elif by_key.issuperset(piece):
-                keyboard.send(typing, piece, piece.encode("ascii"))
+                keyboard.send(_typing_words(piece, pauses[start:]), piece, len(piece))
             else:
                 keyboard.paste(clipboard, piece, 0 if "v" in by_key else _BOUND_MS)
+            start += len(piece)
         if keyboard.in_doubt:  # after a return or tab another focus may be its effect
             keyboard.check_focus()
 
@@ -12807,20 +12944,37 @@ def _check_time(seconds: float, count: int, unit: str) -> None:
         raise invalid(f"this would take about {seconds:.0f} seconds", f"send at most {most} {unit} at once")
 
 
-def pieces_of(text: str, most: int = _PIECE, by_key: frozenset[str] = _ASCII) -> Iterator[str]:
-    """What is sent at once: a return, a tab, at most `most` characters that are all typed by keys, or at most
-    20 that are not all.
+def pauses_in(text: str, delay_s: float = 0.0) -> list[float]:
+    """The seconds to wait before each character, so that no program loses it; in most of a text none."""
+    pauses, now = [], 0.0
+    is_calculation = _CALCULATION.fullmatch(text) is not None
+    pressed_at: dict[str, float] = {}
+    for before, character in zip(["", *text], text):
+        seconds = delay_s if before else 0.0
+        if before in _LINE_KEYS or (before == character and " " < character < "\x7f"):
+            seconds = max(seconds, _NEXT_S)
+        if is_calculation and character in pressed_at:
+            seconds = max(seconds, pressed_at[character] + _AGAIN_S - now)
+        pauses.append(seconds)
+        pressed_at[character] = now = now + seconds
+    return pauses
+
+
+def pieces_of(text: str, pauses: Sequence[float], by_key: frozenset[str] = _ASCII) -> Iterator[str]:
+    """What is sent at once: a return, a tab, characters that are all typed by keys and do not take longer
+    than a piece may, or at most 20 that are not all.
     """
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
-    for run in re.findall(r"\n|\t|[^\n\t]+", text):
-        while run:
-            piece = run[:_PIECE]
+    for run in re.finditer(r"\n|\t|[^\n\t]+", text):
+        start = run.start()
+        while start < run.end():
+            piece = text[start : min(start + _PIECE, run.end())]
             if by_key.issuperset(piece):
-                piece = piece[:most]
-            elif len(run) > _PIECE:
-                piece = _whole_characters(run)
+                ends = accumulate(pauses[start + 1 : start + len(piece)], initial=0.0)
+                piece = piece[: sum(end <= _LONGEST_PIECE_S for end in ends)]
+            elif run.end() - start > _PIECE:
+                piece = _whole_characters(text[start : run.end()])
             yield piece
-            run = run[len(piece) :]
+            start += len(piece)
 
 
 def _whole_characters(run: str) -> str:
@@ -12841,6 +12995,18 @@ def _key_words(keys: str, delay_ms: int = 0) -> list[str]:
     words = ["key", "--window", "0", "--delay", str(delay_ms)]
     # xdotool would put Caps Lock back as it was
     return [*words, *([] if keys == "Caps_Lock" else ["--clearmodifiers"]), "--", keys]
+
+
+def _typing_words(piece: str, pauses: Sequence[float]) -> list[str]:
+    """The keys of characters, by the numbers of their keysyms, which are those of ASCII."""
+    words: list[str] = []
+    for place, (character, seconds) in enumerate(zip(piece, pauses)):
+        if not place or seconds:
+            words += ["sleep", f"{seconds:.3f}"] if place else []
+            words += _key_words(hex(ord(character)))
+        else:
+            words.append(hex(ord(character)))
+    return words
 
 
 class _Keyboard:
@@ -12882,18 +13048,19 @@ class _Keyboard:
             raise self._lost(f"the popup {self._window.window_id} closed")
         self.in_doubt = 0
 
-    def send(self, words: Sequence[str], text: str = "", stdin: bytes = b"") -> None:
+    def send(self, words: Sequence[str], text: str = "", presses: int = 1) -> None:
         """Run xdotool with `words`, after it has printed who has the focus; that decides who got them.
 
-        text: what they type; none for a key.
+        text: what they type; none for a key. presses: how many keys do.
         """
         check_cancelled()
         # killed between the press and the release of a key, xdotool would leave it pressed
         with uninterrupted():
             done = run_program(
-                ["xdotool", *_WHO, *words],
+                ["xdotool", "-"],
                 timeout_s=_KEYS_S,
-                stdin=stdin,
+                # other users can read the arguments of a process
+                stdin=" ".join([*_WHO, *words]).encode("ascii") + b"\n",
                 accept=None,
                 environment=UTF8,
                 pass_fds=held_locks(),
@@ -12908,7 +13075,7 @@ class _Keyboard:
                 "xdotool could not press the keys",
                 details=done.stderr.strip()[-500:],
             )
-        self._count(int(printed[1]), text, len(stdin) or 1)
+        self._count(int(printed[1]), text, presses)
 
     def hold(self, keys: str, seconds: float) -> None:
         """Press keys, and release them after that time; at once when the focus goes, or anything ends us."""
@@ -12979,7 +13146,7 @@ class _Keyboard:
 '''
 
 # ==================== peekaboo_min/desktop/x11/ocr.py =====================================================
-SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 12982, r'''"""Read the text in an image: tesseract, helped by ImageMagick's convert.
+SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 13149, r'''"""Read the text in an image: tesseract, helped by ImageMagick's convert.
 
 tesseract alone misses most texts that are lighter than what is behind them. So each image is read twice, at
 the same time: as it is, and as its difference from the local background, which makes every text dark on
@@ -13210,18 +13377,19 @@ def _shared(
 '''
 
 # ==================== peekaboo_min/desktop/x11/opening.py =================================================
-SOURCES['peekaboo_min/desktop/x11/opening.py'] = 13213, r'''"""Open applications by their desktop entries, files by the default one.
+SOURCES['peekaboo_min/desktop/x11/opening.py'] = 13380, r'''"""Open applications by their desktop entries, files by the default one.
 
 Formats: freedesktop.org's Desktop Entry, MIME Applications and Base Directory specifications.
 """
 
 from __future__ import annotations
 
+import mimetypes
 import os
 from pathlib import Path
 from typing import NamedTuple, Optional
 
-from ...core.errors import ErrorCode, PeekabooError, invalid
+from ...core.errors import ErrorCode, PeekabooError
 from ...core.models import App, Handler
 from ...core.settings import child_environment
 from ...core.text import clean_text
@@ -13232,15 +13400,17 @@ from ..matching import find_app
 _ANSWER_S = 10.0
 _LONGEST_ENTRY = 256 * 1024
 _MOST_ENTRIES = 5000
-# What its default application would execute, not show: an interpreter is a default application, too.
-_EXECUTED = (
-    "application/x-desktop", "application/x-executable", "application/x-sharedlib", "application/x-elf",
-    "application/x-pie-executable", "application/x-shellscript", "application/x-csh", "application/x-perl",
-    "application/x-ruby", "application/x-php", "application/x-msdownload", "application/x-ms-dos-executable",
-    "application/x-java-archive", "application/java-archive", "application/x-java-jnlp-file",
-    "application/vnd.appimage", "application/x-iso9660-appimage", "application/vnd.flatpak", "text/x-python",
-    "application/vnd.debian.binary-package", "application/x-rpm", "application/javascript", "text/javascript",
-)  # fmt: skip
+_TEXT_BYTES = 4096
+# What Python's own tables lack, or lack in some versions.
+_OPEN_DOCUMENT = "application/vnd.oasis.opendocument"
+_OFFICE = "application/vnd.openxmlformats-officedocument"
+_MORE_TYPES = {
+    ".odt": f"{_OPEN_DOCUMENT}.text", ".ods": f"{_OPEN_DOCUMENT}.spreadsheet",
+    ".odp": f"{_OPEN_DOCUMENT}.presentation", ".docx": f"{_OFFICE}.wordprocessingml.document",
+    ".xlsx": f"{_OFFICE}.spreadsheetml.sheet", ".pptx": f"{_OFFICE}.presentationml.presentation",
+    ".epub": "application/epub+zip", ".ogg": "audio/ogg", ".flac": "audio/flac", ".mkv": "video/x-matroska",
+    ".webp": "image/webp",
+}  # fmt: skip
 
 
 class _Entry(NamedTuple):
@@ -13261,14 +13431,13 @@ def find_x11_handler(kind: str, target: str) -> Handler:
         app = find_app(target.removesuffix(".desktop"), apps, "installed")
         return Handler(app.name, f"{app.bundle_id}.desktop")
     if kind == "url":
-        if not target.lower().startswith(("http://", "https://")):
-            raise invalid(f"{clean_text(target, 80)!r} is neither an http nor an https address", "give one")
         scheme = target.lower().split(":")[0]
         types = [f"x-scheme-handler/{scheme}", "x-scheme-handler/http", "text/html"]
     else:
-        types = [_mime_of(target)]
+        mime = _type_of(Path(target))
+        types = [mime, "text/plain"] if mime.startswith("text/") else [mime]
     for mime in types:
-        found = entries.get(_ask_xdg_mime("default", mime))
+        found = entries.get(_default_entry(mime))
         if found:
             return Handler(found.name, found.entry_id)
     setting = f"xdg-mime default NAME.desktop {types[0]}"
@@ -13293,21 +13462,28 @@ def open_by_x11(kind: str, target: str, handler: Handler) -> None:
         )
 
 
-def _mime_of(path: str) -> str:
-    """The type of a file's content. Raises POLICY_DENIED for a program's or script's."""
-    if not os.path.isabs(path):
-        raise invalid(f"{clean_text(path, 80)!r} is not an absolute path", "give the whole path")
-    mime = _ask_xdg_mime("filetype", path).split(";")[0]
-    if mime in _EXECUTED:
-        raise PeekabooError(
-            ErrorCode.POLICY_DENIED, f"{path} is {mime}: opening it could execute it", hint="open a document"
-        )
-    return mime or "application/octet-stream"
+def _type_of(path: Path) -> str:
+    """The MIME type of a file by its name, or by its text where the name says nothing.
+
+    By Python's own tables: /etc/mime.types, and what `xdg-mime query filetype` asks (a desktop, `mimetype`,
+    `file`), answer differently from machine to machine.
+    """
+    if path.is_dir():
+        return "inode/directory"
+    tables = mimetypes.MimeTypes()  # mimetypes.guess_type would add the machine's
+    mime, encoding = tables.guess_type(str(path), strict=False)
+    if encoding:
+        return "application/gzip" if encoding == "gzip" else f"application/x-{encoding}"
+    if mime := _MORE_TYPES.get(path.suffix.lower(), mime):
+        return mime
+    with path.open("rb") as f:
+        return "application/octet-stream" if b"\0" in f.read(_TEXT_BYTES) else "text/plain"
 
 
-def _ask_xdg_mime(question: str, what: str) -> str:
-    # a default that is not set is no failure
-    return run_program(["xdg-mime", "query", question, what], timeout_s=_ANSWER_S, accept=None).text.strip()
+def _default_entry(mime: str) -> str:
+    """The id of the type's default application; a default that is not set is no failure."""
+    words = ["xdg-mime", "query", "default", mime]
+    return run_program(words, timeout_s=_ANSWER_S, accept=None).text.strip()
 
 
 def _entries() -> dict[str, _Entry]:
@@ -13351,7 +13527,7 @@ def _read_entry(entry_id: str, path: Path) -> Optional[_Entry]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/pointer.py =================================================
-SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 13354, r'''"""The pointer on X11, by an xdotool that releases what it has pressed."""
+SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 13530, r'''"""The pointer on X11, by an xdotool that releases what it has pressed."""
 
 from __future__ import annotations
 
@@ -13730,7 +13906,7 @@ def _found_id(under_id: int) -> int:
 '''
 
 # ==================== peekaboo_min/desktop/x11/presses.py =================================================
-SOURCES['peekaboo_min/desktop/x11/presses.py'] = 13733, r'''"""Who got a press or a key, or fetched a selection, by the X server's record.
+SOURCES['peekaboo_min/desktop/x11/presses.py'] = 13909, r'''"""Who got a press or a key, or fetched a selection, by the X server's record.
 
 A look before the press leaves microseconds for another window, and a window manager that holds a press back
 until it has seen it passes it on to what is under the pointer then. Encodings: the protocol specifications of
@@ -13894,7 +14070,7 @@ def _start(connection: XConnection) -> Optional[PressRecord]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/server.py ==================================================
-SOURCES['peekaboo_min/desktop/x11/server.py'] = 13897, r'''"""Questions to the X server about single windows; what xdotool's errors mean."""
+SOURCES['peekaboo_min/desktop/x11/server.py'] = 14073, r'''"""Questions to the X server about single windows; what xdotool's errors mean."""
 
 from __future__ import annotations
 
@@ -13911,6 +14087,8 @@ from .connection import (
     CHILDREN,
     EXTENSION,
     FOCUS,
+    GRAB_KEYBOARD,
+    NEW_WINDOW,
     POINTER,
     XConnection,
     display_address,
@@ -13929,6 +14107,7 @@ UTF8 = {"LC_ALL": "C.UTF-8"}
 IS_VIEWABLE = 2
 _WM_CLASS = 67  # an atom that every server has
 _DEEPEST = 16
+_INPUT_ONLY, _GRABBED_BY_ANOTHER = 2, 1
 _QUERY_CLIENT_IDS, _ITS_PID = 4, 2
 _BUTTON_BITS, _MODIFIER_BITS = 0x1F00, 0b1101  # of these Shift, Control, Alt: the others may be locked
 
@@ -14036,6 +14215,17 @@ def held_input() -> str:
     return "a mouse button" if state & _BUTTON_BITS else "a modifier key" if state & _MODIFIER_BITS else ""
 
 
+def is_keyboard_grabbed(server: XConnection) -> bool:
+    """Whether a program has grabbed the keyboard, as an open menu does.
+
+    It is asked for a window that is never mapped: such a grab fails always, and disturbs nobody.
+    """
+    window_id = server.resource_base
+    server.send(request(NEW_WINDOW, window_id, server.root_id, 0, 1 << 16 | 1, _INPUT_ONLY << 16, 0, 0))
+    (reply,) = server.ask([request(GRAB_KEYBOARD, window_id, 0, 1 << 8 | 1)])
+    return reply is not None and reply[1] == _GRABBED_BY_ANOTHER
+
+
 def physical_button(button: int) -> str:
     """The number to press for the button that programs see, which differ for whoever swapped them."""
     with x_connection() as server:
@@ -14058,7 +14248,7 @@ def client_with_focus(server: XConnection) -> int:
 '''
 
 # ==================== peekaboo_min/desktop/x11/windows.py =================================================
-SOURCES['peekaboo_min/desktop/x11/windows.py'] = 14061, r'''"""The windows, apps and displays of an X server, in one look."""
+SOURCES['peekaboo_min/desktop/x11/windows.py'] = 14251, r'''"""The windows, apps and displays of an X server, in one look."""
 
 from __future__ import annotations
 
@@ -14088,7 +14278,7 @@ from .connection import (
     texts_in,
     x_connection,
 )
-from .server import IS_VIEWABLE, client_with_focus, containing_windows
+from .server import IS_VIEWABLE, client_with_focus, containing_windows, is_keyboard_grabbed
 
 _POPUP_LAYER = 101  # as a Mac numbers its menus
 _UNOWNED_LAYER = 25
@@ -14111,6 +14301,7 @@ _ROOT_PROPERTIES = (
 _HIDDEN, _MODAL, _DIALOG = "_NET_WM_STATE_HIDDEN", "_NET_WM_STATE_MODAL", "_NET_WM_WINDOW_TYPE_DIALOG"
 _SHADED = "_NET_WM_STATE_SHADED"  # rolled up into its title bar; its content may stay mapped
 _MENUS = {f"_NET_WM_WINDOW_TYPE_{kind}" for kind in ("MENU", "DROPDOWN_MENU", "POPUP_MENU")}
+_TOOLTIPS = {f"_NET_WM_WINDOW_TYPE_{kind}" for kind in ("TOOLTIP", "NOTIFICATION")}
 # The window server of a Mac numbers its layers; here the type of a window means another layer.
 _LAYERS = {
     "_NET_WM_WINDOW_TYPE_DOCK": 20,
@@ -14125,6 +14316,26 @@ def own_rect(window: Window) -> Rect:
     left, right, above, below = window.insets
     x, y, width, height = window.bounds
     return Rect(x - left, y - above, width + left + right, height + above + below)
+
+
+def shown_bounds(window: Window) -> Optional[Rect]:
+    """Window.bounds as they are now; None for a window that is hidden or gone."""
+    with x_connection() as server:
+        asked = [request(opcode, window.window_id) for opcode in (ATTRIBUTES, GEOMETRY)]
+        asked += [request(ORIGIN, window.window_id, server.root_id, 0)]
+        attributes, geometry, origin = server.ask(asked)
+    if not (attributes and geometry and origin) or attributes[26] != IS_VIEWABLE:
+        return None
+    width, height = fields_in(geometry, "8xHH")
+    x, y = fields_in(origin, "4xhh")
+    return _bounds(Rect(x, y, width, height), window.insets)
+
+
+def _bounds(own: Rect, insets: tuple[float, ...]) -> Rect:
+    """Window.bounds of a window that its program made, see own_rect."""
+    left, right, above, below = insets
+    width, height = float(own.width - left - right), float(own.height - above - below)
+    return Rect(own.x + left, own.y + above, width, height)
 
 
 class _Root(NamedTuple):
@@ -14190,6 +14401,7 @@ def take_scene() -> Scene:
         focused_id = root.active_id or client_with_focus(server)
         focused = {focused_id, *containing_windows(server, focused_id)[-1:]}
         displays = _read_displays(server)
+        is_grabbed = any(map(_may_hold_keyboard, tops.values())) and is_keyboard_grabbed(server)
     frames = {one.top_id for one in clients.values()}
     others = [top for one, top in tops.items() if one not in clients.keys() | frames and top.is_seen]
     facts = {one.window_id: one for one in [*clients.values(), *others] if not one.is_input_only}
@@ -14199,7 +14411,8 @@ def take_scene() -> Scene:
     if not root.has_compositor:
         windows = _with_obscured(windows)
     is_locked = any(_is_locker(one, displays) for one in windows)
-    return Scene(tuple(windows), tuple(_apps(windows)), tuple(displays), is_locked=is_locked)
+    apps = tuple(_apps(windows))
+    return Scene(tuple(windows), apps, tuple(displays), is_locked=is_locked, is_keyboard_grabbed=is_grabbed)
 
 
 def _read_root(server: XConnection, atoms: dict[str, int]) -> _Root:
@@ -14267,14 +14480,12 @@ def _read_facts(server: XConnection, atoms: dict[str, int], tops: dict[int, int]
         x, y = fields_in(origin, "4xhh")
         # inside of a frame the border is the frame's
         insets = _shadow(numbers["_GTK_FRAME_EXTENTS"], width, height) or (-border * (one == top_id),) * 4
-        left, right, top, bottom = insets
-        bounds = Rect(x + left, y + top, float(width - left - right), float(height - top - bottom))
         atoms_found = (*numbers["_NET_WM_STATE"], *numbers["_NET_WM_WINDOW_TYPE"])
         found[one] = _Facts(
             one,
             top_id,
             children_in(tree),
-            bounds,
+            _bounds(Rect(x, y, width, height), insets),
             insets,
             attributes[26] == IS_VIEWABLE,
             attributes[27] == 1,
@@ -14337,7 +14548,7 @@ def _window(one: _Facts, frame: Rect, root: _Root, known_ids: Set[int], focused:
         is_focused=not is_popup and bool(focused & {one.window_id, one.top_id}),
         # a frame as large as the shadow covers nothing with it
         frame=frame if frame_id and max(one.insets) <= 0 and frame != one.bounds else None,
-        kind="popup" if is_popup else "dialog" if is_dialog else "window",
+        kind=_popup_kind(one) if is_popup else "dialog" if is_dialog else "window",
         parent_id=parent_id,
         is_modal=parent_id is not None and _MODAL in one.kinds,
         is_minimised=is_put_away and not is_elsewhere,
@@ -14347,6 +14558,14 @@ def _window(one: _Facts, frame: Rect, root: _Root, known_ids: Set[int], focused:
         identity=identity,
         insets=one.insets,
     )
+
+
+def _may_hold_keyboard(one: _Facts) -> bool:
+    return one.is_override_redirect and one.is_seen and _popup_kind(one) == "popup"
+
+
+def _popup_kind(one: _Facts) -> str:
+    return "popup" if one.kinds.isdisjoint(_TOOLTIPS) else "tooltip"
 
 
 def _layer(one: _Facts, is_popup: bool, counts: bool) -> int:
@@ -14404,10 +14623,10 @@ def _apps(windows: Sequence[Window]) -> list[App]:
 '''
 
 # ==================== peekaboo_min/frontends/__init__.py ==================================================
-SOURCES['peekaboo_min/frontends/__init__.py'] = 14407, r''''''
+SOURCES['peekaboo_min/frontends/__init__.py'] = 14626, r''''''
 
 # ==================== peekaboo_min/frontends/capture_tools.py =============================================
-SOURCES['peekaboo_min/frontends/capture_tools.py'] = 14410, r'''"""The tools that look: image, analyze, list, screenshot_app_window; and exec."""
+SOURCES['peekaboo_min/frontends/capture_tools.py'] = 14629, r'''"""The tools that look: image, analyze, list, screenshot_app_window; and exec."""
 
 from __future__ import annotations
 
@@ -14416,12 +14635,12 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, Optional, Union
 
 from ..ai.client import analyze_file
-from ..automation.capture import CapturedImage, scene_to_capture, screenshot_rect, screenshot_window_or_rect
+from ..automation.capture import recorded, scene_to_capture, screenshot_rect, screenshot_window
 from ..automation.image import ImageRequest, image_result
 from ..automation.listing import list_app_windows, list_running_apps
 from ..core.cancellation import time_budget
 from ..core.errors import ErrorCode, PeekabooError, check_range, invalid
-from ..core.models import Result, Scene, Window
+from ..core.models import Result
 from ..core.settings import settings
 from ..desktop.matching import app_by_bundle_id, find_app, find_window, visible_windows, windows_of
 from ..desktop.select import this_desktop
@@ -14640,31 +14859,28 @@ def screenshot_app_window(
             app = app_by_bundle_id(by_id, scene.apps) if by_id else find_app(appName or "", scene.apps)
             window = find_window(app, visible_windows(windows_of(app, scene.windows)), index=windowIndex)
             if preferWindowId:
-                image = screenshot_window_or_rect(desktop, scene, window, format, with_shadow=includeShadow)
+                image = screenshot_window(desktop, scene, window, format, includeShadow)
+                if not includeShadow:  # its margin would shift every pixel
+                    image = recorded(desktop, image, image.info)
             else:
                 image = screenshot_rect(desktop, window, format)
     except PeekabooError as e:
         if e.code not in _DOCUMENT_NAMES:
             raise
         raise PeekabooError(e.code, e.message, e.hint, e.details, _DOCUMENT_NAMES[e.code]) from e
+    window = image.subject.window or window
+    has_shadow = includeShadow and not image.is_of_rect
     data = {
         "path": str(image.path),
         "uri": image.path.as_uri(),
         "appName": app.name,
         "rect": window.bounds.as_short_data(),
-        "scale": _scale(scene, window, image, includeShadow),
+        # a shadow's margin hides it in the image's size
+        "scale": window.scale if has_shadow else round(image.info.width / window.bounds.width, 4),
         "format": image.info.kind,
     }
     messages = (_NO_SHADOW,) if includeShadow and image.is_of_rect else ()
     return Result(f"screenshot of {app.name}: {image.path}", data, messages=messages, files=(image.path,))
-
-
-def _scale(scene: Scene, window: Window, image: CapturedImage, has_shadow: bool) -> float:
-    """Pixels per point. A shadow's margin hides it in the image's size: then that of the window's display."""
-    if not has_shadow or image.is_of_rect:
-        return round(image.info.width / window.bounds.width, 4)
-    centre, displays = window.bounds.centre, scene.displays
-    return next((display.scale for display in displays if display.bounds.contains(centre)), displays[0].scale)
 
 
 def peekaboo_exec(
@@ -14686,7 +14902,7 @@ def peekaboo_exec(
 '''
 
 # ==================== peekaboo_min/frontends/cli.py =======================================================
-SOURCES['peekaboo_min/frontends/cli.py'] = 14689, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
+SOURCES['peekaboo_min/frontends/cli.py'] = 14905, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
 
 from __future__ import annotations
 
@@ -14965,7 +15181,7 @@ def _unknown_command(arguments: Sequence[str]) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/frontends/client_config.py =============================================
-SOURCES['peekaboo_min/frontends/client_config.py'] = 14968, r'''"""What an MCP client must be configured with to start this installation."""
+SOURCES['peekaboo_min/frontends/client_config.py'] = 15184, r'''"""What an MCP client must be configured with to start this installation."""
 
 from __future__ import annotations
 
@@ -15272,7 +15488,7 @@ def _command(name: str, client: _Client, launch: Launch, asked: Sequence[str]) -
 '''
 
 # ==================== peekaboo_min/frontends/commands.py ==================================================
-SOURCES['peekaboo_min/frontends/commands.py'] = 15275, r'''"""COMMANDS: every shell command, with the module of its function."""
+SOURCES['peekaboo_min/frontends/commands.py'] = 15491, r'''"""COMMANDS: every shell command, with the module of its function."""
 
 from __future__ import annotations
 
@@ -15387,7 +15603,7 @@ def in_shell_names(text: str) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/desktop_tools.py =============================================
-SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 15390, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
+SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 15606, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
 
 from __future__ import annotations
 
@@ -15396,9 +15612,10 @@ from typing import Annotated, Any, Literal, Optional
 
 from ..automation.capture import (
     image_for_model,
+    recorded,
     scene_to_capture,
-    screenshot_region,
-    screenshot_window_or_rect,
+    screenshot_whole_or_region,
+    shrunk,
 )
 from ..automation.elements import find_elements_in_window
 from ..automation.find_text import click_text_in_window, find_text_in_window
@@ -15424,7 +15641,9 @@ from ..system.images import kind_by_name, prepare_target
 
 # Parameters that several tools share.
 WindowId = Annotated[int, "the window's id, from list_windows"]
-Verify = Annotated[bool, "report whether the window changed; default false"]
+Verify = Annotated[
+    bool, "report whether the window changed within a second, and which window came; default false"
+]
 X = Annotated[float, "pixels from the screenshot's left edge; clamped into it"]
 Y = Annotated[float, "pixels from the screenshot's top edge; clamped into it"]
 Button = Annotated[Literal["left", "right", "middle"], "the mouse button; default left"]
@@ -15434,7 +15653,10 @@ ScreenshotId = Annotated[
 ]
 Region = Annotated[
     Optional[list[float]],
-    "only this part, at full resolution: x, y, width, height in pixels of the window's last screenshot",
+    "only this part, at full resolution: x, y, width, height in pixels of a screenshot of the whole window",
+]
+RegionOf = Annotated[
+    Optional[str], "the screenshot that the region is in pixels of; default: the window's last"
 ]
 
 
@@ -15458,7 +15680,9 @@ def focus_window(window_id: WindowId) -> Result:
     )
 
 
-def take_window_screenshot(window_id: WindowId, region: Region = None) -> Result:
+def take_window_screenshot(
+    window_id: WindowId, region: Region = None, screenshot_id: RegionOf = None
+) -> Result:
     """Takes a screenshot of a window and returns the image (JPEG, at most 1568 pixels on the long side) with
     image_width, image_height, scale and screenshot_id. The x and y of click are pixels of this image, from
     its top left corner. With a region: that part of the window as it is now, for a closer look; clicks stay
@@ -15467,14 +15691,12 @@ def take_window_screenshot(window_id: WindowId, region: Region = None) -> Result
     desktop = this_desktop()
     scene = scene_to_capture(desktop)
     window = scene.by_id(window_id)
-    if region is not None:
-        image = screenshot_region(desktop, window, region)
-    else:
-        image = screenshot_window_or_rect(desktop, scene, window, "jpg")
+    image = screenshot_whole_or_region(desktop, scene, window, "jpg", region, screenshot_id)
     try:
-        returned, image = image_for_model(desktop, image, replaces_file=True)
+        returned = image_for_model(desktop, image)
     finally:
         image.path.unlink(missing_ok=True)
+    image = recorded(desktop, image, returned.info, supersedes_older=True)
     text = image.region_text() or f"window {window_id} of {window.app_name}"
     return Result(text, image.window_data(), (returned,), messages=image.warnings())
 
@@ -15486,6 +15708,7 @@ def screenshot_command(
     ] = None,
     max_dimension: Annotated[Optional[int], "shrink to this many pixels on the long side"] = None,
     region: Region = None,
+    screenshot_id: RegionOf = None,
 ) -> Result:
     """Takes a screenshot of one window: `click` takes pixels of this image.
     With --region X,Y,WIDTH,HEIGHT a part of the window; `click` still takes pixels of the whole one.
@@ -15503,10 +15726,11 @@ def screenshot_command(
     if target:
         prepare_target(target)
     window = scene.by_id(window_id)
-    if region is not None:
-        image = screenshot_region(desktop, window, region, max_dimension)
-    else:
-        image = screenshot_window_or_rect(desktop, scene, window, kind, max_dimension)
+    image = screenshot_whole_or_region(desktop, scene, window, kind, region, screenshot_id)
+    image = shrunk(desktop, image, max_dimension)
+    if target:
+        move_into_place(image.path, target)
+    image = recorded(desktop, image, image.info, supersedes_older=True)
     data, text = image.window_data(), image.region_text()
     if not text:
         parts = [f"{data['image_width']}x{data['image_height']} pixels", f"scale {data['scale']:g}"]
@@ -15515,8 +15739,6 @@ def screenshot_command(
         text = f"window {window_id} of {window.app_name} ({', '.join(parts)})"
     if path == "-":
         return piped(Result(text, data), [image.path])
-    if target:
-        move_into_place(image.path, target)
     saved = str(target or image.path)
     return Result(f"{text}: {saved}", {**data, "path": saved}, messages=image.warnings())
 
@@ -15639,12 +15861,7 @@ def type_text(
     """
     data = type_into_window(this_desktop(), window_id, text, verify, replace, delay_ms)
     done = f"typed {data['characters']} character(s) into window {window_id}"
-    outcomes = {
-        True: ", in place of what the field held",
-        False: "; but the field still holds what it held before",
-        None: " after the keys for select all; what the field holds now is not known",
-    }
-    return _acted(done + outcomes[data["replaced"]] if replace else done, data)
+    return _acted(f"{done}, after the keys for select all" if replace else done, data)
 
 
 def press_key(
@@ -15724,8 +15941,6 @@ def _at(data: dict[str, Any]) -> str:
 
 def _acted(text: str, data: dict[str, Any]) -> Result:
     """The result of an act: what was done, whether it arrived, and what it changed."""
-    if data.get("window_closed"):
-        return Result(f"{text}; the window closed", data)
     if data.get("clamped"):
         text += "; the pixel was outside the image and was moved to its edge"
     if data.get("delivered") is False:
@@ -15737,12 +15952,19 @@ def _acted(text: str, data: dict[str, Any]) -> Result:
         )
     elif data.get("delivered") is None:
         text += "; whether it arrived there is not known"
-    effects = {True: "; the window changed", False: "; the window did not change", None: ""}
-    return Result(text + effects[data.get("changed")], data)
+    seconds = data.get("effect_ms", 0) / 1000
+    if data.get("changed"):
+        text += "; the window closed" if data.get("window_closed") else "; the window changed"
+    elif data.get("changed") is False:
+        text += f"; no change within {seconds:.1f} s"
+    elif seconds:
+        text += "; the window changes by itself, so what this changed is not known"
+    new = data.get("new_window")
+    return Result(f"{text}; window {new['window_id']} {new['title']!r} came" if new else text, data)
 '''
 
 # ==================== peekaboo_min/frontends/doctor.py ====================================================
-SOURCES['peekaboo_min/frontends/doctor.py'] = 15745, r'''"""What this machine has and may do: server status, permissions, doctor."""
+SOURCES['peekaboo_min/frontends/doctor.py'] = 15967, r'''"""What this machine has and may do: server status, permissions, doctor."""
 
 from __future__ import annotations
 
@@ -15986,7 +16208,7 @@ def machine_data() -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/help.py ======================================================
-SOURCES['peekaboo_min/frontends/help.py'] = 15989, r'''"""What the shell explains: commands, the README's chapters, completion."""
+SOURCES['peekaboo_min/frontends/help.py'] = 16211, r'''"""What the shell explains: commands, the README's chapters, completion."""
 
 from __future__ import annotations
 
@@ -16244,7 +16466,7 @@ def _cases(entries: Iterable[tuple[str, Sequence[str]]]) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/look_commands.py =============================================
-SOURCES['peekaboo_min/frontends/look_commands.py'] = 16247, r'''"""The shell's commands that look: windows, list, image."""
+SOURCES['peekaboo_min/frontends/look_commands.py'] = 16469, r'''"""The shell's commands that look: windows, list, image."""
 
 from __future__ import annotations
 
@@ -16350,7 +16572,7 @@ def image_command(
 '''
 
 # ==================== peekaboo_min/frontends/machine_commands.py ==========================================
-SOURCES['peekaboo_min/frontends/machine_commands.py'] = 16353, r'''"""Commands about this machine, its models and its mail; the reference."""
+SOURCES['peekaboo_min/frontends/machine_commands.py'] = 16575, r'''"""Commands about this machine, its models and its mail; the reference."""
 
 from __future__ import annotations
 
@@ -16579,7 +16801,7 @@ def variable_reference() -> str:
 '''
 
 # ==================== peekaboo_min/frontends/probes.py ====================================================
-SOURCES['peekaboo_min/frontends/probes.py'] = 16582, r'''"""The facts that we rely on, each with a harmless probe: `doctor --probe`."""
+SOURCES['peekaboo_min/frontends/probes.py'] = 16804, r'''"""The facts that we rely on, each with a harmless probe: `doctor --probe`."""
 
 from __future__ import annotations
 
@@ -16943,7 +17165,7 @@ def _helper(folder: Path) -> Outcome:
 '''
 
 # ==================== peekaboo_min/frontends/results.py ===================================================
-SOURCES['peekaboo_min/frontends/results.py'] = 16946, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
+SOURCES['peekaboo_min/frontends/results.py'] = 17168, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
 
 from __future__ import annotations
 
@@ -17110,7 +17332,7 @@ def plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/server.py ====================================================
-SOURCES['peekaboo_min/frontends/server.py'] = 17113, r'''"""The MCP server: translates between the protocol and the tools."""
+SOURCES['peekaboo_min/frontends/server.py'] = 17335, r'''"""The MCP server: translates between the protocol and the tools."""
 
 from __future__ import annotations
 
@@ -17500,7 +17722,7 @@ def _problem(error: dict[str, Any]) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/signatures.py ================================================
-SOURCES['peekaboo_min/frontends/signatures.py'] = 17503, r'''"""A function's parameters and help, and the arguments sent for them."""
+SOURCES['peekaboo_min/frontends/signatures.py'] = 17725, r'''"""A function's parameters and help, and the arguments sent for them."""
 
 from __future__ import annotations
 
@@ -17773,7 +17995,7 @@ def _read_text(parameter: Parameter, text: str) -> Any:
 '''
 
 # ==================== peekaboo_min/frontends/tools.py =====================================================
-SOURCES['peekaboo_min/frontends/tools.py'] = 17776, r'''"""TOOLS: every MCP tool, a typed function with its wire name and its effects."""
+SOURCES['peekaboo_min/frontends/tools.py'] = 17998, r'''"""TOOLS: every MCP tool, a typed function with its wire name and its effects."""
 
 from __future__ import annotations
 
@@ -17898,10 +18120,10 @@ def offered_tools() -> list[Tool]:
 '''
 
 # ==================== peekaboo_min/integrations/__init__.py ===============================================
-SOURCES['peekaboo_min/integrations/__init__.py'] = 17901, r''''''
+SOURCES['peekaboo_min/integrations/__init__.py'] = 18123, r''''''
 
 # ==================== peekaboo_min/integrations/gmail.py ==================================================
-SOURCES['peekaboo_min/integrations/gmail.py'] = 17904, r'''"""send_email: one mail through Gmail's API."""
+SOURCES['peekaboo_min/integrations/gmail.py'] = 18126, r'''"""send_email: one mail through Gmail's API."""
 
 from __future__ import annotations
 
@@ -18044,7 +18266,7 @@ def _send_error(error: WebError) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/integrations/gmail_oauth.py ============================================
-SOURCES['peekaboo_min/integrations/gmail_oauth.py'] = 18047, r'''"""Google's permission to send mail: requested once, stored, renewed."""
+SOURCES['peekaboo_min/integrations/gmail_oauth.py'] = 18269, r'''"""Google's permission to send mail: requested once, stored, renewed."""
 
 from __future__ import annotations
 
@@ -18343,7 +18565,7 @@ class _RedirectServer:
 '''
 
 # ==================== peekaboo_min/integrations/keynote.js ================================================
-SOURCES['peekaboo_min/integrations/keynote.js'] = 18346, r'''// One JSON argument in, JSON out, by its "do":
+SOURCES['peekaboo_min/integrations/keynote.js'] = 18568, r'''// One JSON argument in, JSON out, by its "do":
 // {"do": "find"} -> {"bundle_id": text|null}: the Keynote that is installed. Sends nothing to it.
 // {"do": "open", bundle_id, theme, always_new, width, height} -> {document_id, name, is_new, has_theme, is_blank, width, height}
 // {"do": "size", bundle_id, document_id} -> {width, height, is_skipped} of slide 1
@@ -18508,7 +18730,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/integrations/keynote.py ================================================
-SOURCES['peekaboo_min/integrations/keynote.py'] = 18511, r'''"""The five Keynote tools."""
+SOURCES['peekaboo_min/integrations/keynote.py'] = 18733, r'''"""The five Keynote tools."""
 
 from __future__ import annotations
 
@@ -18857,7 +19079,7 @@ def _slide_target(path: str) -> Path:
 '''
 
 # ==================== peekaboo_min/integrations/keynote_deck.py ===========================================
-SOURCES['peekaboo_min/integrations/keynote_deck.py'] = 18860, r'''"""The Keynote deck that calls share: in a file, or in a server's memory."""
+SOURCES['peekaboo_min/integrations/keynote_deck.py'] = 19082, r'''"""The Keynote deck that calls share: in a file, or in a server's memory."""
 
 from __future__ import annotations
 
@@ -18928,7 +19150,7 @@ def save_deck(deck: Deck) -> None:
 '''
 
 # ==================== peekaboo_min/integrations/keynote_draw.applescript ==================================
-SOURCES['peekaboo_min/integrations/keynote_draw.applescript'] = 18931, r'''-- argv: bundle id, document id, x, y, width, height -> "index|x|y|width|height": a new rectangle on slide 1 as it stands there then.
+SOURCES['peekaboo_min/integrations/keynote_draw.applescript'] = 19153, r'''-- argv: bundle id, document id, x, y, width, height -> "index|x|y|width|height": a new rectangle on slide 1 as it stands there then.
 -- For a Keynote that takes no idiom of JXA's. The index is that among the slide's shapes, from 1; numbers as this Mac writes them
 -- ("380,5" in German). Values are got into variables first: an application need not know `item 1 of position` or `width as text`.
 on run argv
@@ -18965,7 +19187,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/keynote_export.applescript ================================
-SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 18968, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
+SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 19190, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
 -- AppleScript, because JXA cannot pass the options. There is no export of one slide, and `slide images` writes a folder:
 -- <folder's name>.001.png and so on, of the slides that are not skipped.
 on run argv
@@ -18984,7 +19206,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/peekaboo_cli.py ===========================================
-SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 18987, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
+SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 19209, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
 
 from __future__ import annotations
 
@@ -19348,10 +19570,10 @@ def _invalid_output(what: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/system/__init__.py =====================================================
-SOURCES['peekaboo_min/system/__init__.py'] = 19351, r''''''
+SOURCES['peekaboo_min/system/__init__.py'] = 19573, r''''''
 
 # ==================== peekaboo_min/system/files.py ========================================================
-SOURCES['peekaboo_min/system/files.py'] = 19354, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
+SOURCES['peekaboo_min/system/files.py'] = 19576, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
 
 from __future__ import annotations
 
@@ -19619,7 +19841,7 @@ def file_lock(lock_name: str, wait_s: float, what: str) -> Iterator[None]:
 '''
 
 # ==================== peekaboo_min/system/images.py =======================================================
-SOURCES['peekaboo_min/system/images.py'] = 19622, r'''"""Image files: kind, size and pixels, read from their bytes."""
+SOURCES['peekaboo_min/system/images.py'] = 19844, r'''"""Image files: kind, size and pixels, read from their bytes."""
 
 from __future__ import annotations
 
@@ -19912,7 +20134,7 @@ def _read(path: Path) -> Optional[tuple[ImageInfo, bytes]]:
 '''
 
 # ==================== peekaboo_min/system/process.py ======================================================
-SOURCES['peekaboo_min/system/process.py'] = 19915, r'''"""Run one program: the only module that imports subprocess."""
+SOURCES['peekaboo_min/system/process.py'] = 20137, r'''"""Run one program: the only module that imports subprocess."""
 
 from __future__ import annotations
 
@@ -20315,7 +20537,7 @@ def exit_if_signalled() -> None:
 '''
 
 # ==================== peekaboo_min/system/programs.py =====================================================
-SOURCES['peekaboo_min/system/programs.py'] = 20318, r'''"""Where a program is, identified by its version output; its Debian package."""
+SOURCES['peekaboo_min/system/programs.py'] = 20540, r'''"""Where a program is, identified by its version output; its Debian package."""
 
 from __future__ import annotations
 
@@ -20366,9 +20588,9 @@ _IDENTITIES = {
     "maim": _Identity("--version", r"\Av(\d+\.\d+\S*)$", "maim"),
     # the system's own: a virtual environment's has no gi. What follows -c in the same argument is the code
     "python3": _Identity(
-        "-Icfrom gi.repository import Gio; import gi; print('gi', gi.__version__)",
+        "-Icimport gi; gi.require_version('Atspi', '2.0'); print('gi', gi.__version__)",
         r"^(gi \d\S*)",
-        "python3-gi at-spi2-core",
+        "python3-gi gir1.2-atspi-2.0 at-spi2-core",
         folder="/usr/bin",
     ),
     "tesseract": _Identity("--version", r"^tesseract v?(\d\S*)", "tesseract-ocr"),
@@ -20509,7 +20731,7 @@ def _store_version(path: str, status: os.stat_result, version: str) -> None:
 '''
 
 # ==================== peekaboo_min/system/resources.py ====================================================
-SOURCES['peekaboo_min/system/resources.py'] = 20512, r'''"""Our own files: native sources, and the argv that starts us again."""
+SOURCES['peekaboo_min/system/resources.py'] = 20734, r'''"""Our own files: native sources, and the argv that starts us again."""
 
 from __future__ import annotations
 
@@ -20562,7 +20784,7 @@ def how_to_install() -> str:
 '''
 
 # ==================== peekaboo_min/system/web.py ==========================================================
-SOURCES['peekaboo_min/system/web.py'] = 20565, r'''"""One JSON request to a web server: the only user of urllib.request.
+SOURCES['peekaboo_min/system/web.py'] = 20787, r'''"""One JSON request to a web server: the only user of urllib.request.
 
 urllib is imported inside the functions: it costs 30 ms, and most commands make no request.
 """
@@ -20577,7 +20799,7 @@ import time
 from base64 import b64encode
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, Optional, Union
+from typing import Any, Optional
 
 from ..core.cancellation import check_cancelled
 from ..core.text import clean_text
@@ -20696,7 +20918,8 @@ def _fetch(url: str, data: Optional[bytes], headers: dict[str, str], timeout_s: 
     """
     from socket import SHUT_RDWR
 
-    outcome: list[Union[bytes, Exception]] = []  # one, once `done` is set
+    answers: list[bytes] = []  # one here or there, once `done` is set
+    errors: list[Exception] = []
     sockets: list[Any] = []
     done = threading.Event()
     try:
@@ -20709,9 +20932,9 @@ def _fetch(url: str, data: Optional[bytes], headers: dict[str, str], timeout_s: 
         try:
             connection.connect()
             sockets.append(connection.sock)  # which it forgets where the server is going to close it
-            outcome.append(_exchange(connection, target, url, data, headers))
+            answers.append(_exchange(connection, target, url, data, headers))
         except Exception as e:  # raised again below, in the calling thread
-            outcome.append(e)
+            errors.append(e)
         connection.close()
         done.set()
 
@@ -20727,10 +20950,10 @@ def _fetch(url: str, data: Optional[bytes], headers: dict[str, str], timeout_s: 
         for each in () if done.is_set() else sockets:
             with suppress(OSError):  # it may be closed already
                 each.shutdown(SHUT_RDWR)  # wakes the thread that reads from it
-    answer = outcome[0]
-    if isinstance(answer, Exception):
-        raise _as_web_error(answer, url) from None
-    return answer
+    if errors:
+        # kept by no frame: in older Pythons its traceback holds the socket that a proxy's refusal leaves open
+        raise _as_web_error(errors.pop(), url) from None
+    return answers[0]
 
 
 def _connection(url: str, headers: dict[str, str], timeout_s: float) -> tuple[Any, str, dict[str, str]]:
@@ -20823,7 +21046,7 @@ def _as_web_error(error: Exception, url: str) -> Exception:
 '''
 
 # ==================== README.md ===========================================================================
-SOURCES['peekaboo_min/README.md'] = 20826, r'''# peekaboo_min
+SOURCES['peekaboo_min/README.md'] = 21049, r'''# peekaboo_min
 
 Eyes and hands for AI agents on a desktop, in small, readable Python: it lists windows, takes screenshots of them, finds texts and
 controls, clicks and types by the pixels of the screenshot, asks a vision model what it sees, and draws in Keynote. It is an MCP
@@ -20854,7 +21077,7 @@ on, with `peekaboo-min permissions` instead of `doctor`. The Command Line Tools 
 the Swift helper clicks and types, without them JXA does, more slowly.
 
 Only text recognition (`find-text`, `click-text`, `wait-for --text`, the provider `ocr`) needs `tesseract-ocr`; `elements` needs `python3-gi
-at-spi2-core`, and Chromium started with `ACCESSIBILITY_ENABLED=1`. Other ways to install, instead of the two lines with `pipx`:
+gir1.2-atspi-2.0 at-spi2-core`, and Chromium started with `ACCESSIBILITY_ENABLED=1`. Other ways to install, instead of the two lines with `pipx`:
 
 | way | lines |
 |---|---|
@@ -20911,6 +21134,7 @@ images live ten minutes in a private folder. Examples to copy are in `scripts/`:
 
 `PEEKABOO_AI_PROVIDERS` lists what is asked, in order of preference: `ollama`, `openai`, `gemini`, `anthropic` with a model each, or
 `ocr`, which reads the text of an image on this machine, with no key and no network (Vision on macOS, tesseract on Linux).
+What has no key or does not run is passed over; an Ollama that lacks the model is an error, and no reason to ask a cloud.
 `OPENAI_BASE_URL` and its siblings point to any compatible server. Screenshots leave the machine only by `analyze`, `image
 --question` and `agent`, and only to the provider that you configured. With [Ollama](https://ollama.com) nothing leaves it or is
 billed: `ollama pull qwen3-vl:8b`. Keys may be in a file `.env` of the working folder.
