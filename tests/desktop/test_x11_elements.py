@@ -243,8 +243,14 @@ def test_a_table_too_large_to_ask_shows_what_is_visible(desktop: X11Desktop) -> 
         assert cells == sorted(cells) and 5 < len(cells) < 60
 
 
-def test_an_application_without_a_tree_is_said_at_once(desktop: X11Desktop) -> None:
+@pytest.mark.parametrize("has_bus", [True, False], ids=["bus", "no bus"])
+def test_an_application_without_a_tree_is_said_at_once(
+    desktop: X11Desktop, monkeypatch: pytest.MonkeyPatch, has_bus: bool
+) -> None:
     need("xmessage")
+    if not has_bus:
+        subprocess.run(["xprop", "-root", "-remove", "AT_SPI_BUS"], check=True)
+        monkeypatch.setitem(child_environment(), "DBUS_SESSION_BUS_ADDRESS", "unix:path=/dev/null")
     with group_of(["xmessage", "-title", "no tree", "hello"]) as process:
         window = wait_for(
             lambda: next((one for one in desktop.snapshot().windows if one.title == "no tree"), None),
@@ -254,6 +260,7 @@ def test_an_application_without_a_tree_is_said_at_once(desktop: X11Desktop) -> N
             desktop.read_elements(window)
         assert process.poll() is None
     assert (caught.value.code, "find_text" in caught.value.hint) == (ErrorCode.NO_ELEMENTS, True)
+    assert ("there is no accessibility bus" in caught.value.message) is not has_bus
 
 
 def test_without_gi_its_packages_are_named(

@@ -2,7 +2,7 @@
 
 In: {pid, title, is_popup, is_focused, bounds, whole, outer}; `whole` is `bounds` with the shadow that GTK
 draws, `outer` with what a window manager draws. Boxes are [x, y, width, height] in screen points. Out,
-besides: `problem`, "bus", "application", "twins" (windows that nothing tells apart), or "" for none.
+besides: `problem`, "application", "twins" (windows that nothing tells apart), or "" for none.
 
 Run by the system's own Python, for its `gi`, and never imported. Reads the accessibility tree of one window
 depth first, until it has read enough or its time is over.
@@ -356,10 +356,7 @@ def text_of(node: Any, is_known_to_be_shown: bool) -> str:
 def read(window: dict[str, Any]) -> dict[str, Any]:
     Atspi.init()
     Atspi.set_timeout(CALL_MS, CALL_MS)
-    try:
-        frames = frames_of(window)
-    except GLib.Error:
-        return {"elements": [], "problem": "bus"}
+    frames = frames_of(window)
     if len(frames) > 1 and not window["is_popup"]:
         return {"elements": [], "problem": "twins"}
     reader = Reader(window)
