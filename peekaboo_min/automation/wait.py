@@ -166,7 +166,7 @@ class _TextLook:
             record = record_to_read(self._desktop, image)
             seen = search_image(self._desktop, image, record, self._wanted)
             self._read.add(state)
-            if seen.hits:
+            if seen.found:
                 return Result(seen.found_text(), seen.as_data())
             self._last = seen.nearest_text()
         return self._last

@@ -53,6 +53,9 @@ Region = Annotated[
 RegionOf = Annotated[
     Optional[str], "the screenshot that the region is in pixels of; default: the window's last"
 ]
+RegionOf = Annotated[
+    Optional[str], "the screenshot that the region is in pixels of; default: the window's last"
+]
 
 
 def list_windows() -> Result:
@@ -140,15 +143,21 @@ def screenshot_command(
 
 def find_text(
     window_id: WindowId,
-    text: Annotated[str, "a label, or a part of one; case and small misreadings do not matter"],
+    text: Annotated[
+        Optional[str], "a label, or whole words of one; case does not matter; default: list every line"
+    ] = None,
+    *,
+    region: Region = None,
+    screenshot_id: RegionOf = None,
 ) -> Result:
-    """Finds a text in a window by text recognition on this machine, without a model. Each match has the x
-    and y of its middle: pixels for click, with the screenshot_id of the result. The best match comes first;
-    without a match the list is empty.
+    """Finds a text in a window by text recognition on this machine, without a model. Each place has the x and
+    y of its middle: pixels for click, with the screenshot_id of the result. Whole labels come first, then
+    parts of longer ones; what is merely similar stands apart. Without a text: every line that is read there,
+    at most 200.
 
     Example: peekaboo-min find-text 14680078 "Sign the book"
     """
-    return find_text_in_window(this_desktop(), window_id, text)
+    return find_text_in_window(this_desktop(), window_id, text, region, screenshot_id)
 
 
 def click(
@@ -176,18 +185,25 @@ def click(
 
 def click_text(
     window_id: WindowId,
-    text: Annotated[str, "the label to click, as the window shows it"],
+    text: Annotated[str, "the whole label to click, as the window shows it; case does not matter"],
     button: Button = "left",
     clicks: Clicks = 1,
     verify: Verify = False,
+    region: Region = None,
+    screenshot_id: RegionOf = None,
 ) -> Result:
-    """Finds a text as find_text does, and clicks it. Nothing is clicked when two places fit equally well: the
-    error names both.
+    """Finds a label by text recognition, and clicks it. Nothing is clicked where two labels are this text, or
+    where it is only within a longer label or similar to one: the error gives each place's region, to click
+    there.
 
     Example: peekaboo-min click-text 14680078 "Sign the book"
     """
-    data = click_text_in_window(this_desktop(), window_id, text, button, clicks, verify)
-    return _acted(f"clicked {data['text']!r} in window {window_id} at screen point {_at(data)}", data)
+    data = click_text_in_window(
+        this_desktop(), window_id, text, button, clicks, verify, region, screenshot_id
+    )
+    acted = _acted(f"clicked {data['text']!r} in window {window_id} at screen point {_at(data)}", data)
+    others = ", ".join(f"{place['label'][:80]!r} {place['x']},{place['y']}" for place in data["similar"])
+    return acted._replace(text=f"{acted.text}; similar, not clicked: {others}") if others else acted
 
 
 def scroll(
@@ -283,7 +299,9 @@ def press_key(
 def wait_for(
     window_id: Annotated[Optional[int], "the window's id, from list_windows; this or app"] = None,
     app: Annotated[Optional[str], "an app's name or bundle id: any window of it"] = None,
-    text: Annotated[Optional[str], "until the window shows this text"] = None,
+    text: Annotated[
+        Optional[str], "until the window shows this text: whole words, case does not matter"
+    ] = None,
     title: Annotated[Optional[str], "until a window has this in its title"] = None,
     closed: Annotated[bool, "until the window, or the app's last one, is gone; default false"] = False,
     still: Annotated[bool, "until the window has not changed for a second; default false"] = False,

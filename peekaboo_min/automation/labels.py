@@ -1,0 +1,285 @@
+"""Which recognised words are one label, which texts are the same, and where a text is (pure).
+
+Distances are in widths of a line's average character. Measured with three fonts of 8 to 24 points: words are
+0.4 to 1.0 apart (1.2 to 1.5 in a font of one width), the entries of a menu 1.9 to 3.1, a tick box and its
+label 0.5 to 1.6. So a tick box is known by how it reads: of 90 that were read, 59 as no letter at all.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, Optional
+
+from ..core.models import RecognisedText, Rect, rect_around
+from ..core.text import clean_text
+
+# How a place fits: a whole label; the only label that differs in letters that look alike, where none is
+# equal; equal words within a longer label; a text that is merely similar.
+MATCHES = ("label", "lookalike", "part", "similar")
+EQUAL, LOOKALIKE, SIMILAR = 1.0, 0.99, 0.75
+_TEXT_AT_MOST = 1000  # characters
+# Another way to print the same sign is no difference.
+_TYPOGRAPHY = str.maketrans(
+    {**dict.fromkeys("‘’‚`´", "'"), **dict.fromkeys("“”„", '"'), "…": "..."}
+    | dict.fromkeys("\u00ad\u2010\u2011\u2012\u2013\u2014\u2015\u2212", "-")
+)
+# Around a text these do not make it a different one: `Name:`, `[Save]`, `Open...`
+_OUTER = " .,:;!?*()[]{}<>|_'\"«»‹›·•"
+_OUTER_END = re.compile(rf"(?: -+|[{re.escape(_OUTER)}])+$")  # of `A-` the sign is a part
+_HYPHEN = re.compile(r"(?<=[^\W\d_])-(?=[^\W\d_])")
+_ALIKE = str.maketrans("I|0", "llO")
+_SHOWN_DIGIT = re.compile(
+    r"[^\D0]|0(?![^\W\d_])"
+)  # the 0 of `0K` may be an O, those of `10` and `A0` are not
+
+_APART_WIDTHS, _APART_HEIGHTS = 1.7, 0.8
+_BORDER = re.compile(r"[|¦]+")  # what the edge of a button is read as
+_BORDER_WIDTHS = 1.1
+_MARK_AT_MOST = 2  # characters
+_MARK_WIDTHS, _UNSURE = 1.15, 0.75
+_VOWELS = frozenset("aeiouyAEIOUY")
+
+
+class Place(NamedTuple):
+    """A text in a window; `label` is the whole label that it is, or is a part of."""
+
+    text: str
+    label: str
+    box: Rect
+    """In pixels of the screenshot."""
+    match: str
+    """One of MATCHES."""
+    likeness: float
+    confidence: float
+
+    @property
+    def pixels(self) -> Rect:
+        """The whole pixels around it: what `region` takes."""
+        left, top = math.floor(self.box.x), math.floor(self.box.y)
+        right, bottom = self.box.x + self.box.width, self.box.y + self.box.height
+        return Rect(left, top, max(1, math.ceil(right) - left), max(1, math.ceil(bottom) - top))
+
+    def as_data(self) -> dict[str, Any]:
+        return {
+            "text": self.text,
+            "label": self.label,
+            "x": int(self.box.centre.x),
+            "y": int(self.box.centre.y),
+            "box": self.pixels.as_data(),
+            "match": self.match,
+            "confidence": round(self.confidence, 3),
+        }
+
+    def __str__(self) -> str:
+        inside = f" inside {self.label[:80]!r}" if self.label != self.text else ""
+        region = ",".join(f"{number:.0f}" for number in self.pixels)
+        return f"{self.text[:80]!r}{inside} at x {int(self.box.centre.x)} y {int(self.box.centre.y)}, region {region}"
+
+
+def find_in_lines(wanted: str, lines: Sequence[RecognisedText], region: Optional[Rect] = None) -> list[Place]:
+    """Where `wanted` is in lines (pure): by how it matches, then top to bottom; of what overlaps in a line the
+    best. region: only what has its middle there.
+    """
+    places: list[Place] = []
+    for row in rows_of(lines):
+        kept: list[Place] = []
+        for place in sorted(_places_in_row(wanted, row), key=_rank):
+            if (region is None or region.contains(place.box.centre)) and not any(
+                place.box.overlaps(other.box) for other in kept
+            ):
+                kept.append(place)
+        places += kept
+    matches = [place.match for place in places]
+    if "label" in matches or matches.count("lookalike") > 1:
+        places = [
+            place._replace(match="similar") if place.match == "lookalike" else place for place in places
+        ]
+    return sorted(
+        places, key=lambda place: (*_rank(place)[:2], place.text != wanted, place.box.y, place.box.x)
+    )
+
+
+def _rank(place: Place) -> tuple[float, ...]:
+    """Smaller for a better match; of equal ones the shorter, without a border that reads as punctuation."""
+    return MATCHES.index(place.match), -place.likeness, len(place.text)
+
+
+def _places_in_row(wanted: str, row: Sequence[RecognisedText]) -> Iterator[Place]:
+    labels = [label.words for label in row]
+    if len(labels) > 1:
+        labels.append(tuple(word for words in labels for word in words))
+    count = len(wanted.split())
+    for words in labels:
+        whole = [words, without_mark(words)]
+        # recognition may join two words or split one
+        lengths = range(max(1, count - 1), min(len(words), count + 1) + 1)
+        parts = [words[at : at + length] for length in lengths for at in range(len(words) - length + 1)]
+        for part in [*whole, *parts]:
+            text = text_of(part)
+            value = likeness(wanted, text, SIMILAR)
+            if value < SIMILAR:
+                continue
+            is_whole = any(part is each for each in whole)
+            match = "part" if value == EQUAL else "similar"
+            if is_whole and value >= LOOKALIKE:
+                match = "label" if value == EQUAL else "lookalike"
+            label = text if is_whole else text_of(words)
+            confidence = sum(word.confidence for word in part) / len(part)
+            yield Place(text, label, rect_around([word.box for word in part]), match, value, confidence)
+
+
+def likeness(wanted: str, shown: str, least: float = 0.0) -> float:
+    """How alike two texts are, 0 to 1: EQUAL, LOOKALIKE where only `lI|` or `O0` differ in words without
+    digits, else less: 0 for what is certainly below `least`.
+
+    Case, outer punctuation (no sign before a digit), an ellipsis and hyphens between letters are no
+    difference; accents and digits are.
+    """
+    a, b = _folded(wanted), _folded(shown)
+    if a == b:
+        return EQUAL
+    if _with_letters_alike(wanted, re.compile(r"\d")) == _with_letters_alike(shown, _SHOWN_DIGIT):
+        return LOOKALIKE
+    import difflib  # 3 ms that most commands do not need
+
+    matcher = difflib.SequenceMatcher(None, a.replace(" ", ""), b.replace(" ", ""), autojunk=False)
+    if matcher.real_quick_ratio() < least or matcher.quick_ratio() < least:
+        return 0.0
+    return min(float(matcher.ratio()), LOOKALIKE - 0.01)
+
+
+def _folded(text: str) -> str:
+    return unicodedata.normalize("NFC", _bare(text).casefold())
+
+
+def _bare(text: str) -> str:
+    """Without what is no difference but case; a text that is nothing else stays."""
+    plain = " ".join(unicodedata.normalize("NFC", text).translate(_TYPOGRAPHY).split())
+    plain = _HYPHEN.sub("", plain)
+    start = plain.lstrip(f"{_OUTER}-")
+    return _OUTER_END.sub("", plain if start[:1].isnumeric() else start) or plain
+
+
+def _with_letters_alike(text: str, digit: re.Pattern[str]) -> str:
+    words = (word if digit.search(word) else word.translate(_ALIKE) for word in text.split())
+    return _bare(" ".join(words))
+
+
+def with_characters(
+    lines: Sequence[RecognisedText], characters: Sequence[RecognisedText]
+) -> list[RecognisedText]:
+    """The words of lines and the characters that they lack (pure); of two readings of one place the surer."""
+    kept = [
+        word
+        for word in (word for line in lines for word in words_of_line(line))
+        if all(found.confidence <= word.confidence for found in characters if found.box.overlaps(word.box))
+    ]
+    for found in sorted(characters, key=lambda found: -found.confidence):
+        if not any(found.box.overlaps(other.box) for other in kept):
+            kept.append(found)
+    return kept
+
+
+def text_of(words: Sequence[RecognisedText]) -> str:
+    return clean_text(" ".join(word.text for word in words), _TEXT_AT_MOST)
+
+
+def rows_of(lines: Sequence[RecognisedText]) -> list[list[RecognisedText]]:
+    """The labels of each line, left to right, each with its words (pure).
+
+    A label ends at a gap that separates menu entries, and at the edge of a button; parts of one line that
+    were recognised apart are put together: of `Don't` and `Save` neither is a label.
+    """
+    rows: list[list[RecognisedText]] = []
+    for words in sorted(filter(None, map(words_of_line, lines)), key=lambda words: words[0].box.x):
+        row = next((row for row in rows if _continues(row, words)), None)
+        if row:
+            row += words
+        else:
+            rows.append(words)
+    labels = [_labels_of(row) for row in rows]
+    return sorted(filter(None, labels), key=lambda row: (row[0].box.y, row[0].box.x))
+
+
+def words_of_line(line: RecognisedText) -> list[RecognisedText]:
+    """A line's words; where they were not recognised one by one, each with its share of the line's box."""
+    if line.words:
+        return list(line.words)
+    words: list[RecognisedText] = []
+    width = line.box.width / max(1, len(line.text))
+    at = 0
+    for text in line.text.split():
+        at = line.text.index(text, at)
+        box = Rect(line.box.x + at * width, line.box.y, len(text) * width, line.box.height)
+        words.append(RecognisedText(text, box, line.confidence))
+        at += len(text)
+    return words
+
+
+def without_mark(words: Sequence[RecognisedText]) -> Sequence[RecognisedText]:
+    """A label's words without the tick box or icon before them: up to two characters that are no word."""
+    width, start = _character_width(words), 0
+    for word, following in zip(words, words[1:]):
+        is_too_long = sum(len(each.text) for each in words[: start + 1]) > _MARK_AT_MOST
+        if is_too_long or not _is_mark(word, _gap(word, following) / width):
+            break
+        start += 1
+    # before a digit it may be a sign
+    return words if words[start].text[:1].isnumeric() else words[start:]
+
+
+def _is_mark(word: RecognisedText, gap: float) -> bool:
+    """Not `No`, which makes another label of the one that it stands before; gap: in widths."""
+    letters = [letter for letter in word.text if letter.isalnum()]
+    if not letters or word.text == "O":
+        return True
+    can_be_word = len(letters) > 1 and not _VOWELS.isdisjoint(letters)
+    is_ascii_letters = all(letter.isascii() and letter.isalpha() for letter in letters)
+    return is_ascii_letters and not can_be_word and (word.confidence < _UNSURE or gap >= _MARK_WIDTHS)
+
+
+def _labels_of(words: Sequence[RecognisedText]) -> list[RecognisedText]:
+    runs = [[words[0]]]
+    for word, following in zip(words, words[1:]):
+        gap = _gap(word, following)
+        is_at_border = _BORDER.fullmatch(word.text) or _BORDER.fullmatch(following.text)
+        if _is_apart(gap, words) or (is_at_border and gap >= _BORDER_WIDTHS * _character_width(words)):
+            runs.append([])
+        runs[-1].append(following)
+    return [_label_of(run) for run in runs if not all(_BORDER.fullmatch(word.text) for word in run)]
+
+
+def _label_of(words: Sequence[RecognisedText]) -> RecognisedText:
+    confidence = sum(word.confidence for word in words) / len(words)
+    return RecognisedText(text_of(words), rect_around([word.box for word in words]), confidence, tuple(words))
+
+
+def _continues(row: Sequence[RecognisedText], words: Sequence[RecognisedText]) -> bool:
+    last, first = row[-1].box, words[0].box
+    shared = min(last.y + last.height, first.y + first.height) - max(last.y, first.y)
+    gap = _gap(row[-1], words[0])
+    is_beside = gap > -_character_width(words) and shared >= min(last.height, first.height) / 2
+    return is_beside and not _is_apart(gap, [*row, *words])
+
+
+def _gap(left: RecognisedText, right: RecognisedText) -> float:
+    return right.box.x - left.box.x - left.box.width
+
+
+def _is_apart(gap: float, words: Sequence[RecognisedText]) -> bool:
+    heights = sorted(word.box.height for word in _readable(words))
+    height = heights[len(heights) // 2]
+    return gap >= _APART_WIDTHS * _character_width(words) and gap >= _APART_HEIGHTS * height
+
+
+def _character_width(words: Sequence[RecognisedText]) -> float:
+    readable = _readable(words)
+    return max(1.0, sum(word.box.width for word in readable) / sum(len(word.text) for word in readable))
+
+
+def _readable(words: Sequence[RecognisedText]) -> Sequence[RecognisedText]:
+    """Those with a letter or digit: the edge of a button is as high as the button."""
+    return [word for word in words if any(map(str.isalnum, word.text))] or words

@@ -1,0 +1,217 @@
+"""Which label a text is: in lines with words and boxes, as recognition gives them."""
+
+from __future__ import annotations
+
+import pytest
+
+from peekaboo_min.automation.labels import find_in_lines, rows_of
+from peekaboo_min.core.models import RecognisedText, Rect, rect_around
+
+WIDTH, HEIGHT = 10.0, 14.0
+GAPS = {1: 8.0, 2: 20.0}  # between words, between the entries of a menu
+
+
+def line(text: str, y: float = 0.0) -> RecognisedText:
+    """A line of letters 10 wide: words 8 apart, entries of a menu (two spaces) 20. `mw?` was read unsurely."""
+    words, x, spaces = [], 100.0, 0
+    for part in text.split(" "):
+        spaces += 1
+        if part:
+            x += GAPS[spaces] if words else 0
+            confidence = 0.5 if part.endswith("?") and len(part) <= 3 else 0.95
+            shown = part[:-1] if confidence < 0.9 else part
+            words.append(RecognisedText(shown, Rect(x, y, WIDTH * len(shown), HEIGHT), confidence))
+            x, spaces = x + WIDTH * len(shown), 0
+    whole = " ".join(word.text for word in words)
+    return RecognisedText(whole, rect_around([word.box for word in words]), 0.9, tuple(words))
+
+
+def matches(wanted: str, *shown: str) -> list[tuple[str, str]]:
+    places = find_in_lines(wanted, [line(text, 40.0 * at) for at, text in enumerate(shown)])
+    return [(place.text, place.match) for place in places]
+
+
+def labels_pressed(wanted: str, *shown: str) -> list[str]:
+    """What click_text would press, were there nothing else."""
+    return [text for text, match in matches(wanted, *shown) if match in ("label", "lookalike")]
+
+
+# wanted: the lines of a window, where nothing may be pressed
+OTHERS = {
+    # the opposite
+    "Install": ["Uninstall", "Uninstall  Repair  Cancel", "Reinstall"],
+    "Enable": ["Disable", "[x] Disable"],
+    "Connect": ["Disconnect", "Reconnect"],
+    "Subscribe": ["Unsubscribe"],
+    "Lock": ["Unlock", "Block"],
+    "Mute": ["Unmute"],
+    "Allow": ["Disallow", "Don't allow", "Do not allow"],
+    "Include": ["Exclude"],
+    "Increase": ["Decrease"],
+    "Import": ["Export", "Import...  Export..."][:1],
+    "Upload": ["Download"],
+    "Accept": ["Except", "I do not accept"],
+    "Approve": ["Disapprove"],
+    "Encrypt": ["Decrypt"],
+    "Attach": ["Detach"],
+    "Maximum": ["Minimum"],
+    "Save": ["Don't Save", "Cancel  Don't Save", "Safe", "Saved", "Save As", "Save all", "Sale"],
+    "Delete": ["Do not delete", "Undelete", "File  Do not delete  Edit", "Delete all", "Deleted"],
+    "Reply": ["No reply", "@ No reply", "mw? No reply", "No? reply", "Reply all"],
+    "Thanks": ["No thanks"],
+    "cookies": ["No cookies"],
+    "files": ["My files"],
+    "удалять": ["Не удалять"],
+    "保存": ["不 保存"],
+    "Send": ["Send later", "Resend", "Sent", "Click Send to go on", "The “Send” button sends it"],
+    # other numbers, amounts, signs, versions, dates
+    "Pay 10": ["Pay 100", "Pay 1.0", "Pay lO", "Pay IO", "Pay 16"],
+    "10": ["1O", "lO", "100"],
+    "lO": ["10"],
+    "O": ["0"],
+    "Drive O": ["Drive 0"],
+    "Row AO": ["Row A0"],
+    "User 17": ["User 11", "User 71", "User l7", "User 117"],
+    "Page 1": ["Page 2", "Page 1 of 9", "Page I", "Page l"],
+    "1": ["Page 1 of 9", "l", "I", "11"],
+    "5": ["-5", "- 5", "− 5", "+5", "5 %", "5%", ".5", "<5", "$5", "€ 5", "(5)"],
+    "-5": ["5", "+5", "- 6"],
+    "2 MB": ["2 GB", "20 MB"],
+    "$100": ["€100", "$100.00", "$1000", "100"],
+    "1,000": ["1.000", "1000", "1 000"],
+    "Version 2.1": ["Version 2.2", "Version 21", "Version 1.2"],
+    "Python 3.1": ["Python 3.11", "Python 31"],
+    "2024-05-01": ["2024-06-01", "2024-05-11"],
+    "May 3": ["May 8", "Mar 3", "May 31"],
+    "10:30": ["10:80", "18:30"],
+    "4K": ["AK", "4 K"],
+    "Wi-Fi 5": ["Wi-Fi 6"],
+    "A": ["A-", "A+", "Å"],
+    "C": ["C++", "C#"],
+    # accents, umlauts, one letter, singular and plural
+    "Mail": ["Mall", "Mali", "Nail", "E-mail", "Mails"],
+    "MAIL": ["Mall", "mall"],
+    "schon": ["schön"],
+    "Zuruck": ["Zurück"],
+    "resume": ["résumé"],
+    "ano": ["año"],
+    "File": ["Files", "Tile", "Profile"],
+    "Form": ["From"],
+    "User": ["Users", "Use"],
+    "Chat": ["Chart", "Chats"],
+    "Quiet": ["Quit", "Quite"],
+    "Log in": ["Log on", "Log out", "Login"],
+    "Sign in": ["Sign up", "Sign in with a key"],
+    "Word wrap": ["Word warp"],
+    "Clear": ["Clean"],
+    "Test": ["Text", "Rest"],
+    "Yes": ["bytes", "Yes to all"],
+    "Close": ["Close all", "Clone"],
+    "Edit View": ["File  Edit  View  Help"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("wanted", OTHERS)
+def test_another_label_is_not_taken_for_the_wanted_one(wanted: str) -> None:
+    assert {text: labels_pressed(wanted, text) for text in OTHERS[wanted]} == {
+        text: [] for text in OTHERS[wanted]
+    }
+    assert labels_pressed(wanted, *OTHERS[wanted]) == []
+
+
+def test_there_are_pairs_enough() -> None:
+    assert sum(map(len, OTHERS.values())) >= 130 and len(SAME) >= 30
+
+
+# (wanted, a line), and the label in it
+SAME = [
+    ("Save", "Save", "Save"),
+    ("save", "SAVE", "SAVE"),
+    ("STRASSE", "Straße", "Straße"),
+    ("Cafe\u0301", "Café", "Café"),
+    ("Save As", "Save As...", "Save As..."),
+    ("Open…", "Open...", "Open..."),
+    ("Name", "Name:", "Name:"),
+    ("Save", "[Save]", "[Save]"),
+    ("Delete", "Delete?", "Delete?"),
+    ("Don't Save", "Don’t Save", "Don’t Save"),
+    ("Email", "E-mail", "E-mail"),
+    ("E\u2011mail", "E-mail", "E-mail"),
+    ("-5", "−5", "−5"),
+    ("Wi-Fi", "WiFi", "WiFi"),
+    ("Remember me", "© Remember me", "Remember me"),
+    ("No reply", "@ No reply", "No reply"),
+    ("Accept", "mw? Accept", "Accept"),
+    ("Accept", "[J? Accept", "Accept"),
+    ("Accept", "O Accept", "Accept"),
+    ("Toall", "wv? Toall", "Toall"),
+    ("My files", "=  My files", "My files"),
+    ("I agree", "| agree", "agree"),
+    ("I agree", "* I agree", "I agree"),
+    ("Settings", "& Settings", "Settings"),
+    ("New", "+ New", "New"),
+    ("View", "File  Edit  View  Help", "View"),
+    ("File", "File  Edit  View  Help", "File"),
+    ("Word wrap", "Undo  Word wrap  Redo", "Word wrap"),
+    ("File Edit View", "File  Edit  View", "File Edit View"),
+    ("Save", "Save  |  Don't Save  |  Cancel", "Save"),
+    ("Don't Save", "Save  |  Don't Save  |  Cancel", "Don't Save"),
+    ("Cancel", "Save  |  Don't Save  |  Cancel", "Cancel"),
+    ("Next", "Next >", "Next >"),
+    ("Notes", "- Notes -", "- Notes -"),
+    ("5 items", "5 items", "5 items"),
+    # letters that look alike, where nothing is equal
+    ("File", "FiIe", "FiIe"),
+    ("Illinois", "lllinois", "lllinois"),
+    ("Install", "|nstall", "|nstall"),
+    ("OK", "0K", "0K"),
+    ("All done", "AIl done", "AIl done"),
+]
+
+
+@pytest.mark.parametrize(("wanted", "shown", "label"), SAME)
+def test_the_same_label_is_found_however_it_is_printed_or_read(wanted: str, shown: str, label: str) -> None:
+    assert labels_pressed(wanted, shown) == [label]
+
+
+RANKS = {
+    "equal labels before parts, those before what is similar": (
+        "Save",
+        ["Safe", "Don't Save", "SAVE", "Save"],
+        [("Save", "label"), ("SAVE", "label"), ("Save", "part"), ("Safe", "similar")],
+    ),
+    "what looks alike is similar where a label is equal": (
+        "Mail", ["MaiI", "Mail"], [("Mail", "label"), ("MaiI", "similar")],
+    ),
+    "and where two look alike": ("Mail", ["MaiI", "Mai|"], [("MaiI", "similar"), ("Mai|", "similar")]),
+    "the same word twice in a line is two places": ("go", ["go and go"], [("go", "part"), ("go", "part")]),
+    "a part across two labels": ("Edit View", ["File  Edit  View"], [("Edit View", "part")]),
+    "direction characters are not shown": ("Pay", ["Pay\u202e"], [("Pay", "label")]),
+    "a plural is similar": ("Files", ["File"], [("File", "similar")]),
+    "joined words are similar": ("Log in", ["Login"], [("Login", "similar")]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("wanted", "shown", "expected"), RANKS.values(), ids=RANKS)
+def test_places_are_ranked(wanted: str, shown: list[str], expected: list[tuple[str, str]]) -> None:
+    assert matches(wanted, *shown) == expected
+
+
+def test_a_region_decides_by_the_middles_of_places() -> None:
+    lines = [line("Save", 0), line("Don't Save", 40)]
+    (place,) = find_in_lines("Save", lines, Rect(0, 38, 400, 20))
+    assert (place.text, place.label, place.match, place.box.y) == ("Save", "Don't Save", "part", 40)
+    assert find_in_lines("Save", lines, place.pixels.scaled(1)) == [place]
+
+
+def test_parts_of_a_line_that_were_recognised_apart_are_one_label() -> None:
+    words = line("Don't Save  Cancel").words
+    apart = [RecognisedText(word.text, word.box, 0.9) for word in (words[1], words[0], words[2])]
+    assert [[label.text for label in row] for row in rows_of(apart)] == [["Don't Save"], ["Cancel"]]
+    assert [place.match for place in find_in_lines("Save", apart)] == ["part"]
+
+
+def test_a_line_without_word_boxes_is_one_label_whose_words_have_shares_of_its_box() -> None:
+    whole = RecognisedText("Show my name to all", Rect(100, 40, 190, 20), 0.9)
+    (place,) = find_in_lines("my name", [whole])
+    assert (place.box, place.label, place.match) == (Rect(150, 40, 70, 20), whole.text, "part")
