@@ -23,11 +23,11 @@ EQUAL, LOOKALIKE, SIMILAR = 1.0, 0.99, 0.75
 _TEXT_AT_MOST = 1000  # characters
 # Another way to print the same sign is no difference.
 _TYPOGRAPHY = str.maketrans(
-    {**dict.fromkeys("‘’‚`´", "'"), **dict.fromkeys("“”„", '"'), "…": "..."}
+    {**dict.fromkeys("‘’", "'"), **dict.fromkeys("“”„", '"'), "…": "..."}
     | dict.fromkeys("\u00ad\u2010\u2011\u2012\u2013\u2014\u2015\u2212", "-")
 )
 # Around a text these do not make it a different one: `Name:`, `[Save]`, `Open...`
-_OUTER = " .,:;!?*()[]{}<>|_'\"«»‹›·•"
+_OUTER = " .,:;!?*()[]{}<>|_'\"«»·•"
 _OUTER_END = re.compile(rf"(?: -+|[{re.escape(_OUTER)}])+$")  # of `A-` the sign is a part
 _HYPHEN = re.compile(r"(?<=[^\W\d_])-(?=[^\W\d_])")
 _ALIKE = str.maketrans("I|0", "llO")
@@ -76,12 +76,13 @@ class Place(NamedTuple):
     def __str__(self) -> str:
         inside = f" inside {self.label[:80]!r}" if self.label != self.text else ""
         region = ",".join(f"{number:.0f}" for number in self.pixels)
-        return f"{self.text[:80]!r}{inside} at x {int(self.box.centre.x)} y {int(self.box.centre.y)}, region {region}"
+        x, y = map(int, self.box.centre)
+        return f"{self.text[:80]!r}{inside} at x {x} y {y}, region {region}"
 
 
 def find_in_lines(wanted: str, lines: Sequence[RecognisedText], region: Optional[Rect] = None) -> list[Place]:
-    """Where `wanted` is in lines (pure): by how it matches, then top to bottom; of what overlaps in a line the
-    best. region: only what has its middle there.
+    """Where `wanted` is in lines (pure): by how it matches, then top to bottom; of what overlaps in a line
+    the best. region: only what has its middle there.
     """
     places: list[Place] = []
     for row in rows_of(lines):
@@ -195,7 +196,7 @@ def rows_of(lines: Sequence[RecognisedText]) -> list[list[RecognisedText]]:
     """
     rows: list[list[RecognisedText]] = []
     for words in sorted(filter(None, map(words_of_line, lines)), key=lambda words: words[0].box.x):
-        row = next((row for row in rows if _continues(row, words)), None)
+        row = next((row for row in rows if _continues(row[-1], words[0], [*row, *words])), None)
         if row:
             row += words
         else:
@@ -244,9 +245,9 @@ def _is_mark(word: RecognisedText, gap: float) -> bool:
 def _labels_of(words: Sequence[RecognisedText]) -> list[RecognisedText]:
     runs = [[words[0]]]
     for word, following in zip(words, words[1:]):
-        gap = _gap(word, following)
         is_at_border = _BORDER.fullmatch(word.text) or _BORDER.fullmatch(following.text)
-        if _is_apart(gap, words) or (is_at_border and gap >= _BORDER_WIDTHS * _character_width(words)):
+        widths = _gap(word, following) / _character_width(words)
+        if not _continues(word, following, words) or (is_at_border and widths >= _BORDER_WIDTHS):
             runs.append([])
         runs[-1].append(following)
     return [_label_of(run) for run in runs if not all(_BORDER.fullmatch(word.text) for word in run)]
@@ -257,22 +258,19 @@ def _label_of(words: Sequence[RecognisedText]) -> RecognisedText:
     return RecognisedText(text_of(words), rect_around([word.box for word in words]), confidence, tuple(words))
 
 
-def _continues(row: Sequence[RecognisedText], words: Sequence[RecognisedText]) -> bool:
-    last, first = row[-1].box, words[0].box
-    shared = min(last.y + last.height, first.y + first.height) - max(last.y, first.y)
-    gap = _gap(row[-1], words[0])
-    is_beside = gap > -_character_width(words) and shared >= min(last.height, first.height) / 2
-    return is_beside and not _is_apart(gap, [*row, *words])
+def _continues(word: RecognisedText, following: RecognisedText, words: Sequence[RecognisedText]) -> bool:
+    """Whether two words may be of one label: side by side (the corner of a button is read as a 4 below the
+    line), and no more apart than words are.
+    """
+    left, right, gap = word.box, following.box, _gap(word, following)
+    shared = min(left.y + left.height, right.y + right.height) - max(left.y, right.y)
+    width, heights = _character_width(words), sorted(each.box.height for each in _readable(words))
+    is_apart = gap >= max(_APART_WIDTHS * width, _APART_HEIGHTS * heights[len(heights) // 2])
+    return not is_apart and gap > -width and shared >= min(left.height, right.height) / 2
 
 
 def _gap(left: RecognisedText, right: RecognisedText) -> float:
     return right.box.x - left.box.x - left.box.width
-
-
-def _is_apart(gap: float, words: Sequence[RecognisedText]) -> bool:
-    heights = sorted(word.box.height for word in _readable(words))
-    height = heights[len(heights) // 2]
-    return gap >= _APART_WIDTHS * _character_width(words) and gap >= _APART_HEIGHTS * height
 
 
 def _character_width(words: Sequence[RecognisedText]) -> float:

@@ -26,9 +26,9 @@ from worlds import (
     x_server,
 )
 
-from peekaboo_min.automation.find_text import compare_texts, find_in_lines, words_of_line
+from peekaboo_min.automation.labels import find_in_lines
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
-from peekaboo_min.core.models import RecognisedText, Rect
+from peekaboo_min.core.models import RecognisedText
 from peekaboo_min.desktop.x11.ocr import read_text_by_tesseract
 
 # Buttons with light texts on colours, as applications have them; name, text, colour, font.
@@ -91,10 +91,10 @@ def test_a_label_is_found_and_a_click_there_presses_its_button(
     peek: Program, form: Form, form_id: int
 ) -> None:
     told = find(peek, form_id, "Sign the book")
-    assert set(told) == {"window_id", "screenshot_id", "image_width", "image_height", "found"}
+    assert set(told) == {"window_id", "screenshot_id", "image_width", "image_height", "found", "similar"}
     best = told["found"][0]
-    assert set(best) == {"text", "x", "y", "box", "match", "confidence"}
-    assert (best["text"], best["match"], widget_at(form, best)) == ("Sign the book", "exact", "sign")
+    assert set(best) == {"text", "label", "x", "y", "box", "match", "confidence"}
+    assert (best["text"], best["match"], widget_at(form, best)) == ("Sign the book", "label", "sign")
     assert best["confidence"] > 0.7
     box = best["box"]
     assert box["x"] < best["x"] < box["x"] + box["width"] and box["y"] < best["y"] < box["y"] + box["height"]
@@ -110,40 +110,59 @@ def read(program: Program, window_id: int, folder: Path) -> list[RecognisedText]
     return read_text_by_tesseract(folder / "window.png")
 
 
-def test_another_case_a_misspelling_a_part_of_a_line_and_several_places(
+def test_a_label_a_part_of_one_and_several_places(
     peek: Program, form: Form, form_id: int, tmp_path: Path
 ) -> None:
     lines = read(peek, form_id, tmp_path)
     table = {
-        "DETAILS": [("Details", "case_insensitive", "details")],
-        "Sing teh book": [("Sign the book", "close", "sign")],
-        "E-mai1": [("E-mail", "close", "mail_label")],
-        "my name to other": [("my name to other", "exact", "agree")],
-        "E-mail": [("E-mail", "exact", "mail_label")],
-        "book": [("book", "exact", "head"), ("book", "exact", "sign")],
+        "DETAILS": [("Details", "label", "details")],
+        "Sing teh book": [("Sign the book", "similar", "sign")],
+        "email": [("E-mail", "label", "mail_label")],
+        "my name to other": [("my name to other", "part", "agree")],
+        "E-mail": [("E-mail", "label", "mail_label")],
+        "book": [("book", "part", "head"), ("book", "part", "sign")],
     }
     for text, expected in table.items():
-        hits = find_in_lines(text, lines)[: len(expected)]
-        assert [(hit.text, hit.match, widget_at(form, hit.as_data())) for hit in hits] == expected
+        places = find_in_lines(text, lines)[: len(expected)]
+        assert [(place.text, place.match, widget_at(form, place.as_data())) for place in places] == expected
     # the word, not the line's middle
-    assert hits[1].as_data()["x"] > form.centre("sign")[0] + 15
+    assert places[1].as_data()["x"] > form.centre("sign")[0] + 15
 
 
-def test_people_are_told_the_places_and_where_there_is_none_the_nearest_lines(
+def test_people_are_told_the_places_what_is_similar_and_else_the_nearest_lines(
     peek: Program, form_id: int
 ) -> None:
     finished = peek.run("find-text", form_id, "book")
     assert (finished.code, finished.err) == (0, "")
     head, first, second = finished.out.rstrip().split("\n")[:3]
-    assert head.startswith(f"found 'book' in 2 places in window {form_id}, in pixels of screenshot ")
-    assert first.endswith(": 'book' (exact)") and second.endswith(": 'book' (exact)")
-    document = peek.run("find-text", form_id, "Xylophone", "--json")
-    assert (document.code, document.data["found"]) == (3, [])
-    finished = peek.run("find-text", form_id, "Xylophone")
-    assert (finished.code, finished.err) == (3, "")
-    assert finished.out.startswith(
-        f"no text like 'Xylophone' was recognised in window {form_id}; the nearest of "
-    )
+    assert head.startswith(f"found 'book' in window {form_id}, in pixels of screenshot ")
+    assert head.endswith(" in 2 places, whole labels first:")
+    assert re.fullmatch(r"  'book' inside '.*book' at x \d+ y \d+, region \d+,\d+,\d+,\d+", first)
+    assert "inside 'Sign the book'" in second
+    table = {
+        "Sign the books": ([("Sign the book", "similar")], "; similar: 'Sign the book' at x "),
+        "Xylophone": ([], "; the nearest of "),
+    }
+    for text, (similar, said) in table.items():
+        document = peek.run("find-text", form_id, text, "--json")
+        assert (document.code, document.data["found"]) == (3, [])
+        assert [(place["text"], place["match"]) for place in document.data["similar"]] == similar
+        finished = peek.run("find-text", form_id, text)
+        assert (finished.code, finished.err) == (3, "")
+        assert finished.out.startswith(f"no text equal to '{text}' was recognised in window {form_id}{said}")
+
+
+def test_without_a_text_every_line_is_listed_with_its_place(peek: Program, form: Form, form_id: int) -> None:
+    told = peek.data("find-text", form_id)
+    assert told["count"] == len(told["lines"]) > 5
+    (line,) = [line for line in told["lines"] if line["text"] == "Sign the book"]
+    assert (set(line), widget_at(form, line)) == ({"text", "x", "y", "box", "confidence"}, "sign")
+    region = ",".join(str(number) for number in line["box"].values())
+    finished = peek.run("find-text", form_id, "--region", region)
+    assert finished.code == 0
+    head, *shown = finished.out.rstrip().split("\n")
+    assert head.startswith(f"1 line(s) of window {form_id}; x,y are pixels of screenshot ")
+    assert shown == [f'"Sign the book" {line["x"]},{line["y"]}']
 
 
 @pytest.fixture
@@ -168,17 +187,14 @@ def test_light_texts_on_coloured_buttons_are_found_and_pressed(
 ) -> None:
     window_id, pressed = button_window
     lines = read(peek, window_id, tmp_path)
-    found = [
-        (text, find_in_lines(text, lines))
-        for text in ("Requests of today", *sorted({row[1] for row in BUTTONS}))
-    ]
-    assert [[(hit.text, hit.match) for hit in hits] for _, hits in found] == [
-        [(text, "exact")] * (2 if text == "Save" else 1) for text, _ in found
-    ]
+    for text in ("Requests of today", *sorted({row[1] for row in BUTTONS})):
+        found = [(place.text, place.match) for place in find_in_lines(text, lines)]
+        assert found == [(text, "label")] * (2 if text == "Save" else 1)
     for place, name in ((0, "save"), (1, "again")):
         told = find(peek, window_id, "Save")
         best = told["found"][place]
-        peek.data("click", window_id, best["x"], best["y"], "--screenshot-id", told["screenshot_id"])
+        region = ",".join(str(number) for number in best["box"].values())
+        peek.data("click-text", window_id, "Save", "--region", region)
         wait_for(lambda name=name: pressed()[-1:] == [name], f"{name} is pressed")
 
 
@@ -189,21 +205,111 @@ def test_a_text_is_found_and_clicked_in_one_call(peek: Program, form: Form, form
     assert widget_at(form, answer["pixel"]) == "sign"
 
 
-def test_two_equally_good_places_and_none_are_errors_and_nothing_is_clicked(
-    peek: Program, form: Form, form_id: int
+LABELS = """
+wm title . Labels
+wm geometry . +60+60
+menu .m -tearoff 0
+foreach entry {File Edit View} {
+    menu .m.x$entry -tearoff 0
+    .m.x$entry add command -label "$entry it" -command exit
+    .m add cascade -label $entry -menu .m.x$entry
+}
+. configure -menu .m
+set n 0
+foreach text {%s} {
+    button .b$n -text $text -font {{DejaVu Sans} 12} -padx 9 -command "puts {$text}; flush stdout"
+    pack .b$n -padx 40 -pady 8
+    incr n
+}
+label .l -text {Click on "Proceed" to go on} -font {{DejaVu Sans} 12}
+pack .l -padx 40 -pady 8
+"""
+
+
+@pytest.fixture
+def label_window(
+    display: str, peek: Program, tmp_path: Path
+) -> Iterator[Callable[..., tuple[int, Callable[[], list[str]]]]]:
+    """Opens a window with a button for each text: its id, and the texts of those that were pressed."""
+    processes: list[subprocess.Popen[bytes]] = []
+
+    def open_window(*texts: str) -> tuple[int, Callable[[], list[str]]]:
+        script, said = tmp_path / "labels.tcl", tmp_path / "pressed"
+        script.write_text(LABELS % " ".join(f"{{{text}}}" for text in texts), encoding="utf-8")
+        with said.open("w") as out:
+            environment = {**os.environ, "DISPLAY": display}
+            processes.append(subprocess.Popen(["wish", str(script)], env=environment, stdout=out))
+        return window_titled(peek, "Labels"), lambda: said.read_text().splitlines()
+
+    yield open_window
+    for process in processes:
+        process.kill()
+        process.wait()
+
+
+def test_only_a_whole_equal_label_is_pressed_and_a_region_chooses_another(
+    peek: Program, label_window: Callable[..., tuple[int, Callable[[], list[str]]]]
 ) -> None:
-    error = peek.error("click-text", form_id, "book")
-    assert error["code"] == "AMBIGUOUS_TEXT"
-    places = re.findall(r"'book' at x (\d+) y (\d+)", error["message"])
-    hit = [widget_at(form, {"x": int(x), "y": int(y)}) for x, y in places]
-    assert hit == ["head", "sign"]
-    # what it names can be clicked
-    (shot,) = re.findall(r"screenshot_id ([0-9a-f]{16})", error["message"])
-    error = peek.error("click-text", form_id, "Xylophone")
-    assert (error["code"], "'Sign the book'" in error["message"]) == ("TEXT_NOT_FOUND", True)
+    window_id, pressed = label_window("Uninstall", "Don't Save", "Pay 100", "Version 2.1", "Delete", "Delete")
+    table = {
+        "Install": ("TEXT_NOT_FOUND", "'Uninstall' at x "),
+        "Save": ("TEXT_NOT_FOUND", "'Save' inside \"Don't Save\" at x "),
+        "Pay 10": ("TEXT_NOT_FOUND", "'Pay 100' at x "),
+        "Version 2.2": ("TEXT_NOT_FOUND", "'Version 2.1' at x "),
+        "Delete": ("AMBIGUOUS_TEXT", "'Delete' at x "),
+        "Proceed": ("TEXT_NOT_FOUND", "inside 'Click on \"Proceed\" to go on' at x "),
+        "Xylophone": ("TEXT_NOT_FOUND", "; the nearest of "),
+    }
+    errors = {text: peek.error("click-text", window_id, text) for text in table}
+    for text, (code, said) in table.items():
+        assert (errors[text]["code"], said in errors[text]["message"]) == (code, True), errors[text]
+    assert pressed() == []
+    # what the errors name can be pressed
+    for text, place, name in (
+        ("Save", 0, "Don't Save"),
+        ("Install", 0, "Uninstall"),
+        ("Delete", 1, "Delete"),
+    ):
+        (shot,) = re.findall(r"screenshot_id ([0-9a-f]{16})", errors[text]["message"])
+        region = re.findall(r"region ([\d,]+)", errors[text]["message"])[place]
+        told = peek.data("click-text", window_id, text, "--region", region, "--screenshot-id", shot)
+        assert told["delivered"] is True
+        wait_for(lambda name=name: pressed()[-1:] == [name], f"{name} is pressed")
+    peek.data("click-text", window_id, "Pay 100", "--region", "0,0,2000,2000")
+    wait_for(lambda: len(pressed()) == 4, "the label that is equal is pressed")
+    told = peek.data("click-text", window_id, "view")
+    assert (told["text"], told["delivered"]) == ("View", True)
+
+
+def test_the_answer_names_what_was_similar(
+    peek: Program, label_window: Callable[..., tuple[int, Callable[[], list[str]]]]
+) -> None:
+    window_id, pressed = label_window("Install", "Uninstall", "Install all")
+    finished = peek.run("click-text", window_id, "Install")
+    assert finished.code == 0
+    assert re.search(r"; similar, not clicked: 'Install all' \d+,\d+, 'Uninstall' \d+,\d+$", finished.out)
+    wait_for(lambda: pressed() == ["Install"], "the equal label is pressed")
+
+
+BAD_REGIONS = {
+    "3 numbers": (["--region", "1,2,3"], "INVALID_ARGUMENT", "region is not x,y,width,height"),
+    "no width": (["--region", "1,2,0,4"], "INVALID_ARGUMENT", "region is not x,y,width,height"),
+    "outside": (["--region", "9000,9000,10,10"], "INVALID_ARGUMENT", "region is outside"),
+    "no region": (["--screenshot-id", "0" * 16], "INVALID_ARGUMENT", "without a region"),
+    "an unknown screenshot": (
+        ["--region", "1,2,3,4", "--screenshot-id", "0" * 16], "STALE_SCREENSHOT", "there is no screenshot",
+    ),
+}  # fmt: skip
+
+
+def test_what_is_no_region_is_refused_and_nothing_is_pressed(peek: Program, form: Form, form_id: int) -> None:
+    assert peek.error("find-text", form_id, "Name", "--region", "1,2,3,4")["code"] == "STALE_SCREENSHOT"
+    peek.data("screenshot", form_id)
+    for flags, code, said in BAD_REGIONS.values():
+        for command in ("find-text", "click-text"):
+            error = peek.error(command, form_id, "Details", *flags)
+            assert (error["code"], said in error["message"]) == (code, True), error
     assert form.events("click") == []
-    peek.data("click", form_id, *places[1], "--screenshot-id", shot)
-    form.wait_for_event("sign")
 
 
 def test_a_large_window_is_read_whole_and_answered_in_the_pixels_of_its_screenshot(
@@ -220,7 +326,7 @@ def test_a_large_window_is_read_whole_and_answered_in_the_pixels_of_its_screensh
             size = (told["image_width"], told["image_height"])
             assert max(size) <= 1568 and size[0] * size[1] <= 1_150_000
             best = told["found"][0]
-            assert best["match"] == "exact"
+            assert best["match"] == "label"
             peek.data("click", window_id, best["x"], best["y"])
             form.wait_for_event("sign")
         finally:
@@ -283,9 +389,8 @@ def test_what_is_not_an_image_is_not_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "found", "match", "widget"),
     [
-        ("entry", "entry", "exact", "new"),
-        ("twice", "Twice", "case_insensitive", "double"),
-        ("1ater", "Later", "close", "slow"),
+        ("entry", "entry", "part", "new"),
+        ("twice", "Twice", "label", "double"),
     ],
 )
 def test_on_a_mac_the_same_finds_labels_and_hits_them(
@@ -301,82 +406,3 @@ def test_on_a_mac_the_same_finds_labels_and_hits_them(
     program.data("click", 1090, best["x"], best["y"], "--screenshot-id", told["screenshot_id"])
     clicks = [(one["window"], one["widget"]) for one in mac.events("click")]
     assert clicks[-1] == (1090, widget)
-
-
-# pure -------------------------------------------------------------------------------------------------------
-
-
-def line(text: str, y: float = 0.0, confidence: float = 0.9) -> RecognisedText:
-    """A line whose letters are 10 pixels wide and 20 high."""
-    return RecognisedText(text, Rect(100, y, len(text) * 10, 20), confidence)
-
-
-@pytest.mark.parametrize(
-    ("wanted", "text", "match"),
-    [
-        ("Save", "Save", "exact"),
-        ("Save", "Save...", "exact"),
-        ("Name", "Name:", "exact"),
-        ("save", "[Save]", "case_insensitive"),
-        ("STRASSE", "Straße", "case_insensitive"),
-        ("Illinois", "lllin0is", "close"),
-        ("Log in", "Login", "close"),
-        ("Keynote", "Keynole", "close"),
-        ("+", "+", "exact"),
-        ("+", "-", ""),
-        ("Save", "Cancel", ""),
-        ("OK", "0k", "close"),
-        ("File", "FiIe", "close"),
-        ("Yes", "bytes", ""),
-        ("Chat", "Chart", ""),
-        ("Sent", "set", ""),
-        ("Save", "Saved", ""),
-        ("Log in", "Login", "close"),
-        ("OK", "No", ""),
-    ],
-)
-def test_texts_are_compared_as_people_read_them(wanted: str, text: str, match: str) -> None:
-    assert compare_texts(wanted, text)[0] == match
-
-
-def test_the_best_place_comes_first() -> None:
-    lines = [
-        line("Saved", 0),
-        line("save", 40),
-        line("Save all of it", 80),
-        line("Save", 120),
-        line("Please Save", 160),
-    ]
-    found = [(hit.text, hit.match, hit.box.y) for hit in find_in_lines("Save", lines)]
-    assert found == [
-        ("Save", "exact", 120),
-        ("Save", "exact", 80),
-        ("Save", "exact", 160),
-        ("save", "case_insensitive", 40),
-    ]
-
-
-def test_a_part_of_a_line_without_word_boxes_has_its_share_of_the_box() -> None:
-    (hit,) = find_in_lines("my name", [line("Show my name to all", 40)])
-    assert (hit.text, hit.box) == ("my name", Rect(150, 40, 70, 20))
-
-
-def test_words_with_boxes_of_their_own_are_believed() -> None:
-    words = (
-        RecognisedText("Save", Rect(0, 0, 30, 9), 0.9),
-        RecognisedText("Cancel", Rect(500, 0, 50, 9), 0.7),
-    )
-    whole = RecognisedText("Save Cancel", Rect(0, 0, 550, 9), 0.8, words)
-    (hit,) = find_in_lines("Cancel", [whole])
-    assert (hit.box, hit.confidence, hit.is_whole_line) == (Rect(500, 0, 50, 9), 0.7, False)
-    assert words_of_line(whole) == list(words)
-
-
-def test_the_same_word_twice_in_a_line_is_two_places() -> None:
-    assert [hit.box.x for hit in find_in_lines("go", [line("go and go")])] == [100, 170]
-
-
-def test_what_a_window_shows_cannot_turn_the_text_round_or_flood() -> None:
-    (hit,) = find_in_lines("Pay", [line("Pay\u202e")])
-    assert hit.text == "Pay"
-    assert len(find_in_lines("go", [line("go", y) for y in range(0, 900, 30)])) == 20

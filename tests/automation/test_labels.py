@@ -12,7 +12,7 @@ GAPS = {1: 8.0, 2: 20.0}  # between words, between the entries of a menu
 
 
 def line(text: str, y: float = 0.0) -> RecognisedText:
-    """A line of letters 10 wide: words 8 apart, entries of a menu (two spaces) 20. `mw?` was read unsurely."""
+    """A line of letters 10 wide: words 8 apart, a menu's entries (two spaces) 20. `mw?` was read unsurely."""
     words, x, spaces = [], 100.0, 0
     for part in text.split(" "):
         spaces += 1
@@ -48,7 +48,7 @@ OTHERS = {
     "Allow": ["Disallow", "Don't allow", "Do not allow"],
     "Include": ["Exclude"],
     "Increase": ["Decrease"],
-    "Import": ["Export", "Import...  Export..."][:1],
+    "Import": ["Export"],
     "Upload": ["Download"],
     "Accept": ["Except", "I do not accept"],
     "Approve": ["Disapprove"],
@@ -61,7 +61,7 @@ OTHERS = {
     "Thanks": ["No thanks"],
     "cookies": ["No cookies"],
     "files": ["My files"],
-    "удалять": ["Не удалять"],
+    "удалять": ["Не удалять"],  # noqa: RUF001
     "保存": ["不 保存"],
     "Send": ["Send later", "Resend", "Sent", "Click Send to go on", "The “Send” button sends it"],
     # other numbers, amounts, signs, versions, dates
@@ -74,7 +74,7 @@ OTHERS = {
     "User 17": ["User 11", "User 71", "User l7", "User 117"],
     "Page 1": ["Page 2", "Page 1 of 9", "Page I", "Page l"],
     "1": ["Page 1 of 9", "l", "I", "11"],
-    "5": ["-5", "- 5", "− 5", "+5", "5 %", "5%", ".5", "<5", "$5", "€ 5", "(5)"],
+    "5": ["-5", "- 5", "\u2212 5", "+5", "5 %", "5%", ".5", "<5", "$5", "€ 5", "(5)"],
     "-5": ["5", "+5", "- 6"],
     "2 MB": ["2 GB", "20 MB"],
     "$100": ["€100", "$100.00", "$1000", "100"],
@@ -137,7 +137,7 @@ SAME = [
     ("Don't Save", "Don’t Save", "Don’t Save"),
     ("Email", "E-mail", "E-mail"),
     ("E\u2011mail", "E-mail", "E-mail"),
-    ("-5", "−5", "−5"),
+    ("-5", "\u22125", "\u22125"),
     ("Wi-Fi", "WiFi", "WiFi"),
     ("Remember me", "© Remember me", "Remember me"),
     ("No reply", "@ No reply", "No reply"),
@@ -146,7 +146,7 @@ SAME = [
     ("Accept", "O Accept", "Accept"),
     ("Toall", "wv? Toall", "Toall"),
     ("My files", "=  My files", "My files"),
-    ("I agree", "| agree", "agree"),
+    ("I agree", "| agree", "| agree"),
     ("I agree", "* I agree", "I agree"),
     ("Settings", "& Settings", "Settings"),
     ("New", "+ New", "New"),
@@ -158,7 +158,7 @@ SAME = [
     ("Don't Save", "Save  |  Don't Save  |  Cancel", "Don't Save"),
     ("Cancel", "Save  |  Don't Save  |  Cancel", "Cancel"),
     ("Next", "Next >", "Next >"),
-    ("Notes", "- Notes -", "- Notes -"),
+    ("Notes", "- Notes -", "Notes -"),
     ("5 items", "5 items", "5 items"),
     # letters that look alike, where nothing is equal
     ("File", "FiIe", "FiIe"),
@@ -201,7 +201,7 @@ def test_a_region_decides_by_the_middles_of_places() -> None:
     lines = [line("Save", 0), line("Don't Save", 40)]
     (place,) = find_in_lines("Save", lines, Rect(0, 38, 400, 20))
     assert (place.text, place.label, place.match, place.box.y) == ("Save", "Don't Save", "part", 40)
-    assert find_in_lines("Save", lines, place.pixels.scaled(1)) == [place]
+    assert find_in_lines("Save", lines, place.pixels) == [place]
 
 
 def test_parts_of_a_line_that_were_recognised_apart_are_one_label() -> None:
@@ -209,6 +209,13 @@ def test_parts_of_a_line_that_were_recognised_apart_are_one_label() -> None:
     apart = [RecognisedText(word.text, word.box, 0.9) for word in (words[1], words[0], words[2])]
     assert [[label.text for label in row] for row in rows_of(apart)] == [["Don't Save"], ["Cancel"]]
     assert [place.match for place in find_in_lines("Save", apart)] == ["part"]
+
+
+def test_what_is_read_below_a_line_is_no_part_of_its_labels() -> None:
+    cancel = RecognisedText("Cancel", Rect(97, 99, 49, 19), 0.97)
+    corner = RecognisedText("4", Rect(155, 117, 6, 6), 0.03)
+    whole = RecognisedText("Cancel 4", rect_around([cancel.box, corner.box]), 0.5, (cancel, corner))
+    assert [(place.text, place.match) for place in find_in_lines("Cancel", [whole])] == [("Cancel", "label")]
 
 
 def test_a_line_without_word_boxes_is_one_label_whose_words_have_shares_of_its_box() -> None:

@@ -14,7 +14,7 @@ from accessible import elements_of, group_of
 from forked import ForkedProgram
 from worlds import X_PROGRAMS, Program, clean_environment, need, wait_for
 
-from peekaboo_min.automation.find_text import find_in_lines, with_characters
+from peekaboo_min.automation.labels import find_in_lines, with_characters
 from peekaboo_min.core.models import RecognisedText, Rect
 from peekaboo_min.desktop.x11.ocr import read_characters_by_tesseract, read_text_by_tesseract
 

@@ -91,7 +91,7 @@ def test_a_text_that_comes_later_is_answered_with_its_place(peek: Program, open_
     window_id, _ = open_window('after 2500 {.state configure -text "All files saved"}')
     answer = peek.data("wait-for", "--window-id", window_id, "--text", "files saved", "--timeout-s", 30)
     (hit,) = answer["found"]
-    assert (hit["text"], hit["match"], answer["window_id"]) == ("files saved", "exact", window_id)
+    assert (hit["text"], hit["match"], answer["window_id"]) == ("files saved", "part", window_id)
     assert 0 < answer["waited_s"] < 34
     # its pixels are for click, by the screenshot that it names
     clicked = peek.data("click", window_id, hit["x"], hit["y"], "--screenshot-id", answer["screenshot_id"])
@@ -127,7 +127,7 @@ def test_a_picture_is_read_once_and_a_blinking_one_is_read_once_for_each_state(
 def test_a_text_is_waited_for_on_a_mac(mac: FakeMac) -> None:
     peek = Program(program_words("package"), mac_environment(mac))
     answer = peek.data("wait-for", "--window-id", 1090, "--text", "entry", "--timeout-s", 20)
-    assert [(hit["text"], hit["match"]) for hit in answer["found"]] == [("entry", "exact")]
+    assert [(hit["text"], hit["match"]) for hit in answer["found"]] == [("entry", "part")]
     peek.data(
         "click", 1090, *(answer["found"][0][key] for key in "xy"), "--screenshot-id", answer["screenshot_id"]
     )
@@ -157,7 +157,7 @@ def test_a_minimised_window_keeps_no_other_from_being_read(
     error = peek.error("wait-for", "--app", "Slow", "--text", "Xylophone", "--timeout-s", 1)
     assert (error["code"], "'Preparing the files'" in error["message"]) == ("TIMEOUT", True), error
     (hit,) = peek.data("wait-for", "--app", "Slow", "--text", "Preparing")["found"]
-    assert hit["match"] == "exact"
+    assert hit["match"] == "part"
     error = peek.error("wait-for", "--window-id", window_id, "--text", "Preparing", "--timeout-s", 1)
     assert (error["code"], "is minimised" in error["message"]) == ("TIMEOUT", True), error
 
