@@ -166,7 +166,7 @@ def test_of_two_readings_of_a_place_the_surer_one_counts() -> None:
     assert find_in_lines("1", found) == []
 
 
-def test_of_single_characters_only_the_best_matches_count() -> None:
-    lines = [text_at(text, 30 * at, 0.9) for at, text in enumerate("1l|!")]
-    assert [hit.text for hit in find_in_lines("1", lines)] == ["1"]
-    assert [hit.text for hit in find_in_lines("I", lines)] == ["1", "l", "|", "!"]
+def test_of_single_characters_one_that_looks_alike_is_found_where_none_is_equal() -> None:
+    lines = [text_at(text, 30 * at, 0.9) for at, text in enumerate("1l!")]
+    assert [(place.text, place.match) for place in find_in_lines("1", lines)] == [("1", "label")]
+    assert [(place.text, place.match) for place in find_in_lines("I", lines)] == [("l", "lookalike")]

@@ -102,8 +102,8 @@ USAGE: dict[str, tuple[list[str], str]] = {
     "a window's id without its flag":
         (["wait-for", "7", "--text", "Hi"], "did you mean: peekaboo-min wait-for --window-id 7 --text Hi"),
     "a text without its window":
-        (["find-text", "Sign"], "which window? WINDOW_ID is missing before 'Sign'; list them by `windows`; "
-                                "then: peekaboo-min find-text WINDOW_ID Sign"),
+        (["click-text", "Sign"], "which window? WINDOW_ID is missing before 'Sign'; list them by `windows`; "
+                                 "then: peekaboo-min click-text WINDOW_ID Sign"),
     "a group alone": (["list"], "`list` needs a subcommand"),
     "nothing but the flag": ([], "no command was given"),
     "a path at nobody's home": (["image", "--path", "~nosuchuser/a.png"], "no user of that name"),
