@@ -90,7 +90,7 @@ def search_image(
     try:
         lines = desktop.read_text(image.path)
         is_like_a_key = len(wanted) <= 2 or not any(map(str.isalnum, wanted))
-        if len(wanted) == 1 or (wanted and is_like_a_key and not find_in_lines(wanted, lines)):
+        if wanted and is_like_a_key and (len(wanted) == 1 or not _is_found(wanted, lines)):
             lines = with_characters(lines, desktop.read_characters(image.path))
     finally:
         image.path.unlink(missing_ok=True)
@@ -101,6 +101,10 @@ def search_image(
     if region:
         labels = [label for label in labels if region.contains(label.box.centre)]
     return TextSearch(wanted, record, labels, find_in_lines(wanted, scaled, region) if wanted else [])
+
+
+def _is_found(wanted: str, lines: Sequence[RecognisedText]) -> bool:
+    return any(place.match != "similar" for place in find_in_lines(wanted, lines))
 
 
 def _scaled(line: RecognisedText, factor: float) -> RecognisedText:

@@ -11,6 +11,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple, Optional
 
 from ..core.models import RecognisedText, Rect, rect_around
@@ -28,15 +29,13 @@ _TYPOGRAPHY = str.maketrans(
 )
 # Around a text these do not make it a different one: `Name:`, `[Save]`, `Open...`
 _OUTER = " .,:;!?*()[]{}<>|_'\"«»·•"
-_OUTER_END = re.compile(rf"(?: -+|[{re.escape(_OUTER)}])+$")  # of `A-` the sign is a part
-_HYPHEN = re.compile(r"(?<=[^\W\d_])-(?=[^\W\d_])")
+_OUTER_END = rf"(?: -+|[{re.escape(_OUTER)}])+$"  # of `A-` the sign is a part
+_HYPHEN = r"(?<=[^\W\d_])-(?=[^\W\d_])"
 _ALIKE = str.maketrans("I|0", "llO")
-_SHOWN_DIGIT = re.compile(
-    r"[^\D0]|0(?![^\W\d_])"
-)  # the 0 of `0K` may be an O, those of `10` and `A0` are not
+_SHOWN_DIGIT = r"[^\D0]|0(?![^\W\d_])"  # the 0 of `0K` may be an O, those of `10` and `A0` are not
 
 _APART_WIDTHS, _APART_HEIGHTS = 1.7, 0.8
-_BORDER = re.compile(r"[|¦]+")  # what the edge of a button is read as
+_BORDER = "|¦"  # what the edge of a button is read as
 _BORDER_WIDTHS = 1.1
 _MARK_AT_MOST = 2  # characters
 _MARK_WIDTHS, _UNSURE = 1.15, 0.75
@@ -142,7 +141,7 @@ def likeness(wanted: str, shown: str, least: float = 0.0) -> float:
     a, b = _folded(wanted), _folded(shown)
     if a == b:
         return EQUAL
-    if _with_letters_alike(wanted, re.compile(r"\d")) == _with_letters_alike(shown, _SHOWN_DIGIT):
+    if _with_letters_alike(wanted, r"\d") == _with_letters_alike(shown, _SHOWN_DIGIT):
         return LOOKALIKE
     import difflib  # 3 ms that most commands do not need
 
@@ -152,6 +151,7 @@ def likeness(wanted: str, shown: str, least: float = 0.0) -> float:
     return min(float(matcher.ratio()), LOOKALIKE - 0.01)
 
 
+@lru_cache(maxsize=100)
 def _folded(text: str) -> str:
     return unicodedata.normalize("NFC", _bare(text).casefold())
 
@@ -159,13 +159,14 @@ def _folded(text: str) -> str:
 def _bare(text: str) -> str:
     """Without what is no difference but case; a text that is nothing else stays."""
     plain = " ".join(unicodedata.normalize("NFC", text).translate(_TYPOGRAPHY).split())
-    plain = _HYPHEN.sub("", plain)
+    plain = re.sub(_HYPHEN, "", plain)
     start = plain.lstrip(f"{_OUTER}-")
-    return _OUTER_END.sub("", plain if start[:1].isnumeric() else start) or plain
+    return re.sub(_OUTER_END, "", plain if start[:1].isnumeric() else start) or plain
 
 
-def _with_letters_alike(text: str, digit: re.Pattern[str]) -> str:
-    words = (word if digit.search(word) else word.translate(_ALIKE) for word in text.split())
+@lru_cache(maxsize=100)
+def _with_letters_alike(text: str, digit: str) -> str:
+    words = (word if re.search(digit, word) else word.translate(_ALIKE) for word in text.split())
     return _bare(" ".join(words))
 
 
@@ -244,13 +245,17 @@ def _is_mark(word: RecognisedText, gap: float) -> bool:
 def _labels_of(words: Sequence[RecognisedText]) -> list[RecognisedText]:
     runs = [[words[0]]]
     for word, following in zip(words, words[1:]):
-        is_at_border = _BORDER.fullmatch(word.text) or _BORDER.fullmatch(following.text)
+        is_at_border = _is_border(word) or _is_border(following)
         widths = _gap(word, following) / _character_width(words)
         if not _continues(word, following, words) or (is_at_border and widths >= _BORDER_WIDTHS):
             runs.append([])
         runs[-1].append(following)
-    texts = [run for run in runs if not all(_BORDER.fullmatch(word.text) for word in run)]
+    texts = [run for run in runs if not all(map(_is_border, run))]
     return [_label_of(run) for run in texts or runs]
+
+
+def _is_border(word: RecognisedText) -> bool:
+    return not word.text.strip(_BORDER)
 
 
 def _label_of(words: Sequence[RecognisedText]) -> RecognisedText:
@@ -262,11 +267,13 @@ def _continues(word: RecognisedText, following: RecognisedText, words: Sequence[
     """Whether two words may be of one label: side by side (the corner of a button is read as a 4 below the
     line), and no more apart than words are.
     """
-    left, right, gap = word.box, following.box, _gap(word, following)
+    left, right = word.box, following.box
     shared = min(left.y + left.height, right.y + right.height) - max(left.y, right.y)
-    width, heights = _character_width(words), sorted(each.box.height for each in _readable(words))
-    is_apart = gap >= max(_APART_WIDTHS * width, _APART_HEIGHTS * heights[len(heights) // 2])
-    return not is_apart and gap > -width and shared >= min(left.height, right.height) / 2
+    if shared < min(left.height, right.height) / 2:
+        return False
+    heights = sorted(each.box.height for each in _readable(words))
+    width, height = _character_width(words), heights[len(heights) // 2]
+    return -width < _gap(word, following) < max(_APART_WIDTHS * width, _APART_HEIGHTS * height)
 
 
 def _gap(left: RecognisedText, right: RecognisedText) -> float:
