@@ -137,7 +137,7 @@ def test_a_text_is_waited_for_on_a_mac(mac: FakeMac) -> None:
 def test_what_does_not_come_is_a_timeout_that_tells_what_was_seen(peek: Program, open_window: Opener) -> None:
     window_id, _ = open_window("")
     finished = peek.run(
-        "wait-for", "--window-id", window_id, "--text", "Xylophone", "--timeout-s", 1, "--json"
+        "wait-for", "--window-id", window_id, "--text", "Preparing the file", "--timeout-s", 1, "--json"
     )
     assert (finished.code, finished.error["code"]) == (22, "TIMEOUT")
     assert "'Preparing the files'" in finished.error["message"]
