@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Sequence
 from contextlib import suppress
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import Any, Callable, NamedTuple, Optional
 
 from ..core.cancellation import in_parallel, pause, report_progress
-from ..core.errors import ErrorCode, PeekabooError, WindowMoves, file_errors, invalid
+from ..core.errors import ErrorCode, PeekabooError, WindowMoves, file_errors
 from ..core.log import log_debug
 from ..core.models import Display, ImageData, ImageInfo, Rect, Scene, Screenshot, Window
 from ..core.text import clean_text
@@ -18,7 +17,7 @@ from ..desktop.base import Desktop
 from ..desktop.matching import cover_of
 from ..system.files import move_all_into_place, new_temporary_path
 from ..system.images import model_size, prepare_target, read_bitmap, read_image_info
-from .coordinates import find_record, forget_records, record_of, save_record
+from .coordinates import find_record, find_region, forget_records, record_of, save_record
 
 _TRIES = 3
 _CAPTURE_SETTLE_S = 0.15
@@ -197,19 +196,10 @@ def screenshot_whole_or_region(
 
     Raises INVALID_ARGUMENT for a region that is not in it, and as find_record does.
     """
-    if region is None and screenshot_id is not None:
-        raise invalid("a screenshot_id is given without a region", "leave it out, or give the region too")
-    if region is None:
+    found = find_region(desktop.session, window, region, screenshot_id)
+    if found is None:
         return screenshot_window(desktop, scene, window, kind)
-    if len(region) != 4 or min(region[2:]) <= 0:
-        raise invalid("region is not x,y,width,height", "give 4 numbers, like 100,50,300,200")
-    record = find_record(desktop.session, window, screenshot_id)
-    left, top = max(0, math.floor(region[0])), max(0, math.floor(region[1]))
-    right = min(record.image_width, math.ceil(region[0] + region[2]))
-    bottom = min(record.image_height, math.ceil(region[1] + region[3]))
-    if left >= right or top >= bottom:
-        size = f"{record.image_width}x{record.image_height}"
-        raise invalid("region is outside the window's screenshot", f"that is {size} pixels")
+    record, inside = found
     whole = _capture_subject(desktop, window_subject(window), "bmp")
     bitmap = read_bitmap(whole.path)
     whole.path.unlink(missing_ok=True)
@@ -217,14 +207,17 @@ def screenshot_whole_or_region(
     record = find_record(desktop.session, whole.subject.window, record.screenshot_id)
     scale_x, scale_y = bitmap.width / record.image_width, len(bitmap.rows) / record.image_height
     part = bitmap.cropped(
-        round(left * scale_x), round(top * scale_y), round(right * scale_x), round(bottom * scale_y)
+        round(inside.x * scale_x),
+        round(inside.y * scale_y),
+        round((inside.x + inside.width) * scale_x),
+        round((inside.y + inside.height) * scale_y),
     )
 
     def write(path: Path) -> None:
         path.write_bytes(part.as_png())
 
     image = _new_image(whole.subject, "png", write)
-    return image._replace(screenshot=record, region=Rect(left, top, right - left, bottom - top))
+    return image._replace(screenshot=record, region=inside)
 
 
 def _is_seen_whole(window: Window, scene: Scene) -> bool:

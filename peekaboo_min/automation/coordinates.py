@@ -74,6 +74,31 @@ def find_record(session: str, window: Window, screenshot_id: Optional[str] = Non
     return record
 
 
+def find_region(
+    session: str, window: Window, region: Optional[Sequence[float]], screenshot_id: Optional[str]
+) -> Optional[tuple[Screenshot, Rect]]:
+    """A part of a window as whole pixels of a screenshot, and that screenshot; None where none is given.
+
+    region: x, y, width and height in pixels of a screenshot: of this id, else the window's last.
+    Raises INVALID_ARGUMENT for a region that is not in it, and as find_record does.
+    """
+    if region is None and screenshot_id is not None:
+        raise invalid("a screenshot_id is given without a region", "leave it out, or give the region too")
+    if region is None:
+        return None
+    if len(region) != 4 or min(region[2:]) <= 0:
+        raise invalid("region is not x,y,width,height", "give 4 numbers, like 100,50,300,200")
+    record = find_record(session, window, screenshot_id)
+    left, top = math.floor(region[0]), math.floor(region[1])
+    right, bottom = math.ceil(region[0] + region[2]), math.ceil(region[1] + region[3])
+    whole = Rect(0, 0, record.image_width, record.image_height)
+    inside = Rect(left, top, right - left, bottom - top).clipped(whole)
+    if inside is None:
+        size = f"{record.image_width}x{record.image_height}"
+        raise invalid("region is outside the window's screenshot", f"that is {size} pixels")
+    return record, inside
+
+
 def _problem_of(record: Screenshot, window: Window) -> str:
     """Why a record is not valid for the window as it is now; empty when it is."""
     which = f"window {window.window_id}"

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple, Optional
 
 from ..core.cancellation import report_progress
 from ..core.errors import ErrorCode, PeekabooError, invalid
-from ..core.models import NOTHING_FOUND, RecognisedText, Rect, Result, Screenshot, Window
+from ..core.models import NOTHING_FOUND, RecognisedText, Rect, Result, Screenshot
 from ..core.text import clean_text
 from ..desktop.base import Desktop
 from .capture import CapturedImage, scene_to_capture, screenshot_to_read
-from .coordinates import find_record
+from .coordinates import find_region
 from .effects import is_other_within, take_bitmap
 from .input import click_pixel
 from .labels import Place, find_in_lines, likeness, rows_of, with_characters
@@ -79,12 +79,16 @@ def wanted_text(text: str) -> str:
 
 
 def search_image(
-    desktop: Desktop, image: CapturedImage, record: Screenshot, wanted: str, part: Optional[Rect] = None
+    desktop: Desktop,
+    image: CapturedImage,
+    record: Screenshot,
+    wanted: str,
+    part: Optional[tuple[Screenshot, Rect]] = None,
 ) -> TextSearch:
     """Look for a text in a window's screenshot, recognised at full resolution, placed in the pixels of
     `record`; without one, read all. The image's file is deleted.
 
-    part: of the window, where only what has its middle there counts, as fractions of the screenshot's width.
+    part: of the window, as find_region has it; only what has its middle there counts.
     """
     report_progress(f"reading the text of window {record.window_id}")
     try:
@@ -96,7 +100,7 @@ def search_image(
         image.path.unlink(missing_ok=True)
     factor = record.image_width / image.info.width
     scaled = [_scaled(line, factor) for line in lines]
-    region = part.scaled(record.image_width) if part else None
+    region = part[1].scaled(record.image_width / part[0].image_width) if part else None
     labels = [label for row in rows_of(scaled) for label in row]
     if region:
         labels = [label for label in labels if region.contains(label.box.centre)]
@@ -112,24 +116,6 @@ def _scaled(line: RecognisedText, factor: float) -> RecognisedText:
         return line
     words = tuple(_scaled(word, factor) for word in line.words)
     return line._replace(box=line.box.scaled(factor), words=words)
-
-
-def _part_of(
-    desktop: Desktop, window: Window, region: Optional[Sequence[float]], screenshot_id: Optional[str]
-) -> Optional[Rect]:
-    """A region as fractions of the screenshot's width. Raises INVALID_ARGUMENT, and as find_record does."""
-    if region is None and screenshot_id is not None:
-        raise invalid("a screenshot_id is given without a region", "leave it out, or give the region too")
-    if region is None:
-        return None
-    if len(region) != 4 or min(region[2:]) <= 0:
-        raise invalid("region is not x,y,width,height", "give 4 numbers, like 100,50,300,200")
-    record = find_record(desktop.session, window, screenshot_id)
-    inside = Rect(*region).clipped(Rect(0, 0, record.image_width, record.image_height))
-    if inside is None:
-        size = f"{record.image_width}x{record.image_height}"
-        raise invalid("region is outside the window's screenshot", f"that is {size} pixels")
-    return inside.scaled(1 / record.image_width)
 
 
 def find_text_in_window(
@@ -151,7 +137,7 @@ def find_text_in_window(
     """
     wanted = wanted_text(text) if text is not None else ""
     window = scene_to_capture(desktop).by_id(window_id)
-    part = _part_of(desktop, window, region, screenshot_id)
+    part = find_region(desktop.session, window, region, screenshot_id)
     seen = search_image(desktop, *screenshot_to_read(desktop, window), wanted, part)
     if not wanted:
         return _all_lines(seen)
@@ -199,7 +185,7 @@ def click_text_in_window(
     check_may_act("click")
     window = scene_to_capture(desktop).by_id(window_id)
     check_may_act("click", window.app_name, window.bundle_id)
-    part = _part_of(desktop, window, region, screenshot_id)
+    part = find_region(desktop.session, window, region, screenshot_id)
     before = take_bitmap(desktop, window)
     seen = search_image(desktop, *screenshot_to_read(desktop, window), wanted, part)
     place = _place_to_click(seen, has_region=part is not None)

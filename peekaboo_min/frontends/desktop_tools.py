@@ -53,9 +53,6 @@ Region = Annotated[
 RegionOf = Annotated[
     Optional[str], "the screenshot that the region is in pixels of; default: the window's last"
 ]
-RegionOf = Annotated[
-    Optional[str], "the screenshot that the region is in pixels of; default: the window's last"
-]
 
 
 def list_windows() -> Result:
