@@ -136,7 +136,8 @@ desktop       base: what a platform must do; select: which of the two this machi
               x11: backend connection server windows elements elements_atspi opening pointer presses keyboard
                    clipboard ocr
 ai            client providers errors images grid dialects native: asking a model
-automation    policy coordinates effects capture image listing elements input find_text wait opening: the jobs
+automation    policy coordinates effects capture image listing elements input labels find_text wait opening:
+              the jobs
 integrations  keynote keynote_deck gmail gmail_oauth peekaboo_cli
 agents        mcp_client; keynote_agent keynote_protocol; vision_agent loop target planner actions model_check
               run report replay
@@ -153,10 +154,10 @@ __all__ = ["__version__"]
 '''
 
 # ==================== peekaboo_min/agents/__init__.py =====================================================
-SOURCES['peekaboo_min/agents/__init__.py'] = 156, r''''''
+SOURCES['peekaboo_min/agents/__init__.py'] = 157, r''''''
 
 # ==================== peekaboo_min/agents/actions.py ======================================================
-SOURCES['peekaboo_min/agents/actions.py'] = 159, r'''"""The action JSON of a vision model, read strictly (pure)."""
+SOURCES['peekaboo_min/agents/actions.py'] = 160, r'''"""The action JSON of a vision model, read strictly (pure)."""
 
 from __future__ import annotations
 
@@ -438,7 +439,7 @@ def _read_keys(kind: str, values: dict[str, Any]) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/agents/keynote_agent.py ================================================
-SOURCES['peekaboo_min/agents/keynote_agent.py'] = 441, r'''"""The Keynote agent: a model that draws, line by line, through our server."""
+SOURCES['peekaboo_min/agents/keynote_agent.py'] = 442, r'''"""The Keynote agent: a model that draws, line by line, through our server."""
 
 from __future__ import annotations
 
@@ -728,7 +729,7 @@ def keynote_turn_prompt(query: str, steps: str) -> str:
 '''
 
 # ==================== peekaboo_min/agents/keynote_protocol.py =============================================
-SOURCES['peekaboo_min/agents/keynote_protocol.py'] = 731, r'''"""The Keynote agent's lines: FUNCTION_CALL, and what the answers prove."""
+SOURCES['peekaboo_min/agents/keynote_protocol.py'] = 732, r'''"""The Keynote agent's lines: FUNCTION_CALL, and what the answers prove."""
 
 from __future__ import annotations
 
@@ -911,7 +912,7 @@ def _follows_rule(rectangle: Rect, slide: Rect) -> bool:
 '''
 
 # ==================== peekaboo_min/agents/loop.py =========================================================
-SOURCES['peekaboo_min/agents/loop.py'] = 914, r'''"""The vision agent's loop: look, decide, act, verify; with its limits."""
+SOURCES['peekaboo_min/agents/loop.py'] = 915, r'''"""The vision agent's loop: look, decide, act, verify; with its limits."""
 
 from __future__ import annotations
 
@@ -1245,7 +1246,7 @@ def _without_comment(action: Optional[Action], **changes: Any) -> Optional[Actio
 '''
 
 # ==================== peekaboo_min/agents/mcp_client.py ===================================================
-SOURCES['peekaboo_min/agents/mcp_client.py'] = 1248, r'''"""Talk to an MCP server over stdio, without async."""
+SOURCES['peekaboo_min/agents/mcp_client.py'] = 1249, r'''"""Talk to an MCP server over stdio, without async."""
 
 from __future__ import annotations
 
@@ -1396,7 +1397,7 @@ def _session(extra_environment: dict[str, str]) -> Iterator[McpClient]:
 '''
 
 # ==================== peekaboo_min/agents/model_check.py ==================================================
-SOURCES['peekaboo_min/agents/model_check.py'] = 1399, r'''"""In which grid a model says where something is: measured once, and kept."""
+SOURCES['peekaboo_min/agents/model_check.py'] = 1400, r'''"""In which grid a model says where something is: measured once, and kept."""
 
 from __future__ import annotations
 
@@ -1577,7 +1578,7 @@ def _keep(choice: ModelChoice, unit: Optional[str]) -> None:
 '''
 
 # ==================== peekaboo_min/agents/planner.py ======================================================
-SOURCES['peekaboo_min/agents/planner.py'] = 1580, r'''"""One action from a model: the prompt it gets, and how its reply is read."""
+SOURCES['peekaboo_min/agents/planner.py'] = 1581, r'''"""One action from a model: the prompt it gets, and how its reply is read."""
 
 from __future__ import annotations
 
@@ -1887,7 +1888,7 @@ def _as_json_text(text: str) -> str:
 '''
 
 # ==================== peekaboo_min/agents/replay.py =======================================================
-SOURCES['peekaboo_min/agents/replay.py'] = 1890, r'''"""A run as a shell script of our own commands, to repeat it without a model."""
+SOURCES['peekaboo_min/agents/replay.py'] = 1891, r'''"""A run as a shell script of our own commands, to repeat it without a model."""
 
 from __future__ import annotations
 
@@ -2053,7 +2054,7 @@ def _coordinates(pixel: Optional[Point]) -> list[str]:
 '''
 
 # ==================== peekaboo_min/agents/report.py =======================================================
-SOURCES['peekaboo_min/agents/report.py'] = 2056, r'''"""A run as one HTML page: works offline, runs nothing."""
+SOURCES['peekaboo_min/agents/report.py'] = 2057, r'''"""A run as one HTML page: works offline, runs nothing."""
 
 from __future__ import annotations
 
@@ -2334,7 +2335,7 @@ def _arrow(x: float, y: float, size: float) -> str:
 '''
 
 # ==================== peekaboo_min/agents/run.py ==========================================================
-SOURCES['peekaboo_min/agents/run.py'] = 2337, r'''"""A run of the vision agent: screenshots, replies and actions in a folder."""
+SOURCES['peekaboo_min/agents/run.py'] = 2338, r'''"""A run of the vision agent: screenshots, replies and actions in a folder."""
 
 from __future__ import annotations
 
@@ -2632,7 +2633,7 @@ def _as_text(data: dict[str, Any]) -> str:
 '''
 
 # ==================== peekaboo_min/agents/target.py =======================================================
-SOURCES['peekaboo_min/agents/target.py'] = 2635, r'''"""The app that the vision agent works in, seen and acted on through MCP."""
+SOURCES['peekaboo_min/agents/target.py'] = 2636, r'''"""The app that the vision agent works in, seen and acted on through MCP."""
 
 from __future__ import annotations
 
@@ -2944,7 +2945,7 @@ def _note_effect(step: AgentStep, data: dict[str, Any]) -> None:
 '''
 
 # ==================== peekaboo_min/agents/vision_agent.py =================================================
-SOURCES['peekaboo_min/agents/vision_agent.py'] = 2947, r'''"""The vision agent: see -> decide -> act -> verify, through our own server."""
+SOURCES['peekaboo_min/agents/vision_agent.py'] = 2948, r'''"""The vision agent: see -> decide -> act -> verify, through our own server."""
 
 from __future__ import annotations
 
@@ -3128,10 +3129,10 @@ def _serve_and_run(run: AgentRun, choice: ModelChoice) -> Optional[PeekabooError
 '''
 
 # ==================== peekaboo_min/ai/__init__.py =========================================================
-SOURCES['peekaboo_min/ai/__init__.py'] = 3131, r''''''
+SOURCES['peekaboo_min/ai/__init__.py'] = 3132, r''''''
 
 # ==================== peekaboo_min/ai/client.py ===========================================================
-SOURCES['peekaboo_min/ai/client.py'] = 3134, r'''"""Ask a model about images, or the machine's own text recognition."""
+SOURCES['peekaboo_min/ai/client.py'] = 3135, r'''"""Ask a model about images, or the machine's own text recognition."""
 
 from __future__ import annotations
 
@@ -3501,7 +3502,7 @@ def _post_with_retries(vendor: Vendor, question: Question, deadline: float) -> A
 '''
 
 # ==================== peekaboo_min/ai/dialects.py =========================================================
-SOURCES['peekaboo_min/ai/dialects.py'] = 3504, r'''"""Replies as models write them, as an object with the names of our schema."""
+SOURCES['peekaboo_min/ai/dialects.py'] = 3505, r'''"""Replies as models write them, as an object with the names of our schema."""
 
 from __future__ import annotations
 
@@ -3735,7 +3736,7 @@ def _place(text: str) -> tuple[float, float]:
 '''
 
 # ==================== peekaboo_min/ai/errors.py ===========================================================
-SOURCES['peekaboo_min/ai/errors.py'] = 3738, r'''"""What a vendor's refusal means: whether to ask again, and what to do."""
+SOURCES['peekaboo_min/ai/errors.py'] = 3739, r'''"""What a vendor's refusal means: whether to ask again, and what to do."""
 
 from __future__ import annotations
 
@@ -3873,7 +3874,7 @@ def check_reply(vendor: Vendor, model: str, reply: Reply) -> None:
 '''
 
 # ==================== peekaboo_min/ai/grid.py =============================================================
-SOURCES['peekaboo_min/ai/grid.py'] = 3876, r'''"""The grid in which a model says where something is, by the model's name."""
+SOURCES['peekaboo_min/ai/grid.py'] = 3877, r'''"""The grid in which a model says where something is, by the model's name."""
 
 from __future__ import annotations
 
@@ -3973,7 +3974,7 @@ def unit_by_variable() -> Optional[str]:
 '''
 
 # ==================== peekaboo_min/ai/images.py ===========================================================
-SOURCES['peekaboo_min/ai/images.py'] = 3976, r'''"""Images for a model: read, checked, at a size that no vendor shrinks."""
+SOURCES['peekaboo_min/ai/images.py'] = 3977, r'''"""Images for a model: read, checked, at a size that no vendor shrinks."""
 
 from __future__ import annotations
 
@@ -4161,7 +4162,7 @@ def private_copy(image: ImageData) -> Iterator[Path]:
 '''
 
 # ==================== peekaboo_min/ai/native.py ===========================================================
-SOURCES['peekaboo_min/ai/native.py'] = 4164, r'''"""Conversations by the computer-use tools of Anthropic, OpenAI and Gemini."""
+SOURCES['peekaboo_min/ai/native.py'] = 4165, r'''"""Conversations by the computer-use tools of Anthropic, OpenAI and Gemini."""
 
 from __future__ import annotations
 
@@ -4558,7 +4559,7 @@ class _Gemini(Conversation):
 '''
 
 # ==================== peekaboo_min/ai/providers.py ========================================================
-SOURCES['peekaboo_min/ai/providers.py'] = 4561, r'''"""The vendors of vision models: the request to each, and its answer."""
+SOURCES['peekaboo_min/ai/providers.py'] = 4562, r'''"""The vendors of vision models: the request to each, and its answer."""
 
 from __future__ import annotations
 
@@ -4836,14 +4837,13 @@ VENDORS: dict[str, Vendor] = {
 '''
 
 # ==================== peekaboo_min/automation/__init__.py =================================================
-SOURCES['peekaboo_min/automation/__init__.py'] = 4839, r''''''
+SOURCES['peekaboo_min/automation/__init__.py'] = 4840, r''''''
 
 # ==================== peekaboo_min/automation/capture.py ==================================================
-SOURCES['peekaboo_min/automation/capture.py'] = 4842, r'''"""Take screenshots of displays and windows, and record what each pixel means."""
+SOURCES['peekaboo_min/automation/capture.py'] = 4843, r'''"""Take screenshots of displays and windows, and record what each pixel means."""
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Sequence
 from contextlib import suppress
@@ -4851,7 +4851,7 @@ from pathlib import Path
 from typing import Any, Callable, NamedTuple, Optional
 
 from ..core.cancellation import in_parallel, pause, report_progress
-from ..core.errors import ErrorCode, PeekabooError, WindowMoves, file_errors, invalid
+from ..core.errors import ErrorCode, PeekabooError, WindowMoves, file_errors
 from ..core.log import log_debug
 from ..core.models import Display, ImageData, ImageInfo, Rect, Scene, Screenshot, Window
 from ..core.text import clean_text
@@ -4859,7 +4859,7 @@ from ..desktop.base import Desktop
 from ..desktop.matching import cover_of
 from ..system.files import move_all_into_place, new_temporary_path
 from ..system.images import model_size, prepare_target, read_bitmap, read_image_info
-from .coordinates import find_record, forget_records, record_of, save_record
+from .coordinates import find_record, find_region, forget_records, record_of, save_record
 
 _TRIES = 3
 _CAPTURE_SETTLE_S = 0.15
@@ -5038,19 +5038,10 @@ def screenshot_whole_or_region(
 
     Raises INVALID_ARGUMENT for a region that is not in it, and as find_record does.
     """
-    if region is None and screenshot_id is not None:
-        raise invalid("a screenshot_id is given without a region", "leave it out, or give the region too")
-    if region is None:
+    found = find_region(desktop.session, window, region, screenshot_id)
+    if found is None:
         return screenshot_window(desktop, scene, window, kind)
-    if len(region) != 4 or min(region[2:]) <= 0:
-        raise invalid("region is not x,y,width,height", "give 4 numbers, like 100,50,300,200")
-    record = find_record(desktop.session, window, screenshot_id)
-    left, top = max(0, math.floor(region[0])), max(0, math.floor(region[1]))
-    right = min(record.image_width, math.ceil(region[0] + region[2]))
-    bottom = min(record.image_height, math.ceil(region[1] + region[3]))
-    if left >= right or top >= bottom:
-        size = f"{record.image_width}x{record.image_height}"
-        raise invalid("region is outside the window's screenshot", f"that is {size} pixels")
+    record, inside = found
     whole = _capture_subject(desktop, window_subject(window), "bmp")
     bitmap = read_bitmap(whole.path)
     whole.path.unlink(missing_ok=True)
@@ -5058,14 +5049,17 @@ def screenshot_whole_or_region(
     record = find_record(desktop.session, whole.subject.window, record.screenshot_id)
     scale_x, scale_y = bitmap.width / record.image_width, len(bitmap.rows) / record.image_height
     part = bitmap.cropped(
-        round(left * scale_x), round(top * scale_y), round(right * scale_x), round(bottom * scale_y)
+        round(inside.x * scale_x),
+        round(inside.y * scale_y),
+        round((inside.x + inside.width) * scale_x),
+        round((inside.y + inside.height) * scale_y),
     )
 
     def write(path: Path) -> None:
         path.write_bytes(part.as_png())
 
     image = _new_image(whole.subject, "png", write)
-    return image._replace(screenshot=record, region=Rect(left, top, right - left, bottom - top))
+    return image._replace(screenshot=record, region=inside)
 
 
 def _is_seen_whole(window: Window, scene: Scene) -> bool:
@@ -5200,7 +5194,7 @@ def image_for_model(desktop: Desktop, image: CapturedImage) -> ImageData:
 '''
 
 # ==================== peekaboo_min/automation/coordinates.py ==============================================
-SOURCES['peekaboo_min/automation/coordinates.py'] = 5203, r'''"""The coordinate records: what each window screenshot showed, as files."""
+SOURCES['peekaboo_min/automation/coordinates.py'] = 5197, r'''"""The coordinate records: what each window screenshot showed, as files."""
 
 from __future__ import annotations
 
@@ -5276,6 +5270,31 @@ def find_record(session: str, window: Window, screenshot_id: Optional[str] = Non
     return record
 
 
+def find_region(
+    session: str, window: Window, region: Optional[Sequence[float]], screenshot_id: Optional[str]
+) -> Optional[tuple[Screenshot, Rect]]:
+    """A part of a window as whole pixels of a screenshot, and that screenshot; None where none is given.
+
+    region: x, y, width and height in pixels of a screenshot: of this id, else the window's last.
+    Raises INVALID_ARGUMENT for a region that is not in it, and as find_record does.
+    """
+    if region is None and screenshot_id is not None:
+        raise invalid("a screenshot_id is given without a region", "leave it out, or give the region too")
+    if region is None:
+        return None
+    if len(region) != 4 or min(region[2:]) <= 0:
+        raise invalid("region is not x,y,width,height", "give 4 numbers, like 100,50,300,200")
+    record = find_record(session, window, screenshot_id)
+    left, top = math.floor(region[0]), math.floor(region[1])
+    right, bottom = math.ceil(region[0] + region[2]), math.ceil(region[1] + region[3])
+    whole = Rect(0, 0, record.image_width, record.image_height)
+    inside = Rect(left, top, right - left, bottom - top).clipped(whole)
+    if inside is None:
+        size = f"{record.image_width}x{record.image_height}"
+        raise invalid("region is outside the window's screenshot", f"that is {size} pixels")
+    return record, inside
+
+
 def _problem_of(record: Screenshot, window: Window) -> str:
     """Why a record is not valid for the window as it is now; empty when it is."""
     which = f"window {window.window_id}"
@@ -5332,7 +5351,7 @@ def _stale(message: str, hint: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/automation/effects.py ==================================================
-SOURCES['peekaboo_min/automation/effects.py'] = 5335, r'''"""What an act changed in its window, by screenshots before and after."""
+SOURCES['peekaboo_min/automation/effects.py'] = 5354, r'''"""What an act changed in its window, by screenshots before and after."""
 
 from __future__ import annotations
 
@@ -5509,7 +5528,7 @@ def wait_until_painted(desktop: Desktop, window: Window) -> None:
 '''
 
 # ==================== peekaboo_min/automation/elements.py =================================================
-SOURCES['peekaboo_min/automation/elements.py'] = 5512, r'''"""The elements of a window, as text and as data."""
+SOURCES['peekaboo_min/automation/elements.py'] = 5531, r'''"""The elements of a window, as text and as data."""
 
 from __future__ import annotations
 
@@ -5600,106 +5619,76 @@ def _line_of(data: dict[str, Any]) -> str:
 '''
 
 # ==================== peekaboo_min/automation/find_text.py ================================================
-SOURCES['peekaboo_min/automation/find_text.py'] = 5603, r'''"""Where a text is in a window, by text recognition; and a click there."""
+SOURCES['peekaboo_min/automation/find_text.py'] = 5622, r'''"""Where a text is in a window, by text recognition; and a click there."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Optional
 
 from ..core.cancellation import report_progress
 from ..core.errors import ErrorCode, PeekabooError, invalid
-from ..core.models import NOTHING_FOUND, RecognisedText, Rect, Result, Screenshot, rect_around
+from ..core.models import NOTHING_FOUND, RecognisedText, Rect, Result, Screenshot
 from ..core.text import clean_text
 from ..desktop.base import Desktop
 from .capture import CapturedImage, scene_to_capture, screenshot_to_read
+from .coordinates import find_region
 from .effects import is_other_within, take_bitmap
 from .input import click_pixel
+from .labels import Place, find_in_lines, likeness, rows_of, with_characters
 from .policy import check_may_act
 
-MATCHES = ("exact", "case_insensitive", "close")
-_CLOSE_ENOUGH = 0.75
-_SHORT = 5  # letters
-_HITS_AT_MOST = 20
-_NEAREST_SHOWN = 5
+_FOUND_AT_MOST, _SIMILAR_AT_MOST, _LINES_AT_MOST = 20, 5, 200
 # Recognition misses some single characters, and labels that stand close to a frame.
 _OTHER_WAY = "find_elements may know it, by the application's own names"
-# Around a word these do not make it a different one: `Name:`, `[Save]`, `Open...`
-_PUNCTUATION = " .,:;!?…*()[]{}<>|_'\"‘’“”«»-–—"
-# What text recognition confuses, as one letter.
-_LOOKALIKES = str.maketrans("1i|!0×\N{MINUS SIGN}–—", "llllox---")
-
-
-class TextHit(NamedTuple):
-    """Where the wanted text is: whole words of one line."""
-
-    text: str
-    box: Rect
-    """In pixels of the screenshot."""
-    match: str
-    """One of MATCHES."""
-    likeness: float
-    is_whole_line: bool
-    confidence: float
-
-    @property
-    def rank(self) -> tuple[float, ...]:
-        """Smaller for a better match; places of one rank are equally good."""
-        return MATCHES.index(self.match), -self.likeness, not self.is_whole_line
-
-    @property
-    def at(self) -> str:
-        return f"x {int(self.box.centre.x)} y {int(self.box.centre.y)}"
-
-    def as_data(self) -> dict[str, Any]:
-        centre = self.box.centre
-        box = {key: round(value) for key, value in self.box.as_data().items()}
-        return {
-            "text": self.text,
-            "x": int(centre.x),
-            "y": int(centre.y),
-            "box": box,
-            "match": self.match,
-            "confidence": round(self.confidence, 3),
-        }
 
 
 class TextSearch(NamedTuple):
-    """What was recognised in a window, and where the wanted text is, the best match first; in pixels of
+    """What was recognised in a window, or in a region of it, and where the wanted text is; in pixels of
     `record`, which `click` takes.
     """
 
     wanted: str
     record: Screenshot
-    lines: tuple[RecognisedText, ...]
-    hits: list[TextHit]
+    labels: list[RecognisedText]
+    places: list[Place]
+
+    @property
+    def found(self) -> list[Place]:
+        """Where it is, whole labels first."""
+        return [place for place in self.places if place.match != "similar"][:_FOUND_AT_MOST]
+
+    @property
+    def similar(self) -> list[Place]:
+        return [place for place in self.places if place.match == "similar"][:_SIMILAR_AT_MOST]
 
     def as_data(self) -> dict[str, Any]:
-        return {
-            "window_id": self.record.window_id,
-            "screenshot_id": self.record.screenshot_id,
-            "image_width": self.record.image_width,
-            "image_height": self.record.image_height,
-            "found": [hit.as_data() for hit in self.hits],
-        }
+        found, similar = ([place.as_data() for place in places] for places in (self.found, self.similar))
+        return {**_data_of(self.record), "found": found, "similar": similar}
 
     def found_text(self) -> str:
-        """Where it is, for people."""
-        lines = [f"{hit.at}: {hit.text!r} ({hit.match})" for hit in self.hits]
-        where = f"in window {self.record.window_id}, in pixels of screenshot {self.record.screenshot_id}"
-        if len(lines) == 1:
-            return f"found {self.wanted[:80]!r} {where}: {lines[0]}"
-        head = f"found {self.wanted[:80]!r} in {len(lines)} places {where}, the best first:"
-        return "\n".join([head, *lines])
+        """Where it is, and what is similar, for people."""
+        found, similar = ([f"  {place}" for place in places] for places in (self.found, self.similar))
+        head = f"{self.wanted[:80]!r} in window {self.record.window_id}"
+        head += f", in pixels of screenshot {self.record.screenshot_id}"
+        places = f"in {len(found)} places, whole labels first" if len(found) > 1 else "once"
+        return "\n".join([f"found {head}, {places}:", *found, *(["similar:", *similar] if similar else [])])
 
     def nearest_text(self) -> str:
         """What was recognised instead, for people."""
-        texts = list(dict.fromkeys(clean_text(line.text) for line in self.lines))
-        head = f"no text like {self.wanted[:80]!r} was recognised in window {self.record.window_id}"
+        head = f"no text equal to {self.wanted[:80]!r} was recognised in window {self.record.window_id}"
+        if self.similar:
+            return f"{head}; similar: " + "; ".join(map(str, self.similar))
+        texts = list(dict.fromkeys(label.text[:80] for label in self.labels))
         if not texts:
             return f"{head}; no text at all was recognised there"
-        nearest = sorted(texts, key=lambda text: -_likeness(self.wanted, text))[:_NEAREST_SHOWN]
+        nearest = sorted(texts, key=lambda text: -likeness(self.wanted, text))[:_SIMILAR_AT_MOST]
         return f"{head}; the nearest of {len(texts)} lines: " + ", ".join(map(repr, nearest))
+
+
+def _data_of(record: Screenshot) -> dict[str, Any]:
+    names = ("window_id", "screenshot_id", "image_width", "image_height")
+    return {name: getattr(record, name) for name in names}
 
 
 def wanted_text(text: str) -> str:
@@ -5710,36 +5699,37 @@ def wanted_text(text: str) -> str:
     return wanted
 
 
-def search_image(desktop: Desktop, image: CapturedImage, record: Screenshot, wanted: str) -> TextSearch:
+def search_image(
+    desktop: Desktop,
+    image: CapturedImage,
+    record: Screenshot,
+    wanted: str,
+    part: Optional[tuple[Screenshot, Rect]] = None,
+) -> TextSearch:
     """Look for a text in a window's screenshot, recognised at full resolution, placed in the pixels of
-    `record`. The image's file is deleted.
+    `record`; without one, read all. The image's file is deleted.
+
+    part: of the window, as find_region has it; only what has its middle there counts.
     """
     report_progress(f"reading the text of window {record.window_id}")
     try:
         lines = desktop.read_text(image.path)
         is_like_a_key = len(wanted) <= 2 or not any(map(str.isalnum, wanted))
-        if len(wanted) == 1 or (is_like_a_key and not find_in_lines(wanted, lines)):
+        if wanted and is_like_a_key and (len(wanted) == 1 or not _is_found(wanted, lines)):
             lines = with_characters(lines, desktop.read_characters(image.path))
     finally:
         image.path.unlink(missing_ok=True)
     factor = record.image_width / image.info.width
-    scaled = tuple(_scaled(line, factor) for line in lines)
-    return TextSearch(wanted, record, scaled, find_in_lines(wanted, scaled))
+    scaled = [_scaled(line, factor) for line in lines]
+    region = part[1].scaled(record.image_width / part[0].image_width) if part else None
+    labels = [label for row in rows_of(scaled) for label in row]
+    if region:
+        labels = [label for label in labels if region.contains(label.box.centre)]
+    return TextSearch(wanted, record, labels, find_in_lines(wanted, scaled, region) if wanted else [])
 
 
-def with_characters(
-    lines: Sequence[RecognisedText], characters: Sequence[RecognisedText]
-) -> list[RecognisedText]:
-    """The words of lines and the characters that they lack (pure); of two readings of one place the surer."""
-    kept = [
-        word
-        for word in (word for line in lines for word in words_of_line(line))
-        if all(found.confidence <= word.confidence for found in characters if found.box.overlaps(word.box))
-    ]
-    for found in sorted(characters, key=lambda found: -found.confidence):
-        if not any(found.box.overlaps(other.box) for other in kept):
-            kept.append(found)
-    return kept
+def _is_found(wanted: str, lines: Sequence[RecognisedText]) -> bool:
+    return any(place.match != "similar" for place in find_in_lines(wanted, lines))
 
 
 def _scaled(line: RecognisedText, factor: float) -> RecognisedText:
@@ -5749,28 +5739,66 @@ def _scaled(line: RecognisedText, factor: float) -> RecognisedText:
     return line._replace(box=line.box.scaled(factor), words=words)
 
 
-def find_text_in_window(desktop: Desktop, window_id: int, text: str) -> Result:
-    """Take a screenshot of a window, recognise its text, and find `text` in it, the best match first.
+def find_text_in_window(
+    desktop: Desktop,
+    window_id: int,
+    text: Optional[str] = None,
+    region: Optional[Sequence[float]] = None,
+    screenshot_id: Optional[str] = None,
+) -> Result:
+    """Take a screenshot of a window, recognise its text, and find `text` in it; without one list every line.
 
-    data: {window_id, screenshot_id, image_width, image_height,
-    found: [{text, x, y, box, match, confidence}]}; x and y are a match's middle, in pixels that `click` takes
-    with this screenshot_id. Not found is an empty list.
-    Raises INVALID_ARGUMENT for a text without a word, and what capturing and recognising raise.
+    region: x, y, width and height of the part to look at, in pixels of the screenshot `screenshot_id`, else
+    of the window's last.
+
+    data: {window_id, screenshot_id, image_width, image_height}, and {found, similar: [{text, label, x, y,
+    box, match, confidence}]}, whole labels first, or {count, lines: [{text, x, y, box, confidence}]}, at most
+    200; x and y are a place's middle, in pixels that `click` takes with this screenshot_id.
+    Raises INVALID_ARGUMENT for a text without a word, and what find_record, capturing and recognising raise.
     """
-    wanted = wanted_text(text)
+    wanted = wanted_text(text) if text is not None else ""
     window = scene_to_capture(desktop).by_id(window_id)
-    seen = search_image(desktop, *screenshot_to_read(desktop, window), wanted)
-    if not seen.hits:
+    part = find_region(desktop.session, window, region, screenshot_id)
+    seen = search_image(desktop, *screenshot_to_read(desktop, window), wanted, part)
+    if not wanted:
+        return _all_lines(seen)
+    if not seen.found:
         return Result(f"{seen.nearest_text()}; {_OTHER_WAY}", seen.as_data(), exit_code=NOTHING_FOUND)
     return Result(seen.found_text(), seen.as_data())
 
 
-def click_text_in_window(
-    desktop: Desktop, window_id: int, text: str, button: str, clicks: int, verify: bool
-) -> dict[str, Any]:
-    """Find a text in a window and click its middle; `text` in the answer is what was clicked.
+def _all_lines(seen: TextSearch) -> Result:
+    names = ("text", "x", "y", "box", "confidence")
+    places = [
+        Place(label.text, label.text, label.box, "label", 1.0, label.confidence).as_data()
+        for label in seen.labels[:_LINES_AT_MOST]
+    ]
+    lines = [{name: place[name] for name in names} for place in places]
+    head = f"{len(lines)} line(s) of window {seen.record.window_id}"
+    if len(seen.labels) > len(lines):
+        head += f", the first of {len(seen.labels)}: give a region to read others"
+    head += f"; x,y are pixels of screenshot {seen.record.screenshot_id}"
+    shown = [f'"{line["text"]}" {line["x"]},{line["y"]}' for line in lines]
+    data = {**_data_of(seen.record), "count": len(seen.labels), "lines": lines}
+    code = 0 if lines else NOTHING_FOUND
+    return Result("\n".join([head, *shown]), data, is_text_enough=True, exit_code=code)
 
-    Raises TEXT_NOT_FOUND with the nearest texts, AMBIGUOUS_TEXT where two places are equally good,
+
+def click_text_in_window(
+    desktop: Desktop,
+    window_id: int,
+    text: str,
+    button: str,
+    clicks: int,
+    verify: bool,
+    region: Optional[Sequence[float]] = None,
+    screenshot_id: Optional[str] = None,
+) -> dict[str, Any]:
+    """Click the middle of the only label that is `text`; with a region also what is within a longer label or
+    similar, where it is the only such place there.
+
+    The answer is click_pixel's, with `text`, what was clicked, and `similar`, the other places.
+    Raises TEXT_NOT_FOUND with the similar or nearest texts, AMBIGUOUS_TEXT for several places,
     STALE_SCREENSHOT where the text changed while it was read, and what find_text_in_window and click_pixel
     raise.
     """
@@ -5778,129 +5806,47 @@ def click_text_in_window(
     check_may_act("click")
     window = scene_to_capture(desktop).by_id(window_id)
     check_may_act("click", window.app_name, window.bundle_id)
+    part = find_region(desktop.session, window, region, screenshot_id)
     before = take_bitmap(desktop, window)
-    seen = search_image(desktop, *screenshot_to_read(desktop, window), wanted)
-    if not seen.hits:
-        hint = f"{_OTHER_WAY}; or take a screenshot and click by its pixels, or scroll to the text"
-        raise PeekabooError(ErrorCode.TEXT_NOT_FOUND, seen.nearest_text(), hint)
-    best, *others = seen.hits
-    equal = [best, *(hit for hit in others if hit.rank == best.rank)]
-    if len(equal) > 1:
-        places = "; ".join(f"{hit.text!r} at {hit.at}" for hit in equal)
-        raise PeekabooError(
-            ErrorCode.AMBIGUOUS_TEXT,
-            f"{wanted[:80]!r} is in {len(equal)} places of window {window_id}; nothing was clicked: {places}",
-            hint=f"click one of them by its x and y, with screenshot_id {seen.record.screenshot_id}",
-        )
-    if is_other_within(before, take_bitmap(desktop, window), best.box, seen.record.image_width):
+    seen = search_image(desktop, *screenshot_to_read(desktop, window), wanted, part)
+    place = _place_to_click(seen, has_region=part is not None)
+    if is_other_within(before, take_bitmap(desktop, window), place.box, seen.record.image_width):
         raise PeekabooError(
             ErrorCode.STALE_SCREENSHOT,
-            f"window {window_id} changed where {best.text!r} was while it was read; nothing was clicked",
+            f"window {window_id} changed where {place.text!r} was while it was read; nothing was clicked",
             hint="try again once it rests: wait_for with still=true",
         )
-    data = click_pixel(desktop, window_id, best.box.centre, button, clicks, seen.record.screenshot_id, verify)
-    return {**data, "text": best.text, "screenshot_id": seen.record.screenshot_id}
+    data = click_pixel(
+        desktop, window_id, place.box.centre, button, clicks, seen.record.screenshot_id, verify
+    )
+    others = [other.as_data() for other in (*seen.found, *seen.similar) if other != place]
+    return {**data, "text": place.text, "screenshot_id": seen.record.screenshot_id, "similar": others}
 
 
-def find_in_lines(wanted: str, lines: Sequence[RecognisedText]) -> list[TextHit]:
-    """Where `wanted` is in lines (pure), best first: exact before case-insensitive before close spelling, a
-    whole line before a part of one, then top to bottom.
-    """
-    hits: list[TextHit] = []
-    for line in lines:
-        hits += _apart(_ranked(_hits_in_line(wanted, line)))
-    ranked = _ranked(hits)
-    if len(wanted) == 1:  # too many characters look alike: 1, l, I, | and !
-        ranked = [hit for hit in ranked if hit.match == ranked[0].match]
-    return ranked[:_HITS_AT_MOST]
-
-
-def _ranked(hits: Sequence[TextHit]) -> list[TextHit]:
-    return sorted(hits, key=lambda hit: (hit.rank, hit.box.y, hit.box.x))
-
-
-def _apart(hits: Sequence[TextHit]) -> list[TextHit]:
-    """Hits of one line without those that overlap a better one."""
-    kept: list[TextHit] = []
-    for hit in hits:
-        if not any(hit.box.overlaps(other.box) for other in kept):
-            kept.append(hit)
-    return kept
-
-
-def _hits_in_line(wanted: str, line: RecognisedText) -> list[TextHit]:
-    words = words_of_line(line)
-    count = len(wanted.split())
-    hits = []
-    # recognition may join two words or split one
-    for length in range(max(1, count - 1), min(len(words), count + 1) + 1):
-        for start in range(len(words) - length + 1):
-            part = words[start : start + length]
-            text = clean_text(" ".join(word.text for word in part))
-            match, likeness = compare_texts(wanted, text)
-            if match:
-                is_whole = length == len(words)
-                confidence = line.confidence if is_whole else sum(word.confidence for word in part) / length
-                hits.append(
-                    TextHit(
-                        text, rect_around([word.box for word in part]), match, likeness, is_whole, confidence
-                    )
-                )
-    return hits
-
-
-def words_of_line(line: RecognisedText) -> list[RecognisedText]:
-    """A line's words; where they were not recognised one by one, each with its share of the line's box."""
-    if line.words:
-        return list(line.words)
-    words: list[RecognisedText] = []
-    width = line.box.width / max(1, len(line.text))
-    at = 0
-    for text in line.text.split():
-        at = line.text.index(text, at)
-        box = Rect(line.box.x + at * width, line.box.y, len(text) * width, line.box.height)
-        words.append(RecognisedText(text, box, line.confidence))
-        at += len(text)
-    return words
-
-
-def compare_texts(wanted: str, text: str) -> tuple[str, float]:
-    """Which of MATCHES `text` is for `wanted`, and how alike they are, 0 to 1; "" when it is none.
-
-    A short text is close only when it differs in nothing but letters that look alike: of Chat and Chart, or
-    Yes and bytes, too many letters are the same.
-    """
-    if wanted == text or _bare(wanted) == _bare(text):
-        return "exact", 1.0
-    if _bare(wanted).casefold() == _bare(text).casefold():
-        return "case_insensitive", 1.0
-    least = 1.0 if len(_folded(wanted)) <= _SHORT else _CLOSE_ENOUGH
-    likeness = _likeness(wanted, text, least)
-    return ("close", likeness) if likeness >= least else ("", likeness)
-
-
-def _bare(text: str) -> str:
-    """Without punctuation around it; a text that is nothing else stays."""
-    return text.strip(_PUNCTUATION) or text
-
-
-def _folded(text: str) -> str:
-    """Without case, spaces, and differences between letters that look alike."""
-    return _bare(text).casefold().replace(" ", "").translate(_LOOKALIKES)
-
-
-def _likeness(wanted: str, text: str, least: float = 0.0) -> float:
-    """0 to 1, of the folded texts; may stop below `least`."""
-    import difflib  # 3 ms that most commands do not need
-
-    matcher = difflib.SequenceMatcher(None, _folded(wanted), _folded(text), autojunk=False)
-    if matcher.real_quick_ratio() < least or matcher.quick_ratio() < least:
-        return 0.0
-    return matcher.ratio()
+def _place_to_click(seen: TextSearch, has_region: bool) -> Place:
+    """Raises AMBIGUOUS_TEXT, TEXT_NOT_FOUND."""
+    whole = [place for place in seen.found if place.match in ("label", "lookalike")]
+    partial = [place for place in seen.places if place not in whole][:_FOUND_AT_MOST]
+    places = whole or (partial if has_region else [])
+    if len(places) == 1:
+        return places[0]
+    where = f"window {seen.record.window_id}"
+    again = (
+        f"call again with the region of the one that is meant and screenshot_id {seen.record.screenshot_id}"
+    )
+    if places:
+        message = f"{seen.wanted[:80]!r} is in {len(places)} places of {where}; nothing was clicked: "
+        raise PeekabooError(ErrorCode.AMBIGUOUS_TEXT, message + "; ".join(map(str, places)), again)
+    if partial:
+        message = f"no label of {where} is {seen.wanted[:80]!r}; similar, not clicked: "
+        shown = "; ".join(map(str, partial[:_SIMILAR_AT_MOST]))
+        raise PeekabooError(ErrorCode.TEXT_NOT_FOUND, message + shown, again)
+    hint = f"{_OTHER_WAY}; or take a screenshot and click by its pixels, or scroll to the text"
+    raise PeekabooError(ErrorCode.TEXT_NOT_FOUND, seen.nearest_text(), hint)
 '''
 
 # ==================== peekaboo_min/automation/image.py ====================================================
-SOURCES['peekaboo_min/automation/image.py'] = 5903, r'''"""The job of `image`: what to capture, where to save it, and the answer."""
+SOURCES['peekaboo_min/automation/image.py'] = 5849, r'''"""The job of `image`: what to capture, where to save it, and the answer."""
 
 from __future__ import annotations
 
@@ -6265,7 +6211,7 @@ def piped(result: Result, paths: Sequence[Path]) -> Result:
 '''
 
 # ==================== peekaboo_min/automation/input.py ====================================================
-SOURCES['peekaboo_min/automation/input.py'] = 6268, r'''"""Every act in a window: its safety rules, the input lock, the effect."""
+SOURCES['peekaboo_min/automation/input.py'] = 6214, r'''"""Every act in a window: its safety rules, the input lock, the effect."""
 
 from __future__ import annotations
 
@@ -6667,8 +6613,301 @@ def _clamped(pixel: Point, record: Screenshot) -> Point:
     return Point(nearest(pixel.x, record.image_width), nearest(pixel.y, record.image_height))
 '''
 
+# ==================== peekaboo_min/automation/labels.py ===================================================
+SOURCES['peekaboo_min/automation/labels.py'] = 6617, r'''"""Which recognised words are one label, and where a text is among them.
+
+Distances are in widths of a line's average character. Measured with three fonts of 8 to 24 points: words are
+0.4 to 1.0 apart (1.2 to 1.5 in a font of one width), the entries of a menu 1.9 to 3.1, a tick box and its
+label 0.5 to 1.6. So a tick box is known by how it reads: of 82 that were read, 64 as no letter at all.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple, Optional
+
+from ..core.models import RecognisedText, Rect, rect_around
+from ..core.text import clean_text
+
+# How a place fits: a whole label; the only label that differs in letters that look alike, where none is
+# equal; equal words within a longer label; a text that is merely similar.
+MATCHES = ("label", "lookalike", "part", "similar")
+EQUAL, LOOKALIKE, SIMILAR = 1.0, 0.99, 0.75
+_TEXT_AT_MOST = 1000  # characters
+# Another way to print the same sign is no difference.
+_TYPOGRAPHY = str.maketrans(
+    {**dict.fromkeys("‘’", "'"), **dict.fromkeys("“”„", '"'), "…": "..."}
+    | dict.fromkeys("\u00ad\u2010\u2011\u2012\u2013\u2014\u2015\u2212", "-")
+)
+# Around a text these do not make it a different one: `Name:`, `[Save]`, `Open...`
+_OUTER = " .,:;!?*()[]{}<>|_'\"«»·•"
+_OUTER_END = rf"(?: -+|[{re.escape(_OUTER)}])+$"  # of `A-` the sign is a part
+_HYPHEN = r"(?<=[^\W\d_])-(?=[^\W\d_])"
+_ALIKE = str.maketrans("I|0", "llO")
+_SHOWN_DIGIT = r"[^\D0]|0(?![^\W\d_])"  # the 0 of `0K` may be an O, those of `10` and `A0` are not
+
+_APART_WIDTHS, _APART_HEIGHTS = 1.7, 0.8
+_BORDER = "|¦"  # what the edge of a button is read as
+_BORDER_WIDTHS = 1.1
+_MARK_AT_MOST = 2  # characters
+_MARK_WIDTHS, _UNSURE = 1.15, 0.75
+_VOWELS = frozenset("aeiouyAEIOUY")
+
+
+class Place(NamedTuple):
+    """A text in a window; `label` is the whole label that it is, or is a part of."""
+
+    text: str
+    label: str
+    box: Rect
+    """In pixels of the screenshot."""
+    match: str
+    """One of MATCHES."""
+    likeness: float
+    confidence: float
+
+    @property
+    def pixels(self) -> Rect:
+        """The whole pixels around it: what `region` takes."""
+        left, top = math.floor(self.box.x), math.floor(self.box.y)
+        right, bottom = self.box.x + self.box.width, self.box.y + self.box.height
+        return Rect(left, top, max(1, math.ceil(right) - left), max(1, math.ceil(bottom) - top))
+
+    def as_data(self) -> dict[str, Any]:
+        return {
+            "text": self.text,
+            "label": self.label,
+            "x": int(self.box.centre.x),
+            "y": int(self.box.centre.y),
+            "box": self.pixels.as_data(),
+            "match": self.match,
+            "confidence": round(self.confidence, 3),
+        }
+
+    def __str__(self) -> str:
+        inside = f" inside {self.label[:80]!r}" if self.label != self.text else ""
+        region = ",".join(f"{number:.0f}" for number in self.pixels)
+        x, y = map(int, self.box.centre)
+        return f"{self.text[:80]!r}{inside} at x {x} y {y}, region {region}"
+
+
+def find_in_lines(wanted: str, lines: Sequence[RecognisedText], region: Optional[Rect] = None) -> list[Place]:
+    """Where `wanted` is in lines (pure): by how it matches, then top to bottom; of what overlaps in a line
+    the best. region: only what has its middle there.
+    """
+    places: list[Place] = []
+    for row in rows_of(lines):
+        kept: list[Place] = []
+        for place in sorted(_places_in_row(wanted, row), key=_rank):
+            if (region is None or region.contains(place.box.centre)) and not any(
+                place.box.overlaps(other.box) for other in kept
+            ):
+                kept.append(place)
+        places += kept
+    matches = [place.match for place in places]
+    if "label" in matches or matches.count("lookalike") > 1:
+        places = [
+            place._replace(match="similar") if place.match == "lookalike" else place for place in places
+        ]
+    return sorted(
+        places, key=lambda place: (*_rank(place)[:2], place.text != wanted, place.box.y, place.box.x)
+    )
+
+
+def _rank(place: Place) -> tuple[float, ...]:
+    """Smaller for a better match; of equal ones the shorter, without a border that reads as punctuation."""
+    return MATCHES.index(place.match), -place.likeness, len(place.text)
+
+
+def _places_in_row(wanted: str, row: Sequence[RecognisedText]) -> Iterator[Place]:
+    labels = [label.words for label in row]
+    if len(labels) > 1:
+        labels.append(tuple(word for words in labels for word in words))
+    count = len(wanted.split())
+    for words in labels:
+        whole = [words, without_mark(words)]
+        # recognition may join two words or split one
+        lengths = range(max(1, count - 1), min(len(words), count + 1) + 1)
+        parts = [words[at : at + length] for length in lengths for at in range(len(words) - length + 1)]
+        for part in [*whole, *parts]:
+            text = text_of(part)
+            value = likeness(wanted, text, SIMILAR)
+            if value < SIMILAR:
+                continue
+            is_whole = any(part is each for each in whole)
+            match = "part" if value == EQUAL else "similar"
+            if is_whole and value >= LOOKALIKE:
+                match = "label" if value == EQUAL else "lookalike"
+            label = text if is_whole else text_of(words)
+            confidence = sum(word.confidence for word in part) / len(part)
+            yield Place(text, label, rect_around([word.box for word in part]), match, value, confidence)
+
+
+def likeness(wanted: str, shown: str, least: float = 0.0) -> float:
+    """How alike two texts are, 0 to 1: EQUAL, LOOKALIKE where only `lI|` or `O0` differ in words without
+    digits, else less: 0 for what is certainly below `least`.
+
+    Case, outer punctuation (no sign before a digit), an ellipsis and hyphens between letters are no
+    difference; accents and digits are.
+    """
+    a, b = _folded(wanted), _folded(shown)
+    if a == b:
+        return EQUAL
+    if _with_letters_alike(wanted, r"\d") == _with_letters_alike(shown, _SHOWN_DIGIT):
+        return LOOKALIKE
+    import difflib  # 3 ms that most commands do not need
+
+    matcher = difflib.SequenceMatcher(None, a.replace(" ", ""), b.replace(" ", ""), autojunk=False)
+    if matcher.real_quick_ratio() < least or matcher.quick_ratio() < least:
+        return 0.0
+    return min(float(matcher.ratio()), LOOKALIKE - 0.01)
+
+
+@lru_cache(maxsize=100)
+def _folded(text: str) -> str:
+    return unicodedata.normalize("NFC", _bare(text).casefold())
+
+
+def _bare(text: str) -> str:
+    """Without what is no difference but case; a text that is nothing else stays."""
+    plain = " ".join(unicodedata.normalize("NFC", text).translate(_TYPOGRAPHY).split())
+    plain = re.sub(_HYPHEN, "", plain)
+    start = plain.lstrip(f"{_OUTER}-")
+    return re.sub(_OUTER_END, "", plain if start[:1].isnumeric() else start) or plain
+
+
+@lru_cache(maxsize=100)
+def _with_letters_alike(text: str, digit: str) -> str:
+    words = (word if re.search(digit, word) else word.translate(_ALIKE) for word in text.split())
+    return _bare(" ".join(words))
+
+
+def with_characters(
+    lines: Sequence[RecognisedText], characters: Sequence[RecognisedText]
+) -> list[RecognisedText]:
+    """The words of lines and the characters that they lack (pure); of two readings of one place the surer."""
+    kept = [
+        word
+        for word in (word for line in lines for word in words_of_line(line))
+        if all(found.confidence <= word.confidence for found in characters if found.box.overlaps(word.box))
+    ]
+    for found in sorted(characters, key=lambda found: -found.confidence):
+        if not any(found.box.overlaps(other.box) for other in kept):
+            kept.append(found)
+    return kept
+
+
+def text_of(words: Sequence[RecognisedText]) -> str:
+    return clean_text(" ".join(word.text for word in words), _TEXT_AT_MOST)
+
+
+def rows_of(lines: Sequence[RecognisedText]) -> list[list[RecognisedText]]:
+    """The labels of each line, left to right, each with its words (pure).
+
+    A label ends at a gap that separates menu entries, and at the edge of a button; parts of one line that
+    were recognised apart are put together: of `Don't` and `Save` neither is a label.
+    """
+    rows: list[list[RecognisedText]] = []
+    for words in sorted(filter(None, map(words_of_line, lines)), key=lambda words: words[0].box.x):
+        row = next((row for row in rows if _continues(row[-1], words[0], [*row, *words])), None)
+        if row:
+            row += words
+        else:
+            rows.append(words)
+    return sorted(map(_labels_of, rows), key=lambda row: (row[0].box.y, row[0].box.x))
+
+
+def words_of_line(line: RecognisedText) -> list[RecognisedText]:
+    """A line's words; where they were not recognised one by one, each with its share of the line's box."""
+    if line.words:
+        return list(line.words)
+    words: list[RecognisedText] = []
+    width = line.box.width / max(1, len(line.text))
+    at = 0
+    for text in line.text.split():
+        at = line.text.index(text, at)
+        box = Rect(line.box.x + at * width, line.box.y, len(text) * width, line.box.height)
+        words.append(RecognisedText(text, box, line.confidence))
+        at += len(text)
+    return words
+
+
+def without_mark(words: Sequence[RecognisedText]) -> Sequence[RecognisedText]:
+    """A label's words without the tick box or icon before them: up to two characters that are no word."""
+    width, start = _character_width(words), 0
+    for word, following in zip(words, words[1:]):
+        is_too_long = sum(len(each.text) for each in words[: start + 1]) > _MARK_AT_MOST
+        if is_too_long or not _is_mark(word, _gap(word, following) / width):
+            break
+        start += 1
+    # before a digit it may be a sign
+    return words if words[start].text[:1].isnumeric() else words[start:]
+
+
+def _is_mark(word: RecognisedText, gap: float) -> bool:
+    """Not `No`, which makes another label of the one that it stands before; gap: in widths."""
+    letters = [letter for letter in word.text if letter.isalnum()]
+    if not letters or word.text == "O":
+        return True
+    can_be_word = len(letters) > 1 and not _VOWELS.isdisjoint(letters)
+    is_ascii_letters = all(letter.isascii() and letter.isalpha() for letter in letters)
+    return is_ascii_letters and not can_be_word and (word.confidence < _UNSURE or gap >= _MARK_WIDTHS)
+
+
+def _labels_of(words: Sequence[RecognisedText]) -> list[RecognisedText]:
+    runs = [[words[0]]]
+    for word, following in zip(words, words[1:]):
+        is_at_border = _is_border(word) or _is_border(following)
+        widths = _gap(word, following) / _character_width(words)
+        if not _continues(word, following, words) or (is_at_border and widths >= _BORDER_WIDTHS):
+            runs.append([])
+        runs[-1].append(following)
+    texts = [run for run in runs if not all(map(_is_border, run))]
+    return [_label_of(run) for run in texts or runs]
+
+
+def _is_border(word: RecognisedText) -> bool:
+    return not word.text.strip(_BORDER)
+
+
+def _label_of(words: Sequence[RecognisedText]) -> RecognisedText:
+    confidence = sum(word.confidence for word in words) / len(words)
+    return RecognisedText(text_of(words), rect_around([word.box for word in words]), confidence, tuple(words))
+
+
+def _continues(word: RecognisedText, following: RecognisedText, words: Sequence[RecognisedText]) -> bool:
+    """Whether two words may be of one label: side by side (the corner of a button is read as a 4 below the
+    line), and no more apart than words are.
+    """
+    left, right = word.box, following.box
+    shared = min(left.y + left.height, right.y + right.height) - max(left.y, right.y)
+    if shared < min(left.height, right.height) / 2:
+        return False
+    heights = sorted(each.box.height for each in _readable(words))
+    width, height = _character_width(words), heights[len(heights) // 2]
+    return -width < _gap(word, following) < max(_APART_WIDTHS * width, _APART_HEIGHTS * height)
+
+
+def _gap(left: RecognisedText, right: RecognisedText) -> float:
+    return right.box.x - left.box.x - left.box.width
+
+
+def _character_width(words: Sequence[RecognisedText]) -> float:
+    readable = _readable(words)
+    return max(1.0, sum(word.box.width for word in readable) / sum(len(word.text) for word in readable))
+
+
+def _readable(words: Sequence[RecognisedText]) -> Sequence[RecognisedText]:
+    """Those with a letter or digit: the edge of a button is as high as the button."""
+    return [word for word in words if any(map(str.isalnum, word.text))] or words
+'''
+
 # ==================== peekaboo_min/automation/listing.py ==================================================
-SOURCES['peekaboo_min/automation/listing.py'] = 6671, r'''"""Apps, windows and screens, as text and as data."""
+SOURCES['peekaboo_min/automation/listing.py'] = 6910, r'''"""Apps, windows and screens, as text and as data."""
 
 from __future__ import annotations
 
@@ -6836,7 +7075,7 @@ def _bounds_text(window: Window) -> str:
 '''
 
 # ==================== peekaboo_min/automation/opening.py ==================================================
-SOURCES['peekaboo_min/automation/opening.py'] = 6839, r'''"""Open an application, a file or an address, and wait for its window."""
+SOURCES['peekaboo_min/automation/opening.py'] = 7078, r'''"""Open an application, a file or an address, and wait for its window."""
 
 from __future__ import annotations
 
@@ -7005,7 +7244,7 @@ def _names(*names: str) -> set[str]:
 '''
 
 # ==================== peekaboo_min/automation/policy.py ===================================================
-SOURCES['peekaboo_min/automation/policy.py'] = 7008, r'''"""What may be acted on, and the audit log of what was done."""
+SOURCES['peekaboo_min/automation/policy.py'] = 7247, r'''"""What may be acted on, and the audit log of what was done."""
 
 from __future__ import annotations
 
@@ -7105,7 +7344,7 @@ def audited(window: Window) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/automation/wait.py =====================================================
-SOURCES['peekaboo_min/automation/wait.py'] = 7108, r'''"""Wait until a window shows a text, opens, closes or stops changing."""
+SOURCES['peekaboo_min/automation/wait.py'] = 7347, r'''"""Wait until a window shows a text, opens, closes or stops changing."""
 
 from __future__ import annotations
 
@@ -7273,7 +7512,7 @@ class _TextLook:
             record = record_to_read(self._desktop, image)
             seen = search_image(self._desktop, image, record, self._wanted)
             self._read.add(state)
-            if seen.hits:
+            if seen.found:
                 return Result(seen.found_text(), seen.as_data())
             self._last = seen.nearest_text()
         return self._last
@@ -7308,10 +7547,10 @@ class _StillLook:
 '''
 
 # ==================== peekaboo_min/core/__init__.py =======================================================
-SOURCES['peekaboo_min/core/__init__.py'] = 7311, r''''''
+SOURCES['peekaboo_min/core/__init__.py'] = 7550, r''''''
 
 # ==================== peekaboo_min/core/cancellation.py ===================================================
-SOURCES['peekaboo_min/core/cancellation.py'] = 7314, r'''"""One call: its cancel token, time budget, progress, waits and threads."""
+SOURCES['peekaboo_min/core/cancellation.py'] = 7553, r'''"""One call: its cancel token, time budget, progress, waits and threads."""
 
 from __future__ import annotations
 
@@ -7454,7 +7693,7 @@ def is_uninterrupted() -> bool:
 '''
 
 # ==================== peekaboo_min/core/errors.py =========================================================
-SOURCES['peekaboo_min/core/errors.py'] = 7457, r'''"""PeekabooError, the only expected exception, and its codes."""
+SOURCES['peekaboo_min/core/errors.py'] = 7696, r'''"""PeekabooError, the only expected exception, and its codes."""
 
 from __future__ import annotations
 
@@ -7613,7 +7852,7 @@ def file_errors(path: Path) -> Iterator[None]:
 '''
 
 # ==================== peekaboo_min/core/log.py ============================================================
-SOURCES['peekaboo_min/core/log.py'] = 7616, r'''"""The log file, a command's debug lines, and the Keynote agent's log."""
+SOURCES['peekaboo_min/core/log.py'] = 7855, r'''"""The log file, a command's debug lines, and the Keynote agent's log."""
 
 from __future__ import annotations
 
@@ -7804,7 +8043,7 @@ def write_agent_line(path: Path, source: str, text: str) -> None:
 '''
 
 # ==================== peekaboo_min/core/models.py =========================================================
-SOURCES['peekaboo_min/core/models.py'] = 7807, r'''"""The data types: points, windows, displays, screenshots, results.
+SOURCES['peekaboo_min/core/models.py'] = 8046, r'''"""The data types: points, windows, displays, screenshots, results.
 
 Named tuples, not dataclasses: importing those and making thirty of them would be a third of a command's time.
 """
@@ -8200,7 +8439,7 @@ class Result(NamedTuple):
 '''
 
 # ==================== peekaboo_min/core/settings.py =======================================================
-SOURCES['peekaboo_min/core/settings.py'] = 8203, r'''"""Environment variables, read once into a frozen Settings."""
+SOURCES['peekaboo_min/core/settings.py'] = 8442, r'''"""Environment variables, read once into a frozen Settings."""
 
 from __future__ import annotations
 
@@ -8527,7 +8766,7 @@ def system_temporary_folder() -> Path:
 '''
 
 # ==================== peekaboo_min/core/text.py ===========================================================
-SOURCES['peekaboo_min/core/text.py'] = 8530, r'''"""Text from outside, made safe to show or to send."""
+SOURCES['peekaboo_min/core/text.py'] = 8769, r'''"""Text from outside, made safe to show or to send."""
 
 from __future__ import annotations
 
@@ -8574,16 +8813,16 @@ def cut_to_bytes(text: str, limit: int) -> str:
 '''
 
 # ==================== peekaboo_min/core/version.py ========================================================
-SOURCES['peekaboo_min/core/version.py'] = 8577, r'''"""The version."""
+SOURCES['peekaboo_min/core/version.py'] = 8816, r'''"""The version."""
 
 VERSION = "0.1.0"
 '''
 
 # ==================== peekaboo_min/desktop/__init__.py ====================================================
-SOURCES['peekaboo_min/desktop/__init__.py'] = 8583, r''''''
+SOURCES['peekaboo_min/desktop/__init__.py'] = 8822, r''''''
 
 # ==================== peekaboo_min/desktop/base.py ========================================================
-SOURCES['peekaboo_min/desktop/base.py'] = 8586, r'''"""class Desktop(Protocol): what a platform must do; it never decides."""
+SOURCES['peekaboo_min/desktop/base.py'] = 8825, r'''"""class Desktop(Protocol): what a platform must do; it never decides."""
 
 from __future__ import annotations
 
@@ -8747,7 +8986,7 @@ class Desktop(Protocol):
 '''
 
 # ==================== peekaboo_min/desktop/keys.py ========================================================
-SOURCES['peekaboo_min/desktop/keys.py'] = 8750, r'''"""Key names in the spellings that people use, read into one (pure)."""
+SOURCES['peekaboo_min/desktop/keys.py'] = 8989, r'''"""Key names in the spellings that people use, read into one (pure)."""
 
 from __future__ import annotations
 
@@ -8862,10 +9101,10 @@ def _unknown_key(word: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/desktop/macos/__init__.py ==============================================
-SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 8865, r''''''
+SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 9104, r''''''
 
 # ==================== peekaboo_min/desktop/macos/accessibility.js =========================================
-SOURCES['peekaboo_min/desktop/macos/accessibility.js'] = 8868, r'''// Comes after window_list.js: windows, sheets and the focus as the accessibility tree has them; without the grant: nothing.
+SOURCES['peekaboo_min/desktop/macos/accessibility.js'] = 9107, r'''// Comes after window_list.js: windows, sheets and the focus as the accessibility tree has them; without the grant: nothing.
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXUIElementCreateApplication', ['id', ['int']]);
 ObjC.bindFunction('AXUIElementCreateSystemWide', ['id', []]);
@@ -8953,7 +9192,7 @@ function candidates(app, target) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/automation.js ============================================
-SOURCES['peekaboo_min/desktop/macos/automation.js'] = 8956, r'''// {} -> {"automation": bool|null}: may Keynote be controlled? null when it does not run, was never asked for, or cannot be
+SOURCES['peekaboo_min/desktop/macos/automation.js'] = 9195, r'''// {} -> {"automation": bool|null}: may Keynote be controlled? null when it does not run, was never asked for, or cannot be
 // told. Raises no dialog. By itself, because a bridge that fails here must not take other answers along.
 ObjC.import('AppKit');
 ObjC.import('CoreServices');
@@ -8972,7 +9211,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/backend.py ===============================================
-SOURCES['peekaboo_min/desktop/macos/backend.py'] = 8975, r'''"""Desktop by screencapture, osascript and the Swift helper."""
+SOURCES['peekaboo_min/desktop/macos/backend.py'] = 9214, r'''"""Desktop by screencapture, osascript and the Swift helper."""
 
 from __future__ import annotations
 
@@ -9345,7 +9584,7 @@ def _window(listed: dict[str, Any], can_record: bool, displays: Sequence[Display
 '''
 
 # ==================== peekaboo_min/desktop/macos/elements.js ==============================================
-SOURCES['peekaboo_min/desktop/macos/elements.js'] = 9348, r'''// {"window": {id, pid, title, x, y, width, height, is_popup}} -> {"is_trusted": bool, "is_found": bool, "is_hung": bool,
+SOURCES['peekaboo_min/desktop/macos/elements.js'] = 9587, r'''// {"window": {id, pid, title, x, y, width, height, is_popup}} -> {"is_trusted": bool, "is_found": bool, "is_hung": bool,
 //   "elements": [{role, name, value, states, x, y, width, height}]}: what the window shows, clipped to it, in screen points.
 // By JXA alone: one call an element fetches all its attributes, so a compiled program would save little.
 ObjC.bindFunction('AXUIElementCopyMultipleAttributeValues', ['int', ['id', 'id', 'unsigned int', 'id*']]);
@@ -9505,7 +9744,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/focus.js =================================================
-SOURCES['peekaboo_min/desktop/macos/focus.js'] = 9508, r'''// {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted", "title_bar_is_free": bool, "matches": n}
+SOURCES['peekaboo_min/desktop/macos/focus.js'] = 9747, r'''// {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted", "title_bar_is_free": bool, "matches": n}
 // matches: how many windows of the application could be the one that is meant; only a single one is raised.
 const ANSWER_S = 0.5;
 const TITLE_BAR_HALF = 10;
@@ -9556,7 +9795,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/handler.js ===============================================
-SOURCES['peekaboo_min/desktop/macos/handler.js'] = 9559, r'''// {"kind": "app"|"path"|"url", "target": text} -> {"found": {name, bundle_id, path}|null, "installed": [...]}: the application that
+SOURCES['peekaboo_min/desktop/macos/handler.js'] = 9798, r'''// {"kind": "app"|"path"|"url", "target": text} -> {"found": {name, bundle_id, path}|null, "installed": [...]}: the application that
 // opens it. For a name of an application `installed` has all that are, else nothing. Starts nothing.
 // Comes after window_list.js.
 const FOLDERS = ['/Applications', '/Applications/Utilities', '/System/Applications', '/System/Applications/Utilities',
@@ -9599,7 +9838,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.js =================================================
-SOURCES['peekaboo_min/desktop/macos/input.js'] = 9602, r'''// one JSON request as the argument -> one JSON answer: those that input.swift lists, for a Mac without a compiler. Besides:
+SOURCES['peekaboo_min/desktop/macos/input.js'] = 9841, r'''// one JSON request as the argument -> one JSON answer: those that input.swift lists, for a Mac without a compiler. Besides:
 //   {"do":"press", ..., "character":"a","using":["command down"],"layouts":["US"]}: on another keyboard layout than these
 //       System Events finds the key of the character
 // Comes after window_list.js and accessibility.js.
@@ -9988,7 +10227,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.py =================================================
-SOURCES['peekaboo_min/desktop/macos/input.py'] = 9991, r'''"""Post mouse and keyboard events by the Swift helper or JXA; key codes."""
+SOURCES['peekaboo_min/desktop/macos/input.py'] = 10230, r'''"""Post mouse and keyboard events by the Swift helper or JXA; key codes."""
 
 from __future__ import annotations
 
@@ -10168,7 +10407,7 @@ def _helper_answer(stdout: bytes, stderr: str, code: int) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.swift ==============================================
-SOURCES['peekaboo_min/desktop/macos/input.swift'] = 10171, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
+SOURCES['peekaboo_min/desktop/macos/input.swift'] = 10410, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
 //   {"do":"preflight"} -> {"ok":true,"accessibility":b,"post_event":b,"screen_recording":b}
 //   {"do":"move","window":W,"x":n,"y":n}; points are screen points
 //   {"do":"click","window":W,"x":n,"y":n,"button":"left","clicks":1,"flags":0}; button left, right or middle; clicks 1 to 3
@@ -10634,7 +10873,7 @@ try FileHandle.standardOutput.write(contentsOf: output + Data("\n".utf8))
 '''
 
 # ==================== peekaboo_min/desktop/macos/osascript.py =============================================
-SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 10637, r'''"""Run JXA or AppleScript; what its errors, and missing grants, mean."""
+SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 10876, r'''"""Run JXA or AppleScript; what its errors, and missing grants, mean."""
 
 from __future__ import annotations
 
@@ -10815,7 +11054,7 @@ def no_session_error() -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/desktop/macos/permissions.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 10818, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
+SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 11057, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
 function run(argv) {
     const onScreen = windowList(ON_SCREEN_ONLY);
     const locked = isLocked();
@@ -10829,7 +11068,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/probe.js =================================================
-SOURCES['peekaboo_min/desktop/macos/probe.js'] = 10832, r'''// {"ask": name, ...} -> what only a Mac can tell, for `doctor --probe`; comes after window_list.js and accessibility.js.
+SOURCES['peekaboo_min/desktop/macos/probe.js'] = 11071, r'''// {"ask": name, ...} -> what only a Mac can tell, for `doctor --probe`; comes after window_list.js and accessibility.js.
 // Events are made and read back, never posted.
 ObjC.import('Foundation');
 ObjC.bindFunction('CGEventKeyboardSetUnicodeString', ['void', ['void *', 'unsigned long', 'void *']]);
@@ -10886,7 +11125,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/read_text.js =============================================
-SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 10889, r'''// {"path": file, "characters": bool} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
+SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 11128, r'''// {"path": file, "characters": bool} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
 // characters: those that stand alone, looked for in overlapping parts of the image; one may be there more than once.
 ObjC.import('Foundation');
 ObjC.import('Vision');
@@ -10932,7 +11171,7 @@ function partsOfImage() {
 '''
 
 # ==================== peekaboo_min/desktop/macos/snapshot.js ==============================================
-SOURCES['peekaboo_min/desktop/macos/snapshot.js'] = 10935, r'''// {} -> one look at the desktop, or {"windows": null} without a GUI session:
+SOURCES['peekaboo_min/desktop/macos/snapshot.js'] = 11174, r'''// {} -> one look at the desktop, or {"windows": null} without a GUI session:
 //   {"windows": [{id, pid, app, bundle_id, title, layer, alpha, on_screen, bounds, kind, parent_id, is_modal, is_minimised}],
 //    "apps": [{pid, name, bundle_id, is_active, is_regular, window_count}], "displays": [{name, scale, bounds}], main first,
 //    "frontmost_pid": n|null, "can_record": bool, "is_locked": bool}
@@ -11057,7 +11296,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/swift_helper.py ==========================================
-SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 11060, r'''"""Compile input.swift ahead of time, and find what was compiled."""
+SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 11299, r'''"""Compile input.swift ahead of time, and find what was compiled."""
 
 from __future__ import annotations
 
@@ -11199,7 +11438,7 @@ def _manifest() -> Path:
 '''
 
 # ==================== peekaboo_min/desktop/macos/window_list.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 11202, r'''// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
+SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 11441, r'''// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
 ObjC.import('AppKit');
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXIsProcessTrusted', ['bool', []]);
@@ -11303,7 +11542,7 @@ function frontmostPid() {
 '''
 
 # ==================== peekaboo_min/desktop/matching.py ====================================================
-SOURCES['peekaboo_min/desktop/matching.py'] = 11306, r'''"""Which app or window an identifier means, what covers or blocks it (pure)."""
+SOURCES['peekaboo_min/desktop/matching.py'] = 11545, r'''"""Which app or window an identifier means, what covers or blocks it (pure)."""
 
 from __future__ import annotations
 
@@ -11575,7 +11814,7 @@ def cover_of(place: Rect, target: Window, windows: Sequence[Window]) -> Optional
 '''
 
 # ==================== peekaboo_min/desktop/select.py ======================================================
-SOURCES['peekaboo_min/desktop/select.py'] = 11578, r'''"""Which Desktop this machine has."""
+SOURCES['peekaboo_min/desktop/select.py'] = 11817, r'''"""Which Desktop this machine has."""
 
 from __future__ import annotations
 
@@ -11599,10 +11838,10 @@ def this_desktop() -> Desktop:
 '''
 
 # ==================== peekaboo_min/desktop/x11/__init__.py ================================================
-SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 11602, r''''''
+SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 11841, r''''''
 
 # ==================== peekaboo_min/desktop/x11/backend.py =================================================
-SOURCES['peekaboo_min/desktop/x11/backend.py'] = 11605, r'''"""Desktop by maim, xdotool, xclip, and questions to the X server.
+SOURCES['peekaboo_min/desktop/x11/backend.py'] = 11844, r'''"""Desktop by maim, xdotool, xclip, and questions to the X server.
 
 Commands that answer wrongly with exit 0 are not used: the place in `xdotool getwindowgeometry` and wmctrl (a
 frame's offset is added twice), `xwd -id` (paints other windows), `xdotool type` beyond ASCII, unknown key
@@ -11820,7 +12059,7 @@ def _run_maim(what: list[str], path: Path, kind: str) -> None:
 '''
 
 # ==================== peekaboo_min/desktop/x11/clipboard.py ===============================================
-SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 11823, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
+SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 12062, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
 
 from __future__ import annotations
 
@@ -12034,7 +12273,7 @@ def _wait_until(is_true: Callable[[], bool], server: RunningProgram, seconds: fl
 '''
 
 # ==================== peekaboo_min/desktop/x11/connection.py ==============================================
-SOURCES['peekaboo_min/desktop/x11/connection.py'] = 12037, r'''"""One connection to the X server that only asks: many questions at once.
+SOURCES['peekaboo_min/desktop/x11/connection.py'] = 12276, r'''"""One connection to the X server that only asks: many questions at once.
 
 `xwininfo` and `xprop` answer about one window each, a process a window: for 40 windows that is three times a
 walk of `xwininfo -root -tree`, and a title with a line break fakes lines of theirs. Here all questions go out
@@ -12308,12 +12547,13 @@ def is_same_client(window_id: int, other_id: int) -> bool:
 '''
 
 # ==================== peekaboo_min/desktop/x11/elements.py ================================================
-SOURCES['peekaboo_min/desktop/x11/elements.py'] = 12311, r'''"""The elements of a window: AT-SPI's tree, read by the system's own Python."""
+SOURCES['peekaboo_min/desktop/x11/elements.py'] = 12550, r'''"""The elements of a window: AT-SPI's tree, read by the system's own Python."""
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 from typing import Any
 
 from ...core.errors import ErrorCode, PeekabooError
@@ -12328,6 +12568,7 @@ from .windows import own_rect
 PYTHON = "python3"
 _READ_S = 12.0
 _VALUE_LENGTH = 301  # more than is shown of it
+_NO_BUS = -signal.SIGTRAP  # libatspi ends its program where it finds no bus
 _BUS = "DBUS_SESSION_BUS_ADDRESS"
 _FIELDS = ("textbox", "combobox", "spinbutton", "slider")
 _PROBLEMS = {
@@ -12363,8 +12604,8 @@ def read_x11_elements(window: Window) -> list[Element]:
     source = native_source("desktop/x11/elements_atspi.py").encode("utf-8")
     session = f"unix:path=/run/user/{os.getuid()}/bus"
     bus = {_BUS: child_environment().get(_BUS, session)}
-    done = run_program(argv, timeout_s=_READ_S, stdin=source, environment=bus)
-    answer: dict[str, Any] = json.loads(done.text)
+    done = run_program(argv, timeout_s=_READ_S, stdin=source, environment=bus, accept=(0, _NO_BUS))
+    answer: dict[str, Any] = json.loads(done.text or '{"elements": [], "problem": "bus"}')
     found = [
         Element(role, clean_text(name), clean_text(value, _VALUE_LENGTH), tuple(states), Rect(*box))
         for role, name, value, states, box in answer["elements"]
@@ -12404,11 +12645,11 @@ def _with_labels(row: list[Element]) -> list[Element]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/elements_atspi.py ==========================================
-SOURCES['peekaboo_min/desktop/x11/elements_atspi.py'] = 12407, r'''"""A window as JSON -> {elements: [[role, name, value, states, box]...]}.
+SOURCES['peekaboo_min/desktop/x11/elements_atspi.py'] = 12648, r'''"""A window as JSON -> {elements: [[role, name, value, states, box]...]}.
 
 In: {pid, title, is_popup, is_focused, bounds, whole, outer}; `whole` is `bounds` with the shadow that GTK
 draws, `outer` with what a window manager draws. Boxes are [x, y, width, height] in screen points. Out,
-besides: `problem`, "bus", "application", "twins" (windows that nothing tells apart), or "" for none.
+besides: `problem`, "application", "twins" (windows that nothing tells apart), or "" for none.
 
 Run by the system's own Python, for its `gi`, and never imported. Reads the accessibility tree of one window
 depth first, until it has read enough or its time is over.
@@ -12762,10 +13003,7 @@ def text_of(node: Any, is_known_to_be_shown: bool) -> str:
 def read(window: dict[str, Any]) -> dict[str, Any]:
     Atspi.init()
     Atspi.set_timeout(CALL_MS, CALL_MS)
-    try:
-        frames = frames_of(window)
-    except GLib.Error:
-        return {"elements": [], "problem": "bus"}
+    frames = frames_of(window)
     if len(frames) > 1 and not window["is_popup"]:
         return {"elements": [], "problem": "twins"}
     reader = Reader(window)
@@ -12783,7 +13021,7 @@ if __name__ == "__main__":
 '''
 
 # ==================== peekaboo_min/desktop/x11/keyboard.py ================================================
-SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 12786, r'''"""The keyboard on X11: xdotool for what has a key, else the clipboard."""
+SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 13024, r'''"""The keyboard on X11: xdotool for what has a key, else the clipboard."""
 
 from __future__ import annotations
 
@@ -13146,7 +13384,7 @@ class _Keyboard:
 '''
 
 # ==================== peekaboo_min/desktop/x11/ocr.py =====================================================
-SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 13149, r'''"""Read the text in an image: tesseract, helped by ImageMagick's convert.
+SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 13387, r'''"""Read the text in an image: tesseract, helped by ImageMagick's convert.
 
 tesseract alone misses most texts that are lighter than what is behind them. So each image is read twice, at
 the same time: as it is, and as its difference from the local background, which makes every text dark on
@@ -13377,7 +13615,7 @@ def _shared(
 '''
 
 # ==================== peekaboo_min/desktop/x11/opening.py =================================================
-SOURCES['peekaboo_min/desktop/x11/opening.py'] = 13380, r'''"""Open applications by their desktop entries, files by the default one.
+SOURCES['peekaboo_min/desktop/x11/opening.py'] = 13618, r'''"""Open applications by their desktop entries, files by the default one.
 
 Formats: freedesktop.org's Desktop Entry, MIME Applications and Base Directory specifications.
 """
@@ -13527,7 +13765,7 @@ def _read_entry(entry_id: str, path: Path) -> Optional[_Entry]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/pointer.py =================================================
-SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 13530, r'''"""The pointer on X11, by an xdotool that releases what it has pressed."""
+SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 13768, r'''"""The pointer on X11, by an xdotool that releases what it has pressed."""
 
 from __future__ import annotations
 
@@ -13906,7 +14144,7 @@ def _found_id(under_id: int) -> int:
 '''
 
 # ==================== peekaboo_min/desktop/x11/presses.py =================================================
-SOURCES['peekaboo_min/desktop/x11/presses.py'] = 13909, r'''"""Who got a press or a key, or fetched a selection, by the X server's record.
+SOURCES['peekaboo_min/desktop/x11/presses.py'] = 14147, r'''"""Who got a press or a key, or fetched a selection, by the X server's record.
 
 A look before the press leaves microseconds for another window, and a window manager that holds a press back
 until it has seen it passes it on to what is under the pointer then. Encodings: the protocol specifications of
@@ -14070,7 +14308,7 @@ def _start(connection: XConnection) -> Optional[PressRecord]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/server.py ==================================================
-SOURCES['peekaboo_min/desktop/x11/server.py'] = 14073, r'''"""Questions to the X server about single windows; what xdotool's errors mean."""
+SOURCES['peekaboo_min/desktop/x11/server.py'] = 14311, r'''"""Questions to the X server about single windows; what xdotool's errors mean."""
 
 from __future__ import annotations
 
@@ -14248,7 +14486,7 @@ def client_with_focus(server: XConnection) -> int:
 '''
 
 # ==================== peekaboo_min/desktop/x11/windows.py =================================================
-SOURCES['peekaboo_min/desktop/x11/windows.py'] = 14251, r'''"""The windows, apps and displays of an X server, in one look."""
+SOURCES['peekaboo_min/desktop/x11/windows.py'] = 14489, r'''"""The windows, apps and displays of an X server, in one look."""
 
 from __future__ import annotations
 
@@ -14623,10 +14861,10 @@ def _apps(windows: Sequence[Window]) -> list[App]:
 '''
 
 # ==================== peekaboo_min/frontends/__init__.py ==================================================
-SOURCES['peekaboo_min/frontends/__init__.py'] = 14626, r''''''
+SOURCES['peekaboo_min/frontends/__init__.py'] = 14864, r''''''
 
 # ==================== peekaboo_min/frontends/capture_tools.py =============================================
-SOURCES['peekaboo_min/frontends/capture_tools.py'] = 14629, r'''"""The tools that look: image, analyze, list, screenshot_app_window; and exec."""
+SOURCES['peekaboo_min/frontends/capture_tools.py'] = 14867, r'''"""The tools that look: image, analyze, list, screenshot_app_window; and exec."""
 
 from __future__ import annotations
 
@@ -14902,7 +15140,7 @@ def peekaboo_exec(
 '''
 
 # ==================== peekaboo_min/frontends/cli.py =======================================================
-SOURCES['peekaboo_min/frontends/cli.py'] = 14905, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
+SOURCES['peekaboo_min/frontends/cli.py'] = 15143, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
 
 from __future__ import annotations
 
@@ -15181,7 +15419,7 @@ def _unknown_command(arguments: Sequence[str]) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/frontends/client_config.py =============================================
-SOURCES['peekaboo_min/frontends/client_config.py'] = 15184, r'''"""What an MCP client must be configured with to start this installation."""
+SOURCES['peekaboo_min/frontends/client_config.py'] = 15422, r'''"""What an MCP client must be configured with to start this installation."""
 
 from __future__ import annotations
 
@@ -15488,7 +15726,7 @@ def _command(name: str, client: _Client, launch: Launch, asked: Sequence[str]) -
 '''
 
 # ==================== peekaboo_min/frontends/commands.py ==================================================
-SOURCES['peekaboo_min/frontends/commands.py'] = 15491, r'''"""COMMANDS: every shell command, with the module of its function."""
+SOURCES['peekaboo_min/frontends/commands.py'] = 15729, r'''"""COMMANDS: every shell command, with the module of its function."""
 
 from __future__ import annotations
 
@@ -15603,7 +15841,7 @@ def in_shell_names(text: str) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/desktop_tools.py =============================================
-SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 15606, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
+SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 15844, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
 
 from __future__ import annotations
 
@@ -15745,15 +15983,21 @@ def screenshot_command(
 
 def find_text(
     window_id: WindowId,
-    text: Annotated[str, "a label, or a part of one; case and small misreadings do not matter"],
+    text: Annotated[
+        Optional[str], "a label, or whole words of one; case does not matter; default: list every line"
+    ] = None,
+    *,
+    region: Region = None,
+    screenshot_id: RegionOf = None,
 ) -> Result:
-    """Finds a text in a window by text recognition on this machine, without a model. Each match has the x
-    and y of its middle: pixels for click, with the screenshot_id of the result. The best match comes first;
-    without a match the list is empty.
+    """Finds a text in a window by text recognition on this machine, without a model. Each place has the x and
+    y of its middle: pixels for click, with the screenshot_id of the result. Whole labels come first, then
+    parts of longer ones; what is merely similar stands apart. Without a text: every line that is read there,
+    at most 200.
 
     Example: peekaboo-min find-text 14680078 "Sign the book"
     """
-    return find_text_in_window(this_desktop(), window_id, text)
+    return find_text_in_window(this_desktop(), window_id, text, region, screenshot_id)
 
 
 def click(
@@ -15781,18 +16025,25 @@ def click(
 
 def click_text(
     window_id: WindowId,
-    text: Annotated[str, "the label to click, as the window shows it"],
+    text: Annotated[str, "the whole label to click, as the window shows it; case does not matter"],
     button: Button = "left",
     clicks: Clicks = 1,
     verify: Verify = False,
+    region: Region = None,
+    screenshot_id: RegionOf = None,
 ) -> Result:
-    """Finds a text as find_text does, and clicks it. Nothing is clicked when two places fit equally well: the
-    error names both.
+    """Finds a label by text recognition, and clicks it. Nothing is clicked where two labels are this text, or
+    where it is only within a longer label or similar to one: the error gives each place's region, to click
+    there.
 
     Example: peekaboo-min click-text 14680078 "Sign the book"
     """
-    data = click_text_in_window(this_desktop(), window_id, text, button, clicks, verify)
-    return _acted(f"clicked {data['text']!r} in window {window_id} at screen point {_at(data)}", data)
+    data = click_text_in_window(
+        this_desktop(), window_id, text, button, clicks, verify, region, screenshot_id
+    )
+    acted = _acted(f"clicked {data['text']!r} in window {window_id} at screen point {_at(data)}", data)
+    others = ", ".join(f"{place['label'][:80]!r} {place['x']},{place['y']}" for place in data["similar"])
+    return acted._replace(text=f"{acted.text}; similar, not clicked: {others}") if others else acted
 
 
 def scroll(
@@ -15888,7 +16139,9 @@ def press_key(
 def wait_for(
     window_id: Annotated[Optional[int], "the window's id, from list_windows; this or app"] = None,
     app: Annotated[Optional[str], "an app's name or bundle id: any window of it"] = None,
-    text: Annotated[Optional[str], "until the window shows this text"] = None,
+    text: Annotated[
+        Optional[str], "until the window shows this text: whole words, case does not matter"
+    ] = None,
     title: Annotated[Optional[str], "until a window has this in its title"] = None,
     closed: Annotated[bool, "until the window, or the app's last one, is gone; default false"] = False,
     still: Annotated[bool, "until the window has not changed for a second; default false"] = False,
@@ -15964,7 +16217,7 @@ def _acted(text: str, data: dict[str, Any]) -> Result:
 '''
 
 # ==================== peekaboo_min/frontends/doctor.py ====================================================
-SOURCES['peekaboo_min/frontends/doctor.py'] = 15967, r'''"""What this machine has and may do: server status, permissions, doctor."""
+SOURCES['peekaboo_min/frontends/doctor.py'] = 16220, r'''"""What this machine has and may do: server status, permissions, doctor."""
 
 from __future__ import annotations
 
@@ -16208,7 +16461,7 @@ def machine_data() -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/help.py ======================================================
-SOURCES['peekaboo_min/frontends/help.py'] = 16211, r'''"""What the shell explains: commands, the README's chapters, completion."""
+SOURCES['peekaboo_min/frontends/help.py'] = 16464, r'''"""What the shell explains: commands, the README's chapters, completion."""
 
 from __future__ import annotations
 
@@ -16466,7 +16719,7 @@ def _cases(entries: Iterable[tuple[str, Sequence[str]]]) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/look_commands.py =============================================
-SOURCES['peekaboo_min/frontends/look_commands.py'] = 16469, r'''"""The shell's commands that look: windows, list, image."""
+SOURCES['peekaboo_min/frontends/look_commands.py'] = 16722, r'''"""The shell's commands that look: windows, list, image."""
 
 from __future__ import annotations
 
@@ -16572,7 +16825,7 @@ def image_command(
 '''
 
 # ==================== peekaboo_min/frontends/machine_commands.py ==========================================
-SOURCES['peekaboo_min/frontends/machine_commands.py'] = 16575, r'''"""Commands about this machine, its models and its mail; the reference."""
+SOURCES['peekaboo_min/frontends/machine_commands.py'] = 16828, r'''"""Commands about this machine, its models and its mail; the reference."""
 
 from __future__ import annotations
 
@@ -16801,7 +17054,7 @@ def variable_reference() -> str:
 '''
 
 # ==================== peekaboo_min/frontends/probes.py ====================================================
-SOURCES['peekaboo_min/frontends/probes.py'] = 16804, r'''"""The facts that we rely on, each with a harmless probe: `doctor --probe`."""
+SOURCES['peekaboo_min/frontends/probes.py'] = 17057, r'''"""The facts that we rely on, each with a harmless probe: `doctor --probe`."""
 
 from __future__ import annotations
 
@@ -17165,7 +17418,7 @@ def _helper(folder: Path) -> Outcome:
 '''
 
 # ==================== peekaboo_min/frontends/results.py ===================================================
-SOURCES['peekaboo_min/frontends/results.py'] = 17168, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
+SOURCES['peekaboo_min/frontends/results.py'] = 17421, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
 
 from __future__ import annotations
 
@@ -17332,7 +17585,7 @@ def plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/server.py ====================================================
-SOURCES['peekaboo_min/frontends/server.py'] = 17335, r'''"""The MCP server: translates between the protocol and the tools."""
+SOURCES['peekaboo_min/frontends/server.py'] = 17588, r'''"""The MCP server: translates between the protocol and the tools."""
 
 from __future__ import annotations
 
@@ -17722,7 +17975,7 @@ def _problem(error: dict[str, Any]) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/signatures.py ================================================
-SOURCES['peekaboo_min/frontends/signatures.py'] = 17725, r'''"""A function's parameters and help, and the arguments sent for them."""
+SOURCES['peekaboo_min/frontends/signatures.py'] = 17978, r'''"""A function's parameters and help, and the arguments sent for them."""
 
 from __future__ import annotations
 
@@ -17995,7 +18248,7 @@ def _read_text(parameter: Parameter, text: str) -> Any:
 '''
 
 # ==================== peekaboo_min/frontends/tools.py =====================================================
-SOURCES['peekaboo_min/frontends/tools.py'] = 17998, r'''"""TOOLS: every MCP tool, a typed function with its wire name and its effects."""
+SOURCES['peekaboo_min/frontends/tools.py'] = 18251, r'''"""TOOLS: every MCP tool, a typed function with its wire name and its effects."""
 
 from __future__ import annotations
 
@@ -18120,10 +18373,10 @@ def offered_tools() -> list[Tool]:
 '''
 
 # ==================== peekaboo_min/integrations/__init__.py ===============================================
-SOURCES['peekaboo_min/integrations/__init__.py'] = 18123, r''''''
+SOURCES['peekaboo_min/integrations/__init__.py'] = 18376, r''''''
 
 # ==================== peekaboo_min/integrations/gmail.py ==================================================
-SOURCES['peekaboo_min/integrations/gmail.py'] = 18126, r'''"""send_email: one mail through Gmail's API."""
+SOURCES['peekaboo_min/integrations/gmail.py'] = 18379, r'''"""send_email: one mail through Gmail's API."""
 
 from __future__ import annotations
 
@@ -18266,7 +18519,7 @@ def _send_error(error: WebError) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/integrations/gmail_oauth.py ============================================
-SOURCES['peekaboo_min/integrations/gmail_oauth.py'] = 18269, r'''"""Google's permission to send mail: requested once, stored, renewed."""
+SOURCES['peekaboo_min/integrations/gmail_oauth.py'] = 18522, r'''"""Google's permission to send mail: requested once, stored, renewed."""
 
 from __future__ import annotations
 
@@ -18565,7 +18818,7 @@ class _RedirectServer:
 '''
 
 # ==================== peekaboo_min/integrations/keynote.js ================================================
-SOURCES['peekaboo_min/integrations/keynote.js'] = 18568, r'''// One JSON argument in, JSON out, by its "do":
+SOURCES['peekaboo_min/integrations/keynote.js'] = 18821, r'''// One JSON argument in, JSON out, by its "do":
 // {"do": "find"} -> {"bundle_id": text|null}: the Keynote that is installed. Sends nothing to it.
 // {"do": "open", bundle_id, theme, always_new, width, height} -> {document_id, name, is_new, has_theme, is_blank, width, height}
 // {"do": "size", bundle_id, document_id} -> {width, height, is_skipped} of slide 1
@@ -18730,7 +18983,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/integrations/keynote.py ================================================
-SOURCES['peekaboo_min/integrations/keynote.py'] = 18733, r'''"""The five Keynote tools."""
+SOURCES['peekaboo_min/integrations/keynote.py'] = 18986, r'''"""The five Keynote tools."""
 
 from __future__ import annotations
 
@@ -19079,7 +19332,7 @@ def _slide_target(path: str) -> Path:
 '''
 
 # ==================== peekaboo_min/integrations/keynote_deck.py ===========================================
-SOURCES['peekaboo_min/integrations/keynote_deck.py'] = 19082, r'''"""The Keynote deck that calls share: in a file, or in a server's memory."""
+SOURCES['peekaboo_min/integrations/keynote_deck.py'] = 19335, r'''"""The Keynote deck that calls share: in a file, or in a server's memory."""
 
 from __future__ import annotations
 
@@ -19150,7 +19403,7 @@ def save_deck(deck: Deck) -> None:
 '''
 
 # ==================== peekaboo_min/integrations/keynote_draw.applescript ==================================
-SOURCES['peekaboo_min/integrations/keynote_draw.applescript'] = 19153, r'''-- argv: bundle id, document id, x, y, width, height -> "index|x|y|width|height": a new rectangle on slide 1 as it stands there then.
+SOURCES['peekaboo_min/integrations/keynote_draw.applescript'] = 19406, r'''-- argv: bundle id, document id, x, y, width, height -> "index|x|y|width|height": a new rectangle on slide 1 as it stands there then.
 -- For a Keynote that takes no idiom of JXA's. The index is that among the slide's shapes, from 1; numbers as this Mac writes them
 -- ("380,5" in German). Values are got into variables first: an application need not know `item 1 of position` or `width as text`.
 on run argv
@@ -19187,7 +19440,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/keynote_export.applescript ================================
-SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 19190, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
+SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 19443, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
 -- AppleScript, because JXA cannot pass the options. There is no export of one slide, and `slide images` writes a folder:
 -- <folder's name>.001.png and so on, of the slides that are not skipped.
 on run argv
@@ -19206,7 +19459,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/peekaboo_cli.py ===========================================
-SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 19209, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
+SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 19462, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
 
 from __future__ import annotations
 
@@ -19570,10 +19823,10 @@ def _invalid_output(what: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/system/__init__.py =====================================================
-SOURCES['peekaboo_min/system/__init__.py'] = 19573, r''''''
+SOURCES['peekaboo_min/system/__init__.py'] = 19826, r''''''
 
 # ==================== peekaboo_min/system/files.py ========================================================
-SOURCES['peekaboo_min/system/files.py'] = 19576, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
+SOURCES['peekaboo_min/system/files.py'] = 19829, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
 
 from __future__ import annotations
 
@@ -19841,7 +20094,7 @@ def file_lock(lock_name: str, wait_s: float, what: str) -> Iterator[None]:
 '''
 
 # ==================== peekaboo_min/system/images.py =======================================================
-SOURCES['peekaboo_min/system/images.py'] = 19844, r'''"""Image files: kind, size and pixels, read from their bytes."""
+SOURCES['peekaboo_min/system/images.py'] = 20097, r'''"""Image files: kind, size and pixels, read from their bytes."""
 
 from __future__ import annotations
 
@@ -20134,7 +20387,7 @@ def _read(path: Path) -> Optional[tuple[ImageInfo, bytes]]:
 '''
 
 # ==================== peekaboo_min/system/process.py ======================================================
-SOURCES['peekaboo_min/system/process.py'] = 20137, r'''"""Run one program: the only module that imports subprocess."""
+SOURCES['peekaboo_min/system/process.py'] = 20390, r'''"""Run one program: the only module that imports subprocess."""
 
 from __future__ import annotations
 
@@ -20537,7 +20790,7 @@ def exit_if_signalled() -> None:
 '''
 
 # ==================== peekaboo_min/system/programs.py =====================================================
-SOURCES['peekaboo_min/system/programs.py'] = 20540, r'''"""Where a program is, identified by its version output; its Debian package."""
+SOURCES['peekaboo_min/system/programs.py'] = 20793, r'''"""Where a program is, identified by its version output; its Debian package."""
 
 from __future__ import annotations
 
@@ -20731,7 +20984,7 @@ def _store_version(path: str, status: os.stat_result, version: str) -> None:
 '''
 
 # ==================== peekaboo_min/system/resources.py ====================================================
-SOURCES['peekaboo_min/system/resources.py'] = 20734, r'''"""Our own files: native sources, and the argv that starts us again."""
+SOURCES['peekaboo_min/system/resources.py'] = 20987, r'''"""Our own files: native sources, and the argv that starts us again."""
 
 from __future__ import annotations
 
@@ -20784,7 +21037,7 @@ def how_to_install() -> str:
 '''
 
 # ==================== peekaboo_min/system/web.py ==========================================================
-SOURCES['peekaboo_min/system/web.py'] = 20787, r'''"""One JSON request to a web server: the only user of urllib.request.
+SOURCES['peekaboo_min/system/web.py'] = 21040, r'''"""One JSON request to a web server: the only user of urllib.request.
 
 urllib is imported inside the functions: it costs 30 ms, and most commands make no request.
 """
@@ -21046,7 +21299,7 @@ def _as_web_error(error: Exception, url: str) -> Exception:
 '''
 
 # ==================== README.md ===========================================================================
-SOURCES['peekaboo_min/README.md'] = 21049, r'''# peekaboo_min
+SOURCES['peekaboo_min/README.md'] = 21302, r'''# peekaboo_min
 
 Eyes and hands for AI agents on a desktop, in small, readable Python: it lists windows, takes screenshots of them, finds texts and
 controls, clicks and types by the pixels of the screenshot, asks a vision model what it sees, and draws in Keynote. It is an MCP
