@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Any, Optional
 
 from ..ai.client import ModelChoice
-from ..ai.native import conversation_with
 from ..automation.policy import check_may_act
 from ..core.cancellation import pause
 from ..core.errors import ErrorCode, PeekabooError
@@ -20,8 +19,8 @@ from ..core.text import clean_text
 from ..desktop.select import this_desktop
 from .actions import Action
 from .mcp_client import McpClient
-from .model_check import GridChoice, choose_grid
-from .planner import NativePlanner, Planner, out_of_time
+from .model_check import choose_grid
+from .planner import Planner, out_of_time
 from .run import AgentRun, AgentStep, AgentStop, new_run_folder, save_step
 from .target import NOTHING_CHANGED, AgentTarget
 
@@ -103,16 +102,11 @@ class AgentLoop:
     def _choose_planner(self) -> None:
         """The model, asked in its own grid; what no table names is measured first."""
         task, run, choice = self._task, self._run, self._choice
-        if task.native:
-            conversation = conversation_with(choice.provider, choice.model)
-            self._planner = NativePlanner(task.goal, choice, conversation)
-            run.grid = GridChoice(conversation.unit, "native").describe()
-        else:
-            left_s = max(0.001, self._deadline - time.monotonic())
-            found = choose_grid(choice, min(left_s, settings().ai_timeout_s))
-            assert found.unit is not None
-            self._planner = Planner(task.goal, choice, found.unit, task.confidence is not None)
-            run.grid = found.describe()
+        left_s = max(0.001, self._deadline - time.monotonic())
+        found = choose_grid(choice, min(left_s, settings().ai_timeout_s))
+        assert found.unit is not None
+        self._planner = Planner(task.goal, choice, found.unit, task.confidence is not None)
+        run.grid = found.describe()
         run.system_prompt = self._planner.system_prompt
 
     def _check_may_continue(self) -> None:
@@ -134,8 +128,6 @@ class AgentLoop:
         action = step.action = self._planner.decide(step, history, steps_left, self._deadline)
         step.pixel, step.end_pixel = step.pixel_of(action.place), step.pixel_of(action.end)
         self._check_confidence(step, action)
-        if step.safety_check:
-            self._ask_for_consent(step)
         if action.kind == "done":
             doubt = self._progress.note_report()
             self._run.message = "" if doubt else "the model reports that the goal is reached"
@@ -155,7 +147,7 @@ class AgentLoop:
             step.effect = "not done: this is a dry run"
             self._run.message = f"dry run: the model would {step.describe_action()}"
             return "dry_run"
-        if self._task.confirm and not step.safety_check:  # else it was asked already
+        if self._task.confirm:
             self._ask_person(step)
         return self._act(step)
 
@@ -191,20 +183,12 @@ class AgentLoop:
             step.effect = "shown enlarged"
             self._planner.show_enlarged(step.detail, step.action.describe() if step.action else "")
 
-    def _ask_for_consent(self, step: AgentStep) -> None:
-        """The next question to the model acknowledges the vendor's safety check: never without a person."""
-        if not self._task.confirm:
-            message = f"the model's vendor wants a person's consent to the action: {step.safety_check}"
-            raise AgentStop("declined", ErrorCode.CANCELLED, message, "run it with --confirm to be asked")
-        self._ask_person(step)
-
     def _ask_person(self, step: AgentStep) -> None:
         """y or n on the terminal. The time it takes does not count."""
         started = time.monotonic()
         where = f"{step.window.title!r} of {step.window.app_name}" if step.window else ""
         why = step.action.why if step.action else ""
-        check = f"the vendor asks for your consent: {step.safety_check}; " if step.safety_check else ""
-        question = clean_text(f"{check}{step.describe_action()} in {where} ({why})", 900)
+        question = clean_text(f"{step.describe_action()} in {where} ({why})", 900)
         print(f"{question}? [y/n] ", end="", file=sys.stderr, flush=True)
         is_allowed = sys.stdin.readline().strip().lower() in ("y", "yes")
         self._deadline += time.monotonic() - started

@@ -54,7 +54,7 @@ class GridChoice:
 
     unit: Optional[str]
     source: str
-    """variable, measured (also in an earlier run), name, or native: the vendor's tool."""
+    """variable, measured (also in an earlier run), or name."""
     problem: str = ""
 
     def describe(self) -> str:
@@ -64,7 +64,6 @@ class GridChoice:
             "variable": "PEEKABOO_AI_GRID",
             "measured": "measured",
             "name": "by the model's name",
-            "native": "by its vendor's computer-use tool",
         }
         return f"the model counts in {_UNIT_NAMES[self.unit]} ({why[self.source]})"
 

@@ -42,7 +42,6 @@ class AgentTask:
     dry_run: bool = False
     run_folder: Optional[str] = None
     confirm: bool = False
-    native: bool = False
 
     def command(self, model: str) -> str:
         """The shell command that runs it again, in a new folder."""
@@ -104,8 +103,6 @@ class AgentStep:
     """The grid over that image, in which the model counts; None before it was asked."""
     exchanges: list[Exchange] = field(default_factory=list)
     action: Optional[Action] = None
-    safety_check: str = ""
-    """What the model's vendor wants a person to consent to, with this action."""
     pixel: Optional[Point] = None
     """Where the action's place is, in pixels of `image`."""
     end_pixel: Optional[Point] = None

@@ -11,7 +11,6 @@ from typing import Annotated, Optional
 
 from ..ai.client import ModelChoice, choose_named_model, choose_provider
 from ..ai.grid import unit_by_name, unit_by_variable
-from ..ai.native import conversation_with
 from ..automation.policy import check_may_act
 from ..core.errors import PeekabooError, invalid
 from ..core.models import Result
@@ -54,7 +53,6 @@ def run_vision_agent(
         Optional[str], "a new folder for the screenshots and the report; default: peekaboo-run-TIME here"
     ] = None,
     confirm: Annotated[bool, "ask y or n on this terminal before each action"] = False,
-    native: Annotated[bool, "ask through the vendor's own computer-use tool, if it has one"] = False,
     check_model: Annotated[
         bool,
         "instead of a run: measure with one synthetic image in which grid the model clicks, and keep that",
@@ -82,12 +80,11 @@ def run_vision_agent(
         dry_run=dry_run,
         run_folder=run_folder,
         confirm=confirm,
-        native=native,
     )
     _check_task(task)
     if not dry_run:
         check_may_act("agent")
-    choice = _choose(model, native)
+    choice = _choose(model)
     run = AgentRun(task, choice.name)
     with _report_before_exit(run):
         failure = _serve_and_run(run, choice)
@@ -111,19 +108,14 @@ def _check_task(task: AgentTask) -> None:
         problem = "--max-steps and --max-seconds must be above 0"
     elif task.confidence is not None and not 0 <= task.confidence <= 1:
         problem = "--confidence is a number from 0 to 1"
-    elif task.confidence is not None and task.native:
-        problem = "--native excludes --confidence: the vendors' tools do not say how sure the model is"
     if problem:
         raise invalid(problem, hint="see peekaboo-min agent --help")
     if task.confirm and not (sys.stdin and sys.stdin.isatty()):
         raise invalid("--confirm needs a terminal, and stdin is not one", hint="omit --confirm")
 
 
-def _choose(model: Optional[str], native: bool = False) -> ModelChoice:
-    choice = choose_provider() if model is None else choose_named_model(model)
-    if native:
-        conversation_with(choice.provider, choice.model)  # fails before anything starts
-    return choice
+def _choose(model: Optional[str]) -> ModelChoice:
+    return choose_provider() if model is None else choose_named_model(model)
 
 
 def _check_model(model: Optional[str], has_task: bool) -> Result:

@@ -248,14 +248,12 @@ def ask_model(
     schema: Optional[dict[str, Any]] = None,
     are_fitted: bool = False,
     timeout_s: Optional[float] = None,
-    vendor: Optional[Vendor] = None,
 ) -> Answer:
     """Ask a model a question about some images, or about none.
 
     choice: from choose_provider or choose_model. schema: of the one JSON object that is wanted; the vendor
     enforces it where it can, so the caller checks the answer. are_fitted: the images come from fit_for_model.
     timeout_s: for all of it, retries included; None: PEEKABOO_AI_TIMEOUT.
-    vendor: the choice's own vendor, asked in another way (see ai.native); None: as usual.
     Raises AI_NOT_CONFIGURED (no key), AI_PROVIDER_ERROR, CANCELLED, and the errors of reading and scaling.
     """
     started = time.monotonic()
@@ -266,7 +264,7 @@ def ask_model(
     if choice.provider == OCR:
         reply = _read_all_text(desktop, loaded, schema is not None)
     else:
-        vendor = vendor or VENDORS[choice.provider]
+        vendor = VENDORS[choice.provider]
         if vendor.lacks_key:
             message = f"{vendor.title} needs a key, and {vendor.key_variable} is not set"
             hint = "set it, or choose another provider"

@@ -38,7 +38,6 @@ SLOWEST = (
     "test_packaging",
     "test_cli",
     "test_find_text",
-    "test_native_agent",
     "test_wait",
     "test_spec_shell",
     "test_click_and_type",
