@@ -10,7 +10,7 @@ desktop       base: what a platform must do; select: which of the two this machi
               macos: backend input osascript swift_helper, and the sources that they run
               x11: backend connection server windows elements elements_atspi opening pointer presses keyboard
                    clipboard ocr
-ai            client providers errors images grid dialects: asking a model
+ai            client providers errors images grid: asking a model
 automation    policy coordinates effects capture image listing elements input labels find_text wait opening:
               the jobs
 integrations  keynote keynote_deck gmail gmail_oauth peekaboo_cli

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Optional
+from typing import Any, NoReturn, Optional
 
-from ..ai.dialects import read_reply, unusable
 from ..ai.grid import Grid
-from ..core.errors import PeekabooError
+from ..core.errors import ErrorCode, PeekabooError
 from ..core.models import Point
 from ..core.text import control_character_in
 from ..desktop.keys import read_chord
@@ -86,6 +86,30 @@ _OWN_FIELDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "done": ((), ()),
 }
 _QUIET_KINDS = ("wait", "zoom", "noop", "done")
+# What else models call them, as their families' own tools do, and the properties that such a name implies.
+_OTHER_NAMES: dict[str, dict[str, Any]] = {
+    "left_click": {"action": "click", "button": "left"},
+    "right_click": {"action": "click", "button": "right"},
+    "middle_click": {"action": "click", "button": "middle"},
+    "double_click": {"action": "click", "clicks": 2},
+    "triple_click": {"action": "click", "clicks": 3},
+    "mouse_move": {"action": "move"},
+    "move_pointer": {"action": "move"},
+    "hover": {"action": "move"},
+    "left_click_drag": {"action": "drag"},
+    "drag_and_drop": {"action": "drag"},
+    "key": {"action": "press"},
+    "press_key": {"action": "press"},
+    "keypress": {"action": "press"},
+    "hotkey": {"action": "press"},
+    "type_text": {"action": "type"},
+    "input_text": {"action": "type"},
+    "write": {"action": "type"},
+    "screenshot": {"action": "wait"},
+    "wait_for": {"action": "wait"},
+    "finished": {"action": "done"},
+    "finish": {"action": "done"},
+}
 _SHARED_FIELDS = {
     "done": _Field("boolean", "true only when the goal is reached"),
     "why": _Field("string", "one short sentence", ""),
@@ -184,10 +208,10 @@ def _shown_place(place: Optional[Point]) -> str:
 def read_action(text: str, grid: Optional[Grid]) -> Action:
     """The action in a model's reply to a question in this grid; None: its numbers are read as they are.
 
-    It is in one of the dialects that ai.dialects reads; everything else must be correct, nothing is guessed.
+    Fences and prose around its JSON are ignored; everything else must be correct, nothing is guessed.
     Raises AI_PROVIDER_ERROR with the reason.
     """
-    reply = read_reply(text)
+    reply = _in_our_names(_first_object(text))
     kind = reply.get("action")
     if not isinstance(kind, str) or kind not in _OWN_FIELDS:
         raise unusable(f"action is {_shown(kind)}; it must be one of {', '.join(_OWN_FIELDS)}")
@@ -212,6 +236,48 @@ def read_action(text: str, grid: Optional[Grid]) -> Action:
             raise unusable(f"text contains the character {bad!r}; use press for keys")
     values.update(_read_keys(kind, values))
     return Action(kind, place, end=end, **values)
+
+
+def unusable(reason: str) -> PeekabooError:
+    """AI_PROVIDER_ERROR for a reply that is no action, to be raised."""
+    return PeekabooError(ErrorCode.AI_PROVIDER_ERROR, reason)
+
+
+def _first_object(text: str) -> dict[str, Any]:
+    """The first JSON object in a text."""
+    start = text.find("{")
+    if start < 0:
+        raise unusable("the reply contains no JSON object")
+    decoder = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_constant=_no_constant)
+    try:
+        found: dict[str, Any] = decoder.raw_decode(text, start)[0]
+    except json.JSONDecodeError as e:
+        raise unusable(f"the reply is not valid JSON: {e.msg}") from e
+    except (ValueError, RecursionError) as e:
+        reason = "a number is too large, or the nesting too deep"
+        raise unusable(f"the reply is not valid JSON: {reason}") from e
+    return found
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise unusable("the JSON object repeats a property")
+    return found
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise unusable(f"{name} is not a JSON number")
+
+
+def _in_our_names(reply: dict[str, Any]) -> dict[str, Any]:
+    """The reply with our name of its action, and what that name implied."""
+    name = reply.get("action")
+    implied = _OTHER_NAMES.get(name, {}) if isinstance(name, str) else {}
+    for key, value in implied.items():
+        if key != "action" and reply.get(key) not in (None, value):
+            raise unusable(f"the action {name} with {key} {_shown(reply[key])} has two meanings")
+    return {**reply, **implied}
 
 
 def _shown(value: Any) -> str:

@@ -9,14 +9,13 @@ from itertools import accumulate
 from typing import Any, Optional
 
 from ..ai.client import ModelChoice, ask_model
-from ..ai.dialects import unusable
 from ..ai.grid import FRACTIONS, PIXELS, THOUSANDTHS, Grid, grid_over
 from ..ai.images import fit_for_model, fitted_size
 from ..core.errors import ErrorCode, PeekabooError
 from ..core.models import ImageData
 from ..core.settings import settings
 from ..desktop.select import this_desktop
-from .actions import ACTION_SCHEMA, Action, read_action
+from .actions import ACTION_SCHEMA, Action, read_action, unusable
 from .run import AgentStep, AgentStop, Exchange
 
 _MOST_ELEMENTS, _MOST_ELEMENT_CHARACTERS = 40, 3000

@@ -709,11 +709,9 @@ def _action_text(rng: random.Random) -> str:
         action = {"action": action["action"], **{name: _odd(rng) for name in rng.sample(rare, 2)}}
     action = {name: value for name, value in action.items() if rng.random() < 0.7}
     text = json.dumps(action, ensure_ascii=rng.random() < 0.5)
-    form = rng.randrange(7)
+    form = rng.randrange(6)
     if form == 0:
         return f"```json\n{text}\n```"
-    if form == 6:
-        return f'<tool_call>{{"name": "computer_use", "arguments": {text}}}</tool_call>'
     if form == 1:
         return text[: rng.randint(0, len(text))]
     if form == 2:
