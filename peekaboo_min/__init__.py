@@ -15,7 +15,7 @@ automation    policy coordinates effects capture image listing elements input la
               the jobs
 integrations  keynote keynote_deck gmail gmail_oauth peekaboo_cli
 agents        mcp_client; keynote_agent keynote_protocol; vision_agent loop target planner actions model_check
-              run report replay
+              run report
 frontends     signatures results; tools capture_tools desktop_tools server; commands look_commands
               machine_commands help cli; client_config doctor probes
 

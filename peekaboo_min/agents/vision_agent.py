@@ -15,13 +15,10 @@ from ..automation.policy import check_may_act
 from ..core.errors import PeekabooError, invalid
 from ..core.models import Result
 from ..core.settings import settings, settings_with_env_file
-from ..desktop.select import this_desktop
-from ..system.files import write_privately
 from ..system.process import exit_hooks, exit_if_signalled
 from .loop import AgentLoop
 from .mcp_client import own_server
 from .model_check import measure_grid
-from .replay import replay_script
 from .report import run_report
 from .run import AgentRun, AgentStop, AgentTask, save_run
 from .target import ACTING_TOOLS, LOOKING_TOOLS
@@ -64,7 +61,7 @@ def run_vision_agent(
     report as one page. Needs the Python package mcp; keys may be in `.env`.
 
     Example: peekaboo-min agent --goal "Sign the book as Ada" --app Form --model openai/gpt-5.4-mini
-    leaves peekaboo-run-TIME/report.html, replay.sh (the run without a model), run.json, step_001.jpg, ...
+    leaves peekaboo-run-TIME/report.html, run.json, step_001.jpg, ...
     """
     settings_with_env_file(Path.cwd())
     if check_model:
@@ -155,8 +152,6 @@ def _report_before_exit(run: AgentRun) -> Iterator[None]:
             exit_hooks.remove(unwind)
         if run.folder:
             save_run(run, run_report(run))
-            if run.status == "done":
-                write_privately(run.folder / "replay.sh", replay_script(run, this_desktop()))
         exit_if_signalled()
 
 

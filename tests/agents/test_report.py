@@ -1,9 +1,8 @@
-"""The report of a run, read and rendered; and the shell script that repeats it."""
+"""The report of a run, read and rendered."""
 
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 from html.parser import HTMLParser
@@ -15,11 +14,9 @@ from desktops import need_browser
 from worlds import PATIENCE_S
 
 from peekaboo_min.agents.actions import Action
-from peekaboo_min.agents.replay import _act_line, replay_script, text_under
 from peekaboo_min.agents.report import run_report, run_warnings
 from peekaboo_min.agents.run import AgentRun, AgentStep, AgentTask, Exchange
-from peekaboo_min.core.models import ImageData, ImageInfo, Point, RecognisedText, Rect, Window
-from peekaboo_min.desktop.select import this_desktop
+from peekaboo_min.core.models import ImageData, ImageInfo, Point, Rect, Window
 
 SIZE = (640, 400)
 AT = Point(200, 120)
@@ -194,62 +191,3 @@ def test_a_request_that_leaves_would_be_noticed(render: Any) -> None:
     page = run_report(a_run(a_step()))
     with pytest.raises(AssertionError, match="CONSOLE"):
         render(page.replace("<h1>", '<img src="http://127.0.0.1:9/x.png"><h1>'), 400)
-
-
-# the script
-
-
-def test_a_text_is_an_anchor_only_where_it_can_be_found_again() -> None:
-    def line(text: str, y: float) -> RecognisedText:
-        return RecognisedText(text, Rect(10, y, 100, 20), 0.9)
-
-    lines = [line("Save", 0), line("OK", 30), line("Open", 60), line("Open a file", 90)]
-    found = [text_under(lines, Point(50, y)) for y in (5, 35, 65, 95, 300)]
-    assert found == ["Save", "", "", "Open a file", ""]
-
-
-VERIFIED = '--verify -- "$id"'
-
-
-@pytest.mark.parametrize(
-    "action, anchor, expected",
-    [
-        (Action("click", AT, "right", 2), "", f"click --button right --clicks 2 {VERIFIED} 200.00 120.00"),
-        (Action("click", AT), "-rf $HOME", f"click-text {VERIFIED} '-rf $HOME'"),
-        (Action("click", AT, modifiers=("ctrl",)), "", f"click --modifiers ctrl {VERIFIED} 200.00 120.00"),
-        (Action("drag", AT, end=Point(1, 2)), "", f"drag {VERIFIED} 200.00 120.00 1.00 2.00"),
-        (Action("scroll", AT, direction="up"), "", f"scroll --amount 3 {VERIFIED} 200.00 120.00 up"),
-        (Action("move", AT), "", 'move -- "$id" 200.00 120.00'),
-        (Action("type", text="a $1\n", replace=True), "", f"type --replace {VERIFIED} 'a $1\n'"),
-        (Action("type", replace=True), "", f"type --replace {VERIFIED} ''"),
-        (Action("press", key="a", repeat=2, seconds=0.5), "", f"press --repeat 2 --hold-ms 500 {VERIFIED} a"),
-        (Action("wait", text="Saved", seconds=3), "", 'wait-for --text Saved --window-id "$id"'),
-    ],
-)
-def test_each_action_is_a_command_of_ours(action: Action, anchor: str, expected: str) -> None:
-    assert _act_line(a_step(action=action, changed=True), anchor) == f"act changed {expected}"
-
-
-def test_the_script_stops_at_the_first_step_whose_effect_is_missing(tmp_path: Path) -> None:
-    """Our commands' answers, of which the second says that nothing changed; each call is noted."""
-    steps = [
-        a_step(number, Action("press", key=key), changed=changed)
-        for number, (key, changed) in enumerate((("a", False), ("b", True), ("c", True)), 1)
-    ]
-    (tmp_path / "replay.sh").write_text(replay_script(a_run(*steps), this_desktop()))
-    (tmp_path / "answers.sh").write_text(
-        f'echo "$*" >> {tmp_path}/calls\n'
-        'echo "{"; case $1 in wait-for) echo \'"window_id": 7,\';;'
-        ' *) echo \'"changed": false\';; esac; echo "}"\n'
-    )
-    done = subprocess.run(
-        ["sh", tmp_path / "replay.sh"],
-        env={"PATH": os.environ["PATH"], "TMPDIR": str(tmp_path), "PEEKABOO": f"sh {tmp_path}/answers.sh"},
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-    )
-    assert (done.returncode, done.stderr) == (1, "step 2: nothing changed\n")
-    calls = (tmp_path / "calls").read_text().splitlines()
-    assert [line.split()[0] for line in calls] == ["wait-for", "press", "wait-for", "press"]
-    assert calls[-1] == "press --json-output --verify -- 7 b"

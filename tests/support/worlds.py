@@ -217,23 +217,6 @@ def known_programs() -> str:
         return (Path(folder) / "state" / "peekaboo_min" / "programs.json").read_text("utf-8")
 
 
-def without_text_recognition(folder: Path, environment: dict[str, str]) -> dict[str, str]:
-    """That environment on a machine without tesseract: its programs are links in `folder`.
-
-    For an agent whose replay script is not looked at: to read every clicked screenshot is most of a run.
-    """
-    folder.mkdir()
-    known = {path: entry for path, entry in json.loads(known_programs()).items() if entry[2]}  # no namesakes
-    paths = [shutil.which(name) for name in ("xprop", "xwininfo", "xdpyinfo", "xdg-open", "xargs", "sh")]
-    for path in filter(None, [*known, *paths]):
-        if os.path.basename(path) != "tesseract":
-            (folder / os.path.basename(path)).symlink_to(path)
-            known[str(folder / os.path.basename(path))] = known.get(path)
-    noted = Path(environment["XDG_STATE_HOME"]) / "peekaboo_min" / "programs.json"
-    noted.write_text(json.dumps(known), "utf-8")
-    return {**environment, "PEEKABOO_BIN_DIR": str(folder)}
-
-
 def clean_environment(folder: Path, knows_programs: bool = True, **variables: str) -> dict[str, str]:
     """An environment in which everything that is written lands below `folder`.
 
