@@ -9,17 +9,16 @@ from dataclasses import replace
 from typing import Any, Optional
 
 from ..ai.client import ModelChoice
+from ..ai.grid import ASSUMED, describe_unit, known_unit
 from ..automation.policy import check_may_act
 from ..core.cancellation import pause
 from ..core.errors import ErrorCode, PeekabooError
 from ..core.log import log_info
 from ..core.models import App, Point
-from ..core.settings import settings
 from ..core.text import clean_text
 from ..desktop.select import this_desktop
 from .actions import Action
 from .mcp_client import McpClient
-from .model_check import choose_grid
 from .planner import Planner, out_of_time
 from .run import AgentRun, AgentStep, AgentStop, new_run_folder, save_step
 from .target import NOTHING_CHANGED, AgentTarget
@@ -100,14 +99,12 @@ class AgentLoop:
             self._run.final_image = end.image
 
     def _choose_planner(self) -> None:
-        """The model, asked in its own grid; what no table names is measured first."""
         task, run, choice = self._task, self._run, self._choice
-        left_s = max(0.001, self._deadline - time.monotonic())
-        found = choose_grid(choice, min(left_s, settings().ai_timeout_s))
-        assert found.unit is not None
-        self._planner = Planner(task.goal, choice, found.unit, task.confidence is not None)
-        run.grid = found.describe()
+        self._planner = Planner(task.goal, choice, task.confidence is not None)
         run.system_prompt = self._planner.system_prompt
+        run.grid = describe_unit(choice.model)
+        if known_unit(choice.model) is None:
+            print(f"{choice.name}: {ASSUMED}", file=sys.stderr, flush=True)
 
     def _check_may_continue(self) -> None:
         if not self._task.dry_run and self._owner:

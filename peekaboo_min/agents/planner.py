@@ -9,7 +9,7 @@ from itertools import accumulate
 from typing import Any, Optional
 
 from ..ai.client import ModelChoice, ask_model
-from ..ai.grid import FRACTIONS, PIXELS, THOUSANDTHS, Grid, grid_over
+from ..ai.grid import PIXELS, THOUSANDTHS, Grid, grid_over, unit_for
 from ..ai.images import fit_for_model, fitted_size
 from ..core.errors import ErrorCode, PeekabooError
 from ..core.models import ImageData
@@ -25,14 +25,14 @@ _HALF_A_PATCH = 16  # of a model whose images are divided into patches of 32 pix
 
 
 class Planner:
-    """The model that decides. `unit`: what it counts in."""
+    """The model that decides, asked in its own grid."""
 
-    def __init__(self, goal: str, choice: ModelChoice, unit: str, needs_confidence: bool) -> None:
+    def __init__(self, goal: str, choice: ModelChoice, needs_confidence: bool) -> None:
         self._goal = goal
         self._choice = choice
-        self._unit = unit
+        self._unit = unit_for(choice.model)
         self._needs_confidence = needs_confidence
-        self.system_prompt = agent_system_prompt(unit)
+        self.system_prompt = agent_system_prompt(self._unit)
         self._first_image: Optional[ImageData] = None  # its label says in the prompt what it shows
 
     def decide(self, step: AgentStep, history: list[str], steps_left: int, deadline: float) -> Action:
@@ -137,14 +137,13 @@ def out_of_time() -> AgentStop:
 _UNIT_TEXTS = {
     PIXELS: "in pixels of that image",
     THOUSANDTHS: "in thousandths of that image's width and of its height, each axis by itself",
-    FRACTIONS: "as decimal fractions from 0 to 1 of that image's width and of its height",
 }
 _SYSTEM_PROMPT = """\
 You operate one application on a desktop for its user: you look at a screenshot of its window and answer \
 with ONE action.
 
 Answer with one JSON object and nothing else, for instance:
-{{"action": "click", "x": {x}, "y": {y}, "done": false, "why": "Open the settings", "confidence": 0.9}}
+{{"action": "click", "x": 412, "y": 87, "done": false, "why": "Open the settings", "confidence": 0.9}}
 
 The actions. x (from the left edge) and y (from the top edge) are in the grid over the LAST image, as the \
 question states it: {place}. Aim at the middle of things.
@@ -177,8 +176,7 @@ _ELEMENTS = (
 
 def agent_system_prompt(unit: str) -> str:
     """The instructions for a model that counts in this unit; no other unit is mentioned."""
-    x, y = (0.412, 0.087) if unit == FRACTIONS else (412, 87)
-    return _SYSTEM_PROMPT.format(place=_UNIT_TEXTS[unit], x=x, y=y)
+    return _SYSTEM_PROMPT.format(place=_UNIT_TEXTS[unit])
 
 
 def agent_prompt(
@@ -227,9 +225,8 @@ def elements_text(elements: list[dict[str, Any]], image: Optional[ImageData], gr
 
 
 def _element_line(element: dict[str, Any], image: ImageData, grid: Grid) -> str:
-    digits = 3 if grid.unit == FRACTIONS else None
-    x = round(element["x"] * grid.width / image.info.width, digits)
-    y = round(element["y"] * grid.height / image.info.height, digits)
+    x = round(element["x"] * grid.width / image.info.width)
+    y = round(element["y"] * grid.height / image.info.height)
     # as JSON: a name cannot pretend to be more than a name
     name, value = (json.dumps(element[key][:_LONGEST_NAME], ensure_ascii=False) for key in ("name", "value"))
     states = f" [{', '.join(element['states'])}]" if element["states"] else ""

@@ -9,6 +9,7 @@ import re
 from html import escape
 from typing import Optional
 
+from ..ai.grid import ASSUMED
 from ..core.models import ImageData, ImageInfo
 from ..core.text import shown_text
 from .run import AgentRun, AgentStep
@@ -107,7 +108,7 @@ def run_warnings(run: AgentRun) -> list[str]:
         f"the model was not sure of step {', '.join(unsure)}": unsure,
         f"{unused} of the model's replies could not be used": unused,
         "no action had a visible effect": acts and run.status == "done" and not any(s.changed for s in acts),
-        run.message: run.status == "undecided",
+        run.grid: ASSUMED in run.grid,
     }
     return [text for text, holds in warnings.items() if holds]
 

@@ -171,9 +171,7 @@ class AgentRun:
     task: AgentTask
     model_used: str
     status: str = "failed"
-    """done, not_confirmed, dry_run, limit, stuck, undecided (in which grid the model counts), unsure,
-    confused, declined, interrupted or failed.
-    """
+    """done, not_confirmed, dry_run, limit, stuck, unsure, confused, declined, interrupted or failed."""
     message: str = ""
     folder: Optional[Path] = None
     steps: list[AgentStep] = field(default_factory=list)
@@ -218,6 +216,7 @@ class AgentRun:
             "steps": len(self.steps),
             "run_folder": str(self.folder) if self.folder else None,
             "report": str(self.report_path) if self.folder else None,
+            "grid": self.grid,
             "seconds": round(time.time() - self.started, 1),
             "tokens_in": self.tokens_in,
             "tokens_out": self.tokens_out,
@@ -236,7 +235,6 @@ class AgentRun:
             "started": self.started_text,
             "version": VERSION,
             "system_prompt": self.system_prompt,
-            "grid": self.grid,
             "milliseconds": self.times.as_data(),
             "own_milliseconds_a_step": round(statistics.median(own)) if own else 0,
         }

@@ -10,15 +10,14 @@ from pathlib import Path
 from typing import Annotated, Optional
 
 from ..ai.client import ModelChoice, choose_named_model, choose_provider
-from ..ai.grid import unit_by_name, unit_by_variable
 from ..automation.policy import check_may_act
 from ..core.errors import PeekabooError, invalid
 from ..core.models import Result
-from ..core.settings import settings, settings_with_env_file
+from ..core.settings import settings_with_env_file
 from ..system.process import exit_hooks, exit_if_signalled
 from .loop import AgentLoop
 from .mcp_client import own_server
-from .model_check import measure_grid
+from .model_check import model_check
 from .report import run_report
 from .run import AgentRun, AgentStop, AgentTask, save_run
 from .target import ACTING_TOOLS, LOOKING_TOOLS
@@ -52,7 +51,7 @@ def run_vision_agent(
     confirm: Annotated[bool, "ask y or n on this terminal before each action"] = False,
     check_model: Annotated[
         bool,
-        "instead of a run: measure with one synthetic image in which grid the model clicks, and keep that",
+        "instead of a run: report, by one synthetic image, in which grid the model clicks, and what to set",
     ] = False,
 ) -> Result:
     """Lets a vision model reach a goal in one app: it looks at a screenshot of the window, takes one action,
@@ -65,7 +64,9 @@ def run_vision_agent(
     """
     settings_with_env_file(Path.cwd())
     if check_model:
-        return _check_model(model, has_task=any((goal, app, window_id, window_title, dry_run)))
+        if any((goal, app, window_id, window_title, dry_run)):
+            raise invalid("--check-model starts no run", hint="give it alone, or with --model")
+        return model_check(_choose(model))
     task = AgentTask(
         goal=goal or "",
         app=app,
@@ -113,23 +114,6 @@ def _check_task(task: AgentTask) -> None:
 
 def _choose(model: Optional[str]) -> ModelChoice:
     return choose_provider() if model is None else choose_named_model(model)
-
-
-def _check_model(model: Optional[str], has_task: bool) -> Result:
-    if has_task:
-        raise invalid("--check-model starts no run", hint="give it alone, or with --model")
-    choice = _choose(model)
-    found = measure_grid(choice, settings().ai_timeout_s)
-    named, fixed = unit_by_name(choice.model), unit_by_variable()
-    lines = [f"{choice.name}: {found.describe()}"]
-    if found.unit is None:
-        lines.append(f"its name says: {named}" if named else "set PEEKABOO_AI_GRID, or choose another model")
-    elif named and named != found.unit:
-        lines.append(f"its name says otherwise ({named}); the measurement counts")
-    if fixed:
-        lines.append(f"PEEKABOO_AI_GRID={fixed} overrides both")
-    data = {"model": choice.name, "grid": found.unit, "grid_by_name": named, "grid_by_variable": fixed}
-    return Result("\n".join(lines), data)
 
 
 @contextmanager

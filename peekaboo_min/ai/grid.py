@@ -9,8 +9,11 @@ from ..core.errors import invalid
 from ..core.models import Point
 from ..core.settings import settings
 
-PIXELS, THOUSANDTHS, FRACTIONS = "pixels", "1000", "1"
-"""The units in which models count: pixels of the image, thousandths or shares of each of its sides."""
+PIXELS, THOUSANDTHS = "pixels", "1000"
+"""The units in which models count: pixels of the image, thousandths of each of its sides."""
+
+UNIT_NAMES = {PIXELS: "pixels of the image", THOUSANDTHS: "thousandths of the image's width and height"}
+ASSUMED = "grid assumed, not known: run agent --check-model"
 
 # What a model was trained on: a prompt that asks for another unit is not followed. From the documents of
 # their vendors and from harnesses for these models. The first family that fits counts.
@@ -33,11 +36,9 @@ class Grid(NamedTuple):
 
     def describe(self) -> str:
         """The grid for a prompt; both axes by name, because models do not agree on the order of a pair."""
-        over, last_x, last_y = {
-            PIXELS: ("the pixels of this image", self.width - 1, self.height - 1),
-            THOUSANDTHS: ("whatever the image's shape, each axis by itself", 1000, 1000),
-            FRACTIONS: ("decimal fractions, each axis by itself", 1, 1),
-        }[self.unit]
+        over, last_x, last_y = "whatever the image's shape, each axis by itself", self.width, self.height
+        if self.unit == PIXELS:
+            over, last_x, last_y = "the pixels of this image", self.width - 1, self.height - 1
         return (
             f"under a grid {self.width} wide and {self.height} high ({over}): "
             f"x goes from 0 at the left edge to {last_x} at the right edge, "
@@ -55,7 +56,7 @@ class Grid(NamedTuple):
         for name, value, size in (("x", x, self.width), ("y", y, self.height)):
             if not 0 <= value <= size or (self.unit == PIXELS and value == size):
                 return f"{name} is {value:g}, outside the grid of {self.width}x{self.height}"
-        if self.unit != FRACTIONS and x < 1 and y < 1 and (x % 1 or y % 1):
+        if x < 1 and y < 1 and (x % 1 or y % 1):
             return f"x and y look like fractions; give places in the grid of {self.width}x{self.height}"
         return ""
 
@@ -77,10 +78,27 @@ def base_name(model: str) -> str:
     return model.lower().rsplit("/", 1)[-1]
 
 
-def is_claude_from(versions: dict[str, tuple[int, int]], model: str) -> bool:
-    """Whether a model is of one of these families of Claude, in this version or a later one."""
-    found = re.search(r"(opus|sonnet|haiku|fable|mythos)-(\d+)(?:[-.](\d{1,2})(?!\d))?", base_name(model))
-    return bool(found and (int(found[2]), int(found[3] or 0)) >= versions.get(found[1], (1000, 0)))
+def unit_for(model: str) -> str:
+    """The unit in which a model is asked and read; thousandths for a name of no known family.
+
+    Raises INVALID_ARGUMENT for another PEEKABOO_AI_GRID.
+    """
+    return known_unit(model) or THOUSANDTHS
+
+
+def known_unit(model: str) -> Optional[str]:
+    """The unit that PEEKABOO_AI_GRID sets, else that of the model's family; None where neither tells.
+
+    Raises INVALID_ARGUMENT for another PEEKABOO_AI_GRID.
+    """
+    return unit_by_variable() or unit_by_name(model)
+
+
+def describe_unit(model: str) -> str:
+    """What a model counts in, and why we think so, as a sentence. Raises as unit_for does."""
+    why = "by the model's name" if unit_by_name(model) else ASSUMED
+    source = "PEEKABOO_AI_GRID" if unit_by_variable() else why
+    return f"the model counts in {UNIT_NAMES[unit_for(model)]} ({source})"
 
 
 def unit_by_name(model: str) -> Optional[str]:

@@ -15,7 +15,7 @@ from ..core.models import ImageData
 from ..desktop.base import Desktop
 from ..system.files import new_temporary_path, write_privately
 from ..system.images import MODEL_BYTES, model_size, sniff_image, whole_image
-from .grid import PIXELS, base_name, is_claude_from, unit_by_name
+from .grid import PIXELS, base_name, unit_by_name
 
 _MAX_FILE_BYTES = 64 * 1024 * 1024
 _MAX_PIXELS = 200_000_000
@@ -26,7 +26,8 @@ _PATCH = 28  # Anthropic's and Qwen2.5-VL's, pixels
 _FEWEST_PATCHES, _MOST_PATCHES = 1024, 1536
 _STRIP = 50  # the longer side in shorter ones
 _SMART_RESIZED = r"qwen-?2|ui-?tars|holo-?1|mimo-vl|opencua|\bfara|gta-?1|gelato"
-_HIGH_RESOLUTION_FROM = {"opus": (4, 7), "sonnet": (5, 0), "fable": (5, 0), "mythos": (5, 0)}
+# The families of Claude that take larger images, each from this version on.
+_LARGER_FROM = {"opus": (4, 7), "sonnet": (5, 0), "fable": (5, 0), "mythos": (5, 0)}
 
 
 def load_image(path: Path) -> ImageData:
@@ -90,7 +91,7 @@ def _fit_edges(width: int, height: int, longest: int, shortest: int) -> tuple[in
 def _fit_anthropic(name: str, width: int, height: int) -> tuple[int, int]:
     """Anthropic limits the pixels of the long edge, and the number of patches."""
     # where a version is unknown, the smaller size is safe for all
-    edge, patches = (2576, 4784) if is_claude_from(_HIGH_RESOLUTION_FROM, name) else (1568, 1568)
+    edge, patches = (2576, 4784) if _takes_larger(name) else (1568, 1568)
     for long_side in range(min(max(width, height), edge), 0, -1):
         if width >= height:
             size = long_side, max(1, round(long_side * height / width))
@@ -99,6 +100,12 @@ def _fit_anthropic(name: str, width: int, height: int) -> tuple[int, int]:
         if math.ceil(size[0] / _PATCH) * math.ceil(size[1] / _PATCH) <= patches:
             break
     return size
+
+
+def _takes_larger(name: str) -> bool:
+    """Whether a model of Claude's name takes larger images than those before it."""
+    found = re.search(r"(opus|sonnet|fable|mythos)-(\d+)(?:[-.](\d{1,2})(?!\d))?", name)
+    return bool(found and (int(found[2]), int(found[3] or 0)) >= _LARGER_FROM[found[1]])
 
 
 def _fit_smart_resize(width: int, height: int) -> tuple[int, int]:

@@ -90,8 +90,7 @@ class Settings(NamedTuple):
     )
     ai_grid: str = _variable(
         "PEEKABOO_AI_GRID",
-        "`pixels` or `1000`: the grid in which the agent's model says where to click; unset: measured or "
-        "by its name",
+        "`pixels` or `1000`: the grid in which the agent's model says where to click; unset: by its name",
     )
 
     tools: str = _variable(

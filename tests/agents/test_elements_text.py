@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from peekaboo_min.agents.planner import elements_text
-from peekaboo_min.ai.grid import FRACTIONS, PIXELS, THOUSANDTHS, grid_over
+from peekaboo_min.ai.grid import PIXELS, THOUSANDTHS, grid_over
 from peekaboo_min.core.models import ImageData, ImageInfo
 
 IMAGE = ImageData(b"", ImageInfo("jpg", 800, 400))
@@ -21,9 +21,6 @@ def test_a_line_has_the_middle_in_the_grid_of_the_model() -> None:
     assert lines == [
         ['textbox "City" = "Århus" x 100, y 50 [focused]'],
         ['textbox "City" = "Århus" x 250, y 250 [focused]'],
-    ]
-    assert elements_text([element("Go", 100, 50)], IMAGE, grid_over(FRACTIONS, 8, 4)) == [
-        'button "Go" x 0.125, y 0.125'
     ]
 
 

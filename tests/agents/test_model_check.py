@@ -1,36 +1,81 @@
-"""Where clicks land: five conventions of models, by their names and measured, over windows of many sizes."""
+"""Where clicks land, by a model's name, over windows of many sizes; and `agent --check-model`."""
 
 from __future__ import annotations
 
-import json
 import random
+import re
+import time
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
-from fake_ai import CONVENTIONS, FakeAI, script
-from landing import NAMED, SQUARES, UNKNOWN, WINDOWS, miss, pointing, vendors
+from fake_ai import CONVENTIONS, FakeAI, Request, picture, pointer
 from worlds import PATIENCE_S
 
-from peekaboo_min.agents.model_check import _IMAGE, choose_grid, measure_grid, unit_of
-from peekaboo_min.agents.run import AgentStop
+from peekaboo_min.agents.model_check import _IMAGE, unit_of
+from peekaboo_min.agents.planner import Planner
+from peekaboo_min.agents.run import AgentStep
 from peekaboo_min.agents.vision_agent import run_vision_agent
 from peekaboo_min.ai.client import ModelChoice
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
-from peekaboo_min.core.models import ImageInfo, Point
+from peekaboo_min.core.models import ImageData, ImageInfo, Point, Rect, Window
 from peekaboo_min.core.settings import settings
-from peekaboo_min.system.files import state_folder
-from peekaboo_min.system.images import whole_image
+from peekaboo_min.system.images import model_size, whole_image
 
 TARGETS = [(0.97, 0.96), (0.21, 0.43)]
+SQUARES = {"1": (0.83, 0.22), "2": (0.31, 0.86)}
+UNKNOWN = ModelChoice("openai", "nobody/unknown")
+NAMED = {
+    "pixels": [ModelChoice("openai", "gpt-5.4-mini"), ModelChoice("anthropic", "claude-sonnet-5")],
+    "thousandths": [
+        ModelChoice("gemini", "gemini-3.6-flash"),
+        ModelChoice("openai", "google/gemini-3.6-flash"),
+        UNKNOWN,
+    ],
+    "28-px smart size": [ModelChoice("openai", "hcompany/holo1.5-7b")],
+    "1024-token size": [ModelChoice("ollama", "qwen2.5vl:7b")],
+}
+WINDOWS = [(554, 388), (800, 600), (1100, 740), (1280, 800), (500, 900)]
 
 
 @pytest.fixture
-def ai(tmp_path: Path) -> Iterator[FakeAI]:
+def ai(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeAI]:
     """Vendors with every model of the table, in this very process."""
-    with vendors(tmp_path) as fake:
+    choices = [choice for named in NAMED.values() for choice in named]
+    with FakeAI({choice.name: True for choice in choices}) as fake:
+        for provider in ("ollama", "openai", "gemini", "anthropic"):
+            for name, value in fake.env(provider, "x").items():
+                monkeypatch.setenv(name, value)
+        monkeypatch.setenv("TMPDIR", str(tmp_path))
+        monkeypatch.delenv("PEEKABOO_AI_GRID", raising=False)
+        settings.cache_clear()
         yield fake
+    settings.cache_clear()
+
+
+def pointing(convention: str, target: list[tuple[float, float]]) -> Callable[[Request], Any]:
+    """A model that knows where the squares of the check and the target are."""
+
+    def truth(request: Request) -> tuple[float, float]:
+        found = re.search(r"square with the number (\d)", request.prompt)
+        return SQUARES[found[1]] if found else target[0]
+
+    return pointer(convention, truth)
+
+
+def miss(choice: ModelChoice, size: tuple[int, int], target: tuple[float, float]) -> tuple[float, float]:
+    """How far from the target the click lands, in pixels of the window's screenshot, and how far it may."""
+    step = AgentStep(1, window=Window(7, "Form", 1, "A title", Rect(0, 0, *size)))
+    width, height = model_size(ImageInfo("png", *size))  # as take_window_screenshot has it
+    step.image = ImageData(picture("png", width, height), ImageInfo("png", width, height))
+    planner = Planner("Click the target", choice, needs_confidence=False)
+    action = planner.decide(step, [], 5, time.monotonic() + PATIENCE_S)
+    assert action.place is not None and step.grid is not None
+    pixel = step.grid.pixel_of(action.place, width, height)
+    off = max(abs(pixel.x - target[0] * width), abs(pixel.y - target[1] * height))
+    return off, max(width / step.grid.width, height / step.grid.height) + 1
 
 
 def check_every_click_lands(
@@ -39,10 +84,9 @@ def check_every_click_lands(
     target = [TARGETS[0]]
     ai.brain = pointing(convention, target)
     for width, height in windows:
-        for scale in (1, 2):
-            for target[0] in TARGETS:
-                off, most = miss(choice, (width * scale, height * scale), target[0])
-                assert off <= most, (convention, choice.name, width, height, scale, target[0])
+        for scale, target[0] in zip((1, 2), TARGETS):
+            off, most = miss(choice, (width * scale, height * scale), target[0])
+            assert off <= most, (convention, choice.name, width, height, scale, target[0])
 
 
 @pytest.mark.parametrize(
@@ -50,89 +94,23 @@ def check_every_click_lands(
     [(convention, choice) for convention, choices in NAMED.items() for choice in choices],
     ids=lambda value: getattr(value, "name", value),
 )
-def test_every_click_of_a_model_that_the_table_names_lands(
-    ai: FakeAI, convention: str, choice: ModelChoice
-) -> None:
+def test_every_click_lands_by_the_models_name(ai: FakeAI, convention: str, choice: ModelChoice) -> None:
     check_every_click_lands(ai, convention, choice)
-    assert not (state_folder() / "model_grids.json").exists(), "nothing had to be measured"
 
 
-@pytest.mark.parametrize("convention", [*NAMED, "shares"])
-def test_every_click_of_an_unknown_model_lands_after_one_check(ai: FakeAI, convention: str) -> None:
-    # what follows from the grid is tried with the models of the table
-    check_every_click_lands(ai, convention, UNKNOWN, WINDOWS[1:2])
-    checks = [each for each in ai.questions if "square with the number" in each.prompt]
-    assert len(checks) == 2 and ai.questions[:2] == checks
-
-
-def test_a_model_that_fits_no_grid_does_not_act_unless_the_variable_is_set(
-    ai: FakeAI, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ai.brain = pointing("1.3x", [(0.5, 0.5)])
-    with pytest.raises(AgentStop) as caught:
-        choose_grid(UNKNOWN, PATIENCE_S)
-    assert caught.value.status == "undecided" and "PEEKABOO_AI_GRID" in caught.value.hint
+def test_the_variable_counts_more_than_the_name(ai: FakeAI, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PEEKABOO_AI_GRID", "1000")
     settings.cache_clear()
-    assert choose_grid(UNKNOWN, PATIENCE_S).source == "variable"
-
-
-def test_the_variable_counts_more_than_a_kept_check_and_that_more_than_the_name(
-    ai: FakeAI, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (choice, _) = NAMED["pixels"]
-    assert (choose_grid(choice, PATIENCE_S).unit, choose_grid(choice, PATIENCE_S).source) == (
-        "pixels",
-        "name",
-    )
-    ai.brain = pointing("thousandths", [(0.5, 0.5)])
-    assert measure_grid(choice, PATIENCE_S).unit == "1000"
-    assert (choose_grid(choice, PATIENCE_S).unit, choose_grid(choice, PATIENCE_S).source) == (
-        "1000",
-        "measured",
-    )
+    check_every_click_lands(ai, "thousandths", NAMED["pixels"][0], WINDOWS[:1])
     monkeypatch.setenv("PEEKABOO_AI_GRID", "pixels")
     settings.cache_clear()
-    assert choose_grid(choice, PATIENCE_S).unit == "pixels"
-    (kept,) = json.loads((state_folder() / "model_grids.json").read_text("utf-8"))
-    assert kept == f"openai/gpt-5.4-mini at {ai.openai_base_url}"
-
-
-def test_another_address_is_measured_again_and_a_damaged_file_is_no_obstacle(
-    ai: FakeAI, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ai.brain = pointing("pixels", [(0.5, 0.5)])
-    key = f"{UNKNOWN.name} at {ai.openai_base_url}"
-    for text in ("", "[1]", '{"a": ', json.dumps({key: ["1"]}), json.dumps({key: "2"})):
-        (state_folder() / "model_grids.json").write_text(text, "utf-8")
-        assert choose_grid(UNKNOWN, PATIENCE_S).unit == "pixels"
-    asked = len(ai.questions)
-    monkeypatch.setenv("OPENAI_BASE_URL", ai.openai_base_url.replace("//", "//someone:secret@"))
-    settings.cache_clear()
-    assert len(ai.questions) == asked
-    with_password = settings().openai_base_url
-    assert "secret" in with_password and choose_grid(UNKNOWN, PATIENCE_S).unit == "pixels"
-    assert len(ai.questions) == asked, "the same address"
-    monkeypatch.setenv("OPENAI_BASE_URL", ai.openai_base_url.replace("127.0.0.1", "localhost"))
-    settings.cache_clear()
-    choose_grid(UNKNOWN, PATIENCE_S)
-    assert len(ai.questions) == asked + 2
-
-
-def test_a_later_undecided_check_forgets_the_kept_one(ai: FakeAI) -> None:
-    ai.brain = pointing("pixels", [(0.5, 0.5)])
-    assert measure_grid(UNKNOWN, PATIENCE_S).unit == "pixels"
-    ai.brain = script(["There are two squares."])
-    found = measure_grid(UNKNOWN, PATIENCE_S)
-    assert found.unit is None and "no JSON object" in found.describe()
-    assert json.loads((state_folder() / "model_grids.json").read_text("utf-8")) == {}
+    check_every_click_lands(ai, "1024-token size", UNKNOWN, WINDOWS[:1])
 
 
 @pytest.mark.parametrize("noise, least_right", [(0.0, 1.0), (0.02, 0.95), (0.05, 0.0)])
 def test_noise_leads_to_no_answer_and_never_to_a_wrong_one(noise: float, least_right: float) -> None:
     dice = random.Random(7)
-    units = {"pixels": (1344, 672), "1000": (1000, 1000), "1": (1, 1)}
-    for unit, (width, height) in units.items():
+    for unit, (width, height) in {"pixels": (1344, 672), "1000": (1000, 1000)}.items():
         found = []
         for _ in range(4000):
             places = {
@@ -164,31 +142,47 @@ def test_the_check_image_shows_two_different_numbers_where_they_are_expected() -
     assert outside == 0, "nothing else is in the image"
 
 
-# the command
-
-
-def test_the_command_checks_a_model_and_compares_with_its_name(
-    ai: FakeAI, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ai.brain = pointing("thousandths", [(0.5, 0.5)])
-    result = run_vision_agent(check_model=True, model="openai/gpt-5.4-mini")
+@pytest.mark.parametrize(
+    "model, convention, variable, grid, text",
+    [
+        ("gpt-5.4-mini", "pixels", "", "pixels", "pixels of the image: nothing needs to be set"),
+        ("gpt-5.4-mini", "thousandths", "", "1000", "image's width and height: set PEEKABOO_AI_GRID=1000"),
+        ("gpt-5.4-mini", "thousandths", "1000", "1000", "width and height: nothing needs to be set"),
+        ("nobody/unknown", "1024-token size", "", "pixels", "set PEEKABOO_AI_GRID=pixels"),
+        ("nobody/unknown", "thousandths", "", "1000", "set PEEKABOO_AI_GRID=1000"),
+        ("nobody/unknown", "1.3x", "", None, "it is unclear in which grid the model counts: its clicks"),
+        ("nobody/unknown", "shares", "", None, "choose another model"),
+    ],
+)
+def test_the_check_reports_what_to_set(
+    ai: FakeAI, monkeypatch: pytest.MonkeyPatch, model: str, convention: str, variable: str, grid: Any,
+    text: str,
+) -> None:  # fmt: skip
+    monkeypatch.setenv("PEEKABOO_AI_GRID", variable)
+    settings.cache_clear()
+    ai.brain = pointing(convention, [(0.5, 0.5)])
+    result = run_vision_agent(check_model=True, model=f"openai/{model}")
+    assert text in result.text
     assert result.data == {
-        "model": "openai/gpt-5.4-mini",
-        "grid": "1000",
-        "grid_by_name": "pixels",
-        "grid_by_variable": None,
+        "model": f"openai/{model}",
+        "grid": grid,
+        "grid_by_name": None if "unknown" in model else "pixels",
+        "grid_by_variable": variable or None,
     }
-    assert "thousandths" in result.text and "its name says otherwise" in result.text
-    ai.brain = pointing("1.3x", [(0.5, 0.5)])
-    undecided = run_vision_agent(check_model=True, model="openai/nobody/unknown")
-    assert undecided.data["grid"] is None and "it is unclear" in undecided.text
+    assert len(ai.questions) == 2
 
 
-def test_the_command_does_one_thing() -> None:
-    for more in ({"goal": "Do it"}, {"app": "Form"}, {"window_id": 7}):
-        with pytest.raises(PeekabooError) as caught:
-            run_vision_agent(check_model=True, model="openai/gpt-5.4-mini", **more)  # type: ignore[arg-type]
-        assert caught.value.code is ErrorCode.INVALID_ARGUMENT
+def test_the_check_of_a_model_that_does_not_click_is_unclear(ai: FakeAI) -> None:
+    ai.brain = lambda request: "There are two squares."
+    result = run_vision_agent(check_model=True, model="openai/gpt-5.4-mini")
+    assert result.data["grid"] is None and "no JSON object" in result.text
+
+
+@pytest.mark.parametrize("more", [{"goal": "Do it"}, {"app": "Form"}, {"window_id": 7}])
+def test_the_check_starts_no_run(more: dict[str, Any]) -> None:
+    with pytest.raises(PeekabooError) as caught:
+        run_vision_agent(check_model=True, model="openai/gpt-5.4-mini", **more)
+    assert caught.value.code is ErrorCode.INVALID_ARGUMENT
 
 
 def test_the_conventions_of_the_fake_differ_where_it_matters() -> None:

@@ -23,7 +23,6 @@ from accessible import group_of, need_elements, session_bus
 from bench import own_time_text
 from fake_ai import FakeAI, Reply, Request, picture, pointer, script
 from fakemac import FakeMac
-from landing import SQUARES
 from worlds import (
     PATIENCE_S,
     ROOT,
@@ -39,7 +38,6 @@ from peekaboo_min.agents.actions import ACTION_SCHEMA
 from peekaboo_min.agents.planner import Planner
 from peekaboo_min.agents.run import AgentStep, AgentStop, new_run_folder
 from peekaboo_min.ai.client import ModelChoice
-from peekaboo_min.ai.grid import PIXELS
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
 from peekaboo_min.core.models import ImageData, ImageInfo, Point, Rect, Window
 from peekaboo_min.core.settings import settings
@@ -235,6 +233,7 @@ def test_it_opens_the_dialog_fills_it_in_and_confirms(agent: Agent, form: Form) 
         "steps": 8,
         "run_folder": str(agent.run_folder),
         "report": str(agent.run_folder / "report.html"),
+        "grid": "the model counts in pixels of the image (by the model's name)",
         "seconds": 0,
         "tokens_in": 8 * 1200,
         "tokens_out": 8 * 34,
@@ -832,7 +831,7 @@ def planner(ai: FakeAI, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     def decide(needs_confidence: bool = False, seconds: float = PATIENCE_S) -> tuple[Any, AgentStep]:
         step = AgentStep(1, window=Window(7, "Form", 1, "A title", Rect(0, 0, 64, 48)))
         step.image = ImageData(picture("jpeg", 64, 48), ImageInfo("jpg", 64, 48))
-        subject = Planner("Do it", ModelChoice("openai", "gpt-5.4-mini"), PIXELS, needs_confidence)
+        subject = Planner("Do it", ModelChoice("openai", "gpt-5.4-mini"), needs_confidence)
         return subject.decide(step, [], 5, time.monotonic() + seconds), step
 
     yield decide
@@ -882,28 +881,19 @@ def test_a_model_gets_no_more_than_the_time_that_is_left(planner: Any, ai: FakeA
 UNKNOWN_MODEL = "openai/nobody/unknown"
 
 
-def test_a_model_of_no_known_name_is_measured_first_and_its_report_says_so(agent: Agent, form: Form) -> None:
-    """The check stands before the first act; a model that it does not understand does not act."""
-
+def test_a_model_of_no_known_name_is_asked_in_thousandths_and_the_run_says_so(
+    agent: Agent, form: Form
+) -> None:
     def truth(request: Request) -> tuple[float, float]:
-        found = re.search(r"square with the number (\d)", request.prompt)
-        if found:
-            return SQUARES[found[1]]
         x, y = form.centre("agree")
         return x / 554, y / 388
 
-    for convention, status in (("1024-token size", "limit"), ("1.3x", "undecided")):
-        with FakeAI({UNKNOWN_MODEL: True}, pointer(convention, truth)) as agent.ai:
-            agent.run_folder = agent.folder / status
-            done = agent.run("--max-steps", 1, model="nobody/unknown")
-            asked = ["square with the number" in each.prompt for each in agent.ai.questions]
-        assert agent.saved_run()["status"] == status and done.code != 0, done.err
-        if status == "limit":
-            assert asked == [True, True, False] and form.wait_for_event("toggle")["value"] == 1
-            assert "the model counts in pixels of the image (measured)" in agent.report().text
-    assert asked == [True, True] and len(form.events("toggle")) == 1
-    assert "it is unclear in which grid the model counts" in agent.report().text
-    assert "PEEKABOO_AI_GRID" in done.err
+    with FakeAI({UNKNOWN_MODEL: True}, pointer("thousandths", truth)) as agent.ai:
+        done = agent.run("--max-steps", 1, model="nobody/unknown")
+    assumed = "grid assumed, not known: run agent --check-model"
+    assert form.wait_for_event("toggle")["value"] == 1
+    assert done.err.splitlines()[0] == f"{UNKNOWN_MODEL}: {assumed}"
+    assert assumed in agent.saved_run()["grid"] and assumed in agent.report().text
 
 
 def test_the_step_limit_ends_it_and_hostile_titles_stay_text(

@@ -8,13 +8,14 @@ from typing import Optional
 import pytest
 
 from peekaboo_min.ai.grid import (
-    FRACTIONS,
+    ASSUMED,
     PIXELS,
     THOUSANDTHS,
     Grid,
+    describe_unit,
     grid_over,
     unit_by_name,
-    unit_by_variable,
+    unit_for,
 )
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
 from peekaboo_min.core.models import Point
@@ -54,17 +55,25 @@ def variable(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
 
 
 @pytest.mark.parametrize(
-    "value, unit", [("", None), ("pixels", PIXELS), ("PIXELS", PIXELS), ("1000", "1000")]
+    "value, model, unit, why",
+    [
+        ("", "gpt-5.5", PIXELS, "by the model's name"),
+        ("", "unknown", THOUSANDTHS, ASSUMED),
+        ("PIXELS", "unknown", PIXELS, "PEEKABOO_AI_GRID"),
+        ("1000", "gpt-5.5", THOUSANDTHS, "PEEKABOO_AI_GRID"),
+    ],
 )
-def test_the_variable_sets_the_unit(variable: pytest.MonkeyPatch, value: str, unit: Optional[str]) -> None:
+def test_the_variable_the_name_and_an_assumption_set_the_unit(
+    variable: pytest.MonkeyPatch, value: str, model: str, unit: str, why: str
+) -> None:
     variable.setenv("PEEKABOO_AI_GRID", value)
-    assert unit_by_variable() == unit
+    assert unit_for(model) == unit and describe_unit(model).endswith(f"({why})")
 
 
 def test_another_value_of_the_variable_is_an_error(variable: pytest.MonkeyPatch) -> None:
     variable.setenv("PEEKABOO_AI_GRID", "999")
     with pytest.raises(PeekabooError) as caught:
-        unit_by_variable()
+        unit_for("gpt-5.5")
     assert caught.value.code is ErrorCode.INVALID_ARGUMENT and "pixels or 1000" in caught.value.hint
 
 
@@ -76,7 +85,6 @@ def test_the_prompt_names_both_axes_and_one_unit_only() -> None:
     )
     assert "1000 wide and 1000 high" in thousandths.describe() and "x goes from 0" in thousandths.describe()
     assert "pixel" not in thousandths.describe() and "1440" not in thousandths.describe()
-    assert "fractions" in grid_over(FRACTIONS, 1440, 900).describe()
 
 
 @pytest.mark.parametrize(
@@ -94,9 +102,6 @@ def test_the_prompt_names_both_axes_and_one_unit_only() -> None:
         (grid_over(THOUSANDTHS, 554, 388), 1000.5, 0, "x is 1000.5, outside the grid of 1000x1000"),
         (grid_over(THOUSANDTHS, 2000, 2000), 1400, 0, "x is 1400, outside"),
         (grid_over(THOUSANDTHS, 554, 388), 0.5, 0.25, "look like fractions"),
-        (grid_over(FRACTIONS, 554, 388), 0.5, 0.25, ""),
-        (grid_over(FRACTIONS, 554, 388), 1, 1, ""),
-        (grid_over(FRACTIONS, 554, 388), 1.01, 0, "x is 1.01, outside"),
         (grid_over(THOUSANDTHS, 0, 0), 5, 5, "there is no image to click in"),
     ],
 )
@@ -112,7 +117,6 @@ def test_a_place_outside_the_grid_is_refused(grid: Grid, x: float, y: float, pro
         (grid_over(PIXELS, 800, 600), Point(799.9, 0.5), (800, 600), Point(799, 0.5)),
         (grid_over(THOUSANDTHS, 800, 600), Point(500, 500), (800, 600), Point(400, 300)),
         (grid_over(THOUSANDTHS, 800, 600), Point(1000, 1000), (800, 600), Point(799, 599)),
-        (grid_over(FRACTIONS, 800, 600), Point(0.25, 1), (800, 600), Point(200, 599)),
     ],
 )
 def test_a_place_is_mapped_to_the_windows_pixels_and_stays_inside(

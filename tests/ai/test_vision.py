@@ -431,7 +431,7 @@ def test_a_fitted_size_fits_unchanged(model: tuple[str, str], in_pixels: bool) -
             assert fitted_size(*model, *size, in_pixels) == size
 
 
-def test_a_model_that_turned_out_to_count_in_pixels_gets_a_size_that_nobody_changes() -> None:
+def test_a_model_that_is_set_to_count_in_pixels_gets_a_size_that_nobody_changes() -> None:
     """Whole patches of 28 pixels, and at least 1024 of them: what it does with other sizes is not known."""
     for model in (QWEN3, UNKNOWN, ("ollama", "unknown")):
         assert fitted_size(*model, 554, 388, in_pixels=True) == (1092, 756)
