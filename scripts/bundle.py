@@ -77,9 +77,6 @@ def bundle() -> str:
         text += (
             f"SOURCES[{name!r}] = {text.count(chr(10)) + 1}, {raw_string(path.read_text(encoding='utf-8'))}\n"
         )
-    manual = (ROOT / "README.md").read_text(encoding="utf-8").split("\n## Reference")[0]
-    text += f"\n# {'=' * 20} README.md {'=' * 75}\n"
-    text += f"SOURCES['peekaboo_min/README.md'] = {text.count(chr(10)) + 1}, {raw_string(manual)}\n"
     return text + FOOTER
 
 

@@ -60,7 +60,6 @@ def tree(tmp_path: Path) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     (tmp_path / "scripts").mkdir()
-    (tmp_path / "README.md").write_text("# A manual\n\n## Reference\nnot in the file\n")
     for script in (BUNDLE, LOADER):
         shutil.copy(script, tmp_path / "scripts")
     return tmp_path
@@ -162,10 +161,7 @@ def test_every_source_of_the_package_stands_in_the_file_as_it_is() -> None:
     kinds = (".py", ".js", ".swift", ".applescript")
     package = [path for path in (ROOT / "peekaboo_min").rglob("*") if path.suffix in kinds]
     sources = {str(path.relative_to(ROOT)) for path in package if path.name != "__main__.py"}
-    assert set(starts) == {*sources, "peekaboo_min/README.md"}
-    manual = starts.pop("peekaboo_min/README.md")
-    chapters = (ROOT / "README.md").read_text(encoding="utf-8").split("\n## Reference")[0].splitlines()
-    assert lines[manual + 1 : manual + len(chapters) - 1] == chapters[1:-1]
+    assert set(starts) == sources
     for path, number in starts.items():
         text = (ROOT / path).read_text(encoding="utf-8").splitlines()
         assert lines[number + 1 : number + len(text)] == text[1:], f"{path}, behind its first line"

@@ -192,8 +192,6 @@ def run_command(arguments: Sequence[str], wants_json: bool = False) -> Result:
     wants_help = arguments[:1] == ["help"]
     if wants_help:
         arguments = arguments[1:]
-        if len(arguments) == 1 and not any(name.split()[0] == arguments[0] for name in COMMANDS):
-            return _explain(arguments[0])
     while arguments[:1] and arguments[0] in HELP_FLAGS:
         wants_help, arguments = True, arguments[1:]
     name = _command_name(arguments)
@@ -222,18 +220,6 @@ def run_command(arguments: Sequence[str], wants_json: bool = False) -> Result:
     if result.stdout and (wants_json or (sys.stdout and sys.stdout.isatty())):
         raise invalid("an image goes to stdout alone, and not to a terminal", "redirect it, without --json")
     return result
-
-
-def _explain(topic: str) -> Result:
-    """A chapter of the manual. Raises INVALID_ARGUMENT."""
-    from .help import chapter, topic_names
-
-    text = chapter(topic)
-    if text is None:
-        known = ", ".join(topic_names())
-        hint = f"the topics are {known}; a command's help: {PROGRAM} help COMMAND"
-        raise invalid(f"there is no command and no topic {topic[:60]!r}", hint)
-    return Result(text, {"help": text})
 
 
 def _command_name(arguments: Sequence[str]) -> str:

@@ -78,7 +78,6 @@ _FUNCTIONS = {
         "list permissions": "frontends.machine_commands:server_status_command",
         "config": "frontends.machine_commands:config_command",
         "tools": "frontends.machine_commands:tools_command",
-        "completion": "frontends.machine_commands:completion_command",
         "clean": "frontends.machine_commands:clean_command",
         "exec": "frontends.machine_commands:exec_command",
         "gmail-login": "frontends.machine_commands:gmail_login_command",

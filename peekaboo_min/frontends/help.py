@@ -1,14 +1,10 @@
-"""What the shell explains: commands, the README's chapters, completion."""
+"""What the shell explains: the commands, and each with its arguments."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
-from pathlib import Path
-from typing import Optional
+from collections.abc import Iterable
 
-from ..system.resources import native_source, single_file
 from .commands import COMMANDS, GROUPS, JSON_FLAGS, PROGRAM, in_shell_names
 from .signatures import Parameter, Signature, read_signature
 
@@ -29,7 +25,6 @@ def overview(group: str = "") -> str:
     more = [
         (f"{', '.join(JSON_FLAGS)}", "one JSON document on stdout: success, data or error"),
         ("COMMAND --help", "a command's arguments, with an example"),
-        ("help TOPIC", f"a chapter of the manual: {', '.join(topic_names())}"),
         ("version, --version, -V", "the version"),
     ]
     return "\n".join([*lines, "", "also:", *_rows(more)])
@@ -96,15 +91,14 @@ def _choices(parameter: Parameter) -> str:
     return f" {{{','.join(parameter.choices)}}}" if parameter.choices else ""
 
 
-def _filled(text: str, indent: int = 0, hanging: int = 0) -> list[str]:
+def _filled(text: str, indent: int = 0) -> list[str]:
     import textwrap  # only help needs it
 
-    first, others = " " * indent, " " * (indent + hanging)
     return textwrap.wrap(
         text,
         _COLUMNS,
-        initial_indent=first,
-        subsequent_indent=others,
+        initial_indent=" " * indent,
+        subsequent_indent=" " * indent,
         break_on_hyphens=False,
         break_long_words=False,  # an address must stay whole, to be copied
     )
@@ -122,134 +116,3 @@ def _rows(entries: Iterable[tuple[str, str]], column: int = 25) -> list[str]:
             lines.append(left)
         lines += filled
     return lines
-
-
-def _manual() -> str:
-    """The README up to its reference: of the checkout, of the installed package, or of the single file."""
-    parent = Path(__file__).parent.parent.parent
-    if single_file():
-        text = native_source("README.md")
-    elif (parent / "pyproject.toml").is_file():
-        text = (parent / "README.md").read_text(encoding="utf-8")
-    else:
-        from importlib import metadata
-
-        text = ""
-        with suppress(metadata.PackageNotFoundError):  # the folder was copied
-            text = metadata.metadata(PROGRAM).get_payload()  # type: ignore[attr-defined]
-    return text.split("\n## Reference")[0]
-
-
-def _chapters() -> dict[str, str]:
-    """The README's chapters, by their headings."""
-    parts = re.split(r"^## (.+)\n", _manual(), flags=re.MULTILINE)
-    return dict(zip(parts[1::2], (part.strip() for part in parts[2::2])))
-
-
-def topic_names() -> list[str]:
-    """A name for each chapter: the first word of its heading."""
-    return [re.split(r"\W", heading.lower())[0] for heading in _chapters()]
-
-
-def chapter(topic: str) -> Optional[str]:
-    """The chapter that `topic` names, for a terminal; None where there is none."""
-    for name, (heading, text) in zip(topic_names(), _chapters().items()):
-        if topic.lower() in (name, heading.lower()):
-            return "\n".join([heading, "=" * len(heading), "", *_for_a_terminal(text)])
-    return None
-
-
-def _for_a_terminal(markdown: str) -> Iterable[str]:
-    """Paragraphs, list items and tables in the terminal's width; code as it is."""
-    for block in re.split(r"(^```.*?^```$)", markdown, flags=re.MULTILINE | re.DOTALL):
-        if block.startswith("```"):
-            yield from (f"    {line}" for line in block.splitlines()[1:-1])
-            yield ""
-            continue
-        for paragraph in filter(None, block.strip("\n").split("\n\n")):
-            for part in re.split(r"\n(?=[-|] |\d\. )", paragraph):
-                yield from _part_for_a_terminal(part)
-            yield ""
-
-
-def _part_for_a_terminal(part: str) -> list[str]:
-    """Lines of running text, of one list item, or of one row of a table."""
-    if part.startswith("|"):
-        row = part.splitlines()[0]  # below a table's head is what divides it from the rows
-        first, *others = (cell.strip() for cell in row.strip("|").split("|"))
-        return _rows([(first, "; ".join(others))])
-    text = " ".join(re.sub(r"</?\w[^>]*>|\*\*", "", part).split())
-    return _filled(text, hanging=2 * bool(re.match(r"[-\d]", part)))
-
-
-_COMPLETION = r"""# in ~/.STARTUP: eval "$(peekaboo-min completion SHELL)"
-_peekaboo_min() {
-    local word="${COMP_WORDS[COMP_CWORD]}" previous="${COMP_WORDS[COMP_CWORD-1]}"
-    local command="${COMP_WORDS[1]}" found=""
-    case "$command" in GROUPED) [ "$COMP_CWORD" -gt 2 ] && command="$command ${COMP_WORDS[2]}" ;; esac
-    case "$command $previous" in
-CHOICES
-    *) case "$COMP_CWORD:$command:$word" in
-        1:*) found="COMMANDS" ;;
-SUBCOMMANDS
-        *:-*) case "$command" in
-FLAGS
-            esac ;;
-        esac ;;
-    esac
-    COMPREPLY=()
-    if [ -n "$found" ]; then
-        COMPREPLY=($(compgen -W "$found" -- "$word"))
-    else
-        COMPREPLY=($(compgen -f -- "$word"))
-    fi
-}
-complete -o filenames -F _peekaboo_min peekaboo-min
-"""
-
-
-def completion(shell: str) -> str:
-    """A script that completes commands, options and their choices, for bash; zsh reads it by bashcompinit."""
-    signatures = {name: read_signature(COMMANDS[name]) for name in COMMANDS}
-    grouped: dict[str, list[str]] = {name.split()[0]: [] for name in COMMANDS if " " in name}
-    for name in COMMANDS:
-        if " " in name:
-            grouped[name.split()[0]].append(name.split()[1])
-    choices = [
-        (f'    "{name} {flag}"', each.choices)
-        for name, signature in signatures.items()
-        for each in signature.parameters
-        for flag in each.flags[:1]
-        if each.choices and not each.is_positional
-    ]
-    # a positional argument with choices follows the command itself
-    choices += [
-        (f'    "{name} {name.split()[-1]}"', each.choices)
-        for name, signature in signatures.items()
-        for each in signature.parameters[:1]
-        if each.choices and each.is_positional
-    ]
-    flags = [
-        (f'            "{name}"', [each.flags[0] for each in signature.parameters if not each.is_positional])
-        for name, signature in signatures.items()
-    ]
-    first = dict.fromkeys([*(name.split()[0] for name in COMMANDS), "help", "version", "completion"])
-    choices.append(('    "help help"', (*topic_names(), *first)))
-    parts = {
-        "GROUPED": "|".join(grouped),
-        "CHOICES": _cases(choices),
-        "SUBCOMMANDS": _cases([(f"        2:{name}:*", words) for name, words in grouped.items()]),
-        "FLAGS": _cases([(label, [*words, "--json", "--help"]) for label, words in flags]),
-        "COMMANDS": " ".join(first),
-        "SHELL": shell,
-        "STARTUP": f"{shell}rc",
-    }
-    script = re.sub(
-        r"\b(GROUPED|CHOICES|SUBCOMMANDS|FLAGS|COMMANDS|SHELL|STARTUP)\b", lambda m: parts[m[1]], _COMPLETION
-    )
-    load = "autoload -U +X compinit && compinit\nautoload -U +X bashcompinit && bashcompinit\n"
-    return (load if shell == "zsh" else "") + script.rstrip("\n")
-
-
-def _cases(entries: Iterable[tuple[str, Sequence[str]]]) -> str:
-    return "\n".join(f'{label}) found="{" ".join(words)}" ;;' for label, words in entries)

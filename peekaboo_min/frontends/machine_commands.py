@@ -151,18 +151,6 @@ def config_command(
     return client_configuration(client, env or (), ssh, display)
 
 
-def completion_command(shell: Annotated[Literal["bash", "zsh"], "the shell that you use"]) -> Result:
-    """Prints a script that makes a shell complete commands, options and their choices with the tab key.
-
-    Example: peekaboo-min completion bash
-    to have it in every new terminal: echo 'eval "$(peekaboo-min completion bash)"' >> ~/.bashrc
-    """
-    from .help import completion  # only help needs it
-
-    script = completion(shell)
-    return Result(script, {"script": script})
-
-
 def tools_command() -> Result:
     """Prints the reference of all MCP tools, as Markdown.
 

@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 from worlds import (
     PATIENCE_S,
-    ROOT,
     Finished,
     Form,
     Program,
@@ -393,7 +392,7 @@ def test_help_shows_what_may_be_chosen(forked: Program) -> None:
         for each in read_signature(function).parameters
         if each.is_positional and each.choices
     }
-    assert list(shown) == ["scroll", "config", "completion"]
+    assert list(shown) == ["scroll", "config"]
     assert {
         name: choices in forked.run(name, "--help").out for name, choices in shown.items()
     } == dict.fromkeys(shown, True)
@@ -406,66 +405,6 @@ def test_help_fits_80_columns_and_names_commands_not_tools(forked: Program) -> N
     tools = {tool.name for tool in TOOLS if "_" in tool.name}
     # MCP's own group name is a name in the shell as well
     assert sorted(tools & set(re.findall(r"\w+", " ".join(texts)))) == []
-
-
-def test_a_topic_is_a_chapter_of_the_readme_in_both_forms(two_forms: TwoForms) -> None:
-    words = ("help", "safety")
-    package, single_file = two_forms.package.run(*words), two_forms.single_file.run(*words)
-    assert package == single_file and package.out.startswith("Safety\n======\n\n- `PEEKABOO_READONLY=1`")
-    assert max(map(len, package.out.splitlines())) < 80
-
-
-def test_each_chapter_has_a_topic_of_its_own(forked: Program) -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8").split("\n## Reference")[0]
-    headings = re.findall("^## (.*)$", readme, re.M)
-    topics = re.findall(r"topics are ([^;]*);", forked.error("help", "nothing-like-that")["message"])[0]
-    answers = [forked.run("help", topic) for topic in topics.split(", ")]
-    assert [one.out.split("\n")[0] for one in answers] == headings
-
-
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        (["cli"], ["click", "click-text"]),
-        (["list", "s"], ["screens", "server_status"]),
-        (["help", "sc"], ["screenshot", "screenshot-app-window", "scroll"]),
-        (["help", "sa"], ["safety"]),
-        (["config", "c"], ["claude-code", "claude-desktop", "codex", "cursor"]),
-        (["click", "7", "1", "1", "--b"], ["--button"]),
-        (["click", "--button", ""], ["left", "right", "middle"]),
-        (["list", "windows", "--include-details", "b"], ["bounds"]),
-        (["image", "--path", "no"], ["notes.png"]),
-    ],
-)
-def test_bash_completes_commands_options_and_choices(
-    forked: Program, tmp_path: Path, words: list[str], expected: list[str]
-) -> None:
-    need("bash")
-    (tmp_path / "notes.png").write_text("")
-    script = forked.run("completion", "bash").out
-    script += 'COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _peekaboo_min; printf "%s\\n" "${COMPREPLY[@]}"'
-    done = subprocess.run(
-        ["bash", "--norc", "-c", script, "bash", "peekaboo-min", *words],
-        cwd=tmp_path, capture_output=True, timeout=PATIENCE_S, encoding="utf-8",
-    )  # fmt: skip
-    assert (done.stderr, done.stdout.split()) == ("", expected)
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh"])
-def test_a_completion_names_the_file_that_it_belongs_into(forked: Program, shell: str) -> None:
-    comments = [line for line in forked.run("completion", shell).out.splitlines() if line.startswith("#")]
-    assert comments == [f'# in ~/.{shell}rc: eval "$(peekaboo-min completion {shell})"']
-
-
-def test_zsh_reads_its_completion(forked: Program, tmp_path: Path) -> None:
-    need("zsh")
-    script = forked.run("completion", "zsh").out + "\nprint ${_comps[peekaboo-min]}"
-    done = subprocess.run(
-        ["zsh", "-f", "-c", script],
-        env={**os.environ, "HOME": str(tmp_path), "ZDOTDIR": str(tmp_path)},
-        stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE_S, encoding="utf-8",
-    )  # fmt: skip
-    assert done.stdout.strip() == "_bash_complete -o filenames -F _peekaboo_min", done.stderr
 
 
 def test_help_is_had_wherever_it_is_asked(forked: Program) -> None:
