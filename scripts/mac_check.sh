@@ -1,12 +1,12 @@
 #!/bin/sh
-# What `doctor --probe` cannot know, tried on a real Mac: four kinds of screenshot, a click, typed text, a Keynote deck.
+# Tries a real Mac: the facts of mac_probe.py, four kinds of screenshot, a click, typed text, a Keynote deck.
 #   scripts/mac_check.sh --yes     acts in a TextEdit window and a Keynote deck of its own, which it leaves open;
 #                                  prints one block to paste into a report. Do not touch the mouse meanwhile.
 set -u
 [ "${1:-}" = --yes ] && [ $# -eq 1 ] || { sed -n 's/^# //p' "$0" >&2; exit 2; }
 case ${PEEKABOO_DESKTOP:-$(uname)} in
     macos | Darwin) ;;
-    *) echo "$0: this is for a Mac; on Linux: peekaboo-min doctor --probe" >&2; exit 2 ;;
+    *) echo "$0: this is for a Mac" >&2; exit 2 ;;
 esac
 here=$(cd "$(dirname "$0")" && pwd)
 folder=$(mktemp -d) || exit 1
@@ -48,6 +48,12 @@ print(*[each["window_id"] for each in windows if sys.argv[1] in (each["title"] o
 
 note info system "$(sw_vers -productVersion 2>/dev/null || uname -sr), peekaboo-min $(peekaboo --version)"
 step permissions permissions
+if facts=$(python3 "$here/mac_probe.py" 2>"$folder/errors"); then
+    note ok "facts" "$(echo "$facts" | grep -c ^confirmed) confirmed"
+else
+    failed=$((failed + 1)) facts=
+    note FAILED "facts" "$(cat "$folder/errors")"
+fi
 : >"$folder/$document"
 open -a TextEdit "$folder/$document"
 window=
@@ -89,5 +95,6 @@ echo "To report, paste this:"
 echo '```'
 cat "$report"
 echo "$failed failed"
+printf '%s\n' "$facts" | tail -n 1
 echo '```'
 [ $failed -eq 0 ]

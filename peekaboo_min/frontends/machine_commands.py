@@ -18,7 +18,6 @@ from ..system.files import log_file, remove_all, state_folder, sweep, temporary_
 from .capture_tools import AnalyzeType
 from .client_config import client_configuration
 from .doctor import doctor_result, initial_status, machine_data, permissions_data, permissions_result
-from .probes import probe_facts
 from .signatures import Parameter, read_signature
 from .tools import TOOLS, Tool
 
@@ -79,17 +78,12 @@ def exec_command(
 
 def doctor_command(
     compile: Annotated[bool, "build the Swift helper for mouse and keyboard now (macOS)"] = False,
-    probe: Annotated[
-        bool, "test the facts about this system that we rely on; harmless; prints a report to share"
-    ] = False,
 ) -> Result:
     """Checks that everything needed is here: programs, the display, folders, permissions; says what is
     missing and how to get it.
 
     Example: peekaboo-min doctor
     """
-    if probe:
-        return probe_facts(this_desktop().name)
     if compile and this_desktop().name == "macos":
         build_helper(is_forced=True)
     return doctor_result()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import platform
 import re
 import signal
 import stat
@@ -2068,100 +2067,6 @@ def test_the_time_is_one_budget_for_all_its_programs(desk: Desk) -> None:
 
 
 # doctor ---------------------------------------------------------------------------------------------------
-
-HELPER = "the Swift helper compiles by xcrun, and its preflight is osascript's"
-MAY_BE_UNKNOWN = {"whether Keynote may be controlled can be asked without a dialog", HELPER}
-
-
-def probes_of(desk: Desk) -> dict[str, str]:
-    """Each fact's verdict; the report holds no window's title and changed nothing in the world."""
-    before = desk.mac.events()
-    finished = desk.run("doctor", "--probe")
-    assert finished.code == 0
-    titles = {
-        one["title"]
-        for one in desk.mac.state()["windows"]
-        if len(one["title"]) > 8 or "\u2014" in one["title"]
-    }
-    assert [
-        title for title in titles if title in finished.out or json.dumps(title)[1:-1] in finished.out
-    ] == []
-    assert desk.mac.events() == before
-    return {one["fact"]: one["verdict"] for one in finished.data["probes"]}
-
-
-def test_every_fact_that_we_rely_on_holds_here(desk: Desk) -> None:
-    verdicts = probes_of(desk)
-    assert {fact for fact, verdict in verdicts.items() if verdict != "confirmed"} == MAY_BE_UNKNOWN
-    assert len(verdicts) == 30
-
-
-def test_the_report_says_which_mac_it_is_about_and_is_one_line(desk: Desk) -> None:
-    finished = desk.run("doctor", "--probe")
-    report = {key: value for key, value in finished.data.items() if key not in ("probes", "version")}
-    assert report == {
-        "platform": "macos",
-        "macos": "15.4.1",
-        "architecture": platform.machine(),
-        "displays": [[0, 0, 1440, 900, 2], [-1920, -180, 1920, 1080, 1]],
-        "host_app": "Terminal",
-    }
-    outputs = {one["fact"]: one["output"] for one in finished.data["probes"]}
-    assert (
-        '"policy":"string"' in outputs["NSInteger and NSUInteger come over the bridge as numbers or strings"]
-    )
-    assert "kCGSSessionOnConsoleKey" in outputs["the session says whether it is on the console"]
-    shown = desk.program.run("doctor", "--probe").out
-    assert {key: json.loads(shown.splitlines()[-1])[key] for key in report} == report
-
-
-_SMALL = png_bytes(Picture(7, 7, paint(7, 7, (1, 2, 3), []), [], None))
-CONTRADICTIONS: dict[str, tuple[Callable[[FakeMac], Any], str]] = {
-    "another order of the displays": (
-        lambda mac: (mac.set("displays", FOUR_DISPLAYS), mac.switch(display_order="reversed")),
-        "-D n and -R of every display are as large as its bounds times the scale",
-    ),
-    "another responsible process": (
-        lambda mac: mac.update(
-            lambda state: [one.update(responsible=one["name"] == "Finder") for one in state["apps"]]
-        ),
-        "the responsible process is the app that we name in errors",
-    ),
-    "a picture of another size": (
-        lambda mac: mac.fail("screencapture", exit=0, when=["-l", "1080"], file=_SMALL),
-        "-l -o of the front window is as large as its bounds times the scale",
-    ),
-}
-
-
-@pytest.mark.parametrize(("arrange", "fact"), CONTRADICTIONS.values(), ids=CONTRADICTIONS.keys())
-def test_a_mac_that_differs_contradicts_that_fact_alone(
-    desk: Desk, arrange: Callable[[FakeMac], Any], fact: str
-) -> None:
-    arrange(desk.mac)
-    verdicts = probes_of(desk)
-    assert [name for name, verdict in verdicts.items() if verdict == "CONTRADICTED"] == [fact]
-
-
-def test_a_probe_compiles_the_helper_and_compares_its_preflight(desk: Desk) -> None:
-    need_swift()
-    desk.mac.tools("good")
-    finished = desk.run("doctor", "--probe")
-    (found,) = [one for one in finished.data["probes"] if one["fact"] == HELPER]
-    assert (found["verdict"], found["output"][:11]) == ("confirmed", "compiled in")
-    assert not list(desk.mac.home.rglob("peekaboo-input")), "the probe leaves no helper behind"
-
-
-def test_a_missing_grant_contradicts_no_fact(desk: Desk) -> None:
-    desk.mac.deny("screen_recording")
-    desk.mac.deny("accessibility")
-    desk.mac.era("error")
-    assert [fact for fact, verdict in probes_of(desk).items() if verdict == "CONTRADICTED"] == []
-
-
-def test_a_mac_without_an_active_display_is_reported(desk: Desk) -> None:
-    desk.mac.update(lambda state: [each.update(active=False) for each in state["displays"]])
-    assert probes_of(desk)["the main display is first and stands at 0,0"] == "CONTRADICTED"
 
 
 def test_doctor_names_the_program_that_is_missing(desk: Desk) -> None:

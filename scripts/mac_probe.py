@@ -1,4 +1,10 @@
-"""The facts that we rely on, each with a harmless probe: `doctor --probe`."""
+"""The facts about a Mac that we rely on, each with a harmless probe; run on a real Mac.
+
+    python3 scripts/mac_probe.py
+
+prints a line per fact, and as the last line a JSON document to paste into a report. Nothing is clicked,
+typed, posted or sent.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +12,32 @@ import json
 import os
 import platform
 import re
+import sys
 import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Callable, NamedTuple, Optional
 
-from ..core.errors import PeekabooError
-from ..core.models import Rect, Result
-from ..core.version import VERSION
-from ..desktop.macos.osascript import WINDOW_SOURCES, responsible_app, run_applescript, run_jxa
-from ..integrations.keynote_deck import KEYNOTE_IDS
-from ..system.images import Bitmap, read_image_info
-from ..system.process import Completed, run_program
-from ..system.resources import native_source
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
 
+from peekaboo_min.core.errors import PeekabooError  # noqa: E402
+from peekaboo_min.core.models import Rect  # noqa: E402
+from peekaboo_min.core.settings import platform_name  # noqa: E402
+from peekaboo_min.core.version import VERSION  # noqa: E402
+from peekaboo_min.desktop.macos.osascript import (  # noqa: E402
+    WINDOW_SOURCES,
+    responsible_app,
+    run_applescript,
+    run_jxa,
+)
+from peekaboo_min.integrations.keynote_deck import KEYNOTE_IDS  # noqa: E402
+from peekaboo_min.system.images import Bitmap, read_image_info  # noqa: E402
+from peekaboo_min.system.process import Completed, run_program  # noqa: E402
+from peekaboo_min.system.resources import native_source  # noqa: E402
+
+_PROBE_SOURCES = (*WINDOW_SOURCES, str(ROOT / "scripts" / "mac_probe.js"))
 _FACT_S, _COMPILE_S = 20.0, 180.0
 _WORD = re.compile(r"[A-Za-z]{3,}")
 _UNICODE = "é東👍"
@@ -35,23 +52,24 @@ class Outcome(NamedTuple):
 
 
 Probe = Callable[[Path], Outcome]
-"""Asks about a fact, in a folder that holds in.png and bad.png. Nothing is clicked, typed, posted or sent."""
+"""Asks about a fact, in a folder that holds in.png and bad.png."""
 
 
-def probe_facts(system: str) -> Result:
-    """Run every probe of a platform: a line per fact, and one JSON document to paste into a report."""
-    probes = _mac_probes() if system == "macos" else _x11_probes()
+def main() -> int:
+    if platform_name() != "macos":
+        print(f"{sys.argv[0]}: this is for a Mac", file=sys.stderr)
+        return 2
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         row = b"\x20\x40\x80" * 40
         (folder / "in.png").write_bytes(Bitmap(40, 3, (row,) * 20).as_png())
         (folder / "bad.png").write_text("not an image", encoding="utf-8")
-        answers = [_answer(fact, probe, folder) for fact, probe in probes.items()]
-    lines = [f"{each['verdict']:<13}{each['fact']}  ({each['milliseconds']} ms)" for each in answers]
-    machine = _this_mac() if system == "macos" else {}
-    report = {"platform": system, "version": VERSION, **machine, "probes": answers}
-    shown = json.dumps(report, ensure_ascii=False)
-    return Result("\n".join([*lines, "", "to report, paste this:", shown]), report)
+        answers = [_answer(fact, probe, folder) for fact, probe in _probes().items()]
+    for each in answers:
+        print(f"{each['verdict']:<13}{each['fact']}  ({each['milliseconds']} ms)")
+    report = {"version": VERSION, **_this_mac(), "probes": answers}
+    print("\nto report, paste this:", json.dumps(report, ensure_ascii=False), sep="\n")
+    return 0
 
 
 def _answer(fact: str, probe: Probe, folder: Path) -> dict[str, Any]:
@@ -126,7 +144,7 @@ def _jxa_probes() -> dict[str, Probe]:
     listing = window_list + accessibility + native_source("desktop/macos/snapshot.js")
     session = window_list + native_source("desktop/macos/permissions.js")
     automation = native_source("desktop/macos/automation.js")
-    probe = window_list + accessibility + native_source("desktop/macos/probe.js")
+    probe = "\n".join(map(native_source, _PROBE_SOURCES))
     bounds = {"x", "y", "width", "height"}
     return {
         "osascript ends a JXA error with its number, and exits 1":
@@ -165,7 +183,7 @@ def _jxa_probes() -> dict[str, Probe]:
     }  # fmt: skip
 
 
-def _mac_probes() -> dict[str, Probe]:
+def _probes() -> dict[str, Probe]:
     return {
         **_jxa_probes(),
         "an unknown option of screencapture is refused with exit 1":
@@ -207,20 +225,6 @@ def _mac_probes() -> dict[str, Probe]:
     }  # fmt: skip
 
 
-def _x11_probes() -> dict[str, Probe]:
-    return {
-        "an unknown key is ignored with exit 0, and only stderr shows it":
-            _program(("xdotool", "key", "no_such_key"),
-                     lambda done, _: done.code == 0 and "No such key name" in done.stderr),
-        "maim captures into a file":
-            _program(("maim", "-g", "10x10+0+0", "{folder}/m.png"),
-                     lambda _, folder: _size(folder / "m.png") == "10x10"),
-        "convert resizes exactly":
-            _program(("convert", "{folder}/in.png", "-resize", "20x10!", "{folder}/out.png"),
-                     lambda _, folder: _size(folder / "out.png") == "20x10"),
-    }  # fmt: skip
-
-
 def _this_mac() -> dict[str, Any]:
     """macOS' version, the architecture, the displays and the host app, for the report."""
     try:
@@ -237,7 +241,7 @@ def _this_mac() -> dict[str, Any]:
 
 
 def _probe_js(ask: str, **more: Any) -> dict[str, Any]:
-    return run_jxa([*WINDOW_SOURCES, "desktop/macos/probe.js"], {"ask": ask, **more})
+    return run_jxa(_PROBE_SOURCES, {"ask": ask, **more})
 
 
 def _snapshot() -> dict[str, Any]:
@@ -359,3 +363,7 @@ def _helper(folder: Path) -> Outcome:
     seen = (own["screen_recording"], own["accessibility"] or own["post_event"])
     agrees = seen == (grants["screen_recording"], grants["accessibility"])
     return Outcome(agrees, f"compiled in {seconds:.1f} s; helper: {own}; osascript: {grants}")
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

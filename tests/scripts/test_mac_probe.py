@@ -1,0 +1,118 @@
+"""scripts/mac_probe.py on the fake Mac: every fact that we rely on, and a Mac that differs."""
+
+from __future__ import annotations
+
+import json
+import platform
+import sys
+from pathlib import Path
+from typing import Any, Callable
+
+import pytest
+from fakemac import FakeMac
+from fakemac.pictures import Picture, paint
+from fakemac.png import png_bytes
+from macs import mac_environment
+from worlds import ROOT, Finished, Program, clean_environment, need_swift
+
+SCRIPT = str(ROOT / "scripts" / "mac_probe.py")
+THIRD_DISPLAY = {"id": 9, "name": "Right", "bounds": [1440, 0, 1280, 720], "scale": 1}
+HELPER = "the Swift helper compiles by xcrun, and its preflight is osascript's"
+MAY_BE_UNKNOWN = {"whether Keynote may be controlled can be asked without a dialog", HELPER}
+
+
+def run(mac: FakeMac) -> Finished:
+    """The script; the report shows no window's title, and nothing changed in the world."""
+    before = mac.events()
+    finished = Program([sys.executable, "-W", "error", SCRIPT], mac_environment(mac)).run()
+    assert (finished.code, finished.err) == (0, "")
+    titles = [one["title"] for one in mac.state()["windows"]]
+    titles = [title for title in titles if len(title) > 8 or "\u2014" in title]
+    assert [
+        title for title in titles if title in finished.out or json.dumps(title)[1:-1] in finished.out
+    ] == []
+    assert mac.events() == before
+    return finished
+
+
+def report(finished: Finished) -> dict[str, Any]:
+    return json.loads(finished.out.splitlines()[-1])
+
+
+def verdicts(mac: FakeMac) -> dict[str, str]:
+    return {one["fact"]: one["verdict"] for one in report(run(mac))["probes"]}
+
+
+def test_every_fact_that_we_rely_on_holds_here(mac: FakeMac) -> None:
+    finished = run(mac)
+    found = report(finished)
+    outputs = {one["fact"]: one["output"] for one in found["probes"]}
+    unconfirmed = {one["fact"] for one in found["probes"] if one["verdict"] != "confirmed"}
+    assert unconfirmed == MAY_BE_UNKNOWN
+    assert len(found.pop("probes")) == 30 == finished.out.count(" ms)\n")
+    assert {**found, "version": ""} == {
+        "version": "",
+        "macos": "15.4.1",
+        "architecture": platform.machine(),
+        "displays": [[0, 0, 1440, 900, 2], [-1920, -180, 1920, 1080, 1]],
+        "host_app": "Terminal",
+    }
+    numbers = outputs["NSInteger and NSUInteger come over the bridge as numbers or strings"]
+    assert '"policy":"string"' in numbers
+    assert "kCGSSessionOnConsoleKey" in outputs["the session says whether it is on the console"]
+
+
+def test_elsewhere_than_on_a_mac_nothing_is_asked(tmp_path: Path) -> None:
+    environment = clean_environment(tmp_path, PEEKABOO_DESKTOP="x11")
+    finished = Program([sys.executable, SCRIPT], environment).run()
+    assert (finished.code, finished.out, finished.err) == (2, "", f"{SCRIPT}: this is for a Mac\n")
+
+
+_SMALL = png_bytes(Picture(7, 7, paint(7, 7, (1, 2, 3), []), [], None))
+CONTRADICTIONS: dict[str, tuple[Callable[[FakeMac], Any], str]] = {
+    "another order of the displays": (
+        lambda mac: (
+            mac.update(lambda state: state["displays"].append(THIRD_DISPLAY)),
+            mac.switch(display_order="reversed"),
+        ),
+        "-D n and -R of every display are as large as its bounds times the scale",
+    ),
+    "another responsible process": (
+        lambda mac: mac.update(
+            lambda state: [one.update(responsible=one["name"] == "Finder") for one in state["apps"]]
+        ),
+        "the responsible process is the app that we name in errors",
+    ),
+    "a picture of another size": (
+        lambda mac: mac.fail("screencapture", exit=0, when=["-l", "1080"], file=_SMALL),
+        "-l -o of the front window is as large as its bounds times the scale",
+    ),
+}
+
+
+@pytest.mark.parametrize(("arrange", "fact"), CONTRADICTIONS.values(), ids=CONTRADICTIONS.keys())
+def test_a_mac_that_differs_contradicts_that_fact_alone(
+    mac: FakeMac, arrange: Callable[[FakeMac], Any], fact: str
+) -> None:
+    arrange(mac)
+    assert [name for name, verdict in verdicts(mac).items() if verdict == "CONTRADICTED"] == [fact]
+
+
+def test_a_probe_compiles_the_helper_and_compares_its_preflight(mac: FakeMac) -> None:
+    need_swift()
+    mac.tools("good")
+    (found,) = [one for one in report(run(mac))["probes"] if one["fact"] == HELPER]
+    assert (found["verdict"], found["output"][:11]) == ("confirmed", "compiled in")
+    assert not list(mac.home.rglob("peekaboo-input")), "the probe leaves no helper behind"
+
+
+def test_a_missing_grant_contradicts_no_fact(mac: FakeMac) -> None:
+    mac.deny("screen_recording")
+    mac.deny("accessibility")
+    mac.era("error")
+    assert "CONTRADICTED" not in verdicts(mac).values()
+
+
+def test_a_mac_without_an_active_display_is_reported(mac: FakeMac) -> None:
+    mac.update(lambda state: [each.update(active=False) for each in state["displays"]])
+    assert verdicts(mac)["the main display is first and stands at 0,0"] == "CONTRADICTED"
