@@ -129,20 +129,12 @@ def config_command(
         Optional[list[str]],
         "the name of a variable that the server gets too, with the value that it has here; repeatable",
     ] = None,
-    ssh: Annotated[
-        Optional[str], "[USER@]HOST: start the server on that Linux machine instead, over ssh"
-    ] = None,
-    display: Annotated[Optional[str], "with --ssh: the display there; default :0"] = None,
 ) -> Result:
     """Prints the configuration with which an MCP client starts this installation; on stderr, where to put it.
 
-    With --ssh the server runs on another machine's desktop, which is asked where its peekaboo-min is. A Mac
-    is refused: what ssh starts there is not in its graphical session.
-
     Example: peekaboo-min config claude-desktop
-    or for another machine's desktop: peekaboo-min config claude-code --ssh ada@studio
     """
-    return client_configuration(client, env or (), ssh, display)
+    return client_configuration(client, env or ())
 
 
 def tools_command() -> Result:
