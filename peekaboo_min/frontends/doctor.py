@@ -17,7 +17,7 @@ from ..desktop.select import this_desktop
 from ..integrations.peekaboo_cli import peekaboo_program
 from ..system.files import log_file, state_folder, temporary_folder
 from ..system.process import run_program
-from ..system.programs import PACKAGES, look_for_program
+from ..system.programs import PACKAGES, program_path
 
 SERVER_NAME = "PeekabooMCP"
 
@@ -65,9 +65,8 @@ def initial_status() -> str:
 
 def server_status_text(desktop: Desktop) -> str:
     """The text of `list server_status`, for which the providers are asked live."""
-    # by memory: a client asks often, and an unchanged program answers as before
     checks = [
-        *(_check_program(name, afresh=False) for name in desktop.needs),
+        *(_check_program(name) for name in desktop.needs),
         _check_original(asks_version=False),
         *_check_display(desktop),
     ]
@@ -151,15 +150,12 @@ def doctor_result() -> Result:
     )
 
 
-def _check_program(name: str, purpose: str = "", afresh: bool = True) -> Check:
-    found = look_for_program(name, run_program, afresh)
-    if found.path:
-        text = f"{found.path} {found.version}".strip()
-        return Check(name, True, text + found.namesakes_text("; passed over: "), is_optional=bool(purpose))
-    advice = (
-        f"sudo apt-get install {PACKAGES[name]}" if name in PACKAGES else "it belongs to macOS: check PATH"
-    )
-    text = f"not found{f' (only for {purpose})' if purpose else ''}{found.namesakes_text(': ')}"
+def _check_program(name: str, purpose: str = "") -> Check:
+    try:
+        return Check(name, True, program_path(name, run_program), is_optional=bool(purpose))
+    except PeekabooError:
+        advice = f"sudo apt-get install {PACKAGES[name]}" if name in PACKAGES else "it is macOS' own"
+    text = f"not found{f' (only for {purpose})' if purpose else ''}"
     return Check(name, False, text, advice, bool(purpose))
 
 

@@ -20,7 +20,6 @@ TESTS = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(TESTS.parent), str(TESTS.parent / "scripts")]
 
 import warm_python  # noqa: E402
-from worlds import KNOWN_PROGRAMS, known_programs  # noqa: E402
 
 # The slowest first, so that none of them is left running alone at the end.
 SLOWEST = (
@@ -94,7 +93,7 @@ class FileRun:
 def run_file(path: Path, longest_s: float = LONGEST_S) -> FileRun:
     started = time.monotonic()
     argv = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(path)]
-    environment = {**os.environ, warm_python.SHARED: warm_python.python(), KNOWN_PROGRAMS: known_programs()}
+    environment = {**os.environ, warm_python.SHARED: warm_python.python()}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)  # what all files import is compiled once
     with subprocess.Popen(
         argv,
@@ -134,8 +133,7 @@ def main() -> int:
         key=lambda path: (SLOWEST.index(path.stem) if path.stem in SLOWEST else len(SLOWEST), path.stem),
     )
     runs = []
-    for made_once in (warm_python.python, known_programs):
-        made_once()  # before several threads ask for it
+    warm_python.python()  # before several threads ask for it
     # two for a processor: half of their time tests wait
     with ThreadPoolExecutor(max_workers=2 * (os.cpu_count() or 2)) as pool:
         for future in as_completed([pool.submit(run_file, path) for path in files]):

@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -193,42 +192,10 @@ def program_words(form: str) -> list[str]:
     return [old_python() or sys.executable, "-W", "error", str(SINGLE_FILE)]
 
 
-# Asks each program of an X11 desktop which it is; the answers are kept in the state folder.
-_ASK_PROGRAMS = """
-from peekaboo_min.system.process import run_program
-from peekaboo_min.system.programs import PACKAGES, look_for_program
-for name in PACKAGES:
-    look_for_program(name, run_program)
-"""
-
-
-KNOWN_PROGRAMS = "TESTS_KNOWN_PROGRAMS"  # set by side_by_side.py
-
-
-@cache
-def known_programs() -> str:
-    """What our program notes of this machine's programs: only on its first day must it ask each of them."""
-    noted = os.environ.get(KNOWN_PROGRAMS)
-    if noted:
-        return noted
-    with tempfile.TemporaryDirectory() as folder:
-        environment = clean_environment(Path(folder), knows_programs=False)
-        subprocess.run([sys.executable, "-c", _ASK_PROGRAMS], env=environment, check=True)
-        return (Path(folder) / "state" / "peekaboo_min" / "programs.json").read_text("utf-8")
-
-
-def clean_environment(folder: Path, knows_programs: bool = True, **variables: str) -> dict[str, str]:
-    """An environment in which everything that is written lands below `folder`.
-
-    knows_programs: it was used before, so that no program has to be asked for its version.
-    """
+def clean_environment(folder: Path, **variables: str) -> dict[str, str]:
+    """An environment in which everything that is written lands below `folder`."""
     for name in ("home", "state", "tmp"):
         (folder / name).mkdir(exist_ok=True)
-    if knows_programs:
-        own = folder / "state" / "peekaboo_min"
-        own.mkdir(mode=0o700, exist_ok=True)
-        (own / "programs.json").write_text(known_programs(), "utf-8")
-        (own / "programs.json").chmod(0o600)
     return {
         "PATH": os.environ["PATH"],
         "PYTHONPATH": str(ROOT),

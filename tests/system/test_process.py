@@ -419,39 +419,6 @@ def test_a_program_that_ends_us_as_soon_as_it_starts_does_not_outlive_us(tmp_pat
         assert_all_dead(pids_in(pids, round_number))
 
 
-INTERRUPTED_LOOKUP = """
-import os, signal, sys
-from peekaboo_min.system import process, programs
-
-def interrupted(*arguments):
-    programs._cached_version = cached
-    os.kill(os.getpid(), signal.SIGTERM)
-    return cached(*arguments)
-
-process.end_cleanly_on_signals()
-process.run_program(["xclip"], timeout_s=60)
-process.exit_hooks.append(lambda: process.start_daemon(["xclip", sys.argv[1]], b""))
-cached, programs._cached_version = programs._cached_version, interrupted
-process.run_program(["xclip"], timeout_s=60)
-"""
-
-
-def test_a_signal_while_a_program_is_looked_up_does_not_keep_an_exit_hook_waiting(tmp_path: Path) -> None:
-    script = '#!/bin/sh\ncase "$1" in -version) echo xclip version 1 ;; /*) true > "$1" ;; esac\n'
-    (tmp_path / "xclip").write_text(script)
-    (tmp_path / "xclip").chmod(0o700)
-    folders = {"PEEKABOO_BIN_DIR": str(tmp_path), "XDG_STATE_HOME": str(tmp_path)}
-    done = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED_LOOKUP, str(tmp_path / "restored")],
-        cwd=ROOT,
-        env={**os.environ, **folders, "PYTHONPATH": str(ROOT)},
-        stdin=subprocess.DEVNULL,
-        timeout=PATIENCE_S,
-    )
-    assert done.returncode == 128 + signal.SIGTERM
-    wait_for((tmp_path / "restored").exists, "the exit hook's program ran")
-
-
 STARTED_AT_THE_END = """
 import os, subprocess, sys, threading, time
 from peekaboo_min.system import process

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 from typing import Any
 
@@ -12,11 +13,12 @@ from ...core.models import Element, Rect, Window
 from ...core.settings import child_environment
 from ...core.text import clean_text
 from ...system.process import run_program
-from ...system.programs import PACKAGES, look_for_program
+from ...system.programs import PACKAGES, program_path
 from ...system.resources import native_source
 from .windows import own_rect
 
 PYTHON = "python3"
+_NO_GI = re.compile(r"ModuleNotFoundError|Namespace \w+ not available")
 _READ_S = 12.0
 _VALUE_LENGTH = 301  # more than is shown of it
 _NO_BUS = -signal.SIGTRAP  # libatspi ends its program where it finds no bus
@@ -34,13 +36,6 @@ def read_x11_elements(window: Window) -> list[Element]:
 
     Raises NO_ELEMENTS for an application that offers no tree, MISSING_PROGRAM.
     """
-    program = look_for_program(PYTHON, run_program)
-    if program.path is None:
-        raise PeekabooError(
-            ErrorCode.MISSING_PROGRAM,
-            "a window's elements are read by the system's python3 with gi, which is not installed",
-            hint=f"install it: sudo apt-get install {PACKAGES[PYTHON]}; or use find_text",
-        )
     question = {
         "pid": window.pid,
         "title": window.title,
@@ -51,11 +46,20 @@ def read_x11_elements(window: Window) -> list[Element]:
         "outer": window.outer,
     }
     # -I: neither the working folder nor PYTHONPATH; no bus is started for us where there is none
-    argv = [program.path, "-I", "-", json.dumps(question)]
+    argv = [program_path(PYTHON, run_program), "-I", "-", json.dumps(question)]
     source = native_source("desktop/x11/elements_atspi.py").encode("utf-8")
     session = f"unix:path=/run/user/{os.getuid()}/bus"
     bus = {_BUS: child_environment().get(_BUS, session)}
-    done = run_program(argv, timeout_s=_READ_S, stdin=source, environment=bus, accept=(0, _NO_BUS))
+    try:
+        done = run_program(argv, timeout_s=_READ_S, stdin=source, environment=bus, accept=(0, _NO_BUS))
+    except PeekabooError as e:
+        if not _NO_GI.search(e.details):
+            raise
+        raise PeekabooError(
+            ErrorCode.MISSING_PROGRAM,
+            "a window's elements are read by the system's python3 with gi, which is not installed",
+            hint=f"install it: sudo apt-get install {PACKAGES[PYTHON]}; or use find_text",
+        ) from e
     answer: dict[str, Any] = json.loads(done.text or '{"elements": [], "problem": "bus"}')
     found = [
         Element(role, clean_text(name), clean_text(value, _VALUE_LENGTH), tuple(states), Rect(*box))
