@@ -14,17 +14,10 @@ for tool in sys.argv[1:]:
     assert version(name) == wanted' $tools >/dev/null 2>&1
 }
 
-{ has_environment && imports_all pytest; } || make_environment pytest
-if ! have_tools; then
-    log=$(mktemp)
-    # shellcheck disable=SC2086
-    if ! run_with_progress "installing $tools" "$venv/bin/python" -m pip install -q --disable-pip-version-check $tools || ! have_tools; then
-        warn "pip could not install $tools ($(last_error '^ERROR')); check the network, then run this again"
-        rm -f "$log"
-        exit 1
-    fi
-    rm -f "$log"
-fi
+imports_all pytest || make_environment pytest
+# shellcheck disable=SC2086
+have_tools || run "installing $tools" "check the network, then run this again" \
+    "$venv/bin/python" -m pip install -q --disable-pip-version-check $tools
 cd "$root"
 code=0
 "$venv/bin/python" -m ruff check || code=1
