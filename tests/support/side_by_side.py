@@ -27,7 +27,7 @@ SLOWEST = (
     "test_vision_agent",
     "test_real_applications",
     "test_keynote",
-    "test_setup",
+    "test_mac_probe",
     "test_swift",
     "test_demo",
     "test_desktop_contract",
