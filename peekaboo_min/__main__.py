@@ -3,22 +3,7 @@
 By its path it is safe in any folder: that is how configurations and our own children start it.
 """
 
-# all built in: nothing is looked for on sys.path before its first entry is gone
-import _signal  # type: ignore[import-not-found]
-import gc
 import sys
-
-# A Ctrl-C while modules are imported shows no traceback; main() has a handler of its own.
-_signal.signal(_signal.SIGINT, _signal.SIG_DFL)
-
-
-def start() -> None:
-    """The console script."""
-    gc.disable()  # while modules load there is no garbage: a twentieth of a command's time
-    from peekaboo_min.frontends.cli import run
-
-    run()
-
 
 if __name__ == "__main__":
     # Python put first: for -m the working folder, for a path this file's folder. Neither may stand in for
@@ -39,4 +24,6 @@ if __name__ == "__main__":
             file=sys.stderr,
         )
         raise SystemExit(2)
+    from peekaboo_min.frontends.cli import start
+
     start()

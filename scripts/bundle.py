@@ -29,12 +29,9 @@ The whole of peekaboo_min {version} in one file: copy it and run it.
 Made by scripts/bundle.py from the package peekaboo_min: change that, not this. License: MIT.
 """
 
-import _signal
 import sys
 
 if __name__ == "__main__":
-    # A Ctrl-C while modules are imported shows no traceback; main() has a handler of its own.
-    _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
     # Python put this file's folder first: a json.py that lies there, in ~/Downloads say, must not run.
     if not (sys.flags.isolated or getattr(sys.flags, "safe_path", False)):
         del sys.path[0]

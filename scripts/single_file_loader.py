@@ -1,7 +1,6 @@
 """The first part of the single file: imports the package from the strings that follow it."""
 
 import _imp  # its source_hash: importlib.util's, without what else that imports
-import gc
 import marshal
 import os
 import stat
@@ -90,7 +89,6 @@ def _keep(path: str, data: bytes) -> None:
 
 def run_embedded_package() -> None:
     sys.meta_path.insert(0, EmbeddedPackage(os.path.abspath(__file__)))  # type: ignore[arg-type]
-    gc.disable()  # while modules load there is no garbage
-    from peekaboo_min.frontends.cli import run
+    from peekaboo_min.frontends.cli import start
 
-    run()
+    start()

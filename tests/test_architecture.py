@@ -16,7 +16,7 @@ from worlds import ROOT
 
 from peekaboo_min.core.settings import VARIABLES
 from peekaboo_min.frontends.commands import COMMANDS
-from peekaboo_min.frontends.signatures import read_signature
+from peekaboo_min.frontends.arguments import read_signature
 from peekaboo_min.frontends.tools import TOOLS, Tool
 
 PACKAGE = ROOT / "peekaboo_min"

@@ -38,7 +38,7 @@ SMALL_PACKAGE = {
     "frontends/a.js": "// \\d \"quoted\" '''\nrun()\n",
     "frontends/cli.py": '"""The way in."""\n\nimport json\n\nfrom ..core.quotes import TAIL, TRICKY\n'
     "from ..core.version import VERSION\n\n\n"
-    "def run():\n"
+    "def start():\n"
     '    native = __spec__.loader.get_data(__file__.replace("cli.py", "a.js")).decode()\n'
     "    print(json.dumps([VERSION, native, TRICKY, TAIL, __name__]))\n"
     "    raise SystemExit(7)\n",
@@ -148,7 +148,7 @@ def test_a_traceback_shows_the_lines_of_the_file(tree: Path) -> None:
     number = next(n for n, line in enumerate(lines, 1) if line.endswith("# here"))
     for _ in ("compiled", "by the bytecode that was kept"):
         done = run_single_file(tree)
-        assert f'peekaboo.py", line {number}, in run\n    1 / 0  # here\n' in done.stderr
+        assert f'peekaboo.py", line {number}, in start\n    1 / 0  # here\n' in done.stderr
 
 
 def test_every_source_of_the_package_stands_in_the_file_as_it_is() -> None:

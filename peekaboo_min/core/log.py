@@ -4,55 +4,37 @@ from __future__ import annotations
 
 import errno
 import json
+import logging
 import os
 import stat
 import sys
-import threading
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Callable
+from typing import TextIO
 
 from .errors import PeekabooError, file_errors
 from .settings import settings, without_secrets
 from .text import encodable, on_one_line
 
-# pino's names, which the specification uses, from the least to the most severe
-_LEVELS = ("trace", "debug", "info", "warn", "error", "fatal")
+# pino's names, which the specification uses
+_LEVELS = {
+    "trace": logging.DEBUG,
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warn": logging.WARNING,
+    "warning": logging.WARNING,
+    "error": logging.ERROR,
+    "fatal": logging.CRITICAL,
+}
+_NAMES = {logging.WARNING: "warn", logging.CRITICAL: "fatal"}
 _ROTATE_BYTES = 5_000_000
 
-# What gets every line: its level, its text, and a traceback or "". Python's logging costs every start 5 ms.
-_sinks: list[Callable[[str, str, str], None]] = []
-
-
-def log_debug(text: str) -> None:
-    _log("debug", text)
-
-
-def log_info(text: str) -> None:
-    _log("info", text)
-
-
-def log_warning(text: str) -> None:
-    _log("warn", text)
-
-
-def log_error(text: str, with_traceback: bool = False) -> None:
-    stack = ""
-    if with_traceback:
-        from traceback import format_exc
-
-        stack = format_exc()
-    _log("error", text, stack)
-
-
-def _log(level: str, text: str, stack: str = "") -> None:
-    if not _sinks:
-        return
-    text, stack = encodable(without_secrets(text)), encodable(without_secrets(stack))
-    for sink in _sinks:
-        sink(level, text, stack)
+_logger = logging.getLogger("peekaboo_min")
+_logger.setLevel(logging.DEBUG)
+_logger.addHandler(logging.NullHandler())  # or Python prints warnings where nobody collects them
+log_debug, log_info, log_warning, log_error = _logger.debug, _logger.info, _logger.warning, _logger.error
 
 
 class LogSafe(str):
@@ -68,101 +50,112 @@ def loggable_arguments(arguments: Sequence[str]) -> list[str]:
     return [each if isinstance(each, LogSafe) else f"<{len(each)} characters>" for each in arguments]
 
 
-def collect_debug_lines() -> list[str]:
-    """The list into which every later log line of this process goes, too."""
-    lines: list[str] = []
-    _sinks.append(lambda _level, text, _stack: lines.append(text))
-    return lines
+def _loggable(text: str) -> str:
+    return encodable(without_secrets(text))
 
 
-def _open_own_file(path: str) -> int:
-    """A descriptor to append to a regular file of this user's own. Raises OSError for any other."""
-    # without O_NONBLOCK a pipe without a reader would block us here
-    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
-    descriptor = os.open(path, flags, 0o600)
-    found = os.fstat(descriptor)
-    problem = ""
-    if not stat.S_ISREG(found.st_mode):
-        problem = "it is not a regular file"
-    elif found.st_uid != os.getuid():
-        problem = "it belongs to another user"
-    elif found.st_nlink != 1:
-        problem = "it has another name elsewhere (a hard link)"
-    if problem:
-        os.close(descriptor)
-        raise OSError(errno.EPERM, problem)
-    if found.st_mode & 0o077:
-        os.fchmod(descriptor, 0o600)
-    return descriptor
+class _Lines(logging.Handler):
+    """Collects the texts of what is logged."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(_loggable(record.getMessage()))
 
 
-class _LogFile:
-    """A file of ours that grows by lines; a full one is kept as `PATH.1`."""
+@contextmanager
+def collected_debug_lines() -> Iterator[list[str]]:
+    """The list that what is logged while the block runs goes into, too."""
+    handler = _Lines()
+    _logger.addHandler(handler)
+    try:
+        yield handler.lines
+    finally:
+        _logger.removeHandler(handler)
 
-    def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._path = str(path)
-        self._lock = threading.RLock()  # a signal's handler logs as well, in the thread that holds it perhaps
-        self._descriptor = _open_own_file(self._path)
 
-    def write(self, line: str) -> None:
-        with self._lock:
-            found = os.fstat(self._descriptor)
-            if found.st_size > _ROTATE_BYTES:
-                # servers share the file: only the first that finds it full moves it, the others reopen it
-                with suppress(FileNotFoundError):
-                    if os.path.samestat(found, os.stat(self._path)):
-                        os.replace(self._path, f"{self._path}.1")
-                fresh = _open_own_file(self._path)
-                os.dup2(fresh, self._descriptor, inheritable=False)
-                os.close(fresh)
-            os.write(self._descriptor, line.encode("utf-8"))
+class _JsonLines(logging.Formatter):
+    """time, level, pid, msg; and stack for a traceback."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+        entry = {
+            "time": f"{moment}.{int(record.msecs):03d}Z",
+            "level": _NAMES.get(record.levelno, record.levelname.lower()),
+            "pid": os.getpid(),
+            "msg": _loggable(record.getMessage()),
+        }
+        if record.exc_info:
+            entry["stack"] = _loggable(self.formatException(record.exc_info))
+        return json.dumps(entry, ensure_ascii=False)
+
+
+class _LogFile(logging.FileHandler):  # logging.handlers costs every command 5 ms
+    """A file of this user's own, which servers share; a full one is kept as `PATH.1`.
+
+    Raises OSError, at first, for a file that is not to be written to.
+    """
+
+    def _open(self) -> TextIO:
+        # without O_NONBLOCK a pipe without a reader would block us here
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
+        stream = open(os.open(self.baseFilename, flags, 0o600), "a", encoding="utf-8")
+        status = os.fstat(stream.fileno())
+        problem = ""
+        if not stat.S_ISREG(status.st_mode):
+            problem = "it is not a regular file"
+        elif status.st_uid != os.getuid():
+            problem = "it belongs to another user"
+        elif status.st_nlink != 1:
+            problem = "it has another name elsewhere (a hard link)"
+        if problem:
+            stream.close()
+            raise OSError(errno.EPERM, problem)
+        os.fchmod(stream.fileno(), 0o600)
+        return stream
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            path = self.baseFilename
+            if os.path.exists(path) and os.path.getsize(path) > _ROTATE_BYTES:
+                os.replace(path, f"{path}.1")
+            is_moved = not os.path.exists(path) or not os.path.samestat(
+                os.stat(path), os.fstat(self.stream.fileno())
+            )
+            if is_moved:
+                self.stream.close()
+                self.stream = self._open()
+            super().emit(record)
+        except OSError:
+            self.handleError(record)
 
 
 def start_log_file(path: Path, level: str, also_console: bool) -> None:
-    """Log to `path` as JSON lines; an unknown level means info.
+    """Log to `path` as JSON lines, with what the SDK warns of; an unknown level means info.
 
     The default path is a name that others can guess in a shared folder: only a regular file of ours is
     written to, no link, pipe or file of another user, and nobody else may read it (0600). What cannot be
     opened is reported on stderr, and the server runs without a log.
     """
-    asked = level.lower().replace("warning", "warn")
-    logged = _LEVELS[_LEVELS.index(asked if asked in _LEVELS else "info") :]
-    outputs: list[Callable[[str], object]] = []
+    logging.raiseExceptions = False  # a full disk or a closed stderr stops the log, not the server
+    handlers: list[logging.Handler] = []
     try:
-        outputs.append(_LogFile(path).write)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handlers.append(_LogFile(path, encoding="utf-8"))
     except (OSError, ValueError) as e:  # ValueError: a NUL in the path
         reason = getattr(e, "strerror", None) or e
         print(f"peekaboo-min: no log: cannot write {path}: {reason}; set PEEKABOO_LOG_FILE", file=sys.stderr)
     if also_console:
-        outputs.append(sys.stderr.write)
-
-    def write(level: str, text: str, stack: str) -> None:
-        if level in logged:
-            now = time.time()
-            moment = f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(now))}.{int(now % 1 * 1000):03d}Z"
-            entry = {"time": moment, "level": level, "pid": os.getpid(), "msg": text}
-            line = json.dumps({**entry, "stack": stack} if stack else entry, ensure_ascii=False)
-            for output in outputs:
-                with suppress(OSError):  # a full disk or a closed stderr stops the log, not the server
-                    output(line + "\n")
-
-    _sinks.append(write)
-    _log_what_the_sdk_warns_of()
-
-
-def _log_what_the_sdk_warns_of() -> None:
-    """The SDK logs tool errors, which hold window titles: only its warnings, and only into our file."""
-    import logging
-
-    class Relay(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            stack = logging.Formatter().formatException(record.exc_info) if record.exc_info else ""
-            _log("warn" if record.levelno == logging.WARNING else "error", record.getMessage(), stack)
-
-    # a root handler also keeps the SDK's constructor from adding one that writes to stderr
+        handlers.append(logging.StreamHandler(sys.stderr))
+    for handler in handlers or [logging.NullHandler()]:
+        handler.setLevel(_LEVELS.get(level.lower(), logging.INFO))
+        handler.setFormatter(_JsonLines())
+        # a root handler also keeps the SDK's constructor from adding one that writes to stderr, and gets only
+        # warnings of the SDK: it logs tool errors, which hold window titles
+        logging.getLogger().addHandler(handler)
     logging.getLogger().setLevel(logging.WARNING)
-    logging.getLogger().addHandler(Relay())
 
 
 def log_for_agent(source: str, text: str) -> None:

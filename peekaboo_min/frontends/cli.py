@@ -2,65 +2,77 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import os
+import re
 import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from difflib import get_close_matches
 from typing import Any, NoReturn, Optional, Union
 
 from ..core.cancellation import use_progress_reporter
 from ..core.errors import ErrorCode, PeekabooError, invalid
-from ..core.log import collect_debug_lines, log_debug, log_error
+from ..core.log import collected_debug_lines, log_debug, log_error
 from ..core.models import Result
 from ..core.text import clean_text
 from ..core.version import VERSION
 from ..system.files import sweep
 from ..system.process import end_cleanly_on_signals
 from ..system.resources import how_to_install
-from .commands import COMMANDS, JSON_FLAGS, PROGRAM, command_for_tool
+from .arguments import HELP_FLAGS, HelpParser, command_help, read_signature, shell_arguments
+from .commands import COMMANDS, GROUPS, JSON_FLAGS, PROGRAM, command_for_tool, in_shell_names
 from .results import outgoing_data
-from .signatures import HELP_FLAGS, Signature, read_signature, shell_arguments
 
 _VALUE_CAP = 20_000_000  # characters of one value of the data
 _SHOW_AFTER_S, _SHOW_EVERY_S = 2.0, 0.5
 _SHOW_THEIR_OWN = ("agent", "keynote-agent", "gmail-login")  # they write lines to stderr as they go on
+_PURPOSE = (
+    "Eyes and hands on this desktop: list windows, take screenshots of them, click by the pixels of a "
+    "screenshot, type. Without a command it serves MCP on stdio."
+)
+_INTRODUCTION = f"""\
+{PROGRAM} gives AI agents eyes and hands on this desktop. Without a command it
+is an MCP server on stdin and stdout, which your MCP client starts; in a
+terminal, type:
+
+  {PROGRAM} doctor                   checks that this machine has what is needed
+  {PROGRAM} windows                  lists the windows that are open
+  {PROGRAM} image --path screen.png  takes a screenshot
+  {PROGRAM} config CLIENT            prints what your MCP client needs to start it
+  {PROGRAM} --help                   lists all commands"""
 
 
-def run() -> NoReturn:
-    """main() for a process of its own, which imported us with garbage collection off."""
-    code = main()
-    for stream in filter(None, (sys.stdout, sys.stderr)):
-        stream.flush()
-    os._exit(code)  # what Python takes apart at its end costs a fifth of a command's time
+def start() -> NoReturn:
+    """The process's own entry: what it changes of the process stands here, and not in main()."""
+    for stream in filter(None, (sys.stdout, sys.stderr)):  # a closed one is None
+        stream.reconfigure(encoding="utf-8", errors="replace")  # type: ignore[union-attr]
+    end_cleanly_on_signals()
+    sys.exit(main())
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
     """Run one command, or serve MCP when there is none; return the exit code."""
-    for stream in filter(None, (sys.stdout, sys.stderr)):  # a closed one is None
-        stream.reconfigure(encoding="utf-8", errors="replace")
-    end_cleanly_on_signals()
     given = [_as_utf8(argument) for argument in (sys.argv[1:] if argv is None else argv)]
     end = given.index("--") if "--" in given else len(given)  # what follows `--` is not a flag
     # a help flag stays in its place: it may be a text to type
     arguments = [each for each in given[:end] if each not in JSON_FLAGS] + given[end:]
     wants_json = len(arguments) < len(given)
     if not given:
-        return _introduce() if _is_person() else _serve()
-    debug_lines = collect_debug_lines()
-    try:
-        result = run_command(arguments, wants_json)
-    except PeekabooError as e:
-        result = Result("", failure=e)
-    except Exception as e:
-        if not wants_json:
-            raise  # a bug: the traceback is what its finder needs
-        log_error(f"unexpected {type(e).__name__}: {e}", with_traceback=True)
-        failure = PeekabooError(ErrorCode.INTERNAL_ERROR, f"{type(e).__name__}: {e}")
-        result = Result("", failure=failure)
+        return _print(_INTRODUCTION, sys.stdout, 0) if _is_person() else _serve()
+    with collected_debug_lines() as debug_lines:
+        try:
+            result = run_command(arguments, wants_json)
+        except PeekabooError as e:
+            result = Result("", failure=e)
+        except Exception as e:
+            if not wants_json:
+                raise  # a bug: the traceback is what its finder needs
+            log_error(f"unexpected {type(e).__name__}: {e}", exc_info=True)
+            failure = PeekabooError(ErrorCode.INTERNAL_ERROR, f"{type(e).__name__}: {e}")
+            result = Result("", failure=failure)
     code = result.failure.code.exit_code if result.failure else result.exit_code
     if wants_json:
         return _print(_envelope(result, debug_lines), sys.stdout, code)
@@ -155,19 +167,7 @@ def _is_person() -> bool:
     return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
 
 
-def _introduce() -> int:
-    from .help import introduction
-
-    return _print(introduction(), sys.stdout, 0)
-
-
-def _collect_garbage() -> None:
-    gc.freeze()  # what is loaded by now stays
-    gc.enable()
-
-
 def _serve() -> int:
-    _collect_garbage()
     try:
         from .server import serve
 
@@ -175,88 +175,75 @@ def _serve() -> int:
     except ModuleNotFoundError as e:
         if (e.name or "").split(".")[0] not in ("mcp", "pydantic"):
             raise
-        print(_how_to_serve(), file=sys.stderr)
+        need = "Python 3.10 or newer and " if sys.version_info < (3, 10) else ""
+        problem = f"serving MCP needs {need}the package mcp: {how_to_install()}"
+        print(f"{PROGRAM}: {problem}; for commands see {PROGRAM} --help", file=sys.stderr)
         return 2
-
-
-def _how_to_serve() -> str:
-    need = "Python 3.10 or newer and " if sys.version_info < (3, 10) else ""
-    problem = f"serving MCP needs {need}the package mcp: {how_to_install()}"
-    return f"{PROGRAM}: {problem}; for commands see {PROGRAM} --help"
 
 
 def run_command(arguments: Sequence[str], wants_json: bool = False) -> Result:
     """The result of one command line. Raises PeekabooError."""
     if arguments[:1] in (["--version"], ["-V"], ["version"]):
         return Result(VERSION, {"version": VERSION})
-    wants_help = arguments[:1] == ["help"]
-    if wants_help:
-        arguments = arguments[1:]
-    while arguments[:1] and arguments[0] in HELP_FLAGS:
-        wants_help, arguments = True, arguments[1:]
-    name = _command_name(arguments)
-    given = arguments[len(name.split()) :]
-    signature = read_signature(COMMANDS[name]) if name in COMMANDS else None
-    wants_help = wants_help or _asks_for_help(given, signature)
-    if wants_help:
-        from .help import command_help, overview  # only help needs it
-
-        text = command_help(name, signature) if signature else overview(name)
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    if arguments[:1] == ["help"] or not set(HELP_FLAGS).isdisjoint(arguments[:end]):
+        text = _help([each for each in arguments[:end] if each not in ("help", *HELP_FLAGS)])
         return Result(text, {"help": text})
-    if signature is None:
-        raise _unknown_command(arguments)
-    try:
-        values = shell_arguments(signature.parameters, given, f"{PROGRAM} {name}")
-    except PeekabooError as e:
-        raise invalid(e.message, f"{e.hint}; see {PROGRAM} {name} --help") from e
+    name = _command_name(arguments)
+    values = shell_arguments(name, read_signature(COMMANDS[name]), arguments[len(name.split()) :])
     try:
         sweep()
     except PeekabooError as e:
         log_debug(f"expired files could not be deleted: {e.message}")
-    function = COMMANDS[name]
-    _collect_garbage()
     with _progress(name):
-        result = function(**values)
+        result = COMMANDS[name](**values)
     if result.stdout and (wants_json or (sys.stdout and sys.stdout.isatty())):
         raise invalid("an image goes to stdout alone, and not to a terminal", "redirect it, without --json")
     return result
 
 
 def _command_name(arguments: Sequence[str]) -> str:
-    """The command, or the group such as `list`, that the arguments begin with. Raises INVALID_ARGUMENT."""
+    """The command that the arguments begin with. Raises INVALID_ARGUMENT."""
     for length in (2, 1):
         name = " ".join(arguments[:length])
         if name in COMMANDS:
             return name
-    is_group = bool(arguments) and any(name.startswith(f"{arguments[0]} ") for name in COMMANDS)
-    has_command = len(arguments) > is_group and arguments[int(is_group)] not in HELP_FLAGS
-    if has_command:
-        raise _unknown_command(arguments)
-    return arguments[0] if is_group else ""
-
-
-def _asks_for_help(given: Sequence[str], signature: Optional[Signature]) -> bool:
-    """Whether a help flag is among a command's arguments and is not its last text (`type 7 -h`)."""
-    end = given.index("--") if "--" in given else len(given)
-    positions = [number for number, argument in enumerate(given[:end]) if argument in HELP_FLAGS]
-    required = [each for each in signature.parameters if each.is_required] if signature else []
-    if not positions or len(required) < 2 or required[-1].name != "text":
-        return bool(positions)
-    before = [argument for argument in given[: positions[0]] if not argument.startswith("--")]
-    return len(before) != len(required) - 1
-
-
-def _unknown_command(arguments: Sequence[str]) -> PeekabooError:
     group = arguments[0] if arguments else ""
     known = [name for name in COMMANDS if name.startswith(f"{group} ")]
     hint = f"the commands are {', '.join(known or dict.fromkeys(name.split()[0] for name in COMMANDS))}"
     if known and len(arguments) == 1:
-        return invalid(f"`{group}` needs a subcommand", hint)
+        raise invalid(f"`{group}` needs a subcommand", hint)
     name = " ".join(arguments[: 2 if known else 1])[:60]
-    from difflib import get_close_matches  # only a slip needs it
-
     nearest = command_for_tool(name) or next(iter(get_close_matches(name, COMMANDS, 1)), "")
     if nearest and not known:
         hint = f"did you mean {PROGRAM} {nearest}?"
     problem = f"there is no command {name!r}" if arguments else "no command was given"
-    return invalid(problem, f"{hint}; see {PROGRAM} --help")
+    raise invalid(problem, f"{hint}; see {PROGRAM} --help")
+
+
+def _help(arguments: Sequence[str]) -> str:
+    """Of a command, of a group such as `list`, or of all. Raises INVALID_ARGUMENT."""
+    group = arguments[0] if len(arguments) == 1 and arguments[0] not in COMMANDS else ""
+    if not arguments or any(name.startswith(f"{group} ") for name in COMMANDS):
+        return _overview(group)
+    name = _command_name(arguments)
+    return command_help(name, read_signature(COMMANDS[name]))
+
+
+def _overview(group: str) -> str:
+    """All commands by what they are for, a line each; only those of `group` where one is named."""
+    parser = HelpParser(PROGRAM, f"{PROGRAM} COMMAND ... [--json-output]", _PURPOSE)
+    for title, names in GROUPS.items():
+        section = parser.add_argument_group(title)
+        for name in names:
+            if not group or name.split()[0] == group:
+                section.add_argument(name, help=_first_sentence(name))
+    also = parser.add_argument_group("also")
+    also.add_argument("flags", metavar=", ".join(JSON_FLAGS), help="one JSON document on stdout")
+    also.add_argument("help", metavar="COMMAND --help", help="a command's arguments, with an example")
+    also.add_argument("version", metavar="version, --version, -V", help="the version")
+    return parser.format_help().rstrip()
+
+
+def _first_sentence(name: str) -> str:
+    return in_shell_names(re.split("[.:;] ", read_signature(COMMANDS[name]).summary)[0].rstrip("."))

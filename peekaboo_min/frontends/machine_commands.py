@@ -18,7 +18,7 @@ from ..system.files import log_file, remove_all, state_folder, sweep, temporary_
 from .capture_tools import AnalyzeType
 from .client_config import client_configuration
 from .doctor import doctor_result, initial_status, machine_data, permissions_data, permissions_result
-from .signatures import Parameter, read_signature
+from .arguments import Parameter, read_signature
 from .tools import TOOLS, Tool
 
 

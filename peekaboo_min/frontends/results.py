@@ -11,7 +11,7 @@ from typing import Any
 from ..core.errors import PeekabooError
 from ..core.models import Result
 from ..core.text import encodable
-from .signatures import LARGEST_NUMBER
+from .arguments import LARGEST_NUMBER
 
 # Clients end the connection at 16 MB a message (Claude Code) or wait for ever (Codex).
 _VALUE_CAP = 200_000  # characters of one value of the data, and of the text

@@ -24,7 +24,7 @@ from ..system.images import MadeImages
 from ..system.process import end_all_programs, end_cleanly_on_signals
 from .doctor import SERVER_NAME, initial_status
 from .results import error_message, plain_schema, success_message
-from .signatures import given_arguments, read_signature
+from .arguments import given_arguments, read_signature
 from .tools import Tool, offered_tools
 
 _SWEEP_EVERY_S = 60
@@ -373,7 +373,7 @@ def _meaning(error: Exception, name: str, validation_error: Any) -> PeekabooErro
     if isinstance(cause, validation_error):
         problems = "; ".join(map(_problem, cause.errors()[:5]))
         return invalid(f"{name}: {problems}", "call it again with the arguments of its schema")
-    log_error(f"{name}: unexpected {type(cause).__name__}: {cause}", with_traceback=True)
+    log_error(f"{name}: unexpected {type(cause).__name__}: {cause}", exc_info=True)
     return PeekabooError(
         ErrorCode.INTERNAL_ERROR,
         f"{name} failed unexpectedly",

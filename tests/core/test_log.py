@@ -12,7 +12,7 @@ import pytest
 
 from peekaboo_min.core import log as log_module
 from peekaboo_min.core.log import (
-    collect_debug_lines,
+    collected_debug_lines,
     log_debug,
     log_error,
     log_info,
@@ -24,9 +24,14 @@ from peekaboo_min.core.settings import settings, without_secrets
 
 @pytest.fixture(autouse=True)
 def handlers_are_taken_off_again() -> Iterator[None]:
-    sinks, handlers = list(log_module._sinks), list(logging.getLogger().handlers)
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
     yield
-    log_module._sinks[:], logging.getLogger().handlers[:] = sinks, handlers
+    for handler in set(root.handlers) - set(handlers):
+        handler.close()
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    logging.raiseExceptions = True
 
 
 @pytest.fixture
@@ -75,9 +80,9 @@ def test_the_log_is_for_its_owner_only(tmp_path: Path) -> None:
 
 
 def test_a_key_that_comes_back_and_half_a_character_are_not_logged(tmp_path: Path, a_key: str) -> None:
-    lines = collect_debug_lines()
     start_log_file(tmp_path / "log", "info", also_console=False)
-    log_info(f"the endpoint repeats {a_key} and \ud800")
+    with collected_debug_lines() as lines:
+        log_info(f"the endpoint repeats {a_key} and \ud800")
     (entry,) = map(json.loads, (tmp_path / "log").read_text(encoding="utf-8").splitlines())
     cleaned = "the endpoint repeats *** and \ufffd"
     assert (entry["msg"], lines) == (cleaned, [cleaned])
@@ -94,7 +99,7 @@ def test_a_line_has_its_level_and_a_traceback_and_the_sdks_warnings_stand_beside
     try:
         raise ZeroDivisionError("nothing is left")
     except ZeroDivisionError:
-        log_error("it failed", with_traceback=True)
+        log_error("it failed", exc_info=True)
     logging.getLogger("mcp.server").info("too much")
     logging.getLogger("mcp.server").warning("the client %s", "left")
     text = (tmp_path / "log").read_text(encoding="utf-8")
@@ -123,23 +128,23 @@ def test_a_closed_stderr_stops_neither_the_caller_nor_the_log_file(
     assert json.loads((tmp_path / "log").read_text())["msg"] == "the client closed its end"
 
 
-def test_a_full_log_that_another_process_moved_is_not_moved_again(
+def test_a_full_log_that_another_server_moved_or_deleted_is_not_moved_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(log_module, "_ROTATE_BYTES", 100)
-    one, other = (log_module._LogFile(tmp_path / "log") for _ in range(2))
-    for log_file, text in ((one, "x" * 100 + "\n"), (one, "one\n"), (other, "other\n")):
-        log_file.write(text)
-    assert [(tmp_path / name).read_text() for name in ("log.1", "log")] == ["x" * 100 + "\n", "one\nother\n"]
+    first, second = (log_module._LogFile(tmp_path / "log") for _ in range(2))
 
+    def write(log_file: logging.Handler, text: str) -> None:
+        log_file.emit(logging.makeLogRecord({"msg": text}))
 
-def test_a_full_log_that_was_deleted_is_begun_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_module, "_ROTATE_BYTES", 100)
-    log_file = log_module._LogFile(tmp_path / "log")
-    log_file.write("x" * 101)
+    for log_file, text in ((first, "x" * 100), (first, "one"), (second, "two")):
+        write(log_file, text)
+    assert [(tmp_path / name).read_text() for name in ("log.1", "log")] == ["x" * 100 + "\n", "one\ntwo\n"]
     (tmp_path / "log").unlink()
-    log_file.write("afterwards\n")
+    write(second, "afterwards")
     assert (tmp_path / "log").read_text() == "afterwards\n"
+    first.close()
+    second.close()
 
 
 def test_a_full_log_is_kept_beside_the_new_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

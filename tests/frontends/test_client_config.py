@@ -24,8 +24,8 @@ CONSOLE_SCRIPT = """#!/bin/sh
 '''exec' "{python}" "$0" "$@"
 ' '''
 import sys
-from peekaboo_min.frontends.cli import main
-sys.exit(main())
+from peekaboo_min.frontends.cli import start
+start()
 """
 
 

@@ -110,7 +110,7 @@ def test_the_wheel_holds_every_module_and_every_native_source(
 ) -> None:
     held = {name for name in wheel.namelist() if ".dist-info/" not in name}
     assert held == {name for name in tracked if name.startswith("peekaboo_min/")}
-    assert "peekaboo-min = peekaboo_min.__main__:start" in dist_info(wheel, "entry_points.txt")
+    assert "peekaboo-min = peekaboo_min.frontends.cli:start" in dist_info(wheel, "entry_points.txt")
 
 
 def test_the_wheel_brings_its_licence(wheel: zipfile.ZipFile) -> None:

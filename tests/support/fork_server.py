@@ -17,7 +17,7 @@ from importlib import import_module
 from typing import Any
 
 import peekaboo_min
-from peekaboo_min.frontends import cli
+from peekaboo_min.frontends.cli import start
 
 
 def serve(connection: socket.socket) -> None:
@@ -65,7 +65,7 @@ def _be_the_command(task: dict[str, Any]) -> None:
         os.chdir(task["folder"])
         sys.argv = ["peekaboo-min", *task["arguments"]]
         try:
-            code = cli.main()
+            start()
         except SystemExit as e:
             code = e.code if isinstance(e.code, int) else 1
         except BaseException:

@@ -395,10 +395,11 @@ def _be_the_command(words: list[str], on: Stage, out: int, errors: int) -> None:
 
         sys.stdout = os.fdopen(1, "w", encoding="utf-8", errors="strict", buffering=1)
         sys.stderr = os.fdopen(2, "w", encoding="utf-8", errors="backslashreplace", buffering=1)
-        from peekaboo_min.frontends.cli import main
+        from peekaboo_min.frontends.cli import start
 
         try:
-            code = main(words)
+            sys.argv = ["peekaboo-min", *words]
+            start()
         except SystemExit as e:
             code = e.code if isinstance(e.code, int) else 1
         except BaseException:
