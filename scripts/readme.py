@@ -6,9 +6,9 @@ import re
 import sys
 from pathlib import Path
 
+from peekaboo_min.frontends.arguments import read_signature
 from peekaboo_min.frontends.commands import COMMANDS, in_shell_names
 from peekaboo_min.frontends.machine_commands import tool_reference, variable_reference
-from peekaboo_min.frontends.arguments import read_signature
 
 README = Path(__file__).resolve().parent.parent / "README.md"
 

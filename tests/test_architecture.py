@@ -15,8 +15,8 @@ from readme import refreshed
 from worlds import ROOT
 
 from peekaboo_min.core.settings import VARIABLES
-from peekaboo_min.frontends.commands import COMMANDS
 from peekaboo_min.frontends.arguments import read_signature
+from peekaboo_min.frontends.commands import COMMANDS
 from peekaboo_min.frontends.tools import TOOLS, Tool
 
 PACKAGE = ROOT / "peekaboo_min"

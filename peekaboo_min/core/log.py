@@ -11,8 +11,8 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from io import TextIOWrapper
 from pathlib import Path
-from typing import TextIO
 
 from .errors import PeekabooError, file_errors
 from .settings import settings, without_secrets
@@ -98,7 +98,7 @@ class _LogFile(logging.FileHandler):  # logging.handlers costs every command 5 m
     Raises OSError, at first, for a file that is not to be written to.
     """
 
-    def _open(self) -> TextIO:
+    def _open(self) -> TextIOWrapper:
         # without O_NONBLOCK a pipe without a reader would block us here
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
         stream = open(os.open(self.baseFilename, flags, 0o600), "a", encoding="utf-8")
@@ -119,6 +119,7 @@ class _LogFile(logging.FileHandler):  # logging.handlers costs every command 5 m
     def emit(self, record: logging.LogRecord) -> None:
         try:
             path = self.baseFilename
+            assert self.stream
             if os.path.exists(path) and os.path.getsize(path) > _ROTATE_BYTES:
                 os.replace(path, f"{path}.1")
             is_moved = not os.path.exists(path) or not os.path.samestat(
@@ -128,7 +129,7 @@ class _LogFile(logging.FileHandler):  # logging.handlers costs every command 5 m
                 self.stream.close()
                 self.stream = self._open()
             super().emit(record)
-        except OSError:
+        except (OSError, ValueError):  # ValueError: it was closed, and could not be opened anew
             self.handleError(record)
 
 

@@ -9,7 +9,18 @@ import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any, Callable, Literal, NamedTuple, NoReturn, Optional, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Any,
+    Callable,
+    Literal,
+    NamedTuple,
+    NoReturn,
+    Optional,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from ..core.errors import invalid
 from .commands import JSON_FLAGS, PROGRAM, in_shell_names
@@ -132,7 +143,9 @@ def _check_numbers(name: str, value: Any) -> None:
         for item in value:
             _check_numbers(name, item)
     elif isinstance(value, float) and not math.isfinite(value):
-        raise invalid(f"{name[:80]}: NaN and infinity are no numbers that can be used", "give a finite number")
+        raise invalid(
+            f"{name[:80]}: NaN and infinity are no numbers that can be used", "give a finite number"
+        )
     elif isinstance(value, int) and abs(value) > LARGEST_NUMBER:
         raise invalid(f"{name[:80]}: the number has too many digits", "give a smaller number")
 
@@ -147,7 +160,7 @@ def shell_arguments(name: str, signature: Signature, arguments: Sequence[str]) -
     options = [each for each in signature.parameters if not each.is_positional]
     # by its wire name too: `--appName`
     flags = {flag: each.flag for each in options for flag in (each.flag, f"--{each.name}")}
-    given = []
+    given: list[str] = []
     for argument in arguments[:end]:
         flag, equals, value = argument.partition("=")
         if argument[:1] == "-" and flag not in flags and not re.fullmatch(_NO_OPTION, argument):
@@ -200,9 +213,7 @@ def _parser(name: str, signature: Signature) -> HelpParser:
     required = [each for each in signature.parameters if each.is_required and not each.is_positional]
     shown += [f"{each.flag} {_shown(each)}" for each in required]
     usage = " ".join([PROGRAM, name, *shown, "[options]"])
-    parser = HelpParser(
-        f"{PROGRAM} {name}", usage, in_shell_names(signature.description), signature.example
-    )
+    parser = HelpParser(f"{PROGRAM} {name}", usage, in_shell_names(signature.description), signature.example)
     for each in signature.parameters:
         _add_argument(parser, each)
     json_help = "one JSON document on stdout"
@@ -223,7 +234,10 @@ def _add_argument(parser: argparse.ArgumentParser, parameter: Parameter) -> None
         if parameter.default:
             settings["help"] = f"sets to false: {settings['help']}"
         parser.add_argument(
-            parameter.flag, dest=parameter.name, action="store_false" if parameter.default else "store_true", **settings
+            parameter.flag,
+            dest=parameter.name,
+            action="store_false" if parameter.default else "store_true",
+            **settings,
         )
         return
     choices = f"{{{','.join(parameter.choices)}}}" if parameter.choices else ""
@@ -251,7 +265,9 @@ def _value(parameter: Parameter, text: str) -> Any:
 def _item(parameter: Parameter, text: str) -> Any:
     where = parameter.name.upper() if parameter.is_positional else parameter.flag
     if parameter.choices and text not in parameter.choices:
-        raise invalid(f"{where}: {text[:40]!r} is not one of {', '.join(parameter.choices)}", "choose one of them")
+        raise invalid(
+            f"{where}: {text[:40]!r} is not one of {', '.join(parameter.choices)}", "choose one of them"
+        )
     if parameter.type_ not in (int, float):
         return text
     try:

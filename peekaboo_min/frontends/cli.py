@@ -48,7 +48,7 @@ terminal, type:
 def start() -> NoReturn:
     """The process's own entry: what it changes of the process stands here, and not in main()."""
     for stream in filter(None, (sys.stdout, sys.stderr)):  # a closed one is None
-        stream.reconfigure(encoding="utf-8", errors="replace")  # type: ignore[union-attr]
+        stream.reconfigure(encoding="utf-8", errors="replace")
     end_cleanly_on_signals()
     sys.exit(main())
 

@@ -22,9 +22,9 @@ from ..integrations.keynote_deck import keep_deck_in_memory
 from ..system.files import log_file, sweep
 from ..system.images import MadeImages
 from ..system.process import end_all_programs, end_cleanly_on_signals
+from .arguments import given_arguments, read_signature
 from .doctor import SERVER_NAME, initial_status
 from .results import error_message, plain_schema, success_message
-from .arguments import given_arguments, read_signature
 from .tools import Tool, offered_tools
 
 _SWEEP_EVERY_S = 60

@@ -1,7 +1,4 @@
-"""One JSON request to a web server: the only user of urllib.request.
-
-urllib is imported inside the functions: it costs 30 ms, and most commands make no request.
-"""
+"""One JSON request to a web server: the only user of urllib.request."""
 
 from __future__ import annotations
 
@@ -10,10 +7,24 @@ import math
 import re
 import threading
 import time
-from base64 import b64encode
 from collections.abc import Mapping
 from contextlib import suppress
+from email.utils import parsedate_to_datetime
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection, InvalidURL
+from socket import SHUT_RDWR, socket
+from ssl import SSLCertVerificationError
 from typing import Any, Optional
+from urllib.error import HTTPError, URLError
+from urllib.parse import quote, urlencode, urlsplit
+from urllib.request import (
+    HTTPDefaultErrorHandler,
+    HTTPErrorProcessor,
+    HTTPHandler,
+    HTTPSHandler,
+    OpenerDirector,
+    ProxyHandler,
+    Request,
+)
 
 from ..core.cancellation import check_cancelled
 from ..core.text import clean_text
@@ -64,16 +75,12 @@ def ask_json(url: str, *, headers: Mapping[str, str], body: Any = None, timeout_
 
 def ask_form(url: str, *, form: Mapping[str, str], timeout_s: float) -> Any:
     """POST `form` as a web form does, for OAuth; returns the parsed answer. Raises WebError, CANCELLED."""
-    from urllib.parse import urlencode
-
     data = urlencode(form).encode()
     return _ask(url, data, {"Content-Type": "application/x-www-form-urlencoded"}, timeout_s)
 
 
 def quote_for_path(text: str) -> str:
     """Text as one part of a URL's path."""
-    from urllib.parse import quote
-
     return quote(text, safe="")
 
 
@@ -82,8 +89,6 @@ def host_of(url: str) -> str:
 
     Empty for what is not a URL, such as `http://[bad`.
     """
-    from urllib.parse import urlsplit
-
     try:
         return clean_text(urlsplit(url).netloc.rpartition("@")[2])
     except ValueError:
@@ -92,8 +97,6 @@ def host_of(url: str) -> str:
 
 def is_loopback(url: str) -> bool:
     """Whether a URL points to this machine."""
-    from urllib.parse import urlsplit
-
     return bool(_LOOPBACK.fullmatch(urlsplit(url).hostname or ""))
 
 
@@ -110,8 +113,6 @@ def _ask(url: str, data: Optional[bytes], headers: dict[str, str], timeout_s: fl
 
 def _check_request(url: str, headers: Mapping[str, str]) -> None:
     """Refuse what urllib would refuse with the whole URL or the key in its message."""
-    from urllib.parse import urlsplit
-
     try:
         parts = urlsplit(url)
         has_host = bool(parts.hostname) and parts.port != 0 and "@" not in parts.netloc
@@ -130,26 +131,16 @@ def _fetch(url: str, data: Optional[bytes], headers: dict[str, str], timeout_s: 
 
     A socket's own timeout starts anew with every byte: a slow server could keep us waiting for ever.
     """
-    from socket import SHUT_RDWR
-
-    answers: list[bytes] = []  # one here or there, once `done` is set
+    answers: list[bytes] = []  # one item here or there, once `done` is set
     errors: list[Exception] = []
-    sockets: list[Any] = []
     done = threading.Event()
-    try:
-        # later than our own deadline, which reports the timeout
-        connection, target, headers = _connection(url, headers, timeout_s + 1)
-    except ValueError:
-        raise WebError("invalid", "the address of the proxy is not a URL") from None
+    handler = _Handler()
 
     def work() -> None:
         try:
-            connection.connect()
-            sockets.append(connection.sock)  # which it forgets where the server is going to close it
-            answers.append(_exchange(connection, target, url, data, headers))
+            answers.append(_exchange(Request(url, data, headers), timeout_s, handler))
         except Exception as e:  # raised again below, in the calling thread
             errors.append(e)
-        connection.close()
         done.set()
 
     threading.Thread(target=work, name="web request", daemon=True).start()
@@ -161,53 +152,57 @@ def _fetch(url: str, data: Optional[bytes], headers: dict[str, str], timeout_s: 
                 message = f"{host_of(url)} did not answer within {round(timeout_s, 2):g} seconds"
                 raise WebError("timeout", message)
     finally:
-        for each in () if done.is_set() else sockets:
+        for each in () if done.is_set() else handler.sockets:
             with suppress(OSError):  # it may be closed already
-                each.shutdown(SHUT_RDWR)  # wakes the thread that reads from it
+                each.shutdown(SHUT_RDWR)  # wakes the thread that reads from it; a model stops writing
     if errors:
         # kept by no frame: in older Pythons its traceback holds the socket that a proxy's refusal leaves open
         raise _as_web_error(errors.pop(), url) from None
     return answers[0]
 
 
-def _connection(url: str, headers: dict[str, str], timeout_s: float) -> tuple[Any, str, dict[str, str]]:
-    """A connection, to the environment's proxy where there is one, and the request's target and headers."""
-    from http.client import HTTPConnection, HTTPSConnection
-    from urllib.parse import unquote, urlsplit, urlunsplit
-    from urllib.request import getproxies, proxy_bypass
+class _Handler(HTTPHandler, HTTPSHandler):
+    """Opens http and https, and keeps the sockets."""
 
-    parts = urlsplit(url)
-    kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
-    target = urlunsplit(("", "", parts.path or "/", parts.query, ""))
-    proxy = getproxies().get(parts.scheme)
-    if not proxy or is_loopback(url) or proxy_bypass(parts.netloc):
-        return kind(str(parts.hostname), parts.port, timeout=timeout_s), target, headers
-    via = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
-    login: dict[str, str] = {}
-    if via.username is not None:
-        pair = f"{unquote(via.username)}:{unquote(via.password or '')}"
-        login = {"Proxy-Authorization": f"Basic {b64encode(pair.encode()).decode()}"}
-    connection = kind(str(via.hostname), via.port or 80, timeout=timeout_s)
-    if kind is HTTPConnection:
-        return connection, url, {**headers, **login}
-    connection.set_tunnel(str(parts.hostname), parts.port, login)
-    return connection, target, headers
+    def __init__(self) -> None:
+        super().__init__()
+        self.sockets: list[socket] = []
+
+    def http_open(self, req: Request) -> HTTPResponse:
+        return self.do_open(self._keeping(HTTPConnection), req)
+
+    def https_open(self, req: Request) -> HTTPResponse:
+        return self.do_open(self._keeping(HTTPSConnection), req)
+
+    def _keeping(self, kind: Any) -> Any:
+        class Connection(kind):  # type: ignore[misc]
+            def connect(connection) -> None:
+                super().connect()
+                self.sockets.append(connection.sock)
+
+        return Connection
 
 
-def _exchange(
-    connection: Any, target: str, url: str, data: Optional[bytes], headers: dict[str, str]
-) -> bytes:
-    """One request and its whole answer. A redirect is not followed: a key must not travel to another host."""
-    connection.request("GET" if data is None else "POST", target, data, headers)
-    with connection.getresponse() as answer:
-        if not 200 <= answer.status < 300:
-            raise _status_error(url, answer.status, answer.headers, answer.read(_ERROR_CAP))
-        raw: bytes = answer.read(_ANSWER_CAP + 1)
-        if len(raw) > _ANSWER_CAP:
-            raise WebError("too_large", f"{host_of(url)} answered with more than {_ANSWER_CAP} bytes")
-        if answer.length:  # what is still missing of the length that it announced
-            raise ConnectionResetError
-        return raw
+def _exchange(request: Request, timeout_s: float, handler: _Handler) -> bytes:
+    """One request and its whole answer, through the environment's proxy where there is one."""
+    url = request.full_url
+    # not build_opener: that opens file:, ftp: and data: as well, and follows redirects with the key
+    opener = OpenerDirector()
+    proxies = ProxyHandler({}) if is_loopback(url) else ProxyHandler()
+    for each in (proxies, handler, HTTPErrorProcessor(), HTTPDefaultErrorHandler()):
+        opener.add_handler(each)
+    try:
+        # later than the caller's own deadline, which reports the timeout
+        with opener.open(request, timeout=timeout_s + 1) as answer:
+            raw: bytes = answer.read(_ANSWER_CAP + 1)
+            if len(raw) > _ANSWER_CAP:
+                raise WebError("too_large", f"{host_of(url)} answered with more than {_ANSWER_CAP} bytes")
+            if answer.length:  # what is still missing of the length that it announced
+                raise ConnectionResetError
+            return raw
+    except HTTPError as e:
+        with e:
+            raise _status_error(url, e.code, e.headers, e.read(_ERROR_CAP)) from None
 
 
 def _status_error(url: str, status: int, headers: Any, raw: bytes) -> WebError:
@@ -225,8 +220,6 @@ def _status_error(url: str, status: int, headers: Any, raw: bytes) -> WebError:
 
 def _read_retry_after(value: Optional[str]) -> Optional[float]:
     """Retry-After, a number or an HTTP date, in seconds from now; None for neither."""
-    from email.utils import parsedate_to_datetime
-
     if not value:
         return None
     with suppress(ValueError):
@@ -240,18 +233,17 @@ def _read_retry_after(value: Optional[str]) -> Optional[float]:
 
 def _as_web_error(error: Exception, url: str) -> Exception:
     """What went wrong below HTTP, as a WebError; a bug of ours stays as it is."""
-    from http.client import HTTPException
-    from ssl import SSLCertVerificationError
-
     host = host_of(url)
+    if isinstance(error, URLError) and isinstance(error.reason, Exception):
+        error = error.reason
     if isinstance(error, SSLCertVerificationError):
         return WebError("untrusted", f"the certificate of {host} is not trusted: {error.verify_message}")
+    if isinstance(error, (UnicodeError, InvalidURL)):  # a label of the host name is too long; a bad proxy
+        return WebError("invalid", _NO_ADDRESS)
     if isinstance(error, (ConnectionResetError, BrokenPipeError, ConnectionAbortedError, HTTPException)):
         return WebError("closed", f"{host} closed the connection before its answer was complete")
     if isinstance(error, ConnectionRefusedError):
         return WebError("unreachable", f"connection refused by {host}")
-    if isinstance(error, UnicodeError):  # a label of the host name is too long
-        return WebError("invalid", _NO_ADDRESS)
     if isinstance(error, ValueError):  # a chunk of a negative size, for instance
         return WebError("malformed", f"{host} answered with something that is not HTTP")
     if isinstance(error, OSError):

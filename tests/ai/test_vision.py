@@ -30,7 +30,7 @@ from peekaboo_min.ai.images import fitted_size
 from peekaboo_min.ai.providers import ollama_takes_images
 from peekaboo_min.core.cancellation import CancelToken, use_cancel_token
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
-from peekaboo_min.core.log import collect_debug_lines
+from peekaboo_min.core.log import collected_debug_lines
 from peekaboo_min.core.models import ImageData, ImageInfo, RecognisedText, Rect
 from peekaboo_min.core.settings import child_environment, settings
 from peekaboo_min.desktop.x11.backend import X11Desktop
@@ -847,13 +847,13 @@ def test_a_proxy_is_not_asked_for_this_machine(
 def test_neither_key_nor_pixels_are_in_log_error_or_repr(
     ai: FakeAI, ask: Callable[..., Any], vendor: str
 ) -> None:
-    lines = collect_debug_lines()
     image = an_image()
     pixels = base64.b64encode(image.data).decode()
     key = ai.keys.get(vendor) or "an-invented-key"
-    answer = ask(vendor, images=[image])
-    ai.fail_with("server_error", status=400, text=f"your key {key} sent {pixels}")
-    wrong = failing(ask, vendor, images=[image])
+    with collected_debug_lines() as lines:
+        answer = ask(vendor, images=[image])
+        ai.fail_with("server_error", status=400, text=f"your key {key} sent {pixels}")
+        wrong = failing(ask, vendor, images=[image])
     for text in [*lines, repr(answer), repr(wrong), wrong.sentence(), wrong.details, repr(settings())]:
         assert (key not in text or vendor == "ollama") and pixels[:64] not in text
     assert any(f"{vendor}/{VENDORS[vendor]} answered in" in line and "64x64 png" in line for line in lines)

@@ -26,7 +26,6 @@ from worlds import (
 )
 
 from peekaboo_min.frontends.commands import COMMANDS, GROUPS
-from peekaboo_min.frontends.arguments import read_signature
 from peekaboo_min.frontends.tools import TOOLS
 
 FOLDER = "{folder}"  # in a row: the test's own folder

@@ -12,11 +12,11 @@ import pytest
 
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
 from peekaboo_min.core.models import ImageData, ImageInfo, Result
+from peekaboo_min.frontends.arguments import given_arguments, read_signature
 from peekaboo_min.frontends.capture_tools import image, screenshot_app_window
 from peekaboo_min.frontends.desktop_tools import click, focus_window
 from peekaboo_min.frontends.results import error_message, outgoing_data, success_message
 from peekaboo_min.frontends.server import instructions
-from peekaboo_min.frontends.arguments import given_arguments, read_signature
 from peekaboo_min.frontends.tools import TOOLS
 
 

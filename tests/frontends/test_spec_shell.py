@@ -18,8 +18,8 @@ from macs import mac_environment
 from worlds import Finished, Form, Program, clean_environment, program_words, wait_for
 
 from peekaboo_min.core.version import VERSION
-from peekaboo_min.frontends.commands import COMMANDS
 from peekaboo_min.frontends.arguments import read_signature, shell_arguments
+from peekaboo_min.frontends.commands import COMMANDS
 from peekaboo_min.system.images import sniff_image
 
 

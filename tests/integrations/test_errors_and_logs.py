@@ -14,7 +14,7 @@ from fakemac import FakeMac
 from macs import mac_environment
 from mcp_server import Server, serving
 
-from peekaboo_min.core.log import collect_debug_lines, log_safe
+from peekaboo_min.core.log import collected_debug_lines, log_safe
 from peekaboo_min.desktop.macos.osascript import script_error
 from peekaboo_min.system.process import run_program, running
 
@@ -70,9 +70,9 @@ def test_every_program_is_logged_with_lengths_for_what_is_not_safe() -> None:
     """ "Log the constructed Swift command with Pino at debug level", and "If any data is received on Swift
     CLI's stderr, log it immediately with Pino at warn level, prefixed".
     """
-    lines = collect_debug_lines()
-    run_program([sys.executable, *log_safe("-c"), "print('secret')", "my secret"], timeout_s=60)
-    run_program(["/bin/sh", *log_safe("-c"), "echo careful >&2; kill -9 $$"], timeout_s=60, accept=None)
+    with collected_debug_lines() as lines:
+        run_program([sys.executable, *log_safe("-c"), "print('secret')", "my secret"], timeout_s=60)
+        run_program(["/bin/sh", *log_safe("-c"), "echo careful >&2; kill -9 $$"], timeout_s=60, accept=None)
     python = re.escape(Path(sys.executable).name)
     wanted = [
         rf"ran {python} -c <15 characters> <9 characters>: exit code 0, \d+ ms",
@@ -82,12 +82,13 @@ def test_every_program_is_logged_with_lengths_for_what_is_not_safe() -> None:
     assert [bool(re.fullmatch(pattern, line)) for pattern, line in zip(wanted, lines)] == [True] * 3, lines
     assert len(lines) == 3
     cat = ["cat", *log_safe("-u")]
-    with running(cat, None, timeout_s=60) as talk:
-        assert talk.ask("hello", lambda answer: answer.endswith("\n")) == "hello\n"
-        talk.end()
-    with running(["sleep", *log_safe("600")], b""):
-        pass
-    assert [re.sub(r"\d+ ms", "_ ms", line) for line in lines[3:]] == [
+    with collected_debug_lines() as lines:
+        with running(cat, None, timeout_s=60) as talk:
+            assert talk.ask("hello", lambda answer: answer.endswith("\n")) == "hello\n"
+            talk.end()
+        with running(["sleep", *log_safe("600")], b""):
+            pass
+    assert [re.sub(r"\d+ ms", "_ ms", line) for line in lines] == [
         "ran cat -u: exit code 0, _ ms",
         "ran sleep 600: killed by SIGKILL, _ ms",
     ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import threading
 import time
@@ -498,14 +497,3 @@ def test_credentials_of_another_kind_are_reported(folder: Path, text: str) -> No
     (folder / "credentials.json").write_text(text)
     wrong = failing(gmail_login, 1)
     assert wrong.code is ErrorCode.FILE_IO_ERROR and "Google's console" in wrong.hint
-
-
-def test_importing_mail_and_vision_imports_no_urllib(folder: Path) -> None:
-    code = (
-        "import sys, peekaboo_min.integrations.gmail, peekaboo_min.ai.client\n"
-        "print([n for n in ('urllib.request', 'email', 'http') if n in sys.modules])"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S
-    )
-    assert (done.stdout, done.stderr) == ("[]\n", "")

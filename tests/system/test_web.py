@@ -101,4 +101,4 @@ def test_a_broken_address_of_a_proxy_is_refused(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:none")
     with pytest.raises(WebError) as caught:
         ask_json("http://models.invalid/", headers={}, timeout_s=PATIENCE_S)
-    assert caught.value.message == "the address of the proxy is not a URL"
+    assert caught.value.message == "the address is not a plain http or https URL"
