@@ -101,7 +101,7 @@ class _LogFile(logging.FileHandler):  # logging.handlers costs every command 5 m
     def _open(self) -> TextIOWrapper:
         # without O_NONBLOCK a pipe without a reader would block us here
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
-        stream = open(os.open(self.baseFilename, flags, 0o600), "a", encoding="utf-8")
+        stream = os.fdopen(os.open(self.baseFilename, flags, 0o600), "a", encoding="utf-8")
         status = os.fstat(stream.fileno())
         problem = ""
         if not stat.S_ISREG(status.st_mode):

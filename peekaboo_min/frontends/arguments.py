@@ -255,7 +255,7 @@ def _add_argument(parser: argparse.ArgumentParser, parameter: Parameter) -> None
 
 
 def _value(parameter: Parameter, text: str) -> Any:
-    """The value of one argument; of a list's option its values, with commas between, or spaces for numbers."""
+    """The value of one argument; of a list's option several, with commas between, for numbers also spaces."""
     if not parameter.is_list or parameter.is_positional:
         return _item(parameter, text)
     between = "," if parameter.type_ is str else r"[,\s]"

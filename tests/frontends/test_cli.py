@@ -96,7 +96,7 @@ USAGE: dict[str, tuple[list[str], str]] = {
     "a shortened option": (["image", "--win", "1"], "--win"),
     "an argument too many": (["windows", "the Form"], "the Form; see peekaboo-min windows --help"),
     "a text without its window": (["click-text", "Sign"], "'Sign' is not a whole number; the window's id"),
-    "a text that begins with a dash": (["type", "7", "-hello"], "'-hello' is not an option; put -- before it"),
+    "a text that begins with a dash": (["type", "7", "-hello"], "is not an option; put -- before it"),
     "an option's value that begins with a dash":
         (["image", "--app", "-x"], "the value of --app begins with a dash; write --app=-x"),
     "a group alone": (["list"], "`list` needs a subcommand"),
