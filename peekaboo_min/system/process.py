@@ -6,11 +6,13 @@ import errno
 import os
 import selectors
 import signal
+import subprocess
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from typing import TYPE_CHECKING, Callable, NamedTuple, Optional
+from tempfile import TemporaryFile
+from typing import Callable, NamedTuple, Optional
 
 from ..core.cancellation import check_cancelled, is_uninterrupted, within_budget
 from ..core.errors import ErrorCode, PeekabooError, file_errors, invalid
@@ -19,16 +21,13 @@ from ..core.settings import child_environment, system_temporary_folder
 from ..core.text import clean_text
 from .programs import program_path
 
-if TYPE_CHECKING:
-    import subprocess
-
-    Process = subprocess.Popen[bytes]
+Process = subprocess.Popen[bytes]
 
 _OUTPUT_CAP = 64 * 1024 * 1024
 _STDERR_CAP = 64 * 1024
 _LOGGED_STDERR = 2000  # characters
 _POLL_S = 0.05
-_FIRST_NAP_S = 0.0001
+_NAP_S = 0.0001
 _START_S = 5.0  # what a process that is being started gets before a signal ends us
 _DRAIN_S = 0.2  # what a grandchild's output gets after its program has ended
 _UNINTERRUPTED_S = 1.0  # what an uninterrupted program gets before a signal ends us
@@ -131,8 +130,6 @@ def running(
     Raises MISSING_PROGRAM, INVALID_ARGUMENT, FILE_IO_ERROR, CANCELLED, TIMEOUT, and PROGRAM_FAILED where the
     system has no process or descriptor left.
     """
-    import subprocess  # here: a listing starts no program, and must start at once
-
     check_cancelled()
     timeout_s = within_budget(timeout_s)
     argv = [program_path(argv[0], run_program), *argv[1:]]
@@ -184,13 +181,9 @@ def _check_argv(argv: Sequence[str]) -> None:
 @contextmanager
 def _file_holding(data: bytes) -> Iterator[int]:
     """A descriptor from which `data` can be read, or DEVNULL for none. Raises FILE_IO_ERROR."""
-    from subprocess import DEVNULL
-
     if not data:
-        yield DEVNULL
+        yield subprocess.DEVNULL
         return
-    from tempfile import TemporaryFile
-
     folder = system_temporary_folder()
     with file_errors(folder), TemporaryFile(dir=folder) as f:
         f.write(data)
@@ -229,7 +222,7 @@ class RunningProgram:
         self._name = os.path.basename(process.args[0])  # type: ignore
         self._timeout_s = timeout_s
         self._deadline = time.monotonic() + timeout_s
-        self._stdout, self._stderr = bytearray(), bytearray()
+        self._stdout, self._stderr, self._rest_of_stderr = b"", b"", b""
 
     def has_ended(self) -> bool:
         return self._process.poll() is not None
@@ -263,53 +256,32 @@ class RunningProgram:
     def end(self) -> Completed:
         """Close its stdin and read until it has ended; a pipe that a grandchild keeps open does not hold us.
 
-        Of stderr the last part is kept. More than the cap on stdout is an error, PROGRAM_FAILED, before more
-        than the cap is held, which is why this is not `communicate`: that collects whatever comes until its
-        timeout.
+        Of stderr the last part is kept. More than the cap on stdout is PROGRAM_FAILED.
         """
-        process = self._process
-        if process.stdin:
-            process.stdin.close()
-        drain_until: Optional[float] = None  # set when it has ended and a grandchild holds a pipe
-        with selectors.DefaultSelector() as selector:
-            for stream, output in ((process.stdout, self._stdout), (process.stderr, self._stderr)):
-                if stream:
-                    selector.register(stream, selectors.EVENT_READ, output)
-            while selector.get_map():
-                ready = selector.select(self._time_to_wait())
-                if drain_until and not ready:
-                    break
-                for key, _ in ready:
-                    if not self._read_into(key.data, key.fd):
-                        selector.unregister(key.fd)
-                # only after reading: we may have been suspended for longer than that
-                if drain_until is None and self.has_ended():
-                    drain_until = time.monotonic() + _DRAIN_S
-                elif drain_until and time.monotonic() > drain_until:
-                    break
-        # its pipes are closed, so it ends in a moment: look soon at first, then less often
-        nap_s = _FIRST_NAP_S
-        while not self.has_ended():
-            time.sleep(min(nap_s, self._time_to_wait()))
-            nap_s *= 2
-        return self._completed(process.returncode)
-
-    def _read_into(self, output: bytearray, descriptor: int) -> bool:
-        """Read what is there; False at the end. Raises PROGRAM_FAILED when it is too much."""
-        chunk = os.read(descriptor, 1 << 16)
-        output += chunk
-        if output is self._stderr:
-            del output[:-_STDERR_CAP]
-        elif len(output) > _OUTPUT_CAP:
-            raise PeekabooError(
-                ErrorCode.PROGRAM_FAILED,
-                f"{self._name} wrote more than {_OUTPUT_CAP} bytes",
-                hint="request less output",
-            )
-        return bool(chunk)
+        drained_at = float("inf")
+        while True:
+            try:
+                stdout, stderr = self._process.communicate(timeout=self._time_to_wait())
+                is_over = True
+            except subprocess.TimeoutExpired as e:
+                stdout, stderr = e.stdout, e.stderr
+                is_over = time.monotonic() > drained_at
+            self._stdout = stdout or self._stdout
+            self._rest_of_stderr = (stderr or self._rest_of_stderr)[-_STDERR_CAP:]
+            if len(self._stdout) > _OUTPUT_CAP:
+                raise PeekabooError(
+                    ErrorCode.PROGRAM_FAILED,
+                    f"{self._name} wrote more than {_OUTPUT_CAP} bytes",
+                    hint="request less output",
+                )
+            if is_over:
+                return self._completed(self._process.returncode)
+            if self.has_ended():  # something that it started holds a pipe
+                drained_at = min(drained_at, time.monotonic() + _DRAIN_S)
 
     def _completed(self, code: int) -> Completed:
-        return Completed(code, bytes(self._stdout), self._stderr.decode("utf-8", "replace"))
+        stderr = self._stderr + self._rest_of_stderr
+        return Completed(code, self._stdout, stderr.decode("utf-8", "replace"))
 
     def _time_to_wait(self) -> float:
         """Seconds until the next look at the clock and the cancel token. Raises ProgramTimeout, CANCELLED."""
@@ -329,8 +301,6 @@ def _kill_group(process: Process) -> None:
 
 def start_daemon(argv: Sequence[str], stdin: bytes) -> None:
     """Start a program that outlives us and reads `stdin`; safe in an exit hook."""
-    import subprocess
-
     with _file_holding(stdin) as source:
         subprocess.Popen(
             [program_path(argv[0], run_program), *argv[1:]],
@@ -350,7 +320,7 @@ def end_all_programs() -> None:
     deadline = time.monotonic() + _UNINTERRUPTED_S
     uninterrupted = list(_uninterrupted)
     while any(map(_is_alive, uninterrupted)) and time.monotonic() < deadline:
-        time.sleep(_FIRST_NAP_S)
+        time.sleep(_NAP_S)
     for process in list(_running):
         if process not in uninterrupted or _is_alive(process):  # else a daemon of its group may live on
             _signal_group(process)
