@@ -90,31 +90,17 @@ def in_parallel(work: Callable[[_Item], _Answer], items: Sequence[_Item]) -> lis
     """work(item) for every item, four at a time at most, in order; the first exception is raised."""
     if len(items) < 2:
         return [work(item) for item in items]
-    # threads of our own: concurrent.futures takes 7 ms to import
-    answers: dict[int, _Answer] = {}
-    errors: dict[int, BaseException] = {}
-    waiting = list(enumerate(items))[::-1]
-
-    def run() -> None:
-        while not errors:
-            try:
-                number, item = waiting.pop()
-            except IndexError:
-                return
-            try:
-                answers[number] = work(item)
-            except BaseException as e:  # raised again below, in the thread that asked
-                errors[number] = e
+    from concurrent.futures import ThreadPoolExecutor  # 7 ms that a listing does not need
 
     # each thread gets the caller's context, and with it the cancel token
-    threads = [threading.Thread(target=copy_context().run, args=(run,)) for _ in items[:_AT_ONCE]]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[min(errors)]
-    return [answers[number] for number in range(len(items))]
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        futures = [pool.submit(copy_context().run, work, item) for item in items]
+        try:
+            return [future.result() for future in futures]
+        except BaseException:
+            for future in futures:
+                future.cancel()
+            raise
 
 
 _IS_UNINTERRUPTED: ContextVar[bool] = ContextVar("is_uninterrupted", default=False)

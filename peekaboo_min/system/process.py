@@ -259,6 +259,7 @@ class RunningProgram:
         Of stderr the last part is kept. More than the cap on stdout is PROGRAM_FAILED.
         """
         drained_at = float("inf")
+        stdout: Optional[bytes]
         while True:
             try:
                 stdout, stderr = self._process.communicate(timeout=self._time_to_wait())
