@@ -260,6 +260,7 @@ class RunningProgram:
         """
         drained_at = float("inf")
         stdout: Optional[bytes]
+        stderr: Optional[bytes]
         while True:
             try:
                 stdout, stderr = self._process.communicate(timeout=self._time_to_wait())
