@@ -9,7 +9,7 @@ import os
 import re
 import struct
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, Optional
@@ -256,35 +256,3 @@ def prepare_target(path: Path) -> None:
 
 
 _LARGEST_BYTES = 7_500_000  # clients end the connection at 16 MB a message; base64 adds a third
-
-
-class MadeImages:
-    """The images that this process made. A URI from outside is looked up among them, never opened."""
-
-    def __init__(self) -> None:
-        self._paths: dict[str, Path] = {}
-
-    def add(self, paths: Iterable[Path]) -> None:
-        self._paths.update((path.as_uri(), path) for path in paths)
-
-    def existing(self) -> dict[str, ImageInfo]:
-        """The URIs of those that are there still, with what they are."""
-        found = {uri: image[0] for uri, path in self._paths.items() if (image := _read(path))}
-        self._paths = {uri: self._paths[uri] for uri in found}
-        return found
-
-    def read(self, uri: str) -> Optional[tuple[ImageInfo, bytes]]:
-        """An image and its bytes; None for any other URI, and for one that is gone."""
-        path = self._paths.get(uri)
-        return _read(path) if path else None
-
-
-def _read(path: Path) -> Optional[tuple[ImageInfo, bytes]]:
-    try:
-        # neither a link nor a pipe that took its place
-        with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as f:
-            data = f.read(_LARGEST_BYTES + 1)
-    except OSError:
-        return None  # deleted since
-    info = sniff_image(data)
-    return (info, data) if info and len(data) <= _LARGEST_BYTES else None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from peekaboo_min.frontends.arguments import given_arguments, read_signature
 from peekaboo_min.frontends.capture_tools import image, screenshot_app_window
 from peekaboo_min.frontends.desktop_tools import click, focus_window
 from peekaboo_min.frontends.results import error_message, outgoing_data, success_message
-from peekaboo_min.frontends.server import instructions
 from peekaboo_min.frontends.tools import TOOLS
 
 
@@ -119,28 +117,6 @@ def test_a_number_that_cannot_be_shown_is_refused(value: Any) -> None:
     with pytest.raises(PeekabooError) as caught:
         given_arguments(read_signature(image), {"window_id": value})
     assert (caught.value.code, bool(caught.value.hint)) == (ErrorCode.INVALID_ARGUMENT, True)
-
-
-ALL = [tool.name for tool in TOOLS]
-
-
-@pytest.mark.parametrize("offered", [ALL, ["image"], ["list_windows"], [], *([name] for name in ALL)])
-def test_the_instructions_name_only_what_is_offered(offered: list[str]) -> None:
-    text = instructions(offered)
-    named = {name for name in ALL if "_" in name and name in text}
-    assert len(text) <= 1500 and named <= set(offered)
-    for name in ("click", "image", "analyze"):
-        if name not in offered:
-            assert not re.search(rf"(?<!'s ){name}\b", text), text
-
-
-def test_the_instructions_say_which_tool_takes_which_screenshot() -> None:
-    text = instructions(ALL)
-    for name in ("take_window_screenshot", "image", "screenshot_app_window"):
-        assert f": {name}.\n" in text
-    assert "never of a screen's image" in text
-    assert "PEEKABOO_AI_PROVIDERS" in text  # no provider is configured here
-    assert "PEEKABOO_AI_PROVIDERS" not in instructions(["click"])
 
 
 def test_no_description_of_ours_says_macos() -> None:

@@ -561,22 +561,3 @@ UNREADABLE = {
     "a number of 5,000 digits": '{"window_id": %s, "x": 1, "y": 2}' % ("9" * 5000),
     "half of a surrogate pair": '{"window_id": 7, "text": "a\\ud800b"}',
 }
-
-
-@pytest.mark.parametrize("arguments", UNREADABLE.values(), ids=UNREADABLE.keys())
-def test_a_request_that_the_sdk_cannot_read_is_answered_and_the_next_one_too(
-    shared: Server, arguments: str
-) -> None:
-    number = shared.send("ping")  # a number that is not used yet
-    shared.answer_to(number)
-    line = (
-        f'{{"jsonrpc":"2.0","id":"x{number}","method":"tools/call","params":{{"arguments":{arguments}}}}}\n'
-    )
-    noise = '{"jsonrpc":"2.0","method":"notifications/x","params":{"a":"\\ud800"}}\n{\n[]\n\xff\n'
-    # an id that cannot be sent back: there is no answer that its sender would know
-    noise += '{"jsonrpc":"2.0","id":"\\ud800","method":"tools/call","params":{"name":"\\ud800"}}\n'
-    shared.process.stdin.write(noise.encode("latin-1") + line.encode())  # type: ignore[union-attr]
-    shared.process.stdin.flush()  # type: ignore[union-attr]
-    answer = shared.answer_to(f"x{number}")  # type: ignore[arg-type]
-    assert (answer["error"]["code"], "cannot be read" in answer["error"]["message"]) == (-32700, True)
-    assert shared.ask("ping")["result"] == {}
