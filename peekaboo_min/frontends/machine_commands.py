@@ -15,10 +15,10 @@ from ..desktop.select import this_desktop
 from ..integrations.gmail_oauth import gmail_folder, gmail_login
 from ..integrations.peekaboo_cli import run_peekaboo_in_shell
 from ..system.files import log_file, remove_all, state_folder, sweep, temporary_folder
+from .arguments import Parameter, read_signature
 from .capture_tools import AnalyzeType
 from .client_config import client_configuration
 from .doctor import doctor_result, initial_status, machine_data, permissions_data, permissions_result
-from .arguments import Parameter, read_signature
 from .tools import TOOLS, Tool
 
 

@@ -15,7 +15,7 @@ import anyio
 import pytest
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
-from worlds import ROOT, SINGLE_FILE, Finished, ForeignFolder, Form, clean_environment, need_optional
+from worlds import ROOT, SINGLE_FILE, Finished, ForeignFolder, Form, clean_environment
 
 CLIENTS = ("claude-code", "claude-desktop", "codex", "cursor", "gemini", "vscode")
 ODD = 'Grüße an 😀 "alle"'
