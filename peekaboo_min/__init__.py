@@ -16,8 +16,8 @@ automation    policy coordinates effects capture image listing elements input la
 integrations  keynote keynote_deck gmail gmail_oauth peekaboo_cli
 agents        mcp_client; keynote_agent keynote_protocol; vision_agent loop target planner actions model_check
               run report
-frontends     signatures results; tools capture_tools desktop_tools server; commands look_commands
-              machine_commands help cli; client_config doctor
+frontends     arguments results; tools capture_tools desktop_tools server; commands look_commands
+              machine_commands cli; client_config doctor
 
 Data goes one way down and one way back: arguments from a front end through a tool or command to a job and to
 the Desktop; a frozen Result comes back, or one PeekabooError sideways.
