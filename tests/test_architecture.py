@@ -24,7 +24,7 @@ PACKAGE = ROOT / "peekaboo_min"
 # From the ground up. A module imports from the wings before its own; in a wing only circles are forbidden.
 WINGS = ("core", "system", "desktop", "ai", "automation", "integrations", "agents", "frontends")
 LARGEST_FOLDER = 14
-MOST_MODULES = 84
+MOST_MODULES = 79
 
 # What only these modules may import.
 RESTRICTED = {
@@ -34,8 +34,6 @@ RESTRICTED = {
     "pydantic": ("frontends.server", "agents.mcp_client"),
     "anyio": ("frontends.server", "agents.mcp_client"),
 }
-# They cost every start tens of milliseconds: imported in the function that uses them.
-EXPENSIVE = ("urllib", "http", "email", "asyncio", "mcp")
 
 LONGEST_MODULE = 400
 LONGEST_FUNCTION = 64
@@ -135,16 +133,6 @@ def restricted_imports(modules: Modules) -> list[str]:
         for imported in foreign_imports(node)
         for outside, allowed in RESTRICTED.items()
         if f"{imported}.".startswith(f"{outside}.") and name not in allowed
-    ]
-
-
-def expensive_imports_at_the_top(modules: Modules) -> list[str]:
-    return [
-        f"{name}:{node.lineno} imports {imported} for everybody; import it in the function that uses it"
-        for name, module in modules.items()
-        for node in statements_at_import(module.tree.body)
-        for imported in foreign_imports(node)
-        if imported.split(".")[0] in EXPENSIVE
     ]
 
 
@@ -256,10 +244,6 @@ RULES: list[tuple[Callable[[Modules], list[str]], Modules]] = [
     (restricted_imports, made("desktop.x11.backend", "def f():\n  from subprocess import run")),
     (restricted_imports, made("integrations.gmail", "import urllib.parse\nfrom urllib import request")),
     (restricted_imports, made("frontends.tools", "import pydantic")),
-    (
-        expensive_imports_at_the_top,
-        made("system.web", "try:\n  from urllib import request\nexcept OSError:\n  raise"),
-    ),
     (environment_read, made("desktop.keys", "import os\na = os.environ['DISPLAY']")),
     (environment_read, made("desktop.keys", "from os import getenv")),
     (platform_asked, made("system.process", "import sys\nif sys.platform == 'darwin':\n  pass")),
