@@ -90,17 +90,6 @@ def foreign_imports(node: ast.AST) -> Iterator[str]:
         yield from (f"{node.module}.{each.name}" for each in node.names)
 
 
-def statements_at_import(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """What runs when the module is imported: its top, and the blocks there, but no function's body."""
-    for node in body:
-        yield node
-        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            for block in ("body", "orelse", "finalbody"):
-                yield from statements_at_import(getattr(node, block, []))
-            for handler in getattr(node, "handlers", []):
-                yield from statements_at_import(handler.body)
-
-
 def circles(modules: Modules) -> list[str]:
     needs = {name: own_imports(module) & set(modules) for name, module in modules.items()}
     while True:
