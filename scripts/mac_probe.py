@@ -219,7 +219,7 @@ def _probes() -> dict[str, Probe]:
         "-l -o of the front window is as large as its bounds times the scale": _window_capture,
         "-D n and -R of every display are as large as its bounds times the scale": _display_captures,
         "text recognition reads the front window's title": _vision,
-        "both AppleScripts compile with the installed Keynote's terms": _applescripts,
+        "the AppleScript compiles with the installed Keynote's terms": _applescript,
         "the responsible process is the app that we name in errors": _responsible,
         "the Swift helper compiles by xcrun, and its preflight is osascript's": _helper,
     }  # fmt: skip
@@ -321,20 +321,17 @@ def _vision(folder: Path) -> Outcome:
     return Outcome(is_read or None, seen)  # the title bar may be hidden
 
 
-def _applescripts(_folder: Path) -> Outcome:
+def _applescript(_folder: Path) -> Outcome:
     found = run_jxa(["integrations/keynote.js"], {"do": "find"})["bundle_id"]
     if found is None:
         return Outcome(None, "no Keynote is installed")
-    ends = []
-    for name in ("draw", "export"):
-        try:
-            # without arguments it ends at the first one: it compiled, and nothing was sent
-            source = f"integrations/keynote_{name}.applescript"
-            run_applescript(source, [], _FACT_S, (KEYNOTE_IDS[0], found))
-            ends.append("it ran")
-        except PeekabooError as e:
-            ends.append(e.details)
-    return Outcome(all(end.endswith("(-1728)") for end in ends), "; ".join(ends))
+    source = "integrations/keynote_export.applescript"
+    try:
+        # without arguments it ends at the first one: it compiled, and nothing was sent
+        end = run_applescript(source, [], _FACT_S, (KEYNOTE_IDS[0], found))
+    except PeekabooError as e:
+        end = e.details
+    return Outcome(end.endswith("(-1728)"), end)
 
 
 def _responsible(_folder: Path) -> Outcome:

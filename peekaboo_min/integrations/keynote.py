@@ -13,7 +13,7 @@ from typing import Annotated, Any, Callable
 from ..automation.input import input_lock
 from ..automation.policy import check_may_act, write_audit_line
 from ..core.errors import ErrorCode, PeekabooError, invalid
-from ..core.log import log_debug, log_for_agent
+from ..core.log import log_for_agent
 from ..core.models import Rect, Result
 from ..core.settings import platform_name, settings
 from ..core.text import clean_text, control_character_in
@@ -26,41 +26,41 @@ KEYNOTE_S = 120.0
 _DOCUMENT_MODES = ("reuse_or_create", "always_new")
 _LONGEST_SHAPE_TEXT = 10_000
 
-# The problems that we find and that keynote.js reports, and what to do then.
-_PROBLEMS = {
+# The problems that we find and that keynote.js reports, and what osascript's failures mean for Keynote, with
+# its own message in the braces; and what to do then.
+_ERRORS = {
     "not_running": (ErrorCode.APP_NOT_FOUND, "Keynote is not running", "call open_keynote first"),
-    "no_deck": (ErrorCode.WINDOW_NOT_FOUND, "no Keynote document was opened", "call open_keynote first"),
     "not_installed": (ErrorCode.APP_NOT_FOUND, "Keynote is not installed", "get it in the App Store"),
-    "skipped": (
-        ErrorCode.CAPTURE_FAILED,
-        "slide 1 is skipped, and Keynote does not export skipped slides",
-        "unskip it in Keynote",
-    ),
+    "no_deck": (ErrorCode.WINDOW_NOT_FOUND, "no Keynote document was opened", "call open_keynote first"),
     "no_document": (ErrorCode.WINDOW_NOT_FOUND, "the Keynote document was closed", "call open_keynote again"),
     "no_shape": (
         ErrorCode.WINDOW_NOT_FOUND,
         "the rectangle is gone from slide 1, or was moved",
         "call draw_rectangle again",
     ),
-    "not_made": (
-        ErrorCode.PROGRAM_FAILED,
-        "Keynote created nothing",
-        "close any dialog in Keynote, then call open_keynote again",
+    "skipped": (
+        ErrorCode.CAPTURE_FAILED,
+        "slide 1 is skipped, and Keynote does not export skipped slides",
+        "unskip it in Keynote",
     ),
-}
-# What a failure of osascript means for Keynote, with its own message in the braces.
-_REFUSALS = {
-    ErrorCode.TIMEOUT: (
+    "APP_NOT_FOUND": (ErrorCode.APP_NOT_FOUND, "Keynote quit: {}", "call open_keynote again"),
+    "TIMEOUT": (
+        ErrorCode.TIMEOUT,
         "Keynote did not answer in time",
         "allow it where macOS asks for consent (perhaps behind a window), close any dialog in Keynote, "
         "then try again",
     ),
-    ErrorCode.APP_NOT_FOUND: ("Keynote quit: {}", "call open_keynote again"),
-    ErrorCode.PROGRAM_FAILED: (
+    "PROGRAM_FAILED": (
+        ErrorCode.PROGRAM_FAILED,
         "Keynote refused: {}",
         "close any dialog or What's New window in Keynote, then call open_keynote again",
     ),
 }
+
+
+def _error(name: str, message: str = "", details: str = "") -> PeekabooError:
+    code, text, hint = _ERRORS[name]
+    return PeekabooError(code, text.format(message), hint, details)
 
 
 def check_is_mac() -> None:
@@ -93,66 +93,35 @@ def _keynote_tool(function: Callable[..., Result]) -> Callable[..., Result]:
 
 
 def _run_logged(what: str, run: Callable[[], Any]) -> Any:
-    """The output of run_jxa or run_applescript, also written into the agent's log. Raises PeekabooError."""
+    """The output of run_jxa or run_applescript, also written into the agent's log. Raises PeekabooError,
+    which names Keynote where osascript's own message does not.
+    """
     try:
         output = run()
     except PeekabooError as e:
         log_for_agent("server", f"osascript {what} failed: {e.details or e.message}")
-        raise _keynote_error(e) from e
+        if e.code == ErrorCode.PERMISSION_DENIED_AUTOMATION:
+            raise permission_error(e.code, "Keynote cannot be controlled") from e
+        raise (_error(e.code.value, e.message, e.details) if e.code.value in _ERRORS else e) from e
     log_for_agent("server", f"osascript {what} -> {json.dumps(output, ensure_ascii=False)}")
     return output
 
 
 def _ask_keynote(request: dict[str, Any]) -> dict[str, Any]:
     """The answer of keynote.js. Raises PeekabooError for a problem or a refusal."""
-    source = ["integrations/keynote.js"]
-    answer: dict[str, Any] = _run_logged(request["do"], lambda: run_jxa(source, request, KEYNOTE_S))
-    failures = "; ".join(answer.get("failures", ()))
-    if failures:
-        log_debug(f"idioms that Keynote rejected: {failures}")
-    if answer.get("problem") == "not_made" and request["do"] == "draw":
-        return _draw_by_applescript(request)
+    answer: dict[str, Any] = _run_logged(
+        request["do"], lambda: run_jxa(["integrations/keynote.js"], request, KEYNOTE_S)
+    )
     if "problem" in answer:
-        raise _problem(answer["problem"], failures)
+        raise _error(answer["problem"])
     return answer
-
-
-def _run_applescript(what: str, argv: list[str]) -> str:
-    """keynote_draw or keynote_export for the Keynote that argv begins with. Raises PeekabooError."""
-    source, dictionary = f"integrations/keynote_{what}.applescript", (KEYNOTE_IDS[0], argv[0])
-    output: str = _run_logged(what, lambda: run_applescript(source, argv, KEYNOTE_S, dictionary))
-    return output
-
-
-def _problem(name: str, details: str = "") -> PeekabooError:
-    code, message, hint = _PROBLEMS[name]
-    return PeekabooError(code, message, hint, details)
-
-
-def _draw_by_applescript(request: dict[str, Any]) -> dict[str, Any]:
-    """The same answer as keynote.js gives to "draw", for a Keynote that makes no shape for JXA."""
-    argv = [str(request[key]) for key in ("bundle_id", "document_id", "x", "y", "width", "height")]
-    output = _run_applescript("draw", argv)
-    numbers = (float(text.replace(",", ".")) for text in output.split("|"))  # a German Mac writes 380,5
-    tidy = (int(number) if number.is_integer() else number for number in numbers)
-    return dict(zip(("index", "x", "y", "width", "height"), tidy), by="AppleScript")
-
-
-def _keynote_error(error: PeekabooError) -> PeekabooError:
-    """The same error with Keynote named, which osascript's own message does not do."""
-    if error.code == ErrorCode.PERMISSION_DENIED_AUTOMATION:
-        return permission_error(error.code, "Keynote cannot be controlled")
-    if error.code not in _REFUSALS:
-        return error
-    message, hint = _REFUSALS[error.code]
-    return PeekabooError(error.code, message.format(error.message), hint, error.details)
 
 
 def _open_deck() -> Deck:
     """The document that open_keynote chose. Raises WINDOW_NOT_FOUND."""
     deck = load_deck()
     if deck is None:
-        raise _problem("no_deck")
+        raise _error("no_deck")
     return deck
 
 
@@ -181,7 +150,7 @@ def open_keynote() -> Result:
         raise invalid(f"KEYNOTE_DOCUMENT_MODE is {mode[:40]!r}", "set it to " + " or ".join(_DOCUMENT_MODES))
     bundle_id = _ask_keynote({"do": "find"})["bundle_id"]
     if bundle_id is None:
-        raise _problem("not_installed")
+        raise _error("not_installed")
     _check_and_audit("open_keynote", bundle_id, {"mode": mode})
     request = {"do": "open", "bundle_id": bundle_id, "theme": theme, "always_new": mode == "always_new"}
     with input_lock("macos"):  # it comes to the front
@@ -229,35 +198,28 @@ def draw_rectangle(
 
     Example: peekaboo-min keynote rectangle 384 378 1152 324
     """
-    deck = _open_deck()
-    asked = Rect(x, y, width, height)
-    _check_fits(asked, deck)
-    _check_and_audit("draw_rectangle", deck.bundle_id, {"document": deck.document_id, **asked.as_data()})
-    drawn = _ask_keynote({"do": "draw", **deck.address(), **asked.as_data()})
-    log_debug(f"the rectangle was drawn by {drawn.get('by', 'JXA')}")
-    actual = Rect(drawn["x"], drawn["y"], drawn["width"], drawn["height"])
-    # shapes have no id; ours stays the same when the index changes
-    own_id = f"{deck.document_id}/1/{drawn['index']}"
-    deck = deck._replace(rectangle_id=own_id, rectangle_index=drawn["index"], rectangle=actual)
+    deck, wanted = _open_deck(), Rect(x, y, width, height)
+    _check_fits(wanted, deck)
+    _check_and_audit("draw_rectangle", deck.bundle_id, {"document": deck.document_id, **wanted.as_data()})
+    drawn = _ask_keynote({"do": "draw", **deck.address(), **wanted.as_data()})
+    index = drawn.pop("index")
+    actual = Rect(**drawn)
+    deck = deck._replace(rectangle_index=index, rectangle=actual)
     save_deck(deck)
-    note = "" if actual == asked else f"Keynote did not keep {x},{y} {width}x{height}"
+    note = "" if actual == wanted else f"Keynote did not keep {x},{y} {width}x{height}"
     return _keynote_result("RECTANGLE_OK", {"id": deck.rectangle_id, **actual.as_data()}, note)
 
 
 def _check_fits(rect: Rect, deck: Deck) -> None:
-    for name, value in rect.as_data().items():
-        if not isinstance(value, int):
-            raise invalid(f"{name} is {value!r}", "give a whole number of points")
     if rect.width < 1 or rect.height < 1:
         raise invalid(
             f"a rectangle of {rect.width}x{rect.height} has no area", "give a positive width and height"
         )
     if not Rect(0, 0, deck.slide_width, deck.slide_height).encloses(rect):
-        position = f"x={rect.x}, y={rect.y}, width={rect.width}, height={rect.height}"
-        hint = (
-            f"the slide is {deck.slide_width}x{deck.slide_height}: keep x, y, x+width and y+height within it"
+        raise invalid(
+            f"x={rect.x}, y={rect.y}, width={rect.width}, height={rect.height} does not fit on the slide",
+            f"the slide is {deck.slide_width}x{deck.slide_height}: keep x, y, x+width and y+height within it",
         )
-        raise invalid(f"{position} does not fit on the slide", hint)
 
 
 @_keynote_tool
@@ -280,8 +242,7 @@ def add_text_in_keynote(
     _check_and_audit("add_text_in_keynote", deck.bundle_id, details)
     shape = {"index": deck.rectangle_index, **deck.rectangle.as_data()}
     written = _ask_keynote({"do": "text", **deck.address(), **shape, "text": text})
-    save_deck(deck._replace(rectangle_index=written["index"]))
-    kept = str(written["text"]).replace("\r\n", "\n").replace("\r", "\n")
+    kept = written["text"].replace("\r\n", "\n").replace("\r", "\n")
     note = "" if kept == text else f"Keynote keeps {len(kept)} characters"
     return _keynote_result("TEXT_OK", {"id": deck.rectangle_id, "characters": len(text)}, note)
 
@@ -309,22 +270,13 @@ def screenshot_slide(
     deck = _open_deck()
     _check_and_audit("screenshot_slide", deck.bundle_id, {"document": deck.document_id, "path": str(target)})
     if _ask_keynote({"do": "size", **deck.address()})["is_skipped"]:
-        raise _problem("skipped")
+        raise _error("skipped")
     prepare_target(target)
+    folder = temporary_folder() / f"slides_{os.urandom(6).hex()}"  # Keynote has to create it
+    argv = [deck.bundle_id, deck.document_id, str(folder)]
+    script, terms = "integrations/keynote_export.applescript", (KEYNOTE_IDS[0], deck.bundle_id)
     try:
-        _export_slide(deck, temporary_folder(), target)
-    except PeekabooError as e:
-        if e.code not in (ErrorCode.PROGRAM_FAILED, ErrorCode.CAPTURE_FAILED):
-            raise
-        log_debug(f"no export into the temporary folder: {e.message}")
-        _export_slide(deck, target.parent, target)  # a sandboxed Keynote may not write into the other
-    return _keynote_result("SCREENSHOT_SAVED", {"path": str(target)})
-
-
-def _export_slide(deck: Deck, parent: Path, target: Path) -> None:
-    folder = parent / f"slides_{os.urandom(6).hex()}"  # Keynote has to create it
-    try:
-        _run_applescript("export", [deck.bundle_id, deck.document_id, str(folder)])
+        _run_logged("export", lambda: run_applescript(script, argv, KEYNOTE_S, terms))
         # some file systems keep attributes in hidden files beside them
         images = sorted(file for file in folder.rglob("*.png") if not file.name.startswith("."))
         if not images or read_image_info(images[0]) is None:
@@ -334,6 +286,7 @@ def _export_slide(deck: Deck, parent: Path, target: Path) -> None:
         move_into_place(images[0], target)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+    return _keynote_result("SCREENSHOT_SAVED", {"path": str(target)})
 
 
 def _slide_target(path: str) -> Path:

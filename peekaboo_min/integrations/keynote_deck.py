@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, NamedTuple, Optional
+from typing import NamedTuple, Optional
 
 from ..core.errors import file_error
 from ..core.models import Rect, as_plain
@@ -22,11 +22,15 @@ class Deck(NamedTuple):
     """True when open_keynote created it; False for a document that was open already."""
     slide_width: int
     slide_height: int
-    rectangle_id: str = ""
     rectangle_index: int = 0
-    """Among the slide's shapes, from 1; 0 where no rectangle was drawn."""
+    """Among the slide's shapes when it was drawn, from 1; 0 where no rectangle was drawn."""
     rectangle: Optional[Rect] = None
     """Its position as Keynote reports it."""
+
+    @property
+    def rectangle_id(self) -> str:
+        """Shapes have no id: this is ours, and it stays although the index changes."""
+        return f"{self.document_id}/1/{self.rectangle_index}"
 
     def address(self) -> dict[str, str]:
         return {"bundle_id": self.bundle_id, "document_id": self.document_id}
@@ -51,10 +55,9 @@ def load_deck() -> Optional[Deck]:
         return _server_state[0]
     path = state_folder() / _DECK_FILE
     try:
-        saved: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        saved = json.loads(path.read_text(encoding="utf-8"))
         rectangle = saved.pop("rectangle")
-        deck = Deck(rectangle=Rect(**rectangle) if rectangle else None, **saved)
-        return deck if deck.bundle_id in KEYNOTE_IDS else None
+        return Deck(rectangle=Rect(**rectangle) if rectangle else None, **saved)
     except (FileNotFoundError, ValueError, TypeError, KeyError, AttributeError):
         return None  # there is none, or one of another version of ours
     except OSError as e:

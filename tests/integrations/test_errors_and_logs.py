@@ -47,7 +47,7 @@ def test_no_hint_names_details_that_are_not_there(server: Server, mac: FakeMac) 
     """ "AppleScript errors: Print the raw `osascript` output" """
     answers = []
     for words in ("12:5: syntax error", ""):
-        mac.fail("osascript", exit=1, stderr=words, when=["function patiently"])
+        mac.fail("osascript", exit=1, stderr=words, when=["function whenStarted"])
         mac.fail("sips", exit=13, stderr=words)
         mac.fail("open", exit=1, stderr=words)
         for tool, arguments in {

@@ -1,5 +1,5 @@
 // Apple events to the apps of the fake world: object specifiers are resolved, properties got and set, commands run.
-// JXA (specifiers.js) and AppleScript (applescript.js) both come here, so both see the same apps and the same errors.
+// JXA (specifiers.js) and the one AppleScript (applescript.js) both come here.
 //
 // A path is a list of steps: {element, by: 'index'|'name'|'id'|'every'|'whose', value}, {property}, or first {fixed: an object already found}.
 // An app's own objects are handles ({cls, ...}) that only its module (keynote.js, system_events.js) understands.
@@ -17,7 +17,7 @@ const cannotAssign = () => appleError('Access not allowed.', -10006);
 function dictionaryOf(app) {
   if (app.name === 'Keynote') return TABLES.keynote;
   if (app.name === 'System Events') return TABLES['system events'];
-  return { classes: TABLES.standard, synonyms: {}, commands: ['activate', 'quit'] };
+  return { classes: TABLES.standard, commands: ['activate', 'quit'] };
 }
 
 function objectsOf(app) {
@@ -48,11 +48,9 @@ function gate(bundle, { starts = false, permissionOnly = false } = {}) {
   return appWithBundle(world, bundle);
 }
 
-const canonical = (dictionary, term) => dictionary.synonyms[term] || term;
-
 // The class of a term, with what it may have.
 function classOf(dictionary, name) {
-  return dictionary.classes[name] || dictionary.classes[canonical(dictionary, name)];
+  return dictionary.classes[name];
 }
 
 // --- resolving ---
@@ -71,7 +69,7 @@ function stepInto(dictionary, objects, handle, step) {
   const cls = classOf(dictionary, handle.cls);
   if (step.property !== undefined) {
     if (!(step.property in cls.properties)) throw cannotGet();
-    return objects.property(handle, canonical(dictionary, step.property));
+    return objects.property(handle, step.property);
   }
   if (!(step.element in cls.elements)) throw cannotGet();
   const all = objects.elements(handle, step.element, step);
@@ -128,7 +126,7 @@ function setOne(dictionary, objects, owner, property, value) {
   const declared = isHandle(owner) && classOf(dictionary, owner.cls).properties[property];
   // No `alignment` of an object text, no writable fill: -10006 (facts E2).
   if (!declared || !declared.endsWith(' rw')) throw owner.cls === 'rich text' || declared ? cannotAssign() : cannotGet();
-  objects.set(owner, canonical(dictionary, property), typed(declared.replace(/ rw$/, ''), value));
+  objects.set(owner, property, typed(declared.replace(/ rw$/, ''), value));
 }
 
 // A value as a property's type wants it.
@@ -185,7 +183,7 @@ function checkedProperties(app, className, given) {
     const declared = cls.properties[name];
     if (!declared) throw wrongType();
     if (!declared.endsWith(' rw')) throw cannotAssign();
-    return [canonical(dictionary, name), typed(declared.replace(/ rw$/, ''), value)];
+    return [name, typed(declared.replace(/ rw$/, ''), value)];
   }));
 }
 
@@ -196,12 +194,9 @@ function command(app, name, direct, parameters) {
   return run(app, direct, parameters);
 }
 
-// How long an event may take: AppleScript's `with timeout` changes it.
-const patience = { seconds: 120 };
-
 function endOfCall() {
   if ([...touched].some((bundle) => /Keynote$/.test(bundle)) && state().keynote.auto_quits) post({ do: 'keynote_end_of_call' });
 }
 
-module.exports = { TABLES, dictionaryOf, objectsOf, gate, canonical, classOf, resolve, get, set, count, exists, checkedProperties, command, endOfCall, isHandle, patience,
+module.exports = { TABLES, dictionaryOf, objectsOf, gate, classOf, resolve, get, set, count, exists, checkedProperties, command, endOfCall, isHandle,
   cannotGet, invalidIndex, wrongType, cannotAssign };

@@ -137,8 +137,7 @@ def delete_slide(state: State, event: Event) -> None:
 
 
 def make_shape(state: State, event: Event) -> None:
-    given = event["properties"] if state["keynote"]["keeps_properties"] else {}
-    made = {**copy.deepcopy(NEW_SHAPE), **given}
+    made = {**copy.deepcopy(NEW_SHAPE), **event["properties"]}
     made["position"] = settled(state, made["position"])
     document(state, event)["slides"][event["slide"]]["shapes"].append(made)
     log(

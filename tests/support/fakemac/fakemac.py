@@ -183,9 +183,8 @@ class FakeMac:
         self.update(change)
 
     def keynote(self, installed: Sequence[str] = ("com.apple.Keynote",), **values: Any) -> None:
-        """Which Keynotes are installed, and their moods: restores_a_deck, auto_quits, ready_after_ms, shape_takes_s,
-        keeps_properties, damages_slide (its number), moves_shapes_by and has_layouts (False: older words), and, for JXA, shape_push and shape_make ("works"|"fails";
-        push also "made, then fails")."""  # noqa: E501
+        """Which Keynotes are installed, and their moods: restores_a_deck, auto_quits, ready_after_ms,
+        export_takes_s, damages_slide (its number), moves_shapes_by and has_layouts (False: a version of before 2020)."""  # noqa: E501
         places = {
             "com.apple.Keynote": "/Applications/Keynote Creator Studio.app",
             "com.apple.iWork.Keynote": "/Applications/Keynote.app",

@@ -22,8 +22,8 @@ function elements(handle, cls) {
   switch (cls) {
     case 'document': return documents().filter((one) => one.bundle_id === bundleOf()).map((one) => ({ cls: 'document', document: one.id }));
     case 'theme': return state().keynote.themes.map((name) => ({ cls: 'theme', name }));
-    case 'slide layout': case 'master slide':
-      if (cls === 'slide layout' && !state().keynote.has_layouts) throw appleError("Can't get object.", -1728); // they were called masters
+    case 'slide layout':
+      if (!state().keynote.has_layouts) throw appleError("Can't get object.", -1728); // they were called masters
       return state().keynote.layouts.map((name) => ({ cls: 'slide layout', name }));
     case 'slide': return documentOf(handle).slides.map((one, index) => ({ cls: 'slide', document, slide: index }));
     case 'shape': return slideOf(handle).shapes.map((one, index) => ({ cls: 'shape', document, slide, shape: index }));
@@ -120,7 +120,6 @@ function makeSlide(at, properties) {
 
 function makeShape(at, properties) {
   if (!at || at.cls !== 'slide') throw failed();
-  if (state().keynote.shape_takes_s > events().patience.seconds) throw appleError('AppleEvent timed out.', -1712);
   post({ do: 'keynote_make_shape', bundle_id: bundleOf(), document: at.document, slide: at.slide, properties: stored(properties) });
   return { cls: 'shape', document: at.document, slide: at.slide, shape: slideOf(at).shapes.length - 1 };
 }
@@ -176,11 +175,9 @@ function exportImages(document, folder, format) {
   });
 }
 
-function exportDocument(app, direct, { to, as: kind, withProperties = {} }) {
+function exportDocument(app, direct, { to, as: kind, withProperties = {}, patience = 120 }) {
   const document = documentOf(direct);
-  const { export_takes_s: seconds, exports_below: allowed } = state().keynote;
-  if (seconds > events().patience.seconds) throw appleError('AppleEvent timed out.', -1712);
-  if (!to.startsWith(allowed)) throw failed('The document could not be exported.'); // a sandboxed Keynote writes where it is allowed to
+  if (state().keynote.export_takes_s > patience) throw appleError('AppleEvent timed out.', -1712);
   const format = withProperties['image format'] || 'JPEG';
   if (kind !== 'slide images' || !(format in EXTENSIONS)) throw failed(); // `as PNG` is no export format
   const files = exportImages(document, to, format);

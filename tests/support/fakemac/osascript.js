@@ -184,7 +184,7 @@ const LOCALISED = { de: 'Ein Fehler ist aufgetreten', ko: '오류가 발생했�
 
 function reportError(error, state, prefix) {
   const number = error && typeof error === 'object' && Number.isInteger(error.errorNumber) ? error.errorNumber : -2700;
-  let text = typeof error === 'object' && error !== null && error.isAppleScript ? error.message : `Error: ${error}`;
+  let text = prefix ? error.message : `Error: ${error}`; // AppleScript has the place before it, and no class of the error
   const language = state.switches.language;
   if (language !== 'en' && number !== -2700) text = `Error: ${LOCALISED[language] || LOCALISED.ko}`;
   finish(1, '', `${prefix}execution error: ${text} (${number})\n`);
@@ -228,19 +228,16 @@ function end(load) {
 
 function runAppleScript(options, source, state) {
   const { load } = makeContext();
-  const prefix = options.file && options.file !== '-' ? `${options.file}:` : '';
   let result;
   try {
-    const program = load('applescript').compile(source);
-    result = load('applescript').run(program, options.args);
+    result = load('applescript').run(source, options.args);
   } catch (error) {
-    if (error.isSyntaxError) finish(1, '', `${prefix}${error.place}: syntax error: ${error.message} (${error.errorNumber})\n`);
-    if (!error.isAppleScript) throw error;
+    if (!Number.isInteger(error.errorNumber)) throw error;
     end(load);
-    reportError(error, state, `${prefix}${error.place || '0:0'}: `);
+    reportError(error, state, '0:0: ');
   }
   end(load);
-  finish(0, result === '' ? '\n' : `${result}\n`);
+  finish(0, `${result}\n`);
 }
 
 function main(argv) {

@@ -94,7 +94,6 @@ function runCommand(inside, name, direct, record = {}) {
   if (name === 'count') return direct ? lengthOf(insides.get(direct)) : 0;
   if (name === 'exists') return existsOf(insides.get(direct));
   if (name === 'make') {
-    if (state().keynote.shape_make !== 'works' && parameters.new === 'shape') throw appleError('AppleEvent handler failed.', -10000);
     parameters.at = parameters.at === undefined ? undefined : toHandle(app, parameters.at);
     parameters.withProperties = handled(app, properties(parameters.withProperties));
     return fromHandle(inside, events.command(app, 'make', undefined, { ...parameters, new: spaced(String(parameters.new)) }));
@@ -168,13 +167,8 @@ function push(inside, object) {
   const plan = unmade.get(object);
   if (!plan) throw events.wrongType();
   const app = enter(inside);
-  const mood = state().keynote.shape_push; // "works", "fails", "made, then fails", or the number of an error
-  const isLate = mood === 'made, then fails';
-  const failure = () => appleError('AppleEvent handler failed.', Number.isInteger(mood) ? mood : -10000);
-  if (mood !== 'works' && !isLate && plan.className === 'shape') throw failure();
   const owner = inside.path.length > 1 ? events.resolve(app, inside.path.slice(0, -1)) : undefined;
   const made = events.command(app, 'make', undefined, { new: plan.className, at: owner, withProperties: handled(app, properties(plan.record)) });
-  if (isLate && plan.className === 'shape') throw failure();
   unmade.delete(object);
   insides.set(object, insides.get(handleSpecifier(inside, made)));
   return lengthOf(inside);
