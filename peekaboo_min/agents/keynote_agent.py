@@ -17,7 +17,7 @@ from ..core.settings import Settings, settings_with_env_file, without_secrets
 from ..core.text import clean_text
 from ..desktop.select import this_desktop
 from ..integrations.keynote import check_is_mac
-from .keynote_protocol import Drawing, FinalAnswer, FunctionCall, convert_arguments, read_reply
+from .keynote_protocol import Drawing, FunctionCall, convert_arguments, read_reply
 from .mcp_client import McpClient, OfferedTool, own_server
 
 _MAX_ITERATIONS = 50
@@ -54,6 +54,15 @@ class DrawingRun:
         self.log(text)
         print(clean_text(without_secrets(text), 500), file=sys.stderr, flush=True)
 
+    def refuse(self, line: str, why: str) -> None:
+        """The model's line calls nothing; it is answered with the reason."""
+        self.show(f"not called: {why}")
+        self.turns.append(Turn(line, why))
+
+    def failure(self, message: str) -> PeekabooError:
+        hint = f"see {self.log_path}, or use another model"
+        return PeekabooError(ErrorCode.AI_PROVIDER_ERROR, message, hint, details=self.transcript())
+
     def transcript(self) -> str:
         return "\n".join(f"{n}. {turn.call}\n   => {turn.answer}" for n, turn in enumerate(self.turns, 1))
 
@@ -78,16 +87,16 @@ def run_keynote_agent(
     leaves logs/agent.log, which has every prompt, reply, call and result
     """
     check_is_mac()
-    own = settings_with_env_file(Path.cwd())
+    configured = settings_with_env_file(Path.cwd())
     check_may_act("keynote-agent", "Keynote")
     check_range("max_iterations", max_iterations, 1, _MAX_ITERATIONS)
     wanted, notes = _wanted_text(text, query)
-    task = query if query is not None else KEYNOTE_QUERY + (wanted or "")
-    run = DrawingRun(
-        task, wanted, choose_named_model(model or _DEFAULT_MODEL), _new_log_path(), max_iterations
-    )
+    choice, log_path = choose_named_model(model or _DEFAULT_MODEL), _AGENT_LOG.absolute()
+    run = DrawingRun(query or KEYNOTE_QUERY + str(wanted), wanted, choice, log_path, max_iterations)
+    with file_errors(log_path.parent):
+        log_path.parent.mkdir(exist_ok=True)
     try:
-        _run_with_server(run, own)
+        _run_with_server(run, configured)
     except PeekabooError as e:
         run.log(f"summary: failed after {len(run.turns)} turn(s): {e.code_name}: {e.sentence()}")
         raise
@@ -96,21 +105,19 @@ def run_keynote_agent(
 
 def _drawing_result(run: DrawingRun, notes: list[str]) -> Result:
     """The summary of a complete run, also written into the log."""
-    written = run.drawing.written_text(run.text)
+    written = run.text or next(reversed(run.drawing.texts.values()))
     messages = [*notes, *run.drawing.warnings()]
     summary = f"done in {len(run.turns) + 1} turns with {run.choice.name}: wrote {written!r}"
     run.log("; ".join([f"summary: {summary}", *(f"warning: {message}" for message in messages)]))
-    return Result(
-        f"{summary}\n{run.transcript()}\nlog: {run.log_path}",
-        {
-            "run_id": run.run_id,
-            "model_used": run.choice.name,
-            "text": written,
-            "calls": [turn._asdict() for turn in run.turns],
-            "log": str(run.log_path),
-        },
-        messages=tuple(messages),
-    )
+    data = {
+        "run_id": run.run_id,
+        "model_used": run.choice.name,
+        "text": written,
+        "calls": [turn._asdict() for turn in run.turns],
+        "log": str(run.log_path),
+    }
+    text = f"{summary}\n{run.transcript()}\nlog: {run.log_path}"
+    return Result(text, data, messages=tuple(messages))
 
 
 def _wanted_text(text: Optional[str], query: Optional[str]) -> tuple[Optional[str], list[str]]:
@@ -130,22 +137,15 @@ def _wanted_text(text: Optional[str], query: Optional[str]) -> tuple[Optional[st
     return " ".join(lines), [note] if len(lines) > 1 else []
 
 
-def _new_log_path() -> Path:
-    path = _AGENT_LOG.absolute()
-    with file_errors(path.parent):
-        path.parent.mkdir(exist_ok=True)
-    return path
-
-
-def _run_with_server(run: DrawingRun, own: Settings) -> None:
+def _run_with_server(run: DrawingRun, configured: Settings) -> None:
     """The whole conversation, with our server as a child that gets the log and Keynote's settings."""
     variables = {
         "PEEKABOO_TOOLS": "keynote",
         "PEEKABOO_AGENT_LOG": str(run.log_path),
-        "PEEKABOO_LOG_LEVEL": own.log_level,
-        "KEYNOTE_THEME": own.keynote_theme,
-        "KEYNOTE_DOCUMENT_MODE": own.keynote_document_mode,
-        "SCREENSHOT_PATH": own.screenshot_path,
+        "PEEKABOO_LOG_LEVEL": configured.log_level,
+        "KEYNOTE_THEME": configured.keynote_theme,
+        "KEYNOTE_DOCUMENT_MODE": configured.keynote_document_mode,
+        "SCREENSHOT_PATH": configured.screenshot_path,
     }
     with own_server(variables) as server:
         _converse_with_model(run, server)
@@ -165,26 +165,23 @@ def _converse_with_model(run: DrawingRun, server: McpClient) -> None:
     for _ in range(run.max_iterations):
         prompt = keynote_turn_prompt(run.query, run.transcript())
         run.log(f"prompt: {prompt}")
-        answer = ask_model(this_desktop(), [], prompt, choice=run.choice, system=system)
-        run.show(f"LLM => {answer.text}")
-        reply = read_reply(answer.text)
-        if not isinstance(reply, FinalAnswer):
-            run.turns.append(_take_turn(run, server, tools, reply, answer.text))
-            continue
-        run.log(f"FINAL_ANSWER parsed: {reply.text}")
-        missing = run.drawing.missing(run.text)
-        if not missing:
-            return
-        if was_corrected:
-            raise _failed(run, f"the model reports that it is done, but {missing}")
-        was_corrected = True
-        run.turns.append(_refused(run, f"FINAL_ANSWER: {clean_text(reply.text)}", NOT_DONE.format(missing)))
-    raise _failed(run, f"the model gave no FINAL_ANSWER in {run.max_iterations} turns")
-
-
-def _failed(run: DrawingRun, message: str) -> PeekabooError:
-    hint = f"see {run.log_path}, or use another model"
-    return PeekabooError(ErrorCode.AI_PROVIDER_ERROR, message, hint=hint, details=run.transcript())
+        text = ask_model(this_desktop(), [], prompt, choice=run.choice, system=system).text
+        run.show(f"LLM => {text}")
+        reply = read_reply(text)
+        if reply is None:
+            run.refuse(f"(you replied) {clean_text(text)}", NO_CALL_FOUND)
+        elif isinstance(reply, FunctionCall):
+            _call_tool(run, server, tools, reply)
+        else:
+            run.log(f"FINAL_ANSWER parsed: {reply.text}")
+            missing = run.drawing.missing(run.text)
+            if not missing:
+                return
+            if was_corrected:
+                raise run.failure(f"the model reports that it is done, but {missing}")
+            was_corrected = True
+            run.refuse(f"FINAL_ANSWER: {clean_text(reply.text)}", NOT_DONE.format(missing))
+    raise run.failure(f"the model gave no FINAL_ANSWER in {run.max_iterations} turns")
 
 
 def _tool_line(number: int, tool: OfferedTool) -> str:
@@ -196,36 +193,20 @@ def _tool_line(number: int, tool: OfferedTool) -> str:
     return f"{number}. {tool.name}({parameters}) - {tool.description}"
 
 
-def _take_turn(
-    run: DrawingRun,
-    server: McpClient,
-    tools: dict[str, OfferedTool],
-    reply: Optional[FunctionCall],
-    text: str,
-) -> Turn:
-    """Call what the reply asks for. An impossible call is not an error here: the model gets the reason."""
-    if reply is None:
-        run.log(f"no FUNCTION_CALL parsed: {NO_CALL_FOUND}")
-        return Turn(f"(you replied) {clean_text(text)}", NO_CALL_FOUND)
-    run.log(f"FUNCTION_CALL parsed: {reply.text}")
-    line = f"FUNCTION_CALL: {reply.text}"
-    if reply.name not in tools:
-        return _refused(
-            run, line, f"Unknown tool {clean_text(reply.name, 60)}. Available: {', '.join(tools)}"
-        )
+def _call_tool(run: DrawingRun, server: McpClient, tools: dict[str, OfferedTool], call: FunctionCall) -> None:
+    """Call what the model asks for. An impossible call is not an error here: the model gets the reason."""
+    run.log(f"FUNCTION_CALL parsed: {call.text}")
+    line = f"FUNCTION_CALL: {call.text}"
+    if call.name not in tools:
+        return run.refuse(line, f"Unknown tool {clean_text(call.name, 60)}. Available: {', '.join(tools)}")
     try:
-        arguments = convert_arguments(reply, tools[reply.name].schema)
+        arguments = convert_arguments(call, tools[call.name].schema)
     except PeekabooError as e:
-        return _refused(run, line, f"ERROR: {e.sentence()}")
-    answer = server.call(reply.name, arguments).text
+        return run.refuse(line, f"ERROR: {e.sentence()}")
+    answer = server.call(call.name, arguments).text
     run.show(f"tool result: {answer}")
     run.drawing.note(answer, arguments.get("text", ""))
-    return Turn(line, answer)
-
-
-def _refused(run: DrawingRun, line: str, why: str) -> Turn:
-    run.show(f"not called: {why}")
-    return Turn(line, why)
+    run.turns.append(Turn(line, answer))
 
 
 # As in the Keynote agent's specification.

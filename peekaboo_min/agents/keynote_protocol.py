@@ -4,27 +4,23 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Any, Optional, Union
+from typing import Any, NamedTuple, Optional, Union
 
 from ..core.errors import invalid
 from ..core.models import Rect
 
 # Models wrap the line in markdown nevertheless: quotes, bullets, fences, emphasis.
 _ACTION_LINE = re.compile(
-    r"[ \t>]*(?:[-*+] |\d+[.)] )?(?P<mark>[`*_]*)(?P<keyword>FUNCTION_CALL|FINAL_ANSWER):(?P<rest>.*)"
+    r"^[ \t>]*(?:[-*+] |\d+[.)] )?(?P<mark>[`*_]*)(?P<keyword>FUNCTION_CALL|FINAL_ANSWER):(?P<rest>[^\r\n]*)",
+    re.MULTILINE,
 )
-_LINE_END = re.compile(r"\r\n|\n|\r")
-_WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,15}(\.0*)?")  # a float holds it exactly
-_NUMBER = re.compile(r"[+-]?([0-9]{1,15}(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,2})?")  # always finite
 _COORDINATES = ("x", "y", "width", "height")
 _FIELD = re.compile(r"(\w+)=([^,]*)")
-_NOTE = ", note="
-# How far from 60 % x 30 % of the slide, and from its centre, a rectangle may be: a part of the slide's size.
+# How far from 60 % x 30 % of the slide, centred, a rectangle may be: a part of the slide's size.
 _TOLERANCE = 0.05
 
 
-@dataclass(frozen=True)
-class FunctionCall:
+class FunctionCall(NamedTuple):
     """A call that a model asks for: the tool's name and its parameters, as written."""
 
     name: str
@@ -35,8 +31,7 @@ class FunctionCall:
         return "|".join((self.name, *self.arguments))
 
 
-@dataclass(frozen=True)
-class FinalAnswer:
+class FinalAnswer(NamedTuple):
     """The model reports that it is done."""
 
     text: str
@@ -44,19 +39,16 @@ class FinalAnswer:
 
 def read_reply(reply: str) -> Union[FunctionCall, FinalAnswer, None]:
     """The first line of a reply that is a FUNCTION_CALL or a FINAL_ANSWER; the rest is ignored."""
-    for line in _LINE_END.split(reply):
-        found = _ACTION_LINE.match(line)
-        if not found:
-            continue
-        rest = found["rest"]
-        mark = found["mark"][::-1]
-        if mark and rest.rstrip().endswith(mark):
-            rest = rest.rstrip()[: -len(mark)]
-        if found["keyword"] == "FINAL_ANSWER":
-            return FinalAnswer(rest.strip())
-        name, *arguments = rest.split("|")
-        return FunctionCall(name.strip(), tuple(arguments))
-    return None
+    line = _ACTION_LINE.search(reply)
+    if not line:
+        return None
+    rest: str = line["rest"]
+    if line["mark"]:
+        rest = rest.rstrip().removesuffix(line["mark"][::-1])
+    if line["keyword"] == "FINAL_ANSWER":
+        return FinalAnswer(rest.strip())
+    name, *arguments = rest.split("|")
+    return FunctionCall(name.strip(), tuple(arguments))
 
 
 def convert_arguments(call: FunctionCall, schema: dict[str, Any]) -> dict[str, Any]:
@@ -65,41 +57,32 @@ def convert_arguments(call: FunctionCall, schema: dict[str, Any]) -> dict[str, A
     Raises INVALID_ARGUMENT; the message is for the model.
     """
     properties: dict[str, dict[str, Any]] = schema.get("properties", {})
-    names = list(properties)
-    given = () if call.arguments == ("",) and not names else call.arguments  # `open_keynote|`
-    least = len([name for name in names if name in schema.get("required", ())])
-    if not least <= len(given) <= len(names):
-        raise invalid(_wrong_count(call, names, least))
+    given = () if call.arguments == ("",) and not properties else call.arguments  # `open_keynote|`
+    if not len(schema.get("required", ())) <= len(given) <= len(properties):
+        names = "|".join(properties) or "none"
+        raise invalid(
+            f"{call.name} takes {len(properties)} parameter(s): {names}; you gave {len(given)}",
+            "write ¦ where a text contains |" if len(given) > len(properties) > 0 else "",
+        )
     return {
-        name: _convert_argument(call.name, name, properties[name], argument)
-        for name, argument in zip(names, given)
+        name: _convert_argument(call.name, name, kind.get("type"), argument)
+        for (name, kind), argument in zip(properties.items(), given)
     }
 
 
-def _wrong_count(call: FunctionCall, names: list[str], least: int) -> str:
-    count = str(least) if least == len(names) else f"{least} to {len(names)}"
-    wanted = f"{count} parameter(s): {'|'.join(names)}" if names else "no parameters"
-    hint = "; write ¦ where a text contains |" if len(call.arguments) > len(names) > 0 else ""
-    return f"{call.name} takes {wanted}; you gave {len(call.arguments)}{hint}"
-
-
-def _convert_argument(tool: str, name: str, schema: dict[str, Any], argument: str) -> Any:
-    kind = schema.get("type", "string")
-    if kind == "string":
+def _convert_argument(tool: str, name: str, kind: Optional[str], argument: str) -> Any:
+    """An integer for coordinates, whatever number their type is; what is no number stays as it is."""
+    if kind not in ("integer", "number"):
         return argument
-    number = argument.strip()
-    if kind == "integer" and _WHOLE_NUMBER.fullmatch(number):
-        return int(float(number))
-    if kind == "number" and _NUMBER.fullmatch(number):
-        return round(float(number)) if name in _COORDINATES else float(number)
-    if kind == "boolean" and number.lower() in ("true", "false"):
-        return number.lower() == "true"
-    is_whole = kind == "integer" or (kind == "number" and name in _COORDINATES)
-    wanted = "a whole number; write digits only" if is_whole else f"of the type {kind}"
-    raise invalid(f"{tool}: {name} is {argument[:40]!r}, which is not {wanted}")
-
-
-# what a run drew and wrote ---
+    try:
+        number = float(argument)
+        if kind == "integer" and not number.is_integer():
+            raise ValueError
+        return round(number) if kind == "integer" or name in _COORDINATES else number
+    except (ValueError, OverflowError):  # OverflowError: infinity
+        wanted = "a whole number" if kind == "integer" else "a number"
+        message = f"{tool}: {name} is {argument[:40]!r}, which is not {wanted}"
+        raise invalid(message, "write digits only") from None
 
 
 @dataclass
@@ -110,71 +93,50 @@ class Drawing:
     rectangles: dict[str, Rect] = field(default_factory=dict)
     """By id, in the order of drawing; points."""
     texts: dict[str, str] = field(default_factory=dict)
-    """By the id of the rectangle that holds it."""
+    """By the id of the rectangle that holds it; the last entry was written last."""
     notes: list[str] = field(default_factory=list)
     """What Keynote did otherwise than asked."""
 
     def note(self, answer: str, text: str) -> None:
-        """Note what a tool's answer proves: RECTANGLE_OK first, then TEXT_OK for the same rectangle.
-
-        text: what its call asked to write.
-        """
-        answer, _, note = answer.partition(_NOTE)
-        status = answer.partition(":")[0]
-        fields = dict(_FIELD.findall(answer))
+        """Note what a tool's answer proves; `text` is what its call asked to write."""
+        answer, _, note = answer.partition(", note=")
+        status, fields = answer.partition(":")[0], dict(_FIELD.findall(answer))
         if status in ("KEYNOTE_READY", "KEYNOTE_READY_WITH_WARNING"):
             self.slide = Rect(0, 0, float(fields["slide_width"]), float(fields["slide_height"]))
-        elif status == "SLIDE_SIZE":
-            self.slide = Rect(0, 0, float(fields["width"]), float(fields["height"]))
         elif status == "RECTANGLE_OK":
             self.rectangles[fields["id"]] = Rect(*(float(fields[name]) for name in _COORDINATES))
-            self.texts.pop(fields["id"], None)
         elif status == "TEXT_OK" and fields["id"] in self.rectangles:
-            self.texts.pop(fields["id"], None)  # so that what was written last is the last entry
-            self.texts[fields["id"]] = _with_pipes(text)
-        else:
-            return
+            self.texts.pop(fields["id"], None)
+            self.texts[fields["id"]] = text.replace("¦", "|")  # as add_text_in_keynote writes it
         if note:
             self.notes.append(note)
 
-    def written_text(self, wanted: Optional[str]) -> Optional[str]:
-        """The text that is in a rectangle of this run: `wanted`, or the last one where any will do (None)."""
-        if wanted is None:
-            return next(reversed(self.texts.values()), None)
-        return wanted if _with_pipes(wanted) in self.texts.values() else None
-
     def missing(self, wanted: Optional[str]) -> str:
-        """What the run did not do; empty when the drawing is complete."""
+        """What the run did not do; empty when a rectangle holds `wanted`, or any text where it is None."""
         if not self.rectangles:
             return "no call of this run returned RECTANGLE_OK"
-        if self.written_text(wanted) is not None:
+        if self.texts if wanted is None else wanted.replace("¦", "|") in self.texts.values():
             return ""
         what = "any text" if wanted is None else "that exact text"
         return f"no call after RECTANGLE_OK returned TEXT_OK for {what}"
 
     def warnings(self) -> list[str]:
         """What a person should look at although the drawing is complete."""
-        found = list(self.notes)
+        warnings = list(self.notes)
         if len(self.rectangles) > 1:
-            found.append(f"{len(self.rectangles)} rectangles were drawn instead of one")
-        for rectangle in self.rectangles.values():
-            if self.slide and not _follows_rule(rectangle, self.slide):
-                position = f"{rectangle.x:g},{rectangle.y:g} {rectangle.width:g}x{rectangle.height:g}"
+            warnings.append(f"{len(self.rectangles)} rectangles were drawn instead of one")
+        for rect in self.rectangles.values():
+            if self.slide and not _follows_rule(rect, self.slide):
+                position = f"{rect.x:g},{rect.y:g} {rect.width:g}x{rect.height:g}"
                 size = f"{self.slide.width:g}x{self.slide.height:g}"
-                found.append(f"the rectangle {position} is not a centered 60 % x 30 % of the slide ({size})")
-        return found
+                warnings.append(
+                    f"the rectangle {position} is not a centered 60 % x 30 % of the slide ({size})"
+                )
+        return warnings
 
 
-def _with_pipes(text: str) -> str:
-    """As add_text_in_keynote writes it: a FUNCTION_CALL cannot hold `|`."""
-    return text.replace("¦", "|")
-
-
-def _follows_rule(rectangle: Rect, slide: Rect) -> bool:
-    dx, dy = _TOLERANCE * slide.width, _TOLERANCE * slide.height
-    return (
-        abs(rectangle.width - 0.6 * slide.width) <= dx
-        and abs(rectangle.height - 0.3 * slide.height) <= dy
-        and abs(rectangle.centre.x - slide.centre.x) <= dx
-        and abs(rectangle.centre.y - slide.centre.y) <= dy
-    )
+def _follows_rule(rect: Rect, slide: Rect) -> bool:
+    width, height = slide.width, slide.height
+    expected = Rect(0.2 * width, 0.35 * height, 0.6 * width, 0.3 * height)
+    sizes = (width, height, width, height)
+    return all(abs(a - e) <= _TOLERANCE * size for a, e, size in zip(rect, expected, sizes))
