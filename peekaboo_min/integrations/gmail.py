@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import base64
 import re
-import time
+from email.message import EmailMessage
+from email.policy import SMTP
 from typing import Annotated, Any, Optional
 
 from ..automation.policy import check_may_act, write_audit_line
@@ -17,13 +18,18 @@ from .gmail_oauth import GmailToken, google_error, read_token, renew_token
 
 _SEND_S = 40.0
 # One plain address: ASCII, no quotes, no route. Gmail itself refuses what is wrong beyond that.
-_ADDRESS = re.compile(
-    r"(?=[^@]{1,64}@.{1,189}$)[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*"
-    r"@([A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?\.)+[A-Za-z]([A-Za-z0-9-]*[A-Za-z0-9])"
-)
+_ADDRESS = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~.-]{1,64}@([A-Za-z0-9-]{1,63}\.)+[A-Za-z0-9-]{2,63}")
 # Also an encoded word (RFC 2047): Python would decode it, line breaks included, before writing it.
 _UNSENDABLE = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]|=\?.*\?=")
 _LONGEST_SUBJECT = 900
+# Google's status -> what to do then; any other says that the mail itself is wrong.
+_HINTS = {
+    401: "run peekaboo-min gmail-login again",
+    403: "run peekaboo-min gmail-login again, and check that the Gmail API is enabled in Google's console",
+    429: "wait a while, then send it again",
+    500: "check the sent mails, then try again later",
+    503: "check the sent mails, then try again later",
+}
 
 
 def send_email(
@@ -68,9 +74,6 @@ def _checked_subject(subject: str) -> str:
 
 
 def _mail(to: str, subject: str, body: str, body_html: Optional[str]) -> bytes:
-    from email.message import EmailMessage
-    from email.policy import SMTP
-
     mail = EmailMessage(policy=SMTP.clone(cte_type="7bit"))
     try:
         mail["To"] = to
@@ -89,52 +92,37 @@ def _send(raw: bytes, token: GmailToken) -> str:
 
     Nothing else is retried: the mail might be sent twice.
     """
-    deadline = time.monotonic() + _SEND_S
-    is_renewed = not token.is_fresh
-    if is_renewed:
+    if not token.is_fresh:
         token = renew_token(token)
-    while True:
+    try:
         try:
-            answer = _post(raw, token, deadline)
-            break
+            answer = _post(raw, token)
         except WebError as e:
-            if e.status != 401 or is_renewed:
-                raise _send_error(e) from None
-            token, is_renewed = renew_token(token), True
-    if not isinstance(answer, dict) or not isinstance(answer.get("id"), str):
-        raise google_error("Gmail's answer has no id", "check the sent mails before you try again")
-    return clean_text(answer["id"])
+            if e.status != 401:
+                raise
+            answer = _post(raw, renew_token(token))
+        return clean_text(answer["id"])
+    except WebError as e:
+        raise _send_error(e) from None
+    except (KeyError, TypeError):
+        raise google_error("Gmail's answer has no id", "check the sent mails before you try again") from None
 
 
-def _post(raw: bytes, token: GmailToken, deadline: float) -> Any:
+def _post(raw: bytes, token: GmailToken) -> Any:
     url = settings().gmail_base_url.rstrip("/") + "/gmail/v1/users/me/messages/send"
     body = {"raw": base64.urlsafe_b64encode(raw).decode()}
     headers = {"Authorization": f"Bearer {token.access_token}"}
-    return ask_json(url, headers=headers, body=body, timeout_s=max(1.0, deadline - time.monotonic()))
+    return ask_json(url, headers=headers, body=body, timeout_s=_SEND_S)
 
 
 def _send_error(error: WebError) -> PeekabooError:
     """What Gmail's refusal means. Where the mail may have been sent nevertheless, the hint says so."""
+    if error.kind == "status":
+        answer = error.body.get("error") if isinstance(error.body, dict) else None
+        reason = clean_text(str(answer.get("message"))) if isinstance(answer, dict) else error.message
+        hint = _HINTS.get(error.status, "check the address, subject and text")
+        return google_error(f"Gmail refused the mail with status {error.status}: {reason}", hint)
     if error.kind in ("timeout", "closed", "malformed", "too_large"):
         message = f"it is unknown whether the mail was sent: {error.message}"
         return google_error(message, "check the sent mails before you try again")
-    if error.kind != "status":
-        return google_error(f"Gmail cannot be reached: {error.message}", "check the network")
-    body = error.body if isinstance(error.body, dict) else {}
-    found = body.get("error")
-    message = clean_text(str(found.get("message") or "")) if isinstance(found, dict) else ""
-    text = message or f"status {error.status}"
-    if error.status == 401:
-        return google_error(f"Gmail rejected the token: {text}", "run peekaboo-min gmail-login again")
-    if error.status == 403:
-        hint = (
-            "run peekaboo-min gmail-login again, and check that the Gmail API is enabled in Google's console"
-        )
-        return google_error(f"Gmail denied permission: {text}", hint)
-    if error.status == 429:
-        wait = f"wait {error.retry_after_s:.0f} seconds" if error.retry_after_s else "wait a while"
-        return google_error(f"Gmail refused: too many requests: {text}", f"{wait}, then send it again")
-    if error.status >= 500:
-        message = f"Gmail failed with a server error ({error.status}): {text}"
-        return google_error(message, "check the sent mails, then try again later")
-    return google_error(f"Gmail refused the mail: {text}", "check the address, subject and text")
+    return google_error(f"Gmail cannot be reached: {error.message}", "check the network")
