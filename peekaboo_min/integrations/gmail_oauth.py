@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from ..core.cancellation import check_cancelled
-from ..core.errors import ErrorCode, PeekabooError, file_error
+from ..core.errors import ErrorCode, PeekabooError
 from ..core.log import log_debug
 from ..core.models import Result
 from ..core.settings import platform_name, settings
@@ -77,35 +77,26 @@ def has_gmail_credentials() -> bool:
 def read_client() -> OAuthClient:
     """The client of credentials.json, from Google's console, of a desktop app. Raises FILE_IO_ERROR."""
     path = gmail_folder() / "credentials.json"
-    hint = f"create an OAuth client of the type Desktop app in Google's console and save its JSON as {path}"
-    client = _read_json(path, hint).get("installed")
-    names = ("client_id", "client_secret", "auth_uri", "token_uri")
-    if not isinstance(client, dict) or not all(isinstance(client.get(name), str) for name in names):
-        message = f"{path} does not describe an OAuth client for a desktop app"
-        raise PeekabooError(ErrorCode.FILE_IO_ERROR, message, hint)
-    return OAuthClient(*(client[name] for name in names))
+    try:
+        client = json.loads(path.read_text(encoding="utf-8"))["installed"]
+        return OAuthClient(
+            *(client[name] for name in ("client_id", "client_secret", "auth_uri", "token_uri"))
+        )
+    except (OSError, ValueError, KeyError, TypeError) as e:
+        hint = "create an OAuth client of the type Desktop app in Google's console and save its JSON there"
+        message = f"{path} is missing, or describes no OAuth client for a desktop app"
+        raise PeekabooError(ErrorCode.FILE_IO_ERROR, message, hint, details=str(e)) from e
 
 
 def read_token() -> GmailToken:
     """The stored token; a file of Google's own Python library works too. Raises FILE_IO_ERROR."""
-    token = _read_json(gmail_folder() / "token.json", _LOGIN_HINT)
-    if not isinstance(token.get("refresh_token"), str):
-        raise PeekabooError(ErrorCode.FILE_IO_ERROR, "token.json has no refresh token", _LOGIN_HINT)
-    return GmailToken(token.get("access_token", ""), token["refresh_token"], token.get("expires_at", 0))
-
-
-def _read_json(path: Path, hint: str) -> dict[str, Any]:
+    path = gmail_folder() / "token.json"
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise PeekabooError(ErrorCode.FILE_IO_ERROR, f"there is no {path}", hint) from None
-    except OSError as e:
-        raise file_error(path, e) from e
-    except ValueError:
-        content = None
-    if not isinstance(content, dict):
-        raise PeekabooError(ErrorCode.FILE_IO_ERROR, f"{path} is not a JSON object", hint)
-    return content
+        token = json.loads(path.read_text(encoding="utf-8"))
+        return GmailToken(token.get("access_token", ""), token["refresh_token"], token.get("expires_at", 0))
+    except (OSError, ValueError, KeyError, AttributeError) as e:
+        message = f"{path} is missing, or has no refresh token"
+        raise PeekabooError(ErrorCode.FILE_IO_ERROR, message, _LOGIN_HINT, details=str(e)) from e
 
 
 def renew_token(token: GmailToken) -> GmailToken:

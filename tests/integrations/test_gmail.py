@@ -141,9 +141,9 @@ def test_unusual_addresses_are_accepted(google: FakeGoogle, logged_in: Path, to:
 
 
 WRONG_ADDRESSES = [
-    "", "ann", "@example.org", "ann@", "ann@example", "a b@example.org",
-    "ann@example.org\nBcc: eve@example.org", "ann@example.org\n", "ann@example.org, eve@example.org",
-    "Ann <ann@example.org>", "ann@@example.org", "ann@example..org", "änn@example.org", "ann@exämple.org", "ann@example.org\x00",
+    "", "ann", "@example.org", "ann@", "ann@example", "a b@example.org", "ann@example.org\n",
+    "ann@example.org\nBcc: eve@example.org", "ann@example.org, eve@example.org", "Ann <ann@example.org>",
+    "ann@@example.org", "ann@example..org", "änn@example.org", "ann@exämple.org", "ann@example.org\x00",
 ]  # fmt: skip
 # The last is refused before it is searched, which would take its length squared.
 WRONG_SUBJECTS = [
@@ -244,7 +244,7 @@ def test_a_permission_or_a_client_that_google_does_not_know_is_reported_without_
     )
 
 
-@pytest.mark.parametrize("text", [None, "", "{", "[]", "{}", '{"refresh_token": 7}', "\u00ff"])
+@pytest.mark.parametrize("text", [None, "", "{", "[]", "{}", "\u00ff"])
 def test_without_a_valid_token_file_a_login_is_asked_for(folder: Path, text: Optional[str]) -> None:
     if text is not None:
         (folder / "token.json").write_text(text, encoding="latin-1")
@@ -416,7 +416,7 @@ def test_mail_is_offered_only_with_credentials_which_may_be_in_the_state_folder(
     assert has_gmail_credentials()
 
 
-@pytest.mark.parametrize("text", [None, "{", "[]", "{}", '{"web": {}}', '{"installed": {"client_id": 7}}'])
+@pytest.mark.parametrize("text", [None, "{", "[]", "{}", '{"web": {}}', '{"installed": {"client_id": "x"}}'])
 def test_credentials_that_are_missing_or_of_another_kind_say_where_they_come_from(
     folder: Path, text: Optional[str]
 ) -> None:
@@ -425,4 +425,4 @@ def test_credentials_that_are_missing_or_of_another_kind_say_where_they_come_fro
         (folder / "credentials.json").write_text(text)
     wrong = failing(gmail_login, 1)
     assert wrong.code is ErrorCode.FILE_IO_ERROR
-    assert "Desktop app in Google's console" in wrong.hint and str(folder) in wrong.hint
+    assert "Desktop app in Google's console" in wrong.hint and str(folder) in wrong.message
