@@ -264,23 +264,20 @@ def test_keynote_comes_to_the_front_while_nobody_else_acts(caller: Caller, mac: 
             os.kill(one["pid"], signal.SIGKILL)
 
 
-@pytest.mark.parametrize("text", ["{}", "[]", "no JSON", '{"bundle_id": "x", "rectangle": 1}'])
-def test_a_file_that_is_no_deck_of_this_version_is_none(caller: Caller, mac: FakeMac, text: str) -> None:
+def test_a_file_that_is_no_deck_of_this_version_is_none(caller: Caller, mac: FakeMac) -> None:
     caller.call(OPEN)
     (file,) = mac.home.rglob("keynote.json")
-    file.write_text(text)
-    assert caller.call(DRAW) == ["WINDOW_NOT_FOUND: no Keynote document was opened; call open_keynote first"]
+    for text in ("{}", "[]", "no JSON", '{"bundle_id": "x", "rectangle": 1}'):
+        file.write_text(text)
+        none = "WINDOW_NOT_FOUND: no Keynote document was opened; call open_keynote first"
+        assert caller.call(DRAW) == [none]
     assert mac.events("launch")[1:] == []
 
 
 def test_a_document_that_was_closed_and_a_keynote_that_quit_say_so(caller: Caller, mac: FakeMac) -> None:
     mac.keynote(auto_quits=True)
     caller.call(OPEN, DRAW)
-    mac.update(
-        lambda state: state["keynote"]["documents"].insert(
-            0, {**state["keynote"]["documents"].pop(), "id": "OTHER"}
-        )
-    )
+    mac.set("keynote.documents.0.id", "OTHER")
     gone = "WINDOW_NOT_FOUND: the Keynote document was closed; call open_keynote again"
     assert caller.call(DRAW, write("x"), ("get_slide_size", {})) == [gone] * 3
     mac.set("keynote.documents", [])
@@ -452,7 +449,7 @@ def test_a_consent_that_nobody_gives_ends_in_time_and_leaves_nothing_running(
     caller: Caller, mac: FakeMac
 ) -> None:
     mac.ask("automation", "com.apple.Keynote")
-    (answer,) = caller.call(OPEN, seconds=5)
+    (answer,) = caller.call(OPEN, seconds=2)
     assert answer.startswith("TIMEOUT: Keynote did not answer in time; allow it where macOS asks for consent")
     assert mac.running() == []
 
@@ -528,7 +525,7 @@ def test_one_call_at_a_time_has_keynote(caller: Caller, mac: FakeMac) -> None:
     (lock,) = mac.home.rglob("keynote.lock")
     with open(lock) as f:
         fcntl.flock(f, fcntl.LOCK_EX)
-        assert caller.call(DRAW, seconds=2) == [
+        assert caller.call(DRAW, seconds=1) == [
             "TIMEOUT: another peekaboo is using Keynote; try again in a moment"
         ]
 
