@@ -45,12 +45,15 @@ def x_server(
 ) -> Iterator[str]:
     """A server on a free display number; yields its DISPLAY. All that it started ends with the block.
 
+    From then on GTK 4 applications of this process draw without a GPU.
     start_s: how long each of its programs may take to start.
     Raises MISSING_PROGRAM, also for a program that only bears the name; PROGRAM_FAILED, TIMEOUT.
     """
     argv = [find_headless_program("Xvfb"), "-screen", "0", screen, *options, "-nolisten", "tcp", "-noreset"]
     with ExitStack() as stack:
         display = _start_server(stack, argv, start_s)
+        # what GTK 4.18 chooses by itself (Vulkan, OpenGL) often draws a wholly black window on Xvfb
+        os.environ.setdefault("GSK_RENDERER", "cairo")
         environment = {**os.environ, "DISPLAY": display}
         xprop = find_headless_program("xprop", environment) if with_compositor or with_window_manager else ""
         # name, arguments, and a question to the display with a part of its answer once the program is ready

@@ -27,6 +27,8 @@ number=$(timeout 20 head -n 1 "$work/number") && [ -n "$number" ] || {
     exit 1
 }
 export DISPLAY=":$number"
+# what GTK 4.18 chooses by itself (Vulkan, OpenGL) often draws a wholly black window on Xvfb
+export GSK_RENDERER="${GSK_RENDERER:-cairo}"
 xcompmgr -a </dev/null >/dev/null 2>&1 &
 pids="$pids $!"
 # openbox announces itself before it handles windows, and one that opens in between stays unmapped: wait for what it

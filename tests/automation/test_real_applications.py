@@ -130,8 +130,9 @@ def test_a_button_that_closes_its_window_is_clicked_and_delivered(on: RealDeskto
 def test_a_slider_is_dragged(on: RealDesktop) -> None:
     zenity = on.start("zenity", "--scale", "--title", "A slider", "--width", "300")
     window = on.window_titled("A slider")
-    width = window["bounds"]["width"]
-    act(on, "drag", window, [25, 60], [int(width / 2), 60], "left")
+    label = on.find_text(window, "Adjust")["found"][0]["box"]  # the slider begins below its first letter
+    x, y = label["x"] + 14, label["y"] + label["height"] // 2 + 35
+    act(on, "drag", window, [x, y], [int(window["bounds"]["width"] / 2), y], "left")
     on.done("press_key", window, key="return")
     assert 35 <= int(on.output(zenity)) <= 65
 

@@ -27,11 +27,11 @@ def start(tmp_path: Path, command: str, **variables: str) -> subprocess.Popen[st
 
 
 def test_a_command_gets_a_desktop_stdin_and_its_own_exit_code(tmp_path: Path) -> None:
-    command = '"$PYTHON" "$FILE" image --path screen.png >&2; cat; exit 7'
-    process = start(tmp_path, command, SCREEN="800x600x24")
+    command = '"$PYTHON" "$FILE" image --path screen.png >&2; cat; echo " $GSK_RENDERER"; exit 7'
+    process = start(tmp_path, command, SCREEN="800x600x24", GSK_RENDERER="")
     out, err = process.communicate("from stdin", timeout=120)
     info = read_image_info(tmp_path / "screen.png")
-    assert (process.returncode, out) == (7, "from stdin"), err
+    assert (process.returncode, out) == (7, "from stdin cairo\n"), err
     assert info is not None and (info.width, info.height) == (800, 600)
     # not its display number: another server may have taken that since
     assert processes_of(tmp_path) == []

@@ -94,14 +94,18 @@ class RealDesktop:
         shot = self.done("take_window_screenshot", window)
         return self.done("click", window, x=x, y=y, screenshot_id=shot["screenshot_id"])
 
-    def click_text(self, window: dict[str, Any], text: str) -> dict[str, Any]:
-        """Click where the text recognition finds a text."""
+    def find_text(self, window: dict[str, Any], text: str) -> dict[str, Any]:
+        """What find_text answers, once it finds the text."""
 
         def look() -> Optional[dict[str, Any]]:
             found = self.call("find_text", window, text=text).data
             return found if found.get("found") else None
 
-        found = wait_for(look, f"the window shows {text!r}")
+        return wait_for(look, f"the window shows {text!r}")
+
+    def click_text(self, window: dict[str, Any], text: str) -> dict[str, Any]:
+        """Click where the text recognition finds a text."""
+        found = self.find_text(window, text)
         match = found["found"][0]
         return self.done("click", window, x=match["x"], y=match["y"], screenshot_id=found["screenshot_id"])
 

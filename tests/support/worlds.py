@@ -203,6 +203,7 @@ def clean_environment(folder: Path, **variables: str) -> dict[str, str]:
         "XDG_STATE_HOME": str(folder / "state"),
         "TMPDIR": str(folder / "tmp"),
         "LANG": "C.UTF-8",
+        "GSK_RENDERER": "cairo",  # as headless.x_server sets it, for tests that replace the environment
         **({"CI": os.environ["CI"]} if os.environ.get("CI") else {}),
         **variables,
     }
