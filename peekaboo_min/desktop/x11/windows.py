@@ -228,8 +228,8 @@ def _read_facts(server: XConnection, atoms: dict[str, int], tops: dict[int, int]
         numbers = {name: numbers_in(reply) for name, reply in properties.items()}
         width, height, border = fields_in(geometry, "8xHHH")
         x, y = fields_in(origin, "4xhh")
-        # inside of a frame the border is the frame's
-        insets = _shadow(numbers["_GTK_FRAME_EXTENTS"], width, height) or (-border * (one == top_id),) * 4
+        # an image of a window has its border, which i3 leaves to xterm inside of its frame
+        insets = _shadow(numbers["_GTK_FRAME_EXTENTS"], width, height) or (-border,) * 4
         atoms_found = (*numbers["_NET_WM_STATE"], *numbers["_NET_WM_WINDOW_TYPE"])
         found[one] = _Facts(
             one,
