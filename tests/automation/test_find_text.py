@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Callable
 
@@ -53,6 +54,34 @@ foreach {name text colour font} {%s} {
     pack .$name -padx 60 -pady 7
 }
 """
+# Frames close to texts, a bold title, and a list with every other row coloured and two selected.
+FRAMED_WINDOW = """
+wm title . Framed
+wm geometry . +60+80
+. configure -background #f0f0f0
+label .title -text "Purchase request" -font {{DejaVu Sans} -36 bold} -background #1a3a6b -foreground white
+pack .title -fill x -ipady 8
+frame .buttons -background #f0f0f0
+foreach {name text back fore} {s Save #2e8b57 white c Cancel white #202020 d Delete #f0f0f0 #202020} {
+    frame .buttons.$name -background $back -width 130 -height 40 \\
+        -highlightthickness 2 -highlightbackground black
+    label .buttons.$name.text -text $text -font {{DejaVu Sans} -15} -background $back -foreground $fore
+    place .buttons.$name.text -relx 0.5 -rely 0.5 -anchor center
+    pack .buttons.$name -side left -padx 7 -pady 12
+}
+pack .buttons
+ttk::style configure Treeview -font {{DejaVu Sans} -13} -rowheight 24
+ttk::treeview .list -columns kind -show tree -height 6
+.list tag configure odd -background #e8eef7
+foreach {name kind tag} {Hamburg Harbour {} Bremen Airport odd Kassel Station {} Munich Market odd} {
+    .list insert {} end -id $name -text $name -values $kind -tags $tag
+}
+.list selection set {Bremen Kassel}
+pack .list
+"""
+FRAMED_TEXTS = (
+    "Purchase request|Save|Cancel|Delete|Hamburg|Harbour|Bremen|Airport|Kassel|Station|Munich|Market"
+)
 
 
 @pytest.fixture
@@ -164,6 +193,7 @@ def test_without_a_text_every_line_is_listed_with_its_place(peek: Program, form:
     assert shown == [f'"Sign the book" {line["x"]},{line["y"]}']
 
 
+@contextmanager
 def opened_window(
     script: str, title: str, display: str, peek: Program, folder: Path
 ) -> Iterator[tuple[int, Callable[[], list[str]]]]:
@@ -185,7 +215,18 @@ def button_window(
 ) -> Iterator[tuple[int, Callable[[], list[str]]]]:
     """Light texts on colours."""
     rows = " ".join(f"{name} {text} {colour} {{{font}}}" for name, text, colour, font in BUTTONS)
-    yield from opened_window(BUTTON_WINDOW % rows, "Buttons", display, peek, tmp_path)
+    with opened_window(BUTTON_WINDOW % rows, "Buttons", display, peek, tmp_path) as window:
+        yield window
+
+
+def test_texts_in_frames_in_a_bold_title_and_in_rows_of_a_list_are_found(
+    display: str, peek: Program, tmp_path: Path
+) -> None:
+    with opened_window(FRAMED_WINDOW, "Framed", display, peek, tmp_path) as (window_id, _pressed):
+        lines = read(peek, window_id, tmp_path)
+    texts = FRAMED_TEXTS.split("|")
+    labels = {text: [place.match for place in find_in_lines(text, lines)][:1] for text in texts}
+    assert labels == {text: ["label"] for text in texts}
 
 
 def test_light_texts_on_coloured_buttons_are_found_and_pressed(
@@ -234,7 +275,8 @@ foreach text {Uninstall Delete Delete {Do not view}} {
 def label_window(
     display: str, peek: Program, tmp_path: Path
 ) -> Iterator[tuple[int, Callable[[], list[str]]]]:
-    yield from opened_window(LABELS, "Labels", display, peek, tmp_path)
+    with opened_window(LABELS, "Labels", display, peek, tmp_path) as window:
+        yield window
 
 
 def test_only_a_whole_equal_label_is_pressed_and_a_region_chooses_another(
