@@ -339,6 +339,24 @@ def test_a_background_program_reads_its_input_and_dies_with_the_block(tmp_path: 
     assert_all_dead(pids)
 
 
+OUTLIVED = """
+import os, signal
+from peekaboo_min.system.process import running
+script = "read go; echo reached; read more; echo more; touch $0"
+with running(["sh", "-c", script, {path!r}], None) as program:
+    program.ask("go", lambda answer: "reached" in answer)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_program_that_we_talk_to_does_its_last_line_also_when_we_are_killed(tmp_path: Path) -> None:
+    """What it prints then reaches nobody, which must not end it between a press and the release."""
+    path = tmp_path / "done"
+    words = [sys.executable, "-c", OUTLIVED.format(path=str(path))]
+    subprocess.run(words, env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=PATIENCE_S, check=False)
+    wait_for(path.exists, "it did all of its line")
+
+
 SLOW = """#!/bin/sh
 [ "$1" != -version ] || {{ echo "${{0##*/}} 1.1"; exit; }}
 trap '' TERM INT HUP
