@@ -3,9 +3,9 @@
 tesseract alone misses most texts that are lighter than what is behind them, and those in a frame. So it reads
 the image's difference from its background, every text dark on white, without long straight lines. Measured
 with `--psm 11` on 32 windows (Tk, GTK 3 and 4, Qt, web pages; forms, lists, framed, coloured and dark; 8 to
-28 points, 9 of them doubled) with 631 labels: 482 are found in the image as it is, 614 in this one, with 17
-misread words; the same with Debian 12's and 13's programs. A window of 554x388 costs 0.4 s of processor time,
-1280x800 1.3 s.
+28 points, 9 of them doubled) with 631 labels: 482 are found in the image as it is, 615 in this one, with 18
+misread words (590 and 46 where it is a JPEG); nearly the same with Debian 12's and 13's programs. A window of
+554x388 costs 0.4 s of processor time, 1280x800 1.3 s.
 
 It misses most single characters. So what stands alone is cut out, and read by itself, when one is asked for:
 that finds the digits and signs of calculators (galculator; Tk, light on dark). Not found are what tesseract's
@@ -38,10 +38,11 @@ _FRAME_SIDE = re.compile(r"[|\[\]]+")  # between two buttons, too
 # Four times as fast for images of this size as with its own threads, which get in each other's way.
 _ONE_THREAD = {"OMP_THREAD_LIMIT": "1"}
 # The background: areas of one grey, larger than a letter, with what is smaller merged into them; twice, as
-# the first pass merges some parts of letters with each other. Every third pixel tells it, in a ninth of the
-# time; Mode leaves fewer areas in photographs, which cost time, and over 65,535 convert refuses.
+# the first pass merges some parts of letters with each other. Every other pixel tells it, in a quarter of the
+# time; of fewer the letters of a bold title would be one area. Mode leaves fewer areas in photographs, which
+# cost time, and over 65,535 convert refuses.
 _BACKGROUND = [
-    *("-statistic", "Mode", "3x3", "-fuzz", "5%", "-define", "connected-components:area-threshold=120"),
+    *("-statistic", "Mode", "3x3", "-fuzz", "5%", "-define", "connected-components:area-threshold=400"),
     *("-define", "connected-components:mean-color=true"),
     *("-connected-components", "8", "-connected-components", "8"),
 ]
@@ -110,7 +111,7 @@ def _image(path: Path) -> tuple[ImageInfo, bytes, str]:
 
 def _dark_on_white(info: ImageInfo) -> list[str]:
     """The steps of convert for every text dark on white, and no lines."""
-    part = "33.34%" if info.width * info.height <= _LARGE_PIXELS else "16.67%"
+    part = "50%" if info.width * info.height <= _LARGE_PIXELS else "25%"
     back = ["-sample", f"{info.width}x{info.height}!"]
     background = ["(", "+clone", "-sample", part, *_BACKGROUND, *back, ")", *_DARK_ON_WHITE]
     lines = [
