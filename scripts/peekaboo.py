@@ -14926,23 +14926,19 @@ from ..system.files import asked_path, move_into_place
 from ..system.images import kind_by_name, prepare_target
 
 # Parameters that several tools share.
-WindowId = Annotated[int, "the window's id, from list_windows"]
-Verify = Annotated[
-    bool, "report whether the window changed within a second, and which window came; default false"
-]
-X = Annotated[float, "pixels from the screenshot's left edge; clamped into it"]
-Y = Annotated[float, "pixels from the screenshot's top edge; clamped into it"]
+WindowId = Annotated[int, "the id from list_windows"]
+Verify = Annotated[bool, "report what changed within a second; default false"]
+X = Annotated[float, "pixels from the screenshot's left edge"]
+Y = Annotated[float, "pixels from the screenshot's top edge"]
 Button = Annotated[Literal["left", "right", "middle"], "the mouse button; default left"]
 Clicks = Annotated[int, "1, 2 (a double click) or 3; default 1"]
-ScreenshotId = Annotated[
-    Optional[str], "the screenshot that x and y are pixels of; default: the window's last"
-]
+ScreenshotId = Annotated[Optional[str], "the screenshot whose pixels x and y are; default: the window's last"]
 Region = Annotated[
     Optional[list[float]],
-    "only this part, at full resolution: x, y, width, height in pixels of a screenshot of the whole window",
+    "only this part: x, y, width, height in pixels of a screenshot of the whole window",
 ]
 RegionOf = Annotated[
-    Optional[str], "the screenshot that the region is in pixels of; default: the window's last"
+    Optional[str], "the screenshot whose pixels the region is in; default: the window's last"
 ]
 
 
@@ -15038,10 +15034,9 @@ def find_text(
     region: Region = None,
     screenshot_id: RegionOf = None,
 ) -> Result:
-    """Finds a text in a window by text recognition on this machine, without a model. Each place has the x and
-    y of its middle: pixels for click, with the screenshot_id of the result. Whole labels come first, then
-    parts of longer ones; what is merely similar stands apart. Without a text: every line that is read there,
-    at most 200.
+    """Finds a text in a window by text recognition, without a model. Each place has the x and y of its
+    middle: pixels for click, with the screenshot_id of the result. Whole labels come first, then parts of
+    longer ones; what is merely similar stands apart. Without a text: every line, at most 200.
 
     Example: peekaboo-min find-text 14680078 "Sign the book"
     """
@@ -15061,7 +15056,7 @@ def click(
     verify: Verify = False,
 ) -> Result:
     """Clicks a pixel of a window's last screenshot. The window is brought to the front first. Refused when
-    the window was resized since, or is covered at that point. A window that moved is clicked where it is now.
+    it was resized since, or is covered there. A window that moved is clicked where it is now.
 
     Example: peekaboo-min click 14680078 120 48 --verify
     """
@@ -15265,7 +15260,7 @@ def _acted(text: str, data: dict[str, Any]) -> Result:
 '''
 
 # ==================== peekaboo_min/frontends/doctor.py ====================================================
-SOURCES['peekaboo_min/frontends/doctor.py'] = 15268, r'''"""What this machine has and may do: server status, permissions, doctor."""
+SOURCES['peekaboo_min/frontends/doctor.py'] = 15263, r'''"""What this machine has and may do: server status, permissions, doctor."""
 
 from __future__ import annotations
 
@@ -15505,7 +15500,7 @@ def machine_data() -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/look_commands.py =============================================
-SOURCES['peekaboo_min/frontends/look_commands.py'] = 15508, r'''"""The shell's commands that look: windows, list, image."""
+SOURCES['peekaboo_min/frontends/look_commands.py'] = 15503, r'''"""The shell's commands that look: windows, list, image."""
 
 from __future__ import annotations
 
@@ -15611,7 +15606,7 @@ def image_command(
 '''
 
 # ==================== peekaboo_min/frontends/machine_commands.py ==========================================
-SOURCES['peekaboo_min/frontends/machine_commands.py'] = 15614, r'''"""Commands about this machine, its models and its mail; the reference."""
+SOURCES['peekaboo_min/frontends/machine_commands.py'] = 15609, r'''"""Commands about this machine, its models and its mail; the reference."""
 
 from __future__ import annotations
 
@@ -15814,7 +15809,7 @@ def variable_reference() -> str:
 '''
 
 # ==================== peekaboo_min/frontends/results.py ===================================================
-SOURCES['peekaboo_min/frontends/results.py'] = 15817, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
+SOURCES['peekaboo_min/frontends/results.py'] = 15812, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
 
 from __future__ import annotations
 
@@ -15981,7 +15976,7 @@ def plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/server.py ====================================================
-SOURCES['peekaboo_min/frontends/server.py'] = 15984, r'''"""The MCP server: translates between the protocol and the tools."""
+SOURCES['peekaboo_min/frontends/server.py'] = 15979, r'''"""The MCP server: translates between the protocol and the tools."""
 
 from __future__ import annotations
 
@@ -16207,7 +16202,6 @@ def _as_mcp_tool(tool: Tool, as_message: Callable[[Result], Any]) -> Any:
         title=tool.title,
         description=" ".join(read_signature(tool.function).description.split()),
         annotations=ToolAnnotations(
-            title=tool.title,
             read_only_hint=tool.is_read_only and not tool.acts,
             destructive_hint=tool.acts and not tool.is_idempotent,
             idempotent_hint=tool.is_idempotent,
@@ -16296,7 +16290,7 @@ def _problem(error: dict[str, Any]) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/tools.py =====================================================
-SOURCES['peekaboo_min/frontends/tools.py'] = 16299, r'''"""TOOLS: every MCP tool, a typed function with its wire name and its effects."""
+SOURCES['peekaboo_min/frontends/tools.py'] = 16293, r'''"""TOOLS: every MCP tool, a typed function with its wire name and its effects."""
 
 from __future__ import annotations
 
@@ -16421,10 +16415,10 @@ def offered_tools() -> list[Tool]:
 '''
 
 # ==================== peekaboo_min/integrations/__init__.py ===============================================
-SOURCES['peekaboo_min/integrations/__init__.py'] = 16424, r''''''
+SOURCES['peekaboo_min/integrations/__init__.py'] = 16418, r''''''
 
 # ==================== peekaboo_min/integrations/gmail.py ==================================================
-SOURCES['peekaboo_min/integrations/gmail.py'] = 16427, r'''"""send_email: one mail through Gmail's API."""
+SOURCES['peekaboo_min/integrations/gmail.py'] = 16421, r'''"""send_email: one mail through Gmail's API."""
 
 from __future__ import annotations
 
@@ -16555,7 +16549,7 @@ def _send_error(error: WebError) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/integrations/gmail_oauth.py ============================================
-SOURCES['peekaboo_min/integrations/gmail_oauth.py'] = 16558, r'''"""Google's permission to send mail: requested once, stored, renewed."""
+SOURCES['peekaboo_min/integrations/gmail_oauth.py'] = 16552, r'''"""Google's permission to send mail: requested once, stored, renewed."""
 
 from __future__ import annotations
 
@@ -16782,7 +16776,7 @@ class _RedirectHandler(BaseHTTPRequestHandler):
 '''
 
 # ==================== peekaboo_min/integrations/keynote.js ================================================
-SOURCES['peekaboo_min/integrations/keynote.js'] = 16785, r'''// One JSON argument in, JSON out, by its "do":
+SOURCES['peekaboo_min/integrations/keynote.js'] = 16779, r'''// One JSON argument in, JSON out, by its "do":
 // {"do": "find"} -> {"bundle_id": text|null}: the Keynote that is installed. Sends nothing to it.
 // {"do": "open", bundle_id, theme, always_new, width, height} -> {document_id, name, is_new, has_theme, is_blank, width, height}
 // {"do": "size", bundle_id, document_id} -> {width, height, is_skipped} of slide 1
@@ -16902,7 +16896,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/integrations/keynote.py ================================================
-SOURCES['peekaboo_min/integrations/keynote.py'] = 16905, r'''"""The five Keynote tools."""
+SOURCES['peekaboo_min/integrations/keynote.py'] = 16899, r'''"""The five Keynote tools."""
 
 from __future__ import annotations
 
@@ -17204,7 +17198,7 @@ def _slide_target(path: str) -> Path:
 '''
 
 # ==================== peekaboo_min/integrations/keynote_deck.py ===========================================
-SOURCES['peekaboo_min/integrations/keynote_deck.py'] = 17207, r'''"""The Keynote deck that calls share: in a file, or in a server's memory."""
+SOURCES['peekaboo_min/integrations/keynote_deck.py'] = 17201, r'''"""The Keynote deck that calls share: in a file, or in a server's memory."""
 
 from __future__ import annotations
 
@@ -17278,7 +17272,7 @@ def save_deck(deck: Deck) -> None:
 '''
 
 # ==================== peekaboo_min/integrations/keynote_export.applescript ================================
-SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 17281, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
+SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 17275, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
 -- AppleScript, because JXA cannot pass the options. There is no export of one slide, and `slide images` writes a folder:
 -- <folder's name>.001.png and so on, of the slides that are not skipped.
 on run argv
@@ -17297,7 +17291,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/peekaboo_cli.py ===========================================
-SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 17300, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
+SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 17294, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
 
 from __future__ import annotations
 
@@ -17661,10 +17655,10 @@ def _invalid_output(what: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/system/__init__.py =====================================================
-SOURCES['peekaboo_min/system/__init__.py'] = 17664, r''''''
+SOURCES['peekaboo_min/system/__init__.py'] = 17658, r''''''
 
 # ==================== peekaboo_min/system/files.py ========================================================
-SOURCES['peekaboo_min/system/files.py'] = 17667, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
+SOURCES['peekaboo_min/system/files.py'] = 17661, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
 
 from __future__ import annotations
 
@@ -17932,7 +17926,7 @@ def file_lock(lock_name: str, wait_s: float, what: str) -> Iterator[None]:
 '''
 
 # ==================== peekaboo_min/system/images.py =======================================================
-SOURCES['peekaboo_min/system/images.py'] = 17935, r'''"""Image files: kind, size and pixels, read from their bytes."""
+SOURCES['peekaboo_min/system/images.py'] = 17929, r'''"""Image files: kind, size and pixels, read from their bytes."""
 
 from __future__ import annotations
 
@@ -18193,7 +18187,7 @@ _LARGEST_BYTES = 7_500_000  # clients end the connection at 16 MB a message; bas
 '''
 
 # ==================== peekaboo_min/system/process.py ======================================================
-SOURCES['peekaboo_min/system/process.py'] = 18196, r'''"""Run one program: the only module that imports subprocess."""
+SOURCES['peekaboo_min/system/process.py'] = 18190, r'''"""Run one program: the only module that imports subprocess."""
 
 from __future__ import annotations
 
@@ -18344,9 +18338,7 @@ def running(
                 env={**child_environment(), **(environment or {})},
                 start_new_session=True,
                 pass_fds=tuple(pass_fds),
-                # SIGPIPE stays ignored, as in Python: when we are killed, what an xdotool prints to us must
-                # not end it between a press and the release
-                restore_signals=stdin is not None,
+                restore_signals=stdin is not None,  # a SIGPIPE would end xdotool between press and release
             )
             _running.add(process)
             if is_uninterrupted():
@@ -18571,7 +18563,7 @@ def exit_if_signalled() -> None:
 '''
 
 # ==================== peekaboo_min/system/programs.py =====================================================
-SOURCES['peekaboo_min/system/programs.py'] = 18574, r'''"""Where a program is, and its Debian package."""
+SOURCES['peekaboo_min/system/programs.py'] = 18566, r'''"""Where a program is, and its Debian package."""
 
 from __future__ import annotations
 
@@ -18663,7 +18655,7 @@ def _is_image_magick(path: str, run: RunProgram) -> bool:
 '''
 
 # ==================== peekaboo_min/system/resources.py ====================================================
-SOURCES['peekaboo_min/system/resources.py'] = 18666, r'''"""Our own files: native sources, and the argv that starts us again."""
+SOURCES['peekaboo_min/system/resources.py'] = 18658, r'''"""Our own files: native sources, and the argv that starts us again."""
 
 from __future__ import annotations
 
@@ -18716,7 +18708,7 @@ def how_to_install() -> str:
 '''
 
 # ==================== peekaboo_min/system/web.py ==========================================================
-SOURCES['peekaboo_min/system/web.py'] = 18719, r'''"""One JSON request to a web server: the only user of urllib.request."""
+SOURCES['peekaboo_min/system/web.py'] = 18711, r'''"""One JSON request to a web server: the only user of urllib.request."""
 
 from __future__ import annotations
 

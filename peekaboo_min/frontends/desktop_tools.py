@@ -35,23 +35,19 @@ from ..system.files import asked_path, move_into_place
 from ..system.images import kind_by_name, prepare_target
 
 # Parameters that several tools share.
-WindowId = Annotated[int, "the window's id, from list_windows"]
-Verify = Annotated[
-    bool, "report whether the window changed within a second, and which window came; default false"
-]
-X = Annotated[float, "pixels from the screenshot's left edge; clamped into it"]
-Y = Annotated[float, "pixels from the screenshot's top edge; clamped into it"]
+WindowId = Annotated[int, "the id from list_windows"]
+Verify = Annotated[bool, "report what changed within a second; default false"]
+X = Annotated[float, "pixels from the screenshot's left edge"]
+Y = Annotated[float, "pixels from the screenshot's top edge"]
 Button = Annotated[Literal["left", "right", "middle"], "the mouse button; default left"]
 Clicks = Annotated[int, "1, 2 (a double click) or 3; default 1"]
-ScreenshotId = Annotated[
-    Optional[str], "the screenshot that x and y are pixels of; default: the window's last"
-]
+ScreenshotId = Annotated[Optional[str], "the screenshot whose pixels x and y are; default: the window's last"]
 Region = Annotated[
     Optional[list[float]],
-    "only this part, at full resolution: x, y, width, height in pixels of a screenshot of the whole window",
+    "only this part: x, y, width, height in pixels of a screenshot of the whole window",
 ]
 RegionOf = Annotated[
-    Optional[str], "the screenshot that the region is in pixels of; default: the window's last"
+    Optional[str], "the screenshot whose pixels the region is in; default: the window's last"
 ]
 
 
@@ -147,10 +143,9 @@ def find_text(
     region: Region = None,
     screenshot_id: RegionOf = None,
 ) -> Result:
-    """Finds a text in a window by text recognition on this machine, without a model. Each place has the x and
-    y of its middle: pixels for click, with the screenshot_id of the result. Whole labels come first, then
-    parts of longer ones; what is merely similar stands apart. Without a text: every line that is read there,
-    at most 200.
+    """Finds a text in a window by text recognition, without a model. Each place has the x and y of its
+    middle: pixels for click, with the screenshot_id of the result. Whole labels come first, then parts of
+    longer ones; what is merely similar stands apart. Without a text: every line, at most 200.
 
     Example: peekaboo-min find-text 14680078 "Sign the book"
     """
@@ -170,7 +165,7 @@ def click(
     verify: Verify = False,
 ) -> Result:
     """Clicks a pixel of a window's last screenshot. The window is brought to the front first. Refused when
-    the window was resized since, or is covered at that point. A window that moved is clicked where it is now.
+    it was resized since, or is covered there. A window that moved is clicked where it is now.
 
     Example: peekaboo-min click 14680078 120 48 --verify
     """

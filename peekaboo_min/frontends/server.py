@@ -224,7 +224,6 @@ def _as_mcp_tool(tool: Tool, as_message: Callable[[Result], Any]) -> Any:
         title=tool.title,
         description=" ".join(read_signature(tool.function).description.split()),
         annotations=ToolAnnotations(
-            title=tool.title,
             read_only_hint=tool.is_read_only and not tool.acts,
             destructive_hint=tool.acts and not tool.is_idempotent,
             idempotent_hint=tool.is_idempotent,

@@ -149,9 +149,7 @@ def running(
                 env={**child_environment(), **(environment or {})},
                 start_new_session=True,
                 pass_fds=tuple(pass_fds),
-                # SIGPIPE stays ignored, as in Python: when we are killed, what an xdotool prints to us must
-                # not end it between a press and the release
-                restore_signals=stdin is not None,
+                restore_signals=stdin is not None,  # a SIGPIPE would end xdotool between press and release
             )
             _running.add(process)
             if is_uninterrupted():

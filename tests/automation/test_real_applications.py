@@ -239,6 +239,8 @@ def test_a_dialog_that_is_not_modal_blocks_nothing(on: RealDesktop) -> None:
     editor, path = _open_editor(on)
     on.done("press_key", editor, key="ctrl+r")
     on.window_titled("Find and Replace")
+    focused = lambda: {one["title"] for one in on.windows() if one["is_focused"]}  # noqa: E731
+    wait_for(lambda: focused() == {"Find and Replace"}, "the dialog has the keyboard")
     on.done("press_key", editor, key="ctrl+end")
     on.done("type_text", editor, text=" and more")
     on.done("press_key", editor, key="ctrl+s")
