@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import lru_cache
@@ -261,7 +262,7 @@ def settings_with_env_file(folder: Path) -> Settings:
     variables only. Raises FILE_IO_ERROR.
     """
     _env_file_values.update(_read_env_file(folder / ".env"))
-    settings.cache_clear()
+    forget_environment()
     return settings()
 
 
@@ -316,8 +317,8 @@ def search_path() -> list[str]:
     ]
 
 
-def system_temporary_folder() -> Path:
-    """What `tempfile.gettempdir` answers, without its import: 4 ms for every command."""
-    asked = [os.environ[name] for name in ("TMPDIR", "TEMP", "TMP") if os.environ.get(name)]
-    usable = (folder for folder in (*asked, "/tmp", "/var/tmp") if os.access(folder, os.W_OK | os.X_OK))
-    return Path(next(usable, "/tmp")).absolute()
+def forget_environment() -> None:
+    """Let the environment be read anew: the settings, what children inherit, the temporary folder."""
+    settings.cache_clear()
+    child_environment.cache_clear()
+    tempfile.tempdir = None

@@ -6,7 +6,9 @@ import errno
 import fcntl
 import os
 import re
+import shutil
 import stat
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -17,7 +19,7 @@ from typing import Optional, Union
 from ..core.cancellation import pause
 from ..core.errors import ErrorCode, PeekabooError, file_error, file_errors, invalid
 from ..core.log import log_warning
-from ..core.settings import platform_name, settings, system_temporary_folder
+from ..core.settings import platform_name, settings
 from ..core.text import clean_text, cut_to_bytes, encodable
 
 _NAME_BYTES = 255
@@ -51,8 +53,15 @@ def _safe_in_names(text: str) -> str:
 
 def temporary_folder() -> Path:
     """Our folder for images and their records, ours alone (0700). Raises FILE_IO_ERROR."""
-    folder = system_temporary_folder() / f"peekaboo_min-{os.getuid()}"
-    return _private_folder(folder, "remove it, or set TMPDIR to a folder of your own")
+    return _private_folder(
+        _system_folder() / f"peekaboo_min-{os.getuid()}", "remove it, or set TMPDIR to a folder of your own"
+    )
+
+
+def _system_folder() -> Path:
+    """The system's folder for temporary files. Raises FILE_IO_ERROR where none can be written to."""
+    with file_errors(Path("the temporary folder")):
+        return Path(tempfile.gettempdir())
 
 
 def _private_folder(folder: Path, hint: str) -> Path:
@@ -89,7 +98,7 @@ def asked_path(text: str) -> Path:
 def log_file() -> Path:
     """Where the server logs. Raises INVALID_ARGUMENT, FILE_IO_ERROR."""
     asked = settings().log_file
-    return asked_path(asked) if asked else system_temporary_folder() / "peekaboo-mcp.log"
+    return asked_path(asked) if asked else _system_folder() / "peekaboo-mcp.log"
 
 
 def new_temporary_path(stem: str, kind: str) -> Path:
@@ -139,9 +148,7 @@ def _delete_unused(entry: os.DirEntry[str]) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if entry.is_dir(follow_symlinks=False):
-            from shutil import rmtree
-
-            rmtree(entry.path)
+            shutil.rmtree(entry.path)
         else:
             os.unlink(entry.path)
         return True
@@ -206,9 +213,7 @@ def _move(source: Path, target: Path) -> None:
     except OSError as e:
         if e.errno != errno.EXDEV:
             raise
-        from shutil import copy2  # with bz2 and lzma: 5 ms, and seldom needed
-
-        copy2(source, target)
+        shutil.copy2(source, target)
 
 
 def write_privately(path: Path, content: Union[str, bytes]) -> None:

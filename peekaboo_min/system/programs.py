@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from typing import Any, Callable, Optional
 
 from ..core.cancellation import within_budget
@@ -40,8 +41,6 @@ def find_program(name: str) -> Optional[str]:
 
     Searched are the absolute folders of PATH, the system's and Homebrew's; with PEEKABOO_BIN_DIR only that.
     """
-    import shutil  # with bz2 and lzma: 5 ms, and a listing starts no program
-
     return shutil.which(name, path=os.pathsep.join(_folders(name)))
 
 
@@ -65,9 +64,7 @@ def _folders(name: str) -> list[str]:
 
 def _find_image_magick(run: RunProgram) -> Optional[str]:
     """The first `convert`, else `magick`, that is ImageMagick's: other programs have the name, too."""
-    from shutil import which
-
-    paths = (which(name, path=folder) for name in ("convert", "magick") for folder in _folders(name))
+    paths = (shutil.which(name, path=folder) for name in ("convert", "magick") for folder in _folders(name))
     return next((path for path in paths if path and _is_image_magick(path, run)), None)
 
 

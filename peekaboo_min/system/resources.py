@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from shlex import quote
 from typing import Any, Optional
 
 _PACKAGE = Path(__file__).parent.parent
@@ -32,8 +33,6 @@ def own_command() -> list[str]:
 
 def how_to_install() -> str:
     """What to do where this Python cannot serve MCP. Debian's own pip refuses to install."""
-    from shlex import quote
-
     file = single_file()
     if file:
         return (

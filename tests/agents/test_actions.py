@@ -14,7 +14,7 @@ from peekaboo_min.ai.client import ask_model, choose_model
 from peekaboo_min.ai.grid import PIXELS, grid_over
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
 from peekaboo_min.core.models import Point
-from peekaboo_min.core.settings import settings
+from peekaboo_min.core.settings import forget_environment
 from peekaboo_min.desktop.select import this_desktop
 
 WIDTH, HEIGHT = 800, 600
@@ -272,14 +272,14 @@ def test_every_vendor_accepts_the_schema(provider: str, monkeypatch: pytest.Monk
             monkeypatch.setattr("peekaboo_min.ai.providers._is_compatible_server", lambda: False)
         for name, value in environment.items():
             monkeypatch.setenv(name, value)
-        settings.cache_clear()
+        forget_environment()
         try:
             answer = ask_model(
                 this_desktop(), [], "What now?", choice=choose_model(provider), schema=ACTION_SCHEMA
             )
         finally:
             monkeypatch.undo()
-            settings.cache_clear()
+            forget_environment()
         assert read(answer.text, 0, 0).kind == "done"
         body = ai.questions[-1].body
     assert provider != "openai" or body["response_format"]["json_schema"]["strict"] is True

@@ -21,7 +21,7 @@ from peekaboo_min.agents.vision_agent import run_vision_agent
 from peekaboo_min.ai.client import ModelChoice
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
 from peekaboo_min.core.models import ImageData, ImageInfo, Point, Rect, Window
-from peekaboo_min.core.settings import settings
+from peekaboo_min.core.settings import forget_environment
 from peekaboo_min.system.images import model_size, whole_image
 
 TARGETS = [(0.97, 0.96), (0.21, 0.43)]
@@ -50,9 +50,9 @@ def ai(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeAI]:
                 monkeypatch.setenv(name, value)
         monkeypatch.setenv("TMPDIR", str(tmp_path))
         monkeypatch.delenv("PEEKABOO_AI_GRID", raising=False)
-        settings.cache_clear()
+        forget_environment()
         yield fake
-    settings.cache_clear()
+    forget_environment()
 
 
 def pointing(convention: str, target: list[tuple[float, float]]) -> Callable[[Request], Any]:
@@ -100,10 +100,10 @@ def test_every_click_lands_by_the_models_name(ai: FakeAI, convention: str, choic
 
 def test_the_variable_counts_more_than_the_name(ai: FakeAI, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PEEKABOO_AI_GRID", "1000")
-    settings.cache_clear()
+    forget_environment()
     check_every_click_lands(ai, "thousandths", NAMED["pixels"][0], WINDOWS[:1])
     monkeypatch.setenv("PEEKABOO_AI_GRID", "pixels")
-    settings.cache_clear()
+    forget_environment()
     check_every_click_lands(ai, "1024-token size", UNKNOWN, WINDOWS[:1])
 
 
@@ -159,7 +159,7 @@ def test_the_check_reports_what_to_set(
     text: str,
 ) -> None:  # fmt: skip
     monkeypatch.setenv("PEEKABOO_AI_GRID", variable)
-    settings.cache_clear()
+    forget_environment()
     ai.brain = pointing(convention, [(0.5, 0.5)])
     result = run_vision_agent(check_model=True, model=f"openai/{model}")
     assert text in result.text

@@ -40,7 +40,7 @@ from peekaboo_min.agents.run import AgentStep, AgentStop, new_run_folder
 from peekaboo_min.ai.client import ModelChoice
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
 from peekaboo_min.core.models import ImageData, ImageInfo, Point, Rect, Window
-from peekaboo_min.core.settings import settings
+from peekaboo_min.core.settings import forget_environment
 
 PACKAGE = (sys.executable, "-W", "error", "-m", "peekaboo_min")
 MODELS = {
@@ -826,7 +826,7 @@ def planner(ai: FakeAI, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     """Asks one vendor of the fake for one action, about an image of 64x48 pixels."""
     for name, value in {**ai.env("openai", "gpt-5.4-mini"), "TMPDIR": str(tmp_path)}.items():
         monkeypatch.setenv(name, value)
-    settings.cache_clear()
+    forget_environment()
 
     def decide(needs_confidence: bool = False, seconds: float = PATIENCE_S) -> tuple[Any, AgentStep]:
         step = AgentStep(1, window=Window(7, "Form", 1, "A title", Rect(0, 0, 64, 48)))
@@ -835,7 +835,7 @@ def planner(ai: FakeAI, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
         return subject.decide(step, [], 5, time.monotonic() + seconds), step
 
     yield decide
-    settings.cache_clear()
+    forget_environment()
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from peekaboo_min.ai.grid import (
 )
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
 from peekaboo_min.core.models import Point
-from peekaboo_min.core.settings import settings
+from peekaboo_min.core.settings import forget_environment
 
 
 @pytest.mark.parametrize(
@@ -48,10 +48,10 @@ def test_a_family_is_known_by_its_name_through_gateways_too(unit: Optional[str],
 
 @pytest.fixture
 def variable(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
-    settings.cache_clear()
+    forget_environment()
     yield monkeypatch
     monkeypatch.undo()
-    settings.cache_clear()
+    forget_environment()
 
 
 @pytest.mark.parametrize(

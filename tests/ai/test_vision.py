@@ -32,7 +32,7 @@ from peekaboo_min.core.cancellation import CancelToken, use_cancel_token
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
 from peekaboo_min.core.log import collected_debug_lines
 from peekaboo_min.core.models import ImageData, ImageInfo, RecognisedText, Rect
-from peekaboo_min.core.settings import child_environment, settings
+from peekaboo_min.core.settings import forget_environment, settings
 from peekaboo_min.desktop.x11.backend import X11Desktop
 from peekaboo_min.system.images import sniff_image
 
@@ -86,8 +86,7 @@ def use(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[..
     def start(variables: Optional[dict[str, str]] = None, **more: str) -> None:
         for name, value in {**(variables or {}), **more}.items():
             monkeypatch.setenv(name, value)
-        settings.cache_clear()
-        child_environment.cache_clear()
+        forget_environment()
 
     for name in list(os.environ):
         if name.startswith("PEEKABOO_") or name.endswith(("_API_KEY", "_BASE_URL", "_proxy", "_PROXY")):
@@ -96,8 +95,7 @@ def use(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[..
     ollama_takes_images.cache_clear()
     start(HOME=str(tmp_path), XDG_STATE_HOME=str(tmp_path / "state"))
     yield start
-    settings.cache_clear()
-    child_environment.cache_clear()
+    forget_environment()
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,12 +11,15 @@ from samples import error_of, window
 from peekaboo_min.automation.coordinates import find_record, save_record
 from peekaboo_min.core.errors import ErrorCode
 from peekaboo_min.core.models import ImageInfo, Point, Rect, Window
+from peekaboo_min.core.settings import forget_environment
 
 
 @pytest.fixture
-def records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    return tmp_path
+    forget_environment()
+    yield tmp_path
+    forget_environment()
 
 
 SHOWN = window(7, bounds=Rect(10.5, -20, 300, 200))

@@ -19,7 +19,7 @@ from peekaboo_min.core.log import (
     log_warning,
     start_log_file,
 )
-from peekaboo_min.core.settings import settings, without_secrets
+from peekaboo_min.core.settings import forget_environment, without_secrets
 
 
 @pytest.fixture(autouse=True)
@@ -37,10 +37,10 @@ def handlers_are_taken_off_again() -> Iterator[None]:
 @pytest.fixture
 def a_key(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-echoed")
-    settings.cache_clear()
+    forget_environment()
     yield "sk-echoed"
     monkeypatch.undo()
-    settings.cache_clear()
+    forget_environment()
 
 
 @pytest.mark.parametrize("kind", ["a pipe", "a link", "a hard link", "a folder", "another user's", "a NUL"])

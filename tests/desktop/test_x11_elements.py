@@ -17,7 +17,7 @@ from worlds import need, wait_for, x_server
 
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
 from peekaboo_min.core.models import Element, Window
-from peekaboo_min.core.settings import child_environment, settings
+from peekaboo_min.core.settings import child_environment, forget_environment
 from peekaboo_min.desktop.x11.backend import X11Desktop
 
 
@@ -36,11 +36,9 @@ def desktop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[X11Desktop]:
         patch.delenv("NO_AT_BRIDGE", raising=False)
         with session_bus() as address:
             patch.setenv("DBUS_SESSION_BUS_ADDRESS", address)
-            settings.cache_clear()
-            child_environment.cache_clear()
+            forget_environment()
             yield X11Desktop()
-    settings.cache_clear()
-    child_environment.cache_clear()
+    forget_environment()
 
 
 def window_of(desktop: X11Desktop, process: subprocess.Popen[str], title: str = "") -> Window:
@@ -270,13 +268,13 @@ def test_without_gi_its_packages_are_named(
     stranger.write_text("#!/bin/sh\necho ModuleNotFoundError >&2\nexit 1\n")
     stranger.chmod(0o755)
     monkeypatch.setenv("PEEKABOO_BIN_DIR", str(tmp_path))
-    settings.cache_clear()
+    forget_environment()
     with group_of([shutil.which("zenity") or "", "--info"]) as process:
         try:
             with pytest.raises(PeekabooError) as caught:
                 desktop.read_elements(window_of(desktop, process))
         finally:
             monkeypatch.undo()
-            settings.cache_clear()
+            forget_environment()
     assert caught.value.code is ErrorCode.MISSING_PROGRAM
     assert "apt-get install python3-gi gir1.2-atspi-2.0 at-spi2-core" in caught.value.hint

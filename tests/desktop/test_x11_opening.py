@@ -14,7 +14,7 @@ from worlds import need, wait_for
 
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
 from peekaboo_min.core.models import Handler
-from peekaboo_min.core.settings import child_environment, settings
+from peekaboo_min.core.settings import forget_environment
 from peekaboo_min.desktop.x11.backend import X11Desktop
 from peekaboo_min.system.files import file_lock, held_locks
 
@@ -64,14 +64,12 @@ def data(tmp_path: Path, display: str, monkeypatch: pytest.MonkeyPatch) -> Itera
         "XDG_CURRENT_DESKTOP": "", "XDG_STATE_HOME": tmp_path / "state",
     }.items():  # fmt: skip
         monkeypatch.setenv(variable, str(value))
-    settings.cache_clear()
-    child_environment.cache_clear()
+    forget_environment()
     yield tmp_path
     with suppress(FileNotFoundError, ProcessLookupError):
         os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
     monkeypatch.undo()
-    settings.cache_clear()
-    child_environment.cache_clear()
+    forget_environment()
 
 
 @pytest.mark.parametrize(
@@ -154,8 +152,7 @@ def test_a_file_has_the_default_application_of_its_type_whatever_the_machine_say
     )
     (data / "bin" / "xdg-mime").chmod(0o755)
     monkeypatch.setenv("PATH", f"{data / 'bin'}:{os.environ['PATH']}")
-    settings.cache_clear()
-    child_environment.cache_clear()
+    forget_environment()
     found = X11Desktop().find_handler("path", str(data / name))
     assert found == Handler("Field Notes", "org.example.notes.desktop")
 

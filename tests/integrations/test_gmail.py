@@ -20,7 +20,7 @@ from fake_google import SCOPE, SEND_PATH, FakeGoogle
 from worlds import PATIENCE_S, wait_for
 
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
-from peekaboo_min.core.settings import child_environment, settings
+from peekaboo_min.core.settings import forget_environment
 from peekaboo_min.integrations.gmail import send_email
 from peekaboo_min.integrations.gmail_oauth import gmail_login, has_gmail_credentials
 
@@ -52,11 +52,11 @@ def folder(google: FakeGoogle, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    forget()
+    forget_environment()
     (tmp_path / "mail").mkdir(mode=0o700)
     (tmp_path / "mail" / "credentials.json").write_text(google.credentials_json())
     yield tmp_path / "mail"
-    forget()
+    forget_environment()
 
 
 @pytest.fixture
@@ -70,11 +70,6 @@ def logged_in(google: FakeGoogle, folder: Path) -> Path:
         expires_at=time.time() + 3000,
     )
     return folder
-
-
-def forget() -> None:
-    settings.cache_clear()
-    child_environment.cache_clear()
 
 
 def save_token(folder: Path, **token: Any) -> None:
@@ -174,7 +169,7 @@ def test_a_mail_is_an_act_that_can_be_forbidden_and_is_audited(
     audit = (logged_in.parent / "state" / "peekaboo_min" / "audit.jsonl").read_text()
     assert '"action": "send_email"' in audit and "ann@example.org" in audit and "secret" not in audit
     monkeypatch.setenv("PEEKABOO_READONLY", "1")
-    forget()
+    forget_environment()
     assert failing_send().code is ErrorCode.POLICY_DENIED
     assert len(google.sent) == 1
 
@@ -281,7 +276,7 @@ def test_an_unreachable_gmail_is_reported(logged_in: Path, monkeypatch: pytest.M
     with FakeAI() as other:
         host = f"127.0.0.1:{other.refused_port()}"
         monkeypatch.setenv("PEEKABOO_GMAIL_BASE_URL", f"http://{host}")
-        forget()
+        forget_environment()
         assert failing_send().message == f"Gmail cannot be reached: connection refused by {host}"
 
 
@@ -410,7 +405,7 @@ def test_mail_is_offered_only_with_credentials_which_may_be_in_the_state_folder(
 ) -> None:
     assert has_gmail_credentials()
     monkeypatch.delenv("PEEKABOO_GMAIL_FOLDER")
-    forget()
+    forget_environment()
     assert not has_gmail_credentials()
     folder.rename(folder.parent / "state" / "peekaboo_min" / "gmail")
     assert has_gmail_credentials()

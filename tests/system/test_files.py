@@ -16,7 +16,7 @@ import pytest
 from worlds import PATIENCE_S, ROOT, clean_environment
 
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
-from peekaboo_min.core.settings import settings
+from peekaboo_min.core.settings import forget_environment
 from peekaboo_min.system import files as files_module
 from peekaboo_min.system.files import (
     asked_path,
@@ -35,10 +35,10 @@ from peekaboo_min.system.files import (
 def own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    settings.cache_clear()
+    forget_environment()
     yield
     monkeypatch.undo()
-    settings.cache_clear()
+    forget_environment()
 
 
 def mode(path: Path) -> int:
@@ -79,7 +79,7 @@ def test_a_user_without_a_home_folder_learns_what_to_set(monkeypatch: pytest.Mon
     monkeypatch.delenv("XDG_STATE_HOME", raising=False)
     monkeypatch.delenv("HOME")
     monkeypatch.setattr("pwd.getpwuid", nobody)
-    settings.cache_clear()
+    forget_environment()
     with pytest.raises(PeekabooError) as caught:
         state_folder()
     assert (caught.value.code, caught.value.hint) == (

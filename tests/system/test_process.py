@@ -16,7 +16,7 @@ from worlds import PATIENCE_S, ROOT, Program, wait_for
 
 from peekaboo_min.core.cancellation import CancelToken, in_parallel, pause, use_cancel_token
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
-from peekaboo_min.core.settings import child_environment, settings
+from peekaboo_min.core.settings import forget_environment
 from peekaboo_min.system.process import Completed, run_program, running
 from peekaboo_min.system.programs import find_program
 
@@ -25,17 +25,13 @@ from peekaboo_min.system.programs import find_program
 def environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str, str], None]]:
     """Sets a variable and lets it be read again."""
 
-    def forget() -> None:
-        settings.cache_clear()
-        child_environment.cache_clear()
-
     def set_one(name: str, value: str) -> None:
         monkeypatch.setenv(name, value)
-        forget()
+        forget_environment()
 
     yield set_one
     monkeypatch.undo()
-    forget()
+    forget_environment()
 
 
 def sh(script: str, *words: str, timeout_s: float = PATIENCE_S, **others: object) -> Completed:
