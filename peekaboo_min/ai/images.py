@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import re
 import stat
 from collections.abc import Iterator
@@ -33,30 +32,21 @@ _LARGER_FROM = {"opus": (4, 7), "sonnet": (5, 0), "fable": (5, 0), "mythos": (5,
 def load_image(path: Path) -> ImageData:
     """An image file's bytes and true kind, whatever its name. Raises FILE_IO_ERROR, INVALID_ARGUMENT."""
     with file_errors(path):
-        data = _read_regular(path)
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):  # a pipe must not block us
+            raise _unfit(path, "is not a regular file")
+        if status.st_size > _MAX_FILE_BYTES:
+            raise _unfit(path, f"has more than {_MAX_FILE_BYTES // 1024 // 1024} MB")
+        data = path.read_bytes()
     info = whole_image(data)
     if not info:
         is_part = sniff_image(data) is not None
         raise _unfit(path, "is only a part of an image" if is_part else _NOT_AN_IMAGE if data else "is empty")
-    if info.kind == "gif":
-        raise _unfit(path, "holds a gif image, which is not supported")
+    if info.kind in ("gif", "bmp"):
+        raise _unfit(path, f"holds a {info.kind} image, which is not supported")
     if info.width * info.height > _MAX_PIXELS:
         raise _unfit(path, f"is too large ({info.width}x{info.height} pixels)")
     return ImageData(data, info, path.name, str(path))
-
-
-def _read_regular(path: Path) -> bytes:
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe must not block us
-    try:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
-            raise _unfit(path, "is not a regular file")
-        if found.st_size > _MAX_FILE_BYTES:
-            raise _unfit(path, f"has more than {_MAX_FILE_BYTES // 1024 // 1024} MB")
-        with open(descriptor, "rb", closefd=False) as f:
-            return f.read(_MAX_FILE_BYTES)
-    finally:
-        os.close(descriptor)
 
 
 def _unfit(path: Path, why: str) -> PeekabooError:
@@ -153,7 +143,7 @@ def _fit(desktop: Desktop, image: ImageData, size: tuple[int, int], most_bytes: 
 
     Where none is, the last and smallest is returned: the vendor may take it.
     """
-    is_right_size = size == (image.info.width, image.info.height)
+    is_right_size = size == image.info[1:]
     if is_right_size and len(image.data) <= most_bytes:
         return image
     attempts = [("jpg", quality) for quality in _JPEG_QUALITIES]
@@ -161,24 +151,25 @@ def _fit(desktop: Desktop, image: ImageData, size: tuple[int, int], most_bytes: 
         attempts.insert(0, ("png", _JPEG_QUALITIES[0]))
     with private_copy(image) as source:
         for kind, quality in attempts:
-            data = _resized(desktop, source, size, kind, quality)
-            if len(data) <= most_bytes:
+            fitted = resized(desktop, source, size, kind, quality)
+            if len(fitted.data) <= most_bytes:
                 break
-    info = whole_image(data)
-    if info is None:
-        raise invalid(f"{image.label or 'the image'} cannot be scaled", hint="save it again as PNG")
-    return image._replace(data=data, info=info)
+    return image._replace(data=fitted.data, info=fitted.info)
 
 
-def _resized(desktop: Desktop, source: Path, size: tuple[int, int], kind: str, quality: int) -> bytes:
-    """Through a file with a name of our own: the desktop's programs read and write files."""
-    target = new_temporary_path("model", kind)
+def resized(desktop: Desktop, source: Path, size: tuple[int, int], kind: str, quality: int = 80) -> ImageData:
+    """A file's image at another size. Raises INVALID_ARGUMENT where that fails, and what fit_image raises."""
+    target = new_temporary_path("model", kind)  # the desktop's programs read and write files
     try:
         desktop.fit_image(source, target, size[0], size[1], kind, quality)
         with file_errors(target):
-            return target.read_bytes()
+            data = target.read_bytes()
     finally:
         target.unlink(missing_ok=True)
+    info = whole_image(data)
+    if info is None:
+        raise invalid("the image cannot be scaled", "save it again as PNG")
+    return ImageData(data, info)
 
 
 @contextmanager

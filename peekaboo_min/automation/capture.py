@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Callable, NamedTuple, Optional
 
+from ..ai.images import fit_for_client, resized
 from ..core.cancellation import in_parallel, pause, report_progress
 from ..core.errors import ErrorCode, PeekabooError, WindowMoves, file_errors
 from ..core.log import log_debug
@@ -15,7 +16,7 @@ from ..core.models import Display, ImageData, ImageInfo, Rect, Scene, Screenshot
 from ..core.text import clean_text
 from ..desktop.base import Desktop
 from ..desktop.matching import cover_of
-from ..system.files import move_all_into_place, new_temporary_path
+from ..system.files import move_all_into_place, new_temporary_path, write_privately
 from ..system.images import model_size, prepare_target, read_bitmap, read_image_info
 from .coordinates import find_record, find_region, forget_records, record_of, save_record
 
@@ -263,7 +264,7 @@ def _new_image(subject: Subject, kind: str, take: Callable[[Path], Optional[Wind
     try:
         with file_errors(path):
             window = take(path) or subject.window
-            info = _checked(path, kind)
+            info = _checked(path)
             path.chmod(0o600)
         return CapturedImage(path, info, subject._replace(window=window))
     except BaseException:
@@ -273,16 +274,15 @@ def _new_image(subject: Subject, kind: str, take: Callable[[Path], Optional[Wind
 
 def shrunk(desktop: Desktop, image: CapturedImage, max_dimension: Optional[int]) -> CapturedImage:
     """An image with at most so many pixels on the long side, in the same file; a failure deletes that."""
-    path, kind = image.path, image.info.kind
     if not max_dimension or max(image.info.width, image.info.height) <= max_dimension:
         return image
     size = model_size(image.info, max_dimension, 10**9)
     try:
-        smaller = _new_image(image.subject, kind, lambda target: desktop.fit_image(path, target, *size, kind))
+        smaller = resized(desktop, image.path, size, image.info.kind)
+        write_privately(image.path, smaller.data)
     except BaseException:
-        path.unlink(missing_ok=True)
+        image.path.unlink(missing_ok=True)
         raise
-    os.replace(smaller.path, path)
     return image._replace(info=smaller.info)
 
 
@@ -302,7 +302,7 @@ def _capture_settled(desktop: Desktop, window: Window, path: Path, kind: str, wi
                 raise
             log_debug(f"window {window.window_id} could not be captured yet: {e.message}")
         else:
-            info = _checked(path, kind)
+            info = _checked(path)
             if bounds in (None, window.bounds) and (with_shadow or _is_of(window, info, [window.scale])):
                 return window
             before, scene = window.bounds, desktop.snapshot()
@@ -324,14 +324,9 @@ def _is_of(window: Window, info: ImageInfo, scales: Sequence[float]) -> bool:
     return any(size.has_size_of(window.bounds) for size in sizes)
 
 
-def _checked(path: Path, kind: str) -> ImageInfo:
+def _checked(path: Path) -> ImageInfo:
     """An image is checked before it is reported: there, not empty, of a size, and whole."""
-    info = None
-    if path.is_file() and kind == "bmp":
-        bitmap = read_bitmap(path)
-        info = ImageInfo(kind, bitmap.width, len(bitmap.rows)) if bitmap else None
-    elif path.is_file():
-        info = read_image_info(path)
+    info = read_image_info(path) if path.is_file() else None
     if info is None:
         raise PeekabooError(
             ErrorCode.CAPTURE_FAILED,
@@ -345,7 +340,5 @@ def image_for_model(desktop: Desktop, image: CapturedImage) -> ImageData:
     """An image as a model should get it: not larger than it would be shrunk to, and not too many bytes. The
     file of `image` is left as it is.
     """
-    from ..ai.images import fit_for_client  # only what returns an image needs it
-
     taken = ImageData(image.path.read_bytes(), image.info, image.subject.label, str(image.path))
     return fit_for_client(desktop, taken)

@@ -194,7 +194,8 @@ def _images_below(folder: Path) -> dict[Path, int]:
                     status = path.lstat()
                     # no link out of the folder, no pipe that would block us
                     is_small_file = stat.S_ISREG(status.st_mode) and status.st_size <= _LARGEST_IMAGE_BYTES
-                    if is_small_file and read_image_info(path):
+                    info = read_image_info(path) if is_small_file else None
+                    if info and info.kind in EXTENSIONS.values():
                         found[path] = status.st_mtime_ns
     return found
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import io
 import math
 import os
 import re
@@ -12,7 +11,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, Optional
+from typing import Callable, NamedTuple, Optional
 
 from ..core.errors import ErrorCode, PeekabooError, file_errors, invalid
 from ..core.models import ImageInfo, Rect
@@ -31,6 +30,7 @@ MODEL_BYTES = 700_000
 def sniff_image(data: bytes) -> Optional[ImageInfo]:
     """Kind and size from the first bytes of a file, or None when they are not an image's."""
     info = None
+    data = data[:_HEADER_BYTES]
     with suppress(struct.error, IndexError):  # cut short within its header
         if data[:8] == _PNG_START and data[12:16] == b"IHDR":
             info = ImageInfo("png", *struct.unpack(">II", data[16:24]))
@@ -40,6 +40,9 @@ def sniff_image(data: bytes) -> Optional[ImageInfo]:
             info = ImageInfo("gif", *struct.unpack("<HH", data[6:10]))
         elif data[:4] == b"RIFF" and data[8:12] == b"WEBP":
             info = _sniff_webp(data)
+        elif data[:2] == b"BM" and data[26:28] == b"\1\0":
+            width, height = struct.unpack("<ii", data[18:26])
+            info = ImageInfo("bmp", max(0, width), abs(height))
     return info if info and info.width and info.height else None
 
 
@@ -56,76 +59,53 @@ def _sniff_jpeg(data: bytes) -> Optional[ImageInfo]:
     return None
 
 
-def _sniff_webp(data: bytes) -> Optional[ImageInfo]:
-    if len(data) < (25 if data[12:16] == b"VP8L" else 30):
-        return None
+def _sniff_webp(data: bytes) -> ImageInfo:
     if data[12:16] == b"VP8X":
-        width, height = (int.from_bytes(data[at : at + 3], "little") + 1 for at in (24, 27))
-        return ImageInfo("webp", width, height)
+        width, width_high, height, height_high = struct.unpack("<HBHB", data[24:30])
+        return ImageInfo("webp", width + (width_high << 16) + 1, height + (height_high << 16) + 1)
     if data[12:16] == b"VP8L":
-        bits = int.from_bytes(data[21:25], "little")
+        (bits,) = struct.unpack("<I", data[21:25])
         return ImageInfo("webp", (bits & 0x3FFF) + 1, ((bits >> 14) & 0x3FFF) + 1)
     width, height = struct.unpack("<HH", data[26:30])
     return ImageInfo("webp", width & 0x3FFF, height & 0x3FFF)
 
 
-def read_image_header(path: Path) -> Optional[ImageInfo]:
-    """Kind and size that a file's first bytes give, None when they are not an image's. Raises OSError."""
-    with open(path, "rb") as f:
-        return sniff_image(f.read(_HEADER_BYTES))
-
-
 def read_image_info(path: Path) -> Optional[ImageInfo]:
     """Kind and size of a complete image file; None for another file and for a part of one. Raises OSError."""
-    with open(path, "rb") as f:
-        return _info_of_whole(f)
+    return whole_image(path.read_bytes())
 
 
 def whole_image(data: bytes) -> Optional[ImageInfo]:
     """Kind and size of an image's bytes when they are all there, else None."""
-    return _info_of_whole(io.BytesIO(data))
+    info = sniff_image(data)
+    return info if info and _IS_WHOLE[info.kind](data) else None
 
 
-def _info_of_whole(f: BinaryIO) -> Optional[ImageInfo]:
-    info = sniff_image(f.read(_HEADER_BYTES))
-    has_end = {"png": _has_png_end, "jpg": _has_jpeg_end, "gif": _has_gif_end, "webp": _has_webp_end}
-    return info if info and has_end[info.kind](f) else None
-
-
-def _has_png_end(f: BinaryIO) -> bool:
-    return any(kind == b"IEND" for kind, _ in _png_chunks(f))
-
-
-def _png_chunks(f: BinaryIO) -> Iterator[tuple[bytes, int]]:
-    """The kinds and data lengths of the chunks that are there to their end; `f` stands at a chunk's data.
+def _png_chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """The kinds and data of the chunks that are there to their end.
 
     They follow one another: length, kind, data, checksum.
     """
-    size = f.seek(0, os.SEEK_END)
     at = 8
-    while at + 12 <= size:
-        f.seek(at)
-        head = f.read(8)
-        length = int.from_bytes(head[:4], "big")
-        at += length + 12
-        if at <= size:
-            yield head[4:], length
+    while at + 12 <= len(data):
+        end = at + 12 + int.from_bytes(data[at : at + 4], "big")
+        if end <= len(data):
+            yield data[at + 4 : at + 8], data[at + 8 : end - 4]
+        at = end
 
 
 def png_pixels(path: Path) -> bytes:
     """The pixels of a PNG as its program compressed them, without what else it says. Raises OSError."""
-    with open(path, "rb") as f:
-        return b"".join(f.read(length) for kind, length in _png_chunks(f) if kind in (b"IHDR", b"IDAT"))
+    chunks = _png_chunks(path.read_bytes())
+    return b"".join(content for kind, content in chunks if kind in (b"IHDR", b"IDAT"))
 
 
 # A marker in a JPEG's image data: FF 00 is a byte of the data, FF D0 to FF D7 restart it, FF FF is padding.
 _JPEG_MARKER = re.compile(rb"\xff([^\x00\xd0-\xd7\xff])")
 
 
-def _has_jpeg_end(f: BinaryIO) -> bool:
+def _has_jpeg_end(data: bytes) -> bool:
     """Its segments lead to the marker EOI, image data between them; a thumbnail's EOI is skipped."""
-    f.seek(0)
-    data = f.read()
     at = 2
     while found := _JPEG_MARKER.search(data, at):
         if found[1] == b"\xd9":
@@ -133,17 +113,6 @@ def _has_jpeg_end(f: BinaryIO) -> bool:
         length = data[found.end() : found.end() + 2]
         at = found.end() + max(2, int.from_bytes(length, "big"))
     return False
-
-
-def _has_gif_end(f: BinaryIO) -> bool:
-    f.seek(-1, os.SEEK_END)
-    return f.read(1) == b";"
-
-
-def _has_webp_end(f: BinaryIO) -> bool:
-    """It is at least as long as its RIFF header says."""
-    f.seek(4)
-    return int.from_bytes(f.read(4), "little") + 8 <= f.seek(0, os.SEEK_END)
 
 
 class Bitmap(NamedTuple):
@@ -178,19 +147,31 @@ class Bitmap(NamedTuple):
 
 def read_bitmap(path: Path) -> Optional[Bitmap]:
     """A BMP of 24 or 32 bits a pixel; None when it is not one, or cut short. Raises OSError."""
-    data = path.read_bytes()
+    return _bitmap_of(path.read_bytes())
+
+
+def _bitmap_of(data: bytes) -> Optional[Bitmap]:
     if data[:2] != b"BM" or len(data) < 34:
         return None
     (offset,) = struct.unpack("<I", data[10:14])
     width, height, _, bits, compression = struct.unpack("<iiHHI", data[18:34])
     row_bytes = (width * bits + 31) // 32 * 4
+    end = offset + row_bytes * abs(height)
     is_plain = bits in (24, 32) and compression in (0, 3) and width > 0 and height != 0
-    if not is_plain or len(data) < offset + row_bytes * abs(height):
+    if not is_plain or len(data) < end:
         return None
-    used = width * bits // 8
-    rows = [data[at : at + used] for at in range(offset, offset + row_bytes * abs(height), row_bytes)]
+    rows = [data[at : at + width * bits // 8] for at in range(offset, end, row_bytes)]
     # a positive height means that the last row comes first
     return Bitmap(width, bits // 8, tuple(rows if height < 0 else reversed(rows)))
+
+
+_IS_WHOLE: dict[str, Callable[[bytes], bool]] = {
+    "png": lambda data: any(kind == b"IEND" for kind, _ in _png_chunks(data)),
+    "jpg": _has_jpeg_end,
+    "gif": lambda data: data.endswith(b";"),
+    "webp": lambda data: int.from_bytes(data[4:8], "little") + 8 <= len(data),
+    "bmp": lambda data: _bitmap_of(data) is not None,
+}
 
 
 def changed_rect(before: Bitmap, after: Bitmap) -> Optional[Rect]:
@@ -200,22 +181,13 @@ def changed_rect(before: Bitmap, after: Bitmap) -> Optional[Rect]:
     changed = [place for place, pair in enumerate(zip(before.rows, after.rows)) if pair[0] != pair[1]]
     if not changed:
         return None
-    pairs = [(before.rows[place], after.rows[place]) for place in changed]
-    left = min(_first_difference(one, other) for one, other in pairs) // before.step
-    same_at_end = min(_first_difference(one[::-1], other[::-1]) for one, other in pairs) // before.step
+    difference = 0  # of all rows: a row is compared as one large number, a loop over bytes is slow
+    for place in changed:
+        difference |= int.from_bytes(before.rows[place], "big") ^ int.from_bytes(after.rows[place], "big")
+    lowest_bit = (difference & -difference).bit_length() - 1
+    same_at_start = (len(before.rows[0]) * 8 - difference.bit_length()) // 8
+    left, same_at_end = same_at_start // before.step, lowest_bit // 8 // before.step
     return Rect(left, changed[0], before.width - same_at_end - left, changed[-1] - changed[0] + 1)
-
-
-def _first_difference(one: bytes, other: bytes) -> int:
-    """The index of the first byte that differs, by halving: comparing slices is fast, a loop is not."""
-    low, high = 0, len(one)
-    while high - low > 1:
-        middle = (low + high) // 2
-        if one[low:middle] == other[low:middle]:
-            low = middle
-        else:
-            high = middle
-    return low
 
 
 def model_size(info: ImageInfo, edge: int = MODEL_EDGE, pixels: int = MODEL_PIXELS) -> tuple[int, int]:
@@ -234,25 +206,25 @@ def kind_by_name(path: Path) -> str:
 
 def prepare_target(path: Path) -> None:
     """Create the parents of `path`, and check that an image may be written there. Raises FILE_IO_ERROR."""
+    problem, hint = "", ""
     with file_errors(path):
         if path.parent.is_file():
-            raise PeekabooError(
-                ErrorCode.FILE_IO_ERROR,
-                f"{path.parent} is a file, not a folder",
-                hint="name a folder, or an image that ends in .png or .jpg",
-            )
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if path.is_dir():
-            raise PeekabooError(ErrorCode.FILE_IO_ERROR, f"{path} is a folder", hint="name a file in it")
-        is_empty_file = path.is_file() and not path.stat().st_size
-        if path.exists() and not is_empty_file and (not path.is_file() or read_image_header(path) is None):
-            raise PeekabooError(
-                ErrorCode.FILE_IO_ERROR,
-                f"{path} exists and is not an image; it was left as it is",
-                hint="choose another path",
-            )
-        if not os.access(path if path.exists() else path.parent, os.W_OK):
-            raise PermissionError(errno.EACCES, "Permission denied")
+            problem = f"{path.parent} is a file, not a folder"
+            hint = "name a folder, or an image that ends in .png or .jpg"
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if path.is_dir():
+                problem, hint = f"{path} is a folder", "name a file in it"
+            elif path.exists() and not (path.is_file() and _is_image_or_empty(path)):
+                problem = f"{path} exists and is not an image; it was left as it is"
+                hint = "choose another path"
+            elif not os.access(path if path.exists() else path.parent, os.W_OK):
+                raise PermissionError(errno.EACCES, "Permission denied")
+    if problem:
+        raise PeekabooError(ErrorCode.FILE_IO_ERROR, problem, hint)
 
 
-_LARGEST_BYTES = 7_500_000  # clients end the connection at 16 MB a message; base64 adds a third
+def _is_image_or_empty(path: Path) -> bool:
+    with open(path, "rb") as f:
+        start = f.read(_HEADER_BYTES)
+    return not start or sniff_image(start) is not None

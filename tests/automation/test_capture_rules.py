@@ -472,8 +472,8 @@ def test_a_covered_or_minimised_window_is_not_captured_by_its_rectangle(
 
 
 SHADOWS: dict[str, tuple[list[str], int]] = {
-    "by its rectangle": (["--includeShadow", "--no-preferWindowId"], 1),
-    "by its rectangle, none wanted": (["--no-preferWindowId"], 0),
+    "by its rectangle": (["--includeShadow", "--no-prefer-window-id"], 1),
+    "by its rectangle, none wanted": (["--no-prefer-window-id"], 0),
     "by its id": (["--includeShadow"], 0),
 }
 

@@ -75,7 +75,7 @@ def test_a_region_that_is_none_is_refused(
 def test_a_region_reaches_to_the_edge_and_needs_a_screenshot(on_x11: Program, form_window: int) -> None:
     assert on_x11.error("screenshot", form_window, "--region", "0,0,9,9")["code"] == "STALE_SCREENSHOT"
     whole = on_x11.data("screenshot", form_window)
-    part = on_x11.data("screenshot", form_window, "--region", "-5,-5,99999,99999")
+    part = on_x11.data("screenshot", form_window, "--region=-5,-5,99999,99999")
     assert part["region"] == {
         "x": 0, "y": 0, "width": whole["image_width"], "height": whole["image_height"],
     }  # fmt: skip
