@@ -31,9 +31,6 @@ _NOT_CLICKABLE = (
 class Subject(NamedTuple):
     """What one image shows: a display or a window."""
 
-    label: str
-    suffix: str = ""
-    """What is added to a file's name where several images share one path."""
     display: Optional[Display] = None
     window: Optional[Window] = None
     number: Optional[int] = None
@@ -41,10 +38,19 @@ class Subject(NamedTuple):
     windows: tuple[Window, ...] = ()
     """Of a display: the windows that it shows, front to back."""
 
+    @property
+    def label(self) -> str:
+        if self.window:
+            return self.window.title or self.window.app_name
+        assert self.display
+        return f"Display {self.display.number}" + (" / Main" if self.display.is_main else "")
 
-def window_subject(window: Window, number: Optional[int] = None) -> Subject:
-    label = window.title or window.app_name
-    return Subject(label, f"_window{number or 0}_{label}", window=window, number=number)
+    @property
+    def suffix(self) -> str:
+        """What is added to a file's name where several images share one path."""
+        if self.display:
+            return f"_display{self.number}" + ("_main" if self.display.is_main else "")
+        return f"_window{self.number or 0}_{self.label}"
 
 
 class CapturedImage(NamedTuple):
@@ -64,13 +70,13 @@ class CapturedImage(NamedTuple):
 
     def window_data(self) -> dict[str, Any]:
         """What a screenshot of a window answers; no screenshot_id where its pixels cannot be clicked."""
-        if self.screenshot and self.region:
+        assert self.subject.window
+        data = (self.screenshot or record_of(self.subject.window, self.info)).as_data()
+        if not self.screenshot:
+            del data["screenshot_id"]
+        if self.region:
             size = {"region_image_width": self.info.width, "region_image_height": self.info.height}
-            return {**self.screenshot.as_data(), "region": self.region.as_data(), **size}
-        if self.screenshot:
-            return self.screenshot.as_data()
-        data = record_of(self.subject.window, self.info).as_data() if self.subject.window else {}
-        data.pop("screenshot_id", None)
+            data.update(region=self.region.as_data(), **size)
         return data
 
     def region_text(self) -> str:
@@ -145,7 +151,7 @@ def screenshot_to_read(desktop: Desktop, window: Window) -> tuple[CapturedImage,
 
 def image_to_read(desktop: Desktop, window: Window) -> CapturedImage:
     """One window at its own pixels, as a PNG, without a record. The caller deletes the file."""
-    return _capture_subject(desktop, window_subject(window), "png")
+    return _capture_subject(desktop, Subject(window=window), "png")
 
 
 def record_to_read(desktop: Desktop, image: CapturedImage) -> Screenshot:
@@ -158,7 +164,7 @@ def record_to_read(desktop: Desktop, image: CapturedImage) -> Screenshot:
 
 def screenshot_rect(desktop: Desktop, window: Window, kind: str) -> CapturedImage:
     """What the screen shows where the window is, whatever that is."""
-    subject = window_subject(window)
+    subject = Subject(window=window)
     image = _new_image(subject, kind, lambda path: desktop.capture_rect(window.bounds, path, kind))
     return image._replace(is_of_rect=True)
 
@@ -172,7 +178,7 @@ def screenshot_window(
     an older image is refused, for it might be meant for this one.
     """
     try:
-        return _capture_subject(desktop, window_subject(window), kind, with_shadow)
+        return _capture_subject(desktop, Subject(window=window), kind, with_shadow)
     except PeekabooError as e:
         is_failure = e.code is ErrorCode.CAPTURE_FAILED and not isinstance(e, WindowMoves)
         if not is_failure or not _is_seen_whole(window, scene):
@@ -201,23 +207,16 @@ def screenshot_whole_or_region(
     if found is None:
         return screenshot_window(desktop, scene, window, kind)
     record, inside = found
-    whole = _capture_subject(desktop, window_subject(window), "bmp")
+    whole = _capture_subject(desktop, Subject(window=window), "bmp")
     bitmap = read_bitmap(whole.path)
     whole.path.unlink(missing_ok=True)
     assert bitmap and whole.subject.window
     record = find_record(desktop.session, whole.subject.window, record.screenshot_id)
     scale_x, scale_y = bitmap.width / record.image_width, len(bitmap.rows) / record.image_height
-    part = bitmap.cropped(
-        round(inside.x * scale_x),
-        round(inside.y * scale_y),
-        round((inside.x + inside.width) * scale_x),
-        round((inside.y + inside.height) * scale_y),
-    )
-
-    def write(path: Path) -> None:
-        path.write_bytes(part.as_png())
-
-    image = _new_image(whole.subject, "png", write)
+    left, right = inside.x * scale_x, (inside.x + inside.width) * scale_x
+    top, bottom = inside.y * scale_y, (inside.y + inside.height) * scale_y
+    png = bitmap.cropped(round(left), round(top), round(right), round(bottom)).as_png()
+    image = _new_image(whole.subject, "png", lambda path: write_privately(path, png))
     return image._replace(screenshot=record, region=inside)
 
 

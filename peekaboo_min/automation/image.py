@@ -24,7 +24,6 @@ from .capture import (
     recorded,
     scene_to_capture,
     take_images,
-    window_subject,
 )
 from .effects import wait_until_painted
 from .input import focus_by_id
@@ -36,6 +35,8 @@ _OTHER_EXTENSIONS = (
     *(".avif", ".bmp", ".eps", ".heic", ".heif", ".ico", ".jfif", ".jp2", ".jpe", ".jxl"),
     *(".pdf", ".psd", ".svg", ".tga", ".tif", ".tiff"),
 )
+# What keeps a window from the front, and nobody from capturing it.
+_MAY_STAY_BEHIND = (ErrorCode.FOCUS_FAILED, ErrorCode.TIMEOUT, ErrorCode.PERMISSION_DENIED_ACCESSIBILITY)
 _NOT_RAISED = "Could not raise specific window; proceeding with frontmost of activated app."
 
 
@@ -160,15 +161,17 @@ def _find_subjects(scene: Scene, request: ImageRequest) -> list[Subject]:
     if mode == "screen":
         return _screens(scene, request.screen_index)
     if request.window_id is not None:
-        return [window_subject(scene.by_id(request.window_id))]
+        return [Subject(window=scene.by_id(request.window_id))]
     if mode == "frontmost" or request.app is None:
-        return [window_subject(_frontmost(scene), 0)]
+        return [Subject(window=_frontmost(scene), number=0)]
     app = find_app(request.app, scene.apps)
-    own = visible_windows(windows_of(app, scene.windows))
-    chosen = find_window(app, own, request.window_title, request.window_index)
-    if mode == "multi":
-        return [window_subject(window, index) for index, window in enumerate(own)]
-    return [window_subject(chosen, own.index(chosen))]
+    windows = visible_windows(windows_of(app, scene.windows))
+    chosen = find_window(app, windows, request.window_title, request.window_index)
+    return [
+        Subject(window=window, number=index)
+        for index, window in enumerate(windows)
+        if mode == "multi" or window == chosen
+    ]
 
 
 def _screens(scene: Scene, index: Optional[int]) -> list[Subject]:
@@ -180,13 +183,7 @@ def _screens(scene: Scene, index: Optional[int]) -> list[Subject]:
     if index is not None and not 0 <= index < len(displays):
         raise invalid(f"there is no screen {index}", f"there are {len(displays)}, counted from 0")
     return [
-        Subject(
-            f"Display {display.number}" + (" / Main" if display.is_main else ""),
-            f"_display{number}" + ("_main" if display.is_main else ""),
-            display=display,
-            windows=tuple(visible_windows(scene.windows)),
-            number=number,
-        )
+        Subject(display=display, windows=tuple(visible_windows(scene.windows)), number=number)
         for number, display in enumerate(displays)
         if index is None or number == index
     ]
@@ -194,9 +191,9 @@ def _screens(scene: Scene, index: Optional[int]) -> list[Subject]:
 
 def _frontmost(scene: Scene) -> Window:
     visible = visible_windows(scene.windows)
-    for window in [*(window for window in visible if window.is_focused), *visible]:
-        return window
-    raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, "there is no window on the screen", hint="open one")
+    if not visible:
+        raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, "there is no window on the screen", hint="open one")
+    return next((window for window in visible if window.is_focused), visible[0])
 
 
 def _subjects_in_front(desktop: Desktop, request: ImageRequest) -> tuple[list[Subject], tuple[str, ...]]:
@@ -221,11 +218,7 @@ def _subjects_in_front(desktop: Desktop, request: ImageRequest) -> tuple[list[Su
         if not was_shown:
             wait_until_painted(desktop, window)
     except PeekabooError as e:
-        if e.code not in (
-            ErrorCode.FOCUS_FAILED,
-            ErrorCode.TIMEOUT,
-            ErrorCode.PERMISSION_DENIED_ACCESSIBILITY,
-        ):
+        if e.code not in _MAY_STAY_BEHIND:
             raise
         log_warning(_NOT_RAISED)
         messages = (f"the window could not be brought to the front: {e.sentence()}",)
@@ -237,9 +230,9 @@ def _subjects_in_front(desktop: Desktop, request: ImageRequest) -> tuple[list[Su
     if shows_more or is_behind:
         return _find_subjects(scene, request), messages
     if request.window_id is not None:
-        return [window_subject(window)], messages
+        return [Subject(window=window)], messages
     if window.is_on_screen:
-        return [window_subject(window, request.window_index or 0)], messages
+        return [Subject(window=window, number=request.window_index or 0)], messages
     return _find_subjects(scene, request._replace(window_title=None, window_index=None)), messages
 
 
@@ -252,9 +245,9 @@ def _window_to_raise(scene: Scene, request: ImageRequest) -> Optional[Window]:
     if request.effective_mode == "frontmost" or request.app is None:
         return _frontmost(scene)
     app = find_app(request.app, scene.apps)
-    own = visible_windows(windows_of(app, scene.windows), with_off_screen=True)
-    own.sort(key=lambda window: (not window.is_on_screen, not window.is_minimised))
-    return find_window(app, own, request.window_title, request.window_index)
+    windows = visible_windows(windows_of(app, scene.windows), with_off_screen=True)
+    windows.sort(key=lambda window: (not window.is_on_screen, not window.is_minimised))
+    return find_window(app, windows, request.window_title, request.window_index)
 
 
 # where to save it

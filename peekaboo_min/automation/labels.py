@@ -7,6 +7,7 @@ label 0.5 to 1.6. So a tick box is known by how it reads: of 82 that were read, 
 
 from __future__ import annotations
 
+import difflib
 import math
 import re
 import unicodedata
@@ -143,8 +144,6 @@ def likeness(wanted: str, shown: str, least: float = 0.0) -> float:
         return EQUAL
     if _with_letters_alike(wanted, r"\d") == _with_letters_alike(shown, _SHOWN_DIGIT):
         return LOOKALIKE
-    import difflib  # 3 ms that most commands do not need
-
     matcher = difflib.SequenceMatcher(None, a.replace(" ", ""), b.replace(" ", ""), autojunk=False)
     if matcher.real_quick_ratio() < least or matcher.quick_ratio() < least:
         return 0.0

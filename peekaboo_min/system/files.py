@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import os
 import re
@@ -109,13 +108,13 @@ def new_temporary_path(stem: str, kind: str) -> Path:
 @contextmanager
 def working_folder(prefix: str) -> Iterator[Path]:
     """A new temporary folder that is not swept while the block runs. Raises FILE_IO_ERROR."""
-    folder = temporary_folder() / f"{prefix}_{os.urandom(6).hex()}"
-    with file_errors(folder):
-        folder.mkdir(mode=0o700)
+    parent = temporary_folder()
+    with file_errors(parent):
+        folder = tempfile.mkdtemp(prefix=f"{prefix}_", dir=parent)
         descriptor = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH)
-        yield folder
+        yield Path(folder)
     finally:
         os.close(descriptor)
 
@@ -196,7 +195,7 @@ def move_all_into_place(sources: Sequence[Path], targets: Sequence[Path]) -> Non
     try:
         for source, beside, target in zip(sources, staged, targets):
             with file_errors(target):
-                _move(source, beside)
+                shutil.move(source, beside)
         for beside, target in zip(staged, targets):
             with file_errors(target):
                 os.replace(beside, target)
@@ -204,16 +203,6 @@ def move_all_into_place(sources: Sequence[Path], targets: Sequence[Path]) -> Non
         for leftover in (*sources, *staged):
             with suppress(OSError):
                 leftover.unlink()
-
-
-def _move(source: Path, target: Path) -> None:
-    """Move a file, also to another disk. Raises OSError."""
-    try:
-        os.replace(source, target)
-    except OSError as e:
-        if e.errno != errno.EXDEV:
-            raise
-        shutil.copy2(source, target)
 
 
 def write_privately(path: Path, content: Union[str, bytes]) -> None:
