@@ -160,13 +160,12 @@ def _find_subjects(scene: Scene, request: ImageRequest) -> list[Subject]:
     mode = request.effective_mode
     if mode == "screen":
         return _screens(scene, request.screen_index)
+    chosen = _named_window(scene, request)
     if request.window_id is not None:
-        return [Subject(window=scene.by_id(request.window_id))]
+        return [Subject(window=chosen)]
     if mode == "frontmost" or request.app is None:
-        return [Subject(window=_frontmost(scene), number=0)]
-    app = find_app(request.app, scene.apps)
-    windows = visible_windows(windows_of(app, scene.windows))
-    chosen = find_window(app, windows, request.window_title, request.window_index)
+        return [Subject(window=chosen, number=0)]
+    windows = visible_windows(windows_of(find_app(request.app, scene.apps), scene.windows))
     return [
         Subject(window=window, number=index)
         for index, window in enumerate(windows)
@@ -203,14 +202,14 @@ def _subjects_in_front(desktop: Desktop, request: ImageRequest) -> tuple[list[Su
     """
     check_may_act("foreground capture")
     scene = scene_to_capture(desktop)
+    if request.effective_mode == "screen" and request.app is None:
+        return _find_subjects(scene, request), ()  # a screen has no front
     try:
-        window = _window_to_raise(scene, request)
+        window = _named_window(scene, request, with_off_screen=True)
     except PeekabooError as e:
         if request.effective_mode != "screen" or e.code is not ErrorCode.WINDOW_NOT_FOUND:
             raise
         return _find_subjects(scene, request), (f"nothing was brought to the front: {e.message}",)
-    if window is None:
-        return _find_subjects(scene, request), ()  # a screen has no front
     messages: tuple[str, ...] = ()
     was_shown = window.is_on_screen
     try:
@@ -236,16 +235,17 @@ def _subjects_in_front(desktop: Desktop, request: ImageRequest) -> tuple[list[Su
     return _find_subjects(scene, request._replace(window_title=None, window_index=None)), messages
 
 
-def _window_to_raise(scene: Scene, request: ImageRequest) -> Optional[Window]:
-    """The window that is meant, also one that is minimised or hidden; None for screens without an app."""
-    if request.effective_mode == "screen" and request.app is None:
-        return None
+def _named_window(scene: Scene, request: ImageRequest, with_off_screen: bool = False) -> Window:
+    """The window that is meant. Raises as find_app and find_window do, and WINDOW_NOT_FOUND.
+
+    with_off_screen: an app's minimised and hidden windows count too, after the others.
+    """
     if request.window_id is not None:
         return scene.by_id(request.window_id)
     if request.effective_mode == "frontmost" or request.app is None:
         return _frontmost(scene)
     app = find_app(request.app, scene.apps)
-    windows = visible_windows(windows_of(app, scene.windows), with_off_screen=True)
+    windows = visible_windows(windows_of(app, scene.windows), with_off_screen)
     windows.sort(key=lambda window: (not window.is_on_screen, not window.is_minimised))
     return find_window(app, windows, request.window_title, request.window_index)
 

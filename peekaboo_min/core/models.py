@@ -291,7 +291,7 @@ class Handler(NamedTuple):
 
 
 class ImageInfo(NamedTuple):
-    """What an image file's own header says. kind: png, jpg, gif or webp; sizes in pixels."""
+    """What an image file's own header says. kind: png, jpg, gif, webp or bmp; sizes in pixels."""
 
     kind: str
     width: int

@@ -208,21 +208,6 @@ def test_a_name_that_is_too_long_is_cut_or_refused_and_no_bug(peek: Program, tmp
         assert len(Path(finished.data["saved_files"][0]["path"]).name.encode()) <= 255
 
 
-def test_long_names_of_several_images_are_cut_and_stay_apart(
-    peek: Program, book_id: int, open_form: Callable[..., Form], tmp_path: Path
-) -> None:
-    open_form("/日本" * 60, "+300+100")
-    wait_for(lambda: len(peek.data("windows", "--app", "Form")["windows"]) == 2, "both are listed")
-    entries = saved(
-        peek, "--app", "Form", "--mode", "multi", "--path", tmp_path / "all" / ("s" * 240 + ".png")
-    )
-    names = files_below(tmp_path / "all")
-    assert sorted(Path(entry["path"]).name for entry in entries) == names
-    assert (len(names), max(len(name.encode()) for name in names) <= 255) == (2, True)
-    saved(peek, "--app", "Form", "--mode", "multi", "--path", tmp_path / "folder")
-    assert len(files_below(tmp_path / "folder")) == 2
-
-
 def test_the_environments_folder_takes_what_has_no_path(peek: Program, tmp_path: Path) -> None:
     (entry,) = saved(peek, PEEKABOO_DEFAULT_SAVE_PATH=str(tmp_path / "kept"))
     assert Path(entry["path"]).parent == tmp_path / "kept"
