@@ -17,6 +17,8 @@ from forked import ForkedProgram
 from macs import fake_mac
 from worlds import Form, Program, clean_environment, program_words, wait_for, x_server
 
+from peekaboo_min.core.settings import forget_environment
+
 
 @pytest.fixture(scope="session", autouse=True)
 def nothing_is_left_outside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
@@ -33,6 +35,21 @@ def nothing_is_left_outside(tmp_path_factory: pytest.TempPathFactory) -> Iterato
         yield
     watched = [home / ".local/state/peekaboo_min", home / "Library", home / "tmp/peekaboo-mcp.log"]
     assert [path for path in watched if path.exists()] == [], "a test wrote into home or the temporary folder"
+
+
+@pytest.fixture
+def environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
+    """Sets variables, as if this process had started with them."""
+
+    def start(**variables: str) -> None:
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+        forget_environment()
+
+    start()
+    yield start
+    monkeypatch.undo()
+    forget_environment()
 
 
 @pytest.fixture(scope="session")

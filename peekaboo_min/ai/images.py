@@ -83,10 +83,7 @@ def _fit_anthropic(name: str, width: int, height: int) -> tuple[int, int]:
     # where a version is unknown, the smaller size is safe for all
     edge, patches = (2576, 4784) if _takes_larger(name) else (1568, 1568)
     for long_side in range(min(max(width, height), edge), 0, -1):
-        if width >= height:
-            size = long_side, max(1, round(long_side * height / width))
-        else:
-            size = max(1, round(long_side * width / height)), long_side
+        size = _fit_edges(width, height, long_side, long_side)
         if math.ceil(size[0] / _PATCH) * math.ceil(size[1] / _PATCH) <= patches:
             break
     return size
@@ -118,11 +115,8 @@ def _fit_smart_resize(width: int, height: int) -> tuple[int, int]:
 def _whole_patches(width: int, height: int) -> tuple[int, int]:
     """Qwen3's models see whole patches of 32 pixels, and answer in thousandths."""
     most = max(1280, width, height) // 32
-
-    def rounded(side: int) -> int:
-        return 32 * max(1, min(most, round(side / 32)))
-
-    return rounded(width), rounded(height)
+    columns, rows = (max(1, min(most, round(side / 32))) for side in (width, height))
+    return 32 * columns, 32 * rows
 
 
 def fit_for_model(

@@ -188,13 +188,6 @@ def _screens(scene: Scene, index: Optional[int]) -> list[Subject]:
     ]
 
 
-def _frontmost(scene: Scene) -> Window:
-    visible = visible_windows(scene.windows)
-    if not visible:
-        raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, "there is no window on the screen", hint="open one")
-    return next((window for window in visible if window.is_focused), visible[0])
-
-
 def _subjects_in_front(desktop: Desktop, request: ImageRequest) -> tuple[list[Subject], tuple[str, ...]]:
     """Activate the app, raise the window that is meant, and see then what there is to capture; and warnings.
 
@@ -243,7 +236,10 @@ def _named_window(scene: Scene, request: ImageRequest, with_off_screen: bool = F
     if request.window_id is not None:
         return scene.by_id(request.window_id)
     if request.effective_mode == "frontmost" or request.app is None:
-        return _frontmost(scene)
+        visible = visible_windows(scene.windows)
+        if not visible:
+            raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, "there is no window on the screen", "open one")
+        return next((window for window in visible if window.is_focused), visible[0])
     app = find_app(request.app, scene.apps)
     windows = visible_windows(windows_of(app, scene.windows), with_off_screen)
     windows.sort(key=lambda window: (not window.is_on_screen, not window.is_minimised))

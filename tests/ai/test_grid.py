@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Optional
+from typing import Callable, Optional
 
 import pytest
 
@@ -19,7 +18,6 @@ from peekaboo_min.ai.grid import (
 )
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
 from peekaboo_min.core.models import Point
-from peekaboo_min.core.settings import forget_environment
 
 
 @pytest.mark.parametrize(
@@ -46,14 +44,6 @@ def test_a_family_is_known_by_its_name_through_gateways_too(unit: Optional[str],
     assert {name: unit_by_name(name) for name in names.split()} == dict.fromkeys(names.split(), unit)
 
 
-@pytest.fixture
-def variable(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
-    forget_environment()
-    yield monkeypatch
-    monkeypatch.undo()
-    forget_environment()
-
-
 @pytest.mark.parametrize(
     "value, model, unit, why",
     [
@@ -64,14 +54,14 @@ def variable(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
     ],
 )
 def test_the_variable_the_name_and_an_assumption_set_the_unit(
-    variable: pytest.MonkeyPatch, value: str, model: str, unit: str, why: str
+    environment: Callable[..., None], value: str, model: str, unit: str, why: str
 ) -> None:
-    variable.setenv("PEEKABOO_AI_GRID", value)
+    environment(PEEKABOO_AI_GRID=value)
     assert unit_for(model) == unit and describe_unit(model).endswith(f"({why})")
 
 
-def test_another_value_of_the_variable_is_an_error(variable: pytest.MonkeyPatch) -> None:
-    variable.setenv("PEEKABOO_AI_GRID", "999")
+def test_another_value_of_the_variable_is_an_error(environment: Callable[..., None]) -> None:
+    environment(PEEKABOO_AI_GRID="999")
     with pytest.raises(PeekabooError) as caught:
         unit_for("gpt-5.5")
     assert caught.value.code is ErrorCode.INVALID_ARGUMENT and "pixels or 1000" in caught.value.hint

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
+from typing import Callable
 
 import pytest
 from samples import error_of, window
@@ -11,15 +11,12 @@ from samples import error_of, window
 from peekaboo_min.automation.coordinates import find_record, save_record
 from peekaboo_min.core.errors import ErrorCode
 from peekaboo_min.core.models import ImageInfo, Point, Rect, Window
-from peekaboo_min.core.settings import forget_environment
 
 
 @pytest.fixture
-def records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    forget_environment()
-    yield tmp_path
-    forget_environment()
+def records(tmp_path: Path, environment: Callable[..., None]) -> Path:
+    environment(TMPDIR=str(tmp_path))
+    return tmp_path
 
 
 SHOWN = window(7, bounds=Rect(10.5, -20, 300, 200))

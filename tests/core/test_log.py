@@ -7,6 +7,7 @@ import logging
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Callable
 
 import pytest
 
@@ -19,7 +20,7 @@ from peekaboo_min.core.log import (
     log_warning,
     start_log_file,
 )
-from peekaboo_min.core.settings import forget_environment, without_secrets
+from peekaboo_min.core.settings import without_secrets
 
 
 @pytest.fixture(autouse=True)
@@ -35,12 +36,9 @@ def handlers_are_taken_off_again() -> Iterator[None]:
 
 
 @pytest.fixture
-def a_key(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-echoed")
-    forget_environment()
-    yield "sk-echoed"
-    monkeypatch.undo()
-    forget_environment()
+def a_key(environment: Callable[..., None]) -> str:
+    environment(OPENAI_API_KEY="sk-echoed")
+    return "sk-echoed"
 
 
 @pytest.mark.parametrize("kind", ["a pipe", "a link", "a hard link", "a folder", "another user's", "a NUL"])

@@ -9,8 +9,8 @@ import resource
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
+from typing import Callable
 
 import pytest
 from worlds import PATIENCE_S, ROOT, clean_environment
@@ -32,13 +32,8 @@ from peekaboo_min.system.files import (
 
 
 @pytest.fixture(autouse=True)
-def own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    forget_environment()
-    yield
-    monkeypatch.undo()
-    forget_environment()
+def own_folders(tmp_path: Path, environment: Callable[..., None]) -> None:
+    environment(XDG_STATE_HOME=str(tmp_path / "state"), TMPDIR=str(tmp_path))
 
 
 def mode(path: Path) -> int:

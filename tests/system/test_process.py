@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Callable, Optional
 
@@ -16,22 +16,8 @@ from worlds import PATIENCE_S, ROOT, Program, wait_for
 
 from peekaboo_min.core.cancellation import CancelToken, in_parallel, pause, use_cancel_token
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
-from peekaboo_min.core.settings import forget_environment
 from peekaboo_min.system.process import Completed, run_program, running
 from peekaboo_min.system.programs import find_program
-
-
-@pytest.fixture
-def environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str, str], None]]:
-    """Sets a variable and lets it be read again."""
-
-    def set_one(name: str, value: str) -> None:
-        monkeypatch.setenv(name, value)
-        forget_environment()
-
-    yield set_one
-    monkeypatch.undo()
-    forget_environment()
 
 
 def sh(script: str, *words: str, timeout_s: float = PATIENCE_S, **others: object) -> Completed:
@@ -218,9 +204,9 @@ def test_a_folder_that_is_gone_is_not_told_as_a_missing_program(tmp_path: Path) 
     ],
 )
 def test_a_missing_program_is_told_with_its_package(
-    environment: Callable[[str, str], None], tmp_path: Path, name: str, hint: str
+    environment: Callable[..., None], tmp_path: Path, name: str, hint: str
 ) -> None:
-    environment("PEEKABOO_BIN_DIR", str(tmp_path))
+    environment(PEEKABOO_BIN_DIR=str(tmp_path))
     with pytest.raises(PeekabooError) as caught:
         run_program([name], timeout_s=PATIENCE_S)
     assert (caught.value.code, caught.value.message, caught.value.hint) == (
@@ -234,14 +220,14 @@ def test_a_missing_program_is_told_with_its_package(
 
 
 def test_the_folder_for_programs_is_the_only_place_that_is_searched(
-    environment: Callable[[str, str], None], tmp_path: Path
+    environment: Callable[..., None], tmp_path: Path
 ) -> None:
     assert find_program("true")
     (tmp_path / "mine").write_text("#!/bin/sh\necho mine\n")
     (tmp_path / "mine").chmod(0o700)
     (tmp_path / "text").write_text("not a program")
     (tmp_path / "folder").mkdir()
-    environment("PEEKABOO_BIN_DIR", str(tmp_path))
+    environment(PEEKABOO_BIN_DIR=str(tmp_path))
     assert run_program(["mine"], timeout_s=PATIENCE_S).text == "mine\n"
     assert [find_program(name) for name in ("true", "text", "folder", "gone")] == [None] * 4
 
@@ -312,9 +298,8 @@ def test_a_program_that_leaves_its_input_unread_is_no_error() -> None:
     assert run_program(["true"], timeout_s=PATIENCE_S, stdin=b"x" * 5_000_000) == Completed(0, b"", "")
 
 
-def test_another_command_line_is_not_handed_on_to_children(environment: Callable[[str, str], None]) -> None:
-    environment("PEEKABOO_CLI_PATH", "/bin/true")
-    environment("PEEKABOO_READONLY", "1")
+def test_another_command_line_is_not_handed_on_to_children(environment: Callable[..., None]) -> None:
+    environment(PEEKABOO_CLI_PATH="/bin/true", PEEKABOO_READONLY="1")
     said = sh(
         "echo ${PEEKABOO_CLI_PATH-unset} ${PEEKABOO_READONLY-unset} $MORE", environment={"MORE": "more"}
     ).text
