@@ -143,12 +143,6 @@ def _missing_folders(targets: Sequence[Path]) -> list[Path]:
     return sorted(missing, key=lambda folder: len(folder.parts), reverse=True)
 
 
-def screenshot_to_read(desktop: Desktop, window: Window) -> tuple[CapturedImage, Screenshot]:
-    """A window at its own pixels, its record in those of take_window_screenshot. The caller deletes it."""
-    image = image_to_read(desktop, window)
-    return image, record_to_read(desktop, image)
-
-
 def image_to_read(desktop: Desktop, window: Window) -> CapturedImage:
     """One window at its own pixels, as a PNG, without a record. The caller deletes the file."""
     return _capture_subject(desktop, Subject(window=window), "png")

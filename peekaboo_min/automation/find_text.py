@@ -10,7 +10,7 @@ from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.models import NOTHING_FOUND, RecognisedText, Rect, Result, Screenshot
 from ..core.text import clean_text
 from ..desktop.base import Desktop
-from .capture import CapturedImage, scene_to_capture, screenshot_to_read
+from .capture import CapturedImage, image_to_read, record_to_read, scene_to_capture
 from .coordinates import find_region
 from .effects import is_other_within, take_bitmap
 from .input import click_pixel
@@ -81,17 +81,17 @@ def wanted_text(text: str) -> str:
 def search_image(
     desktop: Desktop,
     image: CapturedImage,
-    record: Screenshot,
     wanted: str,
     part: Optional[tuple[Screenshot, Rect]] = None,
 ) -> TextSearch:
-    """Look for a text in a window's screenshot, recognised at full resolution, placed in the pixels of
-    `record`; without one, read all. The image's file is deleted.
+    """Look for a text in a window's screenshot, recognised at full resolution, placed in the pixels of a new
+    record; without one, read all. The image's file is deleted.
 
     part: of the window, as find_region has it; only what has its middle there counts.
     """
-    report_progress(f"reading the text of window {record.window_id}")
     try:
+        record = record_to_read(desktop, image)
+        report_progress(f"reading the text of window {record.window_id}")
         lines = desktop.read_text(image.path)
         is_like_a_key = len(wanted) <= 2 or not any(map(str.isalnum, wanted))
         if wanted and is_like_a_key and (len(wanted) == 1 or not _is_found(wanted, lines)):
@@ -138,7 +138,7 @@ def find_text_in_window(
     wanted = wanted_text(text) if text is not None else ""
     window = scene_to_capture(desktop).by_id(window_id)
     part = find_region(desktop.session, window, region, screenshot_id)
-    seen = search_image(desktop, *screenshot_to_read(desktop, window), wanted, part)
+    seen = search_image(desktop, image_to_read(desktop, window), wanted, part)
     if not wanted:
         return _all_lines(seen)
     if not seen.found:
@@ -187,7 +187,7 @@ def click_text_in_window(
     check_may_act("click", window.app_name, window.bundle_id)
     part = find_region(desktop.session, window, region, screenshot_id)
     before = take_bitmap(desktop, window)
-    seen = search_image(desktop, *screenshot_to_read(desktop, window), wanted, part)
+    seen = search_image(desktop, image_to_read(desktop, window), wanted, part)
     place = _place_to_click(seen, has_region=part is not None)
     if is_other_within(before, take_bitmap(desktop, window), place.box, seen.record.image_width):
         raise PeekabooError(

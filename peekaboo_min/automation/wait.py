@@ -13,7 +13,7 @@ from ..core.text import clean_text
 from ..desktop.base import Desktop
 from ..desktop.matching import catalogue_windows, find_app, windows_of
 from ..system.images import Bitmap, changed_rect, png_pixels
-from .capture import image_to_read, record_to_read, scene_to_capture
+from .capture import image_to_read, scene_to_capture
 from .effects import is_caret, take_bitmap
 from .find_text import search_image, wanted_text
 from .listing import window_data
@@ -163,8 +163,7 @@ class _TextLook:
             if state in self._read:
                 image.path.unlink()
                 continue
-            record = record_to_read(self._desktop, image)
-            seen = search_image(self._desktop, image, record, self._wanted)
+            seen = search_image(self._desktop, image, self._wanted)
             self._read.add(state)
             if seen.found:
                 return Result(seen.found_text(), seen.as_data())

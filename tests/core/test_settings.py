@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, Callable
 
 import pytest
 from samples import error_of
 
 from peekaboo_min.core.errors import ErrorCode
-from peekaboo_min.core.settings import VARIABLES, _read_env_file, read_settings
+from peekaboo_min.core.settings import VARIABLES, _read_env_file, child_environment, read_settings, settings
 
 READ: dict[str, tuple[dict[str, str], str, Any]] = {
     "nothing": ({}, "ttl_seconds", 600),
@@ -84,3 +85,14 @@ def test_no_key_stands_in_the_repr_of_the_settings() -> None:
 def test_a_line_of_an_env_file_is_read_as_a_shell_reads_it(tmp_path: Path, line: str, value: Any) -> None:
     (tmp_path / ".env").write_text(f"\ufeff{line}\n", encoding="utf-8")
     assert _read_env_file(tmp_path / ".env") == ({} if value is None else {"LOG_LEVEL": value})
+
+
+def test_a_changed_environment_is_read_anew_once_it_is_forgotten(
+    environment: Callable[..., None], tmp_path: Path
+) -> None:
+    for name in ("first", "second"):
+        folder = tmp_path / name
+        folder.mkdir()
+        environment(TMPDIR=str(folder), SCREENSHOT_PATH=name)
+        read = settings().screenshot_path, child_environment()["TMPDIR"], tempfile.gettempdir()
+        assert read == (name, str(folder), str(folder))
