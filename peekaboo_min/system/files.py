@@ -52,12 +52,11 @@ def _safe_in_names(text: str) -> str:
 
 def temporary_folder() -> Path:
     """Our folder for images and their records, ours alone (0700). Raises FILE_IO_ERROR."""
-    return _private_folder(
-        _system_folder() / f"peekaboo_min-{os.getuid()}", "remove it, or set TMPDIR to a folder of your own"
-    )
+    folder = system_temporary_folder() / f"peekaboo_min-{os.getuid()}"
+    return _private_folder(folder, "remove it, or set TMPDIR to a folder of your own")
 
 
-def _system_folder() -> Path:
+def system_temporary_folder() -> Path:
     """The system's folder for temporary files. Raises FILE_IO_ERROR where none can be written to."""
     with file_errors(Path("the temporary folder")):
         return Path(tempfile.gettempdir())
@@ -97,7 +96,7 @@ def asked_path(text: str) -> Path:
 def log_file() -> Path:
     """Where the server logs. Raises INVALID_ARGUMENT, FILE_IO_ERROR."""
     asked = settings().log_file
-    return asked_path(asked) if asked else _system_folder() / "peekaboo-mcp.log"
+    return asked_path(asked) if asked else system_temporary_folder() / "peekaboo-mcp.log"
 
 
 def new_temporary_path(stem: str, kind: str) -> Path:

@@ -19,7 +19,7 @@ from ..core.errors import ErrorCode, PeekabooError, file_errors, invalid
 from ..core.log import log_debug, log_info, log_warning, loggable_arguments
 from ..core.settings import child_environment
 from ..core.text import clean_text
-from .files import temporary_folder
+from .files import system_temporary_folder
 from .programs import program_path
 
 Process = subprocess.Popen[bytes]
@@ -186,7 +186,7 @@ def _file_holding(data: bytes) -> Iterator[int]:
     if not data:
         yield subprocess.DEVNULL
         return
-    folder = temporary_folder()
+    folder = system_temporary_folder()
     with file_errors(folder), TemporaryFile(dir=folder) as f:
         f.write(data)
         f.seek(0)
