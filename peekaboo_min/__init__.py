@@ -3,7 +3,7 @@
 The map, from the ground up. A module imports only from its own wing and from those before it in this list;
 tests/test_architecture.py enforces that.
 
-core          errors models settings log cancellation text version: imports nothing of ours
+core          errors models offer settings log cancellation text version: imports nothing of ours
 system        process (the only subprocess) programs, web (the only urllib.request), files images
               resources
 desktop       base: what a platform must do; select: which of the two this machine is; keys, matching
@@ -16,8 +16,7 @@ automation    policy coordinates effects capture image listing elements input la
 integrations  keynote keynote_deck gmail gmail_oauth peekaboo_cli
 agents        mcp_client; keynote_agent keynote_protocol; vision_agent loop target planner actions model_check
               run report
-frontends     arguments results; tools capture_tools desktop_tools server; commands look_commands
-              machine_commands cli; client_config doctor
+frontends     arguments results; tools capture_tools desktop_tools server; commands cli; client_config doctor
 
 Data goes one way down and one way back: arguments from a front end through a tool or command to a job and to
 the Desktop; a frozen Result comes back, or one PeekabooError sideways.

@@ -24,7 +24,7 @@ from headless import end_on_signals, install_hint, programs_on_path, running, x_
 
 from peekaboo_min.agents.mcp_client import McpClient, ToolAnswer, own_server
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
-from peekaboo_min.frontends.doctor import doctor_result
+from peekaboo_min.frontends.doctor import doctor
 from peekaboo_min.system.process import run_program
 from peekaboo_min.system.resources import own_command
 
@@ -136,7 +136,7 @@ def use_a_screen_of_our_own(model_variables: dict[str, str]) -> None:
     with ExitStack() as stack:
         os.environ["DISPLAY"] = stack.enter_context(x_server())
         os.environ.pop("WAYLAND_DISPLAY", None)
-        doctor_result()  # raises with all that is missing
+        doctor()  # raises with all that is missing
         run_program(["tesseract", "--version"], timeout_s=FORM_S)
         open_form(stack)
         with own_server({"PEEKABOO_AI_PROVIDERS": "ocr"}) as client:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from peekaboo_min.frontends.arguments import read_signature
 from peekaboo_min.frontends.commands import COMMANDS, in_shell_names
-from peekaboo_min.frontends.machine_commands import tool_reference, variable_reference
+from peekaboo_min.frontends.tools import tool_reference, variable_reference
 
 README = Path(__file__).resolve().parent.parent / "README.md"
 
@@ -16,7 +16,7 @@ README = Path(__file__).resolve().parent.parent / "README.md"
 def command_table() -> str:
     rows = []
     for name, function in COMMANDS.items():
-        signature = read_signature(function)
+        signature = read_signature(function, True)
         example = signature.example.splitlines()[0] if signature.example else f"peekaboo-min {name}"
         rows.append(
             f"| `{name}` | {in_shell_names(signature.summary)} | `{example.replace('|', chr(92) + '|')}` |"

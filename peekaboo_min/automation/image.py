@@ -339,13 +339,3 @@ def _windows_in_pixels(display: Display, windows: Sequence[Window], info: ImageI
                 }
             )
     return rows
-
-
-def piped(result: Result, paths: Sequence[Path]) -> Result:
-    """The image's bytes for stdout instead of its file. Raises INVALID_ARGUMENT for several images."""
-    images = [path.read_bytes() for path in paths]
-    for path in paths:
-        path.unlink(missing_ok=True)
-    if len(images) != 1:
-        raise invalid(f"stdout takes one image, not {len(images)}", "name one screen or window, or a folder")
-    return result._replace(stdout=images[0])

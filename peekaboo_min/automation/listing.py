@@ -3,22 +3,54 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any, Literal, Optional
 
-from ..core.errors import ErrorCode, invalid
-from ..core.models import App, Display, Result, Scene, Window
+from ..core.errors import ErrorCode
+from ..core.models import App, Display, Result, Window
+from ..core.offer import SHELL_ONLY
 from ..core.settings import settings
 from ..core.text import clean_text
 from ..desktop.base import Desktop
-from ..desktop.matching import find_app, visible_windows, windows_of
+from ..desktop.matching import catalogue_windows, find_app, visible_windows, windows_of
+from ..desktop.select import this_desktop
 
-DETAILS = ("off_screen", "bounds", "ids")
+WindowDetails = Annotated[
+    Optional[list[Literal["off_screen", "bounds", "ids"]]], "off_screen, bounds and ids, with commas between"
+]
 
 
-def list_running_apps(desktop: Desktop) -> Result:
-    """`{"applications": [...]}`; text numbered from 1."""
+def list_windows(
+    app: Annotated[Optional[str], "only this app's windows", SHELL_ONLY] = None,
+    all: Annotated[bool, "include docks, menus, minimised and tiny windows", SHELL_ONLY] = False,
+) -> Result:
+    """Lists the windows on the screen, front to back, with id, owner, title and bounds in screen points.
+    Start here: the other tools take a window_id.
+
+    In the shell: Lists all windows, front to back: id, owner, title, bounds in screen points. The ids are
+    what the other commands take.
+
+    Example: peekaboo-min windows --app Safari
+    """
+    desktop = this_desktop()
+    scene = desktop.snapshot()
+    windows = list(scene.windows) if all else catalogue_windows(scene)
+    if app is not None:
+        windows = windows_of(find_app(app, scene.apps), windows)
+    messages = session_warnings(desktop)
+    if not scene.can_see_titles:
+        hidden = ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING
+        messages = (*messages, desktop.denied(hidden, "window titles are hidden").sentence())
+    text = "\n".join([f"{len(windows)} window(s), front to back:", *map(_catalogue_line, windows)])
+    return Result(text, {"windows": [window_data(window) for window in windows]}, messages=messages)
+
+
+def list_apps() -> Result:
+    """Lists the running applications, with their process ids and how many windows they show.
+
+    Example: peekaboo-min list apps --json-output
+    """
     apps = sorted(
-        (app for app in desktop.snapshot().apps if app.is_regular or app.window_count),
+        (app for app in this_desktop().snapshot().apps if app.is_regular or app.window_count),
         key=lambda app: app.name.lower(),
     )
     lines = [
@@ -29,26 +61,35 @@ def list_running_apps(desktop: Desktop) -> Result:
     return Result(text, {"applications": [_app_data(app) for app in apps]})
 
 
-def list_app_windows(desktop: Desktop, identifier: str, details: Sequence[str]) -> Result:
-    """`{"windows": [...], "target_application_info": {...}}`, front to back; details as in DETAILS."""
-    unknown = [name for name in details if name not in DETAILS]
-    if unknown:
-        raise invalid(f"there is no window detail {unknown[0][:40]!r}", f"they are {', '.join(DETAILS)}")
+def list_app_windows(
+    *,
+    app: Annotated[str, "name, bundle id, PID:n or a part of the name"],
+    include_details: WindowDetails = None,
+) -> Result:
+    """Lists an application's windows, front to back.
+
+    Example: peekaboo-min list windows --app Safari --include-details bounds,ids
+    """
+    details = include_details or []
+    desktop = this_desktop()
     scene = desktop.snapshot()
     if not scene.can_see_titles:
         raise desktop.denied(ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING, "window titles cannot be read")
-    app = find_app(identifier, scene.apps)
-    windows = visible_windows(windows_of(app, scene.windows), with_off_screen="off_screen" in details)
+    owner = find_app(app, scene.apps)
+    windows = visible_windows(windows_of(owner, scene.windows), with_off_screen="off_screen" in details)
     lines = [_window_line(index, window, details) for index, window in enumerate(windows)]
-    head = f"Found {len(windows)} window(s) for application: {_app_text(app)}"
+    head = f"Found {len(windows)} window(s) for application: {_app_text(owner)}"
     text = "\n".join([head, "", "Windows:", *lines] if lines else [head])
     rows = [_listed_window(index, window, details) for index, window in enumerate(windows)]
-    return Result(text, {"windows": rows, "target_application_info": app_info(app)})
+    return Result(text, {"windows": rows, "target_application_info": app_info(owner)})
 
 
-def list_displays(desktop: Desktop) -> Result:
-    """`{"screens": [...]}`; screen_index is what `image --screen-index` takes."""
-    displays = desktop.snapshot().displays
+def list_screens() -> Result:
+    """Lists the screens, the main one first, with their bounds and scales.
+
+    Example: peekaboo-min list screens
+    """
+    displays = this_desktop().snapshot().displays
     rows = [
         {
             "screen_index": display.number - 1,
@@ -70,16 +111,6 @@ def session_warnings(desktop: Desktop) -> tuple[str, ...]:
     return (
         "a Wayland session: only programs that run through XWayland can be seen; log in to an X11 session",
     )
-
-
-def catalogue(desktop: Desktop, scene: Scene, windows: Sequence[Window]) -> Result:
-    """Windows as `list_windows` shows them, front to back, with a message where not all can be seen."""
-    messages = session_warnings(desktop)
-    if not scene.can_see_titles:
-        hidden = ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING
-        messages = (*messages, desktop.denied(hidden, "window titles are hidden").sentence())
-    text = "\n".join([f"{len(windows)} window(s), front to back:", *map(_catalogue_line, windows)])
-    return Result(text, {"windows": [window_data(window) for window in windows]}, messages=messages)
 
 
 def _catalogue_line(window: Window) -> str:

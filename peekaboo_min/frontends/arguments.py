@@ -23,6 +23,7 @@ from typing import (
 )
 
 from ..core.errors import invalid
+from ..core.offer import Offer
 from .commands import JSON_FLAGS, PROGRAM, in_shell_names
 
 # Strict clients send every parameter: these are 0 where a model means to leave them out.
@@ -57,42 +58,63 @@ class Parameter(NamedTuple):
 
 
 class Signature(NamedTuple):
-    """A function's help and parameters. `example` is what follows `Example:` in its docstring."""
+    """A function's help and parameters, as one front end has them."""
 
     summary: str
     description: str
     example: str
+    """What follows `Example:` in its docstring."""
     parameters: tuple[Parameter, ...]
+    has_in_shell: bool
+    """Whether it wants to be told that the shell calls it, by `in_shell=True`."""
 
 
 @cache
-def read_signature(function: Callable[..., Any]) -> Signature:
-    """The parameters of a function whose hints are `Annotated[type, "help"]`, and its docstring in parts."""
+def read_signature(function: Callable[..., Any], in_shell: bool = False) -> Signature:
+    """The parameters of a function whose hints are `Annotated[type, "help"]`, and its docstring in parts.
+
+    A parameter without a help text is for our own calls alone. An Offer as further metadata, and a paragraph
+    of the docstring that begins with `In the shell: `, say what the shell has otherwise.
+    """
     hints = get_type_hints(function, include_extras=True)
-    parameters = inspect.signature(function).parameters.values()
-    has_keywords = any(each.kind is each.KEYWORD_ONLY for each in parameters)
-    description, _, example = inspect.cleandoc(function.__doc__ or "").partition("\n\nExample:")
+    parameters = inspect.signature(function).parameters
+    has_keywords = any(each.kind is each.KEYWORD_ONLY for each in parameters.values())
+    text, _, example = inspect.cleandoc(function.__doc__ or "").partition("\n\nExample:")
+    description, _, shell_description = text.partition("\n\nIn the shell: ")
+    if in_shell and shell_description:
+        description = shell_description
+    read = (_read_parameter(each, hints[each.name], has_keywords, in_shell) for each in parameters.values())
     return Signature(
         summary=description.split("\n\n")[0].replace("\n", " "),
         description=description,
         example=example.strip(),
-        parameters=tuple(_read_parameter(each, hints[each.name], has_keywords) for each in parameters),
+        parameters=tuple(filter(None, read)),
+        has_in_shell="in_shell" in parameters,
     )
 
 
-def _read_parameter(parameter: inspect.Parameter, hint: Any, has_keywords: bool) -> Parameter:
+def _read_parameter(
+    parameter: inspect.Parameter, hint: Any, has_keywords: bool, in_shell: bool
+) -> Optional[Parameter]:
     # Python 3.9 and 3.10 wrap `Annotated[str, ...] = None` into an Optional of their own: look inside it
-    annotated = [each for each in (hint, _without_none(hint)) if hasattr(each, "__metadata__")]
-    annotation = annotated[0].__origin__ if annotated else hint
+    annotated = next((each for each in (hint, _without_none(hint)) if hasattr(each, "__metadata__")), None)
+    if annotated is None:
+        return None
+    help_, offer = [*annotated.__metadata__, Offer()][:2]
+    if offer.only == ("mcp" if in_shell else "shell"):
+        return None
+    annotation = annotated.__origin__
     type_ = _without_none(annotation)
     is_list = get_origin(type_) is list
     if is_list:
         type_ = get_args(type_)[0]
     choices: tuple[str, ...] = get_args(type_) if get_origin(type_) is Literal else ()
+    if in_shell:
+        help_, choices = offer.shell_help or help_, (*choices, *offer.shell_choices)
     is_required = parameter.default is parameter.empty
     return Parameter(
         name=parameter.name,
-        help=" ".join(str(annotated[0].__metadata__[0]).split()) if annotated else "",
+        help=" ".join(help_.split()),
         type_=str if choices else type_,
         annotation=annotation,
         choices=choices,
@@ -167,7 +189,8 @@ def shell_arguments(name: str, signature: Signature, arguments: Sequence[str]) -
             _refuse_option(argument, given[-1] if given else "", options)
         given.append(flags[flag] + equals + value if flag in flags else argument)
     given += [_AFTER_DASHES + argument for argument in arguments[end + 1 :]]
-    return vars(parser.parse_intermixed_args(given))
+    values = vars(parser.parse_intermixed_args(given))
+    return {**values, "in_shell": True} if signature.has_in_shell else values
 
 
 def _refuse_option(argument: str, before: str, options: Sequence[Parameter]) -> NoReturn:

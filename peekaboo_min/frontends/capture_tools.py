@@ -1,22 +1,24 @@
-"""The tools that look: image, analyze, list, screenshot_app_window; and exec."""
+"""The capture tools: image, analyze, list, screenshot_app_window."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, Any, Literal, Optional, Union
 
 from ..ai.client import analyze_file
 from ..automation.capture import recorded, scene_to_capture, screenshot_rect, screenshot_window
 from ..automation.image import ImageRequest, image_result
-from ..automation.listing import list_app_windows, list_running_apps
+from ..automation.listing import list_app_windows, list_apps
 from ..core.cancellation import time_budget
 from ..core.errors import ErrorCode, PeekabooError, check_range, invalid
 from ..core.models import Result
-from ..core.settings import settings
+from ..core.offer import MCP_ONLY, SHELL_ONLY, Offer
+from ..core.settings import settings, settings_with_env_file
 from ..desktop.matching import app_by_bundle_id, find_app, find_window, visible_windows, windows_of
 from ..desktop.select import this_desktop
-from ..integrations.peekaboo_cli import delegate_path, image_by_cli, list_by_cli, run_peekaboo
+from ..integrations.peekaboo_cli import delegate_path, image_by_cli, list_by_cli
 from .doctor import server_status_text
 
 AnalyzeType = Literal["auto", "ollama", "openai", "gemini", "anthropic", "ocr"]
@@ -66,11 +68,38 @@ SavePath = Annotated[
     "by backend. If omitted, the server checks the PEEKABOO_DEFAULT_SAVE_PATH environment variable. If "
     "neither is set, a temporary folder is used. If 'return_data' true, images saved AND returned if a path "
     "is determined (either from input or ENV).",
+    Offer(
+        shell_help="a file (.png, .jpg), a folder, or - for stdout; without it a temporary file, for 10 "
+        "minutes"
+    ),
+]
+Mode = Annotated[
+    Optional[Literal["screen", "window", "multi"]],
+    "Capture mode. Defaults to 'window' if 'app' is provided, otherwise 'screen'.",
+    Offer(shell_choices=("frontmost",)),
 ]
 WindowSpecifier = Annotated[
     Optional[Union[WindowTitle, WindowIndex]],
     'Optional. Specifies which window for \'window\' mode: {"title": "..."} or {"index": 0} (0=frontmost). '
     "Defaults to main/frontmost of target app.",
+    MCP_ONLY,
+]
+Format = Annotated[
+    Literal["png", "jpg"],
+    "Output image format. Defaults to 'png'.",
+    Offer(shell_help="default: as the path's name says, else png"),
+]
+ReturnData = Annotated[
+    bool,
+    "Optional. If true, image data is returned in response content (one item for 'window' mode, "
+    "multiple for 'screen' or 'multi' mode). Defaults to false.",
+    MCP_ONLY,
+]
+CaptureFocus = Annotated[
+    Literal["background", "foreground"],
+    "Optional. Focus behavior. 'background' (default): capture without altering window focus. "
+    "'foreground': bring target to front before capture.",
+    Offer(shell_choices=("auto",)),
 ]
 
 
@@ -81,22 +110,11 @@ def image(
         "Uses fuzzy matching.",
     ] = None,
     path: SavePath = None,
-    mode: Annotated[
-        Optional[Literal["screen", "window", "multi"]],
-        "Capture mode. Defaults to 'window' if 'app' is provided, otherwise 'screen'.",
-    ] = None,
+    mode: Mode = None,
     window_specifier: WindowSpecifier = None,
-    format: Annotated[Literal["png", "jpg"], "Output image format. Defaults to 'png'."] = "png",
-    return_data: Annotated[
-        bool,
-        "Optional. If true, image data is returned in response content (one item for 'window' mode, "
-        "multiple for 'screen' or 'multi' mode). Defaults to false.",
-    ] = False,
-    capture_focus: Annotated[
-        Literal["background", "foreground"],
-        "Optional. Focus behavior. 'background' (default): capture without altering window focus. "
-        "'foreground': bring target to front before capture.",
-    ] = "background",
+    format: Format = "png",
+    return_data: ReturnData = False,
+    capture_focus: CaptureFocus = "background",
     question: Annotated[
         Optional[str],
         "Optional. A question about the image(s), answered by the first operational AI provider.",
@@ -106,21 +124,34 @@ def image(
         "Optional. A window's id from list_windows, instead of 'app'. Pixels of screens are not for click.",
     ] = None,
     max_dimension: Annotated[Optional[int], "Optional. Shrink to this many pixels on the long side."] = None,
+    window_title: Annotated[
+        Optional[str], "the window with this title, or this in its title", SHELL_ONLY
+    ] = None,
+    window_index: Annotated[Optional[int], "the window with this index, 0 = frontmost", SHELL_ONLY] = None,
+    screen_index: Annotated[Optional[int], "only this screen, 0 = the main one", SHELL_ONLY] = None,
+    in_shell: bool = False,
 ) -> Result:
     """Captures macOS screen content. Targets: entire screen (each display separately), a specific
     application window, or all windows of an application. Supports foreground/background capture. Captured
     image(s) can be saved to file(s) and/or returned directly as image data. Window shadows/frames are
     automatically excluded. Application identification uses intelligent fuzzy matching.
+
+    In the shell: Captures screens, one window, or all windows of an app, as files.
+
+    Example: peekaboo-min image --app Safari --path shot.png
+    leaves shot.png; with --mode multi it leaves shot_window0_TITLE.png, shot_window1_TITLE.png, ...
     """
-    has_path = bool(path or settings().default_save_path)
-    by_title = window_specifier.title if isinstance(window_specifier, WindowTitle) else None
-    by_index = window_specifier.index if isinstance(window_specifier, WindowIndex) else None
+    if isinstance(window_specifier, WindowTitle):
+        window_title = window_specifier.title
+    elif isinstance(window_specifier, WindowIndex):
+        window_index = window_specifier.index
+    has_file = in_shell or bool(path or settings().default_save_path)
     request = ImageRequest(
-        app, mode, by_title, by_index, window_id, None, format, path, max_dimension,
-        is_temporary=(return_data or question is not None) and not has_path,
+        app, mode, window_title, window_index, window_id, screen_index, format, path, max_dimension,
+        is_temporary=(return_data or question is not None) and not has_file,
     )  # fmt: skip
-    delegate = delegate_path()
-    if delegate and question is None:
+    delegate = None if in_shell or question is not None else delegate_path()
+    if delegate:
         return image_by_cli(this_desktop(), delegate, request, capture_focus, return_data)
     return image_result(this_desktop(), request, capture_focus, return_data, question)
 
@@ -133,13 +164,27 @@ def analyze(
         'Optional. Explicit provider/model, like {"type": "ollama", "model": "qwen3-vl:8b"}. Validated '
         "against server's PEEKABOO_AI_PROVIDERS; type 'auto' (the default) takes the first operational one; "
         "without a model the configured one, or the provider's default.",
+        MCP_ONLY,
     ] = None,
+    provider: Annotated[
+        AnalyzeType,
+        "default auto: the first one of PEEKABOO_AI_PROVIDERS that is operational",
+        SHELL_ONLY,
+    ] = "auto",
+    model: Annotated[Optional[str], "default: the configured one", SHELL_ONLY] = None,
+    in_shell: bool = False,
 ) -> Result:
     """Analyzes an image file using a configured AI model (local Ollama, cloud OpenAI, etc.) and returns a
     textual analysis/answer. Requires image path. AI provider selection and model defaults are governed by
     the server's AI_PROVIDERS environment variable and client overrides.
+
+    In the shell: Asks a configured model about an image file. Keys may be in a file .env in this folder.
+
+    Example: peekaboo-min analyze shot.png "What does it say?"
     """
-    wanted = provider_config or ProviderConfig()
+    if in_shell:
+        settings_with_env_file(Path.cwd())
+    wanted = provider_config or ProviderConfig(provider, model)
     model = (wanted.model or "").strip() or None  # strict clients leave nothing out
     return analyze_file(this_desktop(), image_path, question, wanted.type, model)
 
@@ -172,12 +217,12 @@ def list_items(
         found = (
             list_by_cli(delegate, app, details)
             if delegate
-            else list_app_windows(this_desktop(), app or "", details)
+            else list_app_windows(app=app or "", include_details=details)
         )
         windows = [_with_short_bounds(window) for window in found.data["windows"]]
         data = {"window_list": windows, "target_application_info": found.data["target_application_info"]}
     else:
-        found = list_by_cli(delegate, None, ()) if delegate else list_running_apps(this_desktop())
+        found = list_by_cli(delegate, None, ()) if delegate else list_apps()
         data = {"application_list": found.data["applications"]}
     return Result(found.text, data, messages=found.messages)
 
@@ -253,21 +298,3 @@ def screenshot_app_window(
     }
     messages = (_NO_SHADOW,) if includeShadow and image.is_of_rect else ()
     return Result(f"screenshot of {app.name}: {image.path}", data, messages=messages, files=(image.path,))
-
-
-def peekaboo_exec(
-    args: Annotated[
-        list[str], "the arguments after `peekaboo`, for instance ['list', 'apps', '--json-output']"
-    ],
-    cwd: Annotated[Optional[str], "working folder; default: a temporary one"] = None,
-    timeout_seconds: Annotated[
-        float, "seconds until it is killed with all that it started; default 120"
-    ] = 120,
-    max_attachments: Annotated[
-        int, "how many of the images that it leaves in the working folder are returned, 0 to 50; default 8"
-    ] = 8,
-) -> Result:
-    """Runs the Peekaboo command line (no shell) and returns its stdout, stderr and exit code; images that it
-    leaves in the working folder are returned. Without an installed peekaboo it runs the built-in one.
-    """
-    return run_peekaboo(this_desktop(), args, cwd, timeout_seconds, max_attachments)

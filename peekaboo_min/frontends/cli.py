@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
-from typing import Any, NoReturn, Optional, Union
+from typing import Any, Callable, NoReturn, Optional, Union
 
 from ..core.cancellation import use_progress_reporter
 from ..core.errors import ErrorCode, PeekabooError, invalid
@@ -19,7 +19,7 @@ from ..core.log import collected_debug_lines, log_debug, log_error
 from ..core.models import Result
 from ..core.text import clean_text
 from ..core.version import VERSION
-from ..system.files import sweep
+from ..system.files import new_temporary_path, sweep
 from ..system.process import end_cleanly_on_signals
 from ..system.resources import how_to_install
 from .arguments import HELP_FLAGS, HelpParser, command_help, read_signature, shell_arguments
@@ -190,16 +190,32 @@ def run_command(arguments: Sequence[str], wants_json: bool = False) -> Result:
         text = _help([each for each in arguments[:end] if each not in ("help", *HELP_FLAGS)])
         return Result(text, {"help": text})
     name = _command_name(arguments)
-    values = shell_arguments(name, read_signature(COMMANDS[name]), arguments[len(name.split()) :])
+    command = COMMANDS[name]
+    values = shell_arguments(name, read_signature(command, True), arguments[len(name.split()) :])
+    is_piped = "in_shell" in values and values.get("path") == "-"
+    if is_piped and (wants_json or (sys.stdout and sys.stdout.isatty())):
+        raise invalid("an image goes to stdout alone, and not to a terminal", "redirect it, without --json")
     try:
         sweep()
     except PeekabooError as e:
         log_debug(f"expired files could not be deleted: {e.message}")
     with _progress(name):
-        result = COMMANDS[name](**values)
-    if result.stdout and (wants_json or (sys.stdout and sys.stdout.isatty())):
-        raise invalid("an image goes to stdout alone, and not to a terminal", "redirect it, without --json")
-    return result
+        return _piped(command, values) if is_piped else command(**values)
+
+
+def _piped(command: Callable[..., Result], values: dict[str, Any]) -> Result:
+    """The result with the bytes of the one image for stdout, and no file. Raises INVALID_ARGUMENT."""
+    if values.get("question") is not None:
+        raise invalid("stdout cannot hold both an image and an answer", "give another --path")
+    path = new_temporary_path("peekaboo", values.get("format", "png"))
+    result = command(**{**values, "path": str(path)})
+    images = []
+    for saved in path.parent.glob(f"{path.stem}*"):
+        images.append(saved.read_bytes())
+        saved.unlink()
+    if len(images) != 1:
+        raise invalid(f"stdout takes one image, not {len(images)}", "name one screen or window, or a folder")
+    return result._replace(stdout=images[0])
 
 
 def _command_name(arguments: Sequence[str]) -> str:
@@ -227,7 +243,7 @@ def _help(arguments: Sequence[str]) -> str:
     if not arguments or any(name.startswith(f"{group} ") for name in COMMANDS):
         return _overview(group)
     name = _command_name(arguments)
-    return command_help(name, read_signature(COMMANDS[name]))
+    return command_help(name, read_signature(COMMANDS[name], True))
 
 
 def _overview(group: str) -> str:
@@ -246,4 +262,5 @@ def _overview(group: str) -> str:
 
 
 def _first_sentence(name: str) -> str:
-    return in_shell_names(re.split("[.:;] ", read_signature(COMMANDS[name]).summary)[0].rstrip("."))
+    summary = read_signature(COMMANDS[name], True).summary
+    return in_shell_names(re.split("[.:;] ", summary)[0].rstrip("."))

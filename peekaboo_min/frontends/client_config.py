@@ -7,7 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, Optional
 
 from ..core.errors import invalid
 from ..core.models import Result
@@ -52,12 +52,20 @@ _CLIENTS = {
 }
 
 
-def client_configuration(client: str, names: Sequence[str] = ()) -> Result:
-    """The configuration as text, where to put it as messages.
+def client_configuration(
+    client: Annotated[
+        Literal["claude-code", "claude-desktop", "codex", "cursor", "gemini", "vscode"], "the MCP client"
+    ],
+    env: Annotated[
+        Optional[list[str]],
+        "the name of a variable that the server gets too, with the value that it has here; repeatable",
+    ] = None,
+) -> Result:
+    """Prints the configuration with which an MCP client starts this installation; on stderr, where to put it.
 
-    names: further variables that the server gets. Raises INVALID_ARGUMENT for an unset one, for a Python that
-    cannot serve, and for one in a cache.
+    Example: peekaboo-min config claude-desktop
     """
+    names = env or []
     chosen = _CLIENTS[client]
     is_mac = platform_name() == "macos"
     argv = _lasting_argv()

@@ -37,15 +37,15 @@ class CommandTable(Mapping[str, Callable[..., Result]]):
 # By what they are for; help and the README list them in this order.
 _FUNCTIONS = {
     "look": {
-        "windows": "frontends.look_commands:windows_command",
-        "screenshot": "frontends.desktop_tools:screenshot_command",
-        "image": "frontends.look_commands:image_command",
+        "windows": "automation.listing:list_windows",
+        "screenshot": "frontends.desktop_tools:take_window_screenshot",
+        "image": "frontends.capture_tools:image",
         "find-text": "frontends.desktop_tools:find_text",
         "elements": "frontends.desktop_tools:find_elements",
         "wait-for": "frontends.desktop_tools:wait_for",
-        "list apps": "frontends.look_commands:list_apps_command",
-        "list windows": "frontends.look_commands:list_windows_command",
-        "list screens": "frontends.look_commands:list_screens_command",
+        "list apps": "automation.listing:list_apps",
+        "list windows": "automation.listing:list_app_windows",
+        "list screens": "automation.listing:list_screens",
         "screenshot-app-window": "frontends.capture_tools:screenshot_app_window",
     },
     "act": {
@@ -60,7 +60,7 @@ _FUNCTIONS = {
         "open": "frontends.desktop_tools:open_and_wait",
     },
     "models": {
-        "analyze": "frontends.machine_commands:analyze_command",
+        "analyze": "frontends.capture_tools:analyze",
         "agent": "agents.vision_agent:run_vision_agent",
     },
     "Keynote": {
@@ -72,15 +72,15 @@ _FUNCTIONS = {
         "keynote screenshot": "integrations.keynote:screenshot_slide",
     },
     "set-up and others": {
-        "doctor": "frontends.machine_commands:doctor_command",
-        "permissions": "frontends.machine_commands:permissions_command",
-        "list server_status": "frontends.machine_commands:server_status_command",
-        "list permissions": "frontends.machine_commands:server_status_command",
-        "config": "frontends.machine_commands:config_command",
-        "tools": "frontends.machine_commands:tools_command",
-        "clean": "frontends.machine_commands:clean_command",
-        "exec": "frontends.machine_commands:exec_command",
-        "gmail-login": "frontends.machine_commands:gmail_login_command",
+        "doctor": "frontends.doctor:doctor",
+        "permissions": "frontends.doctor:permissions",
+        "list server_status": "frontends.doctor:server_status",
+        "list permissions": "frontends.doctor:server_status",
+        "config": "frontends.client_config:client_configuration",
+        "tools": "frontends.tools:show_tools",
+        "clean": "frontends.doctor:clean",
+        "exec": "integrations.peekaboo_cli:peekaboo_exec",
+        "gmail-login": "integrations.gmail_oauth:gmail_login",
         "send-email": "integrations.gmail:send_email",
     },
 }

@@ -6,6 +6,7 @@ import os
 from typing import Annotated, Any, Literal, Optional
 
 from ..automation.capture import (
+    CapturedImage,
     image_for_model,
     recorded,
     scene_to_capture,
@@ -14,7 +15,7 @@ from ..automation.capture import (
 )
 from ..automation.elements import find_elements_in_window
 from ..automation.find_text import click_text_in_window, find_text_in_window
-from ..automation.image import check_dimension, piped
+from ..automation.image import check_dimension
 from ..automation.input import (
     click_pixel,
     drag_pixels,
@@ -24,12 +25,12 @@ from ..automation.input import (
     scroll_at,
     type_into_window,
 )
-from ..automation.listing import catalogue, window_data
+from ..automation.listing import window_data
 from ..automation.opening import open_target
 from ..automation.wait import wait_for_condition
 from ..core.errors import invalid
 from ..core.models import Point, Result
-from ..desktop.matching import catalogue_windows
+from ..core.offer import SHELL_ONLY
 from ..desktop.select import this_desktop
 from ..system.files import asked_path, move_into_place
 from ..system.images import kind_by_name, prepare_target
@@ -51,15 +52,6 @@ RegionOf = Annotated[
 ]
 
 
-def list_windows() -> Result:
-    """Lists the windows on the screen, front to back, with id, owner, title and bounds in screen points.
-    Start here: the other tools take a window_id.
-    """
-    desktop = this_desktop()
-    scene = desktop.snapshot()
-    return catalogue(desktop, scene, catalogue_windows(scene))
-
-
 def focus_window(window_id: WindowId) -> Result:
     """Brings a window to the front, gives it the keyboard focus, and checks that it has it.
 
@@ -72,66 +64,65 @@ def focus_window(window_id: WindowId) -> Result:
 
 
 def take_window_screenshot(
-    window_id: WindowId, region: Region = None, screenshot_id: RegionOf = None
+    window_id: WindowId,
+    region: Region = None,
+    screenshot_id: RegionOf = None,
+    path: Annotated[
+        Optional[str],
+        "the file to write, .png or .jpg, or - for stdout; without it a temporary one",
+        SHELL_ONLY,
+    ] = None,
+    max_dimension: Annotated[Optional[int], "shrink to this many pixels on the long side", SHELL_ONLY] = None,
+    in_shell: bool = False,
 ) -> Result:
     """Takes a screenshot of a window and returns the image (JPEG, at most 1568 pixels on the long side) with
     image_width, image_height, scale and screenshot_id. The x and y of click are pixels of this image, from
     its top left corner. With a region: that part of the window as it is now, for a closer look; clicks stay
     in the pixels of the whole screenshot.
-    """
-    desktop = this_desktop()
-    scene = scene_to_capture(desktop)
-    window = scene.by_id(window_id)
-    image = screenshot_whole_or_region(desktop, scene, window, "jpg", region, screenshot_id)
-    try:
-        returned = image_for_model(desktop, image)
-    finally:
-        image.path.unlink(missing_ok=True)
-    image = recorded(desktop, image, returned.info, supersedes_older=True)
-    text = image.region_text() or f"window {window_id} of {window.app_name}"
-    return Result(text, image.window_data(), (returned,), messages=image.warnings())
 
-
-def screenshot_command(
-    window_id: WindowId,
-    path: Annotated[
-        Optional[str], "the file to write, .png or .jpg, or - for stdout; without it a temporary one"
-    ] = None,
-    max_dimension: Annotated[Optional[int], "shrink to this many pixels on the long side"] = None,
-    region: Region = None,
-    screenshot_id: RegionOf = None,
-) -> Result:
-    """Takes a screenshot of one window: `click` takes pixels of this image.
+    In the shell: Takes a screenshot of one window: `click` takes pixels of this image.
     With --region X,Y,WIDTH,HEIGHT a part of the window; `click` still takes pixels of the whole one.
 
     Example: peekaboo-min screenshot 14680078 --path window.png
     leaves window.png
     """
     desktop = this_desktop()
-    target = asked_path(path) if path and path != "-" else None
-    kind = kind_by_name(target) if target and not os.path.isdir(target) else "png"
-    check_dimension(max_dimension)
-    if region is not None and kind != "png":
-        raise invalid("a region is saved as png", "end the path in .png")
+    target = asked_path(path) if path else None
+    kind = "jpg"
+    if in_shell:
+        kind = kind_by_name(target) if target and not os.path.isdir(target) else "png"
+        check_dimension(max_dimension)
+        if region is not None and kind != "png":
+            raise invalid("a region is saved as png", "end the path in .png")
     scene = scene_to_capture(desktop)
     if target:
         prepare_target(target)
     window = scene.by_id(window_id)
     image = screenshot_whole_or_region(desktop, scene, window, kind, region, screenshot_id)
-    image = shrunk(desktop, image, max_dimension)
-    if target:
-        move_into_place(image.path, target)
-    image = recorded(desktop, image, image.info, supersedes_older=True)
-    data, text = image.window_data(), image.region_text()
-    if not text:
-        parts = [f"{data['image_width']}x{data['image_height']} pixels", f"scale {data['scale']:g}"]
-        if image.screenshot:
-            parts.append(f"screenshot_id {data['screenshot_id']}")
-        text = f"window {window_id} of {window.app_name} ({', '.join(parts)})"
-    if path == "-":
-        return piped(Result(text, data), [image.path])
-    saved = str(target or image.path)
-    return Result(f"{text}: {saved}", {**data, "path": saved}, messages=image.warnings())
+    name = f"window {window_id} of {window.app_name}"
+    if in_shell:
+        image = shrunk(desktop, image, max_dimension)
+        if target:
+            move_into_place(image.path, target)
+        image = recorded(desktop, image, image.info, supersedes_older=True)
+        return _saved_screenshot(image._replace(path=target or image.path), name)
+    try:
+        returned = image_for_model(desktop, image)
+    finally:
+        image.path.unlink(missing_ok=True)
+    image = recorded(desktop, image, returned.info, supersedes_older=True)
+    text = image.region_text() or name
+    return Result(text, image.window_data(), (returned,), messages=image.warnings())
+
+
+def _saved_screenshot(image: CapturedImage, name: str) -> Result:
+    """What a shell gets: the file, and what a click by its pixels needs."""
+    data = image.window_data()
+    parts = [f"{data['image_width']}x{data['image_height']} pixels", f"scale {data['scale']:g}"]
+    if image.screenshot:
+        parts.append(f"screenshot_id {data['screenshot_id']}")
+    text = image.region_text() or f"{name} ({', '.join(parts)})"
+    return Result(f"{text}: {image.path}", {**data, "path": str(image.path)}, messages=image.warnings())
 
 
 def find_text(

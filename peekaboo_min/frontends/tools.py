@@ -1,13 +1,15 @@
-"""TOOLS: every MCP tool, a typed function with its wire name and its effects."""
+"""TOOLS: every MCP tool, a typed function with its name and effects."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Callable
 
+from ..automation.listing import list_windows
 from ..core.errors import invalid
 from ..core.models import Result
-from ..core.settings import platform_name, settings
+from ..core.settings import VARIABLES, platform_name, settings
 from ..integrations.gmail import send_email
 from ..integrations.gmail_oauth import has_gmail_credentials
 from ..integrations.keynote import (
@@ -17,7 +19,9 @@ from ..integrations.keynote import (
     open_keynote,
     screenshot_slide,
 )
-from .capture_tools import analyze, image, list_items, peekaboo_exec, screenshot_app_window
+from ..integrations.peekaboo_cli import peekaboo_exec
+from .arguments import Parameter, read_signature
+from .capture_tools import analyze, image, list_items, screenshot_app_window
 from .desktop_tools import (
     click,
     click_text,
@@ -25,7 +29,6 @@ from .desktop_tools import (
     find_elements,
     find_text,
     focus_window,
-    list_windows,
     move_pointer,
     open_and_wait,
     press_key,
@@ -120,3 +123,54 @@ def offered_tools() -> list[Tool]:
         )
     chosen = [tool for tool in TOOLS if not wanted or tool.name in wanted or tool.group in wanted]
     return [tool for tool in chosen if tool.is_offered() and not (tool.acts and settings().is_read_only)]
+
+
+def show_tools() -> Result:
+    """Prints the reference of all MCP tools, as Markdown.
+
+    Example: peekaboo-min tools > TOOLS.md
+    """
+    reference = tool_reference()
+    return Result(reference, {"markdown": reference})
+
+
+def tool_reference() -> str:
+    """Every tool with its parameters, as Markdown; also what this machine does not offer."""
+    return "\n\n".join(_tool_section(tool) for tool in TOOLS)
+
+
+def _tool_section(tool: Tool) -> str:
+    signature = read_signature(tool.function)
+    description = " ".join(signature.description.split())
+    rows = [
+        f"| `{each.name}` | {_type_name(each)} | {_default(each)} | {_cell(each.help)} |"
+        for each in signature.parameters
+    ]
+    table = ["", "| parameter | type | default | meaning |", "|---|---|---|---|", *rows] if rows else []
+    return "\n".join([f"#### `{tool.name}`", "", description, *table])
+
+
+def _type_name(parameter: Parameter) -> str:
+    names = {str: "text", int: "whole number", float: "number", bool: "true or false"}
+    choices = ", ".join(f"`{choice}`" for choice in parameter.choices)
+    name = choices or names.get(parameter.type_, "object")
+    return f"list of {name}" if parameter.is_list else name
+
+
+def _default(parameter: Parameter) -> str:
+    if parameter.is_required:
+        return "required"
+    return "" if parameter.default is None else f"`{json.dumps(parameter.default)}`"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def variable_reference() -> str:
+    """Every environment variable that is read, as a Markdown table."""
+    rows = [
+        f"| `{each.name}` | {_cell(str(each.default or ''))} | {_cell(each.help)} |"
+        for each in VARIABLES.values()
+    ]
+    return "\n".join(["| variable | default | what it does |", "|---|---|---|", *rows])

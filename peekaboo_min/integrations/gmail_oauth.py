@@ -132,11 +132,13 @@ def google_error(message: str, hint: str) -> PeekabooError:
 
 
 def gmail_login(timeout_s: float = 300.0) -> Result:
-    """Ask Google in a browser for the permission to send mail, and store it in token.json.
+    """Authorizes send_email to use your Gmail account: prints an address to open, waits for your consent,
+    saves the token.
 
-    The address is opened, and printed to stderr in case a browser has to be started by hand on this machine.
-    timeout_s: how long to wait for the person there.
-    Raises FILE_IO_ERROR (no credentials.json), TIMEOUT, PROGRAM_FAILED (denied), CANCELLED.
+    Needs credentials.json (an OAuth client of the kind Desktop app) in the folder that PEEKABOO_GMAIL_FOLDER
+    names.
+
+    Example: peekaboo-min gmail-login
     """
     client = read_client()
     verifier, state = secrets.token_urlsafe(48), secrets.token_urlsafe(24)

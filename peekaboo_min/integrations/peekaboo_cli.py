@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext, suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple, Optional
+from typing import Annotated, Any, NamedTuple, Optional
 
 from ..ai.images import fit_for_client, load_image
 from ..automation.image import ImageRequest, check_request
@@ -19,10 +19,12 @@ from ..automation.policy import check_may_act, write_audit_line
 from ..core.errors import ErrorCode, PeekabooError, check_range, invalid
 from ..core.log import log_debug, log_error, log_safe, log_warning
 from ..core.models import ImageData, Result
+from ..core.offer import Offer
 from ..core.settings import settings
 from ..core.text import clean_text
 from ..core.version import VERSION
 from ..desktop.base import Desktop
+from ..desktop.select import this_desktop
 from ..system.files import asked_path, working_folder
 from ..system.images import EXTENSIONS, read_image_info, whole_image
 from ..system.process import Completed, ProgramTimeout, run_program
@@ -99,71 +101,72 @@ def _version_of(path: str, _changed_ns: int) -> str:
     return clean_text(answer.text) or f"unknown: it printed nothing for --version (exit code {answer.code})"
 
 
-def run_peekaboo(
-    desktop: Desktop,
-    arguments: Sequence[str],
-    cwd: Optional[str],
-    timeout_seconds: float,
-    max_attachments: int,
-    max_characters: int = _MAX_OUTPUT_CHARACTERS,
+def peekaboo_exec(
+    args: Annotated[
+        list[str],
+        "the arguments after `peekaboo`, for instance ['list', 'apps', '--json-output']",
+        Offer(shell_help="the arguments after `peekaboo`"),
+    ],
+    cwd: Annotated[Optional[str], "working folder; default: a temporary one"] = None,
+    timeout_seconds: Annotated[
+        float, "seconds until it is killed with all that it started; default 120"
+    ] = 120,
+    max_attachments: Annotated[
+        int,
+        "how many of the images that it leaves in the working folder are returned, 0 to 50; default 8",
+        Offer(shell_help="how many of the images that it leaves are named; default 8"),
+    ] = 8,
+    in_shell: bool = False,
 ) -> Result:
-    """Run PEEKABOO_CLI_PATH, else a `peekaboo` on PATH, else our own command line; attach images it makes.
+    """Runs the Peekaboo command line (no shell) and returns its stdout, stderr and exit code; images that it
+    leaves in the working folder are returned. Without an installed peekaboo it runs the built-in one.
 
-    The result's data: the program and its version, stdout, stderr, exit_code, json when stdout is JSON. A
-    program that was killed after its time leaves the same with a failure, and None as exit_code.
-    Raises INVALID_ARGUMENT, MISSING_PROGRAM, POLICY_DENIED.
+    In the shell: Runs the Peekaboo command line: PEEKABOO_CLI_PATH, else `peekaboo`, else this one; names the
+    images that it leaves.
+
+    Example: peekaboo-min exec -- image --app Safari --path .
     """
-    _check_exec(arguments, timeout_seconds, max_attachments)
+    _check_exec(args, timeout_seconds, max_attachments)
     check_may_act("exec")
     program = peekaboo_program()
     with nullcontext(_asked_folder(cwd)) if cwd else working_folder("exec") as folder:
         before = _images_below(folder) if cwd else {}
         # the arguments may contain typed text: only their number and the command are recorded
         name = os.path.basename(program.argv[0])
-        write_audit_line("exec", {"program": name, "command": arguments[0][:40], "arguments": len(arguments)})
+        write_audit_line("exec", {"program": name, "command": args[0][:40], "arguments": len(args)})
         failure: Optional[PeekabooError] = None
         try:
-            argv = [*program.argv, *arguments]
+            argv = [*program.argv, *args]
             done = run_program(argv, timeout_s=timeout_seconds, accept=None, folder=str(folder))
         except ProgramTimeout as e:
             done, failure = e.output, e
         made = sorted(path for path, changed in _images_below(folder).items() if before.get(path) != changed)
-        images = [_attachment(desktop, path, folder) for path in made[:max_attachments]]
-        attached = [image for image in images if image]
-    names = " ".join(f"[{image.label}]" for image in attached) or "no images"
-    left = f", {len(made) - len(attached)} more not attached" if len(made) > len(attached) else ""
-    ending = "killed" if failure else f"exit code {done.code}"
+        attached = [*filter(None, (_attachment(path, folder) for path in made[:max_attachments]))]
+    limit = sys.maxsize if in_shell else _MAX_OUTPUT_CHARACTERS
     data = {
-        **_metadata(done, failure is not None, max_characters),
+        **_metadata(done, failure is not None, limit),
         "attachments": [image.label for image in attached],
         "cwd": str(folder),
         "program": shlex.join(program.argv),
         "version": program.version(),
     }
-    streams = {"stdout": done.text, "stderr": done.stderr}
-    return Result(
-        f"{ending}: {names}{left}\n{done.text}{done.stderr}".rstrip(),
-        data,
-        tuple(attached),
-        messages=tuple(
-            f"{name} has {len(text)} characters: only the first {max_characters} are shown"
-            for name, text in streams.items()
-            if len(text) > max_characters
-        ),
-        failure=failure,
-        exit_code=done.code if done.code >= 0 else 128 - done.code,
-    )
+    names = " ".join(f"[{image.label}]" for image in attached)
+    code = done.code if done.code >= 0 else 128 - done.code
+    if in_shell:
+        messages = (f"left in {folder}: {names}",) if names else ()
+        text = done.text.rstrip("\n")
+        return Result(text, data, (), messages, failure=failure, exit_code=code, stderr=done.stderr)
+    ending = "killed" if failure else f"exit code {done.code}"
+    left = f", {len(made) - len(attached)} more not attached" if len(made) > len(attached) else ""
+    text = f"{ending}: {names or 'no images'}{left}\n{done.text}{done.stderr}".rstrip()
+    return Result(text, data, tuple(attached), _cut_notes(done, limit), failure=failure)
 
 
-def run_peekaboo_in_shell(
-    desktop: Desktop, arguments: Sequence[str], cwd: Optional[str], timeout_s: float, max_attachments: int
-) -> Result:
-    """run_peekaboo for the shell: the program's stdout as text, its stderr, and the images left as a note."""
-    result = run_peekaboo(desktop, arguments, cwd, timeout_s, max_attachments, sys.maxsize)
-    names = " ".join(f"[{name}]" for name in result.data["attachments"])
-    notes = (f"left in {result.data['cwd']}: {names}",) if names else ()
-    return result._replace(
-        text=result.data["stdout"].rstrip("\n"), stderr=result.data["stderr"], messages=notes
+def _cut_notes(done: Completed, limit: int) -> tuple[str, ...]:
+    return tuple(
+        f"{name} has {len(text)} characters: only the first {limit} are shown"
+        for name, text in {"stdout": done.text, "stderr": done.stderr}.items()
+        if len(text) > limit
     )
 
 
@@ -200,13 +203,13 @@ def _images_below(folder: Path) -> dict[Path, int]:
     return found
 
 
-def _attachment(desktop: Desktop, path: Path, folder: Path) -> Optional[ImageData]:
+def _attachment(path: Path, folder: Path) -> Optional[ImageData]:
     """An image for a model; None for one that cannot be shrunk: the program's output counts all the same."""
     try:
         data = path.read_bytes()
         info = whole_image(data)
         label = str(path.relative_to(folder))
-        return fit_for_client(desktop, ImageData(data, info, label, str(path))) if info else None
+        return fit_for_client(this_desktop(), ImageData(data, info, label, str(path))) if info else None
     except (OSError, PeekabooError) as e:
         log_warning(f"{path} is not attached: {e}")
         return None

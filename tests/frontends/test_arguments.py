@@ -10,45 +10,70 @@ from typing import Annotated, Any, Literal, Optional
 
 from worlds import ROOT
 
-from peekaboo_min.frontends.arguments import Parameter, read_signature, shell_arguments
+from peekaboo_min.core.offer import MCP_ONLY, SHELL_ONLY, Offer
+from peekaboo_min.frontends.arguments import Parameter, Signature, read_signature, shell_arguments
 
 
 def example_tool(
-    name: Annotated[str, "the\n  name"],
-    mode: Annotated[Optional[Literal["a", "b"]], "how"] = None,
+    name: Annotated[str, "the\n  name", Offer(shell_help="its name")],
+    mode: Annotated[Optional[Literal["a", "b"]], "how", Offer(shell_choices=("c",))] = None,
     tags: Annotated[Optional[list[Literal["x", "y"]]], "which"] = None,
     *,
-    size: Annotated[int, "how large"],
-    plain: bool = False,
+    size: Annotated[int, "how large", SHELL_ONLY],
+    shape: Annotated[dict[str, int], "which form", MCP_ONLY],
+    in_shell: bool = False,
 ) -> None:
     """Does a thing,
     in two lines. And more.
 
     A second part.
 
+    In the shell: Does it there.
+
     Example: peekaboo-min thing 5
     leaves thing.png
     """
 
 
-def test_a_signature_is_read_whole() -> None:
-    read = read_signature(example_tool)
-    assert (read.summary, read.description, read.example) == (
+MODE, TAGS = Optional[Literal["a", "b"]], Optional[list[Literal["x", "y"]]]
+
+
+def test_a_signature_is_read_whole_and_each_front_end_has_what_is_its_own() -> None:
+    over_mcp, in_shell = read_signature(example_tool), read_signature(example_tool, True)
+    tags = Parameter("tags", "which", str, TAGS, ("x", "y"), True, False, True, None)
+    form = dict[str, int]
+    assert over_mcp == Signature(
         "Does a thing, in two lines. And more.",
         "Does a thing,\nin two lines. And more.\n\nA second part.",
         "peekaboo-min thing 5\nleaves thing.png",
+        (
+            Parameter("name", "the name", str, str, (), False, True, True, None),
+            Parameter("mode", "how", str, MODE, ("a", "b"), False, False, True, None),
+            tags,
+            Parameter("shape", "which form", form, form, (), False, True, False, None),
+        ),
+        True,
     )
-    strings, tags = Optional[Literal["a", "b"]], Optional[list[Literal["x", "y"]]]
-    assert read.parameters == (
-        Parameter("name", "the name", str, str, (), False, True, True, None),
-        Parameter("mode", "how", str, strings, ("a", "b"), False, False, True, None),
-        Parameter("tags", "which", str, tags, ("x", "y"), True, False, True, None),
-        Parameter("size", "how large", int, int, (), False, True, False, None),
-        Parameter("plain", "", bool, bool, (), False, False, False, False),
+    assert in_shell == over_mcp._replace(
+        summary="Does it there.",
+        description="Does it there.",
+        parameters=(
+            Parameter("name", "its name", str, str, (), False, True, True, None),
+            Parameter("mode", "how", str, MODE, ("a", "b", "c"), False, False, True, None),
+            tags,
+            Parameter("size", "how large", int, int, (), False, True, False, None),
+        ),
     )
+    given = shell_arguments("thing", in_shell, ["a name", "c", "x", "--size", "7"])
+    assert given == {"name": "a name", "mode": "c", "tags": ["x"], "size": 7, "in_shell": True}
 
 
-def with_flags(appName: Optional[str] = None, *, isShown: bool = True, all_of: bool = False) -> None: ...
+def with_flags(
+    appName: Annotated[Optional[str], "name"] = None,
+    *,
+    isShown: Annotated[bool, "shown"] = True,
+    all_of: Annotated[bool, "all"] = False,
+) -> None: ...
 
 
 def test_a_flag_is_had_as_shells_write_it_and_by_its_wire_name() -> None:
@@ -60,7 +85,11 @@ def test_a_flag_is_had_as_shells_write_it_and_by_its_wire_name() -> None:
         assert shell_arguments("thing", signature, [flag])["all_of"] is True
 
 
-def with_lists(*, region: Optional[list[float]] = None, tags: Optional[list[str]] = None) -> None: ...
+def with_lists(
+    *,
+    region: Annotated[Optional[list[float]], "where"] = None,
+    tags: Annotated[Optional[list[str]], "which"] = None,
+) -> None: ...
 
 
 def test_a_list_has_commas_between_and_one_of_numbers_may_have_spaces() -> None:

@@ -125,6 +125,7 @@ NOTHING = {
     "capture_focus": "background",
     "question": None,
     "max_dimension": None,
+    "in_shell": True,
 }
 ADDRESS = "http://x:8080/a"
 START, BUG = (1012, "Start Page"), (1004, "Bug 12/34: crash in usr/bin")
@@ -198,7 +199,7 @@ def test_the_originals_words_for_image_are_understood(
     words: list[str], meaning: Any, _outcome: Any, tail: tuple[str, str]
 ) -> None:
     given = [*words, "--path", "/p", "--format", tail[0], "--capture-focus", tail[1]]
-    understood = shell_arguments("image", read_signature(COMMANDS["image"]), list(map(str, given)))
+    understood = shell_arguments("image", read_signature(COMMANDS["image"], True), list(map(str, given)))
     assert understood == {**NOTHING, **meaning, "path": "/p", "format": tail[0], "capture_focus": tail[1]}
 
 
