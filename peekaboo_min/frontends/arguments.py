@@ -28,7 +28,7 @@ from .commands import JSON_FLAGS, PROGRAM, in_shell_names
 
 # Strict clients send every parameter: these are 0 where a model means to leave them out.
 _ZERO_MEANS_ABSENT = ("window_id", "max_dimension")
-LARGEST_NUMBER = 10**100  # str() refuses more than 4,300 digits
+_LARGEST_NUMBER = 10**100  # str() refuses more than 4,300 digits
 HELP_FLAGS = ("-h", "--help")
 _NO_OPTION = r"-(\d+|\d*\.\d+)?"  # what argparse takes for a number, or for a text: `-`
 _AFTER_DASHES = "\0"  # before each argument that follows `--`: no program can be given one with it
@@ -168,7 +168,7 @@ def _check_numbers(name: str, value: Any) -> None:
         raise invalid(
             f"{name[:80]}: NaN and infinity are no numbers that can be used", "give a finite number"
         )
-    elif isinstance(value, int) and abs(value) > LARGEST_NUMBER:
+    elif isinstance(value, int) and abs(value) > _LARGEST_NUMBER:
         raise invalid(f"{name[:80]}: the number has too many digits", "give a smaller number")
 
 

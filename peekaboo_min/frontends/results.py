@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
+from base64 import b64encode
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,6 @@ from typing import Any
 from ..core.errors import PeekabooError
 from ..core.models import Result
 from ..core.text import encodable
-from .arguments import LARGEST_NUMBER
 
 # Clients end the connection at 16 MB a message (Claude Code) or wait for ever (Codex).
 _VALUE_CAP = 200_000  # characters of one value of the data, and of the text
@@ -20,51 +19,25 @@ _ERROR_CAP = 4_000
 _CUT = "... (cut)"
 
 
-class Outgoing:
-    """Makes values that JSON and UTF-8 can hold, cut at a size; `was_cut` says whether anything was."""
-
-    def __init__(self, cap: int) -> None:
-        self._left = cap
-        self.was_cut = False
-
-    def text(self, text: str) -> str:
-        if len(text) > self._left:
-            self.was_cut = True
-            text = text[: max(0, self._left)] + _CUT
-        self._left -= len(text)
-        return encodable(text)
-
-    def value(self, value: Any) -> Any:
-        """A copy with U+FFFD for lone surrogates, None for numbers that JSON lacks, and cut at the cap."""
-        if isinstance(value, str):
-            return self.text(value)
-        self._left -= 8  # about what a number, a bracket or a comma costs
-        if value is None or isinstance(value, bool):
-            return value
-        if isinstance(value, int):
-            return int(value) if abs(value) <= LARGEST_NUMBER else None
-        if isinstance(value, float):
-            return value if math.isfinite(value) else None
-        if isinstance(value, dict):
-            return {self.text(str(key)): self.value(each) for key, each in value.items() if self._has_room()}
-        if isinstance(value, (list, tuple)):
-            return [self.value(each) for each in value if self._has_room()]
-        return self.text(str(value))
-
-    def _has_room(self) -> bool:
-        self.was_cut = self.was_cut or self._left <= 0
-        return self._left > 0
+def outgoing_text(text: str, cap: int = _VALUE_CAP) -> str:
+    """The text as UTF-8 can hold it, and no longer than a client takes."""
+    return encodable(text if len(text) <= cap else text[:cap] + _CUT)
 
 
 def outgoing_data(data: dict[str, Any], cap: int = _VALUE_CAP) -> tuple[dict[str, Any], list[str]]:
-    """The data of an answer, each of its values made safe to send; and the names of those that were cut."""
+    """The data of an answer as JSON and UTF-8 can hold it: U+FFFD for lone surrogates, None for NaN; and the
+    names of the values that were cut. What is no text is cut as the text of its JSON.
+    """
     safe: dict[str, Any] = {}
     cut: list[str] = []
     for name, value in data.items():
-        outgoing = Outgoing(cap)
-        safe[name] = outgoing.value(value)
-        if outgoing.was_cut:
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+        if len(text) > cap:
             cut.append(name)
+        if len(text) > cap or isinstance(value, str):
+            safe[name] = outgoing_text(text, cap)
+        else:
+            safe[name] = json.loads(encodable(text), parse_constant=lambda _: None)
     return safe, cut
 
 
@@ -75,30 +48,27 @@ def success_message(result: Result) -> dict[str, Any]:
     if left_out:
         notes.append(f"note: {left_out} image(s) were left out: the answer would be too large")
     if result.is_text_only or not result.data:
-        return _message("\n".join([_safe_text(result.text), *map(_safe_text, notes)]))
+        return _message(_lines(result.text, notes))
     data, cut = outgoing_data(result.data)
     if cut:
         notes.append(f"note: cut, because it was too large: {', '.join(cut)}")
     # an answer that is itself a part of the data (a model's) stands above it whole, and need not be repeated
     is_answer = result.text in result.data.values()
-    summary = "\n".join(map(_safe_text, [result.text if is_answer else result.summary, *notes]))
+    summary = _lines(result.text if is_answer else result.summary, notes)
     shown = {key: data[key] for key, value in result.data.items() if not (is_answer and value == result.text)}
     text = f"{summary}\n{json.dumps(shown, ensure_ascii=False, allow_nan=False, separators=(',', ':'))}"
     if result.is_text_enough:
-        text = "\n".join(map(_safe_text, [result.text, *notes]))
-    links = [_link(path) for path in result.files]
-    message = _message(text, [*images, *links], None if images else {"summary": summary, **data})
-    return _with_failure(message, result.failure) if result.failure else message
+        text = _lines(result.text, notes)
+    blocks = [*images, *map(_link, result.files)]
+    message = _message(text, blocks, None if images else {"summary": summary, **data})
+    if result.failure:  # its first text says what failed; what was done until then follows
+        error = error_message(result.failure)
+        return {**message, **error, "content": [*error["content"], *message["content"]]}
+    return message
 
 
-def _with_failure(message: dict[str, Any], failure: PeekabooError) -> dict[str, Any]:
-    """The message as an error, whose first text says what failed; what was done until then follows."""
-    error = error_message(failure)
-    return {**message, **error, "content": [*error["content"], *message["content"]]}
-
-
-def _safe_text(text: str) -> str:
-    return Outgoing(_VALUE_CAP).text(text)
+def _lines(text: str, notes: Sequence[str]) -> str:
+    return "\n".join(map(outgoing_text, [text, *notes]))
 
 
 def _images(result: Result) -> tuple[list[dict[str, Any]], int]:
@@ -109,9 +79,7 @@ def _images(result: Result) -> tuple[list[dict[str, Any]], int]:
         size += len(image.data) * 4 // 3
         if size > _IMAGES_CAP and number:
             return images, len(result.images) - number
-        import base64  # only answers with images need it
-
-        encoded = base64.b64encode(image.data).decode("ascii")
+        encoded = b64encode(image.data).decode("ascii")
         images.append({"type": "image", "data": encoded, "mimeType": image.info.mime_type})
     return images, 0
 
@@ -133,7 +101,7 @@ def error_message(error: PeekabooError, has_result_grammar: bool = False) -> dic
     name = encodable(error.code_name)[:100]
     text = error.message_for_model("ERROR" if has_result_grammar else name)
     return {
-        "content": [{"type": "text", "text": Outgoing(_ERROR_CAP).text(text)}],
+        "content": [{"type": "text", "text": outgoing_text(text, _ERROR_CAP)}],
         "isError": True,
         "_meta": {"backend_error_code": name},
     }

@@ -28,7 +28,6 @@ VALUES: dict[str, tuple[Any, Any]] = {
     "a whole one": ("😀", "😀"),
     "NaN": (math.nan, None),
     "infinity": ([math.inf, -math.inf, 1.5], [None, None, 1.5]),
-    "5,000 digits": (10**5000, None),
     "a large id": (2**70, 2**70),
     "a name of another kind": ({1: True, "\udcff": None}, {"1": True, "\ufffd": None}),
     "a tuple": ((1, "a"), [1, "a"]),
