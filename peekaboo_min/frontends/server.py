@@ -33,7 +33,7 @@ from .tools import Tool, offered_tools
 _SWEEP_EVERY_S = 60
 _HEARTBEAT_S = 1.0
 _SHOWS_STATUS = ("image", "analyze", "list")
-_LINKS_SINCE = "2025-06-18"
+_LINKS_SINCE = "2025-06-18"  # older protocols have no resource links, and the SDK does not remove them
 # The reader of a server's answer has no shell in which to export a variable.
 _HOW_TO_SET_DISPLAY = (
     'set DISPLAY in this server\'s configuration, like "env": {"DISPLAY": ":0"} (and XAUTHORITY, where the X '
@@ -112,7 +112,6 @@ def build_server() -> Any:
     from mcp.server.mcpserver.exceptions import ToolError
     from mcp.server.mcpserver.resources import FileResource
     from mcp.types import CallToolResult
-    from pydantic import ValidationError
 
     tools = {tool.name: tool for tool in offered_tools()}
 
@@ -134,10 +133,11 @@ def build_server() -> Any:
             try:
                 given = given_arguments(read_signature(tool.function), arguments)
                 async with _heartbeat(context, tool.title):
-                    answer = await super().call_tool(name, given, context)
+                    answer: Any = await super().call_tool(name, given, context)
             except (ToolError, PeekabooError) as e:
-                return refusal(_meaning(e, name, ValidationError), tool.has_result_grammar)
-            _without_links(answer, getattr(context, "protocol_version", "") or "")
+                return refusal(_meaning(e, name), tool.has_result_grammar)
+            if (getattr(context, "protocol_version", "") or _LINKS_SINCE) < _LINKS_SINCE:
+                answer.content = [block for block in answer.content if block.type != "resource_link"]
             is_status = arguments.get("item_type") == "server_status"
             if name in _SHOWS_STATUS and not (self.has_sent_status or is_status):
                 _append_status(answer)
@@ -146,9 +146,8 @@ def build_server() -> Any:
 
         async def list_resources(self):  # type: ignore[no-untyped-def]
             listed = await super().list_resources()
-            return [
-                each for each in listed if Path(unquote(urlsplit(each.uri).path)).exists()
-            ]  # not swept yet
+            # those that are not swept yet
+            return [each for each in listed if Path(unquote(urlsplit(each.uri).path)).exists()]
 
     def as_message(result: Result) -> Any:
         for path in result.files:
@@ -253,30 +252,18 @@ def _off_the_loop(tool: Tool, as_message: Callable[[Result], Any]) -> Callable[.
             token.cancel()
             raise
 
-    # Built from real objects: the SDK evaluates annotations, and takes a parameter's description from Field
-    # only.
-    signature = read_signature(tool.function)
-    call.__annotations__ = {
-        each.name: Annotated[each.annotation, Field(description=each.help)] for each in signature.parameters
-    }
-    call.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [
-            inspect.Parameter(
-                each.name,
-                inspect.Parameter.KEYWORD_ONLY,
-                default=inspect.Parameter.empty if each.is_required else each.default,
-                annotation=call.__annotations__[each.name],
-            )
-            for each in signature.parameters
-        ]
-    )
+    # the SDK takes a parameter's description from Field only
+    parameters = [
+        inspect.Parameter(
+            each.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=inspect.Parameter.empty if each.is_required else each.default,
+            annotation=Annotated[each.annotation, Field(description=each.help)],
+        )
+        for each in read_signature(tool.function).parameters
+    ]
+    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     return call
-
-
-def _without_links(answer: Any, version: str) -> None:
-    """Protocol versions before 2025-06-18 have no resource links, and the SDK does not remove them."""
-    if version and version < _LINKS_SINCE:
-        answer.content = [block for block in answer.content if block.type != "resource_link"]
 
 
 def _append_status(answer: Any) -> None:
@@ -285,8 +272,10 @@ def _append_status(answer: Any) -> None:
         answer.structured_content["summary"] += initial_status()
 
 
-def _meaning(error: Exception, name: str, validation_error: Any) -> PeekabooError:
+def _meaning(error: Exception, name: str) -> PeekabooError:
     """What the SDK's error was raised from, as an error of ours."""
+    from pydantic import ValidationError
+
     cause = error if isinstance(error, PeekabooError) else error.__cause__
     if isinstance(cause, PeekabooError):
         if cause.code is ErrorCode.NO_GUI_SESSION and platform_name() == "x11":
@@ -294,7 +283,7 @@ def _meaning(error: Exception, name: str, validation_error: Any) -> PeekabooErro
         elif cause.code is ErrorCode.AI_NOT_CONFIGURED and not settings().ai_providers:
             cause.hint = _HOW_TO_SET_PROVIDERS
         return cause
-    if isinstance(cause, validation_error):
+    if isinstance(cause, ValidationError):
         problems = "; ".join(map(_problem, cause.errors()[:5]))
         return invalid(f"{name}: {problems}", "call it again with the arguments of its schema")
     log_error(f"{name}: unexpected {type(cause).__name__}: {cause}", exc_info=True)
@@ -305,7 +294,7 @@ def _meaning(error: Exception, name: str, validation_error: Any) -> PeekabooErro
     )
 
 
-def _problem(error: dict[str, Any]) -> str:
+def _problem(error: Any) -> str:
     parameter = ".".join(str(part) for part in error["loc"]) or "arguments"
     what = "there is no such parameter" if error["type"] == "extra_forbidden" else str(error["msg"])
     return f"{parameter[:80]}: {what[:300]}"

@@ -9,7 +9,6 @@ import stat
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext, suppress
-from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, Optional
 
@@ -54,12 +53,7 @@ class PeekabooProgram(NamedTuple):
 
     def version(self) -> str:
         """What `--version` prints, or why it does not."""
-        if self.is_ours:
-            return VERSION
-        try:
-            return _version_of(self.argv[0], os.stat(self.argv[0]).st_mtime_ns)
-        except OSError as e:  # removed since, by an upgrade perhaps
-            return f"unknown: {e.strerror}"
+        return VERSION if self.is_ours else _version_of(self.argv[0])
 
 
 def peekaboo_program() -> PeekabooProgram:
@@ -92,11 +86,10 @@ def delegate_path() -> Optional[str]:
         return None
 
 
-@lru_cache(maxsize=8)
-def _version_of(path: str, _changed_ns: int) -> str:
+def _version_of(path: str) -> str:
     try:
         answer = run_program([path, *log_safe("--version")], timeout_s=_VERSION_S, accept=None)
-    except PeekabooError as e:
+    except PeekabooError as e:  # removed since, by an upgrade perhaps
         return f"unknown: {e.message}"
     return clean_text(answer.text) or f"unknown: it printed nothing for --version (exit code {answer.code})"
 
@@ -271,18 +264,16 @@ def _saved_image(desktop: Desktop, file: dict[str, Any]) -> ImageData:
 def _returned_data(file: dict[str, Any], image: ImageData) -> dict[str, Any]:
     """The specification's metadata of a returned image; what a click needs only where no pixel has moved."""
     size = {"image_width": image.info.width, "image_height": image.info.height}
-    data = {
-        "item_label": clean_text(image.label),
-        "mime_type": image.info.mime_type,
-        **size,
-        "source_path": file["path"],
-    }
-    if "window_id" in file and file.get("item_label"):  # the specification's label of a window is its title
-        data["window_title"] = data["item_label"]
     names = ["window_title", "window_id", "window_index"]
     if size.items() <= file.items():
         names += ["scale", "screenshot_id"]
-    return {**data, **{name: file[name] for name in names if name in file}}
+    data = {name: file[name] for name in names if name in file}
+    label = clean_text(image.label)
+    if "window_id" in file and file.get("item_label"):  # the specification's label of a window is its title
+        data.setdefault("window_title", label)
+    return {
+        "item_label": label, "mime_type": image.info.mime_type, **size, "source_path": file["path"], **data
+    }  # fmt: skip
 
 
 def list_by_cli(path: str, app: Optional[str], details: Sequence[str]) -> Result:

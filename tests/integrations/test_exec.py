@@ -60,7 +60,7 @@ def test_a_folder_that_cannot_be_one_is_refused(shell: Program, tmp_path: Path) 
 def test_a_program_that_is_removed_while_it_runs_still_has_its_output(shell: Program, tmp_path: Path) -> None:
     path = tmp_path / "cli" / "peekaboo"
     data = shell.data("exec", "--json", "--", f"rm {shlex.quote(str(path))}; echo done")
-    assert (data["stdout"], data["version"]) == ("done\n", "unknown: No such file or directory")
+    assert (data["stdout"], data["version"]) == ("done\n", f"unknown: the program {path} is not installed")
 
 
 def test_the_result_names_the_program_and_its_version(shell: Program, mac: FakeMac, tmp_path: Path) -> None:
