@@ -373,6 +373,10 @@ REFINED = {
         {"item_type": "server_status", "app": "Safari"},
         "'app' and 'include_window_details' not applicable for 'server_status'.",
     ),
+    "the status with details": (
+        {"item_type": "server_status", "include_window_details": []},
+        "'app' and 'include_window_details' not applicable for 'server_status'.",
+    ),
 }
 
 

@@ -230,53 +230,6 @@ def test_returned_data_is_the_picture_and_leaves_no_file(
     assert form.wait_for_event("toggle")["value"] == 1
 
 
-def test_with_a_path_the_picture_is_saved_and_returned(
-    session: Session, window: dict[str, Any], tmp_path: Path
-) -> None:
-    target = tmp_path / "new" / "shot.jpg"
-    result = session.call("image", app="form", path=str(target), return_data=True)
-    said = document(result)
-    assert [one["path"] for one in said["saved_files"]] == [str(target)]
-    assert target.read_bytes()[:3] == b"\xff\xd8\xff"
-    assert [one.mime_type for one in result.content[1:]] == ["image/jpeg"]
-
-
-def test_the_modes_photograph_screens_a_window_and_all_windows(
-    session: Session, window: dict[str, Any], open_form: Callable[..., Form], tmp_path: Path
-) -> None:
-    other = open_form("Other book", "+500+80")
-    window_of(session, other)
-    for arguments, names in (
-        ({"mode": "screen"}, ["a.png"]),
-        ({"mode": "window", "app": "Form"}, ["a.png"]),
-        ({"mode": "multi", "app": "Form"}, ["a_window0_Other_book.png", "a_window1_Visitor_book.png"]),
-    ):
-        folder = tmp_path / str(arguments["mode"])
-        said = session.data("image", path=str(folder / "a.png"), **arguments)
-        assert [one["path"] for one in said["saved_files"]] == [str(folder / name) for name in names]
-        assert sorted(path.name for path in folder.iterdir()) == names
-
-
-def test_a_window_is_chosen_by_title_or_by_index(
-    session: Session, window: dict[str, Any], open_form: Callable[..., Form]
-) -> None:
-    other = window_of(session, open_form("Other book", "+500+80"))
-    chosen = {
-        "title": session.data("image", app="Form", window_specifier={"title": "visitor"}),
-        "index": session.data("image", app="Form", window_specifier={"index": 1}),
-        "neither": session.data("image", app="Form"),
-    }
-    found = {key: value["saved_files"][0]["window_id"] for key, value in chosen.items()}
-    mine = window["window_id"]
-    assert found == {"title": mine, "index": mine, "neither": other["window_id"]}
-    assert session.refusal("image", app="Form", window_specifier={"title": "letter"}).startswith(
-        "WINDOW_NOT_FOUND: "
-    )
-    assert session.refusal("image", app="Form", window_specifier={"index": 2}).startswith(
-        "WINDOW_NOT_FOUND: "
-    )
-
-
 def test_a_foreground_capture_brings_the_window_to_the_front(
     session: Session, window: dict[str, Any], open_form: Callable[..., Form]
 ) -> None:
@@ -311,35 +264,6 @@ def test_lists_have_the_shapes_of_the_specification(
     assert session.data("list", app="form")["window_list"] == [
         {"window_title": form.title, "window_index": 0}
     ]
-
-
-REFINED = [
-    ({"item_type": "application_windows"}, "For 'application_windows', 'app' identifier is required."),
-    (
-        {"item_type": "application_windows", "app": " "},
-        "For 'application_windows', 'app' identifier is required.",
-    ),
-    ({"include_window_details": ["ids"]}, "'include_window_details' only for 'application_windows'."),
-    (
-        {"item_type": "running_applications", "include_window_details": ["ids"], "app": "x"},
-        "'include_window_details' only for 'application_windows'.",
-    ),
-    (
-        {"item_type": "server_status", "app": "x"},
-        "'app' and 'include_window_details' not applicable for 'server_status'.",
-    ),
-    (
-        {"item_type": "server_status", "include_window_details": []},
-        "'app' and 'include_window_details' not applicable for 'server_status'.",
-    ),
-]
-
-
-@pytest.mark.parametrize(("arguments", "said"), REFINED)
-def test_arguments_of_list_that_do_not_belong_together_are_refused_in_the_specifications_words(
-    session: Session, arguments: dict[str, Any], said: str
-) -> None:
-    assert session.refusal("list", **arguments).startswith(f"INVALID_ARGUMENT: {said}")
 
 
 # a large screen ---------------------------------------------------------------------------------------------
