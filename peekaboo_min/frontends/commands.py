@@ -87,23 +87,16 @@ _FUNCTIONS = {
 GROUPS = {title: tuple(functions) for title, functions in _FUNCTIONS.items()}
 COMMANDS = CommandTable({name: place for each in _FUNCTIONS.values() for name, place in each.items()})
 
-# What a tool's help says of other tools, as the shell has it.
+_BY_FUNCTION = {place.split(":")[1]: name for each in _FUNCTIONS.values() for name, place in each.items()}
+# Tools are named as their functions are; of those, what the shell has by another name.
 _SHELL_NAMES = {
-    "list_windows": "windows",
-    "take_window_screenshot": "screenshot",
-    "find_text": "find-text",
-    "find_elements": "elements",
-    "focus_window": "focus",
-    "open_keynote": "keynote open",
-    "add_text_in_keynote": "keynote text",
-    "send_email": "send-email",
+    tool: name for tool, name in _BY_FUNCTION.items() if "_" in tool and not name.startswith("list ")
 }
 
 
 def command_for_tool(tool: str) -> Optional[str]:
     """The command that does what the MCP tool of this name does; None where there is none."""
-    functions = {place.split(":")[1]: name for each in _FUNCTIONS.values() for name, place in each.items()}
-    return _SHELL_NAMES.get(tool) or functions.get(tool)
+    return _BY_FUNCTION.get(tool)
 
 
 def in_shell_names(text: str) -> str:
