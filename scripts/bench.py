@@ -1,6 +1,6 @@
 """What we add to the bare programs' time, as ratios, in Markdown; measured on X servers of its own.
 
-    PYTHONPATH=.:scripts python3 scripts/bench.py [PART...]     PART: starts, tools, listings, desktops, agent
+    PYTHONPATH=.:scripts python3 scripts/bench.py [PART...]     PART: starts, tools, listings, desktops
 
 Both sides of a ratio are measured alternately, and the least time of each counts: that leaves out what else
 the machine does. Starts are compared by their processor time, all others by the clock.
@@ -12,7 +12,6 @@ import json
 import os
 import platform
 import resource
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -27,11 +26,7 @@ from headless import running, x_server
 from peekaboo_min.agents.mcp_client import McpClient, own_server
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests" / "support"))
-from fake_ai import FakeAI, script  # noqa: E402
-
 ROUNDS = 15
-AGENT_STEPS = 15
 WINDOWS = 40
 DESKTOPS = (1, 2, 4, 8)
 PACKAGE = [sys.executable, str(ROOT / "peekaboo_min" / "__main__.py")]
@@ -132,7 +127,7 @@ def main() -> int:
         wait(lambda: report.exists() and "ready" in report.read_text())
         print(f"Measured on {time.strftime('%Y-%m-%d')}: {machine()}\n")
         print("| what | ours | against | theirs | ratio | goal |\n|---|---|---|---|---|---|")
-        parts = sys.argv[1:] or ["starts", "tools", "listings", "desktops", "agent"]
+        parts = sys.argv[1:] or ["starts", "tools", "listings", "desktops"]
         if "starts" in parts:
             measure_starts(folder)
         client = stack.enter_context(own_server({}))
@@ -144,8 +139,6 @@ def main() -> int:
                 measure_listings(client)
         if "desktops" in parts:
             measure_desktops()
-        if "agent" in parts:
-            measure_agent(folder, report)
     return 0
 
 
@@ -232,47 +225,6 @@ def measure_desktops() -> None:
             f"| {count} desktops captured at once | {found:.0f} ms | one desktop | {times[0]:.0f} ms "
             f"| {ratio:.2f}x as many a second | |"
         )
-
-
-def measure_agent(folder: Path, report: Path) -> None:
-    """A step of the vision agent, with a model that answers at once, against the tool calls that it is made
-    of, both without the time in which an effect is awaited. The medians of the same steps of one run.
-    """
-    lines = map(json.loads, report.read_text().splitlines())
-    place = [event for event in lines if event.get("widget") == "agree" and event["event"] == "layout"][-1]
-    x, y = place["x"] + 9, place["y"] + 9
-    tick = {"action": "click", "x": x, "y": y, "done": False, "why": "tick"}
-    done = {"action": "done", "done": True, "why": "measured"}
-    with FakeAI(brain=script([json.dumps(action) for action in [*[tick] * AGENT_STEPS, done]])) as model:
-        argv = ["agent", "--app", "Form", "--goal", "tick the box", "--run-folder", str(folder / "run")]
-        environment = {**os.environ, **model.env("openai", "gpt-5.4-mini")}
-        subprocess.run(
-            [sys.executable, "-m", "peekaboo_min", *argv],
-            env=environment,
-            check=True,
-            capture_output=True,
-            timeout=300,
-        )
-    # not the first step, which asks for elements, and not the last, which does nothing
-    files = [folder / f"run/step_{number:03d}.json" for number in range(2, AGENT_STEPS + 1)]
-    times = [json.loads(file.read_text())["milliseconds"] for file in files]
-    own = statistics.median(step["own"] for step in times)
-    print_row(
-        "the agent's step", own, "its tool calls", statistics.median(step["calls"] for step in times), 1.3
-    )
-    print(f"\n{own_time_text(folder / 'run')}")
-
-
-def own_time_text(folder: Path) -> str:
-    """Our own share of a saved run, as one line; for the benchmark."""
-    run = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-    times = run["milliseconds"]
-    total = times["own"] + times["settle"] + times["model"] or 1
-    return (
-        f"agent: {run['steps']} steps, our own time {run['own_milliseconds_a_step']} ms a step (median), "
-        f"{100 * times['own'] / total:.0f} % of the run; waiting for effects "
-        f"{100 * times['settle'] / total:.0f} %"
-    )
 
 
 if __name__ == "__main__":

@@ -1,11 +1,10 @@
-"""The action JSON of a vision model, read strictly (pure)."""
+"""What a vision model may do: one table, of which prompt and reader are made."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any, NoReturn, Optional
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Optional
 
 from ..ai.grid import Grid
 from ..core.errors import ErrorCode, PeekabooError
@@ -13,192 +12,209 @@ from ..core.models import Point
 from ..core.text import control_character_in
 from ..desktop.keys import read_chord
 
-_LONGEST_HOLD_S = 5
-_LARGEST = 1e9  # no image is larger, and a float holds it
+_KINDS = {
+    "number": "a number",
+    "integer": "a whole number",
+    "array": "a list of names",
+    "boolean": "true or false",
+    "string": "a string",
+}
 
 
-@dataclass(frozen=True)
-class _Field:
-    """A property of a reply. default: what null means; bounds: of a number; names: of a string."""
+class Property(NamedTuple):
+    """A property of a reply. limits: of a number; choices: of a string; null means the default."""
 
     kind: str
+    """Its JSON type."""
     help: str
+    limits: Optional[tuple[float, float]] = None
+    choices: tuple[str, ...] = ()
     default: Any = None
-    bounds: Optional[tuple[float, float]] = None
-    names: tuple[str, ...] = ()
 
     @property
     def expected(self) -> str:
-        if self.bounds:
-            return f"a number from {self.bounds[0]:g} to {self.bounds[1]:g}"
-        if self.names:
-            return f"one of {', '.join(self.names)}"
-        return {"array": "a list of names", "boolean": "true or false"}.get(self.kind, f"a {self.kind}")
+        if self.limits:
+            return f"{_KINDS[self.kind]} from {self.limits[0]:g} to {self.limits[1]:g}"
+        return f"one of {', '.join(self.choices)}" if self.choices else _KINDS[self.kind]
 
-    def accepts(self, value: Any) -> bool:
-        if self.kind in ("number", "integer"):
-            is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-            if not is_number or not abs(value) < _LARGEST or (self.kind == "integer" and value != int(value)):
-                return False
-            return self.bounds is None or self.bounds[0] <= value <= self.bounds[1]
+    def read(self, value: Any) -> Any:
+        """The value as Python has it; None for one that is not as expected."""
+        if isinstance(value, float):  # as _first_object reads every number
+            fits = self.limits is None or self.limits[0] <= value <= self.limits[1]
+            if self.kind == "integer":
+                return int(value) if fits and value.is_integer() else None
+            return value if fits and self.kind == "number" else None
         if self.kind == "array":
-            return isinstance(value, list) and all(isinstance(each, str) for each in value)
-        if self.kind == "boolean":
-            return isinstance(value, bool)
-        return isinstance(value, str) and (not self.names or value in self.names)
+            return value if isinstance(value, list) and all(isinstance(name, str) for name in value) else None
+        if isinstance(value, str):
+            fits = self.kind == "string" and (not self.choices or value in self.choices)
+            return value if fits else None
+        return value if isinstance(value, bool) and self.kind == "boolean" else None
 
 
-_FIELDS = {
-    "x": _Field("number", "from the left edge of the last image, in its grid"),
-    "y": _Field("number", "from the top edge of the last image, in its grid"),
-    "x2": _Field("number", "drag: where it ends; zoom: the other corner"),
-    "y2": _Field("number", "drag: where it ends; zoom: the other corner"),
-    "button": _Field(
-        "string", "left, right or middle; null: left", "left", names=("left", "right", "middle")
+PROPERTIES = {
+    "x": Property("number", "from the left edge of the last image, in its grid"),
+    "y": Property("number", "from the top edge of the last image, in its grid"),
+    "to_x": Property("number", "where a drag ends"),
+    "to_y": Property("number", "where a drag ends"),
+    "button": Property("string", "the mouse button", choices=("left", "right", "middle"), default="left"),
+    "clicks": Property("integer", "2 is a double click", (1, 3), default=1),
+    "modifiers": Property("array", "cmd, ctrl, alt, shift, held meanwhile"),
+    "direction": Property(
+        "string", "down shows what is further below", choices=("up", "down", "left", "right")
     ),
-    "clicks": _Field("integer", "1, 2 or 3; null: 1", 1, (1, 3)),
-    "modifiers": _Field("array", "cmd, ctrl, alt, shift, held meanwhile; null: none", ()),
-    "direction": _Field("string", "up, down, left or right", names=("up", "down", "left", "right")),
-    "amount": _Field("integer", "notches of the wheel; null: 3", 3, (1, 50)),
-    "text": _Field("string", "type: the text; wait: a text to wait for", ""),
-    "replace": _Field("boolean", "type: replace what the field holds; null: false", False),
-    "key": _Field("string", "one key, such as return, tab, escape, down, a, f5", ""),
-    "repeat": _Field("integer", "press: how often; null: 1", 1, (1, 50)),
-    "seconds": _Field("number", "press: how long it is held; wait: at most so long", None, (0, 60)),
-    "app": _Field("string", "open: an installed application's name", ""),
-    "path": _Field("string", "open: a document's path", ""),
-    "url": _Field("string", "open: an http or https address", ""),
+    "amount": Property("integer", "notches of the wheel", (1, 50), default=3),
+    "text": Property("string", "type: the text; wait: a text to wait for"),
+    "replace": Property("boolean", "type: replace what the field holds", default=False),
+    "key": Property("string", "one key, such as return, tab, escape, down, a, f5"),
+    "repeat": Property("integer", "press: how often", (1, 50), default=1),
+    "hold_ms": Property("integer", "press: milliseconds to hold the key", (0, 5000), default=0),
+    "seconds": Property("number", "wait: at most so long", (0, 45)),
+    "app": Property("string", "open: an installed application's name"),
+    "path": Property("string", "open: a document's path"),
+    "url": Property("string", "open: an http or https address"),
+    "done": Property("boolean", "true only when the goal is reached"),
+    "why": Property("string", "one short sentence"),
+    "confidence": Property("number", "how sure you are", (0, 1)),
 }
-OPENED = ("app", "path", "url")
-"""What `open` opens: one of these."""
-# The actions: the properties that each needs, and those that it may have.
-_OWN_FIELDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "click": (("x", "y"), ("button", "clicks", "modifiers")),
-    "move": (("x", "y"), ()),
-    "drag": (("x", "y", "x2", "y2"), ("button",)),
-    "scroll": (("direction",), ("x", "y", "amount")),
-    "type": (("text",), ("replace",)),
-    "press": (("key",), ("modifiers", "repeat", "seconds")),
-    "wait": ((), ("text", "seconds")),
-    "zoom": (("x", "y", "x2", "y2"), ()),
-    "open": ((), OPENED),
-    "noop": ((), ()),
-    "done": ((), ()),
-}
-_QUIET_KINDS = ("wait", "zoom", "noop", "done")
-# What else models call them, as their families' own tools do, and the properties that such a name implies.
-_OTHER_NAMES: dict[str, dict[str, Any]] = {
-    "left_click": {"action": "click", "button": "left"},
-    "right_click": {"action": "click", "button": "right"},
-    "middle_click": {"action": "click", "button": "middle"},
-    "double_click": {"action": "click", "clicks": 2},
-    "triple_click": {"action": "click", "clicks": 3},
-    "mouse_move": {"action": "move"},
-    "move_pointer": {"action": "move"},
-    "hover": {"action": "move"},
-    "left_click_drag": {"action": "drag"},
-    "drag_and_drop": {"action": "drag"},
-    "key": {"action": "press"},
-    "press_key": {"action": "press"},
-    "keypress": {"action": "press"},
-    "hotkey": {"action": "press"},
-    "type_text": {"action": "type"},
-    "input_text": {"action": "type"},
-    "write": {"action": "type"},
-    "screenshot": {"action": "wait"},
-    "wait_for": {"action": "wait"},
-    "finished": {"action": "done"},
-    "finish": {"action": "done"},
-}
-_SHARED_FIELDS = {
-    "done": _Field("boolean", "true only when the goal is reached"),
-    "why": _Field("string", "one short sentence", ""),
-    "confidence": _Field("number", "0 to 1: how sure you are", None, (0, 1)),
-}
-_ALL_FIELDS = {**_FIELDS, **_SHARED_FIELDS}
+_OF_EVERY_ACTION = ("done", "why", "confidence")
 
 
-def _property(name: str, field: _Field) -> dict[str, Any]:
-    kind: Any = field.kind if name in ("done", "why") else [field.kind, "null"]
-    more = {"items": {"type": "string"}} if field.kind == "array" else {}
-    return {"type": kind, "description": field.help, **more}
+class Kind(NamedTuple):
+    """A row of the table: the tool that does it (empty: none does) and its parameters, as properties."""
+
+    tool: str
+    needs: tuple[str, ...]
+    may_have: tuple[str, ...]
+    line: str
+    """The prompt's."""
 
 
-_PROPERTIES: dict[str, dict[str, Any]] = {
-    "action": {"type": "string", "enum": list(_OWN_FIELDS)},
-    **{name: _property(name, field) for name, field in _ALL_FIELDS.items()},
+ACTIONS = {
+    "click": Kind(
+        "click", ("x", "y"), ("button", "clicks", "modifiers"),
+        'at x, y. button: left, right or middle; clicks: 1 to 3; modifiers: held, such as ["shift"].',
+    ),
+    "move": Kind(
+        "move_pointer", ("x", "y"), (),
+        "the pointer goes to x, y and stays there, for menus and hints that open under it.",
+    ),
+    "drag": Kind("drag", ("x", "y", "to_x", "to_y"), ("button",), "from x, y to to_x, to_y."),
+    "scroll": Kind(
+        "scroll", ("direction",), ("amount", "x", "y"),
+        "direction up, down, left or right; amount: notches of the wheel; over x, y, else in the middle.",
+    ),
+    "type": Kind(
+        "type_text", ("text",), ("replace",),
+        "the text goes where the keyboard focus is. Click a field first, and type in the next step. "
+        'replace true: the text replaces what the field holds. "\\n" presses return.',
+    ),
+    "press": Kind(
+        "press_key", ("key",), ("modifiers", "repeat", "hold_ms"),
+        'key is one key (return, tab, escape, backspace, down, f5, a), modifiers such as ["ctrl"] or '
+        '["cmd"]; repeat: how often; hold_ms: how long it is held.',
+    ),
+    "open": Kind(
+        "open", (), ("app", "path", "url"),
+        "one of app (an installed application's name), path (of a document) and url (http or https), only "
+        "where the goal needs it.",
+    ),
+    "wait": Kind(
+        "", (), ("text", "seconds"),
+        "the window is busy; look again in a second. With a text: until the window shows that text.",
+    ),
+    "noop": Kind("", (), (), "you do not know what to do. Two in a row end the run."),
+    "done": Kind(
+        "", (), (),
+        "the screenshot shows that the goal is reached. done is true with this action, and false otherwise.",
+    ),
+}  # fmt: skip
+# What else models call them, as their families' own tools do, and what such a name implies.
+_OTHER_NAMES = {
+    "click": ("left_click", "right_click", "middle_click", "double_click", "triple_click"),
+    "move": ("mouse_move", "move_pointer", "hover"),
+    "drag": ("left_click_drag", "drag_and_drop"),
+    "type": ("type_text", "input_text", "write"),
+    "press": ("key", "press_key", "keypress", "hotkey"),
+    "wait": ("screenshot", "wait_for"),
+    "done": ("finished", "finish"),
 }
+_KIND_OF = {other: kind for kind, others in _OTHER_NAMES.items() for other in others}
+_IMPLIED: dict[str, dict[str, Any]] = {
+    "right_click": {"button": "right"},
+    "middle_click": {"button": "middle"},
+    "double_click": {"clicks": 2.0},
+    "triple_click": {"clicks": 3.0},
+}
+
+
+def _property_schema(name: str, known: Property) -> dict[str, Any]:
+    limits = f"; {known.expected}" if known.limits or known.choices else ""
+    default = "" if known.default is None else f"; null: {json.dumps(known.default)}"
+    kind: Any = known.kind if name in ("done", "why") else [known.kind, "null"]
+    items = {"items": {"type": "string"}} if known.kind == "array" else {}
+    return {"type": kind, "description": f"{known.help}{limits}{default}", **items}
+
+
 # Every property is required and every object closed, as OpenAI enforces it; unused properties are null.
 ACTION_SCHEMA: dict[str, Any] = {
     "type": "object",
-    "properties": _PROPERTIES,
-    "required": list(_PROPERTIES),
+    "properties": {
+        "action": {"type": "string", "enum": list(ACTIONS)},
+        **{name: _property_schema(name, known) for name, known in PROPERTIES.items()},
+    },
+    "required": ["action", *PROPERTIES],
     "additionalProperties": False,
 }
+ACTION_LINES = "\n".join(f"- {name}: {kind.line}" for name, kind in ACTIONS.items())
+"""The actions, for a prompt."""
 
 
 @dataclass(frozen=True)
 class Action:
-    """One action of a model. `place` and `end` are in the grid in which the model was asked."""
+    """One action of a model. Its places are in the grid in which the model was asked."""
 
     kind: str
-    """A key of the table above. wait, zoom, noop (the model is unsure) and done change nothing."""
-    place: Optional[Point] = None
-    """None for what has no place, and for a scroll in the middle of the window."""
-    button: str = "left"
-    clicks: int = 1
-    text: str = ""
-    key: str = ""
-    modifiers: tuple[str, ...] = ()
-    end: Optional[Point] = None
-    """Where a drag ends; the other corner of what is zoomed into."""
-    direction: str = ""
-    amount: int = 3
-    replace: bool = False
-    repeat: int = 1
-    seconds: Optional[float] = None
-    app: str = ""
-    path: str = ""
-    url: str = ""
-    is_last: bool = False
-    """The model considers the goal reached: with `done`, or by this action."""
+    """A key of ACTIONS."""
+    values: dict[str, Any] = field(default_factory=dict)
+    """The properties of its kind that the reply gives, in the table's order; no defaults."""
     why: str = ""
     confidence: Optional[float] = None
+    is_last: bool = False
+    """The model considers the goal reached: with `done`, or by this action."""
 
     @property
-    def is_input(self) -> bool:
-        return self.kind not in _QUIET_KINDS
+    def place(self) -> Optional[Point]:
+        """None for what has no place, and for a scroll in the middle of the window."""
+        return Point(self.values["x"], self.values["y"]) if "x" in self.values else None
 
     @property
-    def needs_window(self) -> bool:
-        return self.kind != "open" and self.is_input
+    def end(self) -> Optional[Point]:
+        """Where a drag ends."""
+        return Point(self.values["to_x"], self.values["to_y"]) if "to_x" in self.values else None
+
+    @property
+    def is_act(self) -> bool:
+        """Whether it changes something: wait, noop and done do not."""
+        return ACTIONS[self.kind].tool != ""
 
     def describe(
         self, shows_text: bool = True, at: Optional[Point] = None, to: Optional[Point] = None
     ) -> str:
-        """A short description; shows_text=False leaves out the text to type, which may be private.
+        """`click 412,87 button right`; shows_text=False leaves out the text to type, which may be private.
 
         at, to: the places to show instead of the model's own numbers, in the window's pixels.
         """
-        where, end = _shown_place(at or self.place), _shown_place(to or self.end)
-        text = repr(self.text) if shows_text else f"{len(self.text)} character(s)"
-        chord = "+".join((*self.modifiers, self.key))
-        button = "" if self.button == "left" else f"{self.button} "
-        times = ("", "", "double-", "triple-")[self.clicks]
-        if self.kind == "click":
-            return f"{'+'.join((*self.modifiers, ''))}{button}{times}click {where}"
-        if self.kind == "press":
-            hold = f" for {self.seconds:g} s" if self.seconds else ""
-            return f"press {chord}{f' {self.repeat} times' if self.repeat > 1 else ''}{hold}"
-        return {
-            "move": f"move the pointer to {where}",
-            "drag": f"{button}drag {where} to {end}",
-            "scroll": f"scroll {self.direction} {self.amount}{f' at {where}' if where else ''}",
-            "type": f"type {text}{' in place of what is there' if self.replace else ''}",
-            "wait": f"wait for {text}" if self.text else "wait",
-            "zoom": f"zoom into {where} to {end}",
-            "open": f"open {self.app or self.path or self.url}",
-        }.get(self.kind, self.kind)
+        parts = [self.kind, _shown_place(at or self.place)]
+        parts.append(f"to {_shown_place(to or self.end)}" if self.end else "")
+        for name, value in self.values.items():
+            if name in ("x", "y", "to_x", "to_y"):
+                continue
+            shown = "+".join(value) if isinstance(value, list) else str(value)
+            if name == "text":
+                shown = repr(value) if shows_text else f"{len(value)} character(s)"
+            parts.append(shown if name in ACTIONS[self.kind].needs else f"{name} {shown}")
+        return " ".join(filter(None, parts))
 
 
 def _shown_place(place: Optional[Point]) -> str:
@@ -209,33 +225,33 @@ def read_action(text: str, grid: Optional[Grid]) -> Action:
     """The action in a model's reply to a question in this grid; None: its numbers are read as they are.
 
     Fences and prose around its JSON are ignored; everything else must be correct, nothing is guessed.
-    Raises AI_PROVIDER_ERROR with the reason.
+    Raises AI_PROVIDER_ERROR with the reason; INVALID_ARGUMENT for a key or a modifier that does not exist.
     """
-    reply = _in_our_names(_first_object(text))
-    kind = reply.get("action")
-    if not isinstance(kind, str) or kind not in _OWN_FIELDS:
-        raise unusable(f"action is {_shown(kind)}; it must be one of {', '.join(_OWN_FIELDS)}")
-    unknown = [name for name in reply if name not in _PROPERTIES]
-    if unknown:
-        raise unusable(f"there is no property {_shown(unknown[0])}")
-    needed, optional = _OWN_FIELDS[kind]
-    own = (*needed, *optional)
-    if needed or kind == "open":  # what else wait, noop and done carry has no meaning
-        _check_foreign_fields(reply, kind, own)
-    if kind == "open" and sum(not _is_empty(reply.get(name)) for name in OPENED) != 1:
-        raise unusable(f"open needs one of {', '.join(OPENED)}, and only one")
-    if kind == "type" and reply.get("replace") is True and reply.get("text") == "":
-        needed = ()  # it clears the field
-    values = {name: _value(reply, name, is_needed=name in needed) for name in (*own, *_SHARED_FIELDS)}
-    values["is_last"] = _read_done(values.pop("done"), kind)
-    place = _read_place(values, "x", "y", grid)
-    end = _read_place(values, "x2", "y2", grid)
-    if values.get("text"):
-        bad = control_character_in(values["text"])
-        if bad:
-            raise unusable(f"text contains the character {bad!r}; use press for keys")
-    values.update(_read_keys(kind, values))
-    return Action(kind, place, end=end, **values)
+    reply = _first_object(text)
+    given_name = reply.pop("action", None)
+    name = _KIND_OF.get(given_name, given_name) if isinstance(given_name, str) else ""
+    if name not in ACTIONS:
+        raise unusable(f"action is {_shown(given_name)}; it must be one of {', '.join(ACTIONS)}")
+    reply.update(_IMPLIED.get(str(given_name), {}))
+    given = _read_properties(name, reply)
+    needs, may_have = ACTIONS[name].needs, ACTIONS[name].may_have
+    if given.get("replace"):
+        given.setdefault("text", "")  # it clears the field
+    missing = [each for each in needs if each not in given]
+    if missing:
+        raise unusable(f"{missing[0]} is missing; it must be {PROPERTIES[missing[0]].expected}")
+    if name == "open" and sum(each in given for each in may_have) != 1:
+        raise unusable(f"open needs one of {', '.join(may_have)}, and only one")
+    done = given.get("done", name == "done")
+    if not ACTIONS[name].tool and done != (name == "done"):
+        raise unusable(f"the action is {name}, but done is {str(done).lower()}")
+    values = {each: given[each] for each in (*needs, *may_have) if each in given}
+    if "key" in values:  # under the names of desktop.keys
+        values["key"] = str(read_chord(values["key"], values.pop("modifiers", ())))
+    if "modifiers" in values:
+        values["modifiers"] = list(read_chord("a", values["modifiers"]).modifiers)
+    _check_places(values, grid)
+    return Action(name, values, given.get("why", ""), given.get("confidence"), done)
 
 
 def unusable(reason: str) -> PeekabooError:
@@ -244,102 +260,55 @@ def unusable(reason: str) -> PeekabooError:
 
 
 def _first_object(text: str) -> dict[str, Any]:
-    """The first JSON object in a text."""
+    """The first JSON object in a text, every number in it a float."""
     start = text.find("{")
     if start < 0:
         raise unusable("the reply contains no JSON object")
-    decoder = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_constant=_no_constant)
     try:
-        found: dict[str, Any] = decoder.raw_decode(text, start)[0]
-    except json.JSONDecodeError as e:
-        raise unusable(f"the reply is not valid JSON: {e.msg}") from e
+        # float: an integer of 5,000 digits is one, too
+        reply: dict[str, Any] = json.JSONDecoder(parse_int=float).raw_decode(text, start)[0]
     except (ValueError, RecursionError) as e:
-        reason = "a number is too large, or the nesting too deep"
-        raise unusable(f"the reply is not valid JSON: {reason}") from e
-    return found
-
-
-def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise unusable("the JSON object repeats a property")
-    return found
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise unusable(f"{name} is not a JSON number")
-
-
-def _in_our_names(reply: dict[str, Any]) -> dict[str, Any]:
-    """The reply with our name of its action, and what that name implied."""
-    name = reply.get("action")
-    implied = _OTHER_NAMES.get(name, {}) if isinstance(name, str) else {}
-    for key, value in implied.items():
-        if key != "action" and reply.get(key) not in (None, value):
-            raise unusable(f"the action {name} with {key} {_shown(reply[key])} has two meanings")
-    return {**reply, **implied}
+        raise unusable(f"the reply is not valid JSON: {e}") from e
+    return reply
 
 
 def _shown(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:g}"
     return "missing" if value is None else repr(value)[:60]
 
 
-def _is_empty(value: Any) -> bool:
-    return value is None or value == "" or value == []
+def _read_properties(kind: str, reply: dict[str, Any]) -> dict[str, Any]:
+    """The properties that a reply gives, of the right type; without what is null, empty or a default.
+
+    What does not belong to the action is refused: a `type` with an x may mean a click first, and the model
+    has to say so itself. What else wait, noop and done carry has no meaning.
+    """
+    given = {}
+    for name, value in reply.items():
+        known = PROPERTIES.get(name)
+        if known is None:
+            raise unusable(f"there is no property {_shown(name)}")
+        if value in (None, "", [], known.default):
+            continue
+        if name not in (*ACTIONS[kind].needs, *ACTIONS[kind].may_have, *_OF_EVERY_ACTION):
+            if ACTIONS[kind].tool:
+                problem = f"{name} does not belong to the action {kind}"
+                raise unusable(f"{problem}; do one thing at a time, and leave it null")
+            continue
+        given[name] = known.read(value)
+        if given[name] is None:
+            raise unusable(f"{name} is {_shown(value)}; it must be {known.expected}")
+        bad = control_character_in(value) if isinstance(value, str) and name != "why" else ""
+        if bad:
+            raise unusable(f"{name} contains the character {bad!r}; use press for keys")
+    return given
 
 
-def _value(reply: dict[str, Any], name: str, is_needed: bool) -> Any:
-    """A property's value of the right type, or its default; refused where it is needed and missing."""
-    field = _ALL_FIELDS[name]
-    value: Any = reply.get(name)
-    if _is_empty(value):
-        if is_needed:
-            raise unusable(f"{name} is {'empty' if value == '' else 'missing'}; it must be {field.expected}")
-        return field.default
-    if not field.accepts(value):
-        raise unusable(f"{name} is {_shown(value)}; it must be {field.expected}")
-    return int(value) if field.kind == "integer" else float(value) if field.kind == "number" else value
-
-
-def _check_foreign_fields(reply: dict[str, Any], kind: str, own: Iterable[str]) -> None:
-    """A `type` with an x may mean a click first: the model has to say so itself."""
-    for name, field in _FIELDS.items():
-        value = reply.get(name)
-        # 0 is a coordinate, and equal to False
-        is_default = type(value) is type(field.default) and value == field.default
-        if name not in own and not _is_empty(value) and not is_default:
-            problem = f"{name} does not belong to the action {kind}"
-            raise unusable(f"{problem}; do one thing at a time, and leave it null")
-
-
-def _read_done(done: Optional[bool], kind: str) -> bool:
-    if done is None:
-        return kind == "done"
-    if kind in _QUIET_KINDS and done != (kind == "done"):
-        raise unusable(f"the action is {kind}, but done is {str(done).lower()}")
-    return done
-
-
-def _read_place(values: dict[str, Any], x_name: str, y_name: str, grid: Optional[Grid]) -> Optional[Point]:
-    x, y = values.pop(x_name, None), values.pop(y_name, None)
-    if x is None and y is None:
-        return None
-    if x is None or y is None:
-        raise unusable(f"{x_name if x is None else y_name} is missing; it must be a number")
-    problem = grid.problem_of(x, y) if grid else ""
-    if problem:
-        raise unusable(problem)
-    return Point(x, y)
-
-
-def _read_keys(kind: str, values: dict[str, Any]) -> dict[str, Any]:
-    """Key and modifiers under the names of desktop.keys."""
-    if kind not in ("click", "press"):
-        return {}
-    if kind == "press" and (values["seconds"] or 0) > _LONGEST_HOLD_S:
-        raise unusable(f"seconds is {values['seconds']:g}; a key is held for at most {_LONGEST_HOLD_S}")
-    try:
-        chord = read_chord(values.get("key", "a"), values["modifiers"])
-    except PeekabooError as e:
-        raise unusable(e.sentence()) from e
-    return {"modifiers": chord.modifiers, **({"key": chord.key} if kind == "press" else {})}
+def _check_places(values: dict[str, Any], grid: Optional[Grid]) -> None:
+    for x, y in (("x", "y"), ("to_x", "to_y")):
+        if (x in values) != (y in values):
+            raise unusable(f"{y if x in values else x} is missing; it must be a number")
+        problem = grid.problem_of(values[x], values[y]) if grid and x in values else ""
+        if problem:
+            raise unusable(problem)

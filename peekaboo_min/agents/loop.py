@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import sys
 import time
-from dataclasses import replace
 from typing import Any, Optional
 
 from ..ai.client import ModelChoice
@@ -37,7 +36,6 @@ class AgentLoop:
     def __init__(self, run: AgentRun, choice: ModelChoice, server: McpClient) -> None:
         self._task = run.task
         self._run = run
-        self._server = server
         self._target = AgentTarget(server)
         self._choice = choice
         self._planner: Planner
@@ -71,15 +69,14 @@ class AgentLoop:
             self._check_may_continue()
             step = AgentStep(number)
             self._run.steps.append(step)
-            started, called_ms = time.perf_counter(), self._server.called_ms
+            started = time.monotonic()
             try:
                 status = self._take(step)
             except PeekabooError as e:
                 step.effect = step.effect or e.message
                 raise
             finally:
-                step.times.total = _ms_since(started)
-                step.times.calls = max(0.0, self._server.called_ms - called_ms - step.times.settle)
+                step.milliseconds = round((time.monotonic() - started) * 1000)
                 save_step(self._run, step)
                 _show_progress(step)
             if status:
@@ -90,7 +87,7 @@ class AgentLoop:
     def _look_at_the_end(self) -> None:
         """Take a screenshot of what the last action led to, for the report. A closed window is no failure."""
         last = self._run.steps[-1].action if self._run.steps else None
-        if last and last.is_input and not self._task.dry_run:
+        if last and last.is_act and not self._task.dry_run:
             end = AgentStep(0)
             try:
                 self._target.observe(end)
@@ -114,15 +111,13 @@ class AgentLoop:
 
     def _take(self, step: AgentStep) -> str:
         """One step. Returns the run's status when it ends with this step, else an empty text."""
-        started = time.perf_counter()
         if step.number == 1 and not self._task.dry_run:
             self._target.focus()
         self._target.observe(step)
-        step.times.look = _ms_since(started)
         history = [each.history_line for each in self._run.steps if each.history_line]
-        history += self._progress.facts()
         steps_left = self._task.max_steps - step.number + 1
-        action = step.action = self._planner.decide(step, history, steps_left, self._deadline)
+        facts = self._progress.facts()
+        action = step.action = self._planner.decide(step, history, facts, steps_left, self._deadline)
         step.pixel, step.end_pixel = step.pixel_of(action.place), step.pixel_of(action.end)
         self._check_confidence(step, action)
         if action.kind == "done":
@@ -133,10 +128,8 @@ class AgentLoop:
         self._noops = self._noops + 1 if action.kind == "noop" else 0
         if self._noops >= _MAX_NOOPS:
             raise _unsure("the model does not know what to do")
-        if not action.is_input:
-            started = time.perf_counter()
-            self._enlarge(step) if action.kind == "zoom" else self._wait(step, action)
-            step.times.act = _ms_since(started)
+        if not action.is_act:
+            self._wait(step, action)
             return ""
         if action.kind == "scroll" and step.pixel is None and step.image:
             step.pixel = Point(step.image.info.width // 2, step.image.info.height // 2)
@@ -158,27 +151,14 @@ class AgentLoop:
 
     def _wait(self, step: AgentStep, action: Action) -> None:
         """Wait for a text, or for a while. After a noop, too: the model then gets a new screenshot."""
-        started = time.perf_counter()
         left_s = max(0.0, self._deadline - time.monotonic())
         step.effect = "looked again"
-        if action.text and self._target.window and not self._task.dry_run:
-            step.effect = self._target.wait_for(action.text, action.seconds, left_s)
+        text, seconds = action.values.get("text"), action.values.get("seconds")
+        if text and self._target.window and not self._task.dry_run:
+            step.effect = self._target.wait_for(text, seconds, left_s)
         else:
-            pause(min(_WAIT_S if action.seconds is None else action.seconds, left_s))
-        step.times.settle = _ms_since(started)
+            pause(min(_WAIT_S if seconds is None else seconds, left_s))
         self._target.follow()
-
-    def _enlarge(self, step: AgentStep) -> None:
-        """The next question shows a part of the window enlarged. A useless part is an effect, no error."""
-        try:
-            step.detail = self._target.enlarge(step)
-        except PeekabooError as e:
-            if e.code is not ErrorCode.INVALID_ARGUMENT:
-                raise
-            step.effect = f"it was not done: {e.message}"
-        else:
-            step.effect = "shown enlarged"
-            self._planner.show_enlarged(step.detail, step.action.describe() if step.action else "")
 
     def _ask_person(self, step: AgentStep) -> None:
         """y or n on the terminal. The time it takes does not count."""
@@ -194,7 +174,6 @@ class AgentLoop:
 
     def _act(self, step: AgentStep) -> str:
         """Act and verify; then see which window is in front. Three refusals in a row end the run."""
-        started = time.perf_counter()
         self._target.act(step)
         self._target.follow()
         now = self._target.window
@@ -203,7 +182,6 @@ class AgentLoop:
             where = f"its window {now.title!r} is in front now" if now else "the app shows no window now"
             step.effect = where if step.effect == NOTHING_CHANGED else f"{step.effect}; {where}"
             step.changed, step.changed_rect = True, None
-        step.times.act = _ms_since(started)
         self._refusals = self._refusals + 1 if step.refusal else 0
         if self._refusals >= _MAX_REFUSALS:
             message = f"{_MAX_REFUSALS} actions in a row were refused; {step.effect}"
@@ -219,17 +197,13 @@ def _unsure(message: str) -> AgentStop:
     return AgentStop("unsure", ErrorCode.AI_PROVIDER_ERROR, message, hint)
 
 
-def _ms_since(started: float) -> float:
-    return (time.perf_counter() - started) * 1000
-
-
 def _show_progress(step: AgentStep) -> None:
     """One line on stderr; typed text stays in the report."""
     action = step.describe_action(shows_text=False)
     why = f" ({step.action.why})" if step.action and step.action.why else ""
     effect = f" -> {step.effect}" if step.effect else ""
-    times = f"[{step.times.total / 1000:.1f} s, {step.tokens_in}+{step.tokens_out} tokens]"
-    print(clean_text(f"step {step.number}: {action}{why}{effect} {times}", 600), file=sys.stderr, flush=True)
+    spent = f"[{step.milliseconds / 1000:.1f} s, {step.tokens_in}+{step.tokens_out} tokens]"
+    print(clean_text(f"step {step.number}: {action}{why}{effect} {spent}", 600), file=sys.stderr, flush=True)
 
 
 class Progress:
@@ -299,14 +273,13 @@ class Progress:
         return sum(_is_same(each, self._idle[-1]) for each in self._idle)
 
 
-def _is_same(one: AgentStep, other: AgentStep) -> bool:
+def _is_same(step: AgentStep, other: AgentStep) -> bool:
     """Whether two acts are the same, at nearly the same place."""
-    if one.pixel and other.pixel:
-        if math.hypot(one.pixel.x - other.pixel.x, one.pixel.y - other.pixel.y) > _SAME_PLACE_PX:
-            return False
-        return _without_comment(one.action, place=None) == _without_comment(other.action, place=None)
-    return _without_comment(one.action) == _without_comment(other.action)
+    if step.pixel and other.pixel and math.dist(step.pixel, other.pixel) > _SAME_PLACE_PX:
+        return False
+    return _without_place(step) == _without_place(other)
 
 
-def _without_comment(action: Optional[Action], **changes: Any) -> Optional[Action]:
-    return replace(action, why="", confidence=None, is_last=False, **changes) if action else None
+def _without_place(step: AgentStep) -> tuple[str, dict[str, Any]]:
+    action = step.action or Action("noop")
+    return action.kind, {name: value for name, value in action.values.items() if name not in ("x", "y")}

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import base64
-import gc
 import json
-import sys
-import time
 from collections.abc import Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Optional
 
@@ -47,13 +44,11 @@ class OfferedTool:
 
 
 class McpClient:
-    """An open session with a server."""
+    """The SDK's client of a server, called from a program without async."""
 
-    def __init__(self, portal: Any, session: Any) -> None:
+    def __init__(self, portal: Any, client: Any) -> None:
         self._portal = portal
-        self._session = session
-        self.called_ms = 0.0
-        """How long all calls so far took."""
+        self._client = client
 
     def tools(self) -> list[OfferedTool]:
         """The tools that the server offers. Raises PROGRAM_FAILED."""
@@ -62,11 +57,7 @@ class McpClient:
 
     def call(self, name: str, arguments: dict[str, Any]) -> ToolAnswer:
         """Call a tool. A tool's own error is an answer. Raises PROGRAM_FAILED."""
-        started = time.perf_counter()
-        try:
-            answer = self._request("call_tool", name, arguments)
-        finally:
-            self.called_ms += (time.perf_counter() - started) * 1000
+        answer = self._request("call_tool", name, arguments)
         text = "\n".join(block.text for block in answer.content if block.type == "text")
         images = tuple(base64.b64decode(block.data) for block in answer.content if block.type == "image")
         code = str((answer.meta or {}).get("backend_error_code", ""))
@@ -75,11 +66,11 @@ class McpClient:
         )
 
     def _request(self, method: str, *arguments: Any) -> Any:
-        """The session's answer. Raises PROGRAM_FAILED for a server that died or does not answer in time."""
+        """The client's answer. Raises PROGRAM_FAILED for a server that died or does not answer in time."""
         from mcp import MCPError
 
         try:
-            return self._portal.call(getattr(self._session, method), *arguments)
+            return self._portal.call(getattr(self._client, method), *arguments)
         except (MCPError, OSError) as e:
             message = f"the MCP server failed in {arguments[0] if arguments else method}: {e}"
             raise PeekabooError(ErrorCode.PROGRAM_FAILED, message, hint="see its log") from e
@@ -107,7 +98,7 @@ def own_server(extra_environment: dict[str, str]) -> Iterator[McpClient]:
         with _session(extra_environment) as client:
             try:
                 yield client
-            except BaseException as e:  # the session's task groups would wrap it in a group
+            except BaseException as e:  # the client's task groups would wrap it in a group
                 failure = e
     except ModuleNotFoundError as e:
         message = "the agent is an MCP client and needs the package mcp, and Python 3.10 or newer"
@@ -124,25 +115,12 @@ def own_server(extra_environment: dict[str, str]) -> Iterator[McpClient]:
 @contextmanager
 def _session(extra_environment: dict[str, str]) -> Iterator[McpClient]:
     """A session with our own server, which ends when its stdin is closed."""
-    gc.disable()  # a fifth of its import: nothing is garbage while the SDK builds its models
-    try:
-        from anyio.from_thread import start_blocking_portal
-        from mcp import ClientSession, StdioServerParameters
-        from mcp.client.stdio import stdio_client
-    finally:
-        gc.freeze()
-        gc.enable()
+    from anyio.from_thread import start_blocking_portal
+    from mcp import Client, StdioServerParameters
 
     argv = own_command()
     environment = {**child_environment(), **extra_environment}
     parameters = StdioServerParameters(command=argv[0], args=argv[1:], env=environment)
-
-    @asynccontextmanager
-    async def connected():  # type: ignore[no-untyped-def]
-        transport = stdio_client(parameters, errlog=sys.stderr)
-        async with transport as pipes, ClientSession(*pipes, read_timeout_seconds=_LONGEST_CALL_S) as client:
-            await client.initialize()
-            yield client
-
-    with start_blocking_portal() as portal, portal.wrap_async_context_manager(connected()) as session:
-        yield McpClient(portal, session)
+    client = Client(parameters, read_timeout_seconds=_LONGEST_CALL_S, mode="legacy")  # one question, not two
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(client):
+        yield McpClient(portal, client)

@@ -83,7 +83,7 @@ def _clicked_place(choice: ModelChoice, image: ImageData, digit: str) -> Point:
     answer = ask_model(
         this_desktop(),
         [image],
-        agent_prompt(goal, image.label, grid, None, [], 1),
+        agent_prompt(goal, [image.label], grid),
         choice=choice,
         system=agent_system_prompt(unit),
         schema=ACTION_SCHEMA,

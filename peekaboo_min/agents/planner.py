@@ -15,7 +15,7 @@ from ..core.errors import ErrorCode, PeekabooError
 from ..core.models import ImageData
 from ..core.settings import settings
 from ..desktop.select import this_desktop
-from .actions import ACTION_SCHEMA, Action, read_action, unusable
+from .actions import ACTION_LINES, ACTION_SCHEMA, Action, read_action, unusable
 from .run import AgentStep, AgentStop, Exchange
 
 _MOST_ELEMENTS, _MOST_ELEMENT_CHARACTERS = 40, 3000
@@ -33,34 +33,34 @@ class Planner:
         self._unit = unit_for(choice.model)
         self._needs_confidence = needs_confidence
         self.system_prompt = agent_system_prompt(self._unit)
-        self._first_image: Optional[ImageData] = None  # its label says in the prompt what it shows
+        self._previous: Optional[ImageData] = None
 
-    def decide(self, step: AgentStep, history: list[str], steps_left: int, deadline: float) -> Action:
+    def decide(
+        self, step: AgentStep, history: list[str], facts: list[str], steps_left: int, deadline: float
+    ) -> Action:
         """The model's action for this step; after an unusable reply it is asked again, once, with the reason.
 
-        history: the previous steps. deadline: monotonic; no question lasts longer. Raises AgentStop, and what
-        ask_model raises.
+        history: the previous steps. facts: what they show, and what the model has to consider. deadline:
+        monotonic; no question lasts longer. Raises AgentStop, and what ask_model raises.
         """
-        current, first = None, self._first_image
+        images, grid = [], grid_over(self._unit, 0, 0)
         if step.image and step.window:
             # at the vendor's size, so that the vendor does not shrink it itself
             current = self._fitted(step.image)._replace(label=step.window.title or "")
-            step.seen_size = (current.info.width, current.info.height)
-        grid = step.grid = grid_over(self._unit, *step.seen_size)
-        title = current.label if current else ""
-        seen_before = f"is from before your last action: the window titled {_as_json_text(title)}"
-        self._first_image = current._replace(label=seen_before) if current else None
-        images = [image for image in (first, current) if image] if current else []
-        caption = first.label if first and current else None
+            images = [self._previous, current] if self._previous else [current]
+            grid = grid_over(self._unit, current.info.width, current.info.height)
+        self._previous = images[-1] if images else None
+        step.grid = grid
         elements = elements_text(step.elements, step.image, grid)
-        prompt = question = agent_prompt(self._goal, title, grid, caption, history, steps_left, elements)
+        titles = [image.label for image in images]
+        prompt = question = agent_prompt(self._goal, titles, grid, elements, history, facts, steps_left)
         for _ in range(2):
             exchange = Exchange(question)
             step.exchanges.append(exchange)
             exchange.reply = self._ask(step, images, question, deadline)
             try:
                 action = read_action(exchange.reply, grid)
-                self._check_action(action, has_window=current is not None)
+                self._check_action(action, has_window=bool(images))
             except PeekabooError as e:
                 exchange.problem = e.message
                 question = _second_question(prompt, exchange.reply, e.message)
@@ -69,11 +69,6 @@ class Planner:
         message = f"the model's second reply was unusable as well: {exchange.problem}"
         hint = "choose a stronger model; the report has its replies"
         raise AgentStop("confused", ErrorCode.AI_PROVIDER_ERROR, message, hint)
-
-    def show_enlarged(self, part: ImageData, where: str) -> None:
-        """Send a part of the window with the next question, in place of the previous screenshot."""
-        caption = f"shows a part of the window enlarged ({where}), to read; give places in the last image"
-        self._first_image = self._fitted(part)._replace(label=caption)
 
     def _fitted(self, image: ImageData) -> ImageData:
         choice, in_pixels = self._choice, self._unit == PIXELS
@@ -85,8 +80,7 @@ class Planner:
         return fit_for_model(this_desktop(), choice.provider, choice.model, image, in_pixels)
 
     def _ask(self, step: AgentStep, images: list[ImageData], question: str, deadline: float) -> str:
-        started = time.monotonic()
-        left = deadline - started
+        left = deadline - time.monotonic()
         if left <= 0:
             raise out_of_time()
         try:
@@ -104,19 +98,15 @@ class Planner:
             if time.monotonic() >= deadline:
                 raise out_of_time() from e
             raise
-        finally:
-            step.times.model += (time.monotonic() - started) * 1000
         step.tokens_in += answer.tokens_in or 0
         step.tokens_out += answer.tokens_out or 0
-        if answer.cost is not None:
-            step.cost = (step.cost or 0.0) + answer.cost
         return answer.text
 
     def _check_action(self, action: Action, has_window: bool) -> None:
         problem = ""
         if self._needs_confidence and action.confidence is None:
             problem = "confidence is missing, and required here: 0 to 1"
-        elif action.needs_window and not has_window:
+        elif action.is_act and action.kind != "open" and not has_window:
             problem = "the application shows no window to act in; answer done or wait"
         if problem:
             raise unusable(problem)
@@ -147,20 +137,7 @@ Answer with one JSON object and nothing else, for instance:
 
 The actions. x (from the left edge) and y (from the top edge) are in the grid over the LAST image, as the \
 question states it: {place}. Aim at the middle of things.
-- click: at x, y. button: left, right or middle; clicks: 1 to 3; modifiers: held, such as ["shift"].
-- move: the pointer goes to x, y and stays there, for menus and hints that open under it.
-- drag: from x, y to x2, y2.
-- scroll: direction up, down, left or right; amount: notches of the wheel; over x, y, else in the middle.
-- type: the text goes where the keyboard focus is. Click a field first, and type in the next step. \
-replace true: the text replaces what the field holds. "\\n" presses return.
-- press: key is one key (return, tab, escape, backspace, down, f5, a), modifiers such as ["ctrl"] or \
-["cmd"]; repeat: how often; seconds: how long it is held.
-- wait: the window is busy; look again in a second. With a text: until the window shows that text.
-- zoom: the next question also shows the part from x, y to x2, y2 enlarged, to read what is small.
-- open: one of app (an installed application's name), path (of a document) and url (http or https), only \
-where the goal needs it.
-- noop: you do not know what to do. Two in a row end the run.
-- done: the screenshot shows that the goal is reached. done is true with this action, and false otherwise.
+{actions}
 A property that the action does not use is null or left out. One action at a time; after each you get a new \
 screenshot and read what changed. When an action changed nothing, do not repeat it: aim better, or find \
 another way.
@@ -176,34 +153,36 @@ _ELEMENTS = (
 
 def agent_system_prompt(unit: str) -> str:
     """The instructions for a model that counts in this unit; no other unit is mentioned."""
-    return _SYSTEM_PROMPT.format(place=_UNIT_TEXTS[unit])
+    return _SYSTEM_PROMPT.format(place=_UNIT_TEXTS[unit], actions=ACTION_LINES)
 
 
 def agent_prompt(
     goal: str,
-    title: str,
+    titles: Sequence[str],
     grid: Grid,
-    first_image: Optional[str],
-    history: Sequence[str],
-    steps_left: int,
     elements: Sequence[str] = (),
+    history: Sequence[str] = (),
+    facts: Sequence[str] = (),
+    steps_left: int = 1,
 ) -> str:
-    """One step's question. title: of the window in the last image; grid: over it, 0x0 where there is none.
+    """One step's question. titles: of the window in each image; grid: over the last, 0x0 where there is none.
 
-    first_image: what the first of two images shows; else None. history: the previous steps and what they
-    changed. elements: those of the window, as elements_text has them.
+    elements: those of the window, as elements_text has them. history: the previous steps and what they
+    changed. facts: what the model has to consider, as sentences.
     """
     lines = [f"The goal: {goal}", ""]
-    now = f"the window titled {_as_json_text(title)}, {grid.describe()}"
-    if not grid.width:
+    before, now = [f"the window titled {_as_json_text(title)}" for title in ("", "", *titles)][-2:]
+    if not titles:
         lines.append("The application shows no window now: answer done if that is the goal, else wait.")
-    elif first_image is not None:
-        lines += [f"The first image {first_image}.", f"The last image shows the present state: {now}."]
+    elif len(titles) == 1:
+        lines.append(f"The image: {now}, {grid.describe()}.")
     else:
-        lines.append(f"The image: {now}.")
+        lines.append(f"The first image is from before your last action: {before}.")
+        lines.append(f"The last image shows the present state: {now}, {grid.describe()}.")
     lines += ["", _ELEMENTS, *elements] if elements else []
-    lines += ["", "What you did so far:", *(history or ["nothing yet"]), ""]
-    lines.append(f"Steps left: {steps_left}. Your next action?")
+    lines += ["", "What you did so far:", *(history or ["nothing yet"])]
+    lines += ["", *facts] if facts else []
+    lines += ["", f"Steps left: {steps_left}. Your next action?"]
     return "\n".join(lines)
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import shlex
-import statistics
 import time
 from contextlib import suppress
-from dataclasses import asdict, astuple, dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Optional
 
@@ -62,28 +61,6 @@ class Exchange:
 
 
 @dataclass
-class Times:
-    """How long the parts of a step took, or those of all steps; milliseconds."""
-
-    look: float = 0.0
-    model: float = 0.0
-    act: float = 0.0
-    settle: float = 0.0
-    """The part of `act` spent waiting for the action's effect."""
-    calls: float = 0.0
-    """The tool calls of the step, without that part."""
-    total: float = 0.0
-
-    @property
-    def own(self) -> float:
-        """Our own share: without the model, and without waiting for an action's effect."""
-        return max(0.0, self.total - self.model - self.settle)
-
-    def as_data(self) -> dict[str, int]:
-        return {name: round(value) for name, value in (*asdict(self).items(), ("own", self.own))}
-
-
-@dataclass
 class AgentStep:
     """One step, filled in as it proceeds; an interrupted one stays incomplete."""
 
@@ -95,10 +72,6 @@ class AgentStep:
     screenshot_id: str = ""
     elements: list[dict[str, Any]] = field(default_factory=list)
     """As find_elements has them, with x and y as pixels of `image`; empty where the app offers none."""
-    detail: Optional[ImageData] = None
-    """The enlarged part that the model asked for."""
-    seen_size: tuple[int, int] = (0, 0)
-    """The size of the image that the model got, pixels."""
     grid: Optional[Grid] = None
     """The grid over that image, in which the model counts; None before it was asked."""
     exchanges: list[Exchange] = field(default_factory=list)
@@ -106,7 +79,7 @@ class AgentStep:
     pixel: Optional[Point] = None
     """Where the action's place is, in pixels of `image`."""
     end_pixel: Optional[Point] = None
-    """Where its end is: of a drag, or the other corner of what is zoomed into."""
+    """Where a drag ends."""
     point: Optional[Point] = None
     """`pixel` as a screen point."""
     effect: str = ""
@@ -118,11 +91,10 @@ class AgentStep:
     """Whether the action changed the window; None: not known, or nothing was done."""
     changed_rect: Optional[Rect] = None
     """Where, in pixels of `image`."""
-    times: Times = field(default_factory=Times)
+    milliseconds: int = 0
+    """How long the step took, with the model and the wait for an effect."""
     tokens_in: int = 0
     tokens_out: int = 0
-    cost: Optional[float] = None
-    """What the vendor's answers say that they cost; None where they say nothing."""
 
     def pixel_of(self, place: Optional[Point]) -> Optional[Point]:
         """A place in the model's grid as a pixel of `image`."""
@@ -142,7 +114,7 @@ class AgentStep:
         return f"{self.number}. {self.action.describe()} -> {self.effect or 'nothing changed'}"
 
     def as_data(self) -> dict[str, Any]:
-        left_out = ("number", "window", "image", "elements", "detail", "action", "times")
+        left_out = ("number", "window", "image", "elements", "action")
         plain = {name: as_plain(value) for name, value in asdict(self).items() if name not in left_out}
         info = self.image.info if self.image else None
         return {
@@ -153,15 +125,13 @@ class AgentStep:
             "window": window_data(self.window) if self.window else None,
             "action": _action_data(self.action) if self.action else None,
             **plain,
-            "milliseconds": self.times.as_data(),
         }
 
 
 def _action_data(action: Action) -> dict[str, Any]:
-    """The action as our schema has it, without what it does not use; its place is the model's own."""
-    data = {name: as_plain(value) for name, value in asdict(action).items()}
-    named = {"action": data.pop("kind"), "done": data.pop("is_last")}
-    return {**named, **{name: value for name, value in data.items() if value not in (None, "", (), False)}}
+    """The action as our schema has it, without what it does not use; its places are the model's own."""
+    data = {"action": action.kind, **action.values, "done": action.is_last, "why": action.why}
+    return data if action.confidence is None else {**data, "confidence": action.confidence}
 
 
 @dataclass
@@ -191,23 +161,12 @@ class AgentRun:
         return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(self.started))
 
     @property
-    def times(self) -> Times:
-        """The sums over all steps."""
-        return Times(*map(sum, zip(*(astuple(step.times) for step in self.steps))))
-
-    @property
     def tokens_in(self) -> int:
         return sum(step.tokens_in for step in self.steps)
 
     @property
     def tokens_out(self) -> int:
         return sum(step.tokens_out for step in self.steps)
-
-    @property
-    def cost(self) -> Optional[float]:
-        """The sum of what the vendor's answers say; None where none says anything."""
-        costs = [step.cost for step in self.steps if step.cost is not None]
-        return sum(costs) if costs else None
 
     def summary_data(self) -> dict[str, Any]:
         """The command's result."""
@@ -220,11 +179,9 @@ class AgentRun:
             "seconds": round(time.time() - self.started, 1),
             "tokens_in": self.tokens_in,
             "tokens_out": self.tokens_out,
-            **({} if self.cost is None else {"cost": self.cost}),
         }
 
     def as_data(self) -> dict[str, Any]:
-        own = [step.times.own for step in self.steps]
         return {
             **self.summary_data(),
             "goal": self.task.goal,
@@ -235,8 +192,6 @@ class AgentRun:
             "started": self.started_text,
             "version": VERSION,
             "system_prompt": self.system_prompt,
-            "milliseconds": self.times.as_data(),
-            "own_milliseconds_a_step": round(statistics.median(own)) if own else 0,
         }
 
 
@@ -271,8 +226,6 @@ def save_step(run: AgentRun, step: AgentStep) -> None:
     stem = f"step_{step.number:03d}"
     if step.image:
         write_privately(run.folder / image_file(step.number), step.image.data)
-    if step.detail:
-        write_privately(run.folder / f"{stem}_zoom.{step.detail.info.kind}", step.detail.data)
     write_privately(run.folder / f"{stem}.json", _as_text(step.as_data()))
 
 

@@ -11,7 +11,7 @@ from ..core.log import log_info
 from ..core.models import App, ImageData, Point, Rect, Scene, Window
 from ..desktop.matching import find_app, find_window, windows_of
 from ..system.images import sniff_image
-from .actions import OPENED, Action
+from .actions import ACTIONS
 from .mcp_client import McpClient, ToolAnswer
 from .run import AgentStep, AgentTask
 
@@ -139,17 +139,6 @@ class AgentTarget:
         factor = image.info.width / answer.data["image_width"]
         return [{**one, "x": one["x"] * factor, "y": one["y"] * factor} for one in answer.data["elements"]]
 
-    def enlarge(self, step: AgentStep) -> ImageData:
-        """The part of the window between the step's two pixels, at full resolution.
-
-        Raises INVALID_ARGUMENT for a part without an area, and what take_window_screenshot raises.
-        """
-        assert step.window and step.pixel and step.end_pixel
-        one, other = step.pixel, step.end_pixel
-        region = [min(one.x, other.x), min(one.y, other.y), abs(one.x - other.x), abs(one.y - other.y)]
-        arguments = {"window_id": step.window.window_id, "region": region}
-        return _image_of(self._call("take_window_screenshot", arguments))
-
     def wait_for(self, text: str, seconds: Optional[float], left_s: float) -> str:
         """Wait until the window shows a text; returns what came of it. left_s: no longer than this."""
         assert self.window is not None
@@ -164,16 +153,17 @@ class AgentTarget:
         A refusal that a new screenshot may solve is an effect. Raises PeekabooError for the others.
         """
         assert step.action
-        tool, arguments = _tool_call(step.action, step.end_pixel)
-        arguments = {name: value for name, value in arguments.items() if value is not None}
-        if step.action.kind == "open":
+        tool, arguments = ACTIONS[step.action.kind].tool, dict(step.action.values)
+        if tool == "open":
             self._open(step, arguments)
             return
         assert step.window
         arguments["window_id"] = step.window.window_id
         if step.pixel is not None:
             arguments.update(x=step.pixel.x, y=step.pixel.y, screenshot_id=step.screenshot_id)
-        if step.action.kind != "move":
+        if step.end_pixel is not None:
+            arguments.update(to_x=step.end_pixel.x, to_y=step.end_pixel.y)
+        if tool != "move_pointer":
             arguments["verify"] = True
         answer = self._call(tool, arguments, _RECOVERABLE)
         if answer.is_error:
@@ -185,9 +175,7 @@ class AgentTarget:
 
     def _open(self, step: AgentStep, arguments: dict[str, Any]) -> None:
         """Open something; its window, of whichever app, is the agent's from then on."""
-        started = time.perf_counter()
         answer = self._call("open", arguments, _OPEN_FAILED)
-        step.times.settle = (time.perf_counter() - started) * 1000
         if answer.is_error:
             _note_refusal(step, answer)
             return
@@ -260,28 +248,6 @@ def _only_one_titled(windows: list[Window], title: str) -> Window:
     raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, message, hint=hint)
 
 
-def _tool_call(action: Action, end: Optional[Point]) -> tuple[str, dict[str, Any]]:
-    """The tool of an action, with its own arguments; None where its default is meant."""
-    modifiers = list(action.modifiers) or None
-    repeat = action.repeat if action.repeat > 1 else None
-    hold_ms = round(action.seconds * 1000) if action.seconds else None
-    clicking = {"button": action.button, "clicks": action.clicks, "modifiers": modifiers}
-    ending = {"to_x": end.x, "to_y": end.y} if end else {}
-    calls: dict[str, tuple[str, dict[str, Any]]] = {
-        "click": ("click", clicking),
-        "move": ("move_pointer", {}),
-        "drag": ("drag", {**ending, "button": action.button}),
-        "scroll": ("scroll", {"direction": action.direction, "amount": action.amount}),
-        "type": ("type_text", {"text": action.text, "replace": action.replace or None}),
-        "press": (
-            "press_key",
-            {"key": action.key, "modifiers": modifiers, "repeat": repeat, "hold_ms": hold_ms},
-        ),
-        "open": ("open", {name: getattr(action, name) or None for name in OPENED}),
-    }
-    return calls[action.kind]
-
-
 def _note_refusal(step: AgentStep, answer: ToolAnswer) -> None:
     step.effect, step.refusal = f"it was not done: {answer.text}", answer.code
     step.changed = step.is_delivered = False
@@ -302,7 +268,6 @@ def _note_effect(step: AgentStep, data: dict[str, Any]) -> None:
         step.point = Point(**data["point"])
     if "pixel" in data:
         step.pixel = Point(**data["pixel"])
-    step.times.settle = data.get("effect_ms", 0.0)
     if "changed_rect" in data and step.image:
         rect = dict(data["changed_rect"])
         factor = step.image.info.width / rect.pop("image_width")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, Optional
 
 import pytest
-from fake_ai import picture
 from samples import window
 
 from peekaboo_min.agents.actions import Action
@@ -15,8 +14,8 @@ from peekaboo_min.agents.run import AgentStep, AgentStop
 from peekaboo_min.agents.target import AgentTarget
 from peekaboo_min.core.models import Point
 
-SAVE = Action("press", key="s", modifiers=("cmd",))
-LAST_SAVE = Action("press", key="s", modifiers=("cmd",), is_last=True)
+SAVE = Action("press", {"key": "cmd+s"})
+LAST_SAVE = Action("press", {"key": "cmd+s"}, is_last=True)
 
 
 def act(
@@ -30,7 +29,7 @@ def working(action: Action) -> AgentStep:
 
 
 def click(x: float, y: float) -> AgentStep:
-    return act(Action("click", Point(x, y), why=f"try {x}"), pixel=Point(x, y))
+    return act(Action("click", {"x": x, "y": y}, f"try {x}"), pixel=Point(x, y))
 
 
 def test_a_last_act_that_was_delivered_and_changed_something_ends_the_run() -> None:
@@ -57,7 +56,7 @@ def test_an_act_after_that_question_continues_the_run() -> None:
     """ "Repeat until `"done": true` or safety limit triggers." """
     progress = Progress()
     progress.note_act(act(LAST_SAVE))
-    assert not progress.note_act(working(Action("press", key="tab")))
+    assert not progress.note_act(working(Action("press", {"key": "tab"})))
     assert progress.facts() == [] and progress.note_report() == ""
 
 
@@ -119,46 +118,34 @@ def test_other_places_and_effects_between_are_no_repetition() -> None:
 
 
 class Server:
-    """Notes the calls of tools, and answers each with the same image."""
+    """Notes the calls of tools."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, dict[str, Any]]] = []
 
     def call(self, tool: str, arguments: dict[str, Any]) -> ToolAnswer:
         self.calls.append((tool, arguments))
-        return ToolAnswer("", {}, (picture("png", 40, 30),), False)
+        return ToolAnswer("", {}, (), False)
 
 
-SHOT = {"x": 60, "y": 50, "screenshot_id": "ab"}
-CALLS = [
-    (
-        Action("click", modifiers=("cmd",)),
-        "click",
-        {**SHOT, "button": "left", "clicks": 1, "modifiers": ["cmd"]},
-    ),
-    (Action("drag"), "drag", {**SHOT, "to_x": 20, "to_y": 90, "button": "left"}),
-    (
-        Action("press", key="a", modifiers=("cmd", "shift"), seconds=0.5),
-        "press_key",
-        {"key": "a", "modifiers": ["cmd", "shift"], "hold_ms": 500},
-    ),
-]
+AT = {"x": 6, "y": 5}
+PIXEL = {"x": 60, "y": 50, "screenshot_id": "ab"}
 
 
-@pytest.mark.parametrize(("action", "tool", "arguments"), CALLS, ids=[tool for _, tool, _ in CALLS])
+@pytest.mark.parametrize(
+    "kind, values, tool, arguments",
+    [
+        ("click", {**AT, "modifiers": ["cmd"]}, "click", {**PIXEL, "modifiers": ["cmd"], "verify": True}),
+        ("move", AT, "move_pointer", PIXEL),
+        ("drag", {**AT, "to_x": 2, "to_y": 9}, "drag", {**PIXEL, "to_x": 20, "to_y": 90, "verify": True}),
+        ("press", {"key": "a", "hold_ms": 500}, "press_key", {"key": "a", "hold_ms": 500, "verify": True}),
+    ],
+)
 def test_an_action_becomes_a_call_with_all_that_it_says(
-    action: Action, tool: str, arguments: dict[str, Any]
+    kind: str, values: dict[str, Any], tool: str, arguments: dict[str, Any]
 ) -> None:
-    server = Server()
+    server, action = Server(), Action(kind, values)
     step = AgentStep(1, window=window(7), screenshot_id="ab", action=action)
-    if action.kind != "press":
-        step.pixel, step.end_pixel = Point(60, 50), Point(20, 90)
+    step.pixel, step.end_pixel = action.place and Point(60, 50), action.end and Point(20, 90)
     AgentTarget(server).act(step)
-    assert server.calls == [(tool, {**arguments, "window_id": 7, "verify": True})]
-
-
-def test_a_part_is_enlarged_whichever_corner_was_named_first() -> None:
-    server = Server()
-    step = AgentStep(1, window=window(7), pixel=Point(60, 50), end_pixel=Point(20, 90))
-    AgentTarget(server).enlarge(step)
-    assert server.calls == [("take_window_screenshot", {"window_id": 7, "region": [20, 50, 40, 40]})]
+    assert server.calls == [(tool, {**arguments, "window_id": 7})]

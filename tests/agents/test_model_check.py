@@ -71,7 +71,7 @@ def miss(choice: ModelChoice, size: tuple[int, int], target: tuple[float, float]
     width, height = model_size(ImageInfo("png", *size))  # as take_window_screenshot has it
     step.image = ImageData(picture("png", width, height), ImageInfo("png", width, height))
     planner = Planner("Click the target", choice, needs_confidence=False)
-    action = planner.decide(step, [], 5, time.monotonic() + PATIENCE_S)
+    action = planner.decide(step, [], [], 5, time.monotonic() + PATIENCE_S)
     assert action.place is not None and step.grid is not None
     pixel = step.grid.pixel_of(action.place, width, height)
     off = max(abs(pixel.x - target[0] * width), abs(pixel.y - target[1] * height))
