@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 import sys
 import time
+from contextlib import suppress
 from typing import Any, Optional
 
 from ..ai.client import ModelChoice
-from ..ai.grid import ASSUMED, describe_unit, known_unit
+from ..ai.grid import ASSUMED, describe_unit
 from ..automation.policy import check_may_act
 from ..core.cancellation import pause
 from ..core.errors import ErrorCode, PeekabooError
-from ..core.log import log_info
 from ..core.models import App, Point
 from ..core.text import clean_text
 from ..desktop.select import this_desktop
@@ -37,27 +37,27 @@ class AgentLoop:
         self._task = run.task
         self._run = run
         self._target = AgentTarget(server)
-        self._choice = choice
-        self._planner: Planner
+        self._planner = Planner(run.task.goal, choice, run.task.confidence is not None)
         self._deadline = time.monotonic() + run.task.max_seconds
         self._owner: Optional[App] = None
         self._progress = Progress()
         self._noops = 0
         self._refusals = 0
+        run.system_prompt = self._planner.system_prompt
+        run.grid = describe_unit(choice.model)
 
     def work(self) -> None:
         """Run until the run has its status.
 
         Raises AgentStop, or another PeekabooError, when the goal is not reached.
         """
-        task, run = self._task, self._run
-        apps = list(this_desktop().snapshot().apps)
-        self._owner = self._target.choose(apps, task)
+        self._owner = self._target.choose(list(this_desktop().snapshot().apps), self._task)
         self._check_may_continue()
-        run.folder = new_run_folder(task.run_folder)
-        self._choose_planner()
+        self._run.folder = new_run_folder(self._task.run_folder)
+        if ASSUMED in self._run.grid:
+            print(f"{self._run.model_used}: {ASSUMED}", file=sys.stderr, flush=True)
         try:
-            run.status = self._take_steps()
+            self._run.status = self._take_steps()
         except PeekabooError:
             self._look_at_the_end()
             raise
@@ -89,19 +89,9 @@ class AgentLoop:
         last = self._run.steps[-1].action if self._run.steps else None
         if last and last.is_act and not self._task.dry_run:
             end = AgentStep(0)
-            try:
+            with suppress(PeekabooError):
                 self._target.observe(end)
-            except PeekabooError as e:
-                log_info(f"there is no screenshot of the end: {e.message}")
             self._run.final_image = end.image
-
-    def _choose_planner(self) -> None:
-        task, run, choice = self._task, self._run, self._choice
-        self._planner = Planner(task.goal, choice, task.confidence is not None)
-        run.system_prompt = self._planner.system_prompt
-        run.grid = describe_unit(choice.model)
-        if known_unit(choice.model) is None:
-            print(f"{choice.name}: {ASSUMED}", file=sys.stderr, flush=True)
 
     def _check_may_continue(self) -> None:
         if not self._task.dry_run and self._owner:

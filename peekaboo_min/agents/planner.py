@@ -10,7 +10,7 @@ from typing import Any, Optional
 
 from ..ai.client import ModelChoice, ask_model
 from ..ai.grid import PIXELS, THOUSANDTHS, Grid, grid_over, unit_for
-from ..ai.images import fit_for_model, fitted_size
+from ..ai.images import fit_for_model
 from ..core.errors import ErrorCode, PeekabooError
 from ..core.models import ImageData
 from ..core.settings import settings
@@ -21,7 +21,6 @@ from .run import AgentStep, AgentStop, Exchange
 _MOST_ELEMENTS, _MOST_ELEMENT_CHARACTERS = 40, 3000
 _LONGEST_NAME = 60
 _PASSIVE_ROLES = ("text", "img", "heading", "tooltip", "progressbar", "meter")
-_HALF_A_PATCH = 16  # of a model whose images are divided into patches of 32 pixels
 
 
 class Planner:
@@ -46,7 +45,9 @@ class Planner:
         images, grid = [], grid_over(self._unit, 0, 0)
         if step.image and step.window:
             # at the vendor's size, so that the vendor does not shrink it itself
-            current = self._fitted(step.image)._replace(label=step.window.title or "")
+            current = fit_for_model(
+                this_desktop(), self._choice.provider, self._choice.model, step.image, self._unit == PIXELS
+            )._replace(label=step.window.title or "")
             images = [self._previous, current] if self._previous else [current]
             grid = grid_over(self._unit, current.info.width, current.info.height)
         self._previous = images[-1] if images else None
@@ -69,15 +70,6 @@ class Planner:
         message = f"the model's second reply was unusable as well: {exchange.problem}"
         hint = "choose a stronger model; the report has its replies"
         raise AgentStop("confused", ErrorCode.AI_PROVIDER_ERROR, message, hint)
-
-    def _fitted(self, image: ImageData) -> ImageData:
-        choice, in_pixels = self._choice, self._unit == PIXELS
-        width, height = image.info.width, image.info.height
-        if not in_pixels:
-            fitted = fitted_size(choice.provider, choice.model, width, height)
-            if max(abs(fitted[0] - width), abs(fitted[1] - height)) <= _HALF_A_PATCH:
-                return image  # the vendor's rounding moves no share of a side, and scaling takes a program
-        return fit_for_model(this_desktop(), choice.provider, choice.model, image, in_pixels)
 
     def _ask(self, step: AgentStep, images: list[ImageData], question: str, deadline: float) -> str:
         left = deadline - time.monotonic()

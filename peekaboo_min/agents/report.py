@@ -46,7 +46,6 @@ svg * { fill: none; stroke-width: 2.5; vector-effect: non-scaling-stroke; }
 <dt>Grid</dt><dd>$grid</dd>
 <dt>Started</dt><dd>$started</dd>
 <dt>Steps</dt><dd>$steps in $seconds s, $tokens tokens</dd>
-<dt>Command</dt><dd><code>$command</code></dd>
 </dl>
 $sections
 <section><details><summary>System prompt</summary><pre>
@@ -92,7 +91,6 @@ def run_report(run: AgentRun) -> str:
         steps=summary["steps"],
         seconds=summary["seconds"],
         tokens=f"{run.tokens_in} + {run.tokens_out}",
-        command=_text(run.task.command(run.model_used)),
         sections="\n".join(sections),
         system_prompt=_text(run.system_prompt),
     )

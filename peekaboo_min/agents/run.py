@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import shlex
+import tempfile
 import time
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Optional
@@ -41,14 +40,6 @@ class AgentTask:
     dry_run: bool = False
     run_folder: Optional[str] = None
     confirm: bool = False
-
-    def command(self, model: str) -> str:
-        """The shell command that runs it again, in a new folder."""
-        argv = ["peekaboo-min", "agent", "--model", model]
-        for name, value in asdict(self).items():
-            if value not in (None, False, getattr(AgentTask, name, None)) and name != "run_folder":
-                argv += [f"--{name.replace('_', '-')}", *([] if value is True else [str(value)])]
-        return shlex.join(argv)
 
 
 @dataclass
@@ -184,11 +175,9 @@ class AgentRun:
     def as_data(self) -> dict[str, Any]:
         return {
             **self.summary_data(),
-            "goal": self.task.goal,
+            "task": asdict(self.task),
             "message": self.message,
             "model_used": self.model_used,
-            "dry_run": self.task.dry_run,
-            "command": self.task.command(self.model_used),
             "started": self.started_text,
             "version": VERSION,
             "system_prompt": self.system_prompt,
@@ -207,13 +196,9 @@ def new_run_folder(asked: Optional[str]) -> Path:
             if any(path.iterdir()):
                 raise PeekabooError(ErrorCode.FILE_IO_ERROR, f"{path} is not empty", hint="name a new folder")
         return path
-    stem = asked_path(time.strftime("peekaboo-run-%Y%m%dT%H%M%SZ", time.gmtime()))
-    for number in range(1, 100):
-        path = stem if number == 1 else stem.with_name(f"{stem.name}-{number}")
-        with file_errors(path), suppress(FileExistsError):  # another run began in this second
-            path.mkdir(mode=0o700)
-            return path
-    raise PeekabooError(ErrorCode.FILE_IO_ERROR, f"{stem} exists already", hint="name a new folder")
+    time_text = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+    with file_errors(asked_path(".")):
+        return Path(tempfile.mkdtemp(prefix=f"peekaboo-run-{time_text}-", dir=asked_path(".")))
 
 
 def image_file(number: int) -> str:

@@ -25,13 +25,13 @@ _NEXT_WINDOW_S = 1.0
 _NEXT_WINDOW_POLL_S = 0.1
 # An X server gives each client its own range of ids; without a pid nothing else shows a window's owner.
 _X_CLIENT_BITS = 21
-# Refusals after which the model looks again and may choose better.
+# Refusals after which the model looks again and may choose better; the second line is of `open`, whose window
+# may also come later.
 _RECOVERABLE = (
     "STALE_SCREENSHOT", "WINDOW_NOT_FOUND", "WINDOW_COVERED", "WINDOW_BLOCKED", "FOCUS_FAILED", "FOCUS_LOST",
     "CAPTURE_FAILED", "INVALID_ARGUMENT",
+    "APP_NOT_FOUND", "AMBIGUOUS_APP_IDENTIFIER", "FILE_IO_ERROR", "TIMEOUT",
 )  # fmt: skip
-# Of `open`: the model may have named the wrong thing, or its window may come later.
-_OPEN_FAILED = ("APP_NOT_FOUND", "AMBIGUOUS_APP_IDENTIFIER", "FILE_IO_ERROR", "INVALID_ARGUMENT", "TIMEOUT")
 _SLOW_TREE_S = 4.0
 _LONGEST_WAIT_S = 45.0
 _WAIT_FOR_TEXT_S = 10.0
@@ -112,13 +112,9 @@ class AgentTarget:
                 break
             self.follow()  # the window closed just now
         image = _image_of(answer)
-        if "screenshot_id" not in answer.data:
-            raise PeekabooError(
-                ErrorCode.CAPTURE_FAILED,
-                f"window {window.window_id} can be seen, but its pixels cannot be clicked",
-                hint="try again; see the server's log",
-            )
-        step.window, step.image, step.screenshot_id = window, image, str(answer.data["screenshot_id"])
+        step.window, step.image = window, image
+        # none where its pixels cannot be clicked: an act is refused then
+        step.screenshot_id = answer.data.get("screenshot_id", "")
         step.elements = self._elements(window, image)
 
     def _elements(self, window: Window, image: ImageData) -> list[dict[str, Any]]:
@@ -144,7 +140,7 @@ class AgentTarget:
         assert self.window is not None
         timeout_s = max(1.0, min(seconds or _WAIT_FOR_TEXT_S, left_s, _LONGEST_WAIT_S))
         arguments = {"window_id": self.window.window_id, "text": text, "timeout_s": timeout_s}
-        answer = self._call("wait_for", arguments, ("TIMEOUT", *_RECOVERABLE))
+        answer = self._call("wait_for", arguments, _RECOVERABLE)
         return answer.text if answer.is_error else "the window shows it"
 
     def act(self, step: AgentStep) -> None:
@@ -154,35 +150,28 @@ class AgentTarget:
         """
         assert step.action
         tool, arguments = ACTIONS[step.action.kind].tool, dict(step.action.values)
-        if tool == "open":
-            self._open(step, arguments)
-            return
-        assert step.window
-        arguments["window_id"] = step.window.window_id
+        if tool != "open":
+            assert step.window
+            arguments["window_id"] = step.window.window_id
+        if tool not in ("open", "move_pointer"):
+            arguments["verify"] = True
         if step.pixel is not None:
             arguments.update(x=step.pixel.x, y=step.pixel.y, screenshot_id=step.screenshot_id)
         if step.end_pixel is not None:
             arguments.update(to_x=step.end_pixel.x, to_y=step.end_pixel.y)
-        if tool != "move_pointer":
-            arguments["verify"] = True
         answer = self._call(tool, arguments, _RECOVERABLE)
         if answer.is_error:
-            _note_refusal(step, answer)
+            step.effect, step.refusal = f"it was not done: {answer.text}", answer.code
+            step.changed = step.is_delivered = False
+        elif tool == "open":  # its window, of whichever app, is the agent's from now on
+            self._app_window = self.window = _read_window(answer.data)
+            self._front_id = self.window.window_id
+            step.changed = True
+            step.effect = f"{self.window.title!r} of {self.window.app_name} is in front now"
         else:
             _note_effect(step, answer.data)
         if answer.code == "WINDOW_BLOCKED":
             self._front_id = None  # the dialog is followed, also one that was in front before
-
-    def _open(self, step: AgentStep, arguments: dict[str, Any]) -> None:
-        """Open something; its window, of whichever app, is the agent's from then on."""
-        answer = self._call("open", arguments, _OPEN_FAILED)
-        if answer.is_error:
-            _note_refusal(step, answer)
-            return
-        self._app_window = self.window = _read_window(answer.data)
-        self._front_id = self.window.window_id
-        step.changed = True
-        step.effect = f"{self.window.title!r} of {self.window.app_name} is in front now"
 
     def _list(self) -> list[Window]:
         return [_read_window(row) for row in self._call("list_windows", {}).data["windows"]]
@@ -246,11 +235,6 @@ def _only_one_titled(windows: list[Window], title: str) -> Window:
         message = f"no window has {title[:80]!r} in its title"
     hint = "name the app as well, or the window's id; list the windows"
     raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, message, hint=hint)
-
-
-def _note_refusal(step: AgentStep, answer: ToolAnswer) -> None:
-    step.effect, step.refusal = f"it was not done: {answer.text}", answer.code
-    step.changed = step.is_delivered = False
 
 
 def _note_effect(step: AgentStep, data: dict[str, Any]) -> None:

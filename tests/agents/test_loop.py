@@ -12,7 +12,7 @@ from peekaboo_min.agents.loop import Progress
 from peekaboo_min.agents.mcp_client import ToolAnswer
 from peekaboo_min.agents.run import AgentStep, AgentStop
 from peekaboo_min.agents.target import AgentTarget
-from peekaboo_min.core.models import Point
+from peekaboo_min.core.models import ImageData, ImageInfo, Point, Rect
 
 SAVE = Action("press", {"key": "cmd+s"})
 LAST_SAVE = Action("press", {"key": "cmd+s"}, is_last=True)
@@ -118,14 +118,15 @@ def test_other_places_and_effects_between_are_no_repetition() -> None:
 
 
 class Server:
-    """Notes the calls of tools."""
+    """Notes the calls of tools, and answers each alike."""
 
-    def __init__(self) -> None:
+    def __init__(self, **data: Any) -> None:
         self.calls: list[tuple[str, dict[str, Any]]] = []
+        self.data = data
 
     def call(self, tool: str, arguments: dict[str, Any]) -> ToolAnswer:
         self.calls.append((tool, arguments))
-        return ToolAnswer("", {}, (), False)
+        return ToolAnswer("", self.data, (), False)
 
 
 AT = {"x": 6, "y": 5}
@@ -149,3 +150,27 @@ def test_an_action_becomes_a_call_with_all_that_it_says(
     step.pixel, step.end_pixel = action.place and Point(60, 50), action.end and Point(20, 90)
     AgentTarget(server).act(step)
     assert server.calls == [(tool, {**arguments, "window_id": 7})]
+
+
+RECT = {"x": 10, "y": 20, "width": 30, "height": 40, "image_width": 200}
+
+
+@pytest.mark.parametrize(
+    "data, effect, changed",
+    [
+        ({"changed": True, "changed_rect": RECT}, "the window changed", True),
+        ({"changed": False}, "nothing changed", False),
+        ({"changed": None}, "it is not known whether anything changed", None),
+        ({"changed": False, "delivered": False}, "nothing changed; another window got it", False),
+        ({"window_closed": True}, "the window closed", True),
+        ({"changed": False, "new_window": {"title": "Save"}}, "the window 'Save' came", True),
+    ],
+)
+def test_an_effect_is_noted_in_the_pixels_of_the_models_image(
+    data: dict[str, Any], effect: str, changed: Optional[bool]
+) -> None:
+    step = AgentStep(1, window=window(7), action=SAVE, image=ImageData(b"", ImageInfo("jpg", 100, 80)))
+    AgentTarget(Server(**data)).act(step)
+    assert (step.effect, step.changed) == (effect, changed)
+    assert step.is_delivered == ("delivered" not in data)
+    assert step.changed_rect == (Rect(5, 10, 15, 20) if "changed_rect" in data else None)

@@ -37,7 +37,7 @@ NAMED = {
     "28-px smart size": [ModelChoice("openai", "hcompany/holo1.5-7b")],
     "1024-token size": [ModelChoice("ollama", "qwen2.5vl:7b")],
 }
-WINDOWS = [(554, 388), (800, 600), (1100, 740), (1280, 800), (500, 900)]
+WINDOWS = [(554, 388), (1100, 740), (500, 900)]
 
 
 @pytest.fixture

@@ -68,7 +68,6 @@ def test_a_step_shows_its_reason_its_effect_both_questions_and_one_figure() -> N
         "second question",
         "2. no action",
         "Done is the model's word",
-        "peekaboo-min agent --model openai/x --goal 'The <goal>' --app Form",
     ):
         assert expected in text
     assert page.count("<figure>") == page.count("data:image/jpeg") == 3, "one a step, and the end"
@@ -86,12 +85,6 @@ def test_a_step_shows_its_reason_its_effect_both_questions_and_one_figure() -> N
 def test_the_click_is_marked_over_the_image(dry_run: bool, end: Optional[Point], expected: str) -> None:
     run = a_run(a_step(end_pixel=end), task=AgentTask("A goal", app="Form", dry_run=dry_run))
     assert expected in run_report(run)
-
-
-def test_the_command_of_a_run_leaves_out_what_is_usual() -> None:
-    task = AgentTask("Do it", window_id=7, max_steps=3, confirm=True, run_folder="/x")
-    expected = "peekaboo-min agent --model a/b --goal 'Do it' --window-id 7 --max-steps 3 --confirm"
-    assert task.command("a/b") == expected
 
 
 def test_rendered_small_the_mark_lies_on_the_click_and_the_outline_on_the_change(tmp_path: Path) -> None:
