@@ -12,7 +12,8 @@ from ..core.models import Point
 from ..core.text import control_character_in
 from ..desktop.keys import read_chord
 
-_KINDS = {
+_TYPES = {"number": float, "integer": float, "array": list, "boolean": bool, "string": str}
+_EXPECTED = {
     "number": "a number",
     "integer": "a whole number",
     "array": "a list of names",
@@ -34,22 +35,19 @@ class Property(NamedTuple):
     @property
     def expected(self) -> str:
         if self.limits:
-            return f"{_KINDS[self.kind]} from {self.limits[0]:g} to {self.limits[1]:g}"
-        return f"one of {', '.join(self.choices)}" if self.choices else _KINDS[self.kind]
+            return f"{_EXPECTED[self.kind]} from {self.limits[0]:g} to {self.limits[1]:g}"
+        return f"one of {', '.join(self.choices)}" if self.choices else _EXPECTED[self.kind]
 
     def read(self, value: Any) -> Any:
-        """The value as Python has it; None for one that is not as expected."""
-        if isinstance(value, float):  # as _first_object reads every number
-            fits = self.limits is None or self.limits[0] <= value <= self.limits[1]
-            if self.kind == "integer":
-                return int(value) if fits and value.is_integer() else None
-            return value if fits and self.kind == "number" else None
+        """The value as Python has it; None for one that is not as expected. A number comes as a float."""
+        fits = type(value) is _TYPES[self.kind]
+        fits = fits and (not self.limits or self.limits[0] <= value <= self.limits[1])
+        fits = fits and (not self.choices or value in self.choices)
         if self.kind == "array":
-            return value if isinstance(value, list) and all(isinstance(name, str) for name in value) else None
-        if isinstance(value, str):
-            fits = self.kind == "string" and (not self.choices or value in self.choices)
-            return value if fits else None
-        return value if isinstance(value, bool) and self.kind == "boolean" else None
+            fits = fits and all(isinstance(name, str) for name in value)
+        if self.kind == "integer":
+            return int(value) if fits and value.is_integer() else None
+        return value if fits else None
 
 
 PROPERTIES = {

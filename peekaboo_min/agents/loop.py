@@ -40,7 +40,6 @@ class AgentLoop:
         self._planner = Planner(run.task.goal, choice, run.task.confidence is not None)
         self._deadline = time.monotonic() + run.task.max_seconds
         self._owner: Optional[App] = None
-        self._progress = Progress()
         self._noops = 0
         self._refusals = 0
         run.system_prompt = self._planner.system_prompt
@@ -104,14 +103,19 @@ class AgentLoop:
         if step.number == 1 and not self._task.dry_run:
             self._target.focus()
         self._target.observe(step)
-        history = [each.history_line for each in self._run.steps if each.history_line]
+        before = self._run.steps[:-1]
+        history = [each.history_line for each in before]
         steps_left = self._task.max_steps - step.number + 1
-        facts = self._progress.facts()
-        action = step.action = self._planner.decide(step, history, facts, steps_left, self._deadline)
+        action = self._planner.decide(step, history, facts(before), steps_left, self._deadline)
+        step.action = action
         step.pixel, step.end_pixel = step.pixel_of(action.place), step.pixel_of(action.end)
         self._check_confidence(step, action)
         if action.kind == "done":
-            doubt = self._progress.note_report()
+            doubt = doubt_about(before)
+            if doubt and has_reported(before):
+                message = f"not confirmed: the model reports that the goal is reached, but {doubt}"
+                hint = "look at the last screenshot in the report"
+                raise AgentStop("not_confirmed", ErrorCode.AI_PROVIDER_ERROR, message, hint)
             self._run.message = "" if doubt else "the model reports that the goal is reached"
             step.effect = f"asked again: {doubt}" if doubt else self._run.message
             return "" if doubt else "done"
@@ -176,7 +180,12 @@ class AgentLoop:
         if self._refusals >= _MAX_REFUSALS:
             message = f"{_MAX_REFUSALS} actions in a row were refused; {step.effect}"
             raise AgentStop("failed", ErrorCode(step.refusal), message)
-        if self._progress.note_act(step):
+        if repeats(self._run.steps) >= _REPEATS_TO_STOP:
+            what = step.describe_action(shows_text=False)
+            message = f"the same action had no effect {_REPEATS_TO_STOP} times: {what}"
+            hint = "see the report; choose a stronger model, or state the goal more clearly"
+            raise AgentStop("stuck", ErrorCode.AI_PROVIDER_ERROR, message, hint)
+        if step.changed and has_reported(self._run.steps):
             self._run.message = "the model reports that the goal is reached with its last action"
             return "done"
         return ""
@@ -196,71 +205,55 @@ def _show_progress(step: AgentStep) -> None:
     print(clean_text(f"step {step.number}: {action}{why}{effect} {spent}", 600), file=sys.stderr, flush=True)
 
 
-class Progress:
-    """What is known of the effects of a run's acts."""
+# what the steps so far show of their effects
 
-    def __init__(self) -> None:
-        self._acts = 0
-        self._effects = 0
-        self._problem = ""  # why the last act was not done, or did not arrive
-        self._doubt = ""  # why the model's report that the goal is reached is not confirmed
-        self._idle: list[AgentStep] = []  # the acts since the last one with an effect
 
-    def note_act(self, step: AgentStep) -> bool:
-        """Note an act and its effect. Returns whether the run is done: it was the last act, and worked.
+def doubt_about(steps: list[AgentStep]) -> str:
+    """Why a report that the goal is reached is not believed after these steps; empty where it is."""
+    acts = _acts(steps)
+    if acts and not acts[-1].is_delivered:
+        return f"your last action failed: {acts[-1].effect}"
+    if acts and has_reported(acts) and not acts[-1].changed:
+        what = acts[-1].action.describe() if acts[-1].action else ""
+        return f"your last action, `{what}`, was delivered, but {acts[-1].effect}"
+    has_effect = not acts or any(step.changed for step in acts)
+    return "" if has_effect else "none of your actions had a visible effect"
 
-        Raises AgentStop when the same act had no effect for too long.
-        """
-        self._acts += 1
-        self._effects += bool(step.changed)
-        is_done = bool(step.action and step.action.is_last) and step.is_delivered
-        self._problem = "" if step.is_delivered else f"your last action failed: {step.effect}"
-        self._doubt = ""
-        if step.changed:
-            self._idle.clear()
-            return is_done
-        if is_done and step.action:
-            self._doubt = f"your last action, `{step.action.describe()}`, was delivered, but {step.effect}"
-        self._idle.append(step)
-        if self._repeats() >= _REPEATS_TO_STOP:
-            what = step.describe_action(shows_text=False)
-            message = f"the same action had no effect {_REPEATS_TO_STOP} times: {what}"
-            hint = "see the report; choose a stronger model, or state the goal more clearly"
-            raise AgentStop("stuck", ErrorCode.AI_PROVIDER_ERROR, message, hint)
-        return False
 
-    def note_report(self) -> str:
-        """The model reports that the goal is reached. Returns why it is asked again; empty: the run is done.
+def has_reported(steps: list[AgentStep]) -> bool:
+    """Whether the model has reported that the goal is reached: since its last act, or with it."""
+    for step in reversed(steps):
+        if step.action and step.action.is_act:
+            return step.action.is_last and step.is_delivered
+        if step.action and step.action.kind == "done":
+            return True
+    return False
 
-        Raises AgentStop when it was asked already: then the run ends without a confirmation.
-        """
-        if self._doubt:
-            message = f"not confirmed: the model reports that the goal is reached, but {self._doubt}"
-            hint = "look at the last screenshot in the report"
-            raise AgentStop("not_confirmed", ErrorCode.AI_PROVIDER_ERROR, message, hint)
-        if self._problem:
-            self._doubt = self._problem
-        elif self._acts and not self._effects:
-            self._doubt = "none of your actions had a visible effect"
-        return self._doubt
 
-    def facts(self) -> list[str]:
-        """What the model has to know before its next action, besides its history."""
-        facts = []
-        if self._doubt:
-            facts.append(
-                f"You reported that the goal is reached, but {self._doubt}. Answer done only if the last "
-                "image shows that the goal is reached; otherwise act."
-            )
-        repeats = self._repeats()
-        last = self._idle[-1].action if self._idle else None
-        if last and repeats >= _REPEATS_TO_REPORT:
-            facts.append(f"`{last.describe()}` had no effect {repeats} times. Do something else.")
-        return facts
+def facts(steps: list[AgentStep]) -> list[str]:
+    """What the model has to consider before its next action."""
+    sentences = []
+    doubt, acts, count = doubt_about(steps), _acts(steps), repeats(steps)
+    if doubt and has_reported(steps):
+        sentences.append(
+            f"You reported that the goal is reached, but {doubt}. Answer done only if the last "
+            "image shows that the goal is reached; otherwise act."
+        )
+    if count >= _REPEATS_TO_REPORT and acts[-1].action:
+        sentences.append(f"`{acts[-1].action.describe()}` had no effect {count} times. Do something else.")
+    return sentences
 
-    def _repeats(self) -> int:
-        """How often the last act was made since anything had an effect."""
-        return sum(_is_same(each, self._idle[-1]) for each in self._idle)
+
+def repeats(steps: list[AgentStep]) -> int:
+    """How often the last act was made since anything had an effect."""
+    idle: list[AgentStep] = []
+    for step in _acts(steps):
+        idle = [] if step.changed else [*idle, step]
+    return sum(_is_same(step, idle[-1]) for step in idle)
+
+
+def _acts(steps: list[AgentStep]) -> list[AgentStep]:
+    return [step for step in steps if step.action and step.action.is_act]
 
 
 def _is_same(step: AgentStep, other: AgentStep) -> bool:

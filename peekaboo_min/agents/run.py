@@ -99,10 +99,14 @@ class AgentStep:
 
     @property
     def history_line(self) -> str:
-        """The action in the model's own numbers, with its effect, for its next prompt; empty without one."""
-        if self.action is None:
-            return ""
-        return f"{self.number}. {self.action.describe()} -> {self.effect or 'nothing changed'}"
+        """The action in the model's own numbers, with its effect, for its next prompt."""
+        action = self.action.describe() if self.action else "no action"
+        return f"{self.number}. {action} -> {self.effect}"
+
+    @property
+    def stem(self) -> str:
+        """Of its files."""
+        return f"step_{self.number:03d}"
 
     def as_data(self) -> dict[str, Any]:
         left_out = ("number", "window", "image", "elements", "action")
@@ -110,7 +114,7 @@ class AgentStep:
         info = self.image.info if self.image else None
         return {
             "step": self.number,
-            "image": image_file(self.number) if info else None,
+            "image": f"{self.stem}.jpg" if info else None,
             "image_width": info.width if info else 0,
             "image_height": info.height if info else 0,
             "window": window_data(self.window) if self.window else None,
@@ -201,17 +205,12 @@ def new_run_folder(asked: Optional[str]) -> Path:
         return Path(tempfile.mkdtemp(prefix=f"peekaboo-run-{time_text}-", dir=asked_path(".")))
 
 
-def image_file(number: int) -> str:
-    return f"step_{number:03d}.jpg"
-
-
 def save_step(run: AgentRun, step: AgentStep) -> None:
     """Write a step into the run's folder: step_001.jpg and step_001.json. Raises FILE_IO_ERROR."""
     assert run.folder is not None
-    stem = f"step_{step.number:03d}"
     if step.image:
-        write_privately(run.folder / image_file(step.number), step.image.data)
-    write_privately(run.folder / f"{stem}.json", _as_text(step.as_data()))
+        write_privately(run.folder / f"{step.stem}.jpg", step.image.data)
+    write_privately(run.folder / f"{step.stem}.json", _as_text(step.as_data()))
 
 
 def save_run(run: AgentRun, report: str) -> None:

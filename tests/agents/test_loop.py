@@ -8,9 +8,9 @@ import pytest
 from samples import window
 
 from peekaboo_min.agents.actions import Action
-from peekaboo_min.agents.loop import Progress
+from peekaboo_min.agents.loop import doubt_about, facts, has_reported, repeats
 from peekaboo_min.agents.mcp_client import ToolAnswer
-from peekaboo_min.agents.run import AgentStep, AgentStop
+from peekaboo_min.agents.run import AgentStep
 from peekaboo_min.agents.target import AgentTarget
 from peekaboo_min.core.models import ImageData, ImageInfo, Point, Rect
 
@@ -18,103 +18,71 @@ SAVE = Action("press", {"key": "cmd+s"})
 LAST_SAVE = Action("press", {"key": "cmd+s"}, is_last=True)
 
 
-def act(
-    action: Action, effect: str = "nothing changed", changed: Optional[bool] = False, **more: Any
-) -> AgentStep:
-    return AgentStep(1, action=action, effect=effect, changed=changed, **more)
-
-
-def working(action: Action) -> AgentStep:
-    return act(action, "the window changed", True)
+def act(action: Action = SAVE, changed: Optional[bool] = False, **more: Any) -> AgentStep:
+    effect = {True: "the window changed", False: "nothing changed", None: "it is not known"}[changed]
+    return AgentStep(1, action=action, **{"effect": effect, "changed": changed, **more})
 
 
 def click(x: float, y: float) -> AgentStep:
     return act(Action("click", {"x": x, "y": y}, f"try {x}"), pixel=Point(x, y))
 
 
-def test_a_last_act_that_was_delivered_and_changed_something_ends_the_run() -> None:
-    """ "Repeat until `"done": true` or safety limit triggers." """
-    assert Progress().note_act(working(LAST_SAVE))
-    assert not Progress().note_act(working(SAVE))
+WORKED, DONE, WAITED = act(changed=True), act(Action("done", is_last=True)), act(Action("wait"))
+MISSED = act(LAST_SAVE, True, effect="another window got it", is_delivered=False)
 
 
-@pytest.mark.parametrize("effect, changed", [("nothing changed", False), ("it is not known", None)])
-def test_a_last_act_without_a_visible_effect_is_one_question_and_then_not_confirmed(
-    effect: str, changed: Optional[bool]
+@pytest.mark.parametrize(
+    "steps, has_already_reported, doubt",
+    [
+        ([], False, ""),
+        ([WORKED], False, ""),
+        ([act(LAST_SAVE, True)], True, ""),
+        (
+            [WORKED, act(LAST_SAVE)],
+            True,
+            "your last action, `press cmd+s`, was delivered, but nothing changed",
+        ),
+        ([act(LAST_SAVE, None)], True, "your last action, `press cmd+s`, was delivered, but it is not known"),
+        ([act(LAST_SAVE), WORKED], False, ""),
+        ([WORKED, MISSED], False, "your last action failed: another window got it"),
+        ([WORKED, MISSED, DONE, WAITED], True, "your last action failed: another window got it"),
+        ([WORKED, MISSED, DONE, WORKED], False, ""),
+        ([act()], False, "none of your actions had a visible effect"),
+        ([act(), DONE], True, "none of your actions had a visible effect"),
+        ([WAITED, DONE], True, ""),
+    ],
+)
+def test_a_report_is_doubted_where_the_acts_show_no_effect(
+    steps: list[AgentStep], has_already_reported: bool, doubt: str
 ) -> None:
-    """ "Enable an LLM-vision agent loop: `focus → screenshot → decide → act → verify`." """
-    progress = Progress()
-    assert not progress.note_act(act(LAST_SAVE, effect, changed))
-    (fact,) = progress.facts()
-    assert "`press cmd+s`, was delivered" in fact and effect in fact
-    with pytest.raises(AgentStop) as caught:
-        progress.note_report()
-    assert caught.value.status == "not_confirmed" and "not confirmed" in caught.value.message
+    """ "Repeat until `"done": true` or safety limit triggers": the model is asked again once."""
+    assert (has_reported(steps), doubt_about(steps)) == (has_already_reported, doubt)
+    expected = (
+        f"You reported that the goal is reached, but {doubt}." if doubt and has_already_reported else ""
+    )
+    assert "".join(facts(steps)).startswith(expected) and bool(facts(steps)) == bool(expected)
 
 
-def test_an_act_after_that_question_continues_the_run() -> None:
-    """ "Repeat until `"done": true` or safety limit triggers." """
-    progress = Progress()
-    progress.note_act(act(LAST_SAVE))
-    assert not progress.note_act(working(Action("press", {"key": "tab"})))
-    assert progress.facts() == [] and progress.note_report() == ""
+@pytest.mark.parametrize(
+    "steps, count",
+    [
+        ([], 0),
+        ([click(100 + shift, 50) for shift in range(4)], 4),
+        ([click(100, 50), act()] * 4, 4),
+        ([click(100 + 20 * at, 50) for at in range(9)], 1),
+        ([act(), act(), WORKED] * 3, 0),
+        ([act(), WAITED, act()], 2),
+    ],
+)
+def test_a_repetition_is_the_same_act_at_nearly_the_same_place(steps: list[AgentStep], count: int) -> None:
+    assert repeats(steps) == count
 
 
-@pytest.mark.parametrize("effect, changed", [("WINDOW_COVERED", False), ("another window got it", True)])
-def test_a_refused_or_missed_act_never_ends_the_run(effect: str, changed: bool) -> None:
-    """ "Parse action JSON and execute `click`. Repeat until `"done": true`": not executed, not done."""
-    progress = Progress()
-    progress.note_act(working(SAVE))
-    assert not progress.note_act(act(LAST_SAVE, effect, changed, is_delivered=False))
-    assert effect in progress.note_report(), "asked once more"
-    assert effect in progress.facts()[0]
-    with pytest.raises(AgentStop):
-        progress.note_report()
-
-
-def test_a_report_without_any_effect_is_asked_once_more() -> None:
-    progress = Progress()
-    progress.note_act(act(SAVE))
-    assert progress.note_report() == "none of your actions had a visible effect"
-
-
-def test_a_goal_that_was_reached_before_the_run_is_done() -> None:
-    assert Progress().note_report() == ""
-
-
-def test_the_same_act_without_effect_is_reported_at_three_and_stuck_at_five() -> None:
-    progress = Progress()
-    facts = []
-    for shift in range(4):
-        progress.note_act(click(100 + shift, 50))
-        facts.append(progress.facts())
-    assert facts[:2] == [[], []]
-    assert facts[2] == ["`click 102,50` had no effect 3 times. Do something else."]
-    assert "4 times" in facts[3][0]
-    with pytest.raises(AgentStop) as caught:
-        progress.note_act(click(100, 50))
-    assert caught.value.status == "stuck" and "click 100,50" in caught.value.message
-
-
-def test_two_acts_by_turns_are_counted_each() -> None:
-    progress = Progress()
-    for _ in range(4):
-        progress.note_act(click(100, 50))
-        progress.note_act(act(SAVE))
-    with pytest.raises(AgentStop):
-        progress.note_act(click(100, 50))
-
-
-def test_other_places_and_effects_between_are_no_repetition() -> None:
-    progress = Progress()
-    for at in range(9):
-        progress.note_act(click(100 + 20 * at, 50))
-    assert progress.facts() == []
-    for _ in range(3):
-        progress.note_act(act(SAVE))
-        progress.note_act(act(SAVE))
-        progress.note_act(working(SAVE))
-    assert progress.facts() == []
+def test_the_model_hears_of_an_act_that_had_no_effect_three_times() -> None:
+    assert facts([WORKED, *[click(100, 50)] * 2]) == []
+    assert facts([WORKED, *[click(100, 50)] * 3]) == [
+        "`click 100,50` had no effect 3 times. Do something else."
+    ]
 
 
 class Server:
