@@ -229,7 +229,7 @@ RULES: list[tuple[Callable[[Modules], list[str]], Modules]] = [
     (circles, {**made("core.a", "from .b import c"), **made("core.b", "def f():\n  from ..core.a import b")}),
     (modules_outside_the_wings, made("attic.box", "")),
     (upward_imports, made("core.errors", "def f():\n  from ..frontends.cli import main")),
-    (upward_imports, made("desktop.x11.backend", "from ...automation.input import click")),
+    (upward_imports, made("desktop.x11.backend", "from ...automation.act import perform")),
     (restricted_imports, made("desktop.x11.backend", "def f():\n  from subprocess import run")),
     (restricted_imports, made("integrations.gmail", "import urllib.parse\nfrom urllib import request")),
     (restricted_imports, made("frontends.tools", "import pydantic")),

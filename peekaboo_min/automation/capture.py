@@ -12,13 +12,20 @@ from ..ai.images import fit_for_client, resized
 from ..core.cancellation import in_parallel, pause, report_progress
 from ..core.errors import ErrorCode, PeekabooError, WindowMoves, file_errors
 from ..core.log import log_debug
-from ..core.models import Display, ImageData, ImageInfo, Rect, Scene, Screenshot, Window
+from ..core.models import Display, ImageData, ImageInfo, Rect, Scene, Window
 from ..core.text import clean_text
 from ..desktop.base import Desktop
 from ..desktop.matching import cover_of
 from ..system.files import move_all_into_place, new_temporary_path, write_privately
 from ..system.images import model_size, prepare_target, read_bitmap, read_image_info
-from .coordinates import find_record, find_region, forget_records, record_of, save_record
+from .coordinates import (
+    Screenshot,
+    find_record,
+    find_region,
+    forget_records,
+    record_of,
+    save_record,
+)
 
 _TRIES = 3
 _CAPTURE_SETTLE_S = 0.15

@@ -9,15 +9,62 @@ import re
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any, NamedTuple, Optional
 
 from ..core.errors import ErrorCode, PeekabooError, invalid
-from ..core.models import ImageInfo, Rect, Screenshot, Window, as_plain
+from ..core.models import ImageInfo, Point, Rect, Window, as_plain
 from ..system.files import temporary_folder, write_privately
 
 _HINT = "take a screenshot of the window first, and use its pixels"
 _ROUNDING = 2  # pixels, between images of one scale
 _SIZES_SHOWN = 8
+
+
+class Screenshot(NamedTuple):
+    """The coordinate record: what a screenshot of a window showed, to click its pixels later."""
+
+    screenshot_id: str
+    window_id: int
+    app_name: str
+    pid: Optional[int]
+    bounds: Rect
+    image_width: int
+    image_height: int
+    taken_at: float
+    """Seconds since 1970."""
+    identity: str = ""
+    """Window.identity at that time."""
+    supersedes_older: bool = False
+    """True where older screenshots of the window count by their ids only from then on."""
+
+    @property
+    def scale(self) -> float:
+        """Pixels of the returned image per screen point."""
+        return round(self.image_width / self.bounds.width, 4)
+
+    def as_data(self) -> dict[str, Any]:
+        """What take_window_screenshot answers besides its image."""
+        return {
+            "window_id": self.window_id,
+            "bounds": self.bounds.as_data(),
+            "image_width": self.image_width,
+            "image_height": self.image_height,
+            "scale": self.scale,
+            "screenshot_id": self.screenshot_id,
+        }
+
+    def to_pixels(self, rect: Rect, bounds: Rect) -> Rect:
+        """A rectangle of screen points within the window at `bounds`, in pixels of the image."""
+        return Rect(rect.x - bounds.x, rect.y - bounds.y, rect.width, rect.height).scaled(
+            self.image_width / bounds.width
+        )
+
+    def to_point(self, pixel: Point, bounds: Rect) -> Point:
+        """The screen point under a pixel, for a window of this size that may have moved to `bounds`."""
+        return Point(
+            bounds.x + pixel.x * bounds.width / self.image_width,
+            bounds.y + pixel.y * bounds.height / self.image_height,
+        )
 
 
 def record_of(window: Window, info: ImageInfo, supersedes_older: bool = False) -> Screenshot:

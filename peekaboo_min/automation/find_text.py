@@ -7,13 +7,13 @@ from typing import Any, NamedTuple, Optional
 
 from ..core.cancellation import report_progress
 from ..core.errors import ErrorCode, PeekabooError, invalid
-from ..core.models import NOTHING_FOUND, RecognisedText, Rect, Result, Screenshot
+from ..core.models import NOTHING_FOUND, Act, RecognisedText, Rect, Result
 from ..core.text import clean_text
 from ..desktop.base import Desktop
+from .act import perform
 from .capture import CapturedImage, image_to_read, record_to_read, scene_to_capture
-from .coordinates import find_region
+from .coordinates import Screenshot, find_region
 from .effects import is_other_within, take_bitmap
-from .input import click_pixel
 from .labels import Place, find_in_lines, likeness, rows_of, with_characters
 from .policy import check_may_act
 
@@ -176,9 +176,9 @@ def click_text_in_window(
     """Click the middle of the only label that is `text`; with a region also what is within a longer label or
     similar, where it is the only such place there.
 
-    The answer is click_pixel's, with `text`, what was clicked, and `similar`, the other places.
+    The answer is a click's, with `text`, what was clicked, and `similar`, the other places.
     Raises TEXT_NOT_FOUND with the similar or nearest texts, AMBIGUOUS_TEXT for several places,
-    STALE_SCREENSHOT where the text changed while it was read, and what find_text_in_window and click_pixel
+    STALE_SCREENSHOT where the text changed while it was read, and what find_text_in_window and perform
     raise.
     """
     wanted = wanted_text(text)
@@ -195,9 +195,8 @@ def click_text_in_window(
             f"window {window_id} changed where {place.text!r} was while it was read; nothing was clicked",
             hint="try again once it rests: wait_for with still=true",
         )
-    data = click_pixel(
-        desktop, window_id, place.box.centre, button, clicks, seen.record.screenshot_id, verify
-    )
+    act = Act("click", (place.box.centre,), button, clicks)
+    data = perform(desktop, window_id, act, seen.record.screenshot_id, verify)
     others = [other.as_data() for other in (*seen.found, *seen.similar) if other != place]
     return {**data, "text": place.text, "screenshot_id": seen.record.screenshot_id, "similar": others}
 

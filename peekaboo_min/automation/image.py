@@ -17,6 +17,7 @@ from ..desktop.base import Desktop
 from ..desktop.matching import find_app, find_window, visible_windows, windows_of
 from ..system.files import asked_path, file_name, new_temporary_path
 from ..system.images import EXTENSIONS, kind_by_name
+from .act import focus_by_id
 from .capture import (
     CapturedImage,
     Subject,
@@ -26,7 +27,6 @@ from .capture import (
     take_images,
 )
 from .effects import wait_until_painted
-from .input import focus_by_id
 from .listing import session_warnings
 from .policy import check_may_act
 

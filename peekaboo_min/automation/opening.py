@@ -16,7 +16,7 @@ from ..core.text import clean_text
 from ..desktop.base import Desktop
 from ..desktop.matching import visible_windows
 from ..system.files import asked_path
-from .input import input_lock
+from .act import input_lock
 from .listing import window_data
 from .policy import check_may_act, denied, write_audit_line
 

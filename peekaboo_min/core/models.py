@@ -1,4 +1,4 @@
-"""The data types: points, windows, displays, screenshots, results.
+"""The data types: points, windows, displays, acts, results.
 
 Named tuples, not dataclasses: importing those and making thirty of them would be a third of a command's time.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Optional
+from typing import Any, Literal, NamedTuple, Optional, get_args
 
 from .errors import ErrorCode, PeekabooError
 
@@ -226,17 +226,6 @@ class Scene(NamedTuple):
         return next((window for window in self.windows if window.is_focused), None)
 
 
-class Delivery(NamedTuple):
-    """What was under the pointer at the last moment before the press."""
-
-    delivered: Optional[bool]
-    """Whether that was the expected window; None: not known."""
-    point: Optional[Point] = None
-    """Where the pointer was right before the press."""
-    reached_id: Optional[int] = None
-    """The window that was under the pointer instead of the expected one."""
-
-
 class Permissions(NamedTuple):
     """The grants that this process has; None means that this system has no such grant."""
 
@@ -253,6 +242,63 @@ class KeyChord(NamedTuple):
 
     def __str__(self) -> str:
         return "+".join((*self.modifiers, self.key))
+
+
+# The names and limits of acts, for the tools, for what a model may answer, and for what checks them; the
+# defaults are those of Act.
+Button = Literal["left", "right", "middle"]
+Direction = Literal["up", "down", "left", "right"]
+ACT_NAMES: dict[str, tuple[str, ...]] = {
+    "button": get_args(Button),
+    "direction": get_args(Direction),
+    "modifier": ("cmd", "ctrl", "alt", "shift", "super"),
+}
+ACT_LIMITS = {
+    "clicks": (1, 3),
+    "amount": (1, 50),
+    "hold_ms": (0, 5000),
+    "repeat": (1, 50),
+    "delay_ms": (0, 200),
+}
+
+
+class Act(NamedTuple):
+    """What pointer or keyboard do in one window; each kind reads its own fields."""
+
+    kind: str
+    """click, scroll, drag or move_pointer, which have points; type or press, which have none."""
+    points: tuple[Point, ...] = ()
+    """Where; a drag's start and end. Screen points, or pixels of a screenshot where a function says so."""
+    button: str = "left"
+    clicks: int = 1
+    modifiers: tuple[str, ...] = ()
+    """What a click holds; a key's are in its chord."""
+    direction: str = "down"
+    """As the content's scroll bar moves."""
+    amount: int = 3
+    """Notches of a wheel."""
+    text: str = ""
+    """Any Unicode; a newline is the return key, a tab the tab key."""
+    chord: KeyChord = KeyChord("return")
+    hold_ms: int = 0
+    """How long a key stays down."""
+    repeat: int = 1
+    """How often a key is pressed."""
+    delay_ms: int = 0
+    """The pause between two keys of a text; 0: the platform's own."""
+    replace: bool = False
+    """Of a text: the keys that select all that the field holds come first; an empty text deletes it."""
+
+
+class Delivery(NamedTuple):
+    """What became of what was posted."""
+
+    delivered: Optional[bool]
+    """Whether the window got it; None: not known."""
+    point: Optional[Point] = None
+    """Where the pointer was right before the press."""
+    reached_id: Optional[int] = None
+    """The window that was under the pointer instead of the expected one."""
 
 
 class RecognisedText(NamedTuple):
@@ -300,53 +346,6 @@ class ImageInfo(NamedTuple):
     @property
     def mime_type(self) -> str:
         return "image/jpeg" if self.kind == "jpg" else f"image/{self.kind}"
-
-
-class Screenshot(NamedTuple):
-    """The coordinate record: what a screenshot of a window showed, to click its pixels later."""
-
-    screenshot_id: str
-    window_id: int
-    app_name: str
-    pid: Optional[int]
-    bounds: Rect
-    image_width: int
-    image_height: int
-    taken_at: float
-    """Seconds since 1970."""
-    identity: str = ""
-    """Window.identity at that time."""
-    supersedes_older: bool = False
-    """True where older screenshots of the window count by their ids only from then on."""
-
-    @property
-    def scale(self) -> float:
-        """Pixels of the returned image per screen point."""
-        return round(self.image_width / self.bounds.width, 4)
-
-    def as_data(self) -> dict[str, Any]:
-        """What take_window_screenshot answers besides its image."""
-        return {
-            "window_id": self.window_id,
-            "bounds": self.bounds.as_data(),
-            "image_width": self.image_width,
-            "image_height": self.image_height,
-            "scale": self.scale,
-            "screenshot_id": self.screenshot_id,
-        }
-
-    def to_pixels(self, rect: Rect, bounds: Rect) -> Rect:
-        """A rectangle of screen points within the window at `bounds`, in pixels of the image."""
-        return Rect(rect.x - bounds.x, rect.y - bounds.y, rect.width, rect.height).scaled(
-            self.image_width / bounds.width
-        )
-
-    def to_point(self, pixel: Point, bounds: Rect) -> Point:
-        """The screen point under a pixel, for a window of this size that may have moved to `bounds`."""
-        return Point(
-            bounds.x + pixel.x * bounds.width / self.image_width,
-            bounds.y + pixel.y * bounds.height / self.image_height,
-        )
 
 
 class ImageData(NamedTuple):

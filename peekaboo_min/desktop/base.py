@@ -7,13 +7,12 @@ from typing import Optional, Protocol
 
 from ..core.errors import ErrorCode, PeekabooError
 from ..core.models import (
+    Act,
     Delivery,
     Display,
     Element,
     Handler,
-    KeyChord,
     Permissions,
-    Point,
     RecognisedText,
     Rect,
     Scene,
@@ -25,8 +24,8 @@ class Desktop(Protocol):
     """Looks at a desktop and acts on it. Every method may raise PeekabooError, and nothing else that is
     expected.
 
-    The caller of focus, click, type_text and press_key holds the input lock; the program that acts inherits
-    the lock's descriptor (system.files.held_locks), so that the lock lives as long as the act.
+    The caller of focus and act holds the input lock; the program that acts inherits the lock's descriptor
+    (system.files.held_locks), so that the lock lives as long as the act.
     """
 
     name: str
@@ -72,59 +71,17 @@ class Desktop(Protocol):
         may_click: where nothing else works, a click on its title bar is allowed.
         """
 
-    def click(
-        self, window: Window, point: Point, button: str, clicks: int, modifiers: tuple[str, ...] = ()
-    ) -> Delivery:
-        """Click at a screen point that lies in `window`. button: left, right or middle.
+    def act(self, window: Window, act: Act, stop_file: Path) -> Delivery:
+        """Do one act in a window; its points are screen points that lie in it.
 
-        Right before it posts it asks the window server what is under the point; when that is not the window,
-        its frame or a child of it, nothing is posted and WINDOW_COVERED names what is there.
-        """
+        Right before a click, a scroll or a drag presses, the window server is asked what is under the point;
+        when that is not the window, its frame or a child of it, nothing is posted and WINDOW_COVERED names
+        what is there. A pointer that only moves is never refused: `delivered` says whether it is over the
+        window. A button or key that was pressed is released whatever happens.
 
-    def scroll(self, window: Window, point: Point, direction: str, amount: int) -> Delivery:
-        """Turn the wheel over a screen point of `window`, after the same last look as a click's.
-
-        direction: up, down, left or right, as the content's scroll bar moves; amount: notches of a wheel, 1
-        to 50.
-        """
-
-    def drag(self, window: Window, start: Point, end: Point, button: str) -> Delivery:
-        """Press at one screen point of `window`, move in several steps to another, release there.
-
-        The last look is before the press; a button that was pressed is released whatever happens.
-        """
-
-    def move_pointer(self, window: Window, point: Point) -> Delivery:
-        """Move the pointer to a screen point of `window`; `delivered` says whether it is over the window."""
-
-    def type_text(self, window: Window, text: str, stop_file: Path, delay_ms: int = 0) -> None:
-        """Type any Unicode text; a newline is the return key, a tab the tab key.
-
-        delay_ms: the pause between two keys; 0: the platform's own.
-
-        It goes out in pieces of at most 20 characters; before each, the focus, the stop file and cancellation
-        are checked. A popup needs the focus of the window it belongs to. Raises FocusLost, and POLICY_DENIED
-        for the stop file; both say how many characters went out.
-        """
-
-    def press_key(
-        self,
-        window: Window,
-        chord: KeyChord,
-        hold_ms: int = 0,
-        repeat: int = 1,
-        stop_file: Optional[Path] = None,
-    ) -> None:
-        """Press and release one key with its modifiers held. Raises FocusLost, with nothing pressed, when
-        another window has the focus. hold_ms: how long it stays down; repeat: how often it is pressed.
-
-        stop_file: before each press, and while the key is down, it is looked for; POLICY_DENIED says how
-        often the key was pressed.
-        """
-
-    def select_all(self, window: Window, stop_file: Path) -> None:
-        """Press the keys that select all that the focused field holds, so that what comes next replaces it.
-        Raises as press_key does.
+        Keys go out in pieces of at most 20 characters; before each, and while a key is held, the focus, the
+        stop file and cancellation are checked. A popup needs the focus of the window it belongs to. Raises
+        FocusLost, and POLICY_DENIED for the stop file; both say how much went out.
         """
 
     def read_elements(self, window: Window) -> list[Element]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated, Any, Literal, Optional
+from typing import Annotated, Any, Optional
 
+from ..automation.act import focus_by_id, perform
 from ..automation.capture import (
     CapturedImage,
     image_for_model,
@@ -16,21 +17,14 @@ from ..automation.capture import (
 from ..automation.elements import find_elements_in_window
 from ..automation.find_text import click_text_in_window, find_text_in_window
 from ..automation.image import check_dimension
-from ..automation.input import (
-    click_pixel,
-    drag_pixels,
-    focus_by_id,
-    move_to_pixel,
-    press_in_window,
-    scroll_at,
-    type_into_window,
-)
 from ..automation.listing import window_data
 from ..automation.opening import open_target
 from ..automation.wait import wait_for_condition
+from ..core import models
 from ..core.errors import invalid
-from ..core.models import Point, Result
+from ..core.models import ACT_LIMITS, Act, Point, Result
 from ..core.offer import SHELL_ONLY
+from ..desktop.keys import read_chord
 from ..desktop.select import this_desktop
 from ..system.files import asked_path, move_into_place
 from ..system.images import kind_by_name, prepare_target
@@ -40,7 +34,7 @@ WindowId = Annotated[int, "the id from list_windows"]
 Verify = Annotated[bool, "report what changed within a second; default false"]
 X = Annotated[float, "pixels from the screenshot's left edge"]
 Y = Annotated[float, "pixels from the screenshot's top edge"]
-Button = Annotated[Literal["left", "right", "middle"], "the mouse button; default left"]
+Button = Annotated[models.Button, "the mouse button; default left"]
 Clicks = Annotated[int, "1, 2 (a double click) or 3; default 1"]
 ScreenshotId = Annotated[Optional[str], "the screenshot whose pixels x and y are; default: the window's last"]
 Region = Annotated[
@@ -50,6 +44,12 @@ Region = Annotated[
 RegionOf = Annotated[
     Optional[str], "the screenshot whose pixels the region is in; default: the window's last"
 ]
+_DEFAULT = Act("")
+
+
+def _range(name: str) -> str:
+    least, most = ACT_LIMITS[name]
+    return f"{least} to {most}; default {getattr(_DEFAULT, name)}"
 
 
 def focus_window(window_id: WindowId) -> Result:
@@ -160,9 +160,8 @@ def click(
 
     Example: peekaboo-min click 14680078 120 48 --verify
     """
-    data = click_pixel(
-        this_desktop(), window_id, Point(x, y), button, clicks, screenshot_id, verify, modifiers or ()
-    )
+    act = Act("click", (Point(x, y),), button, clicks, tuple(modifiers or ()))
+    data = perform(this_desktop(), window_id, act, screenshot_id, verify)
     return _acted(f"clicked window {window_id} at screen point {_at(data)}", data)
 
 
@@ -193,8 +192,8 @@ def scroll(
     window_id: WindowId,
     x: X,
     y: Y,
-    direction: Annotated[Literal["up", "down", "left", "right"], "down shows what is further below"],
-    amount: Annotated[int, "notches of the wheel, 1 to 50; default 3"] = 3,
+    direction: Annotated[models.Direction, "down shows what is further below"],
+    amount: Annotated[int, f"notches of the wheel, {_range('amount')}"] = _DEFAULT.amount,
     screenshot_id: ScreenshotId = None,
     verify: Verify = False,
 ) -> Result:
@@ -203,7 +202,8 @@ def scroll(
 
     Example: peekaboo-min scroll 14680078 300 200 down --amount 5
     """
-    data = scroll_at(this_desktop(), window_id, Point(x, y), direction, amount, screenshot_id, verify)
+    act = Act("scroll", (Point(x, y),), direction=direction, amount=amount)
+    data = perform(this_desktop(), window_id, act, screenshot_id, verify)
     return _acted(f"scrolled {direction} by {amount} in window {window_id}", data)
 
 
@@ -222,9 +222,8 @@ def drag(
 
     Example: peekaboo-min drag 14680078 120 48 260 48
     """
-    data = drag_pixels(
-        this_desktop(), window_id, Point(x, y), Point(to_x, to_y), button, screenshot_id, verify
-    )
+    act = Act("drag", (Point(x, y), Point(to_x, to_y)), button)
+    data = perform(this_desktop(), window_id, act, screenshot_id, verify)
     end = data["to_point"]
     return _acted(f"dragged in window {window_id} from {_at(data)} to {end['x']:g},{end['y']:g}", data)
 
@@ -235,7 +234,7 @@ def move_pointer(window_id: WindowId, x: X, y: Y, screenshot_id: ScreenshotId = 
 
     Example: peekaboo-min move 14680078 120 48
     """
-    data = move_to_pixel(this_desktop(), window_id, Point(x, y), screenshot_id)
+    data = perform(this_desktop(), window_id, Act("move_pointer", (Point(x, y),)), screenshot_id)
     return _acted(f"moved the pointer to screen point {_at(data)} in window {window_id}", data)
 
 
@@ -245,7 +244,7 @@ def type_text(
     replace: Annotated[
         bool, "replace what the field holds, by select all; text may be empty; default false"
     ] = False,
-    delay_ms: Annotated[int, "milliseconds between two keys, 0 to 200; default 0"] = 0,
+    delay_ms: Annotated[int, f"milliseconds between two keys, {_range('delay_ms')}"] = _DEFAULT.delay_ms,
     verify: Verify = False,
 ) -> Result:
     """Types text into the focused field of a window, which is brought to the front; click the field first.
@@ -253,7 +252,8 @@ def type_text(
 
     Example: peekaboo-min type 14680078 "Grüße, 世界"
     """
-    data = type_into_window(this_desktop(), window_id, text, verify, replace, delay_ms)
+    act = Act("type", text=text, delay_ms=delay_ms, replace=replace)
+    data = perform(this_desktop(), window_id, act, verify=verify)
     done = f"typed {data['characters']} character(s) into window {window_id}"
     return _acted(f"{done}, after the keys for select all" if replace else done, data)
 
@@ -266,15 +266,16 @@ def press_key(
     modifiers: Annotated[
         Optional[list[str]], "cmd, ctrl, alt, shift, super or fn, in addition to those in key; default none"
     ] = None,
-    hold_ms: Annotated[int, "milliseconds to hold it down, 0 to 5000; default 0"] = 0,
-    repeat: Annotated[int, "how often to press it, 1 to 50; default 1"] = 1,
+    hold_ms: Annotated[int, f"milliseconds to hold it down, {_range('hold_ms')}"] = _DEFAULT.hold_ms,
+    repeat: Annotated[int, f"how often to press it, {_range('repeat')}"] = _DEFAULT.repeat,
     verify: Verify = False,
 ) -> Result:
     """Presses one key, or a chord, in a window, which is brought to the front.
 
     Example: peekaboo-min press 14680078 cmd+s
     """
-    data = press_in_window(this_desktop(), window_id, key, modifiers or (), verify, hold_ms, repeat)
+    act = Act("press", chord=read_chord(key, modifiers or ()), hold_ms=hold_ms, repeat=repeat)
+    data = perform(this_desktop(), window_id, act, verify=verify)
     times = f" {repeat} times" if repeat > 1 else ""
     return _acted(f"pressed {data['key']}{times} in window {window_id}", data)
 

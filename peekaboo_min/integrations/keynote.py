@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Annotated, Any, Callable
 
-from ..automation.input import input_lock
+from ..automation.act import input_lock
 from ..automation.policy import check_may_act, write_audit_line
 from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.log import log_for_agent

@@ -159,7 +159,7 @@ def test_typing_reaches_a_calculator_also_where_a_key_comes_again(on: RealDeskto
     need("galculator")
     on.start("galculator")
     window = on.window(lambda one: one["owner_name"].lower() == "galculator", "the calculator")
-    act(on, "press_key", window, "5", 0, 4)
+    act(on, "press", window, "5", 0, 4)
     on.done("type_text", window, text="+1111-11*2=")
     on.done("press_key", window, key="ctrl+c")
     wait_for(lambda: on.pasted() == b"6644", f"the result, not {on.pasted()!r}")
@@ -686,7 +686,7 @@ def test_a_browsers_page_sees_modifiers_clicks_hover_and_keys_as_a_hand_makes_th
     wait_for(lambda: ("click", [False, False, False, 3]) in heard, f"a triple click, not {heard}")
     act(on, "move_pointer", window, [190, 260])
     wait_for(lambda: ("hover", "") in heard, f"the pointer is over it, not {heard}")
-    act(on, "press_key", window, "x", 300, 2)
+    act(on, "press", window, "x", 300, 2)
     keys = [("down", "x"), ("up", "x")] * 2
     wait_for(lambda: [one for one in heard if one[1] == "x"] == keys, f"two held keys, not {heard}")
 

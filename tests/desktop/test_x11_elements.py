@@ -16,7 +16,7 @@ from accessible import group_of, need_elements, session_bus
 from worlds import need, wait_for, x_server
 
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
-from peekaboo_min.core.models import Element, Window
+from peekaboo_min.core.models import Act, Element, Window
 from peekaboo_min.core.settings import child_environment, forget_environment
 from peekaboo_min.desktop.x11.backend import X11Desktop
 
@@ -121,7 +121,8 @@ def test_a_checkbox_says_its_state_before_and_after_a_click(desktop: X11Desktop,
         assert "checked" not in box.states
         assert dialog.bounds.encloses(box.box)
         assert "disabled" in named(found, "button", "Find").states
-        desktop.click(desktop.snapshot().by_id(dialog.window_id), box.box.centre, "left", 1)
+        act = Act("click", (box.box.centre,))
+        desktop.act(desktop.snapshot().by_id(dialog.window_id), act, tmp_path / "STOP")
         elements_of(desktop, dialog, lambda now: "checked" in named(now, "checkbox", "Match case").states)
         assert named(found, "textbox", "Search for:").box.y < box.box.y
         # in reading order: the label, its field, what is below

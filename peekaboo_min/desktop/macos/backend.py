@@ -12,6 +12,7 @@ from ...core.cancellation import uninterrupted
 from ...core.errors import ErrorCode, PeekabooError, invalid
 from ...core.log import log_debug, log_safe
 from ...core.models import (
+    Act,
     App,
     Delivery,
     Display,
@@ -30,7 +31,8 @@ from ...system.files import held_locks
 from ...system.images import read_image_info
 from ...system.process import run_program
 from ..matching import find_app
-from .input import act, act_at_pointer, chord_request, mac_modifier_flags, target_of
+from .input import act as post
+from .input import act_at_pointer, chord_request, mac_modifier_flags, target_of
 from .osascript import WINDOW_SOURCES, no_session_error, permission_error, run_jxa, screen_locked_error
 from .swift_helper import find_helper, last_build
 
@@ -122,53 +124,54 @@ class MacDesktop:
         if may_click and state["is_trusted"] and state["title_bar_is_free"]:
             log_debug("the window was not raised otherwise: clicking its title bar")
             bar = Point(window.bounds.centre.x, window.bounds.y + _TITLE_BAR_HALF)
-            self.click(window, bar, "left", 1)
+            self._act_by_pointer(window, Act("click", (bar,)))
         elif not state["is_trusted"] and not state["is_front"]:
             raise permission_error(
                 ErrorCode.PERMISSION_DENIED_ACCESSIBILITY, f"one window of {window.app_name} cannot be raised"
             )
 
-    def click(
-        self, window: Window, point: Point, button: str, clicks: int, modifiers: tuple[str, ...] = ()
-    ) -> Delivery:
-        request = {"do": "click", "button": button, "clicks": clicks, "flags": mac_modifier_flags(modifiers)}
-        return act_at_pointer(window, point, clicks, request)
+    def act(self, window: Window, act: Act, stop_file: Path) -> Delivery:
+        if act.points:
+            return self._act_by_pointer(window, act)
+        stop = str(stop_file)
+        if act.kind == "press":
+            self._press(window, act, stop)
+            return Delivery(True)
+        if act.replace:
+            self._press(window, Act("press", chord=KeyChord("a", ("cmd",))), stop)
+        if act.text:
+            request = {"do": "type", "text": act.text, "stop_file": stop, "delay_ms": act.delay_ms}
+            post(window, request, len(act.text) * (_S_PER_CHARACTER + act.delay_ms / 1000))
+        else:
+            self._press(window, Act("press", chord=KeyChord("backspace")), stop)
+        return Delivery(True)
 
-    def scroll(self, window: Window, point: Point, direction: str, amount: int) -> Delivery:
-        request = {"do": "scroll", "direction": direction, "amount": amount}
-        return act_at_pointer(window, point, amount, request, amount * _S_PER_NOTCH)
+    def _act_by_pointer(self, window: Window, act: Act) -> Delivery:
+        start = act.points[0]
+        if act.kind == "scroll":
+            request = {"do": "scroll", "direction": act.direction, "amount": act.amount}
+            return act_at_pointer(window, start, act.amount, request, act.amount * _S_PER_NOTCH)
+        if act.kind == "drag":
+            end = act.points[1]
+            request = {"do": "drag", "to_x": end.x, "to_y": end.y, "button": act.button}
+            with uninterrupted():  # a program that is killed in the middle would leave the button down
+                return act_at_pointer(window, start, 1, request)
+        if act.kind == "move_pointer":
+            return act_at_pointer(window, start, 1, {"do": "move"})
+        request = {"do": "click", "button": act.button, "clicks": act.clicks}
+        request["flags"] = mac_modifier_flags(act.modifiers)
+        return act_at_pointer(window, start, act.clicks, request)
 
-    def drag(self, window: Window, start: Point, end: Point, button: str) -> Delivery:
-        request = {"do": "drag", "to_x": end.x, "to_y": end.y, "button": button}
-        with uninterrupted():  # a program that is killed in the middle would leave the button down
-            return act_at_pointer(window, start, 1, request)
-
-    def move_pointer(self, window: Window, point: Point) -> Delivery:
-        return act_at_pointer(window, point, 1, {"do": "move"})
-
-    def type_text(self, window: Window, text: str, stop_file: Path, delay_ms: int = 0) -> None:
-        request = {"do": "type", "text": text, "stop_file": str(stop_file), "delay_ms": delay_ms}
-        act(window, request, len(text) * (_S_PER_CHARACTER + delay_ms / 1000))
-
-    def press_key(
-        self,
-        window: Window,
-        chord: KeyChord,
-        hold_ms: int = 0,
-        repeat: int = 1,
-        stop_file: Optional[Path] = None,
-    ) -> None:
+    def _press(self, window: Window, act: Act, stop_file: str) -> None:
+        hold_ms, repeat = act.hold_ms, act.repeat
         if hold_ms * repeat > _LONGEST_HOLD_MS:
             raise invalid(
                 f"{repeat} presses of {hold_ms} ms are too long", hint="hold it for at most 10 seconds in all"
             )
-        request = {"do": "press", **chord_request(chord), "hold_ms": hold_ms, "repeat": repeat}
-        request["stop_file"] = str(stop_file or "")
+        request = {"do": "press", **chord_request(act.chord), "hold_ms": hold_ms, "repeat": repeat}
+        request["stop_file"] = stop_file
         with uninterrupted() if hold_ms else nullcontext():  # a killed program would leave the key down
-            act(window, request, repeat * (_S_PER_PRESS + hold_ms / 1000))
-
-    def select_all(self, window: Window, stop_file: Path) -> None:
-        self.press_key(window, KeyChord("a", ("cmd",)), stop_file=stop_file)
+            post(window, request, repeat * (_S_PER_PRESS + hold_ms / 1000))
 
     def read_elements(self, window: Window) -> list[Element]:
         sources = [*WINDOW_SOURCES, "desktop/macos/elements.js"]

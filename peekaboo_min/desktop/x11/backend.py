@@ -12,13 +12,12 @@ from typing import Optional
 
 from ...core.errors import ErrorCode, PeekabooError
 from ...core.models import (
+    Act,
     Delivery,
     Display,
     Element,
     Handler,
-    KeyChord,
     Permissions,
-    Point,
     RecognisedText,
     Rect,
     Scene,
@@ -109,49 +108,14 @@ class X11Desktop:
 
                 click_title_bar(window)
 
-    def click(
-        self, window: Window, point: Point, button: str, clicks: int, modifiers: tuple[str, ...] = ()
-    ) -> Delivery:
-        from .pointer import click_x11
+    def act(self, window: Window, act: Act, stop_file: Path) -> Delivery:
+        if act.points:
+            from .pointer import act_by_pointer
 
-        return click_x11(window, point, button, clicks, modifiers)
+            return act_by_pointer(window, act)
+        from .keyboard import act_by_keyboard
 
-    def scroll(self, window: Window, point: Point, direction: str, amount: int) -> Delivery:
-        from .pointer import scroll_x11
-
-        return scroll_x11(window, point, direction, amount)
-
-    def drag(self, window: Window, start: Point, end: Point, button: str) -> Delivery:
-        from .pointer import drag_x11
-
-        return drag_x11(window, start, end, button)
-
-    def move_pointer(self, window: Window, point: Point) -> Delivery:
-        from .pointer import move_x11
-
-        return move_x11(window, point)
-
-    def type_text(self, window: Window, text: str, stop_file: Path, delay_ms: int = 0) -> None:
-        from .keyboard import type_x11_text
-
-        type_x11_text(window, text, stop_file, delay_ms)
-
-    def press_key(
-        self,
-        window: Window,
-        chord: KeyChord,
-        hold_ms: int = 0,
-        repeat: int = 1,
-        stop_file: Optional[Path] = None,
-    ) -> None:
-        from .keyboard import press_x11_key
-
-        press_x11_key(window, chord, hold_ms, repeat, stop_file)
-
-    def select_all(self, window: Window, stop_file: Path) -> None:
-        from .keyboard import select_x11_all
-
-        select_x11_all(window, stop_file)
+        return act_by_keyboard(window, act, stop_file)
 
     def fit_image(
         self, source: Path, target: Path, width: int, height: int, kind: str, quality: int = 80

@@ -13,7 +13,7 @@ from typing import Optional
 
 from ...core.cancellation import check_cancelled, pause, uninterrupted
 from ...core.errors import ErrorCode, FocusLost, PeekabooError, invalid
-from ...core.models import KeyChord, Window
+from ...core.models import Act, Delivery, KeyChord, Window
 from ...system.files import held_locks
 from ...system.process import run_program
 from .clipboard import Clipboard
@@ -59,9 +59,23 @@ _LOWEST_KEY, _KEYS = 8, 248
 _BOUND_MS = 120
 
 
-def press_x11_key(
-    window: Window, chord: KeyChord, hold_ms: int = 0, repeat: int = 1, stop_file: Optional[Path] = None
-) -> None:
+def act_by_keyboard(window: Window, act: Act, stop_file: Path) -> Delivery:
+    """Type a text or press a chord."""
+    if act.kind == "press":
+        _press(window, act.chord, stop_file, act.hold_ms, act.repeat)
+        return Delivery(True)
+    if act.replace:
+        # for Tk ctrl+a is the start of the line, and its paste does not replace a selection
+        is_tk = _is_tk(window)
+        _press(window, KeyChord("slash" if is_tk else "a", ("ctrl",)), stop_file)
+        if is_tk or not act.text:
+            _press(window, KeyChord("delete" if is_tk else "backspace"), stop_file)
+    if act.text:
+        _type(window, act.text, stop_file, act.delay_ms)
+    return Delivery(True)
+
+
+def _press(window: Window, chord: KeyChord, stop_file: Path, hold_ms: int = 0, repeat: int = 1) -> None:
     """Press one chord in a window that has the focus. Raises FocusLost, POLICY_DENIED (the stop file), with
     how often it was pressed, and INVALID_ARGUMENT for what would take longer than a call may.
     """
@@ -99,17 +113,6 @@ def characters_with_keys() -> frozenset[str]:
     return _ASCII.intersection(chr(keysym) for keysym in keysyms if keysym < 127)
 
 
-def select_x11_all(window: Window, stop_file: Path) -> None:
-    """Select all in the focused field by ctrl+a. For Tk that is the start of the line (it takes ctrl+slash),
-    and its paste does not replace a selection: there it is deleted, too.
-    """
-    chords = [KeyChord("a", ("ctrl",))]
-    if _is_tk(window):
-        chords = [KeyChord("slash", ("ctrl",)), KeyChord("delete")]
-    for chord in chords:
-        press_x11_key(window, chord, stop_file=stop_file)
-
-
 def _is_tk(window: Window) -> bool:
     """Whether a Tk program made a window: each names a window of its own in a property of the root window."""
     with x_connection() as server:
@@ -121,7 +124,7 @@ def _is_tk(window: Window) -> bool:
         return any(map(texts_in, server.ask([property_of(one, atoms["TK_APPLICATION"]) for one in own])))
 
 
-def type_x11_text(window: Window, text: str, stop_file: Path, delay_ms: int = 0) -> None:
+def _type(window: Window, text: str, stop_file: Path, delay_ms: int) -> None:
     """Type text: returns and tabs as their keys, what keys type by xdotool, other characters
     through the clipboard.
 

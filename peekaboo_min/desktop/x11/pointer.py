@@ -10,7 +10,7 @@ from typing import NamedTuple, Optional
 from ...core.cancellation import check_cancelled, uninterrupted
 from ...core.errors import ErrorCode, PeekabooError, invalid
 from ...core.log import log_debug, log_warning
-from ...core.models import Delivery, Point, Window
+from ...core.models import Act, Delivery, Point, Window
 from ...system.files import held_locks
 from ...system.process import (
     RunningProgram,
@@ -137,51 +137,46 @@ class _Look(NamedTuple):
         return Point(self.x, self.y)
 
 
-def click_x11(
-    window: Window, point: Point, button: str, clicks: int, modifiers: Sequence[str] = ()
-) -> Delivery:
-    number = physical_button(_BUTTONS[button])
+def act_by_pointer(window: Window, act: Act) -> Delivery:
+    """Click, scroll, drag, or move the pointer."""
+    if act.kind == "move_pointer":
+        return _press(window, act.points[0], [], [])
+    if act.kind == "scroll":
+        number = physical_button(_WHEEL[act.direction])
+        press, release = [*_CLICK, number, _IS_PRESSED], ["mouseup", number]
+        return _press(
+            window, act.points[0], press, release, _WHEEL[act.direction], act.amount, _NOTCH_AGAIN_S
+        )
+    number = physical_button(_BUTTONS[act.button])
     press, release = [*_CLICK, number], ["mouseup", number]
-    held = x11_modifiers(modifiers)
+    if act.kind == "drag":
+        target = _press(window, act.points[1], [], [])
+        if not target.delivered:  # what is dropped there would be another window's
+            raise _covered(window, target.reached_id or 0)
+        way = _way(*act.points)
+        press = ["mousedown", number, _IS_PRESSED, "sleep", "0.1", *way, "sleep", "0.1", *release]
+        return _press(window, act.points[0], press, release, _BUTTONS[act.button])
+    held = x11_modifiers(act.modifiers)
     if held:
         up = ["keyup", "--delay", "0", "+".join(held)]
         # a window manager that focuses by click passes the press on later (i3), and Chromium asks for the
         # modifiers of that moment
         press = ["keydown", "--delay", "0", "+".join(held), *press, "sleep", _HELD_ON_S, *up]
         release += up
-    return _press(
-        window, point, [*press, _IS_PRESSED], release, _BUTTONS[button], times=clicks, again_s=_CLICK_AGAIN_S
-    )
+    press.append(_IS_PRESSED)
+    return _press(window, act.points[0], press, release, _BUTTONS[act.button], act.clicks, _CLICK_AGAIN_S)
 
 
-def scroll_x11(window: Window, point: Point, direction: str, amount: int) -> Delivery:
-    number = physical_button(_WHEEL[direction])
-    press, release = [*_CLICK, number, _IS_PRESSED], ["mouseup", number]
-    return _press(window, point, press, release, _WHEEL[direction], times=amount, again_s=_NOTCH_AGAIN_S)
-
-
-def drag_x11(window: Window, start: Point, end: Point, button: str) -> Delivery:
-    """Press, move in steps that a program notices as a drag, release; all in one line of xdotool's, which it
-    ends also when we are killed.
-
-    The way is in screen points: what is dragged may be the window itself.
+def _way(start: Point, end: Point) -> list[str]:
+    """xdotool's words for steps that a program notices as a drag; in screen points, as what is dragged may be
+    the window itself.
     """
-    target = move_x11(window, end)
-    if not target.delivered:  # what is dropped there would be another window's
-        raise _covered(window, target.reached_id or 0)
-    path = []
+    way = []
     for step in range(1, _DRAG_STEPS + 1):
         x = start.x + (end.x - start.x) * step / _DRAG_STEPS
         y = start.y + (end.y - start.y) * step / _DRAG_STEPS
-        path += ["mousemove", "--", str(int(x)), str(int(y)), "sleep", "0.015"]
-    number = physical_button(_BUTTONS[button])
-    release = ["mouseup", number]
-    press = ["mousedown", number, _IS_PRESSED, "sleep", "0.1", *path, "sleep", "0.1", *release]
-    return _press(window, start, press, release, _BUTTONS[button])
-
-
-def move_x11(window: Window, point: Point) -> Delivery:
-    return _press(window, point, [], [])
+        way += ["mousemove", "--", str(int(x)), str(int(y)), "sleep", "0.015"]
+    return way
 
 
 def click_title_bar(window: Window) -> None:
@@ -192,7 +187,8 @@ def click_title_bar(window: Window) -> None:
         window_id=window.frame_id, bounds=window.frame, frame_id=None, insets=(0, 0, 0, 0)
     )
     try:
-        click_x11(frame, Point(frame.bounds.centre.x, (frame.bounds.y + window.bounds.y) / 2), "left", 1)
+        middle = Point(frame.bounds.centre.x, (frame.bounds.y + window.bounds.y) / 2)
+        act_by_pointer(frame, Act("click", (middle,)))
     except PeekabooError as e:
         if e.code not in (ErrorCode.WINDOW_COVERED, ErrorCode.STALE_SCREENSHOT):
             raise

@@ -1,4 +1,4 @@
-"""One act of the X11 desktop in a process of its own: hand.py METHOD WINDOW_ID JSON-ARRAY; prints JSON.
+"""One act of the X11 desktop in a process of its own: hand.py KIND WINDOW_ID JSON-ARRAY; prints JSON.
 
 A pair of numbers in the arguments is a place in the window. SIGUSR1 cancels the act as a client does.
 """
@@ -9,16 +9,30 @@ import json
 import signal
 import sys
 from pathlib import Path
+from typing import Any
 
 from peekaboo_min.core.cancellation import CancelToken, use_cancel_token
 from peekaboo_min.core.errors import PeekabooError
-from peekaboo_min.core.models import Point, as_plain
+from peekaboo_min.core.models import Act, Point, as_plain
 from peekaboo_min.desktop.keys import read_chord
 from peekaboo_min.desktop.x11.backend import X11Desktop
 from peekaboo_min.system.process import end_cleanly_on_signals
 
+FIELDS = {
+    "click": ("button", "clicks", "modifiers"),
+    "scroll": ("direction", "amount"),
+    "drag": ("button",),
+    "move_pointer": (),
+    "type": ("text", "stop_file", "delay_ms"),
+    "press": ("chord", "hold_ms", "repeat", "stop_file"),
+}
 
-def main(method: str, window_id: str, arguments: str) -> int:
+
+def is_place(argument: Any) -> bool:
+    return isinstance(argument, list) and isinstance(argument[0], int)
+
+
+def main(kind: str, window_id: str, arguments: str) -> int:
     token = CancelToken()
     use_cancel_token(token)
     signal.signal(signal.SIGUSR1, lambda *_: token.cancel())
@@ -26,22 +40,19 @@ def main(method: str, window_id: str, arguments: str) -> int:
     desktop = X11Desktop()
     window = desktop.snapshot().by_id(int(window_id))
     corner = window.bounds
-    given = [
-        Point(corner.x + one[0], corner.y + one[1])
-        if isinstance(one, list) and isinstance(one[0], int)
-        else one
-        for one in json.loads(arguments)
-    ]
-    if method == "press_key":
-        given = [read_chord(given[0]), *given[1:3], *map(Path, given[3:])]
-    elif method == "type_text":
-        given[1] = Path(given[1])
+    given = json.loads(arguments)
+    points = [Point(corner.x + x, corner.y + y) for x, y in (one for one in given if is_place(one))]
+    fields = dict(zip(FIELDS[kind], (one for one in given if not is_place(one))))
+    stop_file = Path(fields.pop("stop_file", "/nowhere"))
+    if "chord" in fields:
+        fields["chord"] = read_chord(fields["chord"])
+    act = Act(kind, tuple(points), **{**fields, "modifiers": tuple(fields.get("modifiers", ()))})
     try:
-        done = getattr(desktop, method)(window, *given)
+        done = desktop.act(window, act, stop_file)
     except PeekabooError as e:
         print(json.dumps({"code": e.code.value, "message": e.message}))
         return 1
-    print(json.dumps(as_plain(done) if done else {}))
+    print(json.dumps(as_plain(done)))
     return 0
 
 
