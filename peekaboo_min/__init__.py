@@ -8,7 +8,7 @@ system        process (the only subprocess) programs, web (the only urllib.reque
               resources
 desktop       base: what a platform must do; select: which of the two this machine is; keys, matching
               macos: backend input osascript swift_helper, and the sources that they run
-              x11: backend connection server windows elements elements_atspi opening pointer presses keyboard
+              x11: backend connection xdotool windows elements elements_atspi opening pointer presses keyboard
                    clipboard ocr
 ai            client providers errors images grid: asking a model
 automation    policy coordinates effects capture image listing elements act labels find_text wait opening:

@@ -23,11 +23,10 @@ from ...core.models import (
     Scene,
     Window,
 )
-from ...system.files import held_locks
 from ...system.process import run_program
-from .connection import x_connection
-from .server import UTF8, check_xdotool, x11_session
+from .connection import x11_session, x_connection
 from .windows import shown_bounds, take_scene
+from .xdotool import UTF8, check_xdotool, run_xdotool
 
 _CAPTURE_S = 20.0
 _FOCUS_S = 3.0
@@ -97,11 +96,12 @@ class X11Desktop:
         target = str(window.window_id)
         try:
             # windowactivate alone does not raise under every window manager
-            _run_xdotool("windowactivate", "--sync", target, "windowraise", target)
+            check_xdotool(run_xdotool(["windowactivate", "--sync", target, "windowraise", target], _FOCUS_S))
         except PeekabooError as e:
             if e.code not in (ErrorCode.PROGRAM_FAILED, ErrorCode.TIMEOUT):
                 raise
-            _run_xdotool("windowmap", "--sync", target, "windowraise", target, "windowfocus", target)
+            words = ["windowmap", "--sync", target, "windowraise", target, "windowfocus", target]
+            check_xdotool(run_xdotool(words, _FOCUS_S))
             now = take_scene().find(window.window_id) if may_click else None
             if may_click and not (now and now.is_focused):
                 from .pointer import click_title_bar
@@ -154,13 +154,6 @@ class X11Desktop:
 
     def input_backend(self) -> str:
         return "xdotool"
-
-
-def _run_xdotool(*arguments: str) -> None:
-    done = run_program(
-        ["xdotool", *arguments], timeout_s=_FOCUS_S, accept=None, environment=UTF8, pass_fds=held_locks()
-    )
-    check_xdotool(done)
 
 
 def _run_maim(what: list[str], path: Path, kind: str) -> None:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple, Optional
 from ...core.cancellation import check_cancelled, within_budget
 from ...core.errors import ErrorCode, PeekabooError
 from ...core.settings import settings
+from ...core.text import clean_text
 
 if TYPE_CHECKING:
     import socket
@@ -30,6 +31,12 @@ _ANSWER_S = 5.0
 _WAKE_S = 0.05
 _COOKIE = b"MIT-MAGIC-COOKIE-1"
 _COOKIES_TRIED = 4
+_DEEPEST = 16  # windows in each other
+IS_VIEWABLE = 2
+_WM_CLASS = 67  # an atom that every server has
+_INPUT_ONLY, _GRABBED_BY_ANOTHER = 2, 1
+_QUERY_CLIENT_IDS, _ITS_PID = 4, 2
+_BUTTON_BITS, _MODIFIER_BITS = 0x1F00, 0b1101  # of these Shift, Control, Alt: the others may be locked
 _MOST_WORDS = 512  # of a property, four bytes each: a title may be a megabyte
 
 
@@ -46,6 +53,15 @@ def display_address() -> Optional[Address]:
     if not match:
         return None
     return Address("" if match[1] == "unix" else match[1], int(match[2]), int(match[3] or 0))
+
+
+def x11_session() -> str:
+    """`x11-0` for DISPLAY=:0.0, `x11-host-10` for host:10: a server, safe in a file name."""
+    address = display_address()
+    if address is None:
+        return "x11-none"
+    host = re.sub(r"[^A-Za-z0-9.-]+", "_", address.host)[:60]
+    return f"x11-{host}-{address.number}" if host else f"x11-{address.number}"
 
 
 def no_display(details: str) -> PeekabooError:
@@ -153,6 +169,7 @@ class XConnection:
     def ask(self, requests: Sequence[bytes]) -> list[Optional[bytes]]:
         """The replies, in their order; None for one that the server refuses: mostly, the window is gone."""
         check_cancelled()
+        self._deadline = time.monotonic() + within_budget(_ANSWER_S)
         self._socket.sendall(b"".join(requests))
         replies: list[Optional[bytes]] = []
         while len(replies) < len(requests):
@@ -180,6 +197,93 @@ class XConnection:
     def atoms(self, names: Sequence[str]) -> dict[str, int]:
         replies = self.ask([named(ATOM, name) for name in names])
         return {name: fields_in(reply, "I")[0] for name, reply in zip(names, replies)}
+
+    # questions about single windows, the pointer and the keyboard
+
+    def is_viewable(self, window_id: int) -> bool:
+        """Whether a window is mapped, and all that contain it; False for one that is gone."""
+        (reply,) = self.ask([request(ATTRIBUTES, window_id)])
+        return reply is not None and reply[26] == IS_VIEWABLE
+
+    def containing(self, window_id: int) -> list[int]:
+        """A window and those that contain it, up to the top-level one; empty for a window that is gone."""
+        found: list[int] = []
+        while window_id not in (0, self.root_id) and len(found) < _DEEPEST:
+            (reply,) = self.ask([request(CHILDREN, window_id)])
+            if reply is None:
+                return []
+            found.append(window_id)
+            window_id = fields_in(reply, "4xI")[0]
+        return found
+
+    def top_level(self, window_id: int) -> int:
+        """The top-level window that contains a window; 0 when the window is gone."""
+        return [0, *self.containing(window_id)][-1]
+
+    def is_same_program(self, window_id: int, other_id: int) -> bool:
+        """Whether a window was made by the process of another, which may have several connections; True where
+        the server does not know that one's process, as a remote one's.
+
+        Encoding: the extension X-Resource 1.2, QueryClientIds.
+        """
+        if is_same_client(window_id, other_id):
+            return True
+        is_there, opcode = fields_in(self.ask([named(EXTENSION, "X-Resource")])[0], "BB")
+        if not is_there:
+            return True
+        asked = [request(opcode, 1, each, _ITS_PID, data=_QUERY_CLIENT_IDS) for each in (window_id, other_id)]
+        # no pid of a program that has ended, as xclip does at once
+        pid, other_pid = (
+            struct.unpack_from("<I", reply, 44)[0] if reply and len(reply) >= 48 else 0
+            for reply in self.ask(asked)
+        )
+        return not other_pid or pid == other_pid
+
+    def describe(self, window_id: int) -> str:
+        """`Form (window 42)`, or only `window 42`, for an error's text."""
+        names = texts_in(self.ask([property_of(window_id, _WM_CLASS)])[0])
+        return f"{clean_text(names[-1])} (window {window_id})" if names else f"window {window_id}"
+
+    def under_pointer(self) -> int:
+        """The top-level window under the pointer, 0 for the root window.
+
+        xdotool's getmouselocation looks for a client in there, and prints 0 where it finds none that way.
+        """
+        return fields_in(self.ask([request(POINTER, self.root_id)])[0], "4xI")[0]
+
+    def held_input(self) -> str:
+        """`a mouse button` that is down (the wheel's are up again at once), `a modifier key`, or nothing."""
+        (state,) = fields_in(self.ask([request(POINTER, self.root_id)])[0], "16xH")
+        return (
+            "a mouse button" if state & _BUTTON_BITS else "a modifier key" if state & _MODIFIER_BITS else ""
+        )
+
+    def is_keyboard_grabbed(self) -> bool:
+        """Whether a program has grabbed the keyboard, as an open menu does.
+
+        It is asked for a window that is never mapped: such a grab fails always, and disturbs nobody.
+        """
+        window_id = self.resource_base
+        self.send(request(NEW_WINDOW, window_id, self.root_id, 0, 1 << 16 | 1, _INPUT_ONLY << 16, 0, 0))
+        (reply,) = self.ask([request(GRAB_KEYBOARD, window_id, 0, 1 << 8 | 1)])
+        return reply is not None and reply[1] == _GRABBED_BY_ANOTHER
+
+    def physical_button(self, button: int) -> str:
+        """The number to press for the button that programs see, which differ for whoever swapped them."""
+        (reply,) = self.ask([request(BUTTONS)])
+        mapped = reply[32 : 32 + reply[1]] if reply else b""
+        return str(mapped.index(button) + 1 if button in mapped else button)
+
+    def client_with_focus(self) -> int:
+        """The client that has the X input focus, or has the window that has it; 0 for none."""
+        (focused_id,) = fields_in(self.ask([request(FOCUS)])[0], "I")
+        if focused_id == 1:  # PointerRoot: the window under the pointer would get the keys
+            return 0
+        containing = self.containing(focused_id)
+        state = self.atoms(["WM_STATE"])["WM_STATE"]
+        replies = self.ask([property_of(each, state) for each in containing])
+        clients = [each for each, reply in zip(containing, replies) if numbers_in(reply)]
+        return (clients or containing or [0])[0]
 
     def _take(self, size: int) -> bytes:
         while len(self._data) < size:

@@ -14,13 +14,18 @@ from typing import Optional
 from ...core.cancellation import check_cancelled, pause, uninterrupted
 from ...core.errors import ErrorCode, FocusLost, PeekabooError, invalid
 from ...core.models import Act, Delivery, KeyChord, Window
-from ...system.files import held_locks
-from ...system.process import run_program
 from .clipboard import Clipboard
-from .connection import KEYBOARD, is_same_client, property_of, request, texts_in, x_connection
-from .pointer import x11_modifiers, xdotool_session
+from .connection import (
+    KEYBOARD,
+    XConnection,
+    is_same_client,
+    property_of,
+    request,
+    texts_in,
+    x_connection,
+)
 from .presses import PressRecord, recorded_presses
-from .server import UTF8, client_with_focus, is_viewable, top_level
+from .xdotool import run_xdotool, x11_modifiers, xdotool_session
 
 _KEYS_S = 10.0
 _PIECE, _LONGEST_PIECE_S = 20, 0.4  # a piece of typing is no longer, in characters and in pauses
@@ -60,100 +65,32 @@ _BOUND_MS = 120
 
 
 def act_by_keyboard(window: Window, act: Act, stop_file: Path) -> Delivery:
-    """Type a text or press a chord."""
-    if act.kind == "press":
-        _press(window, act.chord, stop_file, act.hold_ms, act.repeat)
-        return Delivery(True)
-    if act.replace:
-        # for Tk ctrl+a is the start of the line, and its paste does not replace a selection
-        is_tk = _is_tk(window)
-        _press(window, KeyChord("slash" if is_tk else "a", ("ctrl",)), stop_file)
-        if is_tk or not act.text:
-            _press(window, KeyChord("delete" if is_tk else "backspace"), stop_file)
-    if act.text:
-        _type(window, act.text, stop_file, act.delay_ms)
+    """Type a text or press a chord. Raises FocusLost and POLICY_DENIED (the stop file), with how much went
+    out, and INVALID_ARGUMENT for what would take longer than a call may.
+    """
+    with x_connection() as server:
+        keyboard = _Keyboard(server, window, stop_file)
+        if act.kind == "press":
+            keyboard.press(act.chord, act.hold_ms, act.repeat)
+        if act.replace:
+            # for Tk ctrl+a is the start of the line, and its paste does not replace a selection
+            is_tk = _is_tk(server, window)
+            keyboard.press(KeyChord("slash" if is_tk else "a", ("ctrl",)))
+            if is_tk or not act.text:
+                keyboard.press(KeyChord("delete" if is_tk else "backspace"))
+        if act.text:
+            keyboard.type(act.text, act.delay_ms / 1000)
     return Delivery(True)
 
 
-def _press(window: Window, chord: KeyChord, stop_file: Path, hold_ms: int = 0, repeat: int = 1) -> None:
-    """Press one chord in a window that has the focus. Raises FocusLost, POLICY_DENIED (the stop file), with
-    how often it was pressed, and INVALID_ARGUMENT for what would take longer than a call may.
-    """
-    keysym = _KEYSYMS.get(chord.key) or (chord.key.upper() if re.fullmatch(r"f\d+", chord.key) else chord.key)
-    keys = "+".join([*x11_modifiers(chord.modifiers), keysym])
-    is_bound = _TYPED.get(chord.key, chord.key) in _ASCII - characters_with_keys()
-    if is_bound and hold_ms:
-        raise invalid(
-            f"the keyboard's layout has no key {chord.key!r} that could be held", "press it without hold_ms"
-        )
-    bound_ms = _BOUND_MS if is_bound else 0
-    _check_time(repeat * (hold_ms / 1000 + 2 * bound_ms / 1000 + _AGAIN_S), repeat, "times")
-    with recorded_presses() as record:
-        keyboard = _Keyboard(window, repeat, "key press(es)", stop_file, record)
-        keyboard.is_shortcut = bool(chord.modifiers) or keysym[0] == "F"
-        for number in range(repeat):
-            if number:
-                pause(_AGAIN_S)
-            keyboard.check()
-            if hold_ms:
-                keyboard.hold(keys, hold_ms / 1000)
-            else:
-                keyboard.send(_key_words(keys, bound_ms))
-
-
-def characters_with_keys() -> frozenset[str]:
-    """The ASCII characters that some key of the keyboard types, with whatever modifiers or in another group:
-    a German one has no ^ but a dead key, a Russian one no Latin letters.
-    """
-    with x_connection() as server:
-        (reply,) = server.ask([request(KEYBOARD, _LOWEST_KEY | _KEYS << 8)])
-    if reply is None:
-        return _ASCII
-    keysyms = struct.unpack(f"<{len(reply) // 4 - 8}I", reply[32:])
-    return _ASCII.intersection(chr(keysym) for keysym in keysyms if keysym < 127)
-
-
-def _is_tk(window: Window) -> bool:
+def _is_tk(server: XConnection, window: Window) -> bool:
     """Whether a Tk program made a window: each names a window of its own in a property of the root window."""
-    with x_connection() as server:
-        atoms = server.atoms(["InterpRegistry", "TK_APPLICATION"])
-        (reply,) = server.ask([property_of(server.root_id, atoms["InterpRegistry"])])
-        ids = [int(one[1], 16) for text in texts_in(reply) if (one := re.match(r"([0-9a-f]{1,8}) ", text))]
-        own = [one for one in ids if is_same_client(one, window.window_id)]
-        # a program that crashed leaves its name there, and its ids to another program
-        return any(map(texts_in, server.ask([property_of(one, atoms["TK_APPLICATION"]) for one in own])))
-
-
-def _type(window: Window, text: str, stop_file: Path, delay_ms: int) -> None:
-    """Type text: returns and tabs as their keys, what keys type by xdotool, other characters
-    through the clipboard.
-
-    Raises FocusLost and POLICY_DENIED (the stop file), with how many characters went out, and
-    INVALID_ARGUMENT for what would take longer than a call may.
-    """
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
-    by_key = characters_with_keys()
-    pauses = pauses_in(text, delay_ms / 1000)
-    pieces = list(pieces_of(text, pauses, by_key))
-    pasted = sum(piece not in _LINE_KEYS and not by_key.issuperset(piece) for piece in pieces)
-    seconds = pasted * _PASTE_S + len(pieces) * _PIECE_S + sum(pauses)
-    _check_time(seconds, len(text), "characters of it")
-    clipboard = Clipboard(window)
-    with recorded_presses() as record, clipboard.put_back():
-        keyboard = _Keyboard(window, len(text), "character(s)", stop_file, record)
-        start = 0
-        for piece in pieces:
-            pause(pauses[start])
-            keyboard.check()
-            if piece in _LINE_KEYS:
-                keyboard.send(_key_words(_LINE_KEYS[piece]))
-            elif by_key.issuperset(piece):
-                keyboard.send(_typing_words(piece, pauses[start:]), piece, len(piece))
-            else:
-                keyboard.paste(clipboard, piece, 0 if "v" in by_key else _BOUND_MS)
-            start += len(piece)
-        if keyboard.in_doubt:  # after a return or tab another focus may be its effect
-            keyboard.check_focus()
+    atoms = server.atoms(["InterpRegistry", "TK_APPLICATION"])
+    (reply,) = server.ask([property_of(server.root_id, atoms["InterpRegistry"])])
+    ids = [int(match[1], 16) for text in texts_in(reply) if (match := re.match(r"([0-9a-f]{1,8}) ", text))]
+    same = [window_id for window_id in ids if is_same_client(window_id, window.window_id)]
+    # a program that crashed leaves its name there, and its ids to another program
+    return any(map(texts_in, server.ask([property_of(each, atoms["TK_APPLICATION"]) for each in same])))
 
 
 def _check_time(seconds: float, count: int, unit: str) -> None:
@@ -232,23 +169,80 @@ class _Keyboard:
     that sends it; a popup never has the focus, and its owner has it then.
     """
 
-    def __init__(
-        self, window: Window, total: int, unit: str, stop_file: Optional[Path], record: Optional[PressRecord]
-    ) -> None:
-        self._window, self._total, self._unit, self._stop_file = window, total, unit, stop_file
-        self._record = record
-        own = {window.window_id, window.frame_id, window.parent_id if window.is_popup else None}
-        self._known = own - {None}
-        self._sent = 0
-        self.in_doubt = 0
-        """How many of those sent may have gone elsewhere: the focus has not been looked at since."""
-        self.is_shortcut = False
-        """Whether a window manager may have bound it: the root window gets it then."""
+    def __init__(self, server: XConnection, window: Window, stop_file: Path) -> None:
+        self._server, self._window, self._stop_file = server, window, stop_file
+        self._record: Optional[PressRecord] = None
+        known = {window.window_id, window.frame_id, window.parent_id if window.is_popup else None}
+        self._known = known - {None}
+        self._by_key = self._characters_with_keys()
+        self._start(0, "")
+
+    def _start(self, total: int, unit: str, is_shortcut: bool = False) -> None:
+        """is_shortcut: whether a window manager may have bound it: the root window gets it then."""
+        self._total, self._unit, self._is_shortcut = total, unit, is_shortcut
+        self._sent = self._in_doubt = 0  # in doubt: of those sent, since the focus was looked at
+
+    def _characters_with_keys(self) -> frozenset[str]:
+        """The ASCII characters that some key of the keyboard types, with whatever modifiers or in another
+        group: a German one has no ^ but a dead key, a Russian one no Latin letters.
+        """
+        (reply,) = self._server.ask([request(KEYBOARD, _LOWEST_KEY | _KEYS << 8)])
+        if reply is None:
+            return _ASCII
+        keysyms = struct.unpack(f"<{len(reply) // 4 - 8}I", reply[32:])
+        return _ASCII.intersection(chr(keysym) for keysym in keysyms if keysym < 127)
+
+    def press(self, chord: KeyChord, hold_ms: int = 0, repeat: int = 1) -> None:
+        keysym = _KEYSYMS.get(chord.key) or (chord.key.upper() if chord.key[1:].isdigit() else chord.key)
+        keys = "+".join([*x11_modifiers(chord.modifiers), keysym])
+        is_bound = _TYPED.get(chord.key, chord.key) in _ASCII - self._by_key
+        if is_bound and hold_ms:
+            raise invalid(
+                f"the keyboard's layout has no key {chord.key!r} that could be held",
+                "press it without hold_ms",
+            )
+        bound_ms = _BOUND_MS if is_bound else 0
+        _check_time(repeat * (hold_ms / 1000 + 2 * bound_ms / 1000 + _AGAIN_S), repeat, "times")
+        self._start(repeat, "key press(es)", bool(chord.modifiers) or keysym[0] == "F")
+        with recorded_presses(self._server) as self._record:
+            for number in range(repeat):
+                if number:
+                    pause(_AGAIN_S)
+                self.check()
+                if hold_ms:
+                    self.hold(keys, hold_ms / 1000)
+                else:
+                    self.send(_key_words(keys, bound_ms))
+
+    def type(self, text: str, delay_s: float) -> None:
+        """Returns and tabs go as their keys, what keys type by xdotool, the rest through the clipboard."""
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+        pauses = pauses_in(text, delay_s)
+        pieces = list(pieces_of(text, pauses, self._by_key))
+        pasted = sum(piece not in _LINE_KEYS and not self._by_key.issuperset(piece) for piece in pieces)
+        seconds = pasted * _PASTE_S + len(pieces) * _PIECE_S + sum(pauses)
+        _check_time(seconds, len(text), "characters of it")
+        self._start(len(text), "character(s)")
+        clipboard = Clipboard(self._window)
+        with recorded_presses(self._server) as self._record, clipboard.put_back():
+            start = 0
+            for piece in pieces:
+                pause(pauses[start])
+                self.check()
+                if piece in _LINE_KEYS:
+                    self.send(_key_words(_LINE_KEYS[piece]))
+                elif self._by_key.issuperset(piece):
+                    self.send(_typing_words(piece, pauses[start:]), piece, len(piece))
+                else:
+                    self.paste(clipboard, piece)
+                start += len(piece)
+            if self._in_doubt:  # after a return or tab another focus may be its effect
+                self.check_focus()
 
     def check(self) -> None:
         """Raises what ends it here: CANCELLED, POLICY_DENIED, FocusLost."""
         check_cancelled()
-        if self._stop_file and os.path.lexists(self._stop_file):
+        if os.path.lexists(self._stop_file):
             went_out = f"{self._sent} of {self._total} {self._unit} went out"
             raise PeekabooError(
                 ErrorCode.POLICY_DENIED,
@@ -258,13 +252,12 @@ class _Keyboard:
         self.check_focus()
 
     def check_focus(self) -> None:
-        with x_connection() as server:
-            focused_id = client_with_focus(server)
+        focused_id = self._server.client_with_focus()
         if not self._is_ours(focused_id):
             raise self._lost(f"{self._name(focused_id)} has the keyboard")
-        if self._window.is_popup and not is_viewable(self._window.window_id):
+        if self._window.is_popup and not self._server.is_viewable(self._window.window_id):
             raise self._lost(f"the popup {self._window.window_id} closed")
-        self.in_doubt = 0
+        self._in_doubt = 0
 
     def send(self, words: Sequence[str], text: str = "", presses: int = 1) -> None:
         """Run xdotool with `words`, after it has printed who has the focus; that decides who got them.
@@ -274,15 +267,8 @@ class _Keyboard:
         check_cancelled()
         # killed between the press and the release of a key, xdotool would leave it pressed
         with uninterrupted():
-            done = run_program(
-                ["xdotool", "-"],
-                timeout_s=_KEYS_S,
-                # other users can read the arguments of a process
-                stdin=" ".join([*_WHO, *words]).encode("ascii") + b"\n",
-                accept=None,
-                environment=UTF8,
-                pass_fds=held_locks(),
-            )
+            # by stdin: other users can read the arguments of a process
+            done = run_xdotool(["-"], _KEYS_S, " ".join([*_WHO, *words]).encode("ascii") + b"\n")
         printed = re.search(_PRINTED_WHO, done.text)
         if done.code and not printed:
             raise self._lost("no window has the keyboard")
@@ -309,8 +295,8 @@ class _Keyboard:
                 self.check()
             xdotool.end()
 
-    def paste(self, clipboard: Clipboard, text: str, bound_ms: int) -> None:
-        sent = self._sent
+    def paste(self, clipboard: Clipboard, text: str) -> None:
+        sent, bound_ms = self._sent, 0 if "v" in self._by_key else _BOUND_MS
         try:
             clipboard.paste(text, lambda key: self.send(_key_words(key, bound_ms), text), self._record)
         except PeekabooError as e:
@@ -322,14 +308,14 @@ class _Keyboard:
     def _count(self, focused_id: int, text: str = "", presses: int = 1) -> None:
         """Count what was sent. Raises FocusLost when it went elsewhere: xdotool named the focus before it."""
         got = self._record.windows_with_keys(presses) if self._record else set()
-        thief_id = next((one for one in got if self._is_thief(one)), None)
+        thief_id = next(filter(self._is_thief, got), None)
         if thief_id or not self._is_ours(focused_id):
             focused_id = thief_id or focused_id
             # a piece goes out at once: which of its characters the other window got is not known
             what = f"at most the last {len(text)} character(s)" if text else "the last 1 key"
             raise self._lost(f"{self._name(focused_id)} took the keyboard in the last moment, and got {what}")
         self._sent += len(text) or 1
-        self.in_doubt = len(text)
+        self._in_doubt = len(text)
 
     def _is_ours(self, focused_id: int) -> bool:
         if focused_id in self._known:
@@ -337,7 +323,7 @@ class _Keyboard:
         if self._window.is_popup and is_same_client(focused_id, self._window.window_id):
             return True
         # some programs focus a child of their window; without a window manager xdotool names that
-        if top_level(focused_id) not in self._known:
+        if self._server.top_level(focused_id) not in self._known:
             return False
         self._known.add(focused_id)
         return True
@@ -346,18 +332,18 @@ class _Keyboard:
         """Whether it is another program's. The root window stands for one that has grabbed the keyboard."""
         if self._is_ours(window_id) or is_same_client(window_id, self._window.window_id):
             return False
-        return not self.is_shortcut or top_level(window_id) != 0
+        return not self._is_shortcut or self._server.top_level(window_id) != 0
 
     def _name(self, focused_id: int) -> str:
         if not focused_id:
             return "no window"
-        if not top_level(focused_id):
+        if not self._server.top_level(focused_id):
             return "the root window (a program has grabbed the keyboard, or no window has it)"
         return f"window {focused_id}, not window {self._window.window_id},"
 
     def _lost(self, what: str) -> FocusLost:
-        sure = self._sent - self.in_doubt
+        sure = self._sent - self._in_doubt
         if not self._sent:
             return FocusLost(f"{what}; before that nothing was typed or pressed")
-        doubt = f", and some of the next {self.in_doubt} may have gone to the other window"
-        return FocusLost(f"{what}; before that {sure} {self._unit} went out{doubt if self.in_doubt else ''}")
+        doubt = f", and some of the next {self._in_doubt} may have gone to the other window"
+        return FocusLost(f"{what}; before that {sure} {self._unit} went out{doubt if self._in_doubt else ''}")

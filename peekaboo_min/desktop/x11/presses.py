@@ -16,7 +16,6 @@ from typing import NamedTuple, Optional
 from ...core.errors import ErrorCode, PeekabooError
 from ...core.log import log_debug
 from .connection import EXTENSION, XConnection, fields_in, is_same_client, named, request, x_connection
-from .server import is_same_program
 
 _CREATE_CONTEXT, _ENABLE_CONTEXT = 1, 5
 _ALL_CLIENTS = 3
@@ -30,7 +29,7 @@ _RELEASE_S = 0.06
 _FLOOD_S = 1.0
 
 
-class Delivered(NamedTuple):
+class Event(NamedTuple):
     """A press, a release or a key that the server delivered."""
 
     kind: int
@@ -45,68 +44,64 @@ class Delivered(NamedTuple):
     """Where in that window; None for XInput's events, whose ends are not recorded."""
 
     @property
-    def is_owners(self) -> bool:
+    def is_by_its_own_window(self) -> bool:
         return is_same_client(self.client, self.window_id)
 
 
 class PressRecord:
-    """What is delivered from now on: the windows that get presses and keys."""
+    """What is delivered from now on: presses, keys, and requests for a selection's content."""
 
-    def __init__(self, connection: XConnection, xinput: int) -> None:
-        self._connection = connection
-        self._xinput = xinput
+    def __init__(self, connection: XConnection, server: XConnection, xinput: int) -> None:
+        self._connection, self._server, self._xinput = connection, server, xinput
         self._first_s = _FIRST_S
         self._requestors: set[int] = set()
 
     def forget_requests(self) -> None:
-        while self._events(time.monotonic()) is not None:
-            pass
+        self._read_all()
         self._requestors.clear()
 
     def has_asked(self, window_id: int) -> bool:
         """Whether a window's program has asked for a selection's content since forget_requests."""
-        while self._events(time.monotonic()) is not None:
-            pass
-        return any(is_same_program(one, window_id) for one in self._requestors)
+        self._read_all()
+        return any(self._server.is_same_program(each, window_id) for each in self._requestors)
 
-    def press_of(self, button: int) -> Optional[Delivered]:
+    def press_of(self, button: int) -> Optional[Event]:
         """The last press of that button since the last call; that which a window's own client got counts more
         than another's. None for none.
 
         It is called once the button is up, or soon will be.
         """
-        pressed: Optional[Delivered] = None
+        pressed: Optional[Event] = None
         end = time.monotonic() + self._first_s
-        while True:
-            events = self._events(end)
-            for one in events or ():
-                if one.detail != button:
+        while (events := self._events(end)) is not None:
+            for event in events:
+                if event.detail != button:
                     continue
-                if one.kind == _RELEASE and one.is_owners and pressed and pressed.is_owners:
+                is_sure = pressed is not None and pressed.is_by_its_own_window
+                if event.kind == _RELEASE and event.is_by_its_own_window and is_sure:
                     return pressed
-                if one.kind == _PRESS and (one.is_owners or not (pressed and pressed.is_owners)):
-                    pressed = one
-                    end = time.monotonic() + (_RELEASE_S if one.is_owners else _FIRST_S)
-            if events is None:
-                self._first_s = 0 if pressed is None else _FIRST_S
-                return pressed
+                if event.kind == _PRESS and (event.is_by_its_own_window or not is_sure):
+                    pressed = event
+                    end = time.monotonic() + (_RELEASE_S if event.is_by_its_own_window else _FIRST_S)
+        self._first_s = 0 if pressed is None else _FIRST_S
+        return pressed
 
     def windows_with_keys(self, count: int) -> set[int]:
         """The windows that got keys since the last call, in which at least `count` were pressed."""
         found: set[int] = set()
         end = time.monotonic() + self._first_s
-        while True:
-            if count <= 0:
-                end = min(end, time.monotonic())
-            events = self._events(end)
-            if events is None:
-                self._first_s = _FIRST_S if found else 0
-                return found
-            keys = [one.window_id for one in events if one.kind == _KEY]
+        while (events := self._events(end if count > 0 else min(end, time.monotonic()))) is not None:
+            keys = [event.window_id for event in events if event.kind == _KEY]
             found.update(keys)
             count -= len(keys)
+        self._first_s = _FIRST_S if found else 0
+        return found
 
-    def _events(self, end: float) -> Optional[list[Delivered]]:
+    def _read_all(self) -> None:
+        while self._events(time.monotonic()) is not None:
+            pass
+
+    def _events(self, end: float) -> Optional[list[Event]]:
         """What counts of the server's next message; None when none comes until `end`, or they never stop."""
         now = time.monotonic()
         reply = self._connection.receive(max(0, end - now)) if now < end + _FLOOD_S else None
@@ -115,28 +110,28 @@ class PressRecord:
         (client,) = fields_in(reply, "4xI")
         found = []
         for at in range(32, len(reply) - 31, 32):
-            kind, detail, *place = struct.unpack_from("<BB22xhh", reply, at)
+            kind, detail, window_id, x, y = struct.unpack_from("<BB10xI8xhh", reply, at)
+            place: Optional[tuple[int, int]] = (x, y)
             if kind == _GENERIC and detail == self._xinput:
                 kind, detail, window_id = struct.unpack_from("<8xH6xI4xI4x", reply, at)
-                place = []
-            else:
-                (window_id,) = struct.unpack_from("<12xI", reply, at)
+                place = None
             if kind == _SELECTION_REQUEST:
                 self._requestors.add(window_id)
             elif kind in (_KEY, _PRESS, _RELEASE):
-                found.append(
-                    Delivered(kind, detail, window_id, client, (place[0], place[1]) if place else None)
-                )
+                found.append(Event(kind, detail, window_id, client, place))
         return found
 
 
 @contextmanager
-def recorded_presses() -> Iterator[Optional[PressRecord]]:
-    """A record while the block runs; None where the server cannot make one."""
+def recorded_presses(server: XConnection) -> Iterator[Optional[PressRecord]]:
+    """A record while the block runs; None where the server cannot make one.
+
+    It has a connection of its own, which answers nothing else from then on.
+    """
     with ExitStack() as stack:
         record = None
         try:
-            record = _start(stack.enter_context(x_connection()))
+            record = _start(stack.enter_context(x_connection()), server)
         except PeekabooError as e:
             if e.code is ErrorCode.CANCELLED:
                 raise
@@ -144,7 +139,7 @@ def recorded_presses() -> Iterator[Optional[PressRecord]]:
         yield record
 
 
-def _start(connection: XConnection) -> Optional[PressRecord]:
+def _start(connection: XConnection, server: XConnection) -> Optional[PressRecord]:
     replies = connection.ask([named(EXTENSION, "RECORD"), named(EXTENSION, "XInputExtension")])
     (has_record, record), (has_xinput, xinput) = (fields_in(reply, "BB") for reply in replies)
     if not has_record:
@@ -158,4 +153,4 @@ def _start(connection: XConnection) -> Optional[PressRecord]:
         + request(record, context, data=_ENABLE_CONTEXT)
     )
     started = connection.receive(_START_S)
-    return PressRecord(connection, xinput) if started and started[0] == 1 else None
+    return PressRecord(connection, server, xinput) if started and started[0] == 1 else None

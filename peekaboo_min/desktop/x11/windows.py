@@ -15,6 +15,7 @@ from .connection import (
     CHILDREN,
     EXTENSION,
     GEOMETRY,
+    IS_VIEWABLE,
     ORIGIN,
     OWNER,
     XConnection,
@@ -28,7 +29,6 @@ from .connection import (
     texts_in,
     x_connection,
 )
-from .server import IS_VIEWABLE, client_with_focus, containing_windows, is_keyboard_grabbed
 
 _POPUP_LAYER = 101  # as a Mac numbers its menus
 _UNOWNED_LAYER = 25
@@ -148,10 +148,10 @@ def take_scene() -> Scene:
             clients = _listed_clients(server, atoms, root, tops)
         else:
             clients = _clients_by_state(server, atoms, tops)
-        focused_id = root.active_id or client_with_focus(server)
-        focused = {focused_id, *containing_windows(server, focused_id)[-1:]}
+        focused_id = root.active_id or server.client_with_focus()
+        focused = {focused_id, *server.containing(focused_id)[-1:]}
         displays = _read_displays(server)
-        is_grabbed = any(map(_may_hold_keyboard, tops.values())) and is_keyboard_grabbed(server)
+        is_grabbed = any(map(_may_hold_keyboard, tops.values())) and server.is_keyboard_grabbed()
     frames = {one.top_id for one in clients.values()}
     others = [top for one, top in tops.items() if one not in clients.keys() | frames and top.is_seen]
     facts = {one.window_id: one for one in [*clients.values(), *others] if not one.is_input_only}
@@ -192,7 +192,7 @@ def _listed_clients(
     within = {child: one for one, top in tops.items() for child in (one, *top.children)}
     found = {one: within.get(one, 0) for one in root.client_ids}
     for one in [one for one, top_id in found.items() if not top_id]:
-        found[one] = next(iter(containing_windows(server, one)[-1:]), 0)
+        found[one] = next(iter(server.containing(one)[-1:]), 0)
     return _read_facts(server, atoms, {one: top_id for one, top_id in found.items() if top_id in tops})
 
 
